@@ -1,0 +1,33 @@
+"""The one base error, and its kinds."""
+
+from __future__ import annotations
+
+
+class HowsureError(Exception):
+    """Base of every error that howsure raises on purpose.
+
+    The message names the argument, the rule it breaks, and what came instead.
+
+    Examples
+    --------
+    >>> raise HowsureError("coverage must lie strictly between 0 and 1, got 90")
+    Traceback (most recent call last):
+    ...
+    howsure.core.errors.HowsureError: coverage must lie strictly between 0 and 1, got 90
+    """
+
+
+class InputError(HowsureError, ValueError):
+    """An argument, a file or a table breaks a rule."""
+
+
+class UnanswerableError(HowsureError):
+    """The content given does not permit this answer; the message is the reason."""
+
+
+class MissingDependencyError(HowsureError, ImportError):
+    """An optional library is needed; the message says which extra installs it."""
+
+
+class HowsureWarning(UserWarning):
+    """Something the reader of a result must know."""

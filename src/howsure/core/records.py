@@ -1,0 +1,192 @@
+"""What every measure returns: a `Record`, a `Curve` or a `Table`, all frozen.
+
+A report is drawn from these three alone, and a store keeps them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray
+
+
+class Direction(StrEnum):
+    """Which values of a measure are better."""
+
+    LOWER = "lower is better"
+    HIGHER = "higher is better"
+    TARGET = "closer to the target is better"
+    NONE = "descriptive"
+
+
+class Notion(StrEnum):
+    """What a measure tests: over all rows, in groups, near a point, or at a point."""
+
+    MARGINAL = "marginal"
+    GROUP = "group"
+    LOCAL = "local"
+    POINTWISE = "pointwise"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One number, with all that is needed to judge it.
+
+    Attributes
+    ----------
+    metric : str
+        Name in the catalogue.
+    value : float
+        The number; NaN where it cannot be computed, and then `reason` says why.
+    standard_error : float
+        Its sampling standard error; NaN where none is known.
+    lower, upper : float
+        Its confidence interval at `confidence`.
+    confidence : float
+        Nominal confidence of the interval.
+    n : float
+        Rows behind the number (Kish's effective number for importance weights).
+    direction, units, notion
+        Which way is better, the units, and the notion tested.
+    target : float
+        The value of a perfect model; NaN where it depends on the data.
+    null : float
+        The value expected of a perfect model *at this n*, where that differs from `target`.
+    coverage : float
+        The nominal coverage that the number belongs to; NaN where none.
+    model : str
+        Which model's predictions.
+    group : str
+        Which group of rows, as ``column=value``; empty for all rows.
+    source : str
+        Which belief answered: ``intervals``, ``distribution``, …
+    reason : str
+        Why the number is missing, or what limits it.
+    options : mapping
+        The choices that decided the number.
+    """
+
+    metric: str
+    value: float
+    standard_error: float = math.nan
+    lower: float = math.nan
+    upper: float = math.nan
+    confidence: float = 0.95
+    n: float = 0.0
+    direction: Direction = Direction.NONE
+    units: str = "1"
+    notion: Notion = Notion.MARGINAL
+    target: float = math.nan
+    null: float = math.nan
+    coverage: float = math.nan
+    model: str = ""
+    group: str = ""
+    source: str = ""
+    reason: str = ""
+    options: Mapping[str, str | float] = field(default_factory=lambda: MappingProxyType({}))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The record as plain values, NaN as None, for JSON and tables.
+
+        Examples
+        --------
+        >>> Record(metric="mae", value=1.5, units="y").as_dict()["value"]
+        1.5
+        """
+        plain: dict[str, Any] = {}
+        for name in self.__slots__:
+            item = getattr(self, name)
+            if isinstance(item, float):
+                plain[name] = item if math.isfinite(item) else _unusual(item)
+            elif isinstance(item, StrEnum):
+                plain[name] = item.value
+            elif isinstance(item, Mapping):
+                plain[name] = dict(item)
+            else:
+                plain[name] = item
+        return plain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """A trade-off or a profile: y against x, with a band and what it is judged against.
+
+    Attributes
+    ----------
+    name : str
+        What the curve is, in the catalogue's words.
+    x, y : ndarray of float, shape (k,)
+        Its points.
+    lower, upper : ndarray of float, shape (k,), optional
+        A band about the curve, or about the reference (see `band`).
+    reference : ndarray of float, shape (k,), optional
+        What a perfect (or a constant) model would show at the same x.
+    x_label, y_label : str
+        Axis titles, with units.
+    band : str
+        What the band is, in words.
+    model, group : str
+        As in `Record`.
+    step : bool
+        Whether the curve is constant between its points.
+    area : float
+        Area under it, where that means something.
+    notes : str
+        One sentence for the reader.
+    """
+
+    name: str
+    x: FloatArray
+    y: FloatArray
+    lower: FloatArray | None = None
+    upper: FloatArray | None = None
+    reference: FloatArray | None = None
+    x_label: str = ""
+    y_label: str = ""
+    band: str = ""
+    model: str = ""
+    group: str = ""
+    step: bool = False
+    area: float = math.nan
+    notes: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A small table: the worst rows, groups with their tests, a map.
+
+    Attributes
+    ----------
+    name : str
+        What the table is.
+    columns : mapping of str to array of shape (k,)
+        Columns of one length, in order.
+    labels : mapping of str to str
+        A title for each column that needs one.
+    model : str
+        As in `Record`.
+    notes : str
+        One sentence for the reader.
+    """
+
+    name: str
+    columns: Mapping[str, npt.NDArray[Any]]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    model: str = ""
+    notes: str = ""
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()))) if self.columns else 0
+
+
+def _unusual(number: float) -> str | None:
+    if math.isnan(number):
+        return None
+    return "Infinity" if number > 0 else "-Infinity"

@@ -1,0 +1,134 @@
+"""Random numbers from names, and from what a row holds.
+
+Two rules. A generator's seed is derived from *named parts*, so adding one consumer changes no
+other consumer's draws. A draw that belongs to a row is a hash of the row's content, so it does
+not depend on the order of rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.errors import InputError
+
+FloatArray = npt.NDArray[np.float64]
+KeyArray = npt.NDArray[np.uint64]
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+
+
+def child(seed: int, *parts: str | int | float) -> np.random.Generator:
+    """Make a generator whose stream is fixed by a seed and named parts.
+
+    Parameters
+    ----------
+    seed : int
+        The experiment's seed, zero or more.
+    *parts : str, int or float
+        What the stream is for, from the general to the particular.
+
+    Returns
+    -------
+    numpy.random.Generator
+        Independent of every generator made with other parts.
+
+    Raises
+    ------
+    InputError
+        If ``seed`` is not an integer of at least zero.
+
+    Examples
+    --------
+    >>> bool(child(0, "cells", 3).random() == child(0, "cells", 3).random())
+    True
+    >>> bool(child(0, "cells", 3).random() == child(0, "cells", 4).random())
+    False
+    """
+    return np.random.default_rng(np.random.SeedSequence(_entropy(seed, parts)))
+
+
+def row_keys(*columns: npt.ArrayLike) -> KeyArray:
+    """Hash each row's content to 64 bits, telling exact repeats apart.
+
+    The multiset of keys does not depend on the order of rows: equal rows are numbered
+    0, 1, 2, … among themselves, and being equal they are interchangeable.
+
+    Parameters
+    ----------
+    *columns : array-like of shape (n,) or (n, k)
+        Numeric content of the rows.
+
+    Returns
+    -------
+    ndarray of uint64, shape (n,)
+
+    Examples
+    --------
+    >>> keys = row_keys([1.0, 2.0, 1.0])
+    >>> len(set(keys.tolist()))
+    3
+    >>> sorted(keys.tolist()) == sorted(row_keys([2.0, 1.0, 1.0]).tolist())
+    True
+    """
+    state: KeyArray | None = None
+    for column in columns:
+        values = np.asarray(column, dtype=np.float64) + 0.0  # -0.0 and 0.0 are one value
+        for part in values.reshape(len(values), -1).T:
+            bits = np.ascontiguousarray(part).view(np.uint64)
+            state = _mix(bits if state is None else state ^ (_mix(bits) + _GOLDEN))
+    if state is None:
+        raise InputError("row_keys needs at least one column")
+    order = np.argsort(state, kind="stable")
+    ranked = state[order]
+    starts = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]])
+    occurrence = np.arange(len(ranked)) - np.repeat(starts, np.diff(np.r_[starts, len(ranked)]))
+    repeat = np.empty(len(ranked), dtype=np.uint64)
+    repeat[order] = occurrence.astype(np.uint64)
+    return _mix(state + _GOLDEN * repeat)
+
+
+def row_uniforms(seed: int, name: str, keys: KeyArray) -> FloatArray:
+    """Draw one uniform number in (0, 1) for each row key.
+
+    Parameters
+    ----------
+    seed : int
+        The experiment's seed.
+    name : str
+        What the draw is for; other names give independent draws.
+    keys : ndarray of uint64, shape (n,)
+        From `row_keys`.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+
+    Examples
+    --------
+    >>> keys = row_keys([1.0, 2.0, 3.0])
+    >>> draws = row_uniforms(0, "pit", keys)
+    >>> bool((row_uniforms(0, "pit", keys[::-1])[::-1] == draws).all())
+    True
+    """
+    salt = np.uint64(_entropy(seed, (name,)) & 0xFFFFFFFFFFFFFFFF)
+    mixed = _mix(_mix(keys ^ salt) + _GOLDEN)
+    return ((mixed >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+
+
+def _entropy(seed: int, parts: tuple[str | int | float, ...]) -> int:
+    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
+        raise InputError(f"seed must be an integer of at least 0, got {seed!r}")
+    text = "\x1f".join([str(int(seed)), *(f"{type(part).__name__}:{part}" for part in parts)])
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big")
+
+
+def _mix(state: KeyArray) -> KeyArray:
+    """Finaliser of the SplitMix64 generator (Steele, Lea and Flood 2014), elementwise."""
+    state = (state ^ (state >> np.uint64(30))) * _MIX_1
+    state = (state ^ (state >> np.uint64(27))) * _MIX_2
+    return state ^ (state >> np.uint64(31))
