@@ -1,0 +1,24 @@
+"""The five kinds of prediction, and the evaluation set that holds them beside y."""
+
+from howsure.predictions.base import Prediction
+from howsure.predictions.distribution import Distribution
+from howsure.predictions.evalset import EvalSet
+from howsure.predictions.intervals import Intervals
+from howsure.predictions.labelsets import LabelSets
+from howsure.predictions.laws import Law, NormalLaw, ScipyLaw, law_named
+from howsure.predictions.quantiles import Quantiles
+from howsure.predictions.samples import Samples
+
+__all__ = [
+    "Distribution",
+    "EvalSet",
+    "Intervals",
+    "LabelSets",
+    "Law",
+    "NormalLaw",
+    "Prediction",
+    "Quantiles",
+    "Samples",
+    "ScipyLaw",
+    "law_named",
+]

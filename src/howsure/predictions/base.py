@@ -1,0 +1,81 @@
+"""What every prediction can be asked.
+
+A prediction answers in rows. What its content does not permit raises `UnanswerableError`, whose
+message is the reason shown to the reader.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray
+from howsure.core.errors import UnanswerableError
+
+Rows = npt.NDArray[Any]
+
+
+class Prediction(ABC):
+    """A model's belief about each y. Subclasses are final.
+
+    Every question has an answer in the subclass, or raises `UnanswerableError`.
+    """
+
+    __slots__ = ()
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """Number of rows."""
+
+    @abstractmethod
+    def take(self, rows: Rows) -> Self:
+        """The same belief for the rows chosen by an index or a mask."""
+
+    def interval(self, coverage: float) -> tuple[FloatArray, FloatArray]:
+        """Central interval at a nominal coverage: lower and upper, shape (n,)."""
+        raise UnanswerableError(f"{self.kind} give no interval at coverage {coverage:g}")
+
+    def quantile(self, levels: npt.ArrayLike) -> FloatArray:
+        """Quantiles at the levels, shape (n, k)."""
+        raise UnanswerableError(f"{self.kind} give no quantiles")
+
+    def cdf(self, y: FloatArray) -> FloatArray:
+        """P(Y ≤ y), shape (n,)."""
+        raise UnanswerableError(f"{self.kind} give no cumulative probabilities")
+
+    def cdf_left(self, y: FloatArray) -> FloatArray:
+        """P(Y < y), shape (n,); equals `cdf` for continuous beliefs."""
+        return self.cdf(y)
+
+    def log_density(self, y: FloatArray) -> FloatArray:
+        """Log density or log probability at y, shape (n,)."""
+        raise UnanswerableError(f"{self.kind} give no density")
+
+    def point(self) -> FloatArray:
+        """The point forecast that the belief implies, shape (n,)."""
+        raise UnanswerableError(f"{self.kind} give no point forecast")
+
+    def sd(self) -> FloatArray:
+        """Predicted standard deviation, shape (n,)."""
+        raise UnanswerableError(f"{self.kind} give no standard deviation")
+
+    def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
+        """Draws from the belief, shape (n, size)."""
+        raise UnanswerableError(f"{self.kind} cannot be sampled")
+
+
+def tail_levels(coverage: float) -> tuple[float, float]:
+    """The two levels that bound a central interval.
+
+    Examples
+    --------
+    >>> tail_levels(0.9)
+    (0.05, 0.95)
+    """
+    tail = (1.0 - coverage) / 2.0
+    return round(tail, 12), round(1.0 - tail, 12)

@@ -1,0 +1,166 @@
+"""A law for each row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.errors import InputError, UnanswerableError
+from howsure.predictions.base import Prediction, Rows, tail_levels
+from howsure.predictions.laws import Law, NormalLaw, Parameters, ScipyLaw, law_named
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False)
+class Distribution(Prediction):
+    """One law of one family for each row.
+
+    Parameters
+    ----------
+    law : Law or str
+        The family, or its name in ``scipy.stats``.
+    parameters : mapping of str to float or array-like of shape (n,)
+        The family's parameters; ``loc`` and ``scale`` default to 0 and 1.
+    n : int, optional
+        Number of rows, needed where every parameter is a single number.
+
+    Raises
+    ------
+    InputError
+        If a parameter is unknown, missing, not finite or outside its domain, or lengths differ.
+
+    Examples
+    --------
+    >>> belief = Distribution.normal(mean=[0.0, 1.0], sd=[1.0, 2.0])
+    >>> belief.cdf(np.array([0.0, 1.0]))
+    array([0.5, 0.5])
+    >>> from scipy import stats
+    >>> Distribution.from_scipy(stats.poisson([1.0, 2.0])).point()
+    array([1., 2.])
+    """
+
+    kind: ClassVar[str] = "distributions"
+    law: Law
+    parameters: Parameters
+
+    def __init__(
+        self,
+        law: Law | str,
+        parameters: Mapping[str, npt.ArrayLike],
+        n: int | None = None,
+    ) -> None:
+        family = law_named(law) if isinstance(law, str) else law
+        given = {name: np.atleast_1d(np.asarray(value)) for name, value in parameters.items()}
+        unknown = sorted(set(given) - set(family.parameters))
+        if unknown:
+            raise InputError(
+                f"parameters of {family.name} must be among {', '.join(family.parameters)}, "
+                f"got {', '.join(unknown)}"
+            )
+        length = n or max((len(value) for value in given.values()), default=1)
+        defaults = {"loc": 0.0, "scale": 1.0}
+        checked: dict[str, FloatArray] = {}
+        for name in family.parameters:
+            if name not in given and name not in defaults:
+                raise InputError(f"parameters of {family.name} must hold {name}, got none")
+            value = given.get(name, np.atleast_1d(defaults.get(name, np.nan)))
+            value = np.broadcast_to(value, (length,)) if value.shape == (1,) else value
+            checked[name] = as_vector(value, f"{family.name} parameter {name}", length=length)
+        family.check(checked)
+        object.__setattr__(self, "law", family)
+        object.__setattr__(self, "parameters", MappingProxyType(checked))
+
+    @classmethod
+    def normal(cls, mean: npt.ArrayLike, sd: npt.ArrayLike) -> Self:
+        """Normal laws with these means and standard deviations."""
+        return cls(NormalLaw(), {"loc": mean, "scale": sd})
+
+    @classmethod
+    def from_scipy(cls, frozen: Any, n: int | None = None) -> Self:
+        """Wrap a frozen law of ``scipy.stats``, such as ``stats.gamma(a, scale=b)``.
+
+        Parameters
+        ----------
+        frozen : scipy.stats frozen distribution
+            Its parameters are numbers or arrays of shape (n,).
+        n : int, optional
+            Number of rows, needed where every parameter is a single number.
+
+        Returns
+        -------
+        Distribution
+
+        Raises
+        ------
+        InputError
+            If it is not a frozen law, or its parameters are not one a row.
+        """
+        family = getattr(frozen, "dist", None)
+        if family is None or not hasattr(frozen, "args") or not hasattr(family, "_parse_args"):
+            raise InputError(f"law must be a frozen scipy.stats distribution, got {frozen!r}")
+        shapes, loc, scale = family._parse_args(*frozen.args, **frozen.kwds)
+        law: Law = NormalLaw() if family.name == "norm" else ScipyLaw(family)
+        values = dict(zip(law.parameters, (*shapes, loc, scale), strict=False))
+        return cls(law, values, n=n)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(next(iter(self.parameters.values())))
+
+    @property
+    def discrete(self) -> bool:
+        """Whether the law lives on points."""
+        return self.law.discrete
+
+    def take(self, rows: Rows) -> Self:
+        """The same belief for the rows chosen by an index or a mask."""
+        return type(self)(self.law, {name: value[rows] for name, value in self.parameters.items()})
+
+    def quantile(self, levels: npt.ArrayLike) -> FloatArray:
+        """Quantiles at the levels, shape (n, k)."""
+        wanted = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+        columns = [self.law.quantile(np.full(self.n, p), self.parameters) for p in wanted]
+        return np.stack(columns, axis=1)
+
+    def interval(self, coverage: float) -> tuple[FloatArray, FloatArray]:
+        """Central interval between two quantiles."""
+        ends = self.quantile(tail_levels(coverage))
+        return ends[:, 0], ends[:, 1]
+
+    def cdf(self, y: FloatArray) -> FloatArray:
+        """P(Y ≤ y)."""
+        return self.law.cdf(y, self.parameters)
+
+    def cdf_left(self, y: FloatArray) -> FloatArray:
+        """P(Y < y)."""
+        if not self.discrete:
+            return self.cdf(y)
+        return self.law.cdf(np.ceil(y) - 1.0, self.parameters)
+
+    def log_density(self, y: FloatArray) -> FloatArray:
+        """Log density, or log probability of a discrete law, in nats."""
+        return self.law.log_density(y, self.parameters)
+
+    def point(self) -> FloatArray:
+        """The mean."""
+        return self._moment(self.law.mean(self.parameters), "mean")
+
+    def sd(self) -> FloatArray:
+        """The standard deviation."""
+        return self._moment(self.law.sd(self.parameters), "standard deviation")
+
+    def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
+        """Draws, shape (n, size)."""
+        return self.law.sample(rng, size, self.parameters)
+
+    def _moment(self, value: FloatArray, name: str) -> FloatArray:
+        if not np.isfinite(value).all():
+            raise UnanswerableError(f"some laws of the family {self.law.name} have no {name}")
+        return value

@@ -1,0 +1,155 @@
+"""What happened beside what was believed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, Weights, as_labels, as_matrix, as_vector
+from howsure.core.errors import InputError
+from howsure.predictions.base import Prediction, Rows
+
+Labels = npt.NDArray[Any]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalSet:
+    """One model's beliefs beside what happened, with what else is known of each row.
+
+    Attributes
+    ----------
+    y : ndarray of float, shape (n,)
+        What happened.
+    beliefs : tuple of Prediction
+        One belief of each kind at most: an interval and a distribution may coexist.
+    point : ndarray of float, shape (n,), optional
+        The model's point forecast, where it was given apart from the beliefs.
+    features : mapping of str to ndarray of shape (n,)
+        Inputs of the model, by name; numbers or labels.
+    embedding : ndarray of float, shape (n, e), optional
+        A numeric representation of the inputs.
+    groups : mapping of str to ndarray of shape (n,)
+        Labels that divide the rows, by name.
+    weights : Weights, optional
+        How much each row counts.
+    cluster : ndarray of shape (n,), optional
+        Rows with one label are not independent.
+    time : ndarray of shape (n,), optional
+        When each row happened; sortable.
+    rows : ndarray of shape (n,), optional
+        Names of the rows; their numbers from 0 if omitted.
+    model : str
+        Name of the model.
+    """
+
+    y: FloatArray
+    beliefs: tuple[Prediction, ...] = ()
+    point: FloatArray | None = None
+    features: Mapping[str, Labels] = field(default_factory=dict)
+    embedding: FloatArray | None = None
+    groups: Mapping[str, Labels] = field(default_factory=dict)
+    weights: Weights | None = None
+    cluster: Labels | None = None
+    time: Labels | None = None
+    rows: Labels | None = None
+    model: str = "model"
+
+    @classmethod
+    def checked(
+        cls,
+        y: npt.ArrayLike,
+        beliefs: Prediction | tuple[Prediction, ...] = (),
+        *,
+        point: npt.ArrayLike | None = None,
+        features: Mapping[str, npt.ArrayLike] | None = None,
+        embedding: npt.ArrayLike | None = None,
+        groups: Mapping[str, npt.ArrayLike] | None = None,
+        weights: npt.ArrayLike | Weights | None = None,
+        weights_kind: str = "frequency",
+        cluster: npt.ArrayLike | None = None,
+        time: npt.ArrayLike | None = None,
+        rows: npt.ArrayLike | None = None,
+        model: str = "model",
+    ) -> Self:
+        """Check everything at the door, and drop rows of frequency zero.
+
+        Raises
+        ------
+        InputError
+            If lengths differ, a value is missing or not finite, or two beliefs are of one kind.
+
+        Examples
+        --------
+        >>> from howsure.predictions import Intervals
+        >>> EvalSet.checked([1.0, 2.0], Intervals([0.0, 0.0], [3.0, 1.0], coverage=0.9)).n
+        2
+        """
+        truth = as_vector(y, "y")
+        n = len(truth)
+        held = (beliefs,) if isinstance(beliefs, Prediction) else tuple(beliefs)
+        kinds = [belief.kind for belief in held]
+        if len(set(kinds)) < len(kinds):
+            raise InputError(f"beliefs must be of different kinds, got {', '.join(kinds)}")
+        for belief in held:
+            if belief.n != n:
+                raise InputError(f"{belief.kind} must have {n} rows as y has, got {belief.n}")
+        if not held and point is None:
+            raise InputError("a prediction is needed: a point forecast or a belief, got neither")
+        if weights is not None and not isinstance(weights, Weights):
+            weights = Weights.checked(weights, weights_kind, length=n)
+        made = cls(
+            y=truth,
+            beliefs=held,
+            point=None if point is None else as_vector(point, "point", length=n),
+            features=_labelled(features, "feature", n),
+            embedding=None if embedding is None else as_matrix(embedding, "embedding", length=n),
+            groups=_labelled(groups, "group", n),
+            weights=weights,
+            cluster=None if cluster is None else as_labels(cluster, "cluster", length=n),
+            time=None if time is None else as_labels(time, "time", length=n),
+            rows=None if rows is None else as_labels(rows, "rows", length=n),
+            model=model,
+        )
+        if weights is not None and not weights.values.all():
+            return made.take(np.flatnonzero(weights.values))
+        return made
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.y)
+
+    def take(self, rows: Rows) -> Self:
+        """The rows chosen by an index or a mask, with all that belongs to them."""
+        names = self.rows if self.rows is not None else np.arange(self.n)
+        return type(self)(
+            y=self.y[rows],
+            beliefs=tuple(belief.take(rows) for belief in self.beliefs),
+            point=None if self.point is None else self.point[rows],
+            features={name: value[rows] for name, value in self.features.items()},
+            embedding=None if self.embedding is None else self.embedding[rows],
+            groups={name: value[rows] for name, value in self.groups.items()},
+            weights=None if self.weights is None else self.weights.take(rows),
+            cluster=None if self.cluster is None else self.cluster[rows],
+            time=None if self.time is None else self.time[rows],
+            rows=names[rows],
+            model=self.model,
+        )
+
+    def row_names(self) -> Labels:
+        """Names of the rows."""
+        return self.rows if self.rows is not None else np.arange(self.n)
+
+
+def _labelled(
+    columns: Mapping[str, npt.ArrayLike] | None, what: str, length: int
+) -> dict[str, Labels]:
+    return {
+        name: as_labels(value, f"{what} {name!r}", length=length)
+        for name, value in (columns or {}).items()
+    }

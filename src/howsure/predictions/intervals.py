@@ -1,0 +1,108 @@
+"""Closed intervals at one or several nominal coverages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_interval
+from howsure.core.errors import InputError, UnanswerableError
+from howsure.predictions.base import Prediction, Rows
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False)
+class Intervals(Prediction):
+    """Closed intervals [lower, upper], one column for each nominal coverage.
+
+    Parameters
+    ----------
+    lower, upper : array-like of shape (n,) or (n, c)
+        Ends in the units of y; −inf and +inf are legal, NaN and crossed ends are not.
+    coverage : float or array-like of shape (c,), optional
+        Nominal coverage of each column, in (0, 1). Unknown if omitted: then there is one column,
+        and nothing can be said of its calibration.
+
+    Raises
+    ------
+    InputError
+        If the shapes differ, an end is NaN, a lower end exceeds its upper end, or the coverages
+        are not distinct numbers in (0, 1), one a column.
+
+    Examples
+    --------
+    >>> belief = Intervals([0.0, 1.0], [2.0, 3.0], coverage=0.9)
+    >>> belief.interval(0.9)
+    (array([0., 1.]), array([2., 3.]))
+    """
+
+    kind: ClassVar[str] = "intervals"
+    lower: FloatArray
+    upper: FloatArray
+    coverages: tuple[float, ...]
+
+    def __init__(
+        self,
+        lower: npt.ArrayLike,
+        upper: npt.ArrayLike,
+        coverage: npt.ArrayLike | None = None,
+    ) -> None:
+        low = as_matrix(lower, "lower", finite=False)
+        high = as_matrix(upper, "upper", length=len(low), columns=low.shape[1], finite=False)
+        for column in range(low.shape[1]):
+            check_interval(low[:, column], high[:, column])
+        if (low == np.inf).any() or (high == -np.inf).any():
+            raise InputError("lower must not be +inf and upper must not be -inf")
+        order = np.arange(low.shape[1])
+        values: tuple[float, ...] = ()
+        if coverage is None:
+            if low.shape[1] > 1:
+                raise InputError(
+                    f"coverage must be given for {low.shape[1]} columns of intervals, got none"
+                )
+        else:
+            given = as_vector(np.atleast_1d(np.asarray(coverage)), "coverage")
+            if len(given) != low.shape[1]:
+                raise InputError(
+                    f"coverage must hold one number a column ({low.shape[1]}), got {len(given)}"
+                )
+            if ((given <= 0) | (given >= 1)).any() or len(set(given.tolist())) < len(given):
+                raise InputError(
+                    "coverage must hold distinct numbers strictly between 0 and 1, "
+                    f"got {given.tolist()}"
+                )
+            order = np.argsort(given)
+            values = tuple(float(c) for c in given[order])
+        object.__setattr__(self, "lower", np.ascontiguousarray(low[:, order].T).T)
+        object.__setattr__(self, "upper", np.ascontiguousarray(high[:, order].T).T)
+        object.__setattr__(self, "coverages", values)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.lower)
+
+    def take(self, rows: Rows) -> Self:
+        """The same belief for the rows chosen by an index or a mask."""
+        return type(self)(self.lower[rows], self.upper[rows], self.coverages or None)
+
+    def interval(self, coverage: float) -> tuple[FloatArray, FloatArray]:
+        """The interval given for this coverage; no other can be derived from it."""
+        if not self.coverages:
+            raise UnanswerableError("the nominal coverage of the intervals is unknown")
+        distances = np.abs(np.asarray(self.coverages) - coverage)
+        column = int(np.argmin(distances))
+        if distances[column] > 1e-9:
+            given = ", ".join(f"{c:g}" for c in self.coverages)
+            raise UnanswerableError(f"intervals were given at coverage {given}, not {coverage:g}")
+        return self.lower[:, column], self.upper[:, column]
+
+    def point(self) -> FloatArray:
+        """Midpoint of the narrowest interval; NaN is never given: an infinite end is refused."""
+        middle = (self.lower[:, 0] + self.upper[:, 0]) / 2.0
+        if not np.isfinite(middle).all():
+            raise UnanswerableError("some intervals are unbounded, so they have no midpoint")
+        return middle

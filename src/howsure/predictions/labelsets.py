@@ -1,0 +1,79 @@
+"""Sets of labels, for classification."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import BoolArray, FloatArray, IntArray, check_fraction
+from howsure.core.errors import InputError
+from howsure.predictions.base import Prediction, Rows
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False)
+class LabelSets(Prediction):
+    """A set of classes for each row, with the nominal coverage it was built for.
+
+    Parameters
+    ----------
+    members : array-like of bool, shape (n, classes)
+        Whether each class is in the row's set. Empty sets are legal.
+    coverage : float
+        Nominal coverage, in (0, 1).
+
+    Raises
+    ------
+    InputError
+        If it is not a table of booleans, or the coverage leaves (0, 1).
+
+    Examples
+    --------
+    >>> belief = LabelSets([[True, False], [True, True]], coverage=0.9)
+    >>> belief.sizes
+    array([1, 2])
+    """
+
+    kind: ClassVar[str] = "label sets"
+    members: BoolArray
+    coverage: float
+
+    def __init__(self, members: npt.ArrayLike, coverage: float) -> None:
+        table: npt.NDArray[Any] = np.asarray(members)
+        if table.ndim != 2 or 0 in table.shape:
+            raise InputError(f"members must have shape (rows, classes), got {table.shape}")
+        if table.dtype != np.bool_:
+            if table.dtype.kind not in "iuf" or not np.isin(table, (0, 1)).all():
+                raise InputError(f"members must hold booleans, got dtype {table.dtype}")
+            table = table.astype(np.bool_)
+        object.__setattr__(self, "members", table)
+        object.__setattr__(self, "coverage", check_fraction(coverage, "coverage"))
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.members)
+
+    @property
+    def sizes(self) -> IntArray:
+        """Number of classes in each set, shape (n,)."""
+        return np.asarray(self.members.sum(axis=1))
+
+    def take(self, rows: Rows) -> Self:
+        """The same belief for the rows chosen by an index or a mask."""
+        return type(self)(self.members[rows], self.coverage)
+
+    def contains(self, y: FloatArray) -> BoolArray:
+        """Whether the true class, a whole number from 0, is in the set; shape (n,)."""
+        labels = y.astype(np.int64)
+        classes = self.members.shape[1]
+        wrong = (labels != y) | (labels < 0) | (labels >= classes)
+        if wrong.any():
+            raise InputError(
+                f"y must hold class numbers from 0 to {classes - 1} beside label sets, "
+                f"got {y[np.argmax(wrong)]:g} at row {int(np.argmax(wrong))}"
+            )
+        return self.members[np.arange(self.n), labels]

@@ -1,0 +1,195 @@
+"""Families of laws that a `Distribution` may hold: any of SciPy's, and fast ones of our own.
+
+A law is a family; its parameters are arrays with one entry a row. SciPy's generic machinery
+spends more time on checks than on arithmetic, so the normal family calls the special functions.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, final
+
+import numpy as np
+from scipy import special
+
+from howsure.core.arrays import FloatArray
+from howsure.core.errors import InputError
+
+Parameters = Mapping[str, FloatArray]
+
+_LOG_SQRT_2PI = 0.5 * float(np.log(2.0 * np.pi))
+
+
+class Law(ABC):
+    """A family of one-dimensional laws. Every array has one entry a row."""
+
+    __slots__ = ()
+    name: str
+    discrete: bool
+    parameters: tuple[str, ...]
+
+    @abstractmethod
+    def check(self, parameters: Parameters) -> None:
+        """Raise `InputError` where a parameter leaves its domain."""
+
+    @abstractmethod
+    def cdf(self, y: FloatArray, parameters: Parameters) -> FloatArray:
+        """P(Y ≤ y)."""
+
+    @abstractmethod
+    def quantile(self, level: FloatArray, parameters: Parameters) -> FloatArray:
+        """Smallest y with P(Y ≤ y) ≥ level."""
+
+    @abstractmethod
+    def log_density(self, y: FloatArray, parameters: Parameters) -> FloatArray:
+        """Log density, or log probability for a discrete law."""
+
+    @abstractmethod
+    def mean(self, parameters: Parameters) -> FloatArray:
+        """Expected value; may be infinite or NaN."""
+
+    @abstractmethod
+    def sd(self, parameters: Parameters) -> FloatArray:
+        """Standard deviation; may be infinite or NaN."""
+
+    @abstractmethod
+    def sample(self, rng: np.random.Generator, size: int, parameters: Parameters) -> FloatArray:
+        """Draws, shape (n, size)."""
+
+
+@final
+class NormalLaw(Law):
+    """The normal family, parameters ``loc`` (mean) and ``scale`` (sd, above 0)."""
+
+    __slots__ = ()
+    name = "norm"
+    discrete = False
+    parameters = ("loc", "scale")
+
+    def check(self, parameters: Parameters) -> None:
+        """Raise `InputError` unless every sd is above 0."""
+        scale = parameters["scale"]
+        wrong = ~(scale > 0)
+        if wrong.any():
+            raise InputError(
+                f"sd must be above 0, got {int(wrong.sum())} that are not "
+                f"(first at row {int(np.argmax(wrong))}: {scale[np.argmax(wrong)]:g})"
+            )
+
+    def cdf(self, y: FloatArray, parameters: Parameters) -> FloatArray:
+        """P(Y ≤ y)."""
+        return np.asarray(special.ndtr((y - parameters["loc"]) / parameters["scale"]))
+
+    def quantile(self, level: FloatArray, parameters: Parameters) -> FloatArray:
+        """Quantile at each row's level."""
+        return np.asarray(parameters["loc"] + parameters["scale"] * special.ndtri(level))
+
+    def log_density(self, y: FloatArray, parameters: Parameters) -> FloatArray:
+        """Log density."""
+        z = (y - parameters["loc"]) / parameters["scale"]
+        return np.asarray(-0.5 * np.square(z) - np.log(parameters["scale"]) - _LOG_SQRT_2PI)
+
+    def mean(self, parameters: Parameters) -> FloatArray:
+        """The parameter ``loc``."""
+        return parameters["loc"]
+
+    def sd(self, parameters: Parameters) -> FloatArray:
+        """The parameter ``scale``."""
+        return parameters["scale"]
+
+    def sample(self, rng: np.random.Generator, size: int, parameters: Parameters) -> FloatArray:
+        """Draws, shape (n, size)."""
+        loc, scale = parameters["loc"][:, None], parameters["scale"][:, None]
+        return np.asarray(loc + scale * rng.standard_normal((len(loc), size)))
+
+
+@final
+class ScipyLaw(Law):
+    """A family of ``scipy.stats``, by its name or its object."""
+
+    __slots__ = ("discrete", "family", "name", "parameters")
+
+    def __init__(self, family: Any) -> None:
+        from scipy import stats
+
+        if isinstance(family, str):
+            found = getattr(stats, family, None)
+            if not isinstance(found, (stats.rv_continuous, stats.rv_discrete)):
+                raise InputError(f"law must be a distribution of scipy.stats, got {family!r}")
+            family = found
+        self.family = family
+        self.name = str(family.name)
+        self.discrete = isinstance(family, stats.rv_discrete)
+        shapes = tuple(part.strip() for part in (family.shapes or "").split(",") if part.strip())
+        self.parameters = (*shapes, "loc") if self.discrete else (*shapes, "loc", "scale")
+
+    def check(self, parameters: Parameters) -> None:
+        """Raise `InputError` where SciPy finds a parameter outside its domain."""
+        shapes = [parameters[name] for name in self.parameters if name not in ("loc", "scale")]
+        legal = np.asarray(self.family._argcheck(*shapes)) & np.True_
+        legal = np.broadcast_to(legal, next(iter(parameters.values())).shape).copy()
+        if "scale" in parameters:
+            legal &= parameters["scale"] > 0
+        if not legal.all():
+            row = int(np.argmin(legal))
+            values = ", ".join(f"{name}={parameters[name][row]:g}" for name in parameters)
+            raise InputError(
+                f"parameters of {self.name} must lie in its domain, got {int((~legal).sum())} rows "
+                f"that do not (first at row {row}: {values})"
+            )
+
+    def cdf(self, y: FloatArray, parameters: Parameters) -> FloatArray:
+        """P(Y ≤ y)."""
+        return np.asarray(self.family.cdf(y, **parameters))
+
+    def quantile(self, level: FloatArray, parameters: Parameters) -> FloatArray:
+        """Quantile at each row's level."""
+        return np.asarray(self.family.ppf(level, **parameters))
+
+    def log_density(self, y: FloatArray, parameters: Parameters) -> FloatArray:
+        """Log density or log probability."""
+        if self.discrete:
+            return np.asarray(self.family.logpmf(y, **parameters))
+        return np.asarray(self.family.logpdf(y, **parameters))
+
+    def mean(self, parameters: Parameters) -> FloatArray:
+        """Expected value."""
+        return np.asarray(self.family.mean(**parameters))
+
+    def sd(self, parameters: Parameters) -> FloatArray:
+        """Standard deviation."""
+        return np.asarray(self.family.std(**parameters))
+
+    def sample(self, rng: np.random.Generator, size: int, parameters: Parameters) -> FloatArray:
+        """Draws, shape (n, size)."""
+        n = len(next(iter(parameters.values())))
+        draws = self.family.rvs(**parameters, size=(size, n), random_state=rng)
+        return np.asarray(draws, dtype=np.float64).T
+
+
+def law_named(name: str) -> Law:
+    """The family of this name.
+
+    Parameters
+    ----------
+    name : str
+        A name of ``scipy.stats``, such as ``"norm"``, ``"t"`` or ``"poisson"``.
+
+    Returns
+    -------
+    Law
+
+    Raises
+    ------
+    InputError
+        If there is no such family.
+
+    Examples
+    --------
+    >>> law_named("norm").parameters
+    ('loc', 'scale')
+    >>> law_named("nbinom").parameters
+    ('n', 'p', 'loc')
+    """
+    return NormalLaw() if name in ("norm", "normal", "gaussian") else ScipyLaw(name)

@@ -1,0 +1,110 @@
+"""A table of quantiles at fixed levels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, as_matrix, check_levels
+from howsure.core.errors import InputError, UnanswerableError
+from howsure.predictions.base import Prediction, Rows, tail_levels
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False)
+class Quantiles(Prediction):
+    """Predicted quantiles, one column for each level.
+
+    Between two given levels a quantile is interpolated linearly in the level; outside the
+    outermost levels nothing is known, and nothing is extrapolated.
+
+    Parameters
+    ----------
+    levels : array-like of shape (k,)
+        Distinct levels in (0, 1).
+    values : array-like of shape (n, k)
+        Quantiles in the units of y, one column a level.
+    crossing : {"error", "sort"}
+        What to do with rows whose quantiles fall: refuse them, or sort each row (the isotonic
+        rearrangement) and count them in `crossed_rows`.
+
+    Raises
+    ------
+    InputError
+        If levels leave (0, 1) or repeat, shapes differ, a value is not finite, or quantiles cross
+        under ``crossing="error"``.
+
+    Examples
+    --------
+    >>> belief = Quantiles([0.1, 0.5, 0.9], [[1.0, 2.0, 4.0]])
+    >>> belief.quantile([0.3])
+    array([[1.5]])
+    """
+
+    kind: ClassVar[str] = "quantiles"
+    levels: FloatArray
+    values: FloatArray
+    crossed_rows: int
+
+    def __init__(
+        self,
+        levels: npt.ArrayLike,
+        values: npt.ArrayLike,
+        crossing: Literal["error", "sort"] = "error",
+    ) -> None:
+        given = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+        order = np.argsort(given)
+        table = as_matrix(values, "quantiles", columns=len(given))[:, order]
+        crossed = (np.diff(table, axis=1) < 0).any(axis=1)
+        if crossing not in ("error", "sort"):
+            raise InputError(f"crossing must be 'error' or 'sort', got {crossing!r}")
+        if crossed.any():
+            if crossing == "error":
+                raise InputError(
+                    f"quantiles must rise with their level, got {int(crossed.sum())} rows where "
+                    f"they cross (first at row {int(np.argmax(crossed))}); "
+                    "crossing='sort' puts each row in order"
+                )
+            table = np.sort(table, axis=1)
+        object.__setattr__(self, "levels", check_levels(given[order]))
+        object.__setattr__(self, "values", np.ascontiguousarray(table))
+        object.__setattr__(self, "crossed_rows", int(crossed.sum()))
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.values)
+
+    def take(self, rows: Rows) -> Self:
+        """The same belief for the rows chosen by an index or a mask."""
+        return type(self)(self.levels, self.values[rows])
+
+    def quantile(self, levels: npt.ArrayLike) -> FloatArray:
+        """Quantiles at the levels, interpolated between the given ones, shape (n, k)."""
+        wanted = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+        low, high = self.levels[0], self.levels[-1]
+        outside = (wanted < low - 1e-9) | (wanted > high + 1e-9)
+        if outside.any():
+            raise UnanswerableError(
+                f"level {wanted[np.argmax(outside)]:g} lies outside the given quantiles "
+                f"({low:g} to {high:g}), and quantiles are not extrapolated"
+            )
+        if len(self.levels) == 1:
+            return np.repeat(self.values, len(wanted), axis=1)
+        right = np.clip(np.searchsorted(self.levels, wanted), 1, len(self.levels) - 1)
+        left = right - 1
+        share = (wanted - self.levels[left]) / (self.levels[right] - self.levels[left])
+        share = np.where(np.abs(share - np.round(share)) < 1e-9, np.round(share), share)
+        return np.asarray(self.values[:, left] * (1 - share) + self.values[:, right] * share)
+
+    def interval(self, coverage: float) -> tuple[FloatArray, FloatArray]:
+        """Central interval between two interpolated quantiles."""
+        ends = self.quantile(tail_levels(coverage))
+        return ends[:, 0], ends[:, 1]
+
+    def point(self) -> FloatArray:
+        """The median."""
+        return self.quantile([0.5])[:, 0]

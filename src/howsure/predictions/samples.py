@@ -1,0 +1,105 @@
+"""Samples, or the members of an ensemble."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.errors import UnanswerableError
+from howsure.predictions.base import Prediction, Rows, tail_levels
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False)
+class Samples(Prediction):
+    """Draws from a predictive law, m for each row; their order does not matter.
+
+    If y and the m draws come from one law, the rank of y among them is uniform on m + 1 places.
+    So the quantile at level p is the draw of rank (m + 1)p, interpolated between ranks; levels
+    below 1/(m + 1) or above m/(m + 1) cannot be reached.
+
+    Parameters
+    ----------
+    samples : array-like of shape (n, m)
+        Finite draws in the units of y.
+
+    Raises
+    ------
+    InputError
+        If it is not a table of finite numbers.
+
+    Examples
+    --------
+    >>> belief = Samples([[3.0, 1.0, 2.0]])
+    >>> belief.quantile([0.25, 0.5])
+    array([[1., 2.]])
+    """
+
+    kind: ClassVar[str] = "samples"
+    sorted_samples: FloatArray
+
+    def __init__(self, samples: npt.ArrayLike) -> None:
+        object.__setattr__(self, "sorted_samples", np.sort(as_matrix(samples, "samples"), axis=1))
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.sorted_samples)
+
+    @property
+    def size(self) -> int:
+        """Number of draws a row, m."""
+        return int(self.sorted_samples.shape[1])
+
+    def take(self, rows: Rows) -> Self:
+        """The same belief for the rows chosen by an index or a mask."""
+        return type(self)(self.sorted_samples[rows])
+
+    def quantile(self, levels: npt.ArrayLike) -> FloatArray:
+        """The draws of rank (m + 1)p, interpolated between ranks, shape (n, k)."""
+        wanted = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+        rank = (self.size + 1) * wanted
+        rank = np.where(np.abs(rank - np.round(rank)) < 1e-9, np.round(rank), rank)
+        outside = (rank < 1) | (rank > self.size)
+        if outside.any():
+            raise UnanswerableError(
+                f"{self.size} samples a row reach levels from {1 / (self.size + 1):.3g} to "
+                f"{self.size / (self.size + 1):.3g}, not {wanted[np.argmax(outside)]:g}"
+            )
+        left = np.minimum(np.floor(rank).astype(np.int64), self.size) - 1
+        right = np.minimum(left + 1, self.size - 1)
+        share = rank - 1 - left
+        table = self.sorted_samples
+        return np.asarray(table[:, left] * (1 - share) + table[:, right] * share)
+
+    def interval(self, coverage: float) -> tuple[FloatArray, FloatArray]:
+        """Central interval between two order statistics."""
+        ends = self.quantile(tail_levels(coverage))
+        return ends[:, 0], ends[:, 1]
+
+    def cdf(self, y: FloatArray) -> FloatArray:
+        """Largest place of y among the m + 1: (1 + number of draws ≤ y)/(m + 1)."""
+        return np.asarray((1.0 + (self.sorted_samples <= y[:, None]).sum(axis=1)) / (self.size + 1))
+
+    def cdf_left(self, y: FloatArray) -> FloatArray:
+        """Smallest place of y among the m + 1: (number of draws < y)/(m + 1)."""
+        return np.asarray((self.sorted_samples < y[:, None]).sum(axis=1) / (self.size + 1))
+
+    def point(self) -> FloatArray:
+        """The mean of the draws."""
+        return np.asarray(self.sorted_samples.mean(axis=1))
+
+    def sd(self) -> FloatArray:
+        """Standard deviation of the draws (divisor m − 1)."""
+        if self.size < 2:
+            raise UnanswerableError("one sample a row gives no standard deviation")
+        return np.asarray(self.sorted_samples.std(axis=1, ddof=1))
+
+    def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
+        """Draws with replacement from the given draws, shape (n, size)."""
+        chosen = rng.integers(self.size, size=(self.n, size))
+        return np.take_along_axis(self.sorted_samples, chosen, axis=1)
