@@ -9,7 +9,7 @@ from typing import Any, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, Weights, as_labels, as_matrix, as_vector
+from howsure.core.arrays import Categories, FloatArray, Weights, as_labels, as_matrix, as_vector
 from howsure.core.errors import InputError
 from howsure.predictions.base import Prediction, Rows
 
@@ -33,11 +33,11 @@ class EvalSet:
         Inputs of the model, by name; numbers or labels.
     embedding : ndarray of float, shape (n, e), optional
         A numeric representation of the inputs.
-    groups : mapping of str to ndarray of shape (n,)
+    groups : mapping of str to Categories of n rows
         Labels that divide the rows, by name.
     weights : Weights, optional
         How much each row counts.
-    cluster : ndarray of shape (n,), optional
+    cluster : Categories of n rows, optional
         Rows with one label are not independent.
     time : ndarray of shape (n,), optional
         When each row happened; sortable.
@@ -52,9 +52,9 @@ class EvalSet:
     point: FloatArray | None = None
     features: Mapping[str, Labels] = field(default_factory=dict)
     embedding: FloatArray | None = None
-    groups: Mapping[str, Labels] = field(default_factory=dict)
+    groups: Mapping[str, Categories] = field(default_factory=dict)
     weights: Weights | None = None
-    cluster: Labels | None = None
+    cluster: Categories | None = None
     time: Labels | None = None
     rows: Labels | None = None
     model: str = "model"
@@ -68,10 +68,10 @@ class EvalSet:
         point: npt.ArrayLike | None = None,
         features: Mapping[str, npt.ArrayLike] | None = None,
         embedding: npt.ArrayLike | None = None,
-        groups: Mapping[str, npt.ArrayLike] | None = None,
+        groups: Mapping[str, npt.ArrayLike | Categories] | None = None,
         weights: npt.ArrayLike | Weights | None = None,
         weights_kind: str = "frequency",
-        cluster: npt.ArrayLike | None = None,
+        cluster: npt.ArrayLike | Categories | None = None,
         time: npt.ArrayLike | None = None,
         rows: npt.ArrayLike | None = None,
         model: str = "model",
@@ -106,11 +106,17 @@ class EvalSet:
             y=truth,
             beliefs=held,
             point=None if point is None else as_vector(point, "point", length=n),
-            features=_labelled(features, "feature", n),
+            features={
+                name: as_labels(value, f"feature {name!r}", length=n)
+                for name, value in (features or {}).items()
+            },
             embedding=None if embedding is None else as_matrix(embedding, "embedding", length=n),
-            groups=_labelled(groups, "group", n),
+            groups={
+                name: Categories.checked(value, f"group {name!r}", length=n)
+                for name, value in (groups or {}).items()
+            },
             weights=weights,
-            cluster=None if cluster is None else as_labels(cluster, "cluster", length=n),
+            cluster=None if cluster is None else Categories.checked(cluster, "cluster", length=n),
             time=None if time is None else as_labels(time, "time", length=n),
             rows=None if rows is None else as_labels(rows, "rows", length=n),
             model=model,
@@ -133,9 +139,9 @@ class EvalSet:
             point=None if self.point is None else self.point[rows],
             features={name: value[rows] for name, value in self.features.items()},
             embedding=None if self.embedding is None else self.embedding[rows],
-            groups={name: value[rows] for name, value in self.groups.items()},
+            groups={name: value.take(rows) for name, value in self.groups.items()},
             weights=None if self.weights is None else self.weights.take(rows),
-            cluster=None if self.cluster is None else self.cluster[rows],
+            cluster=None if self.cluster is None else self.cluster.take(rows),
             time=None if self.time is None else self.time[rows],
             rows=names[rows],
             model=self.model,
@@ -144,12 +150,3 @@ class EvalSet:
     def row_names(self) -> Labels:
         """Names of the rows."""
         return self.rows if self.rows is not None else np.arange(self.n)
-
-
-def _labelled(
-    columns: Mapping[str, npt.ArrayLike] | None, what: str, length: int
-) -> dict[str, Labels]:
-    return {
-        name: as_labels(value, f"{what} {name!r}", length=length)
-        for name, value in (columns or {}).items()
-    }

@@ -1,0 +1,120 @@
+"""An evaluation set as flat, named columns, for writing a table that readers recognise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.errors import InputError, UnanswerableError
+from howsure.predictions.base import Prediction
+from howsure.predictions.distribution import Distribution
+from howsure.predictions.evalset import EvalSet
+from howsure.predictions.intervals import Intervals
+from howsure.predictions.laws import NormalLaw
+from howsure.predictions.quantiles import Quantiles
+from howsure.predictions.samples import Samples
+
+Column = npt.NDArray[Any]
+
+
+def to_columns(evalset: EvalSet) -> dict[str, Column]:
+    """Flatten an evaluation set into columns, named as the readers of tables expect.
+
+    ``y``; ``point``; intervals ``lower_90`` and ``upper_90`` (the nominal coverage in per cent;
+    ``lower`` and ``upper`` where it is unknown); normal laws ``mean`` and ``sd``, other laws
+    ``gamma_a``, ``gamma_loc``, ``gamma_scale`` (the family, then its parameter in SciPy);
+    quantiles ``q0.05``; samples ``s_0``, ``s_1``, … in rising order; ``weight``, ``cluster``,
+    ``time``, ``row``; ``embedding_0``, …; groups and features under their own names. The kind of
+    the weights and the model's name are not columns.
+
+    Parameters
+    ----------
+    evalset : EvalSet
+        n rows.
+
+    Returns
+    -------
+    dict of str to ndarray of shape (n,)
+        In the order above. A group and a feature of one name and one content are one column.
+
+    Raises
+    ------
+    InputError
+        If two different columns would have one name.
+    UnanswerableError
+        If a belief has no flat form (label sets).
+
+    Examples
+    --------
+    >>> belief = Intervals([0.0, 1.0], [2.0, 3.0], coverage=0.9)
+    >>> list(to_columns(EvalSet.checked([1.0, 2.0], belief, groups={"site": ["a", "b"]})))
+    ['y', 'lower_90', 'upper_90', 'site']
+    """
+    columns: dict[str, Column] = {}
+    for name, values in _named(evalset):
+        if name in columns and not _same(columns[name], values):
+            raise InputError(
+                f"columns must have different names, got two that would be called {name!r}: "
+                "rename the group or feature"
+            )
+        columns[name] = values
+    return columns
+
+
+def _named(evalset: EvalSet) -> Iterator[tuple[str, Column]]:
+    yield "y", evalset.y
+    if evalset.point is not None:
+        yield "point", evalset.point
+    for belief in evalset.beliefs:
+        yield from _belief(belief)
+    if evalset.weights is not None:
+        yield "weight", evalset.weights.values
+    if evalset.cluster is not None:
+        yield "cluster", evalset.cluster.values()
+    if evalset.time is not None:
+        yield "time", evalset.time
+    if evalset.rows is not None:
+        yield "row", evalset.rows
+    for name, group in evalset.groups.items():
+        yield name, group.values()
+    yield from evalset.features.items()
+    if evalset.embedding is not None:
+        yield from _numbered("embedding", evalset.embedding)
+
+
+def _belief(belief: Prediction) -> Iterator[tuple[str, Column]]:
+    if isinstance(belief, Intervals):
+        for column in range(belief.lower.shape[1]):
+            end = f"_{_digits(100 * belief.coverages[column])}" if belief.coverages else ""
+            yield f"lower{end}", belief.lower[:, column]
+            yield f"upper{end}", belief.upper[:, column]
+    elif isinstance(belief, Distribution) and isinstance(belief.law, NormalLaw):
+        yield "mean", belief.parameters["loc"]
+        yield "sd", belief.parameters["scale"]
+    elif isinstance(belief, Distribution):
+        for name, values in belief.parameters.items():
+            yield f"{belief.law.name}_{name}", values
+    elif isinstance(belief, Quantiles):
+        for column, level in enumerate(belief.levels):
+            yield f"q{_digits(float(level))}", belief.values[:, column]
+    elif isinstance(belief, Samples):
+        yield from _numbered("s", belief.sorted_samples)
+    else:
+        raise UnanswerableError(f"{belief.kind} cannot be written as columns")
+
+
+def _numbered(prefix: str, table: npt.NDArray[np.float64]) -> Iterator[tuple[str, Column]]:
+    for column in range(table.shape[1]):
+        yield f"{prefix}_{column}", table[:, column]
+
+
+def _digits(number: float) -> str:
+    """The number in plain decimals, without noise from binary fractions."""
+    return np.format_float_positional(round(number, 10), trim="-")
+
+
+def _same(one: Column, other: Column) -> bool:
+    return one.shape == other.shape and bool(np.all(one == other))
