@@ -58,10 +58,7 @@ def mean_statistic(scores: FloatArray, weights: FloatArray | None = None) -> Sta
     >>> mean_statistic(np.array([1.0, 3.0])).value
     2.0
     """
-    if weights is None:
-        value = float(scores.mean())
-    else:
-        value = float(weights @ scores / weights.sum())
+    value = float(np.average(scores, weights=weights))
     if not math.isfinite(value):
         return Statistic(value, None, reason="some rows score infinity")
     return Statistic(value, scores - value)

@@ -1,0 +1,136 @@
+"""Scales of rows of numbers that set a kernel's bandwidth, and rows of length one."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import as_matrix
+from howsure.core.errors import InputError
+from howsure.core.rng import child
+from howsure.stats.kernels import Array, as_rows
+
+_PAIRS = 1500  # rows whose pairs give the median distance
+
+
+def total_variance(rows: npt.ArrayLike, name: str = "x") -> float:
+    """Sum over columns of the sample variance (divisor n−1).
+
+    Parameters
+    ----------
+    rows : array-like of shape (n, d) or (n,)
+        At least two rows.
+    name : str
+        The argument's name, for the message.
+
+    Returns
+    -------
+    float
+        Positive. Half the mean squared distance of two random rows.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two rows, or all rows are equal.
+
+    Examples
+    --------
+    >>> total_variance([0.0, 1.0, 2.0])
+    1.0
+    """
+    array = as_matrix(rows, name)
+    if len(array) < 2:
+        raise InputError(f"{name} must have at least 2 rows for a bandwidth, got {len(array)}")
+    variance = float(array.var(axis=0, ddof=1).sum())
+    if not variance > 0.0 or np.ptp(array, axis=0).max() == 0.0:
+        raise InputError(
+            f"{name} must vary for its variance to set a bandwidth, got {len(array)} equal rows; "
+            "give the bandwidth as a number"
+        )
+    return variance
+
+
+def median_distance(
+    rows: npt.ArrayLike, name: str = "x", *, absolute: bool = False, seed: int = 0
+) -> float:
+    """Median distance of two different rows.
+
+    Parameters
+    ----------
+    rows : array-like of shape (n, d) or (n,)
+        At least two rows; of more than 1,500 a random 1,500 are paired.
+    name : str
+        The argument's name, for the message.
+    absolute : bool
+        Whether the distance is the sum of absolute differences instead of Euclid's.
+    seed : int
+        Seed of the choice of rows.
+
+    Returns
+    -------
+    float
+        Positive, in the units of the rows.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two rows, or at least half of the pairs are equal.
+
+    Examples
+    --------
+    >>> median_distance([0.0, 1.0, 3.0])
+    2.0
+    """
+    array = as_matrix(rows, name)
+    if len(array) < 2:
+        raise InputError(f"{name} must have at least 2 rows for a bandwidth, got {len(array)}")
+    if len(array) > _PAIRS:
+        rng = child(seed, "median distance")
+        array = array[np.sort(rng.choice(len(array), _PAIRS, replace=False))]
+    from scipy.spatial.distance import pdist
+
+    median = float(np.median(pdist(array, "cityblock" if absolute else "euclidean")))
+    if median == 0.0:
+        raise InputError(
+            f"{name} must have mostly different rows for the median distance to set a bandwidth, "
+            "got equal ones; give the bandwidth as a number"
+        )
+    return median
+
+
+def normalize_rows(rows: npt.ArrayLike, name: str = "x") -> Array:
+    """Divide every row by its Euclidean length.
+
+    Parameters
+    ----------
+    rows : array-like of shape (n, d)
+        No row of zeros.
+    name : str
+        The argument's name, for the message.
+
+    Returns
+    -------
+    ndarray of float, shape (n, d)
+        In the number type that came, if that was 32- or 64-bit.
+
+    Raises
+    ------
+    InputError
+        If a row is all zeros: it has no direction.
+
+    Examples
+    --------
+    >>> normalize_rows([[3.0, 4.0]])
+    array([[0.6, 0.8]])
+    """
+    array = as_rows(rows, name, dtype=np.asarray(rows).dtype)
+    largest = np.abs(array).max(axis=1)
+    if not largest.all():
+        first = int(np.argmin(largest))
+        raise InputError(
+            f"{name} must have no row of zeros to be normalised, got "
+            f"{int((largest == 0).sum())} (first at row {first})"
+        )
+    scaled = array / largest[:, None]  # so that squares neither overflow nor vanish
+    unit: Array = scaled / np.sqrt(np.einsum("ij,ij->i", scaled, scaled))[:, None]
+    return unit

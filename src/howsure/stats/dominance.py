@@ -1,0 +1,294 @@
+"""Ranks with ties and weights, and how many rows each row dominates.
+
+Weights are multiplicities: a weight of two counts as two rows with the same values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, IntArray, Weights, as_vector
+
+_T = TypeVar("_T", bound=np.generic)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Values replaced by the ranks of their distinct levels.
+
+    Attributes
+    ----------
+    codes : ndarray of int, shape (n,)
+        Rank of each row's value among the m distinct values, 0 … m−1.
+    order : ndarray of int, shape (n,)
+        Rows in rising order of value; the order among ties is arbitrary.
+    tied : ndarray of float, shape (m,)
+        Mass (sum of weights) of each distinct value.
+    below : ndarray of float, shape (m,)
+        Mass strictly below each distinct value.
+    """
+
+    codes: IntArray
+    order: IntArray
+    tied: FloatArray
+    below: FloatArray
+
+    @property
+    def total(self) -> float:
+        """Mass of all rows."""
+        return float(self.below[-1] + self.tied[-1])
+
+    @property
+    def middle(self) -> FloatArray:
+        """Mid-distribution of each distinct value: (mass below + half the ties) / total."""
+        return (self.below + 0.5 * self.tied) / self.total
+
+
+@dataclass(frozen=True, slots=True)
+class PairMasses:
+    """How each row pairs with all others.
+
+    Attributes
+    ----------
+    concordant : ndarray of float, shape (n,)
+        Mass of the rows that lie on the same side in x and in y.
+    discordant : ndarray of float, shape (n,)
+        Mass of the rows that lie on opposite sides.
+    """
+
+    concordant: FloatArray
+    discordant: FloatArray
+
+
+def check_multiplicities(weights: npt.ArrayLike | None, length: int) -> FloatArray | None:
+    """Check weights that count rows; None stays None.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n,), optional
+        Non-negative, not all zero; fractions are legal.
+    length : int
+        The number of rows.
+
+    Returns
+    -------
+    ndarray of float, shape (n,), or None
+
+    Raises
+    ------
+    InputError
+        If a weight is negative or not finite, or all are zero.
+
+    Examples
+    --------
+    >>> check_multiplicities([1, 2], 2)
+    array([1., 2.])
+    """
+    if weights is None:
+        return None
+    return Weights.checked(weights, "importance", length=length).values
+
+
+def rank_values(values: npt.ArrayLike, weights: FloatArray | None = None) -> Ranked:
+    """Rank values, ties together.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,)
+        Numbers; infinities are legal.
+    weights : ndarray of float, shape (n,), optional
+        Multiplicities of the rows.
+
+    Returns
+    -------
+    Ranked
+
+    Raises
+    ------
+    InputError
+        If a value is NaN or there are none.
+
+    Examples
+    --------
+    >>> ranked = rank_values([5.0, 1.0, 5.0])
+    >>> ranked.codes.tolist(), ranked.below.tolist(), ranked.middle.round(3).tolist()
+    ([1, 0, 1], [0.0, 1.0], [0.167, 0.667])
+    """
+    array = as_vector(values, "values", finite=False)
+    order = np.argsort(array)
+    ordered = array[order]
+    starts = np.r_[True, ordered[1:] != ordered[:-1]]
+    codes = np.empty(len(array), dtype=np.int64)
+    codes[order] = np.cumsum(starts) - 1
+    tied = np.bincount(codes, weights=weights).astype(np.float64)
+    below = np.cumsum(tied) - tied
+    return Ranked(codes, order, tied, below)
+
+
+def dominated_mass(
+    x: npt.ArrayLike, y: npt.ArrayLike, weights: FloatArray | None = None
+) -> FloatArray:
+    """Mass of the rows j with x_j < x_i and y_j < y_i, for every row i.
+
+    Parameters
+    ----------
+    x, y : array-like of shape (n,)
+        Two coordinates; infinities are legal.
+    weights : ndarray of float, shape (n,), optional
+        Multiplicities of the rows.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+
+    Raises
+    ------
+    InputError
+        If a value is NaN, or the lengths differ.
+
+    Notes
+    -----
+    O(n log n): rows are laid out by x and split by the bits of their rank in y, the highest
+    first, as in a wavelet tree; at each bit, a row with a one dominates the earlier rows of its
+    node that have a zero.
+
+    Examples
+    --------
+    >>> dominated_mass([1.0, 2.0, 3.0, 3.0], [1.0, 5.0, 2.0, 5.0])
+    array([0., 1., 1., 2.])
+    """
+    x_ranked = rank_values(x, weights)
+    y_ranked = rank_values(as_vector(y, "y", length=len(x_ranked.codes), finite=False), weights)
+    return _strictly_below(x_ranked, y_ranked, weights)[0]
+
+
+def pair_masses(x: Ranked, y: Ranked, weights: FloatArray | None = None) -> PairMasses:
+    """Mass of concordant and of discordant rows, for every row.
+
+    Parameters
+    ----------
+    x, y : Ranked
+        Two coordinates of the same rows, ranked with the same weights.
+    weights : ndarray of float, shape (n,), optional
+        Multiplicities of the rows.
+
+    Returns
+    -------
+    PairMasses
+        Rows tied in x or in y are in neither.
+
+    Examples
+    --------
+    >>> pairs = pair_masses(rank_values([1.0, 2.0, 3.0]), rank_values([1.0, 3.0, 2.0]))
+    >>> pairs.concordant.tolist(), pairs.discordant.tolist()
+    ([2.0, 1.0, 1.0], [0.0, 1.0, 1.0])
+    """
+    both_below, x_order, y_order = _strictly_below(x, y, weights)
+    x_below, x_tied = x.below[x.codes], x.tied[x.codes]
+    y_below, y_tied = y.below[y.codes], y.tied[y.codes]
+    same_x_y_below, same_both = _tied_below(x, y, x_order, weights)
+    same_y_x_below, _ = _tied_below(y, x, y_order, weights)
+    x_below_y_above = x_below - both_below - same_y_x_below
+    x_above_y_below = y_below - both_below - same_x_y_below
+    neither_above = both_below + same_x_y_below + same_y_x_below + same_both
+    both_above = x.total - (x_below + x_tied) - (y_below + y_tied) + neither_above
+    return PairMasses(both_below + both_above, x_below_y_above + x_above_y_below)
+
+
+def _strictly_below(
+    x: Ranked, y: Ranked, weights: FloatArray | None
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """Mass strictly below in both, and the rows sorted by (x, −y) and by (y, −x).
+
+    Rows of equal x lie in falling y, and rows of equal y are numbered in falling x: so an
+    earlier position with a lower number is strictly below in both, and ties never count.
+    """
+    n = len(x.codes)
+    if len(x.tied) == n:
+        x_order = x.order
+    else:
+        x_order = np.argsort(x.codes * len(y.tied) + (len(y.tied) - 1 - y.codes))
+    position = np.empty(n, dtype=np.int64)
+    position[x_order] = np.arange(n)
+    y_order = y.order if len(y.tied) == n else np.argsort(y.codes * n + (n - 1 - position))
+    number = np.empty(n, dtype=np.int64)
+    number[y_order] = np.arange(n)
+    laid_out = number[x_order]
+    below = np.empty(n)
+    below[y_order] = _earlier_and_lower(laid_out, None if weights is None else weights[x_order])
+    return below, x_order, y_order
+
+
+def _earlier_and_lower(numbers: IntArray, weights: FloatArray | None) -> FloatArray:
+    """For a permutation: the mass of earlier, lower entries, listed by number."""
+    n = len(numbers)
+    current = numbers.astype(np.int32)
+    mass = weights
+    gained = np.zeros(n)
+    places = np.arange(n, dtype=np.int32)
+    for bit in reversed(range((n - 1).bit_length())):
+        half = 1 << bit
+        high = (current & half) != 0
+        node = current & -2 * half
+        zeros = _running(~high, np.int32)
+        zeros_before = zeros[:-1] - zeros[node]
+        if mass is None:
+            gained += np.where(high, zeros_before, 0)
+        else:
+            low = _running(np.where(high, 0.0, mass), np.float64)
+            gained += np.where(high, low[:-1] - low[node], 0.0)
+        target = np.where(high, places + half - zeros_before, node + zeros_before)
+        current = _moved(current, target)
+        gained = _moved(gained, target)
+        mass = None if mass is None else _moved(mass, target)
+    return gained
+
+
+def _running(values: npt.NDArray[Any], kind: type[_T]) -> npt.NDArray[_T]:
+    """Sums of the first 0, 1, …, n values."""
+    sums = np.zeros(len(values) + 1, dtype=kind)
+    np.cumsum(values, out=sums[1:])
+    return sums
+
+
+def _moved(values: npt.NDArray[_T], target: npt.NDArray[np.int32]) -> npt.NDArray[_T]:
+    """Values carried to their target places."""
+    result = np.empty_like(values)
+    result[target] = values
+    return result
+
+
+def _tied_below(
+    outer: Ranked, inner: Ranked, order: IntArray, weights: FloatArray | None
+) -> tuple[FloatArray, FloatArray]:
+    """Per row, among rows equal in `outer`: the mass lower in `inner`, and the mass equal in it.
+
+    `order` sorts rows by rising outer and falling inner value.
+    """
+    n = len(order)
+    mass = np.ones(n) if weights is None else weights
+    if len(outer.tied) == n:
+        return np.zeros(n), mass
+    outer_code, inner_code = outer.codes[order], inner.codes[order]
+    group_last = np.r_[outer_code[1:] != outer_code[:-1], True]
+    block_last = group_last | np.r_[inner_code[1:] != inner_code[:-1], True]
+    running = _running(mass[order], np.float64)
+    group_end = _next_marked(group_last)
+    block_end = _next_marked(block_last)
+    block_start = np.r_[0, np.flatnonzero(block_last)[:-1] + 1]
+    lengths = np.diff(np.r_[block_start, n])
+    below = np.empty(n)
+    equal = np.empty(n)
+    below[order] = running[group_end + 1] - running[block_end + 1]
+    equal[order] = running[block_end + 1] - running[np.repeat(block_start, lengths)]
+    return below, equal
+
+
+def _next_marked(marked: npt.NDArray[np.bool_]) -> IntArray:
+    """Index of the next marked place at or after each place; the last is marked."""
+    ends = np.flatnonzero(marked)
+    return np.repeat(ends, np.diff(np.r_[-1, ends]))

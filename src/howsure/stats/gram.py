@@ -1,0 +1,187 @@
+"""Products with Gram matrices that need not fit in memory.
+
+A Gram matrix of n rows is kept whole while it is small enough and is otherwise made again,
+tile by tile, in every product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from howsure.core.errors import UnanswerableError
+from howsure.stats.kernels import Array, Kernel
+
+T = TypeVar("T")
+Progress = Callable[[str, int, int], None]
+
+_TILE = 2048  # rows and columns of a tile: 32 MB in 64 bits
+
+
+class GramOperator:
+    """The symmetric matrix K of a kernel on one set of rows, for products K V.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    rows : ndarray of float, shape (n, d)
+        The rows, in the number type to work in.
+    memory : float
+        Bytes that K may take; above, it is never held whole.
+    progress : callable, optional
+        Called with a stage's name, steps done and steps in all.
+
+    Examples
+    --------
+    >>> from howsure.stats.kernels import RBF
+    >>> operator = GramOperator(RBF(0.5), np.array([[0.0], [1.0]]))
+    >>> operator.product(np.array([[1.0], [0.0]]))[:, 0]
+    array([1. , 0.60653066])
+    """
+
+    __slots__ = ("_kernel", "_matrix", "_progress", "fits", "rows")
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        rows: Array,
+        *,
+        memory: float = 2e9,
+        progress: Progress | None = None,
+    ) -> None:
+        self._kernel = kernel
+        self._matrix: Array | None = None
+        self._progress = progress
+        self.rows = rows
+        self.fits = len(rows) ** 2 * rows.dtype.itemsize <= memory
+
+    def matrix(self) -> Array:
+        """K itself, shape (n, n), made once.
+
+        Raises
+        ------
+        UnanswerableError
+            If K would take more memory than was allowed.
+        """
+        if not self.fits:
+            size = len(self.rows) ** 2 * self.rows.dtype.itemsize / 1e9
+            raise UnanswerableError(
+                f"the Gram matrix of {len(self.rows)} rows takes {size:.1f} GB, more than allowed"
+            )
+        if self._matrix is None:
+            matrix = np.empty((len(self.rows), len(self.rows)), dtype=self.rows.dtype)
+            for left, right in self._tiles("kernel matrix"):
+                tile = self._kernel.gram(self.rows[left], self.rows[right])
+                matrix[left, right] = tile
+                if left != right:
+                    matrix[right, left] = tile.T
+            self._matrix = matrix
+        return self._matrix
+
+    def product(self, vectors: Array) -> Array:
+        """K V, shape (n, r).
+
+        Parameters
+        ----------
+        vectors : ndarray of float, shape (n, r)
+            V.
+
+        Returns
+        -------
+        ndarray of float, shape (n, r)
+        """
+        if self.fits:
+            whole: Array = self.matrix() @ vectors
+            return whole
+        out = np.zeros_like(vectors)
+        for left, right in self._tiles("kernel product"):
+            tile = self._kernel.gram(self.rows[left], self.rows[right])
+            out[left] += tile @ vectors[right]
+            if left != right:  # the mirror image comes free
+                out[right] += tile.T @ vectors[left]
+        return out
+
+    def column(self, row: int) -> Array:
+        """One column of K, shape (n,)."""
+        found: Array = self._kernel.gram(self.rows[row : row + 1], self.rows)[0]
+        return found
+
+    def diagonal(self) -> Array:
+        """Diagonal of K, shape (n,)."""
+        return self._kernel.diagonal(self.rows)
+
+    def _tiles(self, stage: str) -> Iterator[tuple[slice, slice]]:
+        parts = tiles(len(self.rows))
+        pairs = [(parts[i], parts[j]) for i in range(len(parts)) for j in range(i, len(parts))]
+        return reported(pairs, stage, self._progress)
+
+
+def cross_product(
+    kernel: Kernel,
+    left: Array,
+    right: Array,
+    vectors: Array,
+    *,
+    progress: Progress | None = None,
+) -> Array:
+    """Product of the Gram matrix of two sets of rows with vectors, by tiles.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    left, right : ndarray of float, shape (g, d) and (n, d)
+        The rows.
+    vectors : ndarray of float, shape (n, r)
+        What to multiply.
+    progress : callable, optional
+        As in `GramOperator`.
+
+    Returns
+    -------
+    ndarray of float, shape (g, r)
+
+    Examples
+    --------
+    >>> from howsure.stats.kernels import RBF
+    >>> cross_product(RBF(0.5), np.array([[0.0]]), np.array([[1.0]]), np.array([[2.0]]))
+    array([[1.21306132]])
+    """
+    out = np.zeros((len(left), vectors.shape[1]), dtype=vectors.dtype)
+    pairs = [(a, b) for a in tiles(len(left)) for b in tiles(len(right))]
+    for a, b in reported(pairs, "kernel at new rows", progress):
+        out[a] += kernel.gram(left[a], right[b]) @ vectors[b]
+    return out
+
+
+def tiles(rows: int, size: int = _TILE) -> list[slice]:
+    """Slices of at most `size` that cover a number of rows.
+
+    Examples
+    --------
+    >>> tiles(5, 2)
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
+
+
+def reported(items: Sequence[T], stage: str, progress: Progress | None) -> Iterator[T]:
+    """Pass items on, calling `progress` (if any) before the first and after each.
+
+    Examples
+    --------
+    >>> list(reported([1, 2], "stage", lambda *step: print(step)))
+    ('stage', 0, 2)
+    ('stage', 1, 2)
+    ('stage', 2, 2)
+    [1, 2]
+    """
+    if progress is not None:
+        progress(stage, 0, len(items))
+    for done, item in enumerate(items, start=1):
+        yield item
+        if progress is not None:
+            progress(stage, done, len(items))

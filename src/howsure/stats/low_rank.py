@@ -1,0 +1,172 @@
+"""Low-rank factors of positive semi-definite matrices that are only known by their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.errors import InputError
+from howsure.stats.kernels import Array
+
+
+@dataclass(frozen=True, slots=True)
+class PivotedFactor:
+    """L with A ≈ L Lᵀ, exact in the pivots' rows and columns.
+
+    Attributes
+    ----------
+    factor : ndarray of float, shape (n, r)
+        L. Its rows at the pivots form a lower triangle.
+    pivots : ndarray of int, shape (r,)
+        The chosen rows, in order.
+    residual : ndarray of float, shape (n,)
+        Diagonal of A − L Lᵀ, which is positive semi-definite; so its sum bounds every norm of
+        what is left out.
+    """
+
+    factor: Array
+    pivots: IntArray
+    residual: Array
+
+    @property
+    def rank(self) -> int:
+        """Number of columns of L."""
+        return len(self.pivots)
+
+    @property
+    def triangle(self) -> Array:
+        """Rows of L at the pivots, lower triangular, shape (r, r)."""
+        return np.tril(self.factor[self.pivots])
+
+
+def pivoted_cholesky(
+    diagonal: Array,
+    column: Callable[[int], Array],
+    *,
+    tolerance: float = 0.0,
+    max_rank: int | None = None,
+    weights: FloatArray | None = None,
+    name: str = "kernel",
+) -> PivotedFactor:
+    """Greedy pivoted Cholesky factor of a positive semi-definite matrix.
+
+    Each step takes the row with the largest (weighted) residual diagonal. Cost: r columns of the
+    matrix and n r² operations; the matrix itself is never formed (Harbrecht, Peters and
+    Schneider 2012).
+
+    Parameters
+    ----------
+    diagonal : ndarray of float, shape (n,)
+        The matrix's diagonal.
+    column : callable
+        Takes a row's number, returns that column, shape (n,).
+    tolerance : float
+        Stop once the weighted sum of the residual diagonal is at most this. The working
+        precision stops it in any case.
+    max_rank : int, optional
+        Stop at this rank.
+    weights : ndarray of float, shape (n,), optional
+        Non-negative weights of the rows; ones by default.
+    name : str
+        What the matrix comes from, for the message.
+
+    Returns
+    -------
+    PivotedFactor
+
+    Raises
+    ------
+    InputError
+        If the residual diagonal falls clearly below zero: no positive semi-definite matrix
+        does that.
+
+    Examples
+    --------
+    >>> a = np.array([[4.0, 2.0], [2.0, 1.0]])
+    >>> found = pivoted_cholesky(np.diag(a), lambda row: a[row])
+    >>> found.rank, found.factor[:, 0].tolist()
+    (1, [2.0, 1.0])
+    """
+    residual = np.array(diagonal)
+    size = len(residual)
+    scale = float(residual.max(initial=0.0))
+    if float(residual.min(initial=0.0)) < 0.0:
+        raise InputError(f"{name} must be positive definite, got a negative diagonal")
+    limit = size if max_rank is None else min(size, max_rank)
+    factor = np.empty((limit, size), dtype=residual.dtype)  # a column of L in each row
+    pivots = np.empty(limit, dtype=np.int64)
+    precision = float(np.finfo(residual.dtype).eps)
+    rank = 0
+    while rank < limit:
+        weighted = residual if weights is None else residual * weights
+        if float(weighted.sum()) <= tolerance:
+            break
+        pivot = int(np.argmax(np.where(residual > 16 * precision * scale, weighted, 0.0)))
+        if residual[pivot] <= 16 * precision * scale:
+            break
+        fresh = column(pivot) - factor[:rank, pivot] @ factor[:rank]
+        fresh /= np.sqrt(residual[pivot])
+        residual -= fresh * fresh
+        residual[pivots[:rank]] = 0.0
+        residual[pivot] = 0.0
+        _check_residual(residual, np.sqrt(precision) * scale, name)
+        np.maximum(residual, 0.0, out=residual)
+        factor[rank], pivots[rank] = fresh, pivot
+        rank += 1
+    return PivotedFactor(factor[:rank].T, pivots[:rank].copy(), residual)
+
+
+def dense_factor(matrix: FloatArray, name: str = "kernel") -> tuple[FloatArray, float]:
+    """Full-precision factor A ≈ L Lᵀ of a positive semi-definite matrix held in memory.
+
+    Parameters
+    ----------
+    matrix : ndarray of float, shape (n, n)
+        A, symmetric; overwritten.
+    name : str
+        What the matrix comes from, for the message.
+
+    Returns
+    -------
+    factor : ndarray of float, shape (n, r)
+        L, with r the numerical rank.
+    residual : float
+        A bound of the sum of the diagonal of A − L Lᵀ.
+
+    Raises
+    ------
+    InputError
+        If the matrix is clearly not positive semi-definite.
+
+    Examples
+    --------
+    >>> factor, residual = dense_factor(np.array([[4.0, 2.0], [2.0, 1.0]]))
+    >>> (factor @ factor.T).round(12).tolist(), factor.shape
+    ([[4.0, 2.0], [2.0, 1.0]], (2, 1))
+    """
+    from scipy.linalg import lapack
+
+    size = len(matrix)
+    diagonal = np.diagonal(matrix).copy()
+    scale = float(diagonal.max())
+    if scale <= 0.0:
+        return np.zeros((size, 1)), 0.0
+    stop = size * float(np.finfo(np.float64).eps) * scale
+    lower, order, rank, _ = lapack.dpstrf(matrix.T, tol=stop, lower=1, overwrite_a=1)
+    factor = np.empty((size, rank))
+    factor[order - 1] = np.tril(lower)[:, :rank]
+    residual = diagonal - np.einsum("ij,ij->i", factor, factor)
+    _check_residual(residual, np.sqrt(np.finfo(np.float64).eps) * scale, name)
+    return factor, float(np.maximum(residual, 0.0).sum())
+
+
+def _check_residual(residual: Array, slack: float, name: str) -> None:
+    smallest = float(residual.min())
+    if smallest < -slack:
+        raise InputError(
+            f"{name} must be positive definite, got a Gram matrix that is not: a factor's "
+            f"residual fell to {smallest:.3g}"
+        )

@@ -1,0 +1,193 @@
+"""Nyström approximation of a regularised kernel system, for rows past counting in pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from howsure.core.arrays import FloatArray
+from howsure.core.rng import child
+from howsure.stats.gram import reported, tiles
+from howsure.stats.kernels import Array, Kernel
+from howsure.stats.low_rank import pivoted_cholesky
+from howsure.stats.ridge import KernelSystem, RidgeSystem, Solution
+from howsure.stats.solvers import SolverOptions
+
+_EXACT_ROWS = 50_000  # above, `auto` approximates
+_ROWS = 8192  # rows whose features are held at once
+_CHECK_ROWS = 4000  # rows of the exact system that the error is estimated on
+_CHECK_GRID = 1000
+
+
+class NystromSystem(KernelSystem):
+    """The system of `RidgeSystem` with K replaced by its projection on p landmark rows.
+
+    With features f(x) = L⁻¹ k(Z, x), L the Cholesky factor of k(Z, Z), the prediction is
+    f(x)ᵀ (FᵀF + ρI)⁻¹ FᵀT: two passes over the rows, n p² operations, p n kernel values, and no
+    more than a tile of them held. The landmarks Z are the pivots of a pivoted Cholesky factor
+    of a random sample of rows; where the kernel is smooth enough they stop early, and the
+    approximation is then exact to the tolerance.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The input kernel.
+    rows : ndarray of float, shape (n, d)
+        The inputs, in the number type to work in.
+    regularization : float
+        λ, positive; multiplied by the number of rows.
+    options : SolverOptions
+        How to solve; `landmarks`, `seed` and `progress` matter.
+
+    Examples
+    --------
+    >>> from howsure.stats.kernels import RBF
+    >>> system = NystromSystem(RBF(1.0), np.array([[0.0], [9.0]]), 0.5)
+    >>> solution = system.solve(np.array([[1.0], [0.0]]))
+    >>> system.predict(np.array([[0.0]]), solution).tolist()
+    [[0.5]]
+    """
+
+    __slots__ = ("_gram", "_landmarks", "_triangle")
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        rows: Array,
+        regularization: float,
+        options: SolverOptions | None = None,
+    ) -> None:
+        super().__init__(kernel, rows, regularization, options)
+        self._gram: FloatArray | None = None
+        self._landmarks, self._triangle = self._choose(float(regularization))
+
+    @property
+    def landmarks(self) -> int:
+        return len(self._landmarks)
+
+    def solve(self, targets: FloatArray, counts: FloatArray | None = None) -> Solution:
+        gram, right = self._sums(self.rows, targets, counts)
+        return Solution(coefficients=_weights(gram, right, self.ridge), solver="nystrom")
+
+    def predict(self, grid: Array, solution: Solution) -> Array:
+        out = np.empty((len(grid), solution.coefficients.shape[1]), dtype=self.rows.dtype)
+        weights: Array = solution.coefficients.astype(self.rows.dtype)
+        for part in reported(
+            tiles(len(grid), _ROWS), "landmarks at new rows", self.options.progress
+        ):
+            out[part] = self._features(grid[part]) @ weights
+        return out
+
+    def estimate_error(self, targets: FloatArray, grid: Array) -> tuple[float, float]:
+        """Compare with the exact system on a random sample of rows.
+
+        Up to 4,000 rows and 1,000 grid rows are drawn. The system of the sample has the same λ,
+        and its kernel matrix divided by its size the same spectrum but for sampling noise, so
+        what the landmarks miss on the sample is what they miss on all rows.
+
+        Parameters
+        ----------
+        targets : ndarray of float, shape (n, r)
+            T.
+        grid : ndarray of float, shape (g, d)
+            Where predictions are wanted.
+
+        Returns
+        -------
+        typical, largest : float
+            Root mean square and maximum over the grid rows of the Euclidean distance of the two
+            predictions.
+        """
+        rng = child(self.options.seed, "nystrom error")
+        chosen = _sample(rng, len(self.rows), _CHECK_ROWS)
+        where = grid[_sample(rng, len(grid), _CHECK_GRID)]
+        rows, some = self.rows[chosen], targets[chosen]
+        regularization = self.ridge / len(self.rows)
+        exact = RidgeSystem(self.kernel, rows, regularization, self.options)
+        truth = exact.predict(where, exact.solve(some))
+        gram, right = self._sums(rows, some, None)
+        weights = _weights(gram, right, regularization * len(rows))
+        gap = np.linalg.norm(truth - self._features(where) @ weights, axis=1)
+        return float(np.sqrt(np.mean(np.square(gap)))), float(gap.max())
+
+    def _choose(self, regularization: float) -> tuple[Array, Array]:
+        rng = child(self.options.seed, "nystrom landmarks")
+        sample = self.rows[_sample(rng, len(self.rows), 10 * self.options.landmarks)]
+        found = pivoted_cholesky(
+            self.kernel.diagonal(sample),
+            lambda row: self.kernel.gram(sample[row : row + 1], sample)[0],
+            tolerance=len(sample) * regularization * self.options.accuracy * 1e-2,
+            max_rank=self.options.landmarks,
+        )
+        return sample[found.pivots], found.triangle
+
+    def _features(self, rows: Array) -> Array:
+        from scipy.linalg import solve_triangular
+
+        cross = self.kernel.gram(self._landmarks, rows)
+        features: Array = solve_triangular(
+            self._triangle, cross, lower=True, overwrite_b=True, check_finite=False
+        ).T
+        return features
+
+    def _sums(
+        self, rows: Array, targets: FloatArray, counts: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """FᵀF and FᵀT, the first kept when it is that of all rows, each seen once."""
+        whole = rows is self.rows and counts is None
+        gram = np.zeros((self.landmarks, self.landmarks))
+        right = np.zeros((self.landmarks, targets.shape[1]))
+        parts = tiles(len(rows), _ROWS)
+        for part in reported(parts, "landmark features", self.options.progress):
+            features = self._features(rows[part])
+            scaled = features
+            if counts is not None:
+                scaled = features * counts[part, None].astype(features.dtype)
+            if not (whole and self._gram is not None):
+                gram += features.T @ scaled
+            right += scaled.T @ targets[part].astype(features.dtype, copy=False)
+        if whole:
+            self._gram = gram if self._gram is None else self._gram
+            gram = self._gram
+        return gram, right
+
+
+def _weights(gram: FloatArray, right: FloatArray, ridge: float) -> FloatArray:
+    from scipy.linalg import cho_factor, cho_solve
+
+    system = cho_factor(gram + ridge * np.eye(len(gram)), lower=True, check_finite=False)
+    weights: FloatArray = cho_solve(system, right, check_finite=False)
+    return weights
+
+
+def _sample(
+    rng: np.random.Generator, rows: int, size: int
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    if rows <= size:
+        return np.arange(rows)
+    return np.sort(rng.choice(rows, size, replace=False, shuffle=False))
+
+
+def kernel_system(
+    kernel: Kernel, rows: Array, regularization: float, options: SolverOptions
+) -> KernelSystem:
+    """The exact system, or its Nyström approximation past 50,000 rows or where asked for.
+
+    Parameters
+    ----------
+    kernel, rows, regularization, options
+        As in `RidgeSystem`.
+
+    Returns
+    -------
+    KernelSystem
+
+    Examples
+    --------
+    >>> from howsure.stats.kernels import RBF
+    >>> type(kernel_system(RBF(1.0), np.zeros((2, 1)), 0.1, SolverOptions())).__name__
+    'RidgeSystem'
+    """
+    many = options.method == "auto" and len(rows) > _EXACT_ROWS
+    if many or options.method == "nystrom":
+        return NystromSystem(kernel, rows, regularization, options)
+    return RidgeSystem(kernel, rows, regularization, options)

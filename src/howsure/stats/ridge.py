@@ -1,0 +1,324 @@
+"""Regularised systems with a kernel matrix: (K + ρI) C = T, and predictions from C.
+
+`RidgeSystem` chooses between a Cholesky factor and preconditioned block conjugate gradients,
+says what it did, and measures the residual of every solve.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from howsure.core.arrays import FloatArray
+from howsure.core.errors import InputError, UnanswerableError
+from howsure.stats.gram import GramOperator, cross_product
+from howsure.stats.kernels import Array, Kernel, check_positive_definite
+from howsure.stats.low_rank import PivotedFactor, pivoted_cholesky
+from howsure.stats.solvers import Preconditioner, SolverOptions, block_cg
+
+_BLOCK = 256  # right-hand sides solved together
+_RANK = 200  # largest rank of the preconditioner
+_CHOLESKY_SHARE = 30  # a Cholesky factor pays off from n / this right-hand sides on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solution:
+    """Coefficients of a solved system, and how good they are.
+
+    Attributes
+    ----------
+    coefficients : ndarray of float, shape (n, r) or (p, r)
+        C, or the weights of p landmarks.
+    fitted : ndarray of float, shape (n, r), optional
+        K C, the smoothed targets at the rows themselves, where that came with the solution.
+    solver : str
+        What solved it.
+    iterations : int
+        Products with K that conjugate gradients took; 0 for a direct solve.
+    residual : float
+        ‖T − (K+ρI)C‖ / ‖T‖ in the Frobenius norm; NaN for an approximate system.
+    error : float
+        Bound of ‖k(x)ᵀ(C − exact C)‖ for any x with k(x,x) = 1, and √k(x,x) times this for
+        others, up to the rounding of the number type; NaN for an approximate system.
+    """
+
+    coefficients: Array
+    fitted: Array | None = None
+    solver: str
+    iterations: int = 0
+    residual: float = math.nan
+    error: float = math.nan
+
+
+class KernelSystem(ABC):
+    """A regularised kernel system over n rows with ρ = n λ, exact or approximate."""
+
+    __slots__ = ("kernel", "options", "ridge", "rows")
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        rows: Array,
+        regularization: float,
+        options: SolverOptions | None = None,
+    ) -> None:
+        if not 0.0 < regularization < np.inf:
+            raise InputError(f"regularization must be a positive number, got {regularization!r}")
+        check_positive_definite(kernel, rows)
+        self.kernel = kernel
+        self.rows = rows
+        self.options = options or SolverOptions()
+        self.ridge = len(rows) * float(regularization)
+
+    @property
+    def landmarks(self) -> int:
+        """Landmark rows of an approximate system; 0 for an exact one."""
+        return 0
+
+    @abstractmethod
+    def solve(self, targets: FloatArray, counts: FloatArray | None = None) -> Solution:
+        """Solve for one set of targets.
+
+        Parameters
+        ----------
+        targets : ndarray of float, shape (n, r)
+            T.
+        counts : ndarray of float, shape (n,), optional
+            How often each row was seen; their sum must be n.
+
+        Returns
+        -------
+        Solution
+        """
+
+    @abstractmethod
+    def predict(self, grid: Array, solution: Solution) -> Array:
+        """k(grid)ᵀ C, shape (g, r)."""
+
+    def fitted(self, solution: Solution) -> Array:
+        """Predictions at the rows themselves, shape (n, r)."""
+        return self.predict(self.rows, solution) if solution.fitted is None else solution.fitted
+
+
+class RidgeSystem(KernelSystem):
+    """(K + ρI) C = T for a kernel matrix K of n rows, ρ = n λ, and predictions from C.
+
+    With counts c (rows seen c times, as in a bootstrap sample) the system is the one of the
+    repeated rows: only the diagonal changes, so K and the factor behind the preconditioner are
+    shared, and a Cholesky factor is not.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The input kernel.
+    rows : ndarray of float, shape (n, d)
+        The inputs, in the number type to work in.
+    regularization : float
+        λ, positive; multiplied by the number of rows.
+    options : SolverOptions
+        How to solve.
+
+    Examples
+    --------
+    >>> from howsure.stats.kernels import RBF
+    >>> system = RidgeSystem(RBF(1.0), np.array([[0.0], [9.0]]), 0.5)
+    >>> system.solve(np.array([[1.0], [0.0]])).coefficients[:, 0].tolist()
+    [0.5, 0.0]
+    """
+
+    __slots__ = (
+        "_cholesky",
+        "_factor",
+        "_preconditioner",
+        "kernel",
+        "operator",
+        "options",
+        "ridge",
+    )
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        rows: Array,
+        regularization: float,
+        options: SolverOptions | None = None,
+    ) -> None:
+        super().__init__(kernel, rows, regularization, options)
+        self.operator = GramOperator(
+            kernel, rows, memory=self.options.memory, progress=self.options.progress
+        )
+        self._cholesky: tuple[Array, bool] | None = None
+        self._factor: PivotedFactor | None = None
+        self._preconditioner: Preconditioner | None = None
+
+    def solve(self, targets: FloatArray, counts: FloatArray | None = None) -> Solution:
+        right: Array = targets.astype(self.operator.rows.dtype, copy=False)
+        root = None if counts is None else np.sqrt(counts)[:, None].astype(right.dtype)
+        if self._direct(right.shape[1]):
+            return self._by_cholesky(right, root)
+        try:
+            return self._by_gradients(right, root)
+        except _NotConvergedError as error:
+            if not self.operator.fits:
+                raise UnanswerableError(str(error)) from error
+            return self._by_cholesky(right, root)
+
+    def predict(self, grid: Array, solution: Solution) -> Array:
+        return cross_product(
+            self.kernel,
+            grid,
+            self.operator.rows,
+            solution.coefficients,
+            progress=self.options.progress,
+        )
+
+    def factor(self) -> PivotedFactor:
+        """The low-rank factor of K behind the preconditioner, made once."""
+        if self._factor is None:
+            rows = len(self.operator.rows)
+            self._factor = pivoted_cholesky(
+                self.operator.diagonal(),
+                self.operator.column,
+                tolerance=self.ridge * self.options.accuracy * 1e-2,
+                max_rank=max(1, min(_RANK, rows // 8)),
+            )
+        return self._factor
+
+    def _direct(self, columns: int) -> bool:
+        if self.options.method == "dense":
+            return True
+        if self.options.method == "iterative":
+            return False
+        return self.operator.fits and columns * _CHOLESKY_SHARE >= len(self.operator.rows)
+
+    def _by_cholesky(self, targets: Array, root: Array | None) -> Solution:
+        from scipy.linalg import cho_solve
+
+        if root is None:
+            self._cholesky = self._cholesky or self._decompose(self.operator.matrix().copy())
+            coefficients: Array = cho_solve(self._cholesky, targets, check_finite=False)
+        else:
+            scaled = self.operator.matrix() * root
+            scaled *= root[:, 0]
+            system = self._decompose(scaled)
+            coefficients = root * cho_solve(system, root * targets, check_finite=False)
+        return self._measured(targets, root, coefficients, "cholesky", 0)
+
+    def _decompose(self, matrix: Array) -> tuple[Array, bool]:
+        from scipy.linalg import cho_factor
+
+        matrix[np.diag_indices(len(matrix))] += matrix.dtype.type(self.ridge)
+        try:
+            found: tuple[Array, bool] = cho_factor(
+                matrix.T, lower=True, overwrite_a=True, check_finite=False
+            )
+        except np.linalg.LinAlgError as error:
+            raise _not_definite(self.kernel) from error
+        return found
+
+    def _by_gradients(self, targets: Array, root: Array | None) -> Solution:
+        whitener = self._whitener(root)
+        scaled = targets if root is None else root * targets
+        whitened = whitener.whiten(scaled)
+        allowed = self.options.accuracy / 8.0
+        size = float(np.linalg.norm(whitened))
+        left_out = self._left_out(root) / self.ridge
+        if left_out * size <= allowed:  # K is its own low-rank factor: nothing to iterate
+            return self._shortcut(targets, scaled, root, whitener, left_out * size)
+
+        def apply(vectors: Array) -> Array:
+            inner = whitener.whiten(vectors)
+            product = self.operator.product(inner if root is None else root * inner)
+            product = product if root is None else root * product
+            return whitener.whiten(product + inner.dtype.type(self.ridge) * inner)
+
+        parts, iterations = [], 0
+        share = allowed / np.sqrt(max(1, -(-targets.shape[1] // _BLOCK)))
+        for start in range(0, targets.shape[1], _BLOCK):
+            block = whitened[:, start : start + _BLOCK]
+            found, steps, converged = block_cg(apply, block, stop=share)
+            if not converged:
+                raise _NotConvergedError(
+                    f"conjugate gradients did not converge within {steps} iterations; "
+                    "a larger regularization, or fewer rows, would help"
+                )
+            parts.append(found)
+            iterations = max(iterations, steps)
+        coefficients = whitener.whiten(np.hstack(parts))
+        coefficients = coefficients if root is None else root * coefficients
+        return self._measured(targets, root, coefficients, "block conjugate gradients", iterations)
+
+    def _shortcut(
+        self,
+        targets: Array,
+        scaled: Array,
+        root: Array | None,
+        whitener: Preconditioner,
+        error: float,
+    ) -> Solution:
+        inner = whitener.whiten(whitener.whiten(scaled))
+        coefficients = inner if root is None else root * inner
+        factor = self.factor().factor
+        size = float(np.linalg.norm(targets))
+        residual = self._left_out(root) * float(np.linalg.norm(inner)) / size if size else 0.0
+        fitted = factor @ (factor.T @ coefficients)
+        return Solution(
+            coefficients=coefficients,
+            fitted=fitted,
+            solver="low-rank factor",
+            residual=residual,
+            error=error,
+        )
+
+    def _measured(
+        self, targets: Array, root: Array | None, coefficients: Array, solver: str, iterations: int
+    ) -> Solution:
+        """Check a solution against the system itself, by one product more."""
+        fitted = self.operator.product(coefficients)
+        if root is None:
+            rest = targets - fitted - targets.dtype.type(self.ridge) * coefficients
+        else:
+            seen = root[:, 0] > 0
+            inner = np.divide(coefficients, root, out=np.zeros_like(coefficients), where=root > 0)
+            rest = root * (targets - fitted) - targets.dtype.type(self.ridge) * inner
+            targets = targets[seen]
+        size = float(np.linalg.norm(targets))
+        if solver == "cholesky":
+            error = float(np.linalg.norm(rest)) / np.sqrt(self.ridge)
+        else:
+            error = float(np.linalg.norm(self._whitener(root).whiten(rest)))
+        residual = float(np.linalg.norm(rest)) / size if size else 0.0
+        return Solution(
+            coefficients=coefficients,
+            fitted=fitted,
+            solver=solver,
+            iterations=iterations,
+            residual=residual,
+            error=error,
+        )
+
+    def _whitener(self, root: Array | None) -> Preconditioner:
+        if root is not None:
+            return Preconditioner(root * self.factor().factor, self.ridge)
+        if self._preconditioner is None:
+            self._preconditioner = Preconditioner(self.factor().factor, self.ridge)
+        return self._preconditioner
+
+    def _left_out(self, root: Array | None) -> float:
+        """Trace of the kernel matrix less its low-rank factor."""
+        residual = self.factor().residual
+        return float(residual.sum() if root is None else residual @ np.square(root[:, 0]))
+
+
+class _NotConvergedError(Exception):
+    """Conjugate gradients ran out of iterations."""
+
+
+def _not_definite(kernel: Kernel) -> InputError:
+    return InputError(
+        f"kernel must be positive definite, got {kernel.describe()}, whose Gram matrix is not "
+        "even with the regularization added"
+    )

@@ -1,0 +1,140 @@
+"""The house: rooms import lower floors only, and optional libraries arrive late."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "howsure"
+FLOORS = {
+    "core": 0,
+    "stats": 1,
+    "predictions": 1,
+    "metrics": 2,
+    "inputs": 2,
+    "worlds": 2,
+    "data": 2,
+    "results": 2,
+    "methods": 3,
+    "protocols": 4,
+    "figures": 4,
+    "bench": 5,
+    "report": 5,
+    "cli": 6,
+}
+OPTIONAL = {
+    "altair",
+    "dask",
+    "matplotlib",
+    "nibabel",
+    "pandas",
+    "polars",
+    "tifffile",
+    "torch",
+    "transformers",
+    "vl_convert",
+}
+TOPIC_FLOORS = {"core", "stats"}
+FILES = sorted(SOURCE.rglob("*.py"))
+
+
+def imports(path: Path, *, top_only: bool) -> set[str]:
+    """Dotted names that a file imports; at its top alone, or anywhere."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = _top(tree) if top_only else list(ast.walk(tree))
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute here"
+            found.add(node.module or "")
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return found
+
+
+def _top(tree: ast.Module) -> list[ast.AST]:
+    nodes: list[ast.AST] = []
+    for node in tree.body:
+        guarded = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        if not guarded:
+            nodes.append(node)
+    return nodes
+
+
+def room(path: Path) -> str:
+    parts = path.relative_to(SOURCE).parts
+    return parts[0] if len(parts) > 1 else "face"
+
+
+def rooms_imported(path: Path) -> set[str]:
+    names = {
+        name.split(".")[1]
+        for name in imports(path, top_only=False)
+        if name.count(".") and name.startswith("howsure.")
+    }
+    return {name for name in names if name in FLOORS}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_a_room_imports_lower_floors_only(path: Path) -> None:
+    home = room(path)
+    if home == "face":
+        return
+    for other in rooms_imported(path) - {home}:
+        assert FLOORS[other] < FLOORS[home], f"{home} must not import {other}"
+
+
+def test_every_room_has_a_floor() -> None:
+    rooms = {p.name for p in SOURCE.iterdir() if p.is_dir() and p.name != "__pycache__"}
+    assert rooms <= set(FLOORS)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_optional_libraries_are_not_imported_at_the_top(path: Path) -> None:
+    heads = {name.partition(".")[0] for name in imports(path, top_only=True)}
+    assert not heads & OPTIONAL
+
+
+def test_formulas_are_usable_alone() -> None:
+    """Topic files of `metrics` know arrays; `evaluate` alone knows containers."""
+    for path in FILES:
+        parts = path.relative_to(SOURCE).parts
+        if parts[0] == "metrics" and "evaluate" not in parts:
+            assert rooms_imported(path) <= TOPIC_FLOORS | {"metrics"}, path
+
+
+def test_modules_have_no_cycles() -> None:
+    graph: dict[str, set[str]] = {}
+    modules = {_module(path): path for path in FILES}
+    for name, path in modules.items():
+        graph[name] = {m for m in imports(path, top_only=True) if m in modules and m != name}
+    state: dict[str, int] = {}
+
+    def visit(name: str, trail: tuple[str, ...]) -> None:
+        if state.get(name) == 2:
+            return
+        assert state.get(name) != 1, " → ".join((*trail, name))
+        state[name] = 1
+        for other in graph[name]:
+            if not name.startswith(f"{other}."):
+                visit(other, (*trail, name))
+        state[name] = 2
+
+    for name in graph:
+        visit(name, ())
+
+
+def _module(path: Path) -> str:
+    parts = ("howsure", *path.relative_to(SOURCE).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def test_the_check_sees_a_breach(tmp_path: Path) -> None:
+    """The instruments above are not blind."""
+    file = tmp_path / "bad.py"
+    file.write_text("import torch\nfrom howsure.report import x\n", encoding="utf-8")
+    assert "torch" in imports(file, top_only=True)
+    assert rooms_imported(file) == {"report"}
