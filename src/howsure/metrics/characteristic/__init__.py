@@ -1,0 +1,39 @@
+"""The uncertainty characteristics curve: width against misses over all operating points."""
+
+from howsure.metrics.characteristic.area import Area, AreaRequest, Gain
+from howsure.metrics.characteristic.bands import Bands, bands_from_quantiles, bands_from_sd
+from howsure.metrics.characteristic.cost import Cost
+from howsure.metrics.characteristic.curve import CharacteristicCurve, characteristic_curve
+from howsure.metrics.characteristic.operating import OperatingPoint, SplitConformal
+from howsure.metrics.characteristic.reference import PerfectGain, gain_of_perfect_model
+from howsure.metrics.characteristic.resampling import (
+    BootstrapCurve,
+    Bootstrapped,
+    bootstrap_curve,
+    bootstrap_gain_difference,
+)
+from howsure.metrics.characteristic.significance import PermutationTest, permutation_test
+from howsure.metrics.characteristic.toolkit import ToolkitCurve
+
+__all__ = [
+    "Area",
+    "AreaRequest",
+    "Bands",
+    "BootstrapCurve",
+    "Bootstrapped",
+    "CharacteristicCurve",
+    "Cost",
+    "Gain",
+    "OperatingPoint",
+    "PerfectGain",
+    "PermutationTest",
+    "SplitConformal",
+    "ToolkitCurve",
+    "bands_from_quantiles",
+    "bands_from_sd",
+    "bootstrap_curve",
+    "bootstrap_gain_difference",
+    "characteristic_curve",
+    "gain_of_perfect_model",
+    "permutation_test",
+]

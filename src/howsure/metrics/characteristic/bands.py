@@ -1,0 +1,328 @@
+"""Bands about a point prediction, checked at the door, and how a distribution gives them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from howsure.core.arrays import (
+    FloatArray,
+    Weights,
+    WeightsKind,
+    as_matrix,
+    as_vector,
+    check_fraction,
+    check_interval,
+)
+from howsure.core.errors import InputError
+
+XAxis = Literal["bandwidth", "excess"]
+YAxis = Literal["miss_rate", "deficit"]
+Move = Literal["scale", "bias"]
+Outside = Literal["error", "recentre"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bands:
+    """Errors and the bands that should contain them, one entry a row and output.
+
+    The interval at the knob's setting is [ŷ − L, ŷ + U]. Scaling: L = k·below, U = k·above, k ≥ 0
+    (now: 1). Bias: L = max(below + t, 0), U = max(above + t, 0) (now: 0); all bands are closed at
+    t = −(the widest band), where the curve begins.
+
+    Attributes
+    ----------
+    y, error : ndarray of float, shape (n,)
+        What happened, and y − ŷ. Several outputs lie row after row: n = rows × outputs.
+    below, above : ndarray of float, shape (n,)
+        Distances from ŷ to the two ends of its interval, at least 0.
+    weights : ndarray of float, shape (n,), optional
+        Multiplicities; None where all are 1.
+    weights_kind : {"frequency", "importance"}
+        What the weights mean.
+    outputs : int
+        Number of outputs pooled.
+    move : {"scale", "bias"}
+        How the operating point moves.
+    """
+
+    y: FloatArray
+    error: FloatArray
+    below: FloatArray
+    above: FloatArray
+    weights: FloatArray | None = None
+    weights_kind: WeightsKind = "frequency"
+    outputs: int = 1
+    move: Move = "scale"
+
+    def __len__(self) -> int:
+        return len(self.error)
+
+    @property
+    def total(self) -> float:
+        """Sum of the weights; the number of entries where there are none."""
+        return float(len(self)) if self.weights is None else float(self.weights.sum())
+
+    @property
+    def now(self) -> float:
+        """The knob's setting that leaves the bands as they are."""
+        return 1.0 if self.move == "scale" else 0.0
+
+    @property
+    def start(self) -> float:
+        """The knob's setting at which every interval is its point."""
+        if self.move == "scale":
+            return 0.0
+        return -max(float(self.below.max()), float(self.above.max()))
+
+    def mean(self, values: FloatArray) -> float:
+        """Weighted mean of one number an entry."""
+        if self.weights is None:
+            return float(values.mean())
+        return float(self.weights @ values) / self.total
+
+    def sides(self) -> tuple[FloatArray, FloatArray]:
+        """Bands on the side of the error, and on the other side; an error of 0 counts as above."""
+        up = self.error >= 0
+        return np.where(up, self.above, self.below), np.where(up, self.below, self.above)
+
+    def critical(self) -> FloatArray:
+        """Smallest setting of the knob that captures each row; infinite where none does."""
+        size = np.abs(self.error)
+        active = np.where(self.error >= 0, self.above, self.below)
+        if self.move == "scale":
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                setting = size / active
+        else:
+            setting = size - active
+        setting[size == 0] = self.start
+        return setting
+
+    def mean_band(self) -> float:
+        """Bandwidth as predicted: the mean of half the interval's width, in units of y."""
+        return self.mean(0.5 * (self.below + self.above))
+
+    def constant(self) -> Bands:
+        """The same errors with bands of 1 on either side: the curve of a constant band."""
+        one = np.ones(len(self))
+        return replace(self, below=one, above=one, move="scale")
+
+    def output(self, index: int) -> Bands:
+        """The bands of one output."""
+        rows = slice(index, None, self.outputs)
+        return replace(
+            self,
+            y=self.y[rows],
+            error=self.error[rows],
+            below=self.below[rows],
+            above=self.above[rows],
+            weights=None if self.weights is None else self.weights[rows],
+            outputs=1,
+        )
+
+
+def check_choice(value: str, name: str, choices: object) -> None:
+    """Refuse a word that is not among the choices of a `Literal`.
+
+    Raises
+    ------
+    InputError
+        Naming the argument, the choices and what came.
+
+    Examples
+    --------
+    >>> check_choice("bandwidth", "x", XAxis)
+    """
+    words = get_args(choices)
+    if value not in words:
+        raise InputError(f"{name} must be one of {', '.join(map(repr, words))}, got {value!r}")
+
+
+def checked_bands(
+    y: npt.ArrayLike,
+    point: npt.ArrayLike,
+    lower: npt.ArrayLike,
+    upper: npt.ArrayLike,
+    *,
+    weights: npt.ArrayLike | None = None,
+    weights_kind: WeightsKind = "frequency",
+    outside: Outside = "error",
+    move: Move = "scale",
+) -> Bands:
+    """Check observations, point predictions and intervals, and reduce them to bands.
+
+    Parameters
+    ----------
+    y, point, lower, upper : array-like of shape (n,) or (n, p)
+        Finite; lower ≤ point ≤ upper.
+    weights : array-like of shape (n,), optional
+        Weights of rows.
+    weights_kind : {"frequency", "importance"}
+        What they mean.
+    outside : {"error", "recentre"}
+        What to do with a row whose point lies outside its own interval: refuse, or take the
+        interval's midpoint as the point.
+    move : {"scale", "bias"}
+        How the operating point moves.
+
+    Returns
+    -------
+    Bands
+
+    Raises
+    ------
+    InputError
+        If a number is not finite, an interval is crossed, a point lies outside its interval, or
+        all intervals are points.
+
+    Examples
+    --------
+    >>> checked_bands([1.0, 2.0], [0.0, 0.0], [-1.0, -1.0], [1.0, 3.0]).mean_band()
+    1.5
+    """
+    check_choice(outside, "outside", Outside)
+    check_choice(move, "move", Move)
+    truth = as_matrix(y, "y")
+    rows, outputs = truth.shape
+    centre = as_matrix(point, "point", length=rows, columns=outputs)
+    low = as_matrix(lower, "lower", length=rows, columns=outputs)
+    high = as_matrix(upper, "upper", length=rows, columns=outputs)
+    for index in range(outputs):
+        check_interval(low[:, index], high[:, index])
+    broken = (centre < low) | (centre > high)
+    if broken.any():
+        if outside == "error":
+            row = int(np.argmax(broken.any(axis=1)))
+            raise InputError(
+                f"point must lie inside its interval, got {int(broken.sum())} outside (first at "
+                f"row {row}); outside='recentre' takes the midpoint of such an interval instead"
+            )
+        centre = np.where(broken, low + 0.5 * (high - low), centre)
+    with np.errstate(over="ignore"):
+        error, below, above = truth - centre, centre - low, high - centre
+    for name, gap in (("y - point", error), ("point - lower", below), ("upper - point", above)):
+        if not np.isfinite(gap).all():
+            raise InputError(f"{name} must be finite, got an overflow")
+    row_weights = None
+    if weights is not None:
+        row_weights = Weights.checked(weights, weights_kind, length=rows).values
+    counted = slice(None) if row_weights is None else row_weights > 0
+    if not below[counted].any() and not above[counted].any():
+        raise InputError("upper - lower must be positive in at least one row, got bands of 0 only")
+    return Bands(
+        truth.flatten(),
+        error.ravel(),
+        below.ravel(),
+        above.ravel(),
+        None if row_weights is None else np.repeat(row_weights, outputs),
+        weights_kind,
+        outputs,
+        move,
+    )
+
+
+def bands_from_sd(
+    mean: npt.ArrayLike, sd: npt.ArrayLike, *, coverage: float | None = None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Point and interval of a distribution known by its mean and standard deviation.
+
+    Without a coverage the interval is mean ± sd, so the curve's scale k counts standard
+    deviations. With one it is mean ± Φ⁻¹((1 + coverage)/2)·sd, so k = 1 is the Gaussian interval
+    at that coverage. The curve's shape and areas are the same either way.
+
+    Parameters
+    ----------
+    mean, sd : array-like of shape (n,)
+        In the units of y; sd at least 0.
+    coverage : float, optional
+        Nominal coverage of the interval at k = 1, in (0, 1).
+
+    Returns
+    -------
+    point, lower, upper : ndarray of float, shape (n,)
+
+    Raises
+    ------
+    InputError
+        If an sd is negative, or a number is not finite.
+
+    Examples
+    --------
+    >>> bands_from_sd([10.0], [2.0])
+    (array([10.]), array([8.]), array([12.]))
+    """
+    centre = as_vector(mean, "mean")
+    spread = as_vector(sd, "sd", length=len(centre))
+    if (spread < 0).any():
+        raise InputError(f"sd must not be negative, got {float(spread.min()):g}")
+    if coverage is not None:
+        spread = spread * float(ndtri((1.0 + check_fraction(coverage, "coverage")) / 2.0))
+    return centre, centre - spread, centre + spread
+
+
+def bands_from_quantiles(
+    quantile: Callable[[float], npt.ArrayLike], *, coverage: float = 0.9
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Point and interval of a distribution known by its quantile function.
+
+    The point is the median; the interval is central at the coverage. A skewed law gives unequal
+    bands, which the curve then scales together. The curve depends on the coverage chosen, unless
+    the laws of all rows differ by location and scale alone.
+
+    Parameters
+    ----------
+    quantile : callable
+        Takes a level in (0, 1), returns the quantile of each row, shape (n,).
+    coverage : float
+        Nominal coverage of the interval at k = 1, in (0, 1).
+
+    Returns
+    -------
+    point, lower, upper : ndarray of float, shape (n,)
+
+    Raises
+    ------
+    InputError
+        If the quantiles are not finite, or fall as the level rises.
+
+    Examples
+    --------
+    >>> from scipy.stats import norm
+    >>> point, lower, upper = bands_from_quantiles(norm([0.0, 5.0], 1.0).ppf, coverage=0.9)
+    >>> upper - point
+    array([1.645, 1.645])
+    """
+    tail = 0.5 * (1.0 - check_fraction(coverage, "coverage"))
+    point, lower, upper = (
+        as_vector(quantile(level), f"quantile({level:g})") for level in (0.5, tail, 1.0 - tail)
+    )
+    check_interval(lower, point)
+    check_interval(point, upper)
+    return point, lower, upper
+
+
+def check_range(value: tuple[float, float], name: str, *, largest: float) -> tuple[float, float]:
+    """Check a rising pair of numbers between 0 and a largest value.
+
+    Raises
+    ------
+    InputError
+        If it is not a pair, does not rise, or leaves the range.
+
+    Examples
+    --------
+    >>> check_range((0, 0.1), "y_range", largest=1.0)
+    (0.0, 0.1)
+    """
+    ends = as_vector(value, name)
+    if len(ends) != 2 or not 0.0 <= ends[0] < ends[1] <= largest:
+        limit = "" if math.isinf(largest) else f" and {largest:g}"
+        rule = f"between 0{limit}" if limit else "of at least 0"
+        raise InputError(f"{name} must be two rising numbers {rule}, got {value!r}")
+    return float(ends[0]), float(ends[1])

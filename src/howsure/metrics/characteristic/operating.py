@@ -1,0 +1,302 @@
+"""Operating points: where a model stands on its curve, and the knob's setting for a wish."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import betaincinv
+
+from howsure.core.errors import InputError
+from howsure.metrics.characteristic.bands import Bands, Move
+from howsure.metrics.characteristic.trace import Trace
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitConformal:
+    """What a setting of the knob promises for a fresh row.
+
+    The bands must come from a model that has not seen these rows, and the fresh row must be
+    exchangeable with them.
+
+    Attributes
+    ----------
+    knob : float
+        The setting: the `rank`-th smallest critical setting. Infinite where `rank` exceeds n.
+    rank, n : int
+        Its rank among the n critical settings.
+    coverage : float
+        rank/(n + 1): a fresh row is covered with at least this probability, and with exactly this
+        one where no settings tie, provided that the rank was fixed beforehand.
+    coverage_lower : float
+        A bound that the coverage, given these rows, exceeds with probability `confidence`. For a
+        rank fixed beforehand the quantile of Beta(rank, n + 1 − rank); else, as the setting was
+        chosen by looking at these rows, the bound that holds at all settings at once (Dvoretzky,
+        Kiefer, Wolfowitz; Massart 1990).
+    confidence : float
+        As said.
+    reason : str
+        Why a number is missing, or what limits it.
+    """
+
+    knob: float
+    rank: int
+    n: int
+    coverage: float
+    coverage_lower: float
+    confidence: float
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatingPoint:
+    """The four measures at one setting of the knob.
+
+    Attributes
+    ----------
+    move : {"scale", "bias"}
+        What the knob does to the bands.
+    knob : float
+        Its setting: k for scaling, the length added for bias. NaN where the wish cannot be met.
+    bandwidth, miss_rate, excess, deficit : float
+        Mean half width, share of rows outside, mean distance to the nearer end of rows inside and
+        of rows outside (both divided by all rows). Units of y but for the miss rate.
+    wanted : str
+        What was asked for: ``now``, ``knob`` or a measure.
+    conformal : SplitConformal
+        What the setting promises for a fresh row. For a wanted miss rate α it is the
+        split-conformal setting, of rank ⌈(n + 1)(1 − α)⌉, which is at least that of the point.
+    reason : str
+        Why the wish cannot be met.
+    """
+
+    move: Move
+    knob: float
+    bandwidth: float
+    miss_rate: float
+    excess: float
+    deficit: float
+    wanted: str
+    conformal: SplitConformal
+    reason: str = ""
+
+
+def measure(bands: Bands, knob: float) -> dict[str, float]:
+    """The four measures at a setting of the knob, from their definitions.
+
+    A row counts as inside where its critical setting is at most the knob's, so that rounding in
+    the ends of the interval cannot lose a row at its own critical setting.
+
+    Parameters
+    ----------
+    bands : Bands
+        Errors and bands.
+    knob : float
+        At least the start.
+
+    Returns
+    -------
+    dict of str to float
+        ``bandwidth``, ``miss_rate``, ``excess`` and ``deficit``.
+
+    Examples
+    --------
+    >>> error, one = np.array([1.0, -2.0]), np.ones(2)
+    >>> measure(Bands(error, error, one, one), 1.5)
+    {'bandwidth': 1.5, 'miss_rate': 0.5, 'excess': 0.25, 'deficit': 0.25}
+    """
+    active, opposite = bands.sides()
+    if bands.move == "scale":
+        near, far = knob * active, knob * opposite
+    else:
+        near, far = np.maximum(active + knob, 0.0), np.maximum(opposite + knob, 0.0)
+    size = np.abs(bands.error)
+    inside = bands.critical() <= knob
+    room = np.maximum(np.minimum(near - size, far + size), 0.0)
+    short = np.maximum(size - near, 0.0)
+    return {
+        "bandwidth": bands.mean(0.5 * (near + far)),
+        "miss_rate": bands.mean(np.where(inside, 0.0, 1.0)),
+        "excess": bands.mean(np.where(inside, room, 0.0)),
+        "deficit": bands.mean(np.where(inside, 0.0, short)),
+    }
+
+
+def operating_point(
+    bands: Bands, trace: Trace, wanted: str, value: float, confidence: float
+) -> OperatingPoint:
+    """The operating point that meets a wish.
+
+    A wanted miss rate or deficit gives the smallest setting that does not exceed it, a wanted
+    bandwidth or excess the largest.
+
+    Parameters
+    ----------
+    bands : Bands
+        Errors and bands.
+    trace : Trace
+        With all axes.
+    wanted : str
+        ``now``, ``knob``, ``bandwidth``, ``miss_rate``, ``excess`` or ``deficit``.
+    value : float
+        The value wanted; unused for ``now``.
+    confidence : float
+        Of `SplitConformal.coverage_lower`.
+
+    Returns
+    -------
+    OperatingPoint
+
+    Raises
+    ------
+    InputError
+        If the value is not finite, is negative, or is a knob below the start.
+
+    Examples
+    --------
+    >>> from howsure.metrics.characteristic.trace import find_kinks, trace
+    >>> error, one = np.array([1.0, -2.0]), np.ones(2)
+    >>> bands = Bands(error, error, one, one)
+    >>> operating_point(bands, trace(find_kinks(bands), bands), "deficit", 0.25, 0.95).knob
+    1.5
+    """
+    lowest = bands.start if wanted == "knob" else 0.0
+    if wanted != "now" and not lowest <= value < math.inf:
+        raise InputError(f"{wanted} must be finite and at least {lowest:g}, got {value!r}")
+    if wanted == "miss_rate" and value > 1:
+        raise InputError(f"miss_rate must not exceed 1, got {value!r}")
+    knob, reason = bands.now if wanted == "now" else value, ""
+    if wanted in ("miss_rate", "deficit"):
+        knob, reason = _smallest_setting(trace, wanted, value)
+    elif wanted in ("bandwidth", "excess"):
+        knob, reason = _largest_setting(bands, trace, wanted, value)
+    if wanted == "miss_rate":
+        conformal = _conformal_for(bands, trace, value, confidence)
+    else:
+        conformal = _conformal_at(bands, trace, knob, confidence)
+    point = dict.fromkeys(trace.axes, math.nan) if math.isnan(knob) else measure(bands, knob)
+    return OperatingPoint(
+        move=bands.move, knob=knob, wanted=wanted, conformal=conformal, reason=reason, **point
+    )
+
+
+def _smallest_setting(trace: Trace, axis: str, value: float) -> tuple[float, str]:
+    """First setting at which a falling axis is at most the value."""
+    y = trace.axes[axis]
+    j = int(np.searchsorted(-y, -value * (1.0 + _ROUNDING)))
+    if j == len(y):
+        return math.nan, (
+            f"no setting brings the {axis.replace('_', ' ')} below {y[-1]:g}: "
+            "some rows lie on the side of a band of 0"
+        )
+    if j == 0 or axis == "miss_rate" or y[j] >= value:
+        return float(trace.knob[j]), ""
+    share = (y[j - 1] - value) / (y[j - 1] - y[j])
+    return float(trace.knob[j - 1] + share * (trace.knob[j] - trace.knob[j - 1])), ""
+
+
+def _largest_setting(bands: Bands, trace: Trace, axis: str, value: float) -> tuple[float, str]:
+    """Last setting at which a rising axis is at most the value."""
+    if axis == "bandwidth" and bands.move == "scale":
+        return value / bands.mean_band(), ""
+    x = trace.axes[axis]
+    j = int(np.searchsorted(x, value, side="right")) - 1
+    if j + 1 < len(x):
+        slope = (x[j + 1] - x[j]) / (trace.knob[j + 1] - trace.knob[j])
+    else:
+        slope = _final_slope(bands)
+    if slope <= 0:
+        return math.nan, f"the {axis} never exceeds {x[-1]:g}"
+    return float(trace.knob[j] + (value - x[j]) / slope), ""
+
+
+def _final_slope(bands: Bands) -> float:
+    """Slope of the excess past its last kink; also that of the bandwidth, by bias."""
+    if bands.move == "bias":
+        return 1.0
+    captured = np.isfinite(bands.critical())
+    return bands.mean(np.where(captured, np.minimum(bands.below, bands.above), 0.0))
+
+
+def _conformal_for(
+    bands: Bands, trace: Trace, miss_rate: float, confidence: float
+) -> SplitConformal:
+    """The split-conformal setting for a miss rate chosen beforehand."""
+    reason = _no_guarantee(bands)
+    if reason:
+        return _unknown(trace, reason, confidence)
+    n = round(bands.total)
+    rank = max(math.ceil((n + 1) * (1.0 - miss_rate) - _ROUNDING), 0)
+    missed = trace.axes["miss_rate"] * n
+    found = np.flatnonzero(missed <= n - rank + 0.5)
+    if rank > n:
+        reason = f"{n} rows are too few for a miss rate of {miss_rate:g}"
+    elif not len(found):
+        reason = "the row of this rank lies on the side of a band of 0"
+    if reason:
+        return SplitConformal(
+            knob=math.inf,
+            rank=rank,
+            n=n,
+            coverage=1.0,
+            coverage_lower=1.0,
+            confidence=confidence,
+            reason=reason,
+        )
+    lower = float(betaincinv(rank, n + 1 - rank, 1.0 - confidence)) if rank else 0.0
+    return SplitConformal(
+        knob=float(trace.knob[found[0]]),
+        rank=rank,
+        n=n,
+        coverage=rank / (n + 1),
+        coverage_lower=lower,
+        confidence=confidence,
+    )
+
+
+def _conformal_at(bands: Bands, trace: Trace, knob: float, confidence: float) -> SplitConformal:
+    """What a setting promises that was not chosen as a rank beforehand."""
+    reason = _no_guarantee(bands)
+    if math.isnan(knob):
+        reason = "there is no such setting"
+    if reason:
+        return _unknown(trace, reason, confidence)
+    n = round(bands.total)
+    vertex = int(np.searchsorted(trace.knob, knob, side="right")) - 1
+    share = 1.0 - float(trace.axes["miss_rate"][vertex])
+    margin = math.sqrt(-math.log(min(1.0 - confidence, 0.5)) / (2.0 * n))
+    rank = round(share * n)
+    return SplitConformal(
+        knob=knob,
+        rank=rank,
+        n=n,
+        coverage=rank / (n + 1),
+        coverage_lower=max(share - margin, 0.0),
+        confidence=confidence,
+        reason="the setting was not fixed beforehand as a rank: coverage is not a guarantee, "
+        "coverage_lower is",
+    )
+
+
+def _no_guarantee(bands: Bands) -> str:
+    if bands.weights is not None and bands.weights_kind == "importance":
+        return "rows with importance weights are not exchangeable with a fresh row"
+    if bands.outputs > 1:
+        return "several outputs are pooled: ask the curve of one output"
+    return ""
+
+
+def _unknown(trace: Trace, reason: str, confidence: float) -> SplitConformal:
+    nan = math.nan
+    return SplitConformal(
+        knob=nan,
+        rank=0,
+        n=0,
+        coverage=nan,
+        coverage_lower=nan,
+        confidence=confidence,
+        reason=reason,
+    )

@@ -1,0 +1,378 @@
+"""Bootstrap bands of the curve, its area and its gain, and of the gain between two models."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, IntArray, as_labels, check_fraction
+from howsure.core.errors import InputError
+from howsure.core.records import Curve
+from howsure.core.rng import child
+from howsure.metrics.characteristic.area import AreaRequest, Path, area_of, path_of
+from howsure.metrics.characteristic.bands import Bands, XAxis, YAxis
+from howsure.metrics.characteristic.curve import CharacteristicCurve
+from howsure.metrics.characteristic.reference import axes_needed, resampling_request
+from howsure.metrics.characteristic.trace import Kinks, find_kinks, trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bootstrapped:
+    """A number with its bootstrap standard error and percentile interval.
+
+    Attributes
+    ----------
+    value : float
+        The number itself, not the mean of replicates.
+    standard_error, lower, upper : float
+        NaN where `reason` says why.
+    confidence : float
+        Nominal confidence of the interval.
+    replicates : int
+        Resamples drawn.
+    units : int
+        Rows or clusters that were resampled.
+    reason : str
+        What is missing and why.
+    """
+
+    value: float
+    standard_error: float
+    lower: float
+    upper: float
+    confidence: float
+    replicates: int
+    units: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootstrapCurve:
+    """A curve with its pointwise bootstrap band, and the intervals of its area and gain.
+
+    Attributes
+    ----------
+    curve : Curve
+        The thinned curve with the band's ends and a constant band as its reference.
+    area, gain : Bootstrapped
+        In the area's units, and in percent.
+    request : AreaRequest
+        Which area.
+    """
+
+    curve: Curve
+    area: Bootstrapped
+    gain: Bootstrapped
+    request: AreaRequest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Units:
+    """What is resampled or swapped as one: rows, or clusters of rows.
+
+    Attributes
+    ----------
+    count : int
+        How many there are.
+    code : ndarray of int, shape (n,), optional
+        The unit of each entry; None where each entry is one.
+    copies : ndarray of float, shape (count,), optional
+        How often each stands in the data, by frequency weights.
+    within : ndarray of float, shape (n,), optional
+        Weights of entries that hold whatever unit is drawn.
+    """
+
+    count: int
+    code: IntArray | None
+    copies: FloatArray | None
+    within: FloatArray | None
+
+    def spread(self, by_unit: FloatArray) -> FloatArray:
+        """Weights of entries from multiplicities of units."""
+        entry = by_unit if self.code is None else by_unit[self.code]
+        return entry if self.within is None else entry * self.within
+
+    def resample(self, rng: np.random.Generator) -> FloatArray:
+        """Weights of entries in one resample of as many units as there are, never all 0."""
+        while True:
+            weights = self.spread(self._draw(rng))
+            if weights.any():
+                return weights
+
+    def _draw(self, rng: np.random.Generator) -> FloatArray:
+        if self.copies is None:
+            drawn = rng.integers(0, self.count, self.count)
+            return np.bincount(drawn, minlength=self.count).astype(np.float64)
+        total = self.copies.sum()
+        return rng.multinomial(int(total), self.copies / total).astype(np.float64)
+
+
+def units_of(bands: Bands, cluster: npt.ArrayLike | None) -> Units:
+    """Rows, or clusters of rows, as units of resampling.
+
+    Parameters
+    ----------
+    bands : Bands
+        Errors and bands; the outputs of a row always stay together.
+    cluster : array-like of shape (rows,), optional
+        Labels of clusters of dependent rows.
+
+    Returns
+    -------
+    Units
+
+    Raises
+    ------
+    InputError
+        If the labels are not one a row.
+
+    Examples
+    --------
+    >>> one = np.ones(4)
+    >>> units_of(Bands(one, one, one, one), ["a", "a", "b", "b"]).count
+    2
+    """
+    rows = len(bands) // bands.outputs
+    if cluster is not None:
+        labels: npt.NDArray[Any] = as_labels(cluster, "cluster", length=rows)
+        names, member = np.unique(labels, return_inverse=True)
+        return Units(len(names), np.repeat(member, bands.outputs), None, bands.weights)
+    code = None if bands.outputs == 1 else np.repeat(np.arange(rows), bands.outputs)
+    if bands.weights is None or bands.weights_kind == "importance":
+        return Units(rows, code, None, bands.weights)
+    return Units(rows, code, bands.weights[:: bands.outputs], None)
+
+
+def bootstrap_curve(
+    curve: CharacteristicCurve,
+    request: AreaRequest | None = None,
+    *,
+    replicates: int = 1000,
+    confidence: float = 0.95,
+    cluster: npt.ArrayLike | None = None,
+    points: int = 200,
+    seed: int = 0,
+) -> BootstrapCurve:
+    """Resample rows (or clusters), and see how the curve, its area and its gain move.
+
+    The kinks are sorted once; a resample only changes the weights of the running sums.
+
+    Parameters
+    ----------
+    curve : CharacteristicCurve
+        Of the model.
+    request : AreaRequest, optional
+        Which area; by default the whole, exactly.
+    replicates : int
+        Resamples, at least 2.
+    confidence : float
+        Of the percentile intervals and the pointwise band, in (0, 1).
+    cluster : array-like of shape (rows,), optional
+        Labels of clusters of dependent rows, drawn whole.
+    points : int
+        Points of the drawn curve, at most.
+    seed : int
+        Of the randomness.
+
+    Returns
+    -------
+    BootstrapCurve
+
+    Raises
+    ------
+    InputError
+        If there are fewer than 2 replicates or the convention is ``uq360``.
+
+    Examples
+    --------
+    >>> from howsure.metrics.characteristic import bands_from_sd, characteristic_curve
+    >>> rng = np.random.default_rng(0)
+    >>> sd = rng.uniform(0.5, 2.0, 500)
+    >>> curve = characteristic_curve(rng.normal(0.0, sd), *bands_from_sd(np.zeros(500), sd))
+    >>> found = bootstrap_curve(curve, replicates=100)
+    >>> found.area.lower < found.area.value < found.area.upper
+    True
+    """
+    sampler = Sampler.of(curve, request)
+    units = units_of(curve.bands, cluster)
+    _check_replicates(replicates, confidence)
+    rng = child(seed, "characteristic", "bootstrap")
+    drawn = curve.drawn(points)
+    heights = np.empty((replicates, len(drawn.x)))
+    areas, gains = np.empty(replicates), np.empty(replicates)
+    for index in range(replicates):
+        path, areas[index], gains[index] = sampler.draw(units.resample(rng))
+        heights[index] = path.value(drawn.x)
+    tail = 0.5 * (1.0 - confidence)
+    lower, upper = np.quantile(heights, [tail, 1.0 - tail], axis=0)
+    gain = curve.gain_by(sampler.request)
+    return BootstrapCurve(
+        curve=replace(
+            drawn, lower=lower, upper=upper, band=f"{confidence:.0%} pointwise bootstrap band"
+        ),
+        area=_summary(gain.area.value, areas, confidence, units, gain.area.reason),
+        gain=_summary(gain.value, gains, confidence, units, gain.reason),
+        request=sampler.request,
+    )
+
+
+def bootstrap_gain_difference(
+    first: CharacteristicCurve,
+    second: CharacteristicCurve,
+    request: AreaRequest | None = None,
+    *,
+    replicates: int = 1000,
+    confidence: float = 0.95,
+    cluster: npt.ArrayLike | None = None,
+    seed: int = 0,
+) -> Bootstrapped:
+    """Gain of the first model minus that of the second, both on the same resamples.
+
+    Parameters
+    ----------
+    first, second : CharacteristicCurve
+        Of two models on the same rows, and on the same axes.
+    request, replicates, confidence, cluster, seed
+        As in `bootstrap_curve`.
+
+    Returns
+    -------
+    Bootstrapped
+        In percentage points; positive where the first is better.
+
+    Raises
+    ------
+    InputError
+        As `bootstrap_curve`, or if the models are not on the same rows and axes.
+
+    Examples
+    --------
+    >>> from howsure.metrics.characteristic import bands_from_sd, characteristic_curve
+    >>> rng = np.random.default_rng(0)
+    >>> sd, zero, y = rng.uniform(0.5, 2.0, 500), np.zeros(500), rng.normal(0.0, 1.0, 500)
+    >>> first = characteristic_curve(y, *bands_from_sd(zero, zero + 1))
+    >>> second = characteristic_curve(y, *bands_from_sd(zero, sd))
+    >>> bootstrap_gain_difference(first, second, replicates=100).lower > 0
+    True
+    """
+    check_pair(first, second)
+    samplers = [Sampler.of(curve, request) for curve in (first, second)]
+    units = units_of(first.bands, cluster)
+    _check_replicates(replicates, confidence)
+    rng = child(seed, "characteristic", "bootstrap")
+    differences = np.empty(replicates)
+    for index in range(replicates):
+        weights = units.resample(rng)
+        ahead, behind = (sampler.draw(weights)[2] for sampler in samplers)
+        differences[index] = ahead - behind
+    gains = [curve.gain_by(samplers[0].request) for curve in (first, second)]
+    reason = gains[0].reason or gains[1].reason
+    value = gains[0].value - gains[1].value
+    return _summary(value, differences, confidence, units, reason)
+
+
+def check_pair(first: CharacteristicCurve, second: CharacteristicCurve) -> None:
+    """Refuse two curves that are not of the same rows, on the same axes.
+
+    Raises
+    ------
+    InputError
+        Saying what differs.
+
+    Examples
+    --------
+    >>> from howsure.metrics.characteristic import characteristic_curve
+    >>> curve = characteristic_curve([1.0], [0.0], [-1.0], [1.0])
+    >>> check_pair(curve, curve)
+    """
+    one, two = first.bands, second.bands
+    if (first.x_axis, first.y_axis, one.move) != (second.x_axis, second.y_axis, two.move):
+        raise InputError(
+            "first and second must have the same axes and move, got "
+            f"{first.x_axis}/{first.y_axis}/{one.move} and "
+            f"{second.x_axis}/{second.y_axis}/{two.move}"
+        )
+    if one.outputs != two.outputs or not np.array_equal(one.y, two.y):
+        raise InputError("first and second must be of the same rows, got other values of y")
+    same_kind = one.weights is None or one.weights_kind == two.weights_kind
+    if not same_kind or not _equal(one.weights, two.weights):
+        raise InputError("first and second must have the same weights")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sampler:
+    """A model and its constant band, their kinks sorted once, ready for any weights."""
+
+    bands: tuple[Bands, Bands]
+    kinks: tuple[Kinks, Kinks]
+    x_axis: XAxis
+    y_axis: YAxis
+    request: AreaRequest
+
+    @classmethod
+    def of(cls, curve: CharacteristicCurve, request: AreaRequest | None) -> Sampler:
+        """Sort the kinks of a curve and of its constant band."""
+        request = resampling_request(request, curve.y_axis)
+        bands = (curve.bands, curve.bands.constant())
+        axes = axes_needed(curve.x_axis, curve.y_axis)
+        kinks = (
+            find_kinks(bands[0], axes, keep_rows=True),
+            find_kinks(bands[1], axes, keep_rows=True),
+        )
+        return cls(bands, kinks, curve.x_axis, curve.y_axis, request)
+
+    def draw(self, weights: FloatArray) -> tuple[Path, float, float]:
+        """The curve, its area and its gain under weights of entries."""
+        areas = []
+        paths = []
+        for bands, kinks in zip(self.bands, self.kinks, strict=True):
+            found = trace(kinks, bands, axes_needed(self.x_axis, self.y_axis), weights=weights)
+            path = path_of(found, self.x_axis, self.y_axis, self.request.convention)
+            area, complete = area_of(path, self.request)
+            paths.append(path_of(found, self.x_axis, self.y_axis, "exact"))
+            areas.append((area, complete))
+        (area, complete), (constant, _) = areas
+        known = complete and constant > 0
+        return paths[0], area, 100.0 * (constant - area) / constant if known else math.nan
+
+
+def _summary(
+    value: float, draws: FloatArray, confidence: float, units: Units, reason: str
+) -> Bootstrapped:
+    finite = draws[np.isfinite(draws)]
+    missing = len(draws) - len(finite)
+    error = lower = upper = math.nan
+    if not reason and missing:
+        reason = f"{missing} of {len(draws)} resamples have no value"
+    elif not reason and units.count < 2:
+        reason = "one row or cluster tells nothing of its spread"
+    if not reason:
+        tail = 0.5 * (1.0 - confidence)
+        error = float(finite.std(ddof=1))
+        lower, upper = map(float, np.quantile(finite, [tail, 1.0 - tail]))
+    return Bootstrapped(
+        value=value,
+        standard_error=error,
+        lower=lower,
+        upper=upper,
+        confidence=confidence,
+        replicates=len(draws),
+        units=units.count,
+        reason=reason,
+    )
+
+
+def _check_replicates(replicates: int, confidence: float) -> None:
+    check_fraction(confidence, "confidence")
+    if replicates < 2:
+        raise InputError(f"replicates must be at least 2, got {replicates!r}")
+
+
+def _equal(one: FloatArray | None, two: FloatArray | None) -> bool:
+    if one is None or two is None:
+        return one is two
+    return bool(np.array_equal(one, two))

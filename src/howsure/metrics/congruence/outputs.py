@@ -1,0 +1,358 @@
+"""Outputs as short vectors whose inner products are the output kernel.
+
+A discrepancy of two conditional laws is a length in the space of the output kernel. Rows of
+outputs and beliefs are projected on the span of a few well-chosen atoms; what is left out is
+measured and bounds the error. Where a kernel is too rough for a few atoms to do, the whole Gram
+matrix is factored instead.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from howsure.core.arrays import FloatArray
+from howsure.core.errors import HowsureWarning
+from howsure.core.rng import child
+from howsure.metrics.congruence.beliefs import Belief, Empirical
+from howsure.metrics.congruence.embedding import Atoms, expected_diagonal, expected_gram
+from howsure.stats.gram import tiles
+from howsure.stats.kernels import Kernel
+from howsure.stats.low_rank import dense_factor, pivoted_cholesky
+
+_CANDIDATES = 60_000  # atoms among which landmarks are sought at once
+_ATOMS = 65_536  # atoms whose features are held at once
+_WORST = 400  # rows with the worst residual that join the candidates
+_ROUNDS = 4
+_MAX_RANK = 1024
+_DENSE_ROWS = 12_000
+_DENSE_PAIRS = 4e10
+_ROUGH = 1e-9  # mean squared length that is no longer rounding
+
+
+@dataclass(frozen=True, slots=True)
+class LandmarkMap:
+    """Coordinates in the span of a few atoms' embeddings.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        The output kernel.
+    landmarks : Atoms
+        The r atoms.
+    triangle : ndarray of float, shape (r, r)
+        Cholesky factor of the landmarks' Gram matrix.
+    """
+
+    kernel: Kernel
+    landmarks: Atoms
+    triangle: FloatArray
+
+    def features(self, law: Belief) -> tuple[FloatArray, FloatArray]:
+        """Coordinates of every row, and a bound of the squared length left out.
+
+        Returns
+        -------
+        features : ndarray of float, shape (n, r)
+        residual : ndarray of float, shape (n,)
+        """
+        features = np.empty((len(law), len(self.landmarks)))
+        residual = np.empty(len(law))
+        size = max(1, _ATOMS * len(law) // max(1, len(law.atoms())))
+        for rows in tiles(len(law), size):
+            part = law.part(rows)
+            atoms = part.atoms()
+            values = self._coordinates(atoms)
+            left = expected_diagonal(self.kernel, atoms) - np.einsum("ij,ij->i", values, values)
+            features[rows] = part.average(values)
+            residual[rows] = part.average(np.maximum(left, 0.0)[:, None])[:, 0]
+        return features, residual
+
+    def _coordinates(self, atoms: Atoms) -> FloatArray:
+        from scipy.linalg import solve_triangular
+
+        cross = expected_gram(self.kernel, self.landmarks, atoms)
+        found: FloatArray = solve_triangular(
+            self.triangle, cross, lower=True, overwrite_b=True, check_finite=False
+        ).T
+        return found
+
+
+class OutputFactor(ABC):
+    """Differences of outcomes and beliefs as vectors: D with D Dᵀ the Gram of φ(yᵢ) − μᵢ."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def dense(self) -> bool:
+        """Whether the whole Gram matrix was factored."""
+
+    @abstractmethod
+    def difference(self, y: FloatArray) -> tuple[FloatArray, float]:
+        """D for some outcomes.
+
+        Parameters
+        ----------
+        y : ndarray of float, shape (n, p)
+            Outcomes, one for each row of the belief.
+
+        Returns
+        -------
+        difference : ndarray of float, shape (n, r)
+        residual : float
+            Bound of the mean over rows of the squared length left out.
+        """
+
+
+class LandmarkOutputs(OutputFactor):
+    """Differences through a `LandmarkMap`."""
+
+    __slots__ = ("_believed", "_left", "_map")
+
+    def __init__(self, landmarks: LandmarkMap, believed: FloatArray, left: FloatArray) -> None:
+        self._map = landmarks
+        self._believed = believed
+        self._left = left
+
+    @property
+    def dense(self) -> bool:
+        return False
+
+    def difference(self, y: FloatArray) -> tuple[FloatArray, float]:
+        seen, left = self._map.features(as_law(y))
+        return seen - self._believed, float(2.0 * np.mean(left + self._left))
+
+
+class DenseOutputs(OutputFactor):
+    """Differences through a factor of their whole n × n Gram matrix."""
+
+    __slots__ = ("_belief", "_inner", "_kernel")
+
+    def __init__(self, kernel: Kernel, belief: Belief) -> None:
+        self._kernel = kernel
+        self._belief = belief
+        self._inner = law_gram(kernel, belief, belief)
+
+    @property
+    def dense(self) -> bool:
+        return True
+
+    def difference(self, y: FloatArray) -> tuple[FloatArray, float]:
+        cross = law_gram(self._kernel, as_law(y), self._belief)
+        gram = self._inner - cross
+        gram -= cross.T
+        gram += self._kernel.gram(y, y)
+        factor, residual = dense_factor(gram, "output_kernel")
+        return factor, residual / len(y)
+
+
+def fit_outputs(
+    kernel: Kernel, y: FloatArray, belief: Belief, *, tolerance: float, method: str, seed: int = 0
+) -> tuple[OutputFactor, FloatArray, float]:
+    """Choose a factor of differences of outcomes and beliefs.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The output kernel.
+    y : ndarray of float, shape (n, p)
+        Outcomes.
+    belief : Belief
+        What was believed of them.
+    tolerance : float
+        Mean squared length that may be left out.
+    method : str
+        ``dense`` insists on the whole Gram matrix, ``iterative`` on landmarks; anything else
+        takes landmarks up to rank n/4, then the Gram matrix while that is affordable.
+    seed : int
+        Seed of the candidates where there are too many atoms to look at all.
+
+    Returns
+    -------
+    factor : OutputFactor
+    difference : ndarray of float, shape (n, r)
+    residual : float
+        As `OutputFactor.difference`.
+    """
+    if method != "dense":
+        limit = 2 * len(y) if method == "iterative" else max(1, min(len(y) // 4, _MAX_RANK))
+        found, features, left = fit_landmarks(
+            kernel, [as_law(y), belief], tolerance=tolerance / 4.0, limit=limit, seed=seed
+        )
+        residual = float(2.0 * np.mean(left[0] + left[1]))
+        affordable = method != "iterative" and _affordable(belief)
+        if residual <= tolerance or not affordable:
+            _warn_if_rough(found, residual, tolerance)
+            factor = LandmarkOutputs(found, features[1], left[1])
+            return factor, features[0] - features[1], residual
+    dense = DenseOutputs(kernel, belief)
+    return dense, *dense.difference(y)
+
+
+def fit_pair(
+    kernel: Kernel,
+    first: FloatArray,
+    second: FloatArray,
+    *,
+    tolerance: float,
+    method: str,
+    seed: int = 0,
+) -> tuple[list[FloatArray], list[float]]:
+    """Vectors for two samples of outcomes together, with inner products the output kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The output kernel.
+    first, second : ndarray of float, shape (n, p) and (m, p)
+        Outcomes.
+    tolerance, method, seed
+        As in `fit_outputs`.
+
+    Returns
+    -------
+    features : list of ndarray of float, shape (n, r) and (m, r)
+    residuals : list of float
+        Means over rows of the squared length left out.
+    """
+    size = len(first) + len(second)
+    if method != "dense":
+        limit = size if method == "iterative" else max(1, min(size // 8, _MAX_RANK))
+        found, features, left = fit_landmarks(
+            kernel, [as_law(first), as_law(second)], tolerance=tolerance, limit=limit, seed=seed
+        )
+        residuals = [float(part.mean()) for part in left]
+        affordable = method != "iterative" and size <= _DENSE_ROWS
+        if max(residuals) <= tolerance or not affordable:
+            _warn_if_rough(found, max(residuals), tolerance)
+            return features, residuals
+    joint = np.concatenate([first, second])
+    factor, residual = dense_factor(kernel.gram(joint, joint).astype(np.float64), "output_kernel")
+    return [factor[: len(first)], factor[len(first) :]], [
+        residual / len(first),
+        residual / len(second),
+    ]
+
+
+def fit_landmarks(
+    kernel: Kernel, laws: Sequence[Belief], *, tolerance: float, limit: int, seed: int
+) -> tuple[LandmarkMap, list[FloatArray], list[FloatArray]]:
+    """Choose landmarks for some laws together, and project them.
+
+    Landmarks are pivots of a pivoted Cholesky factor of the atoms' Gram matrix. Of very many
+    atoms a random part is searched, and the rows that it serves worst join until every law's
+    mean residual is within the tolerance.
+
+    Returns
+    -------
+    landmarks : LandmarkMap
+    features : list of ndarray of float, shape (n, r)
+        One for each law.
+    residual : list of ndarray of float, shape (n,)
+        Bounds of the squared lengths left out.
+    """
+    rng = child(seed, "output landmarks")
+    chosen = [_candidates(rng, law) for law in laws]
+    for _ in range(_ROUNDS):
+        found = _pivots(
+            kernel,
+            [atoms for atoms, _ in chosen],
+            [w for _, w in chosen],
+            tolerance=tolerance * len(laws),
+            limit=limit,
+        )
+        projected = [found.features(law) for law in laws]
+        features = [pair[0] for pair in projected]
+        residual = [pair[1] for pair in projected]
+        behind = [left.mean() > tolerance for left in residual]
+        searched = [
+            len(atoms) == len(law.atoms()) for (atoms, _), law in zip(chosen, laws, strict=True)
+        ]
+        if not any(behind) or all(searched) or len(found.landmarks) >= limit:
+            break
+        chosen = [
+            _with_worst(pair, law, left) if late else pair
+            for pair, law, left, late in zip(chosen, laws, residual, behind, strict=True)
+        ]
+    return found, features, residual
+
+
+def law_gram(kernel: Kernel, left: Belief, right: Belief) -> FloatArray:
+    """Inner products of the mean embeddings of every two rows, shape (n, m)."""
+    out = np.empty((len(left), len(right)))
+    for rows in tiles(len(left), _rows_of(left)):
+        first = left.part(rows)
+        atoms = first.atoms()
+        for columns in tiles(len(right), _rows_of(right)):
+            second = right.part(columns)
+            inner = expected_gram(kernel, atoms, second.atoms()).astype(np.float64, copy=False)
+            out[rows, columns] = first.average(second.average(inner.T).T)
+    return out
+
+
+def as_law(y: FloatArray) -> Belief:
+    """Outcomes as laws with all mass on one point."""
+    return Empirical(y[:, None, :])
+
+
+def _pivots(
+    kernel: Kernel, groups: list[Atoms], masses: list[FloatArray], *, tolerance: float, limit: int
+) -> LandmarkMap:
+    atoms = groups[0]
+    for group in groups[1:]:
+        atoms = atoms.join(group)
+    found = pivoted_cholesky(
+        expected_diagonal(kernel, atoms),
+        lambda row: expected_gram(kernel, atoms.take(slice(row, row + 1)), atoms)[0],
+        tolerance=tolerance,
+        max_rank=limit,
+        weights=np.concatenate(masses),
+        name="output_kernel",
+    )
+    return LandmarkMap(kernel, atoms.take(found.pivots), found.triangle.astype(np.float64))
+
+
+def _candidates(rng: np.random.Generator, law: Belief) -> tuple[Atoms, FloatArray]:
+    atoms, masses = law.atoms(), law.masses()
+    if len(atoms) <= _CANDIDATES:
+        return atoms, masses
+    chosen = np.sort(rng.choice(len(atoms), _CANDIDATES, replace=False, shuffle=False))
+    return atoms.take(chosen), masses[chosen] / masses[chosen].sum()
+
+
+def _with_worst(
+    pair: tuple[Atoms, FloatArray], law: Belief, residual: FloatArray
+) -> tuple[Atoms, FloatArray]:
+    worst = np.argsort(residual)[-_WORST:]
+    atoms, masses = pair
+    for row in np.sort(worst):
+        part = law.part(slice(row, row + 1))
+        atoms = atoms.join(part.atoms())
+        masses = np.concatenate([masses, part.masses() / len(masses)])
+    return atoms, masses
+
+
+def _warn_if_rough(found: LandmarkMap, residual: float, tolerance: float) -> None:
+    if residual > max(tolerance, _ROUGH):
+        warnings.warn(
+            f"the output kernel {found.kernel.describe()} is too rough for {len(found.landmarks)} "
+            "vectors to stand for all outputs, and there are too many rows for its whole Gram "
+            f"matrix: a mean squared length of {residual:.2g} is left out, so values may be low",
+            HowsureWarning,
+            stacklevel=4,
+        )
+
+
+def _rows_of(law: Belief) -> int:
+    """Rows whose atoms number about two thousand."""
+    return max(1, 2048 * len(law) // max(1, len(law.atoms())))
+
+
+def _affordable(belief: Belief) -> bool:
+    atoms = len(belief.atoms()) + len(belief)
+    return len(belief) <= _DENSE_ROWS and float(atoms) ** 2 <= _DENSE_PAIRS

@@ -1,0 +1,280 @@
+"""Conditional congruence error: how far predictive laws are from nature's, at any input.
+
+Fit once on labelled reference rows; score anywhere, with no labels.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.errors import InputError
+from howsure.metrics.congruence.beliefs import Belief
+from howsure.metrics.congruence.choices import (
+    Bandwidth,
+    Inputs,
+    KernelChoice,
+    choose_inputs,
+    choose_kernel,
+)
+from howsure.metrics.congruence.outputs import OutputFactor, fit_outputs
+from howsure.metrics.congruence.results import CCE
+from howsure.metrics.congruence.smoothing import diagnose, largest_kernel, lengths, nystrom_error
+from howsure.stats.kernels import Array, Kernel, check_positive_definite
+from howsure.stats.nystrom import kernel_system
+from howsure.stats.ridge import KernelSystem, Solution
+from howsure.stats.solvers import SolverOptions
+
+
+def cce(
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    belief: Belief,
+    grid: npt.ArrayLike | None = None,
+    *,
+    kernel: KernelChoice = "rbf",
+    bandwidth: Bandwidth = None,
+    output_kernel: KernelChoice = "rbf",
+    output_bandwidth: Bandwidth = None,
+    regularization: float = 0.1,
+    normalize: bool | None = None,
+    solver: SolverOptions | None = None,
+) -> CCE:
+    """Conditional congruence error of a model at given points.
+
+    The distance, in the space of the output kernel, between the conditional law estimated from
+    outcomes and the one estimated from beliefs at the same reference inputs. With μᵢ the
+    embedding of the belief at xᵢ and φ(yᵢ) that of the outcome,
+    CCE(x) = ‖Σᵢ αᵢ(x) (φ(yᵢ) − μᵢ)‖ with α(x) = (K + nλI)⁻¹ k(x).
+
+    Parameters
+    ----------
+    x : array-like of shape (n,) or (n, d)
+        Reference inputs, or embeddings of them.
+    y : array-like of shape (n,) or (n, p)
+        Reference outcomes.
+    belief : Belief
+        What the model believes at the reference inputs. `Draws` gives the Monte-Carlo mode (ℓ
+        draws a row, as published); `Normals`, `Mixtures`, `Support` and `Empirical` the exact
+        mode, with no Monte-Carlo noise. The two modes give different values for one model.
+    grid : array-like of shape (g, d), optional
+        Where to evaluate; no labels are needed. By default the reference inputs.
+    kernel, output_kernel, bandwidth, output_bandwidth, regularization, normalize, solver
+        As in `howsure.metrics.congruence.mcmd.mcmd`. A bandwidth of ``"grid-variance"`` takes
+        the variance of the grid, as published code does.
+
+    Returns
+    -------
+    CCE
+        Values: zero or more, lower is better, never NaN. They mean nothing alone: compare them
+        with `howsure.metrics.congruence.null.null_reference`, or with another model's at equal
+        choices.
+
+    Raises
+    ------
+    InputError
+        If shapes do not match, a number is not finite, there are fewer than two rows, a
+        bandwidth cannot be set (constant y), or a kernel is not positive definite.
+
+    Notes
+    -----
+    ℓ draws at each xᵢ are a sample of nℓ pairs. Its regularised system has the solution of the
+    n distinct inputs, spread evenly over the draws, so both samples share one system.
+
+    References
+    ----------
+    Young et al. (2025), Assessing the probabilistic fit of neural regressors via conditional
+    congruence, equation 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from howsure.metrics.congruence.beliefs import Normals
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.uniform(0.0, 6.0, 500)
+    >>> y = np.cos(x) + 0.5 * rng.standard_normal(500)
+    >>> right = cce(x, y, Normals(np.cos(x), np.full(500, 0.5)))
+    >>> wrong = cce(x, y, Normals(np.cos(x), np.full(500, 2.0)))
+    >>> right.mean < 0.05 < wrong.mean
+    True
+    """
+    if bandwidth == "grid-variance":
+        dtype = (solver or SolverOptions()).dtype
+        kernel = choose_inputs(
+            x, kernel, bandwidth, normalize=normalize, dtype=dtype, grid=x if grid is None else grid
+        ).kernel
+        bandwidth = None
+    reference = CongruenceReference(
+        x,
+        y,
+        belief,
+        kernel=kernel,
+        bandwidth=bandwidth,
+        output_kernel=output_kernel,
+        output_bandwidth=output_bandwidth,
+        regularization=regularization,
+        normalize=normalize,
+        solver=solver,
+    )
+    return reference.score(grid)
+
+
+@final
+class CongruenceReference:
+    """A labelled reference set, fitted once, that scores any inputs without labels.
+
+    Parameters
+    ----------
+    x, y, belief, kernel, bandwidth, output_kernel, output_bandwidth, regularization, normalize
+        As in `cce`.
+    solver : SolverOptions, optional
+        How to solve, and how accurately.
+
+    Raises
+    ------
+    InputError
+        As `cce`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from howsure.metrics.congruence.beliefs import Normals
+    >>> x = np.linspace(0.0, 1.0, 50)
+    >>> reference = CongruenceReference(x, np.sin(x), Normals(np.sin(x) + 1.0, np.ones(50)))
+    >>> reference.score([0.2, 0.5]).values.shape
+    (2,)
+    """
+
+    __slots__ = (
+        "_estimate",
+        "_left_out",
+        "_solution",
+        "_target",
+        "belief",
+        "inputs",
+        "output_kernel",
+        "outputs",
+        "system",
+        "y",
+    )
+
+    def __init__(
+        self,
+        x: npt.ArrayLike,
+        y: npt.ArrayLike,
+        belief: Belief,
+        *,
+        kernel: KernelChoice = "rbf",
+        bandwidth: Bandwidth = None,
+        output_kernel: KernelChoice = "rbf",
+        output_bandwidth: Bandwidth = None,
+        regularization: float = 0.1,
+        normalize: bool | None = None,
+        solver: SolverOptions | None = None,
+    ) -> None:
+        options = solver or SolverOptions()
+        self.inputs: Inputs = choose_inputs(
+            x, kernel, bandwidth, normalize=normalize, dtype=options.dtype
+        )
+        self.y: FloatArray = as_matrix(y, "y", length=len(self.inputs.rows))
+        self.belief = checked_belief(belief, self.y)
+        self.output_kernel: Kernel = choose_kernel(output_kernel, output_bandwidth, self.y, "y")
+        check_positive_definite(self.output_kernel, self.y, "output_kernel")
+        self.system: KernelSystem = kernel_system(
+            self.inputs.kernel, self.inputs.rows, regularization, options
+        )
+        peak = largest_kernel(self.inputs.kernel, self.inputs.rows)
+        found = fit_outputs(
+            self.output_kernel,
+            self.y,
+            belief,
+            tolerance=options.accuracy * regularization / (2.0 * peak),
+            method=options.method,
+            seed=options.seed,
+        )
+        self.outputs: OutputFactor = found[0]
+        self._target: FloatArray = found[1]
+        self._left_out = found[2]
+        self._solution: Solution | None = None
+        self._estimate: tuple[float, float] | None = None
+
+    @property
+    def regularization(self) -> float:
+        """λ."""
+        return self.system.ridge / len(self.y)
+
+    def solution(self) -> Solution:
+        """The solved system, made once."""
+        if self._solution is None:
+            self._solution = self.system.solve(self._target)
+        return self._solution
+
+    def points(self, grid: npt.ArrayLike | None) -> Array | None:
+        """Checked evaluation points; None stands for the reference inputs."""
+        return None if grid is None else self.inputs.more(grid, "grid")
+
+    def vectors(self, points: Array | None, solution: Solution) -> Array:
+        """Smoothed differences at points whose lengths are the errors, shape (g, r)."""
+        if points is None:
+            return self.system.fitted(solution)
+        return self.system.predict(points, solution)
+
+    def score(self, grid: npt.ArrayLike | None = None) -> CCE:
+        """Conditional congruence error at any inputs; no labels are needed.
+
+        Parameters
+        ----------
+        grid : array-like of shape (g,) or (g, d), optional
+            Where to evaluate; by default the reference inputs.
+
+        Returns
+        -------
+        CCE
+
+        Raises
+        ------
+        InputError
+            If the grid's width is not the reference's, or a number is not finite.
+        """
+        points = self.points(grid)
+        solution = self.solution()
+        values = lengths(self.vectors(points, solution))
+        rows = self.inputs.rows if points is None else points
+        peak = largest_kernel(self.inputs.kernel, self.inputs.rows, rows)
+        left_out = self._left_out / self.regularization
+        if self._estimate is None:
+            self._estimate = nystrom_error([self.system], [self._target])
+        return CCE(
+            values=values,
+            mode=self.belief.mode,
+            draws=self.belief.draws,
+            n=len(self.y),
+            regularization=self.regularization,
+            kernel=self.inputs.kernel.describe(),
+            output_kernel=self.output_kernel.describe(),
+            diagnostics=diagnose(
+                [self.system],
+                [solution],
+                values,
+                rank=self._target.shape[1],
+                peak=peak,
+                left_out=left_out,
+                estimate=self._estimate,
+            ),
+        )
+
+
+def checked_belief(belief: Belief, y: FloatArray) -> Belief:
+    """Check that a belief fits the outcomes."""
+    if not isinstance(belief, Belief):
+        raise InputError(
+            "belief must be Normals, Mixtures, Support, Empirical or Draws, got "
+            f"{type(belief).__name__}"
+        )
+    if len(belief) != len(y):
+        raise InputError(f"belief must have {len(y)} rows, got {len(belief)}")
+    if belief.outputs != y.shape[1]:
+        raise InputError(f"belief must have {y.shape[1]} outputs as y has, got {belief.outputs}")
+    return belief

@@ -1,0 +1,86 @@
+"""Small steps shared by every measure of congruence: lengths, and what became of accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from howsure.core.arrays import FloatArray
+from howsure.metrics.congruence.results import Diagnostics
+from howsure.stats.kernels import Array, Kernel
+from howsure.stats.nystrom import NystromSystem
+from howsure.stats.ridge import KernelSystem, Solution
+
+_NOTABLE = 1e-6  # squared length left out that a reader should know of
+
+
+def lengths(vectors: Array) -> FloatArray:
+    """Euclidean length of every row, never NaN."""
+    found: FloatArray = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
+    return found
+
+
+def largest_kernel(kernel: Kernel, *groups: Array) -> float:
+    """Largest kernel of a row with itself."""
+    return float(max(kernel.diagonal(rows).max() for rows in groups))
+
+
+def nystrom_error(
+    systems: Sequence[KernelSystem], targets: Sequence[FloatArray]
+) -> tuple[float, float]:
+    """Estimated error, typical and largest, summed over those systems that approximate."""
+    estimates = [
+        system.estimate_error(part, system.rows)
+        for system, part in zip(systems, targets, strict=True)
+        if isinstance(system, NystromSystem)
+    ]
+    return sum(pair[0] for pair in estimates), sum(pair[1] for pair in estimates)
+
+
+def diagnose(
+    systems: Sequence[KernelSystem],
+    solutions: Sequence[Solution],
+    values: FloatArray,
+    *,
+    rank: int,
+    peak: float,
+    left_out: float,
+    estimate: tuple[float, float],
+) -> Diagnostics:
+    """Put together how values were computed.
+
+    Parameters
+    ----------
+    systems, solutions
+        One or two of each.
+    values : ndarray of float, shape (g,)
+        The values found.
+    rank : int
+        Length of the vectors that stand for outputs.
+    peak : float
+        Largest kernel of an input with itself.
+    left_out : float
+        Sum over systems of the mean squared length left out of outputs, over λ.
+    estimate : tuple of float
+        From `nystrom_error`.
+
+    Returns
+    -------
+    Diagnostics
+    """
+    error = np.sqrt(peak) * sum(solution.error for solution in solutions)
+    truncated = peak * left_out
+    squared = 2.0 * float(values.max()) * error + error**2 + truncated
+    note = f"squared values may be low by up to {truncated:.2g}" if truncated > _NOTABLE else ""
+    return Diagnostics(
+        solver=" and ".join(dict.fromkeys(solution.solver for solution in solutions)),
+        rank=rank,
+        landmarks=max(system.landmarks for system in systems),
+        iterations=max(solution.iterations for solution in solutions),
+        residual=max(solution.residual for solution in solutions),
+        squared_error=float(squared),
+        typical_error=estimate[0],
+        largest_error=estimate[1],
+        note=note,
+    )

@@ -1,0 +1,391 @@
+"""The same measures within groups, and whether chance explains how groups differ.
+
+Two questions are kept apart. Is a group's coverage the nominal one (exact binomial tests,
+Holm-adjusted)? Do groups differ among themselves at all (a permutation test of the largest
+deviation)? A model that under-covers everywhere fails the first and passes the second.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import Categories, FloatArray, IntArray
+from howsure.core.records import Direction, Notion, Record, Table
+from howsure.core.rng import child
+from howsure.metrics.catalogue import catalogue
+from howsure.metrics.evaluate.measure import Evaluation, evaluate
+from howsure.metrics.metric import Metric
+from howsure.predictions import EvalSet
+from howsure.stats.binomial import binomial_test, clopper_pearson, holm
+from howsure.stats.permutation import groups_differ
+
+MOST_LABELS = 1_000
+STATISTIC_ROWS = 50_000
+STATISTIC_GROUPS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """One way to divide the rows: a column, or a pair of columns.
+
+    Attributes
+    ----------
+    name : str
+        Column name, or two names joined by `` × ``.
+    codes : ndarray of int, shape (n,)
+        The group of each row.
+    labels : tuple of str
+        Names of the groups, as ``column=value``.
+    """
+
+    name: str
+    codes: IntArray
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupReport:
+    """What groups tell: records, the table of coverages, and notes on what was left out."""
+
+    records: tuple[Record, ...]
+    table: Table | None
+    notes: tuple[str, ...]
+
+
+def groupings(evalset: EvalSet) -> tuple[tuple[Grouping, ...], tuple[str, ...]]:
+    """Each group column and each pair of them, with notes on those that have too many labels."""
+    made: list[Grouping] = []
+    notes: list[str] = []
+    for name, column in evalset.groups.items():
+        if len(column.labels) > MOST_LABELS:
+            notes.append(
+                f"column {name} has {len(column.labels):,} labels; groups are assessed up to "
+                f"{MOST_LABELS:,}"
+            )
+            continue
+        labels = tuple(f"{name}={label}" for label in column.labels.tolist())
+        made.append(Grouping(name, column.codes, labels))
+    for first, second in itertools.combinations(tuple(made), 2):
+        width = len(second.labels)
+        codes = Categories.from_codes(
+            first.codes * width + second.codes, np.arange(len(first.labels) * width)
+        )
+        name = f"{first.name} × {second.name}"
+        if len(codes.labels) > MOST_LABELS:
+            notes.append(f"{name} has {len(codes.labels):,} groups, too many to assess")
+            continue
+        pairs = [divmod(int(code), width) for code in codes.labels]
+        labels = tuple(f"{first.labels[i]}, {second.labels[j]}" for i, j in pairs)
+        made.append(Grouping(name, codes.codes, labels))
+    return tuple(made), tuple(notes)
+
+
+def assess_groups(
+    evaluation: Evaluation, *, confidence: float = 0.95, seed: int = 0, statistics: bool = False
+) -> GroupReport:
+    """Every measure in every group, the tests of chance, and the worst group.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Of all rows.
+    confidence : float
+        Confidence that all intervals of one grouping hold at once (Bonferroni).
+    seed : int
+        Fixes the permutations.
+    statistics : bool
+        Measures that are not means are computed in groups up to 50,000 rows and 100 groups;
+        true computes them regardless.
+
+    Returns
+    -------
+    GroupReport
+    """
+    divided, notes = groupings(evaluation.evalset)
+    if not divided:
+        return GroupReport((), None, notes)
+    records: list[Record] = []
+    for grouping in divided:
+        records.extend(_means(evaluation, grouping, confidence))
+        if statistics or (
+            evaluation.evalset.n <= STATISTIC_ROWS and len(grouping.labels) <= STATISTIC_GROUPS
+        ):
+            records.extend(_statistics(evaluation, grouping, confidence, seed))
+    tables = [_coverage_table(evaluation, divided, c, confidence) for c in evaluation.coverages]
+    for coverage, table in zip(evaluation.coverages, tables, strict=True):
+        if table is not None:
+            records.append(_difference(evaluation, divided, coverage, seed))
+            records.append(_shortfall(evaluation, table, coverage, seed))
+    shown = next((t for t in reversed(tables) if t is not None), None)
+    return GroupReport(tuple(records), shown, notes)
+
+
+def _counts(evalset: EvalSet, grouping: Grouping, values: FloatArray | None = None) -> FloatArray:
+    """Weighted sums of row values within each group; of ones if no values are given."""
+    size = len(grouping.labels)
+    weights = None if evalset.weights is None else evalset.weights.values
+    if values is not None:
+        weights = values if weights is None else values * weights
+    return np.bincount(grouping.codes, weights=weights, minlength=size).astype(np.float64)
+
+
+def _exact(evalset: EvalSet) -> bool:
+    frequency = evalset.weights is None or evalset.weights.kind == "frequency"
+    return frequency and evalset.cluster is None
+
+
+def _means(evaluation: Evaluation, grouping: Grouping, confidence: float) -> list[Record]:
+    """Records of all metrics that are means, for every group of one grouping."""
+    evalset = evaluation.evalset
+    entries = catalogue()
+    total = _counts(evalset, grouping)
+    level = 1.0 - (1.0 - confidence) / len(total)
+    by_key = {(r.metric, r.coverage): r for r in evaluation.records if not math.isnan(r.value)}
+    records: list[Record] = []
+    for (name, coverage), scores in evaluation.scores.items():
+        whole = by_key.get((name, coverage)) or next(
+            (r for r in evaluation.records if r.metric == name), None
+        )
+        if whole is None:
+            continue
+        metric = entries[name]
+        value, error, low, high, n = _group_means(evalset, grouping, scores, total, level, metric)
+        shared = replace(whole, notion=Notion.GROUP, confidence=confidence, null=math.nan)
+        for g, label in enumerate(grouping.labels):
+            records.append(
+                replace(
+                    shared,
+                    value=float(value[g]),
+                    standard_error=float(error[g]),
+                    lower=float(low[g]),
+                    upper=float(high[g]),
+                    n=float(n[g]),
+                    group=label,
+                )
+            )
+    return records
+
+
+def _group_means(
+    evalset: EvalSet,
+    grouping: Grouping,
+    scores: FloatArray,
+    total: FloatArray,
+    level: float,
+    metric: Metric,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Mean, standard error, interval and n of row scores in each group."""
+    from scipy import special
+
+    share = any(form.reduce == "share" for form in metric.forms)
+    rows = scores.astype(np.float64, copy=False)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = _counts(evalset, grouping, rows) / total
+        psi = rows - value[grouping.codes]
+        n = total
+        if evalset.cluster is not None:
+            error = _clustered(evalset, grouping, psi) / total
+        elif evalset.weights is not None and evalset.weights.kind == "importance":
+            w = evalset.weights.values
+            error = np.sqrt(_counts(evalset, grouping, w * np.square(psi))) / total
+            n = np.square(total) / _counts(evalset, grouping, w)
+        else:
+            error = np.sqrt(_counts(evalset, grouping, np.square(psi)) / (total * (total - 1)))
+        error = np.where(n > 1, error, np.nan)
+        if share and _exact(evalset):
+            low, high = clopper_pearson(np.round(value * total), total, confidence=level)
+            return value, error, np.asarray(low), np.asarray(high), n
+        reach = special.stdtrit(np.maximum(n - 1, 1.0), 0.5 + level / 2) * error
+        low, high = value - reach, value + reach
+    bottom, top = metric.bounds
+    return value, error, np.maximum(low, bottom), np.minimum(high, top), n
+
+
+def _clustered(evalset: EvalSet, grouping: Grouping, psi: FloatArray) -> FloatArray:
+    """√Σ (cluster sums of influence)² within each group, with the correction for their number."""
+    assert evalset.cluster is not None
+    clusters = len(evalset.cluster.labels)
+    weights = 1.0 if evalset.weights is None else evalset.weights.values
+    joint = grouping.codes * clusters + evalset.cluster.codes
+    found, place = np.unique(joint, return_inverse=True)
+    sums = np.bincount(place, weights=weights * psi)
+    size = len(grouping.labels)
+    squares = np.bincount(found // clusters, weights=np.square(sums), minlength=size)
+    count = np.bincount(found // clusters, minlength=size)
+    return np.sqrt(squares * count / np.where(count > 1, count - 1, np.nan))
+
+
+def _statistics(
+    evaluation: Evaluation, grouping: Grouping, confidence: float, seed: int
+) -> list[Record]:
+    """Records of metrics that are not means, group by group."""
+    entries = catalogue()
+    names = [
+        name
+        for name, metric in entries.items()
+        if any(form.reduce == "statistic" for form in metric.forms)
+    ]
+    answered = {record.metric for record in evaluation.records if not math.isnan(record.value)}
+    names = [name for name in names if name in answered and not entries[name].slow]
+    known = [c for c in evaluation.coverages if not math.isnan(c)]
+    level = 1.0 - (1.0 - confidence) / len(grouping.labels)
+    order = np.argsort(grouping.codes, kind="stable")
+    ends = np.cumsum(np.bincount(grouping.codes, minlength=len(grouping.labels)))
+    records: list[Record] = []
+    for label, rows in zip(grouping.labels, np.split(order, ends[:-1]), strict=True):
+        part = evaluate(
+            evaluation.evalset.take(rows),
+            coverages=known,
+            metrics=names,
+            confidence=level,
+            seed=seed,
+        )
+        records.extend(
+            replace(r, group=label, notion=Notion.GROUP, confidence=confidence)
+            for r in part.records
+        )
+    return records
+
+
+def _coverage_table(
+    evaluation: Evaluation, divided: Sequence[Grouping], coverage: float, confidence: float
+) -> Table | None:
+    """Coverage of every group with its band, its exact test and the Holm adjustment."""
+    scores = evaluation.scores.get(("empirical_coverage", coverage))
+    if scores is None:
+        scores = next(
+            (s for (name, _), s in evaluation.scores.items() if name == "empirical_coverage"), None
+        )
+    if scores is None:
+        return None
+    evalset, metric = evaluation.evalset, catalogue()["empirical_coverage"]
+    parts: dict[str, list[npt.NDArray[Any]]] = {key: [] for key in _COLUMNS}
+    for grouping in divided:
+        total = _counts(evalset, grouping)
+        level = 1.0 - (1.0 - confidence) / len(total)
+        value, _, low, high, n = _group_means(evalset, grouping, scores, total, level, metric)
+        width = _mean_width(evaluation, grouping, total, coverage)
+        parts["grouping"].append(np.full(len(total), grouping.name, dtype=object))
+        parts["group"].append(np.array(grouping.labels, dtype=object))
+        for key, column in zip(
+            _COLUMNS[2:], (n, value, low, high, coverage - value, width), strict=True
+        ):
+            parts[key].append(np.broadcast_to(column, total.shape).astype(np.float64))
+    columns = {key: np.concatenate(part) for key, part in parts.items()}
+    columns["nominal"] = np.full(len(columns["n"]), coverage)
+    raw = np.full(len(columns["n"]), np.nan)
+    if _exact(evalset) and not math.isnan(coverage):
+        hits = np.round(columns["empirical_coverage"] * columns["n"])
+        raw = np.asarray(binomial_test(hits, columns["n"], coverage))
+    columns["p_value"] = raw
+    columns["adjusted_p_value"] = holm(raw) if not np.isnan(raw).any() else raw
+    return Table(
+        name="groups",
+        columns=columns,
+        model=evalset.model,
+        notes=(
+            f"Bands hold for all groups of a grouping at once ({confidence:.0%}); p-values are "
+            "exact binomial against the nominal coverage, Holm-adjusted over all groups."
+        ),
+    )
+
+
+_COLUMNS = (
+    "grouping",
+    "group",
+    "n",
+    "empirical_coverage",
+    "lower",
+    "upper",
+    "shortfall",
+    "mean_width",
+)
+
+
+def _mean_width(
+    evaluation: Evaluation, grouping: Grouping, total: FloatArray, coverage: float
+) -> FloatArray:
+    scores = evaluation.scores.get(("mean_width", coverage))
+    if scores is None:
+        return np.full(len(total), np.nan)
+    return _counts(evaluation.evalset, grouping, scores) / total
+
+
+def _difference(
+    evaluation: Evaluation, divided: Sequence[Grouping], coverage: float, seed: int
+) -> Record:
+    """Do groups differ at all? The permutation test of the largest standardised deviation."""
+    evalset = evaluation.evalset
+    record = Record(
+        metric="groups_differ",
+        value=math.nan,
+        n=float(evalset.n) if evalset.weights is None else evalset.weights.effective_n,
+        direction=Direction.NONE,
+        units="p-value",
+        notion=Notion.GROUP,
+        coverage=coverage,
+        model=evalset.model,
+    )
+    if not _exact(evalset):
+        return replace(record, reason="the permutation test needs independent, unweighted rows")
+    scores = evaluation.scores[("empirical_coverage", coverage)]
+    cells = _cells(divided)
+    place = np.unique(cells, return_index=True)[1]
+    whole = Grouping("cells", cells, ("",) * len(place))
+    sizes = np.round(_counts(evalset, whole)).astype(np.int64)
+    hits = np.round(_counts(evalset, whole, scores.astype(np.float64))).astype(np.int64)
+    if hits.sum() in (0, sizes.sum()):
+        return replace(record, reason="all rows are covered, or none: groups cannot differ")
+    tested = groups_differ(
+        sizes, hits, [grouping.codes[place] for grouping in divided], child(seed, "groups differ")
+    )
+    return replace(
+        record,
+        value=tested.p_value,
+        options={"statistic": tested.statistic, "permutations": float(tested.resamples)},
+    )
+
+
+def _cells(divided: Sequence[Grouping]) -> IntArray:
+    """The finest division that all groupings share, as codes from 0."""
+    codes = divided[0].codes
+    for grouping in divided[1:]:
+        joint = codes * len(grouping.labels) + grouping.codes
+        codes = np.unique(joint, return_inverse=True)[1].astype(np.int64)
+    return np.unique(codes, return_inverse=True)[1].astype(np.int64)
+
+
+def _shortfall(evaluation: Evaluation, table: Table, coverage: float, seed: int) -> Record:
+    """The worst group: the lowest coverage among those proven low, or else the lowest of all."""
+    columns = table.columns
+    cover, size = columns["empirical_coverage"], columns["n"]
+    proven = (columns["adjusted_p_value"] < 0.05) & (cover < coverage)
+    pool = np.flatnonzero(proven) if proven.any() else np.arange(len(cover))
+    worst = int(pool[np.argmin(cover[pool])])
+    rng = child(seed, "worst group")
+    null = math.nan
+    if not math.isnan(coverage):
+        draws = rng.binomial(np.round(size).astype(np.int64), coverage, size=(200, len(size)))
+        null = float((coverage - draws / np.maximum(size, 1)).max(axis=1).mean())
+    return Record(
+        metric="worst_group_shortfall",
+        value=float(coverage - cover[worst]),
+        lower=float(coverage - columns["upper"][worst]),
+        upper=float(coverage - columns["lower"][worst]),
+        n=float(size[worst]),
+        direction=Direction.LOWER,
+        notion=Notion.GROUP,
+        target=0.0,
+        null=null,
+        coverage=coverage,
+        model=evaluation.evalset.model,
+        group=str(columns["group"][worst]),
+        reason="" if proven.any() else "no group is proven to fall short",
+    )

@@ -1,0 +1,315 @@
+"""An evaluation set seen as the named arrays that formulas ask for.
+
+Each array is made once, when first asked for. What the content does not permit raises
+`UnanswerableError`, whose message becomes the reason in the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray
+from howsure.core.errors import UnanswerableError
+from howsure.core.rng import row_keys, row_uniforms
+from howsure.metrics import calibration, scores, selective
+from howsure.predictions import (
+    Distribution,
+    EvalSet,
+    Intervals,
+    LabelSets,
+    Prediction,
+    Quantiles,
+    Samples,
+)
+
+INTERVAL_KINDS = ("intervals", "distributions", "quantiles", "samples")
+
+
+@final
+class View:
+    """Named arrays of one evaluation set, made when asked for and kept.
+
+    Parameters
+    ----------
+    evalset : EvalSet
+        What happened and what was believed.
+    seed : int
+        Fixes the draws of the randomised PIT.
+    """
+
+    def __init__(self, evalset: EvalSet, *, seed: int = 0) -> None:
+        self.evalset = evalset
+        self.seed = seed
+        self._beliefs: dict[str, Prediction] = {b.kind: b for b in evalset.beliefs}
+        self._cache: dict[tuple[str, float], Any] = {}
+        self._source: dict[tuple[str, float], str] = {}
+
+    def get(self, name: str, coverage: float = float("nan")) -> Any:
+        """The array of this name; arrays of intervals are those at the coverage.
+
+        Raises
+        ------
+        UnanswerableError
+            If the content does not permit it; the message is the reason.
+        """
+        if name == "coverage":
+            if np.isnan(coverage):
+                raise UnanswerableError("the nominal coverage of the intervals is unknown")
+            return coverage
+        key = (name, coverage if name in _PER_COVERAGE else 0.0)
+        if key not in self._cache:
+            try:
+                self._cache[key] = _MAKERS[name](self, coverage)
+            except UnanswerableError as error:
+                self._cache[key] = error
+        found = self._cache[key]
+        if isinstance(found, UnanswerableError):
+            raise found
+        return found
+
+    def source(self, names: Sequence[str], coverage: float) -> str:
+        """Which beliefs answered for these arrays."""
+        used = [
+            self._source.get((name, coverage if name in _PER_COVERAGE else 0.0), "")
+            for name in names
+        ]
+        return ", ".join(dict.fromkeys(part for part in used if part))
+
+    def belief(self, kind: type[Prediction]) -> Any:
+        """The belief of a kind, or the reason why there is none."""
+        if kind.kind not in self._beliefs:
+            raise UnanswerableError(f"the table holds no {kind.kind}")
+        return self._beliefs[kind.kind]
+
+    def first(
+        self, name: str, kinds: Sequence[str], ask: Callable[[Prediction], Any], coverage: float
+    ) -> Any:
+        """The first answer among beliefs of these kinds; remembers who answered."""
+        reasons = []
+        for kind in kinds:
+            if kind in self._beliefs:
+                try:
+                    answer = ask(self._beliefs[kind])
+                except UnanswerableError as error:
+                    reasons.append(str(error))
+                else:
+                    key = (name, coverage if name in _PER_COVERAGE else 0.0)
+                    self._source[key] = kind
+                    return answer
+        if not reasons:
+            reasons = [f"the table holds no {' or '.join(kinds)}"]
+        raise UnanswerableError("; ".join(reasons))
+
+
+def _ends(view: View, coverage: float) -> tuple[FloatArray, FloatArray]:
+    given = view._beliefs.get("intervals")
+    if np.isnan(coverage):
+        if isinstance(given, Intervals):
+            view._source[("ends", coverage)] = "intervals"
+            return given.lower[:, 0], given.upper[:, 0]
+        raise UnanswerableError("the table holds no intervals")
+    ends: tuple[FloatArray, FloatArray] = view.first(
+        "ends", INTERVAL_KINDS, lambda belief: belief.interval(coverage), coverage
+    )
+    return ends
+
+
+def _point(view: View, coverage: float) -> FloatArray:
+    if view.evalset.point is not None:
+        view._source[("point", 0.0)] = "point"
+        return view.evalset.point
+    kinds = ("distributions", "samples", "quantiles", "intervals")
+    found: FloatArray = view.first("point", kinds, lambda belief: belief.point(), coverage)
+    return found
+
+
+def _uncertainty(view: View, coverage: float) -> FloatArray:
+    """How unsure the model is of each row: its sd, or the width of its widest interval."""
+    try:
+        sd: FloatArray = view.get("sd")
+    except UnanswerableError:
+        widest = _widest(view)
+        view._source[("uncertainty", 0.0)] = "width"
+        return widest
+    view._source[("uncertainty", 0.0)] = "sd"
+    return sd
+
+
+def _widest(view: View) -> FloatArray:
+    intervals = view._beliefs.get("intervals")
+    if isinstance(intervals, Intervals):
+        widths = intervals.upper[:, -1] - intervals.lower[:, -1]
+        if not np.isfinite(widths).all():
+            raise UnanswerableError("some intervals are unbounded")
+        return widths
+    table = view.belief(Quantiles)
+    if len(table.levels) < 2:
+        raise UnanswerableError("one quantile column gives no width")
+    return np.asarray(table.values[:, -1] - table.values[:, 0])
+
+
+def _crps_of_law(view: View, _: float) -> FloatArray:
+    """CRPS of each row's law: by closed form, else by integrating its cumulative probabilities."""
+    held: Distribution = view.belief(Distribution)
+    y = view.evalset.y
+    closed = scores.crps_closed(held.law.name, y, held.parameters)
+    if closed is not None:
+        return closed
+
+    def cdf(values: FloatArray, rows: npt.NDArray[Any]) -> FloatArray:
+        return held.law.cdf(values, {k: v[rows][:, None] for k, v in held.parameters.items()})
+
+    ends = held.quantile([0.25, 0.75])
+    spread = np.maximum(ends[:, 1] - ends[:, 0], 1.0 if held.discrete else 0.0)
+    integrate = scores.crps_lattice if held.discrete else scores.crps_numeric
+    return integrate(y, cdf, spread)
+
+
+def _levels(view: View, _: float) -> FloatArray:
+    levels: FloatArray = view.belief(Quantiles).levels
+    return levels
+
+
+def _covered(view: View, coverage: float) -> Any:
+    sets = view._beliefs.get("label sets")
+    if isinstance(sets, LabelSets) and "intervals" not in view._beliefs:
+        view._source[("covered", coverage)] = "label sets"
+        if not np.isnan(coverage) and abs(sets.coverage - coverage) > 1e-9:
+            raise UnanswerableError(f"label sets were given at coverage {sets.coverage:g}")
+        return sets.contains(view.evalset.y)
+    lower, upper = view.get("lower", coverage), view.get("upper", coverage)
+    return (view.evalset.y >= lower) & (view.evalset.y <= upper)
+
+
+def _pit(view: View, side: str) -> FloatArray:
+    def ask(belief: Prediction) -> FloatArray:
+        return belief.cdf(view.evalset.y) if side == "cdf" else belief.cdf_left(view.evalset.y)
+
+    found: FloatArray = view.first(side, ("distributions", "samples"), ask, 0.0)
+    return found
+
+
+def _cdf_left(view: View, _: float) -> FloatArray:
+    distribution = view._beliefs.get("distributions")
+    if isinstance(distribution, Distribution) and not distribution.discrete:
+        return np.asarray(view.get("cdf"))
+    return _pit(view, "cdf_left")
+
+
+def _left(view: View, _: float) -> FloatArray | None:
+    """P(Y < y), or None where it equals P(Y ≤ y)."""
+    left = view.get("cdf_left")
+    return None if left is view.get("cdf") else np.asarray(left)
+
+
+def _pit_random(view: View, _: float) -> FloatArray:
+    """PIT values of independent rows; at a jump, a draw fixed by the ends of the jump."""
+    evalset = view.evalset
+    if evalset.cluster is not None:
+        raise UnanswerableError("the test of uniformity needs independent rows, not clusters")
+    right, left = view.get("cdf"), view.get("left")
+    rows = np.arange(evalset.n)
+    if evalset.weights is not None:
+        if evalset.weights.kind == "importance":
+            raise UnanswerableError("the test of uniformity needs unweighted rows")
+        rows = np.repeat(rows, evalset.weights.values.astype(np.int64))
+    if left is None:
+        return np.asarray(right[rows])
+    low, high = left[rows], right[rows]
+    draws = row_uniforms(view.seed, "pit", row_keys(low, high))
+    return calibration.randomised_pit(high, low, draws)
+
+
+def _acceptance(view: View, _: float) -> selective.Acceptance:
+    weights = view.evalset.weights
+    values = None if weights is None else weights.values
+    return selective.acceptance(view.get("absolute_error"), view.get("uncertainty"), values)
+
+
+def _several_intervals(view: View, part: str) -> Any:
+    """All central intervals that the content states: given ones, or pairs of quantiles."""
+    intervals = view._beliefs.get("intervals")
+    if isinstance(intervals, Intervals) and len(intervals.coverages) > 1:
+        found: dict[str, Any] = {
+            "lowers": intervals.lower,
+            "uppers": intervals.upper,
+            "coverages": np.asarray(intervals.coverages),
+        }
+        return found[part]
+    table = view._beliefs.get("quantiles")
+    if not isinstance(table, Quantiles):
+        raise UnanswerableError("several intervals, or quantiles in pairs, are needed")
+    pairs = [
+        (i, int(j))
+        for i, level in enumerate(table.levels)
+        if level < 0.5
+        for j in np.flatnonzero(np.abs(table.levels - (1.0 - level)) < 1e-9)
+    ]
+    if not pairs:
+        raise UnanswerableError("no two quantile columns bound a central interval")
+    low, high = (list(side) for side in zip(*pairs, strict=True))
+    found = {
+        "lowers": table.values[:, low],
+        "uppers": table.values[:, high],
+        "coverages": table.levels[high] - table.levels[low],
+    }
+    return found[part]
+
+
+def _median(view: View, _: float) -> FloatArray | None:
+    """The median where the content states it; None otherwise."""
+    table = view._beliefs.get("quantiles")
+    if isinstance(table, Quantiles) and (np.abs(table.levels - 0.5) < 1e-9).any():
+        return np.asarray(table.quantile([0.5])[:, 0])
+    return None
+
+
+def _belief_method(name: str, *kinds: str) -> Callable[[View, float], Any]:
+    def make(view: View, coverage: float) -> Any:
+        def ask(belief: Prediction) -> Any:
+            return getattr(belief, name)()
+
+        return view.first(name, kinds, ask, coverage)
+
+    return make
+
+
+def _log_density(view: View, coverage: float) -> Any:
+    return view.first(
+        "log_density", ("distributions",), lambda b: b.log_density(view.evalset.y), coverage
+    )
+
+
+_MAKERS: dict[str, Callable[[View, float], Any]] = {
+    "y": lambda view, _: view.evalset.y,
+    "point": _point,
+    "sd": _belief_method("sd", "distributions", "samples"),
+    "mean": _belief_method("point", "distributions", "samples"),
+    "crps_of_law": _crps_of_law,
+    "levels": _levels,
+    "quantiles": lambda view, _: view.belief(Quantiles).values,
+    "samples": lambda view, _: view.belief(Samples).sorted_samples,
+    "set_sizes": lambda view, _: view.belief(LabelSets).sizes.astype(np.float64),
+    "cdf": lambda view, _: _pit(view, "cdf"),
+    "cdf_left": _cdf_left,
+    "left": _left,
+    "pit": _pit_random,
+    "acceptance": _acceptance,
+    "oracle": lambda view, _: view.get("acceptance").oracle(),
+    "log_density": _log_density,
+    "uncertainty": _uncertainty,
+    "absolute_error": lambda view, _: np.abs(view.evalset.y - view.get("point")),
+    "lowers": lambda view, _: _several_intervals(view, "lowers"),
+    "uppers": lambda view, _: _several_intervals(view, "uppers"),
+    "coverages": lambda view, _: _several_intervals(view, "coverages"),
+    "median": _median,
+    "ends": _ends,
+    "lower": lambda view, coverage: view.get("ends", coverage)[0],
+    "upper": lambda view, coverage: view.get("ends", coverage)[1],
+    "covered": _covered,
+}
+_PER_COVERAGE = frozenset({"ends", "lower", "upper", "covered"})

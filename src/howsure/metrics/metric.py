@@ -1,0 +1,153 @@
+"""What an entry of the catalogue says of itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Literal
+
+from howsure.core.records import Direction, Notion
+
+Reduce = Literal["mean", "share", "statistic"]
+
+
+class Question(StrEnum):
+    """What the reader wants to know; measures are grouped by it."""
+
+    COVERAGE = "Do the intervals cover as often as they claim?"
+    WIDTH = "How wide are the intervals?"
+    SCORE = "How good are the beliefs, all in one number?"
+    CALIBRATION = "Do the stated probabilities come true?"
+    ASSOCIATION = "Does the width mean anything?"
+    POINT = "How good is the point forecast?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """One way to compute a metric, from one kind of content.
+
+    Attributes
+    ----------
+    needs : tuple of str
+        Names of the arrays that the function takes, in order.
+    keywords : mapping of str to str
+        Its keyword arguments, each with the name of the array that it takes.
+    function : callable
+        A formula on plain arrays.
+    reduce : {"mean", "share", "statistic"}
+        ``mean``: one score a row, averaged. ``share``: one truth value a row, averaged, with
+        exact binomial intervals. ``statistic``: returns a `Statistic`.
+    weighted : bool
+        Whether a statistic takes the keyword ``weights``; false where its arrays hold them.
+    options : mapping
+        Choices passed by keyword and kept in the record.
+    note : str
+        What the reader must know of this form.
+    """
+
+    needs: tuple[str, ...]
+    function: Callable[..., Any]
+    keywords: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    reduce: Reduce = "mean"
+    weighted: bool = True
+    options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Laws:
+    """How a metric must behave; every entry is tested on what it declares.
+
+    Permuting rows changes no metric, frequency weights equal repetition for every metric, and
+    the same seed gives the same answer: these hold for all, so they are not declared.
+
+    Attributes
+    ----------
+    translation : {"invariant", "varies"}
+        What adding a constant to y and beliefs does.
+    scale : float or {"log", "varies"}
+        The power of s by which multiplying y and beliefs by s multiplies the value; ``log``: it
+        adds log s.
+    reflection : str
+        What negating y and beliefs does: ``invariant``, ``negates``, ``varies``, or the name of
+        the metric whose value it takes.
+    why : str
+        Why a law fails, where one does.
+    """
+
+    translation: Literal["invariant", "varies"] = "invariant"
+    scale: float | Literal["log", "varies"] = 0.0
+    reflection: str = "invariant"
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One measure: what it is, which way is better, how it is computed, what laws it obeys.
+
+    Attributes
+    ----------
+    name, title : str
+        The name in code and the name for people.
+    question : Question
+        What it helps to answer.
+    meaning, formula, source : str
+        What it says, its formula, and where it comes from.
+    direction, units, notion
+        As in `Record`. Units are ``y``, ``nats`` or ``1``.
+    target : float or {"coverage", "miss", "half miss"}
+        Value of a perfect model; NaN where it depends on the data.
+    per_coverage : bool
+        Whether it is computed at each nominal coverage.
+    calibration : bool
+        Whether it needs a *known* nominal coverage.
+    forms : tuple of Form
+        Tried in order; the first whose needs the content meets is used.
+    laws : Laws
+        What it obeys.
+    standard_normal : float
+        Its value for the perfect model y ~ N(0, 1) at coverage 0.9; tested by simulation. NaN
+        where undefined there, and then `laws.why` or `meaning` says why.
+    bounds : tuple of float
+        The least and the greatest value that it can take; intervals are cut there.
+    slow : bool
+        Too slow for tables past 50,000 rows unless asked for by name.
+    """
+
+    name: str
+    title: str
+    question: Question
+    meaning: str
+    formula: str
+    source: str
+    direction: Direction
+    units: str
+    forms: tuple[Form, ...]
+    laws: Laws
+    standard_normal: float
+    notion: Notion = Notion.MARGINAL
+    target: float | Literal["coverage", "miss", "half miss"] = math.nan
+    per_coverage: bool = False
+    calibration: bool = False
+    bounds: tuple[float, float] = (-math.inf, math.inf)
+    slow: bool = False
+
+    def target_at(self, coverage: float) -> float:
+        """The value of a perfect model at a nominal coverage.
+
+        Examples
+        --------
+        >>> from howsure.metrics.catalogue import catalogue
+        >>> catalogue()["misses_below"].target_at(0.9)
+        0.05
+        """
+        if self.target == "coverage":
+            return coverage
+        if self.target == "miss":
+            return 1.0 - coverage
+        if self.target == "half miss":
+            return (1.0 - coverage) / 2.0
+        return self.target
