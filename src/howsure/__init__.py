@@ -1,0 +1,51 @@
+"""How sure is a regression model, and is it right to be?
+
+`assess` takes what happened and what was believed, and returns a verdict with error bars on every
+number. Names are loaded when first asked for, so importing howsure costs little.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from howsure._version import __version__
+
+if TYPE_CHECKING:
+    from howsure.core.errors import HowsureError as HowsureError
+    from howsure.inputs import load as load
+    from howsure.methods.recalibration import recalibrate as recalibrate
+    from howsure.predictions import Distribution as Distribution
+    from howsure.predictions import EvalSet as EvalSet
+    from howsure.predictions import Intervals as Intervals
+    from howsure.predictions import LabelSets as LabelSets
+    from howsure.predictions import Quantiles as Quantiles
+    from howsure.predictions import Samples as Samples
+    from howsure.report.assess import assess as assess
+    from howsure.report.assessment import Assessment as Assessment
+
+_HOMES = {
+    "Assessment": "howsure.report.assessment",
+    "Distribution": "howsure.predictions",
+    "EvalSet": "howsure.predictions",
+    "HowsureError": "howsure.core.errors",
+    "Intervals": "howsure.predictions",
+    "LabelSets": "howsure.predictions",
+    "Quantiles": "howsure.predictions",
+    "Samples": "howsure.predictions",
+    "assess": "howsure.report.assess",
+    "load": "howsure.inputs",
+    "recalibrate": "howsure.methods.recalibration",
+}
+
+__all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'howsure' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,1 @@
+"""Things that are fitted to data and then make, or mend, predictions."""

@@ -1,0 +1,95 @@
+"""Write a page for each measure of the catalogue into docs/measures."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from howsure.metrics.catalogue import catalogue
+from howsure.metrics.metric import Metric
+
+FOLDER = Path(__file__).parent / "measures"
+
+
+def page(metric: Metric) -> str:
+    """The page of one measure."""
+    if isinstance(metric.target, str):
+        target = {
+            "coverage": "the nominal coverage",
+            "miss": "one minus the nominal coverage",
+            "half miss": "half of one minus the nominal coverage",
+        }[metric.target]
+    else:
+        target = "depends on the data" if math.isnan(metric.target) else f"{metric.target:g}"
+    needs = [f"`{', '.join((*form.needs, *form.keywords.values()))}`" for form in metric.forms]
+    notes = [f"- {form.note}" for form in metric.forms if form.note]
+    scale = metric.laws.scale
+    power = "varies" if scale == "varies" else "adds log s" if scale == "log" else f"× s^{scale:g}"
+    lines = [
+        f"# {metric.title}",
+        "",
+        f"`{metric.name}` — {metric.meaning}",
+        "",
+        "| | |",
+        "|---|---|",
+        f"| answers | {metric.question.value} |",
+        f"| formula | {_cell(metric.formula)} |",
+        f"| direction | {metric.direction.value} |",
+        f"| units | {metric.units} |",
+        f"| notion it tests | {metric.notion.value} |",
+        f"| value of a perfect model | {target} |",
+        f"| computed at each coverage | {'yes' if metric.per_coverage else 'no'} |",
+        f"| computed from | {' or '.join(needs) if needs else 'the groups of rows'} |",
+        f"| source | {metric.source} |",
+        "",
+        "## Laws",
+        "",
+        f"Adding a constant to y and beliefs: {metric.laws.translation}. "
+        f"Multiplying them by s > 0: {power}. "
+        f"Negating them: {_reflection(metric.laws.reflection)}. "
+        "Permuting rows changes nothing, and a frequency weight of two is a row twice.",
+        *([f"{metric.laws.why[0].upper()}{metric.laws.why[1:]}."] if metric.laws.why else []),
+        *(["", "## Notes", "", *notes] if notes else []),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def index() -> str:
+    """The list of pages."""
+    lines = ["# Measures", ""]
+    question = None
+    for metric in catalogue().values():
+        if metric.question != question:
+            question = metric.question
+            lines += [f"## {question.value}", ""]
+        lines.append(f"- [{metric.title}]({metric.name}.md): {metric.meaning}")
+    return "\n".join(lines).replace("\n## ", "\n\n## ") + "\n"
+
+
+def pages() -> dict[str, str]:
+    """Every file of the folder, by name."""
+    made = {f"{name}.md": page(metric) for name, metric in catalogue().items()}
+    return {"README.md": index(), **made}
+
+
+def _reflection(law: str) -> str:
+    words = {"invariant": "changes nothing", "negates": "negates the value", "varies": "varies"}
+    return words.get(law, f"gives the value of `{law}`")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def main() -> None:
+    """Write the folder anew."""
+    FOLDER.mkdir(exist_ok=True)
+    for old in FOLDER.glob("*.md"):
+        old.unlink()
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

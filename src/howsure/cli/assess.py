@@ -1,0 +1,155 @@
+"""`howsure assess`: the verdict first, then the numbers behind it."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from howsure.cli.options import ReadOptions
+from howsure.core.errors import InputError
+from howsure.core.records import Direction, Record
+from howsure.inputs import Loaded
+from howsure.metrics.catalogue import catalogue
+from howsure.report.assess import assess_sets
+from howsure.report.assessment import Assessment, renderer
+
+_TONES = {"good": "green", "bad": "red", "undecided": "yellow", "info": "cyan"}
+_ARROWS = {
+    Direction.LOWER: "↓",
+    Direction.HIGHER: "↑",
+    Direction.TARGET: "◎",
+    Direction.NONE: "",
+}
+_MARKS = {"good": "✓", "bad": "✗", "undecided": "?", "info": "→"}
+
+
+def run(
+    files: Sequence[Path],
+    outputs: Sequence[Path],
+    explain: bool,
+    slow: Sequence[str],
+    confidence: float,
+    seed: int,
+    read: ReadOptions,
+) -> None:
+    """Read, assess, print, and write what is asked for."""
+    console = Console()
+    for path in outputs:
+        renderer(path)
+    known = {*catalogue(), "group_statistics"}
+    for name in slow:
+        if name not in known:
+            raise InputError(f"--with must name a measure of howsure metrics, got {name!r}")
+    with Console(stderr=True).status("reading") as status:
+        loaded = read.load(list(files) if len(files) > 1 else files[0])
+        if explain:
+            status.stop()
+            print_explanation(console, loaded)
+            return
+        result = assess_sets(
+            loaded.evalsets,
+            coverages=read.assessed,
+            confidence=confidence,
+            seed=seed,
+            slow=slow,
+            facts=_facts(files, loaded),
+            command=shlex.join(["howsure", *sys.argv[1:]]),
+            progress=status.update,
+        )
+        for path in outputs:
+            status.update(f"writing {path.name}")
+            result.save(path)
+    print_verdict(console, result)
+    print_records(console, result)
+    for path in outputs:
+        console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
+
+
+def print_explanation(console: Console, loaded: Loaded) -> None:
+    """How the columns were read."""
+    table = Table(title="How the columns were read", title_justify="left")
+    for heading in ("column", "role", "note"):
+        table.add_column(heading, overflow="fold")
+    for use in loaded.explanation:
+        table.add_row(escape(use.column), escape(use.role), escape(use.note))
+    console.print(table)
+    for note in loaded.notes:
+        console.print(escape(note), highlight=False)
+
+
+def print_verdict(console: Console, result: Assessment) -> None:
+    """The verdict, a line each, marked by its tone."""
+    console.print()
+    for line in result.lines:
+        tone = _TONES[line.tone]
+        text = escape(line.text)
+        console.print(f"[{tone}]{_MARKS[line.tone]}[/{tone}] {text}", highlight=False)
+    console.print()
+
+
+def print_records(console: Console, result: Assessment) -> None:
+    """All answered records over all rows, by question; then what could not be answered, and why."""
+    entries = catalogue()
+    several = len({record.model for record in result.records}) > 1
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in ("measure", *(["model"] if several else [])):
+        table.add_column(heading, overflow="fold")
+    for heading in ("at", "value", "± se", "interval", "perfect", ""):
+        table.add_column(heading, justify="right", no_wrap=True)
+    shown = [r for r in result.records if not r.group and not math.isnan(r.value)]
+    for question in dict.fromkeys(metric.question for metric in entries.values()):
+        rows = [r for r in shown if entries[r.metric].question == question]
+        for position, record in enumerate(rows):
+            if position == 0:
+                table.add_row()
+            cells = [escape(entries[record.metric].title)]
+            if several:
+                cells.append(escape(record.model))
+            table.add_row(*cells, *_cells(record))
+    console.print(table)
+    console.print("↓ lower is better  ↑ higher is better  ◎ closer to perfect", style="dim")
+    _print_unanswered(console, result)
+
+
+def _print_unanswered(console: Console, result: Assessment) -> None:
+    reasons: dict[str, list[str]] = {}
+    for record in result.unanswered:
+        reasons.setdefault(record.reason, []).append(record.metric)
+    if reasons:
+        console.print("\nNot answered:", style="bold")
+    for reason, names in reasons.items():
+        listed = ", ".join(dict.fromkeys(names))
+        console.print(f"  {escape(listed)}: {escape(reason)}", highlight=False)
+
+
+def _cells(record: Record) -> tuple[str, str, str, str, str, str]:
+    perfect = record.null if not math.isnan(record.null) else record.target
+    tiny = record.units == "p-value" and record.value < 0.001
+    return (
+        _number(record.coverage),
+        "< 0.001" if tiny else _number(record.value, 4),
+        _number(record.standard_error, 2),
+        "" if math.isnan(record.lower) else f"{record.lower:.4g} … {record.upper:.4g}",
+        _number(perfect, 3),
+        _ARROWS[record.direction],
+    )
+
+
+def _number(value: float, digits: int = 3) -> str:
+    return "" if math.isnan(value) else f"{value:.{digits}g}"
+
+
+def _facts(files: Sequence[Path], loaded: Loaded) -> dict[str, str]:
+    facts = {"Source": ", ".join(path.name for path in files)}
+    if loaded.dropped:
+        facts["Dropped rows"] = f"{loaded.dropped:,}"
+    if loaded.notes:
+        facts["Reading"] = "; ".join(loaded.notes)
+    return facts

@@ -1,0 +1,145 @@
+"""`howsure check`: limits that a pipeline must hold, judged with the data's own uncertainty."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console
+from rich.markup import escape
+
+from howsure.cli.options import ReadOptions
+from howsure.core.errors import InputError
+from howsure.core.records import Record
+from howsure.metrics.catalogue import catalogue
+from howsure.metrics.evaluate import Evaluation, evaluate
+
+State = Literal["holds", "fails", "undecided"]
+
+_NAMED = {"coverage": "empirical_coverage"}
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A bound on a measure: at least, or at most, a number."""
+
+    metric: str
+    side: Literal["min", "max"]
+    value: float
+
+    def __str__(self) -> str:
+        return f"{self.metric} {'≥' if self.side == 'min' else '≤'} {self.value:g}"
+
+
+def parse_limits(
+    named: Mapping[str, float | None], least: Sequence[str], most: Sequence[str]
+) -> tuple[Limit, ...]:
+    """Limits from flags such as ``--min-coverage 0.88`` and ``--max crps=2``.
+
+    Raises
+    ------
+    InputError
+        If a measure is unknown, a limit is not a number, or there is none.
+
+    Examples
+    --------
+    >>> [str(limit) for limit in parse_limits({"min_coverage": 0.88}, [], ["crps=2"])]
+    ['empirical_coverage ≥ 0.88', 'crps ≤ 2']
+    """
+    limits: list[Limit] = []
+    for flag, value in named.items():
+        if value is not None:
+            side, _, metric = flag.partition("_")
+            limits.append(_limit(_NAMED.get(metric, metric), side, str(value)))
+    for side, texts in (("min", least), ("max", most)):
+        for text in texts:
+            metric, sign, number = text.partition("=")
+            if not sign:
+                raise InputError(f"--{side} must look like MEASURE=LIMIT, got {text!r}")
+            limits.append(_limit(_NAMED.get(metric, metric), side, number))
+    if not limits:
+        raise InputError("check needs a limit, such as --min-coverage 0.88, got none")
+    return tuple(limits)
+
+
+def _limit(metric: str, side: str, number: str) -> Limit:
+    if metric not in catalogue() or not catalogue()[metric].forms:
+        raise InputError(f"limit must be on a measure that howsure metrics lists, got {metric!r}")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InputError(f"limit on {metric} must be a number, got {number!r}")
+    return Limit(metric, "min" if side == "min" else "max", value)
+
+
+def judge(limit: Limit, record: Record) -> State:
+    """Whether one-sided confidence bounds prove that a limit holds, or fails, or neither.
+
+    The record's interval is two-sided, so its ends must be computed at confidence 2c − 1 for a
+    one-sided bound at confidence c.
+    """
+    value, low, high = record.value, record.lower, record.upper
+    if limit.side == "max":
+        value, low, high, bound = -value, -high, -low, -limit.value
+    else:
+        bound = limit.value
+    if math.isnan(low):
+        return "undecided"
+    if low >= bound:
+        return "holds"
+    return "fails" if high < bound else "undecided"
+
+
+def run(
+    files: Sequence[Path],
+    limits: Sequence[Limit],
+    require_proof: bool,
+    confidence: float,
+    seed: int,
+    read: ReadOptions,
+) -> bool:
+    """Judge every limit for every model and coverage; true if one fails."""
+    console = Console()
+    loaded = read.load(list(files))
+    if not 0.5 < confidence < 1:
+        raise InputError(f"confidence must lie between 0.5 and 1, got {confidence:g}")
+    failed = False
+    for held in loaded.evalsets:
+        names = list(dict.fromkeys(limit.metric for limit in limits))
+        found = evaluate(
+            held,
+            coverages=read.assessed,
+            metrics=names,
+            confidence=2 * confidence - 1,
+            seed=seed,
+            slow=names,
+        )
+        for limit in limits:
+            failed |= _report(console, limit, found, require_proof)
+    return failed
+
+
+def _report(console: Console, limit: Limit, found: Evaluation, require_proof: bool) -> bool:
+    failed = False
+    for record in found.records:
+        if record.metric != limit.metric:
+            continue
+        if math.isnan(record.value):
+            raise InputError(f"{limit} cannot be judged: {record.reason}")
+        state = judge(limit, record)
+        broken = state == "fails" or (require_proof and state != "holds")
+        failed |= broken
+        mark = {"holds": "[green]holds[/green]", "fails": "[red]fails[/red]"}
+        word = mark.get(state, "[yellow]undecided[/yellow]")
+        if broken and state == "undecided":
+            word += " [red](not proven)[/red]"
+        at = "" if math.isnan(record.coverage) else f" at {record.coverage:g}"
+        span = "" if math.isnan(record.lower) else f" ({record.lower:.4g} … {record.upper:.4g})"
+        text = escape(f"{record.model}: {limit}{at}: {record.value:.4g}{span}, n {record.n:,.0f}")
+        console.print(f"{word}  {text}", highlight=False, soft_wrap=True)
+    return failed

@@ -1,0 +1,151 @@
+"""`howsure …`: the command line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from howsure.cli.options import ReadOptions, reads_tables
+from howsure.core.errors import HowsureError
+
+app = typer.Typer(
+    name="howsure",
+    help="How sure is a regression model, and is it right to be?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Files = Annotated[
+    list[Path], typer.Argument(help="Tables of predictions; several are several models.")
+]
+Outputs = Annotated[
+    list[Path],
+    typer.Option("-o", "--output", help="Write .html, .json, .md or .csv; repeat."),
+]
+Seed = Annotated[int, typer.Option(help="Fixes all random draws.")]
+Confidence = Annotated[float, typer.Option(help="Confidence of the intervals about numbers.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from howsure._version import __version__
+
+        typer.echo(f"howsure {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+    ] = False,
+) -> None:
+    """How sure is a regression model, and is it right to be?"""
+
+
+@app.command()
+@reads_tables
+def assess(
+    files: Files,
+    output: Outputs = [],  # noqa: B006
+    explain_input: Annotated[
+        bool, typer.Option("--explain-input", help="Say how columns were read, and stop.")
+    ] = False,
+    with_: Annotated[
+        list[str], typer.Option("--with", help="Also compute a slow measure by name; repeat.")
+    ] = [],  # noqa: B006
+    confidence: Confidence = 0.95,
+    seed: Seed = 0,
+    *,
+    read: ReadOptions,
+) -> None:
+    """Give a verdict on predictions: coverage, calibration, groups, width, error."""
+    from howsure.cli.assess import run
+
+    run(files, output, explain_input, with_, confidence, seed, read)
+
+
+@app.command()
+@reads_tables
+def check(
+    files: Files,
+    min_: Annotated[
+        list[str], typer.Option("--min", metavar="MEASURE=LIMIT", help="Any measure; repeat.")
+    ] = [],  # noqa: B006
+    max_: Annotated[
+        list[str], typer.Option("--max", metavar="MEASURE=LIMIT", help="Any measure; repeat.")
+    ] = [],  # noqa: B006
+    min_coverage: Annotated[float | None, typer.Option(help="Least empirical coverage.")] = None,
+    max_coverage: Annotated[float | None, typer.Option(help="Most empirical coverage.")] = None,
+    max_interval_score: Annotated[float | None, typer.Option(help="Most interval score.")] = None,
+    max_crps: Annotated[float | None, typer.Option(help="Most CRPS.")] = None,
+    max_mae: Annotated[float | None, typer.Option(help="Most mean absolute error.")] = None,
+    max_mean_width: Annotated[float | None, typer.Option(help="Most mean width.")] = None,
+    require_proof: Annotated[
+        bool, typer.Option("--require-proof", help="Fail unless a bound proves the limit held.")
+    ] = False,
+    confidence: Confidence = 0.95,
+    seed: Seed = 0,
+    *,
+    read: ReadOptions,
+) -> None:
+    """Gate a pipeline: exit 0 if limits hold, 1 if one fails, 2 on bad input."""
+    from howsure.cli.check import parse_limits, run
+
+    named = {
+        "min_coverage": min_coverage,
+        "max_coverage": max_coverage,
+        "max_interval_score": max_interval_score,
+        "max_crps": max_crps,
+        "max_mae": max_mae,
+        "max_mean_width": max_mean_width,
+    }
+    limits = parse_limits(named, min_, max_)
+    failed = run(files, limits, require_proof, confidence, seed, read)
+    raise typer.Exit(1 if failed else 0)
+
+
+@app.command()
+@reads_tables
+def recalibrate(
+    file: Annotated[Path, typer.Argument(help="Table whose beliefs are to be mended.")],
+    calibration: Annotated[Path, typer.Option(help="Held-out table with y and beliefs.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where the new table goes.")],
+    method: Annotated[str | None, typer.Option(help="How; a fitting one if omitted.")] = None,
+    too_few: Annotated[
+        str, typer.Option(help="Too few held-out rows for a coverage: infinite or error.")
+    ] = "infinite",
+    seed: Seed = 0,
+    *,
+    read: ReadOptions,
+) -> None:
+    """Widen, narrow or shift beliefs by a held-out table; show measures before and after."""
+    from howsure.cli.recalibrate import run
+
+    run(file, calibration, output, method, too_few, seed, read)
+
+
+@app.command()
+def metrics(
+    name: Annotated[str | None, typer.Argument(help="One measure, in full.")] = None,
+) -> None:
+    """List the measures: direction, notion tested, formula, source."""
+    from howsure.cli.metrics import run
+
+    run(name)
+
+
+def main() -> None:
+    """Run the command line; errors of input exit with 2 and one clear message."""
+    try:
+        app()
+    except HowsureError as error:
+        typer.echo(f"howsure: {error}", err=True)
+        sys.exit(2)
+    except BrokenPipeError:
+        sys.exit(1)

@@ -1,0 +1,161 @@
+"""The options that say how a table is read, shared by every command that reads one."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+
+import typer
+
+if TYPE_CHECKING:
+    from howsure.inputs import Loaded
+
+R = TypeVar("R")
+_READ = "How the columns are read"
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What the reader is told; every field is a flag of the same name."""
+
+    y: Annotated[
+        str | None, typer.Option("--y", help="Column of what happened.", rich_help_panel=_READ)
+    ] = None
+    point: Annotated[
+        str | None, typer.Option(help="Column of the point forecast.", rich_help_panel=_READ)
+    ] = None
+    lower: Annotated[
+        list[str], typer.Option(help="Column of lower ends; repeat.", rich_help_panel=_READ)
+    ] = field(default_factory=list)
+    upper: Annotated[
+        list[str], typer.Option(help="Column of upper ends; repeat.", rich_help_panel=_READ)
+    ] = field(default_factory=list)
+    coverage: Annotated[
+        list[float],
+        typer.Option(
+            help="Nominal coverage of the intervals, such as 0.9; repeat for several.",
+            rich_help_panel=_READ,
+        ),
+    ] = field(default_factory=list)
+    at: Annotated[
+        list[float],
+        typer.Option(
+            help="Coverage to assess, where it can be derived; repeat.", rich_help_panel=_READ
+        ),
+    ] = field(default_factory=list)
+    mean: Annotated[
+        str | None, typer.Option(help="Column of predicted means.", rich_help_panel=_READ)
+    ] = None
+    sd: Annotated[
+        str | None,
+        typer.Option(help="Column of predicted standard deviations.", rich_help_panel=_READ),
+    ] = None
+    quantile: Annotated[
+        list[str],
+        typer.Option(metavar="LEVEL=COL", help="A quantile column; repeat.", rich_help_panel=_READ),
+    ] = field(default_factory=list)
+    samples: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATTERN", help="Sample columns, such as 's_*'.", rich_help_panel=_READ
+        ),
+    ] = None
+    law: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME:PARAM=COL,…",
+            help="A law of scipy.stats, such as t:df=nu,loc=mu,scale=s.",
+            rich_help_panel=_READ,
+        ),
+    ] = None
+    groups: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Columns that divide the rows.", rich_help_panel=_READ),
+    ] = None
+    features: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Columns of model inputs.", rich_help_panel=_READ),
+    ] = None
+    embedding: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATTERN", help="Embedding columns, such as 'emb_*'.", rich_help_panel=_READ
+        ),
+    ] = None
+    weights: Annotated[
+        str | None, typer.Option(help="Column of weights.", rich_help_panel=_READ)
+    ] = None
+    weights_kind: Annotated[
+        str | None,
+        typer.Option(help="What weights mean: frequency or importance.", rich_help_panel=_READ),
+    ] = None
+    cluster: Annotated[
+        str | None,
+        typer.Option(help="Column whose equal rows are not independent.", rich_help_panel=_READ),
+    ] = None
+    time: Annotated[
+        str | None, typer.Option(help="Column that orders the rows.", rich_help_panel=_READ)
+    ] = None
+    model: Annotated[
+        str | None,
+        typer.Option(help="Column that names the model of a row.", rich_help_panel=_READ),
+    ] = None
+    rows: Annotated[
+        str | None, typer.Option("--row-id", help="Column of row names.", rich_help_panel=_READ)
+    ] = None
+    missing: Annotated[
+        str, typer.Option(help="Missing values: error or drop.", rich_help_panel=_READ)
+    ] = "error"
+    crossing: Annotated[
+        str, typer.Option(help="Crossing quantiles: error or sort.", rich_help_panel=_READ)
+    ] = "error"
+    encoding: Annotated[
+        str | None, typer.Option(help="Text encoding of the file.", rich_help_panel=_READ)
+    ] = None
+
+    @property
+    def assessed(self) -> list[float]:
+        """The coverages to assess; empty leaves the choice to the content."""
+        return self.at or self.coverage
+
+    def load(self, source: Any) -> Loaded:
+        """Read a file, or several, as these options say."""
+        from howsure.inputs import load
+
+        chosen = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        del chosen["at"]
+        chosen["quantiles"] = chosen.pop("quantile")
+        for name in ("lower", "upper", "coverage", "quantiles"):
+            chosen[name] = chosen[name] or None
+        return load(source, **chosen)
+
+
+def reads_tables(command: Callable[..., R]) -> Callable[..., R]:
+    """Give a command every field of `ReadOptions` as a flag; it receives them as ``read``."""
+    hints = get_type_hints(ReadOptions, include_extras=True)
+    extra = [
+        inspect.Parameter(
+            f.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=f.default_factory()
+            if f.default_factory is not dataclasses.MISSING
+            else f.default,
+            annotation=hints[f.name],
+        )
+        for f in dataclasses.fields(ReadOptions)
+    ]
+
+    @functools.wraps(command)
+    def wrapper(*args: Any, **kwargs: Any) -> R:
+        chosen = {p.name: kwargs.pop(p.name) for p in extra}
+        return command(*args, read=ReadOptions(**chosen), **kwargs)
+
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    kept = [p.replace(kind=p.KEYWORD_ONLY) for p in own if p.name != "read"]
+    wrapper.__signature__ = inspect.Signature([*kept, *extra])  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {p.name: p.annotation for p in [*kept, *extra]}
+    return wrapper

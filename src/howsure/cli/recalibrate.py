@@ -1,0 +1,88 @@
+"""`howsure recalibrate`: mend beliefs by a held-out table, and show what it changed."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from howsure.cli.options import ReadOptions
+from howsure.core.errors import InputError
+from howsure.core.records import Record
+from howsure.inputs import write_table
+from howsure.methods.conformal import TooFew
+from howsure.methods.recalibration import recalibrate
+from howsure.metrics.catalogue import catalogue
+from howsure.metrics.evaluate import evaluate
+from howsure.predictions import EvalSet
+from howsure.predictions.columns import to_columns
+
+
+def run(
+    file: Path,
+    calibration: Path,
+    output: Path,
+    method: str | None,
+    too_few: str,
+    seed: int,
+    read: ReadOptions,
+) -> None:
+    """Fit on the held-out table, apply to the file, write, and print before and after."""
+    console = Console()
+    given, held_out = _one(read, file), _one(read, calibration)
+    coverage = read.assessed[0] if read.assessed else None
+    if too_few not in ("infinite", "error"):
+        raise InputError(f"--too-few must be infinite or error, got {too_few!r}")
+    choice: TooFew = "infinite" if too_few == "infinite" else "error"
+    mended = recalibrate(given, held_out, method=method, coverage=coverage, too_few=choice)
+    write_table(to_columns(mended.evalset), output)
+    for belief, used in mended.methods.items():
+        guarantee = mended.guarantees[belief]
+        console.print(f"{escape(belief)}: {escape(used)}. {escape(guarantee)}", highlight=False)
+    for note in mended.notes:
+        console.print(f"note: {escape(note)}", highlight=False)
+    before = evaluate(given, coverages=read.assessed, seed=seed)
+    wanted = read.assessed or [c for c in before.coverages if not math.isnan(c)]
+    after = evaluate(mended.evalset, coverages=wanted, seed=seed)
+    console.print(_before_after(before.records, after.records))
+    console.print(f"written: {escape(str(output))}", highlight=False, soft_wrap=True)
+
+
+def _one(read: ReadOptions, path: Path) -> EvalSet:
+    sets = read.load(path).evalsets
+    if len(sets) != 1:
+        names = ", ".join(held.model for held in sets)
+        raise InputError(f"{path.name} must hold one model to be recalibrated, got {names}")
+    return sets[0]
+
+
+def _before_after(before: tuple[Record, ...], after: tuple[Record, ...]) -> Table:
+    entries = catalogue()
+    later = {(r.metric, _key(r)): r for r in after}
+    table = Table(title="Before and after", title_justify="left")
+    for heading in ("measure", "at", "before", "after", "perfect", "better"):
+        table.add_column(heading)
+    for record in before:
+        other = later.get((record.metric, _key(record)))
+        if other is None or (math.isnan(record.value) and math.isnan(other.value)):
+            continue
+        table.add_row(
+            escape(entries[record.metric].title),
+            "" if math.isnan(record.coverage) else f"{record.coverage:g}",
+            _text(record.value),
+            _text(other.value),
+            _text(record.target),
+            record.direction.value.removesuffix(" is better"),
+        )
+    return table
+
+
+def _key(record: Record) -> float | None:
+    return None if math.isnan(record.coverage) else round(record.coverage, 9)
+
+
+def _text(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.4g}"

@@ -1,0 +1,339 @@
+"""Curves and tables in, figures out: one figure a question, models laid over each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from howsure.core.arrays import FloatArray
+from howsure.core.errors import InputError
+from howsure.core.records import Curve, Table
+from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark, sample_points
+from howsure.figures.layouts import COMPANIONS, LAYOUTS, Layout, layout_of
+from howsure.figures.palette import SERIES_LIMIT
+from howsure.figures.tables import figure_of_table, mark_layers
+from howsure.figures.text import distinct, headed, one_line
+
+TIME_UNIT = "seconds since 1970"
+"""An x label that holds these words makes a time axis."""
+POINTS_LIMIT = 400
+"""The most points drawn of one curve."""
+
+
+def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tuple[Figure, ...]:
+    """Every figure that these curves and tables can make, in the order of a report.
+
+    Curves of one name share a figure, one series a model (or a group). Where both models and
+    groups vary, each group has its own figure. Tables of groups and of differences between
+    models become dot plots; other tables make no figure.
+
+    Parameters
+    ----------
+    curves : iterable of Curve
+        What to draw as lines, steps and points.
+    tables : iterable of Table
+        What to draw as dot plots, or as marks on a curve's figure.
+
+    Returns
+    -------
+    tuple of Figure
+
+    Raises
+    ------
+    InputError
+        If something else than curves and tables comes.
+
+    Examples
+    --------
+    >>> levels = np.linspace(0.1, 0.9, 9)
+    >>> curve = Curve(name="calibration", x=levels, y=levels**2, reference=levels)
+    >>> [figure.question for figure in figures_of([curve])]
+    ['Do the stated levels hold?']
+    """
+    families: dict[str, list[Curve]] = {}
+    for curve in curves:
+        if not isinstance(curve, Curve):
+            raise InputError(f"curves must hold Curve objects, got {type(curve).__name__}")
+        families.setdefault(curve.name, []).append(curve)
+    kept = tuple(tables)
+    for table in kept:
+        if not isinstance(table, Table):
+            raise InputError(f"tables must hold Table objects, got {type(table).__name__}")
+    ordered: list[tuple[int, Figure]] = []
+    for name, family in families.items():
+        if name in COMPANIONS and _host_of(name) in families:
+            continue
+        layout = layout_of(name)
+        for part in _parts(family):
+            figure = _figure_of_curves(name, part, layout, families, kept)
+            if figure is not None:
+                ordered.append((layout.order, figure))
+    for table in kept:
+        figure = figure_of_table(table)
+        if figure is not None:
+            ordered.append((7, figure))
+    return tuple(figure for _, figure in sorted(ordered, key=lambda pair: pair[0]))
+
+
+def _host_of(companion: str) -> str:
+    return next(name for name, layout in LAYOUTS.items() if companion in layout.companions)
+
+
+def _parts(family: list[Curve]) -> list[list[Curve]]:
+    """One thing varies in a figure: models, or groups, never both."""
+    models = {curve.model for curve in family}
+    if len(models) < 2:
+        return [family]
+    parts: dict[str, list[Curve]] = {}
+    for curve in family:
+        parts.setdefault(curve.group, []).append(curve)
+    return list(parts.values())
+
+
+def _figure_of_curves(
+    name: str,
+    family: list[Curve],
+    layout: Layout,
+    families: dict[str, list[Curve]],
+    tables: Sequence[Table],
+) -> Figure | None:
+    drawn = [thin for thin in map(_drawable, family) if len(thin.x)]
+    if not drawn:
+        return None
+    shown = drawn[:SERIES_LIMIT]
+    notes = [one_line(curve.notes, 400) for curve in shown if curve.notes]
+    if len(shown) < len(drawn):
+        notes.append(f"Shown: the first {len(shown)} of {len(drawn)}.")
+    labels = _series_labels(shown, layout)
+    companions = _companion_layers(shown, labels, layout, families)
+    data = [
+        layer
+        for place, (curve, label) in enumerate(zip(shown, labels, strict=True))
+        for layer in _data_layers(curve, label, place, layout, alone=len(shown) == 1)
+    ]
+    marks = mark_layers(tables, layout.points, {curve.model for curve in shown})
+    behind = [*_band_layers(shown, labels, layout), *_reference_layers(shown, labels, layout)]
+    layers = [*behind, *companions, *data, *marks]
+    if data and data[0].mark is Mark.BARS:
+        layers = [*data, *behind, *marks]
+    notes += _unlisted(layers, shown, layout)
+    x_axis, tail = _x_axis(shown, layout)
+    if tail:
+        notes.append(tail)
+    groups = {curve.group for curve in shown}
+    place = f" ({one_line(next(iter(groups)))})" if len(groups) == 1 and "" not in groups else ""
+    return Figure(
+        name=name,
+        question=layout.question,
+        title=layout.title + place,
+        reading=layout.reading,
+        x=x_axis,
+        y=_y_axis(shown[0].y_label, layout),
+        layers=tuple(layers),
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _drawable(curve: Curve) -> Curve:
+    """The curve without points that have no place, and with no more points than can be seen."""
+    finite = np.flatnonzero(np.isfinite(curve.x) & np.isfinite(curve.y))
+    index = finite[sample_points(curve.x[finite], POINTS_LIMIT)]
+
+    def at(part: FloatArray | None) -> FloatArray | None:
+        return None if part is None else part[index]
+
+    return replace(
+        curve,
+        x=curve.x[index],
+        y=curve.y[index],
+        lower=at(curve.lower),
+        upper=at(curve.upper),
+        reference=at(curve.reference),
+    )
+
+
+def _series_labels(curves: Sequence[Curve], layout: Layout) -> tuple[str, ...]:
+    """One name a curve, none of which is the name of something else in the figure."""
+    if len({curve.model for curve in curves}) > 1:
+        names = [curve.model or "unnamed" for curve in curves]
+    elif len({curve.group for curve in curves}) > 1:
+        names = [curve.group or "all rows" for curve in curves]
+    else:
+        names = [curve.model or layout.data for curve in curves]
+    bands = [one_line(curve.band, 120) for curve in curves]
+    taken = {layout.reference, layout.band, *layout.companions.values(), *bands}
+    return distinct([*taken, *names], 120)[len(taken) :]
+
+
+def _x_axis(curves: Sequence[Curve], layout: Layout) -> tuple[Axis, str]:
+    title = headed(curves[0].x_label) or layout.x.title
+    if TIME_UNIT in title.lower():
+        return Axis(title="Time (UTC)", kind="time"), ""
+    axis = replace(layout.x, title=title)
+    if not layout.tail:
+        return axis, ""
+    end = max(float(curve.x[-1]) for curve in curves)
+    cut = max(_bulk_end(curve, layout.tail) for curve in curves)
+    if not 0 < 1.3 * cut < end:
+        return axis, ""
+    note = f"The last {layout.tail:.0%} of the fall, out to {end:.4g}, lies beyond the right edge."
+    return replace(axis, domain=(0.0, 1.05 * cut)), note
+
+
+def _y_axis(label: str, layout: Layout) -> Axis:
+    title = headed(label) or layout.y.title
+    share = any(word in title.lower() for word in _SHARES)
+    if layout.y.kind == "percent" and not share:
+        return Axis(title=title, zero=True)
+    return replace(layout.y, title=title)
+
+
+_SHARES = ("rate", "coverage", "share", "level", "frequency", "probability")
+
+
+def _bulk_end(curve: Curve, tail: float) -> float:
+    top, bottom = float(curve.y.max()), float(curve.y.min())
+    below = np.flatnonzero(curve.y <= bottom + tail * (top - bottom))
+    return float(curve.x[below[0]])
+
+
+def _unlisted(layers: Sequence[Layer], curves: Sequence[Curve], layout: Layout) -> list[str]:
+    """What the legend leaves to words, as it would say it once for each model."""
+    notes = []
+    hidden = [layer for layer in layers if not layer.listed]
+    if any(layer.mark is Mark.BAND for layer in hidden):
+        notes.append(f"Shaded: {one_line(curves[0].band, 120) or layout.band}.")
+    if any(layer.faint for layer in hidden):
+        notes.append(f"Dotted: {', '.join([*layout.companions.values()] or [layout.reference])}.")
+    return notes
+
+
+def _data_layers(
+    curve: Curve, label: str, colour: int, layout: Layout, *, alone: bool
+) -> list[Layer]:
+    mark = Mark.STEP if curve.step and layout.mark is not Mark.BARS else layout.mark
+    whole = Layer(mark=mark, x=curve.x, y=curve.y, series=label, colour=colour)
+    if mark is Mark.BARS:
+        left, right = _bar_ends(curve.x)
+        middle, tops = (left + right) / 2, curve.y[: len(left)]
+        if not alone:
+            edges, outline = np.append(left, right[-1]), np.append(tops, tops[-1])
+            return [replace(whole, mark=Mark.STEP, x=edges, y=outline)]
+        return [replace(whole, x=middle, y=tops, lower=left, upper=right)]
+    if layout.band_about == "reference" or curve.lower is None or curve.upper is None:
+        return [whole]
+    whole = replace(whole, lower=curve.lower, upper=curve.upper)
+    if mark is Mark.POINTS:
+        return [replace(whole, mark=Mark.INTERVALS), whole]
+    return [whole]
+
+
+def _bar_ends(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Ends of the bars: x holds their centres, or (where it begins at 0) their edges."""
+    if len(x) > 1 and x[0] == 0.0:
+        edges = x if x[-1] >= 1.0 else np.append(x, 1.0)
+    elif len(x) > 1:
+        middle = (x[1:] + x[:-1]) / 2
+        edges = np.concatenate([[2 * x[0] - middle[0]], middle, [2 * x[-1] - middle[-1]]])
+        edges = np.where(np.abs(edges) < 1e-12, 0.0, edges)
+    else:
+        edges = np.array([0.0, 1.0])
+    return edges[:-1], edges[1:]
+
+
+def _band_layers(curves: Sequence[Curve], labels: Sequence[str], layout: Layout) -> list[Layer]:
+    """The bands; one neutral band where it surrounds the reference and all curves share it."""
+    bands: list[tuple[FloatArray, FloatArray, FloatArray, str, int]] = []
+    for place, (curve, label) in enumerate(zip(curves, labels, strict=True)):
+        if curve.lower is None or curve.upper is None or layout.mark is Mark.POINTS:
+            continue
+        keep = np.isfinite(curve.lower) & np.isfinite(curve.upper)
+        bands.append((curve.x[keep], curve.lower[keep], curve.upper[keep], label, place))
+    about_reference = layout.band_about == "reference"
+    shared = about_reference and _same([band[:3] for band in bands])
+    layers = []
+    for x, lower, upper, label, place in bands[:1] if shared else bands:
+        words = one_line(curves[place].band, 120) or layout.band
+        if layout.mark is Mark.BARS and len(x):
+            left, right = _bar_ends(x)
+            x = np.append(left, right[-1])
+            lower, upper = (np.append(end, end[-1])[: len(x)] for end in (lower, upper))
+        layers.append(
+            Layer(
+                mark=Mark.BAND,
+                x=x,
+                lower=lower,
+                upper=upper,
+                series=words if shared or len(curves) == 1 else f"{words} · {label}",
+                colour=REFERENCE if shared else place,
+                listed=shared or len(curves) == 1,
+            )
+        )
+    return layers
+
+
+def _reference_layers(
+    curves: Sequence[Curve], labels: Sequence[str], layout: Layout
+) -> list[Layer]:
+    """What the curves are judged against; one neutral line where all share it."""
+    judged = [
+        (curve.x, curve.reference, label, place)
+        for place, (curve, label) in enumerate(zip(curves, labels, strict=True))
+        if curve.reference is not None
+    ]
+    shared = _same([(x[[0, -1]], reference[[0, -1]]) for x, reference, _, _ in judged])
+    layers = []
+    for x, reference, label, place in judged[:1] if shared else judged:
+        if layout.mark is Mark.BARS:
+            x, reference = np.array([0.0, 1.0]), reference[[0, -1]]
+        layers.append(
+            Layer(
+                mark=layout.reference_mark,
+                x=x,
+                y=reference,
+                series=layout.reference if shared else f"{layout.reference} · {label}",
+                colour=REFERENCE if shared else place,
+                faint=not shared,
+                listed=shared,
+            )
+        )
+    return layers
+
+
+def _companion_layers(
+    curves: Sequence[Curve],
+    labels: Sequence[str],
+    layout: Layout,
+    families: dict[str, list[Curve]],
+) -> list[Layer]:
+    layers = []
+    for name, words in layout.companions.items():
+        for place, (curve, label) in enumerate(zip(curves, labels, strict=True)):
+            for other in families.get(name, []):
+                if (other.model, other.group) != (curve.model, curve.group):
+                    continue
+                thin = _drawable(other)
+                alone = len(curves) == 1
+                layers.append(
+                    Layer(
+                        mark=Mark.STEP if thin.step else Mark.LINE,
+                        x=thin.x,
+                        y=thin.y,
+                        series=words if alone else f"{words} · {label}",
+                        colour=REFERENCE if alone else place,
+                        faint=True,
+                        listed=alone,
+                    )
+                )
+    return layers
+
+
+def _same(parts: Sequence[tuple[FloatArray, ...]]) -> bool:
+    """Whether every curve brings the same arrays, so that one drawing stands for all."""
+    return all(
+        a.shape == b.shape and np.allclose(a, b)
+        for part in parts[1:]
+        for a, b in zip(part, parts[0], strict=True)
+    )

@@ -1,0 +1,219 @@
+"""A `Figure`: what a plot says, as layers of data. No plotting library is known here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+import numpy as np
+
+from howsure.core.arrays import FloatArray
+
+AxisKind = Literal["number", "percent", "time", "category"]
+REFERENCE = -1
+"""Colour index of what the data are judged against, drawn in a neutral grey."""
+HIGHLIGHT = -2
+"""Colour index of what the reader must see first: groups that are let down."""
+
+
+def _nothing() -> FloatArray:
+    return np.zeros(0)
+
+
+class Mark(StrEnum):
+    """How a layer is drawn."""
+
+    LINE = "line"
+    STEP = "step"
+    BAND = "band"
+    POINTS = "points"
+    INTERVALS = "intervals"
+    BARS = "bars"
+    RULE = "rule"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """One axis of a figure.
+
+    Attributes
+    ----------
+    title : str
+        What it measures, with units.
+    kind : {"number", "percent", "time", "category"}
+        ``percent`` shows fractions as percentages; ``time`` takes seconds since 1970 (UTC);
+        ``category`` takes positions 0, 1, … into `categories`.
+    domain : (float, float), optional
+        The range to show; the data's own where absent.
+    zero : bool
+        Whether a range taken from the data must reach zero.
+    categories : tuple of str
+        Names of the positions of a category axis, all different.
+    """
+
+    title: str = ""
+    kind: AxisKind = "number"
+    domain: tuple[float, float] | None = None
+    zero: bool = False
+    categories: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Layer:
+    """Marks of one kind that belong to one series.
+
+    Attributes
+    ----------
+    mark : Mark
+        How they are drawn. A step holds each value until the next x. A rule has only one of
+        x (vertical) and y (horizontal). A bar reaches from zero to y, between `lower` and
+        `upper` on the x axis.
+    x, y : ndarray of float, shape (k,)
+        Positions; empty where the mark needs none.
+    lower, upper : ndarray of float, shape (k,)
+        Empty, or the ends of a band or an interval: along y, or along x where the y axis holds
+        categories. For bars, the ends of each bar on the x axis.
+    series : str
+        What the marks are, for the legend and the hover text.
+    colour : int
+        Index into the palette, or `REFERENCE` or `HIGHLIGHT`.
+    labels : tuple of str
+        The name of each mark (a row, a group), for the hover text.
+    faint : bool
+        Whether it stands behind the others: thinner, dotted.
+    listed : bool
+        Whether the legend names its series.
+    """
+
+    mark: Mark
+    x: FloatArray = field(default_factory=_nothing)
+    y: FloatArray = field(default_factory=_nothing)
+    lower: FloatArray = field(default_factory=_nothing)
+    upper: FloatArray = field(default_factory=_nothing)
+    series: str = ""
+    colour: int = 0
+    labels: tuple[str, ...] = ()
+    faint: bool = False
+    listed: bool = True
+
+    def __len__(self) -> int:
+        return max(len(self.x), len(self.y), len(self.lower))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Figure:
+    """A plot that answers one question.
+
+    Attributes
+    ----------
+    name : str
+        The curve's or the table's name.
+    question : str
+        What the reader wants to know.
+    title : str
+        What is drawn, in the field's words.
+    reading : str
+        How to read it, in a sentence or two.
+    x, y : Axis
+        Its axes.
+    layers : tuple of Layer
+        What is drawn, the hindmost first.
+    notes : tuple of str
+        What else the reader should know: what was left out, what the band is.
+
+    Examples
+    --------
+    >>> line = Layer(mark=Mark.LINE, x=np.array([0.0, 1.0]), y=np.array([0.0, 0.9]), series="A")
+    >>> figure = Figure(name="calibration", question="Do the levels hold?", layers=(line,))
+    >>> [item.label for item in figure.legend()]
+    ['A']
+    """
+
+    name: str
+    question: str
+    title: str = ""
+    reading: str = ""
+    x: Axis = Axis()
+    y: Axis = Axis()
+    layers: tuple[Layer, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def legend(self) -> tuple[LegendItem, ...]:
+        """One item for each series, and for each kind of mark that is not its main one.
+
+        Returns
+        -------
+        tuple of LegendItem
+            Series first, then what they are judged against.
+        """
+        items: dict[str, LegendItem] = {}
+        for layer in self.layers:
+            if not layer.series or not layer.listed:
+                continue
+            known = items.get(layer.series)
+            if known is None or _RANK[layer.mark] < _RANK[known.mark]:
+                items[layer.series] = LegendItem(
+                    label=layer.series, mark=layer.mark, colour=layer.colour, faint=layer.faint
+                )
+        return tuple(
+            sorted(
+                items.values(),
+                key=lambda item: (
+                    item.colour == REFERENCE,
+                    item.faint,
+                    _RANK[item.mark] > _RANK[Mark.BARS],
+                ),
+            )
+        )
+
+    def is_horizontal(self) -> bool:
+        """Whether the y axis holds categories, so that values lie along x."""
+        return self.y.kind == "category"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LegendItem:
+    """What one colour and mark mean."""
+
+    label: str
+    mark: Mark
+    colour: int
+    faint: bool = False
+
+
+_RANK = {mark: rank for rank, mark in enumerate((Mark.LINE, Mark.STEP, Mark.POINTS, Mark.BARS))}
+_RANK |= {Mark.RULE: 4, Mark.BAND: 5, Mark.INTERVALS: 6}
+
+
+def sample_points(x: FloatArray, limit: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Indices of at most `limit` points that keep the shape of a curve.
+
+    Half are spread evenly over the points and half evenly over the range of x; the first and
+    the last always stay.
+
+    Parameters
+    ----------
+    x : ndarray of float, shape (k,)
+        Rising positions.
+    limit : int
+        The most points to keep, at least 4.
+
+    Returns
+    -------
+    ndarray of int, shape (m,)
+        Rising indices, m ≤ limit.
+
+    Examples
+    --------
+    >>> sample_points(np.arange(100.0), 4)
+    array([ 0, 99])
+    >>> len(sample_points(np.arange(1000.0) ** 3, 100)) <= 100
+    True
+    """
+    if len(x) <= limit:
+        return np.arange(len(x))
+    half = limit // 2
+    by_rank = np.linspace(0, len(x) - 1, half).round().astype(np.int64)
+    by_place = np.searchsorted(x, np.linspace(x[0], x[-1], half)).astype(np.int64)
+    return np.unique(np.concatenate([by_rank, np.minimum(by_place, len(x) - 1)]))

@@ -1,0 +1,209 @@
+"""How each known curve is drawn: its question, how to read it, its axes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from howsure.figures.figure import Axis, Mark
+
+UNIT = (0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """The words and habits of one kind of curve.
+
+    Attributes
+    ----------
+    order : int
+        Its place in a report.
+    question, title, reading : str
+        As in `Figure`.
+    x, y : Axis
+        Axes; a curve's own axis titles win over these.
+    mark : Mark
+        How the curve itself is drawn; a curve with ``step`` set is a step all the same.
+    data, reference : str
+        What the curve and its reference are, in words; a model's name wins over the first.
+    reference_mark : Mark
+        How the reference is drawn.
+    band_about : {"reference", "curve"}
+        What the band surrounds.
+    band : str
+        What the band is, where the curve does not say.
+    companions : mapping of str to str
+        Names of other curves to draw behind this one, with what they are in words.
+    points : str
+        Name of a table whose rows are marks on this figure.
+    tail : float
+        Share of the fall in y whose x range may be cut off when it would fill most of the figure.
+    """
+
+    order: int
+    question: str
+    title: str
+    reading: str = ""
+    x: Axis = field(default_factory=Axis)
+    y: Axis = field(default_factory=Axis)
+    mark: Mark = Mark.LINE
+    data: str = "observed"
+    reference: str = "reference"
+    reference_mark: Mark = Mark.LINE
+    band_about: Literal["reference", "curve"] = "curve"
+    band: str = "band"
+    companions: dict[str, str] = field(default_factory=dict)
+    points: str = ""
+    tail: float = 0.0
+
+
+LAYOUTS: dict[str, Layout] = {
+    "calibration": Layout(
+        order=0,
+        question="Do the stated levels hold?",
+        title="Calibration curve",
+        reading=(
+            "On the diagonal, values fall below each stated level exactly as often as claimed. "
+            "A departure that stays inside the shaded band may be chance."
+        ),
+        x=Axis(title="Nominal level", kind="percent", domain=UNIT),
+        y=Axis(title="Observed share", kind="percent", domain=UNIT),
+        reference="perfect calibration",
+        band_about="reference",
+        band="simultaneous band",
+    ),
+    "interval_calibration": Layout(
+        order=1,
+        question="Do intervals cover as often as they claim?",
+        title="Interval calibration",
+        reading=(
+            "Below the diagonal the intervals are too narrow: the model is overconfident. "
+            "Above it they are wider than they need to be."
+        ),
+        x=Axis(title="Nominal coverage", kind="percent", domain=UNIT),
+        y=Axis(title="Empirical coverage", kind="percent", domain=UNIT),
+        reference="perfect calibration",
+        band_about="reference",
+        band="simultaneous band",
+    ),
+    "pit_ecdf": Layout(
+        order=2,
+        question="Where do the truths fall in the predicted distributions?",
+        title="PIT, distance from uniform",
+        reading=(
+            "Flat at zero is calibrated. A curve that leaves the shaded band is not chance: "
+            "first above then below means too narrow, the reverse too wide, one-sided means biased."
+        ),
+        x=Axis(title="Probability integral transform", domain=UNIT),
+        y=Axis(title="ECDF − uniform"),
+        mark=Mark.STEP,
+        reference="uniform",
+        band_about="reference",
+        band="simultaneous band",
+    ),
+    "pit_histogram": Layout(
+        order=3,
+        question="What is the shape of the misfit?",
+        title="PIT histogram",
+        reading=(
+            "Flat is calibrated. A bowl means distributions too narrow, a hill too wide, "
+            "a slope biased."
+        ),
+        x=Axis(title="Probability integral transform", domain=UNIT),
+        y=Axis(title="Density", zero=True),
+        mark=Mark.BARS,
+        reference="uniform",
+        band_about="reference",
+        band="simultaneous band",
+    ),
+    "error_by_width": Layout(
+        order=4,
+        question="Are wide predictions really the uncertain ones?",
+        title="Error by predicted width",
+        reading=(
+            "Each point is a bin of rows of similar width. Rising points mean that width tells "
+            "easy rows from hard ones; level points mean that it does not."
+        ),
+        x=Axis(title="Mean width", zero=True),
+        y=Axis(title="Mean |error|", zero=True),
+        mark=Mark.POINTS,
+        data="bins of rows",
+        reference="ideal",
+        band="interval",
+    ),
+    "risk_coverage": Layout(
+        order=5,
+        question="Does keeping only the most certain rows lower the error?",
+        title="Risk–coverage curve",
+        reading=(
+            "Rows are kept from the most certain on. The further the curve lies below the level "
+            "of random order, the better uncertainty picks out the errors."
+        ),
+        x=Axis(title="Prediction rate (share of rows kept)", kind="percent", domain=UNIT),
+        y=Axis(title="Mean |error| of the rows kept", zero=True),
+        data="most certain first",
+        reference="random order",
+        band="band",
+        companions={"risk_coverage_oracle": "oracle order"},
+    ),
+    "characteristic": Layout(
+        order=6,
+        question="What does a lower miss rate cost in width?",
+        title="Uncertainty characteristics curve",
+        reading=(
+            "The bands are scaled from nothing to wide enough for every row. "
+            "Lower is better; where the constant band lies lower, the model's widths do not pay."
+        ),
+        x=Axis(title="Bandwidth", zero=True),
+        y=Axis(title="Miss rate", kind="percent", domain=UNIT),
+        mark=Mark.STEP,
+        data="the model's band",
+        reference="constant band",
+        reference_mark=Mark.STEP,
+        companions={"characteristic_constant": "constant band"},
+        points="characteristic_points",
+        tail=0.01,
+    ),
+    "rolling_coverage": Layout(
+        order=8,
+        question="Does coverage hold over time?",
+        title="Rolling coverage",
+        reading="Where the nominal level leaves the shaded band, coverage has drifted.",
+        x=Axis(title="Time"),
+        y=Axis(title="Empirical coverage", kind="percent"),
+        data="in the window",
+        reference="nominal",
+        band="band",
+    ),
+}
+"""Layouts by the curve's name."""
+
+LAYOUTS["characteristic_curve"] = LAYOUTS["characteristic"]
+COMPANIONS = {name for layout in LAYOUTS.values() for name in layout.companions}
+"""Curves that are drawn behind others, never alone when the other is there."""
+
+
+def layout_of(name: str) -> Layout:
+    """The layout of a curve; a plain one for a name that is not known.
+
+    Parameters
+    ----------
+    name : str
+        The curve's name.
+
+    Returns
+    -------
+    Layout
+
+    Examples
+    --------
+    >>> layout_of("calibration").question
+    'Do the stated levels hold?'
+    >>> layout_of("my_profile").question
+    'My profile'
+    """
+    known = LAYOUTS.get(name)
+    if known is not None:
+        return known
+    words = name.replace("_", " ").strip() or "Curve"
+    return Layout(order=7, question=words[:1].upper() + words[1:], title=words)

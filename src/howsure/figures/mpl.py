@@ -1,0 +1,143 @@
+"""Figure → matplotlib Axes. Nothing global is touched."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from howsure.core.arrays import FloatArray
+from howsure.core.optional import require
+from howsure.figures.figure import Axis, Figure, Layer, Mark
+from howsure.figures.palette import LIGHT, MPL_SHAPES, dash_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LABEL_LIMIT = 32
+
+
+def draw(figure: Figure, ax: Axes | None = None) -> Axes:
+    """Draw a figure.
+
+    Parameters
+    ----------
+    figure : Figure
+        What to draw.
+    ax : matplotlib Axes, optional
+        Where; new axes, tall enough for the rows of a dot plot, where absent.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    MissingDependencyError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> line = Layer(mark=Mark.LINE, x=np.array([0.0, 1.0]), y=np.array([0.0, 0.9]), series="A")
+    >>> draw(Figure(name="calibration", question="?", title="Calibration", layers=(line,)))
+    <Axes: title={'left': 'Calibration'}>
+    """
+    if ax is None:
+        pyplot = require("matplotlib.pyplot", extra="plots")
+        rows = len(figure.y.categories)
+        size = (6.4, max(2.4, 0.3 * rows + 1.2)) if rows else (6.0, 4.5)
+        ax = pyplot.subplots(figsize=size, layout="constrained")[1]
+    for layer in figure.layers:
+        _draw_layer(ax, figure, layer)
+    ax.set_title(_plain(figure.title), loc="left")
+    ax.grid(visible=True, axis="x" if figure.is_horizontal() else "both", color=LIGHT.grid)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+    _dress(ax, figure.x, "x")
+    _dress(ax, figure.y, "y")
+    if len(figure.legend()) > 1:
+        handles, labels = ax.get_legend_handles_labels()
+        first = dict(zip(labels, handles, strict=True))
+        ax.legend(list(first.values()), list(first), frameon=False, fontsize="small")
+    return ax
+
+
+def _draw_layer(ax: Axes, figure: Figure, layer: Layer) -> None:
+    colour = LIGHT.colour(layer.colour)
+    label = (_plain(layer.series) or None) if layer.listed else None
+    x = _places(layer.x, figure.x)
+    reference = layer.colour < 0
+    dash = dash_of(layer.colour, faint=layer.faint)
+    line: dict[str, Any] = {
+        "color": colour,
+        "linewidth": 1.2 if reference or layer.faint else 1.8,
+        "linestyle": (0, dash) if dash else "-",
+    }
+    match layer.mark:
+        case Mark.LINE:
+            ax.plot(x, layer.y, label=label, **line)
+        case Mark.STEP:
+            ax.step(x, layer.y, where="post", label=label, **line)
+        case Mark.BAND:
+            ax.fill_between(
+                x, layer.lower, layer.upper, color=colour, alpha=0.16, linewidth=0, label=label
+            )
+        case Mark.POINTS:
+            shape = "o" if reference else MPL_SHAPES[layer.colour % len(MPL_SHAPES)]
+            ax.plot(x, layer.y, shape, color=colour, markersize=5.5, label=label, zorder=3)
+        case Mark.INTERVALS:
+            lines = ax.hlines if figure.is_horizontal() else ax.vlines
+            place = layer.y if figure.is_horizontal() else x
+            lines(place, layer.lower, layer.upper, color=colour, linewidth=1.4, alpha=0.75)
+        case Mark.BARS:
+            width = layer.upper - layer.lower
+            ax.bar(
+                layer.lower,
+                layer.y,
+                width,
+                align="edge",
+                color=colour,
+                alpha=0.55,
+                edgecolor="white",
+                label=label,
+            )
+        case Mark.RULE:
+            for place in x:
+                ax.axvline(place, label=label, **line)
+            for place in layer.y:
+                ax.axhline(place, label=label, **line)
+
+
+def _places(x: FloatArray, axis: Axis) -> Any:
+    if axis.kind != "time":
+        return x
+    return np.array([datetime.fromtimestamp(second, UTC) for second in x.tolist()])
+
+
+def _dress(ax: Axes, axis: Axis, which: str) -> None:
+    """Set the title, the range and the tick labels of one axis."""
+    target = ax.xaxis if which == "x" else ax.yaxis
+    target.set_label_text(_plain(axis.title))
+    set_limits = ax.set_xlim if which == "x" else ax.set_ylim
+    if axis.kind == "category":
+        shown = [
+            _plain(name if len(name) <= LABEL_LIMIT else name[: LABEL_LIMIT - 1] + "…")
+            for name in axis.categories
+        ]
+        target.set_ticks(range(len(shown)), labels=shown)
+        set_limits(len(shown) - 0.5, -0.5)
+        return
+    if axis.kind == "percent":
+        ticker = require("matplotlib.ticker", extra="plots")
+        target.set_major_formatter(ticker.PercentFormatter(1.0, decimals=None))
+    if axis.domain is not None:
+        set_limits(*axis.domain)
+    elif axis.zero:
+        low, high = ax.get_xlim() if which == "x" else ax.get_ylim()
+        set_limits(min(low, 0.0) if low < 0 else 0.0, max(high, 0.0))
+
+
+def _plain(text: str) -> str:
+    """Text without the dollar signs and underscores that matplotlib would take as mathematics."""
+    return text.replace("$", r"\$").lstrip("_")

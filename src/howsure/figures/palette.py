@@ -1,0 +1,108 @@
+"""Colours, dashes and shapes: told apart without colour vision, on light and on dark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from howsure.figures.figure import HIGHLIGHT, REFERENCE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Palette:
+    """One set of colours.
+
+    Attributes
+    ----------
+    series : tuple of str
+        One colour a series.
+    reference, highlight, ink, grid, surface : str
+        The reference, what must be seen first, text, grid lines, the background.
+    """
+
+    series: tuple[str, ...]
+    reference: str
+    highlight: str
+    ink: str
+    grid: str
+    surface: str
+
+    def colour(self, index: int) -> str:
+        """The colour of a layer.
+
+        Parameters
+        ----------
+        index : int
+            As `Layer.colour`; past the last series the colours begin again.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
+        >>> LIGHT.colour(0)
+        '#0067a5'
+        """
+        if index == REFERENCE:
+            return self.reference
+        if index == HIGHLIGHT:
+            return self.highlight
+        return self.series[index % len(self.series)]
+
+
+LIGHT = Palette(
+    series=("#0067a5", "#d0560a", "#008a64", "#b0508f", "#8f6c00", "#4a8fd0", "#7a4b2e", "#3b3f46"),
+    reference="#6a737b",
+    highlight="#c0381c",
+    ink="#1c2126",
+    grid="#e4e6e4",
+    surface="#ffffff",
+)
+DARK = Palette(
+    series=("#56b4e9", "#f08a4b", "#3cc9a0", "#e39ac6", "#e3b23c", "#8f9dff", "#c99a7b", "#c9ced3"),
+    reference="#98a3ab",
+    highlight="#ff8a66",
+    ink="#e8eaeb",
+    grid="#2d3439",
+    surface="#1b2024",
+)
+CSS = Palette(
+    series=tuple(f"var(--series-{index})" for index in range(len(LIGHT.series))),
+    reference="var(--reference)",
+    highlight="var(--highlight)",
+    ink="var(--ink)",
+    grid="var(--grid)",
+    surface="var(--surface)",
+)
+"""Names of CSS properties in place of colours: one drawing serves light, dark and print."""
+
+SERIES_LIMIT = len(LIGHT.series)
+DASHES: tuple[tuple[int, ...], ...] = ((), (7, 3), (2, 2), (9, 3, 2, 3), (5, 2), (1, 3), (12, 4))
+VEGA_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+MPL_SHAPES = ("o", "s", "^", "D", "P", "v")
+REFERENCE_DASH = (4, 4)
+FAINT_DASH = (1, 3)
+
+
+def dash_of(index: int, *, faint: bool) -> tuple[int, ...]:
+    """The dash pattern of a line, in pixels on and off; empty for a solid line.
+
+    Parameters
+    ----------
+    index : int
+        As `Layer.colour`.
+    faint : bool
+        As `Layer.faint`.
+
+    Returns
+    -------
+    tuple of int
+
+    Examples
+    --------
+    >>> dash_of(0, faint=False)
+    ()
+    """
+    if faint:
+        return FAINT_DASH
+    return REFERENCE_DASH if index < 0 else DASHES[index % len(DASHES)]

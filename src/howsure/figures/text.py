@@ -1,0 +1,100 @@
+"""Text that came from outside, made fit to show: one line, of a sane length, all different."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+
+
+def one_line(text: object, limit: int = 80) -> str:
+    """Text on one line: control characters become spaces, long text ends in an ellipsis.
+
+    Parameters
+    ----------
+    text : object
+        What to show.
+    limit : int
+        The most characters to keep.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> one_line("two\\nlines")
+    'two lines'
+    >>> one_line("abcdef", limit=4)
+    'abc…'
+    """
+    raw = str(text)[: 4 * limit]
+    plain = " ".join("".join(_shown(char) for char in raw).split())
+    return plain if len(plain) <= limit else plain[: limit - 1] + "…"
+
+
+def headed(text: object, limit: int = 120) -> str:
+    """One line that begins with a capital letter, for an axis or a column.
+
+    Parameters
+    ----------
+    text : object
+        What to show.
+    limit : int
+        The most characters to keep.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> headed("miss rate")
+    'Miss rate'
+    """
+    plain = one_line(text, limit)
+    return plain[:1].upper() + plain[1:]
+
+
+def distinct(texts: Iterable[object], limit: int = 80) -> tuple[str, ...]:
+    """One line for each text, numbered where two would look the same.
+
+    Parameters
+    ----------
+    texts : iterable
+        What to show.
+    limit : int
+        The most characters of each, before its number.
+
+    Returns
+    -------
+    tuple of str
+
+    Examples
+    --------
+    >>> distinct(["a", "b", "a"])
+    ('a', 'b', 'a (2)')
+    """
+    seen: set[str] = set()
+    shown = []
+    for text in texts:
+        base = one_line(text, limit) or "(empty)"
+        label, count = base, 1
+        while label in seen:
+            count += 1
+            label = f"{base} ({count})"
+        seen.add(label)
+        shown.append(label)
+    return tuple(shown)
+
+
+def _shown(char: str) -> str:
+    category = unicodedata.category(char)
+    if category == "Cs":
+        return "\ufffd"
+    return " " if category in {"Cc", "Zl", "Zp"} or char in _DIRECTION_MARKS else char
+
+
+_DIRECTION_MARKS = frozenset(
+    map(chr, [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)])
+)
+"""Characters that turn the reading direction, and could make a label read as another."""

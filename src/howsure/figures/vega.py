@@ -1,0 +1,271 @@
+"""Figure → Vega-Lite: plain dictionaries, with every text of the user as data, never as code."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from howsure.core.arrays import FloatArray
+from howsure.figures.figure import Axis, Figure, Layer, Mark
+from howsure.figures.palette import LIGHT, VEGA_SHAPES, Palette, dash_of
+
+Spec = dict[str, Any]
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+HEIGHT = 320
+ROW_HEIGHT = 22
+FEW_ROW_HEIGHT = 32
+_FORMATS = {"number": ",.4~g", "percent": ".1%", "time": "%Y-%m-%d %H:%M"}
+
+
+def to_vega(
+    figure: Figure,
+    *,
+    palette: Palette = LIGHT,
+    legend: bool = True,
+    width: int | str = "container",
+) -> Spec:
+    """The Vega-Lite specification of a figure.
+
+    Parameters
+    ----------
+    figure : Figure
+        What to draw.
+    palette : Palette
+        Its colours.
+    legend : bool
+        Whether the drawing holds its own legend.
+    width : int or "container"
+        Width in pixels, or that of the element that holds the drawing.
+
+    Returns
+    -------
+    dict
+        Plain values, ready for JSON.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> line = Layer(mark=Mark.LINE, x=np.array([0.0, 1.0]), y=np.array([0.0, 0.9]), series="A")
+    >>> spec = to_vega(Figure(name="calibration", question="?", layers=(line,)))
+    >>> spec["layer"][0]["mark"]["type"]
+    'line'
+    """
+    listed = [item.label for item in figure.legend()]
+    colours = {layer.series: palette.colour(layer.colour) for layer in figure.layers}
+    scale = {"domain": list(colours), "range": list(colours.values())}
+    legend_spec: Spec | None = None
+    if legend and len(listed) > 1:
+        legend_spec = {"title": None, "orient": "top", "symbolType": "stroke", "columns": 3}
+        legend_spec["values"] = listed
+    colour = {"scale": scale, "legend": legend_spec}
+    layers = [_layer(figure, layer, palette, colour) for layer in figure.layers]
+    layers.append(_hover_layer(figure, palette))
+    horizontal = figure.is_horizontal()
+    return {
+        "$schema": SCHEMA,
+        "width": width,
+        "height": _height_of_rows(len(figure.y.categories)) if horizontal else HEIGHT,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "layer": layers,
+        "config": config_of(palette),
+    }
+
+
+def _height_of_rows(count: int) -> int:
+    return (ROW_HEIGHT if count > 8 else FEW_ROW_HEIGHT) * count + 10
+
+
+def config_of(palette: Palette) -> Spec:
+    """The Vega-Lite configuration that gives every figure its look.
+
+    Parameters
+    ----------
+    palette : Palette
+        Its colours.
+
+    Returns
+    -------
+    dict
+    """
+    return {
+        "background": None,
+        "font": FONT,
+        "aria": False,
+        "padding": {"left": 2, "right": 10, "top": 6, "bottom": 2},
+        "view": {"stroke": None},
+        "axis": {
+            "labelColor": palette.reference,
+            "labelFontSize": 12,
+            "titleColor": palette.ink,
+            "titleFontSize": 13,
+            "titleFontWeight": 500,
+            "titlePadding": 10,
+            "titleLimit": 420,
+            "gridColor": palette.grid,
+            "domain": False,
+            "ticks": False,
+            "labelPadding": 8,
+            "labelLimit": 150,
+            "labelOverlap": "greedy",
+            "labelSeparation": 8,
+            "tickCount": 5,
+        },
+        "legend": {"labelColor": palette.ink, "labelFontSize": 12, "labelLimit": 240},
+    }
+
+
+def _layer(figure: Figure, layer: Layer, palette: Palette, colour: Mapping[str, Any]) -> Spec:
+    encoding: Spec = {}
+    if layer.series:
+        encoding["color"] = {"datum": layer.series, **colour}
+    mark = _mark(layer, palette, clip=_is_cut(figure, layer))
+    rows = _rows(figure, layer)
+    encoding |= _position(figure, layer)
+    return {"data": {"values": rows}, "mark": mark, "encoding": encoding}
+
+
+def _is_cut(figure: Figure, layer: Layer) -> bool:
+    """Whether a layer reaches past the right edge, so that its drawing must be cut there."""
+    return bool(figure.x.domain is not None and len(layer.x) and layer.x[-1] > figure.x.domain[1])
+
+
+def _mark(layer: Layer, palette: Palette, *, clip: bool) -> Spec:
+    dash = {"strokeDash": list(dash_of(layer.colour, faint=layer.faint))}
+    reference = layer.colour < 0
+    shape = "circle" if reference else VEGA_SHAPES[layer.colour % len(VEGA_SHAPES)]
+    thickness = 1.5 if reference or layer.faint else 2.25
+    match layer.mark:
+        case Mark.LINE | Mark.STEP:
+            path = {"interpolate": "step-after"} if layer.mark is Mark.STEP else {}
+            return {"type": "line", "clip": clip, "strokeWidth": thickness, **dash, **path}
+        case Mark.BAND:
+            return {"type": "area", "clip": clip, "opacity": 0.16, "line": False}
+        case Mark.POINTS:
+            return {
+                "type": "point",
+                "filled": True,
+                "opacity": 1,
+                "size": 64,
+                "shape": shape,
+                "stroke": palette.surface,
+                "strokeWidth": 1,
+            }
+        case Mark.INTERVALS:
+            return {"type": "rule", "strokeWidth": 1.75, "opacity": 0.75}
+        case Mark.BARS:
+            return {"type": "bar", "opacity": 0.55, "stroke": palette.surface, "strokeWidth": 1}
+        case Mark.RULE:
+            return {"type": "rule", "strokeWidth": 1.5, **dash}
+
+
+def _position(figure: Figure, layer: Layer) -> Spec:
+    x, y = _channel(figure.x, "x"), _channel(figure.y, "y")
+    match layer.mark:
+        case Mark.RULE:
+            return {"x": x} if len(layer.x) else {"y": y}
+        case Mark.BARS:
+            ends = {"x": _channel(figure.x, "lo"), "x2": {"field": "hi"}}
+            return {**ends, "y": y, "y2": {"datum": 0}}
+        case Mark.BAND | Mark.INTERVALS:
+            if figure.is_horizontal():
+                return {"x": _channel(figure.x, "lo"), "x2": {"field": "hi"}, "y": y}
+            return {"x": x, "y": _channel(figure.y, "lo"), "y2": {"field": "hi"}}
+    return {"x": x, "y": y}
+
+
+def _channel(axis: Axis, field: str) -> Spec:
+    title = axis.title or None
+    if axis.kind == "category":
+        return {
+            "field": field,
+            "type": "ordinal",
+            "scale": {"domain": list(axis.categories)},
+            "axis": {"title": title, "grid": False, "labelOverlap": False},
+        }
+    scale: Spec = {"zero": axis.zero}
+    if axis.domain is not None:
+        scale = {"domain": list(axis.domain)}
+    if axis.kind == "time":
+        return {
+            "field": field,
+            "type": "temporal",
+            "scale": {"type": "utc"},
+            "axis": {"title": title, "grid": False},
+        }
+    drawn: Spec = {"title": title}
+    if axis.kind == "percent":
+        drawn["format"] = ".0%" if axis.domain is not None else ".3~p"
+    return {"field": field, "type": "quantitative", "scale": scale, "axis": drawn}
+
+
+def _rows(figure: Figure, layer: Layer) -> list[Spec]:
+    names = ("x", "y", "lo", "hi")
+    parts = (layer.x, layer.y, layer.lower, layer.upper)
+    horizontal = figure.is_horizontal()
+    columns: dict[str, Iterable[Any]] = {}
+    for name, part in zip(names, parts, strict=True):
+        if not len(part):
+            continue
+        if name == "y" and horizontal:
+            columns["y"] = [figure.y.categories[int(place)] for place in part]
+        elif figure.x.kind == "time" and (name == "x"):
+            columns["x"] = _plain(part * 1000.0)
+        else:
+            columns[name] = _plain(part)
+    if layer.labels:
+        columns["label"] = layer.labels
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _plain(part: FloatArray) -> list[float | None]:
+    """Numbers with seven significant digits (a figure shows three); NaN and infinity as None."""
+    return [float(f"{number:.7g}") if math.isfinite(number) else None for number in part.tolist()]
+
+
+def _hover_layer(figure: Figure, palette: Palette) -> Spec:
+    """Unseen points over the data: the nearest one lights up and names itself."""
+    rows: list[Spec] = []
+    for layer in figure.layers:
+        if layer.mark not in {Mark.LINE, Mark.STEP, Mark.POINTS, Mark.BARS}:
+            continue
+        if layer.colour < 0 and not layer.labels:
+            continue
+        shown = {"series": layer.series, "colour": palette.colour(layer.colour)}
+        rows += [{**row, **shown} for row in _rows(figure, layer)]
+    tips: list[Spec] = []
+    present = {name for row in rows for name in row}
+    x_kind, y_kind = figure.x.kind, figure.y.kind
+    if "label" in present and not figure.is_horizontal():
+        tips.append({"field": "label", "title": "Point"})
+    tips.append({"field": "series", "title": "Series"})
+    tips.append(_tip("x", figure.x.title or "x", x_kind))
+    tips.append(_tip("y", figure.y.title or ("Row" if y_kind == "category" else "y"), y_kind))
+    if "lo" in present:
+        bars = any(layer.mark is Mark.BARS for layer in figure.layers)
+        kind = x_kind if figure.is_horizontal() or bars else y_kind
+        tips.append(_tip("lo", "From", kind))
+        tips.append(_tip("hi", "To", kind))
+    select = {"type": "point", "nearest": True, "on": "pointerover", "clear": "pointerout"}
+    lit = {"param": "hover", "empty": False, "value": 1}
+    return {
+        "data": {"values": rows},
+        "params": [{"name": "hover", "select": select}],
+        "mark": {"type": "point", "filled": True, "size": 90, "strokeWidth": 2, "clip": True},
+        "encoding": {
+            "x": _channel(figure.x, "x"),
+            "y": _channel(figure.y, "y"),
+            "color": {"field": "colour", "type": "nominal", "scale": None, "legend": None},
+            "opacity": {"condition": lit, "value": 0},
+            "tooltip": tips,
+        },
+    }
+
+
+def _tip(field: str, title: str, kind: str) -> Spec:
+    if kind == "category":
+        return {"field": field, "type": "nominal", "title": title}
+    if kind == "time":
+        return {"field": field, "type": "temporal", "title": title, "format": _FORMATS[kind]}
+    return {"field": field, "type": "quantitative", "title": title, "format": _FORMATS[kind]}

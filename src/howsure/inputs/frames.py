@@ -1,0 +1,130 @@
+"""Tables held in memory: any dataframe that narwhals takes, or a mapping of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+
+from howsure.core.arrays import Categories
+from howsure.core.errors import InputError
+from howsure.inputs.files import check_flat, some_rows
+from howsure.inputs.source import Kind, Source, quoted, refusing
+
+
+class FrameTable(Source):
+    """A dataframe of any library, eager or lazy.
+
+    Parameters
+    ----------
+    frame : dataframe
+        Of pandas, polars, pyarrow, modin, … . A lazy one is collected, the needed columns only.
+    title : str
+        What to call it in messages.
+
+    Raises
+    ------
+    InputError
+        If narwhals does not take it, or its column names repeat.
+    """
+
+    def __init__(self, frame: Any, title: str = "the table") -> None:
+        self.title = title
+        if isinstance(frame, pa.RecordBatch):
+            frame = pa.Table.from_batches([frame])
+        with refusing(title):
+            self._frame: Any = nw.from_native(frame)
+            found = self._frame.collect_schema().names()
+        self._native = {str(name): name for name in found}
+        self.names = tuple(str(name) for name in found)
+        self.check_names()
+
+    def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
+        """The named columns."""
+        with refusing(self.title):
+            frame = self._frame.select([self._native[name] for name in kinds])
+            if isinstance(frame, nw.LazyFrame):
+                frame = frame.collect()
+            columns = {}
+            for name in kinds:
+                series = frame.get_column(self._native[name])
+                columns[name] = _arrow(series.to_arrow, series.to_list)
+        return _table(columns, self.title)
+
+
+class MappingTable(Source):
+    """A mapping of names to arrays of one length.
+
+    Parameters
+    ----------
+    arrays : mapping of str to array-like of shape (n,)
+        The columns.
+    title : str
+        What to call it in messages.
+
+    Raises
+    ------
+    InputError
+        If there are no columns, or two names are one as text.
+    """
+
+    def __init__(self, arrays: Mapping[Any, Any], title: str = "the table") -> None:
+        self.title = title
+        self._arrays = {str(name): values for name, values in arrays.items()}
+        self.names = tuple(str(name) for name in arrays)
+        self.check_names()
+        if not self.names:
+            raise InputError(f"{title}: columns are needed, got none")
+
+    def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
+        """The named columns."""
+        columns: dict[str, pa.ChunkedArray] = {}
+        for name in kinds:
+            with refusing(f"{self.title}: column {quoted(name)}"):
+                columns[name] = _column(self._arrays[name])
+            length = len(next(iter(columns.values())))
+            if len(columns[name]) != length:
+                raise InputError(
+                    f"{self.title}: columns must have one length, got {length} rows and "
+                    f"{len(columns[name])} in {quoted(name)}"
+                )
+        return _table(columns, self.title)
+
+
+def _column(values: Any) -> pa.ChunkedArray:
+    if isinstance(values, Categories):
+        return pa.chunked_array([pa.array(values.values(), from_pandas=True)])
+    if isinstance(values, str | bytes | set | frozenset | Mapping):
+        raise InputError(f"an array of shape (rows,) is needed, got {type(values).__name__}")
+    if hasattr(values, "__array__") and not hasattr(values, "__arrow_array__"):
+        values = values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
+        if values.ndim == 2 and values.shape[1] == 1:
+            values = values[:, 0]
+        if values.ndim != 1:
+            raise InputError(f"an array of shape (rows,) is needed, got shape {values.shape}")
+    return _arrow(lambda: pa.array(values, from_pandas=True), lambda: list(values))
+
+
+def _arrow(direct: Callable[[], Any], items: Callable[[], list[Any]]) -> pa.ChunkedArray:
+    """An Arrow column; values of mixed types become text, so that each can be looked at."""
+    try:
+        made = direct()
+    except (pa.ArrowException, TypeError, NotImplementedError):
+        text = [None if _is_missing(item) else str(item) for item in items()]
+        made = pa.array(text, type=pa.large_string())
+    return made if isinstance(made, pa.ChunkedArray) else pa.chunked_array([made])
+
+
+def _is_missing(item: object) -> bool:
+    if item is None or item is np.ma.masked or type(item).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(item, float | np.floating | np.datetime64) and bool(item != item)
+
+
+def _table(columns: Mapping[str, pa.ChunkedArray], title: str) -> pa.Table:
+    table = pa.table(dict(columns))
+    check_flat(table.schema, dict.fromkeys(columns, "any"), title)
+    return some_rows(table, title)

@@ -1,0 +1,111 @@
+"""What every table can be asked, wherever it comes from: its column names, then some columns."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final, Literal
+
+import pyarrow as pa
+
+from howsure.core.errors import HowsureError, InputError
+
+Kind = Literal["number", "label", "text", "any"]
+
+MISSING_WORDS: Final = (
+    *("", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaN", "nan", "-NaN", "-nan"),
+    *("NULL", "Null", "null", "None", "NaT"),
+)
+
+
+class Source(ABC):
+    """A table whose columns are read when they are asked for.
+
+    Attributes
+    ----------
+    title : str
+        What to call it in messages.
+    names : tuple of str
+        Its column names, in order.
+    notes : tuple of str
+        How it was read, where that is not what the ending says.
+    from_text : bool
+        Whether its cells are text, so that ``1`` may be a number or a label.
+    decimal : str
+        The decimal mark of numbers in text.
+    """
+
+    title: str
+    names: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    from_text: bool = False
+    decimal: str = "."
+
+    @abstractmethod
+    def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
+        """The columns that are asked for, each with what it shall be read as."""
+
+    def check_names(self) -> None:
+        """Raise `InputError` where a column name repeats; columns without a name may."""
+        repeated = [name for name, count in Counter(self.names).items() if count > 1 and name]
+        if repeated:
+            raise InputError(
+                f"{self.title}: column names must differ, got more than one {listed(repeated)}"
+            )
+
+
+@contextmanager
+def refusing(title: str) -> Iterator[None]:
+    """Turn what a reader raises on bad content into an `InputError` that names the table."""
+    try:
+        yield
+    except HowsureError:
+        raise
+    except (
+        pa.ArrowException,
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        RuntimeError,
+        OverflowError,
+        MemoryError,
+    ) as error:
+        raise InputError(f"{title} cannot be read: {_reason(error)}") from error
+
+
+def quoted(name: str) -> str:
+    """A column's name or a cell for a message: escaped, and cut where it is long.
+
+    Examples
+    --------
+    >>> print(quoted("a" * 100))
+    'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...'
+    """
+    return repr(name if len(name) <= 40 else name[:37] + "...")
+
+
+def listed(names: Iterable[str], most: int = 20) -> str:
+    """Names for a message, the first ones if there are many.
+
+    Examples
+    --------
+    >>> listed(["y", "lower"])
+    "'y', 'lower'"
+    """
+    every = list(names)
+    shown = ", ".join(quoted(name) for name in every[:most])
+    return shown if len(every) <= most else f"{shown} and {len(every) - most} more"
+
+
+def _reason(error: BaseException) -> str:
+    text = " ".join((getattr(error, "strerror", None) or str(error)).split())
+    if "Truncated compressed stream" in text or "unexpected end" in text:
+        return f"the compressed file is cut short ({text})"
+    if "Empty CSV" in text:
+        return "no row of column names is found; perhaps a quote is opened and never closed"
+    if "straddl" in text:
+        return "a row is longer than 4 MB; perhaps a quote is opened and never closed"
+    return text[:300] or type(error).__name__

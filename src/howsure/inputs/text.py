@@ -1,0 +1,311 @@
+"""CSV and TSV, also compressed: checked at the door, read in blocks.
+
+The whole text passes one door that turns any encoding into UTF-8, finds bytes that are no text,
+and adds a last row of its own: if that row does not come out at the end, a quote was left open
+and has swallowed rows.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from howsure.core.errors import InputError
+from howsure.inputs.source import MISSING_WORDS, Kind, Source, refusing
+
+BLOCK: Final = 4 << 20
+LAST_CELL: Final = "-1234567890123456789e-300"
+COMPRESSION: Final = {".gz": "gzip", ".zst": "zstd"}
+_DELIMITERS: Final = (",", ";", "\t", "|")
+_MARKS: Final = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+
+class TextFile(Source):
+    """A delimited text file.
+
+    The first of comma, semicolon, tab and bar that the header holds separates the cells (in a
+    file named .tsv, the tab comes first). In a column of numbers, an empty cell and words such as
+    NA and nan are missing; in a column of labels, only the empty cell is, so that NA may stand
+    for Namibia.
+
+    Parameters
+    ----------
+    path : Path
+        The file; .gz and .zst endings are decompressed on the way.
+    encoding : str, optional
+        Name of the encoding; UTF-8, or what a byte order mark says, if omitted.
+    decimal : {".", ","}
+        The decimal mark.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is empty, is not text, or its column names repeat.
+    """
+
+    from_text = True
+
+    def __init__(self, path: Path, encoding: str | None = None, decimal: str = ".") -> None:
+        if decimal not in (".", ","):
+            raise InputError(f"decimal must be '.' or ',', got {decimal!r}")
+        self.title = str(path)
+        self.decimal = decimal
+        self._path = path
+        self._encoding = encoding
+        with refusing(self.title), self._open() as door:
+            self._delimiter = _delimiter(door.head(), path)
+            if self._delimiter == decimal:
+                raise InputError(
+                    f"{self.title}: the decimal mark must differ from the mark between cells, "
+                    f"got {decimal!r} for both"
+                )
+            self.names = self._read_names(door)
+            self.notes = self._remarks(door)
+        self.check_names()
+
+    def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
+        """The named columns, each read as its kind says.
+
+        Columns of numbers come as text where a cell is not plainly a number: the caller looks at
+        each cell and names the first that is none.
+        """
+        with refusing(self.title):
+            try:
+                return self._read(kinds, pa.float64())
+            except pa.ArrowInvalid:
+                return self._read(kinds, pa.string())
+
+    def _read(self, kinds: Mapping[str, Kind], number: pa.DataType) -> pa.Table:
+        kept = list(kinds) or [self.names[0]]
+        types = {"number": number, "label": pa.dictionary(pa.int32(), pa.string())}
+        options = pacsv.ConvertOptions(
+            include_columns=kept,
+            column_types={
+                name: types.get(kind, pa.string()) for name, kind in kinds.items() if kind != "any"
+            },
+            null_values=list(MISSING_WORDS),
+            decimal_point=self.decimal,
+            check_utf8=False,
+        )
+        broken: list[str] = []
+        last = self._delimiter.join([LAST_CELL] * len(self.names))
+        with self._open(last) as door:
+            table = pacsv.read_csv(
+                door,
+                read_options=pacsv.ReadOptions(block_size=BLOCK),
+                parse_options=self._parse_options(lambda row: broken.append(row.text)),
+                convert_options=options,
+            )
+        if any(LAST_CELL in text for text in broken):
+            raise InputError(f"{self.title}: a quote is opened and never closed")
+        if broken:
+            self._explain_ragged()
+        if str(table.column(0)[-1].as_py()) not in (LAST_CELL, str(float(LAST_CELL))):
+            raise InputError(
+                f"{self.title}: a quote is opened in row {table.num_rows - 1} "
+                "(rows count from 0) and never closed"
+            )
+        if table.num_rows == 1:
+            raise InputError(f"{self.title}: the file holds column names but no rows")
+        return table.slice(0, table.num_rows - 1)
+
+    def _explain_ragged(self) -> None:
+        """Read again in order, for the reader of the first time does not number the rows."""
+        found: list[Any] = []
+        with self._open() as door:
+            reader = pacsv.open_csv(
+                door,
+                read_options=pacsv.ReadOptions(block_size=BLOCK, use_threads=False),
+                parse_options=self._parse_options(found.append),
+                convert_options=pacsv.ConvertOptions(
+                    include_columns=[self.names[0]],
+                    column_types={self.names[0]: pa.string()},
+                    check_utf8=False,
+                ),
+            )
+            for _ in reader:
+                pass
+        first = found[0]
+        raise InputError(
+            f"{self.title}: every row must have {first.expected_columns} cells as the header has, "
+            f"got {len(found)} row{'s' * (len(found) > 1)} that do{'es' * (len(found) == 1)} not "
+            f"(first: row {first.number - 2}, counting from 0, has {first.actual_columns})"
+        )
+
+    def _read_names(self, door: Door) -> tuple[str, ...]:
+        reader = pacsv.open_csv(
+            door,
+            read_options=pacsv.ReadOptions(block_size=BLOCK, use_threads=False),
+            parse_options=self._parse_options(lambda row: None),
+        )
+        with reader:
+            return tuple(reader.schema.names)
+
+    def _parse_options(self, broken: Callable[[Any], None]) -> pacsv.ParseOptions:
+        def handle(row: Any) -> str:
+            broken(row)
+            return "skip"
+
+        return pacsv.ParseOptions(
+            delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=handle
+        )
+
+    def _open(self, last_row: str = "") -> Door:
+        stream: BinaryIO = self._path.open("rb")
+        ending = COMPRESSION.get(self._path.suffix.lower())
+        if ending is not None:
+            stream = pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), ending)
+        return Door(stream, self.title, self._encoding, last_row)
+
+    def _remarks(self, door: Door) -> tuple[str, ...]:
+        usual = "\t" if _stem_ending(self._path) == ".tsv" else ","
+        said = [] if self._delimiter == usual else [f"cells are separated by {self._delimiter!r}"]
+        return (*said, *([] if door.encoding == "utf-8" else [f"encoding {door.encoding}"]))
+
+
+class Door(io.RawIOBase):
+    """A stream of checked UTF-8 made from a stream of bytes.
+
+    Parameters
+    ----------
+    stream : binary stream
+        What the file holds, decompressed.
+    title : str
+        The file's name, for messages.
+    encoding : str, optional
+        Name of the encoding; UTF-8, or what a byte order mark says, if omitted.
+    last_row : str
+        A row to add at the end.
+    """
+
+    def __init__(
+        self, stream: BinaryIO, title: str, encoding: str | None = None, last_row: str = ""
+    ) -> None:
+        super().__init__()
+        self._stream = stream
+        self._title = title
+        self._tail = f"\n{last_row}\n".encode()
+        self._bytes = 0
+        self._lines = 0
+        start = self._fill(4)
+        if not start:
+            raise InputError(f"{title}: the file is empty")
+        self.encoding, mark = _encoding(start, encoding, title)
+        self._decoder = codecs.getincrementaldecoder(self.encoding)()
+        if self.encoding == "utf-8":
+            start = start[mark:]
+            self._bytes = mark
+        self._ready = self._checked(start)
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def head(self) -> bytes:
+        """The first block, to be read again."""
+        while len(self._ready) < 1 << 16:
+            block = self._stream.read(1 << 16)
+            if not block:
+                break
+            self._ready += self._checked(block)
+        return self._ready
+
+    def read(self, size: int = -1) -> bytes:
+        """At most about `size` bytes of UTF-8; none at the end."""
+        want = BLOCK if size < 0 else size
+        while len(self._ready) < want:
+            block = self._stream.read(want)
+            self._ready += self._checked(block)
+            if not block:
+                self._ready += self._tail
+                self._tail = b""
+                break
+        out, self._ready = self._ready[:want], self._ready[want:]
+        return out
+
+    def close(self) -> None:
+        """Close the file as well."""
+        if not self.closed:
+            self._stream.close()
+        super().close()
+
+    def _fill(self, size: int) -> bytes:
+        block = b""
+        while len(block) < size:
+            more = self._stream.read(size - len(block))
+            if not more:
+                break
+            block += more
+        return block
+
+    def _checked(self, block: bytes) -> bytes:
+        pending = len(self._decoder.getstate()[0])
+        try:
+            text = self._decoder.decode(block, final=not block)
+            clean = block if self.encoding == "utf-8" else text.encode()
+        except UnicodeError as error:
+            raise self._not_text(error, self._bytes - pending) from error
+        if "\0" in text:
+            line = self._lines + text[: text.index("\0")].count("\n") + 1
+            raise InputError(
+                f"{self._title}: text must hold no NUL bytes, got one in line {line}; "
+                "if the file is UTF-16, say encoding='utf-16-le'"
+            )
+        self._bytes += len(block)
+        self._lines += text.count("\n")
+        return clean
+
+    def _not_text(self, error: UnicodeError, offset: int) -> InputError:
+        where, what = "", ""
+        if isinstance(error, UnicodeDecodeError):
+            before = error.object[: error.start]
+            line = self._lines + before.count(b"\n") + 1
+            what = f" 0x{error.object[error.start]:02x}" if error.start < len(error.object) else ""
+            where = f" in line {line}, byte {offset + error.start} of the file"
+        return InputError(
+            f"{self._title}: the text must be {self.encoding}, got a byte{what} that is not"
+            f"{where}; name the true encoding with encoding= (--encoding), such as latin-1"
+        )
+
+
+def _encoding(start: bytes, wanted: str | None, title: str) -> tuple[str, int]:
+    """The encoding's own name, and the length of its mark."""
+    marked = next(((name, len(mark)) for mark, name in _MARKS if start.startswith(mark)), None)
+    if wanted is None:
+        return marked or ("utf-8", 0)
+    try:
+        "".encode(wanted)
+        name = codecs.lookup(wanted).name.removesuffix("-sig")
+        codecs.getincrementaldecoder(name)
+    except (LookupError, ValueError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"encoding must be one that Python knows, such as 'latin-1', got {wanted!r}"
+        ) from error
+    if marked is not None and not name.startswith(marked[0]):
+        raise InputError(f"{title}: the mark at its start says {marked[0]}, encoding says {name}")
+    return (marked[0], marked[1]) if marked is not None else (name, 0)
+
+
+def _delimiter(head: bytes, path: Path) -> str:
+    bare = re.sub(r'"[^"]*"', "", head.decode(errors="ignore")).lstrip("\r\n")
+    header = re.split(r"[\r\n]", bare, maxsplit=1)[0]
+    order = ("\t", *_DELIMITERS) if _stem_ending(path) == ".tsv" else _DELIMITERS
+    return next((mark for mark in order if mark in header), order[0])
+
+
+def _stem_ending(path: Path) -> str:
+    compressed = path.suffix.lower() in COMPRESSION
+    return (Path(path.stem) if compressed else path).suffix.lower()

@@ -1,0 +1,341 @@
+"""Columns of an Arrow table as the arrays that the rest of howsure works on.
+
+What is missing stays in its place: NaN among numbers, NaT among dates, code −1 among labels, None
+among names.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from howsure.core.arrays import BoolArray, Categories, FloatArray, IntArray
+from howsure.core.errors import InputError
+from howsure.inputs.source import MISSING_WORDS, quoted
+
+MOST_FLOAT_LABELS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Labels of rows, some of which may be missing.
+
+    Attributes
+    ----------
+    codes : ndarray of int, shape (n,)
+        Place of each row's label; −1 where it is missing.
+    labels : ndarray, shape (g,)
+        Distinct labels.
+    """
+
+    codes: IntArray
+    labels: npt.NDArray[Any]
+
+    def missing(self) -> BoolArray:
+        """Whether each row's label is missing."""
+        return self.codes < 0
+
+    def take(self, rows: npt.NDArray[Any]) -> Labels:
+        """The labels of some rows."""
+        return Labels(self.codes[rows], self.labels)
+
+    def categories(self) -> Categories:
+        """The same, once nothing is missing."""
+        return Categories.from_codes(self.codes, self.labels)
+
+
+def numbers(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatArray:
+    """A column as numbers; missing ones are NaN.
+
+    Parameters
+    ----------
+    column : pyarrow.ChunkedArray
+        Numbers, booleans (0 and 1), or text that holds a number in each cell.
+    name : str
+        The column's name, for the message.
+    decimal : str
+        Decimal mark of numbers in text.
+
+    Raises
+    ------
+    InputError
+        If a cell is no number: how many are not, and the first of them.
+
+    Examples
+    --------
+    >>> numbers(pa.chunked_array([["1", " 2.5", ""]]), "y")
+    array([1. , 2.5, nan])
+    """
+    plain = _plain(column)
+    kind = plain.type
+    if _is_text(kind):
+        return _parsed(plain, name, decimal)
+    if pa.types.is_boolean(kind):
+        plain = plain.cast(pa.uint8())
+    elif not (
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_null(kind)
+    ):
+        raise InputError(f"column {quoted(name)} must hold numbers, got type {kind}")
+    return np.asarray(pc.cast(plain, pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+
+
+def labels(column: pa.ChunkedArray, name: str, *, from_text: bool = False) -> Labels:
+    """A column as labels.
+
+    Parameters
+    ----------
+    column : pyarrow.ChunkedArray
+        Text, whole numbers, booleans, dates, or numbers of which few differ.
+    name : str
+        The column's name, for the message.
+    from_text : bool
+        Whether every cell was text, so that text such as ``12`` may stand for a number: if all
+        labels are plain whole numbers, they become so.
+
+    Raises
+    ------
+    InputError
+        If the type serves for no labels, or more than 100 fractional numbers differ.
+
+    Examples
+    --------
+    >>> found = labels(pa.chunked_array([["b", "a", "", "b"]]), "region")
+    >>> found.codes.tolist(), found.labels.tolist()
+    ([0, 1, -1, 0], ['b', 'a'])
+    """
+    if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
+        raise InputError(f"column {quoted(name)} must hold labels, got type {column.type}")
+    if pa.types.is_null(column.type):
+        column = column.cast(pa.string())
+    if not pa.types.is_dictionary(column.type):
+        column = _plain(column).dictionary_encode()
+    coded = column.unify_dictionaries().combine_chunks()
+    codes = pc.fill_null(coded.indices.cast(pa.int64()), -1).to_numpy()
+    used = np.bincount(codes + 1, minlength=len(coded.dictionary) + 1)[1:].astype(np.bool_)
+    found = coded.dictionary.to_pylist()
+    place: dict[Any, int] = {}
+    moved = np.full(len(found) + 1, -1)
+    for code in np.flatnonzero(used).tolist():
+        value = _label(found[code], name)
+        if value is not None:
+            moved[code] = place.setdefault(value, len(place))
+    return Labels(moved[codes], _label_array(list(place), name, from_text=from_text))
+
+
+def times(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
+    """A column as moments: dates (UTC) or numbers.
+
+    Parameters
+    ----------
+    column : pyarrow.ChunkedArray
+        Dates, moments, numbers, or text that holds one of them (ISO 8601) in each cell.
+    name : str
+        The column's name, for the message.
+
+    Returns
+    -------
+    ndarray of datetime64 or float, shape (n,)
+
+    Raises
+    ------
+    InputError
+        If a cell is neither a number nor a date.
+
+    Examples
+    --------
+    >>> times(pa.chunked_array([["2024-02-29", "2024-03-01 12:00"]]), "day")
+    array(['2024-02-29T00:00:00.000000', '2024-03-01T12:00:00.000000'],
+          dtype='datetime64[us]')
+    """
+    plain = _plain(column)
+    if _is_text(plain.type):
+        plain = _as_moments(_without_words(plain), name)
+    if pa.types.is_date(plain.type):
+        plain = plain.cast(pa.timestamp("s" if pa.types.is_date32(plain.type) else "ms"))
+    if pa.types.is_timestamp(plain.type):
+        return np.asarray(plain.cast(pa.timestamp(plain.type.unit)).to_numpy())
+    return numbers(plain, name)
+
+
+def names(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
+    """A column as names of rows: whole numbers where nothing else comes, or text.
+
+    Examples
+    --------
+    >>> names(pa.chunked_array([["a1", "", "a3"]]), "id").tolist()
+    ['a1', None, 'a3']
+    """
+    plain = _plain(column)
+    if pa.types.is_integer(plain.type) and plain.null_count == 0:
+        return np.asarray(plain.to_numpy())
+    if pa.types.is_nested(plain.type) or pa.types.is_binary(plain.type):
+        raise InputError(f"column {quoted(name)} must hold names, got type {plain.type}")
+    if pa.types.is_floating(plain.type):
+        plain = pc.if_else(pc.is_nan(plain), pa.scalar(None, plain.type), plain)
+    text = plain.cast(pa.large_string())
+    return np.asarray(
+        pc.if_else(pc.equal(text, ""), pa.scalar(None, text.type), text).to_numpy(), dtype=object
+    )
+
+
+def unnamed(found: npt.NDArray[Any]) -> BoolArray:
+    """Which of the names that `names` gives are missing.
+
+    Examples
+    --------
+    >>> unnamed(names(pa.chunked_array([["a1", ""]]), "id")).tolist()
+    [False, True]
+    """
+    if found.dtype.kind != "O":
+        return np.zeros(len(found), dtype=np.bool_)
+    return np.asarray(np.equal(found, np.array(None, dtype=object)), dtype=np.bool_)
+
+
+def feature(
+    column: pa.ChunkedArray, name: str, *, from_text: bool = False, decimal: str = "."
+) -> FloatArray | Labels:
+    """A column as numbers if it holds numbers, otherwise as labels.
+
+    Examples
+    --------
+    >>> feature(pa.chunked_array([[1, 2]]), "x_1")
+    array([1., 2.])
+    """
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if from_text and _is_text(kind):
+        try:
+            return numbers(column, name, decimal=decimal)
+        except InputError:
+            return labels(column, name)
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return numbers(column, name)
+    return labels(column, name)
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column without a dictionary, an extension type or a view."""
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = column.cast(column.type.storage_type)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_string_view(column.type):
+        column = column.cast(pa.large_string())
+    return column
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _without_words(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Trimmed text, the words for a missing value made null."""
+    trimmed = pc.utf8_trim_whitespace(text)
+    words = pa.array(MISSING_WORDS, type=trimmed.type)
+    gone = pc.is_in(trimmed, value_set=words)
+    return pc.if_else(gone, pa.scalar(None, trimmed.type), trimmed)
+
+
+def _parsed(text: pa.ChunkedArray, name: str, decimal: str) -> FloatArray:
+    trimmed = _without_words(text)
+    if decimal == ".":
+        try:
+            return np.asarray(trimmed.cast(pa.float64()).to_numpy(), dtype=np.float64)
+        except pa.ArrowInvalid:
+            pass
+    values = np.full(len(trimmed), math.nan)
+    wrong = 0
+    first = ""
+    for row, cell in enumerate(trimmed.to_pylist()):
+        if cell is None:
+            continue
+        try:
+            values[row] = _number(cell, decimal)
+        except ValueError:
+            wrong += 1
+            first = first or f"(first: {quoted(cell)} at row {row}, counting from 0)"
+            hint = "; say decimal=',' for a decimal comma" * (decimal == "." and "," in cell)
+            first += hint * (wrong == 1)
+    if wrong:
+        what = "a cell that is none" if wrong == 1 else f"{wrong} cells that are none"
+        raise InputError(f"column {quoted(name)} must hold numbers, got {what} {first}")
+    return values
+
+
+def _number(cell: str, decimal: str) -> float:
+    if "_" in cell or not cell.isascii() or (decimal == "," and "." in cell):
+        raise ValueError(cell)
+    return float(cell.replace(",", ".") if decimal == "," else cell)
+
+
+def _as_moments(text: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """Text as moments, or as numbers where its first cell is one."""
+    filled = text.drop_null()
+    if len(filled) == 0 or _casts(filled.slice(0, 1), pa.float64()):
+        return pa.chunked_array([_parsed(text, name, ".")])
+    kinds = (pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ns"))
+    for kind in kinds:
+        if _casts(text, kind):
+            return text.cast(kind)
+    for row in range(len(text)):
+        cell = text.slice(row, 1)
+        if not any(_casts(cell, kind) for kind in kinds):
+            raise InputError(
+                f"column {quoted(name)} must hold numbers or dates as 2024-02-29 or "
+                f"2024-02-29T12:30:00, got {quoted(cell[0].as_py())} at row {row}, counting from 0"
+            )
+    raise InputError(
+        f"column {quoted(name)} must hold moments that all name a time zone, or none that does; "
+        "got both"
+    )
+
+
+def _casts(text: pa.ChunkedArray, kind: pa.DataType) -> bool:
+    try:
+        text.cast(kind)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _label(value: Any, name: str) -> Any:
+    if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, bool | int | float | str):
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InputError(f"column {quoted(name)} must hold finite labels, got {value}")
+        return value
+    return str(value)
+
+
+def _label_array(found: list[Any], name: str, *, from_text: bool) -> npt.NDArray[Any]:
+    if from_text and found and all(_is_whole(item) for item in found):
+        return np.asarray([int(item) for item in found])
+    if all(isinstance(item, float) for item in found) and found:
+        whole = all(item.is_integer() and abs(item) < 2**53 for item in found)
+        if not whole and len(found) > MOST_FLOAT_LABELS:
+            raise InputError(
+                f"column {quoted(name)} must hold labels, got {len(found)} different fractional "
+                f"numbers (at most {MOST_FLOAT_LABELS}): cut them into classes first"
+            )
+        return np.asarray(found, dtype=np.int64 if whole else np.float64)
+    if not any(isinstance(item, str) for item in found) and found:
+        return np.asarray(found)
+    array = np.empty(len(found), dtype=object)
+    array[:] = found
+    return array
+
+
+def _is_whole(text: str) -> bool:
+    """Whether text is a whole number written in the one plain way."""
+    digits = text.removeprefix("-")
+    plain = digits.isascii() and digits.isdigit() and len(digits) < 16
+    return plain and (digits == "0" or not digits.startswith("0")) and text != "-0"

@@ -1,0 +1,145 @@
+"""CRUDE: the calibration rows' own z-scores as the standardised law."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.errors import InputError
+from howsure.methods.conformal import TooFew, order_statistics, repetitions
+from howsure.methods.recalibration.base import (
+    Learnt,
+    Method,
+    Recalibrator,
+    belief_of,
+    effective_rows,
+    fit_notes,
+    matching,
+    signature,
+    spread_kind,
+)
+from howsure.methods.recalibration.levels import DEFAULT_LEVELS, hold_below, plan_levels
+from howsure.predictions import Distribution, EvalSet, Quantiles
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Crude(Method):
+    """Quantiles mean + c + sd·q, with q an empirical quantile of the calibration z-scores.
+
+    z = (y − mean − c)/sd, and c is the mean calibration error. It keeps the mean and the standard
+    deviation of the model and nothing of its shape. Source: Zelikman et al. (2020), "CRUDE:
+    Calibrating regression uncertainty distributions empirically".
+
+    Parameters
+    ----------
+    belief : {"distributions", "samples"}
+        What is recalibrated; both become quantiles.
+    levels : array-like of shape (k,)
+        Rising levels of the quantiles.
+    shift : bool
+        Whether to learn c; without it c is 0, and the finite-sample guarantee is exact.
+    too_few : {"infinite", "error"}
+        What to do with levels that the calibration rows cannot reach: leave them out with a
+        note, or refuse.
+
+    Examples
+    --------
+    >>> y = np.array([-4.0, -1.0, 0.0, 1.0, 4.0])
+    >>> held_out = EvalSet.checked(y, Distribution.normal(np.zeros(5), np.ones(5)))
+    >>> fitted = Crude(levels=[0.2, 0.5, 0.8]).fit(held_out)
+    >>> fitted.apply(held_out).beliefs[0].values[0]
+    array([-4.,  0.,  4.])
+    """
+
+    belief: str = Distribution.kind
+    levels: npt.ArrayLike = DEFAULT_LEVELS
+    shift: bool = True
+    too_few: TooFew = "infinite"
+
+    def fit(self, calibration: EvalSet) -> CrudeRecalibrator:
+        """Learn the shift and the quantiles of z from held-out rows.
+
+        Raises
+        ------
+        InputError
+            If a standard deviation is zero, or no level can be reached.
+        UnanswerableError
+            If a belief has no mean or standard deviation.
+        """
+        belief = belief_of(calibration, spread_kind(self.belief))
+        mean, sd = belief.point(), belief.sd()
+        if not (sd > 0).all():
+            raise InputError(
+                "standard deviations must be above 0 in the calibration rows, got "
+                f"{int((sd <= 0).sum())} that are not (first at row {int(np.argmin(sd > 0))})"
+            )
+        n, exact = effective_rows(calibration)
+        plan = plan_levels(self.levels, n, self.too_few, exact=exact and not self.shift)
+        y = calibration.y
+        constant = _mean(y - mean, calibration) if self.shift else 0.0
+        z = (y - mean - constant) / sd
+        counts = repetitions(calibration.weights)
+        middle = (
+            order_statistics(z, plan.low, counts) + order_statistics(z, plan.high, counts)
+        ) / 2
+
+        def end(rows: IntArray, threshold: float) -> FloatArray:
+            return mean[rows] + constant + sd[rows] * threshold
+
+        quantiles = np.maximum.accumulate([hold_below(float(at), y, z, end) for at in middle])
+        shift = Learnt(name="shift", value=constant, n=n)
+        return CrudeRecalibrator(
+            belief=self.belief,
+            method="crude",
+            parameters=(shift, *plan.learnt("z quantile", quantiles)),
+            guarantee=_words(n, exact=exact, shift=self.shift),
+            notes=(*fit_notes(calibration), *plan.notes),
+            fitted_to=signature(belief),
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrudeRecalibrator(Recalibrator):
+    """Fitted `Crude`.
+
+    Attributes
+    ----------
+    fitted_to : str
+        What the rows must hold: the family of laws, or the number of samples.
+    """
+
+    fitted_to: str
+
+    def transform(self, evalset: EvalSet) -> tuple[Quantiles, tuple[str, ...]]:
+        """Quantiles at the levels reached."""
+        belief = matching(evalset, spread_kind(self.belief), self.fitted_to)
+        mean, sd = belief.point(), belief.sd()
+        shift, *quantiles = self.parameters
+        standard = np.array([learnt.value for learnt in quantiles])
+        values = (mean + shift.value)[:, None] + sd[:, None] * standard
+        return Quantiles([learnt.nominal for learnt in quantiles], values), ()
+
+
+def _mean(error: FloatArray, calibration: EvalSet) -> float:
+    weights = None if calibration.weights is None else calibration.weights.values
+    return float(np.average(error, weights=weights))
+
+
+def _words(n: float, *, exact: bool, shift: bool) -> str:
+    if exact and not shift:
+        return (
+            f"A new row exchangeable with the {n:g} calibration rows lies at or below its "
+            "quantile at level p with probability rank/(n + 1), the rank being (n + 1)p rounded "
+            "outward (at least, if z-scores tie)."
+        )
+    return (
+        f"Approximate: quantiles of {n:g} calibration z-scores"
+        + (", from which their own mean error was taken out" if shift else "")
+        + "; no finite-sample guarantee."
+    )

@@ -1,0 +1,279 @@
+"""One call that mends every belief of a test set by a held-out calibration set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.errors import InputError
+from howsure.core.records import Table
+from howsure.methods.conformal import RankRule, TooFew
+from howsure.methods.recalibration.base import POINT, Method, Recalibrator, kinds_of
+from howsure.methods.recalibration.crude import Crude
+from howsure.methods.recalibration.intervals import ConformalIntervals
+from howsure.methods.recalibration.isotonic import Isotonic
+from howsure.methods.recalibration.levels import DEFAULT_LEVELS
+from howsure.methods.recalibration.scaling import SpreadScaling, VarianceScaling
+from howsure.methods.recalibration.shift import QuantileShift
+from howsure.predictions import (
+    Distribution,
+    EvalSet,
+    Intervals,
+    LabelSets,
+    NormalLaw,
+    Prediction,
+    Quantiles,
+    Samples,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Choices that the methods share; each reads what concerns it.
+
+    Attributes
+    ----------
+    coverage, too_few, rank, levels
+        As in `recalibrate`.
+    """
+
+    coverage: float | None = None
+    too_few: TooFew = "infinite"
+    rank: RankRule = "conformal"
+    levels: npt.ArrayLike = DEFAULT_LEVELS
+
+
+Maker = Callable[[Options], Method]
+
+
+def _conformal(name: str, belief: str) -> Maker:
+    return lambda options: ConformalIntervals(
+        name, belief, options.coverage, options.rank, options.too_few
+    )
+
+
+def _crude(belief: str) -> Maker:
+    return lambda options: Crude(belief, options.levels, too_few=options.too_few)
+
+
+def _isotonic(belief: str) -> Maker:
+    return lambda options: Isotonic(belief, options.levels, options.too_few)
+
+
+# The methods of each kind of belief; the first is the default, but for laws that are not normal.
+METHODS: Mapping[str, Mapping[str, Maker]] = {
+    Intervals.kind: {
+        name: _conformal(name, Intervals.kind) for name in ("cqr", "asymmetric", "scale")
+    },
+    POINT: {name: _conformal(name, POINT) for name in ("split", "asymmetric")},
+    Distribution.kind: {
+        "scale": lambda _: VarianceScaling(),
+        "isotonic": _isotonic(Distribution.kind),
+        "crude": _crude(Distribution.kind),
+    },
+    Quantiles.kind: {"shift": lambda options: QuantileShift(options.too_few)},
+    Samples.kind: {
+        "scale": lambda _: SpreadScaling(),
+        "isotonic": _isotonic(Samples.kind),
+        "crude": _crude(Samples.kind),
+    },
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalibrated:
+    """A test set with its beliefs recalibrated, and how.
+
+    Attributes
+    ----------
+    evalset : EvalSet
+        The test rows with new beliefs.
+    recalibrators : tuple of Recalibrator
+        The fitted methods, one a belief: each can be applied to other rows.
+    notes : tuple of str
+        What the reader must know.
+    """
+
+    evalset: EvalSet
+    recalibrators: tuple[Recalibrator, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def methods(self) -> dict[str, str]:
+        """The method used for each kind of belief."""
+        return {fitted.belief: fitted.method for fitted in self.recalibrators}
+
+    @property
+    def guarantees(self) -> dict[str, str]:
+        """What holds in finite samples for each kind of belief, in words."""
+        return {fitted.belief: fitted.guarantee for fitted in self.recalibrators}
+
+    def table(self) -> Table:
+        """What was learnt, a row each, with what it guarantees in numbers."""
+        rows = [(fitted, learnt) for fitted in self.recalibrators for learnt in fitted.parameters]
+        numbers = (
+            "nominal",
+            "value",
+            "standard_error",
+            "n",
+            "rank",
+            "expected",
+            "lower",
+            "upper",
+        )
+        columns: dict[str, npt.NDArray[np.generic]] = {
+            "belief": np.array([fitted.belief for fitted, _ in rows]),
+            "method": np.array([fitted.method for fitted, _ in rows]),
+            "parameter": np.array([learnt.name for _, learnt in rows]),
+        }
+        for name in numbers:
+            columns[name] = np.array([getattr(learnt, name) for _, learnt in rows])
+        return Table(
+            name="recalibration",
+            columns=columns,
+            labels={
+                "nominal": "nominal coverage or level",
+                "n": "calibration rows",
+                "expected": "expected coverage of a new row",
+                "lower": "coverage, 2.5 % of calibration sets below",
+                "upper": "coverage, 2.5 % of calibration sets above",
+            },
+            model=self.evalset.model,
+            notes=" ".join(self.guarantees.values()),
+        )
+
+
+def recalibrate(
+    test: EvalSet,
+    calibration: EvalSet,
+    *,
+    method: str | None = None,
+    coverage: float | None = None,
+    too_few: TooFew = "infinite",
+    rank: RankRule = "conformal",
+    levels: npt.ArrayLike = DEFAULT_LEVELS,
+) -> Recalibrated:
+    """Widen, narrow or shift the beliefs of a test set by what calibration rows teach.
+
+    The y of the test rows is never read. The calibration rows must be held out from training,
+    and exchangeable with the test rows for a guarantee to hold.
+
+    Parameters
+    ----------
+    test : EvalSet
+        The rows whose beliefs are recalibrated.
+    calibration : EvalSet
+        Held-out rows with the same kinds of belief by the same model. A frequency weight of two
+        is a row seen twice.
+    method : str, optional
+        ``cqr``, ``asymmetric`` or ``scale`` for intervals; ``split`` or ``asymmetric`` for a
+        point forecast; ``scale``, ``isotonic`` or ``crude`` for distributions and samples;
+        ``shift`` for quantiles. Beliefs that do not know the method, and all by default, take
+        ``cqr``, ``split``, ``shift``, ``scale``; distributions that are not normal take
+        ``isotonic``, which respects their support.
+    coverage : float, optional
+        Nominal coverage to reach, for intervals (each its own by default) and a point forecast
+        (where it is needed).
+    too_few : {"infinite", "error"}
+        Where calibration rows are too few for a finite answer: infinite intervals and quantile
+        levels left out, both with a note, or a refusal.
+    rank : {"conformal", "paper"}
+        Rank of the interval methods, see `howsure.methods.conformal.conformal_rank`.
+    levels : array-like of shape (k,)
+        Levels of the quantiles that ``isotonic`` and ``crude`` give.
+
+    Returns
+    -------
+    Recalibrated
+
+    Raises
+    ------
+    InputError
+        If calibration lacks a kind of belief that the test rows hold, or differs in coverages,
+        levels, family or number of samples; if the method suits no belief; if a coverage is
+        unknown and none is given; or if too few rows are refused.
+    UnanswerableError
+        If a method needs a mean or standard deviation that a law does not have.
+
+    Examples
+    --------
+    >>> wide = Intervals(np.full(99, -9.0), np.full(99, 9.0), coverage=0.9)
+    >>> held_out = EvalSet.checked(np.linspace(-1.0, 1.0, 99), wide)
+    >>> mended = recalibrate(held_out.take(np.arange(2)), held_out)
+    >>> mended.evalset.beliefs[0].interval(0.9)
+    (array([-0.918, -0.918]), array([0.918, 0.918]))
+    >>> mended.methods
+    {'intervals': 'cqr'}
+    """
+    _check_kinds(test, calibration, method)
+    options = Options(coverage=coverage, too_few=too_few, rank=rank, levels=levels)
+    kinds = kinds_of(test)
+    fitted = tuple(_method(kind, calibration, method, options).fit(calibration) for kind in kinds)
+    notes: list[str] = []
+    if coverage is not None and not {Intervals.kind, POINT} & set(kinds):
+        notes.append("The coverage asked is for intervals and point forecasts: it was not used.")
+    if method is not None:
+        notes.extend(
+            f"The method {method!r} does not suit {one.belief}: {one.method!r} was used."
+            for one in fitted
+            if one.method != method
+        )
+    made: list[tuple[str, Prediction]] = []
+    for one in fitted:
+        belief, found = one.transform(test)
+        made.append((one.belief, belief))
+        notes.extend(note for note in (*one.notes, *found) if note not in notes)
+    beliefs, lost = _joined(made)
+    return Recalibrated(
+        evalset=replace(test, beliefs=beliefs),
+        recalibrators=fitted,
+        notes=(*notes, *lost),
+    )
+
+
+def _check_kinds(test: EvalSet, calibration: EvalSet, method: str | None) -> None:
+    kinds = kinds_of(test)
+    if LabelSets.kind in kinds:
+        raise InputError("label sets cannot be recalibrated without scores of the classes")
+    held = {belief.kind for belief in calibration.beliefs}
+    if calibration.point is not None:
+        held.add(POINT)
+    missing = [kind for kind in kinds if kind not in held]
+    if missing:
+        raise InputError(
+            f"calibration must hold the beliefs of the test rows ({', '.join(kinds)}), "
+            f"got no {', '.join(missing)}"
+        )
+    if method is not None and not any(method in METHODS[kind] for kind in kinds):
+        known = "; ".join(f"{kind}: {', '.join(METHODS[kind])}" for kind in kinds)
+        raise InputError(f"method must suit the beliefs ({known}), got {method!r}")
+
+
+def _method(kind: str, calibration: EvalSet, method: str | None, options: Options) -> Method:
+    known = METHODS[kind]
+    name = method if method in known else next(iter(known))
+    if method not in known and kind == Distribution.kind:
+        belief = next(held for held in calibration.beliefs if isinstance(held, Distribution))
+        name = "scale" if isinstance(belief.law, NormalLaw) else "isotonic"
+    assert name is not None
+    return known[name](options)
+
+
+def _joined(made: list[tuple[str, Prediction]]) -> tuple[tuple[Prediction, ...], list[str]]:
+    """One belief of each kind: what was given as a kind goes before what became one."""
+    beliefs: dict[str, Prediction] = {new.kind: new for old, new in made if old == new.kind}
+    notes = []
+    for old, new in made:
+        if old == new.kind:
+            continue
+        if new.kind in beliefs:
+            notes.append(
+                f"The {old} were recalibrated to {new.kind}, which the rows hold already: "
+                f"they were left out."
+            )
+        else:
+            beliefs[new.kind] = new
+    return tuple(beliefs.values()), notes

@@ -1,0 +1,130 @@
+"""Isotonic recalibration: the levels of a law replaced by those that calibration rows obey."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.methods.conformal import TooFew, repetitions
+from howsure.methods.recalibration.base import (
+    Method,
+    Recalibrator,
+    belief_of,
+    effective_rows,
+    fit_notes,
+    matching,
+    signature,
+    spread_kind,
+)
+from howsure.methods.recalibration.levels import DEFAULT_LEVELS, plan_levels
+from howsure.methods.recalibration.pit import pit_knots
+from howsure.predictions import Distribution, EvalSet, Prediction, Quantiles, Samples
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Isotonic(Method):
+    """The quantile at level p becomes the law's quantile at the level that calibration rows obey.
+
+    With R the distribution function of the PIT values F_i(y_i) of the calibration rows, the new
+    law is R(F(y)), and its quantile at p is F⁻¹(R⁻¹(p)). R rises, so it is its own isotonic fit,
+    and quantiles keep their order. For laws with jumps, and for samples, R is the mean of the
+    non-randomised PIT, so that a perfect law stays as it is. Source: Kuleshov, Fenner and Ermon
+    (2018), "Accurate uncertainties for deep learning using calibrated regression", algorithm 1.
+
+    Parameters
+    ----------
+    belief : {"distributions", "samples"}
+        What is recalibrated; both become quantiles.
+    levels : array-like of shape (k,)
+        Rising levels of the quantiles.
+    too_few : {"infinite", "error"}
+        What to do with levels that the calibration rows, or the law itself, cannot reach: leave
+        them out with a note, or refuse.
+
+    Examples
+    --------
+    >>> y = np.array([-4.0, -1.0, 0.0, 1.0, 4.0])
+    >>> held_out = EvalSet.checked(y, Distribution.normal(np.zeros(5), np.ones(5)))
+    >>> fitted = Isotonic(levels=[0.2, 0.5, 0.8]).fit(held_out)
+    >>> fitted.apply(held_out).beliefs[0].values[0]
+    array([-4.,  0.,  4.])
+    """
+
+    belief: str = Distribution.kind
+    levels: npt.ArrayLike = DEFAULT_LEVELS
+    too_few: TooFew = "infinite"
+
+    def fit(self, calibration: EvalSet) -> IsotonicRecalibrator:
+        """Learn the levels from held-out rows.
+
+        Raises
+        ------
+        InputError
+            If no level can be reached.
+        """
+        belief = belief_of(calibration, spread_kind(self.belief))
+        lowest, highest, jumps = _reach(belief)
+        n, exact = effective_rows(calibration)
+        plan = plan_levels(self.levels, n, self.too_few, exact=exact and not jumps)
+        left, right = belief.cdf_left(calibration.y), belief.cdf(calibration.y)
+        counts = repetitions(calibration.weights)
+        ends = [pit_knots(left, right, ranks, counts) for ranks in (plan.low, plan.high)]
+        knots = (ends[0] + ends[1]) / 2.0
+        reached = (knots >= lowest) & (knots <= highest)
+        plan = plan.keep(
+            reached, f"lie beyond what the {self.belief} reach on calibration rows", self.too_few
+        )
+        return IsotonicRecalibrator(
+            belief=self.belief,
+            method="isotonic",
+            parameters=plan.learnt("level", knots[reached]),
+            guarantee=_words(n, exact=exact, jumps=jumps),
+            notes=(*fit_notes(calibration), *plan.notes),
+            fitted_to=signature(belief),
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsotonicRecalibrator(Recalibrator):
+    """Fitted `Isotonic`.
+
+    Attributes
+    ----------
+    fitted_to : str
+        What the rows must hold: the family of laws, or the number of samples.
+    """
+
+    fitted_to: str
+
+    def transform(self, evalset: EvalSet) -> tuple[Quantiles, tuple[str, ...]]:
+        """Quantiles at the levels reached."""
+        belief = matching(evalset, spread_kind(self.belief), self.fitted_to)
+        knots = np.array([learnt.value for learnt in self.parameters])
+        values = np.sort(belief.quantile(knots), axis=1)  # SciPy's may fall by a rounding
+        return Quantiles([learnt.nominal for learnt in self.parameters], values), ()
+
+
+def _reach(belief: Prediction) -> tuple[float, float, bool]:
+    """Lowest and highest level that has a finite quantile, and whether the law has jumps."""
+    if isinstance(belief, Samples):
+        return 1.0 / (belief.size + 1) - 1e-12, belief.size / (belief.size + 1) + 1e-12, True
+    discrete = isinstance(belief, Distribution) and belief.discrete
+    return float(np.nextafter(0.0, 1.0)), float(np.nextafter(1.0, 0.0)), discrete
+
+
+def _words(n: float, *, exact: bool, jumps: bool) -> str:
+    if exact and not jumps:
+        return (
+            f"A new row exchangeable with the {n:g} calibration rows lies at or below its "
+            "quantile at level p with probability rank/(n + 1), the rank being (n + 1)p rounded "
+            "outward (at least, if PIT values tie)."
+        )
+    return (
+        f"Approximate: the mean PIT of {n:g} calibration rows is made uniform; no finite-sample "
+        "guarantee."
+    )

@@ -1,0 +1,164 @@
+"""Which quantile levels calibration rows can reach, and the ranks that serve them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import BoolArray, FloatArray, IntArray, check_levels
+from howsure.core.errors import InputError
+from howsure.methods.conformal import (
+    TooFew,
+    check_few,
+    check_too_few,
+    coverage_range,
+    held,
+    level_ranks,
+)
+from howsure.methods.recalibration.base import Learnt
+
+# The 23 levels of the forecast hubs: eleven central intervals and the median.
+DEFAULT_LEVELS: tuple[float, ...] = (
+    0.01,
+    0.025,
+    *(round(0.05 * step, 2) for step in range(1, 20)),
+    0.975,
+    0.99,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LevelPlan:
+    """Reachable levels, with the ranks whose order statistics stand for them.
+
+    Attributes
+    ----------
+    levels : ndarray of float, shape (k,)
+        Reachable levels, rising.
+    low, high : ndarray of int, shape (k,)
+        Ranks from 1 whose order statistics are averaged; equal but at one half.
+    n : float
+        Calibration rows.
+    exact : bool
+        Whether the ranks carry a finite-sample guarantee.
+    notes : tuple of str
+        Names the levels that were left out.
+    """
+
+    levels: FloatArray
+    low: IntArray
+    high: IntArray
+    n: float
+    exact: bool
+    notes: tuple[str, ...] = ()
+
+    def keep(self, mask: BoolArray, why: str, too_few: TooFew) -> LevelPlan:
+        """The plan without the levels where the mask is false, with a note that says why.
+
+        Raises
+        ------
+        InputError
+            If none is left, or one is not and ``too_few="error"``.
+        """
+        if mask.all():
+            return self
+        lost = ", ".join(f"{level:g}" for level in self.levels[~mask])
+        check_few(too_few, f"levels {lost} {why}")
+        if not mask.any():
+            raise InputError(f"calibration rows must suffice for some level: levels {lost} {why}")
+        note = f"Levels left out, for they would be infinite: {lost} {why}."
+        return LevelPlan(
+            self.levels[mask],
+            self.low[mask],
+            self.high[mask],
+            self.n,
+            self.exact,
+            (*self.notes, note),
+        )
+
+    def learnt(self, name: str, values: FloatArray) -> tuple[Learnt, ...]:
+        """One learnt number a level, with its guarantee where there is one."""
+        found = []
+        for level, low, high, value in zip(self.levels, self.low, self.high, values, strict=True):
+            rank = (int(low) + int(high)) / 2.0
+            sure = self.exact and low == high
+            ends = coverage_range(rank, self.n) if sure else (math.nan, math.nan)
+            found.append(
+                Learnt(
+                    name=name,
+                    value=float(value),
+                    nominal=float(level),
+                    n=self.n,
+                    rank=rank,
+                    expected=rank / (self.n + 1) if sure else math.nan,
+                    lower=ends[0],
+                    upper=ends[1],
+                )
+            )
+        return tuple(found)
+
+
+def plan_levels(levels: npt.ArrayLike, n: float, too_few: TooFew, *, exact: bool) -> LevelPlan:
+    """Choose ranks for levels, leaving out those that n calibration rows cannot reach.
+
+    Parameters
+    ----------
+    levels : array-like of shape (k,)
+        Rising levels in (0, 1).
+    n : float
+        Calibration rows.
+    too_few : {"infinite", "error"}
+        An unreachable level is infinite, which a table of quantiles cannot hold: it is left out
+        with a note, or refused.
+    exact : bool
+        Whether the ranks carry a finite-sample guarantee.
+
+    Returns
+    -------
+    LevelPlan
+
+    Raises
+    ------
+    InputError
+        If a level is not in (0, 1), none is reachable, or one is not and ``too_few="error"``.
+
+    Examples
+    --------
+    >>> plan_levels([0.01, 0.5, 0.9], 9, "infinite", exact=True).levels
+    array([0.5, 0.9])
+    """
+    check_too_few(too_few)
+    wanted = check_levels(levels)
+    low, high = level_ranks(wanted, n)
+    plan = LevelPlan(wanted, low, high, n, exact)
+    return plan.keep((low >= 1) & (high <= n), f"need more than {n:g} calibration rows", too_few)
+
+
+def hold_below(
+    value: float,
+    y: FloatArray,
+    scores: FloatArray,
+    end: Callable[[IntArray, float], FloatArray],
+) -> float:
+    """Raise a threshold by roundings until each row that scores at most it lies below its end.
+
+    Parameters
+    ----------
+    value : float
+        The threshold.
+    y, scores : ndarray of float, shape (n,)
+        What happened, and its scores.
+    end : callable
+        Maps rows and a threshold to the upper ends of those rows.
+
+    Returns
+    -------
+    float
+    """
+    captured = np.flatnonzero(scores <= value)
+    above = captured[y[captured] > end(captured, value)]
+    return held(value, lambda raised: bool((y[above] > end(above, raised)).any()))

@@ -1,0 +1,196 @@
+"""Scaling of spread: the standard deviations of distributions, the scatter of samples."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from howsure.core.arrays import FloatArray
+from howsure.core.errors import InputError
+from howsure.methods.recalibration.base import (
+    Learnt,
+    Method,
+    Recalibrator,
+    belief_of,
+    effective_rows,
+    fit_notes,
+    matching,
+    signature,
+)
+from howsure.predictions import Distribution, EvalSet, Samples
+from howsure.stats.estimate import Statistic, mean_statistic, standard_error
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class VarianceScaling(Method):
+    """Standard deviations times one factor, about the mean: sd × √ZMS.
+
+    ZMS = mean((y − mean)²/sd²) on the calibration rows, so that it is 1 there afterwards. The
+    family stays: location and scale become mean + f (loc − mean) and f·scale.
+
+    Examples
+    --------
+    >>> held_out = EvalSet.checked([2.0, -2.0], Distribution.normal([0.0, 0.0], [1.0, 1.0]))
+    >>> VarianceScaling().fit(held_out).apply(held_out).beliefs[0].sd()
+    array([2., 2.])
+    """
+
+    def fit(self, calibration: EvalSet) -> VarianceScaler:
+        """Learn the factor from held-out rows.
+
+        Raises
+        ------
+        InputError
+            If the rows are fewer than two, their law is discrete, or every error is zero.
+        UnanswerableError
+            If a law has no mean or standard deviation.
+        """
+        belief = belief_of(calibration, Distribution)
+        if belief.discrete:
+            raise InputError(
+                f"a scale must belong to a continuous law, got {belief.law.name}; "
+                "use 'isotonic' or 'crude'"
+            )
+        _check_rows(calibration)
+        square = np.square((calibration.y - belief.point()) / belief.sd())
+        return VarianceScaler(
+            belief=Distribution.kind,
+            method="scale",
+            parameters=(_factor(square, np.ones_like(square), calibration),),
+            guarantee=(
+                "No finite-sample guarantee: the mean squared z-score is 1 on the calibration "
+                "rows, and coverage is right so far as the family's shape is."
+            ),
+            notes=fit_notes(calibration),
+            fitted_to=signature(belief),
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VarianceScaler(Recalibrator):
+    """Fitted `VarianceScaling`.
+
+    Attributes
+    ----------
+    fitted_to : str
+        What the rows must hold: the family of laws.
+    """
+
+    fitted_to: str
+
+    def transform(self, evalset: EvalSet) -> tuple[Distribution, tuple[str, ...]]:
+        """Laws of the same family, wider or narrower about their means."""
+        belief = matching(evalset, Distribution, self.fitted_to)
+        factor = self.parameters[0].value
+        mean = belief.point()
+        moved = dict(belief.parameters)
+        moved["loc"] = mean + factor * (moved["loc"] - mean)
+        moved["scale"] = factor * moved["scale"]
+        return Distribution(belief.law, moved), ()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SpreadScaling(Method):
+    """Samples drawn toward or away from their mean by one factor.
+
+    f² = mean (y − mean)² / ((1 + 1/m)·mean s²) with s² the variance of a row's m samples (divisor
+    m − 1): if y and the samples come from one law, whatever its shape, numerator and denominator
+    have one expectation (Fortin et al. 2014, "Why should ensemble spread match the RMSE of the
+    ensemble mean?").
+
+    Examples
+    --------
+    >>> held_out = EvalSet.checked([3.0, -3.0], Samples([[-1.0, 1.0], [-1.0, 1.0]]))
+    >>> SpreadScaling().fit(held_out).parameters[0].value
+    1.732
+    """
+
+    def fit(self, calibration: EvalSet) -> SpreadScaler:
+        """Learn the factor from held-out rows.
+
+        Raises
+        ------
+        InputError
+            If the rows are fewer than two, every error is zero, or no samples scatter.
+        UnanswerableError
+            If there is one sample a row.
+        """
+        belief = belief_of(calibration, Samples)
+        _check_rows(calibration)
+        spread = (1.0 + 1.0 / belief.size) * np.square(belief.sd())
+        square = np.square(calibration.y - belief.point())
+        return SpreadScaler(
+            belief=Samples.kind,
+            method="scale",
+            parameters=(_factor(square, spread, calibration),),
+            guarantee=(
+                "No finite-sample guarantee: on the calibration rows the mean squared error of "
+                "the samples' mean is (1 + 1/m) times their mean variance, as for m samples of "
+                "the true law."
+            ),
+            notes=fit_notes(calibration),
+            fitted_to=signature(belief),
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpreadScaler(Recalibrator):
+    """Fitted `SpreadScaling`.
+
+    Attributes
+    ----------
+    fitted_to : str
+        What the rows must hold: the number of samples.
+    """
+
+    fitted_to: str
+
+    def transform(self, evalset: EvalSet) -> tuple[Samples, tuple[str, ...]]:
+        """Samples spread out or drawn in about their mean."""
+        belief = matching(evalset, Samples, self.fitted_to)
+        mean = belief.point()[:, None]
+        return Samples(mean + self.parameters[0].value * (belief.sorted_samples - mean)), ()
+
+
+def _check_rows(calibration: EvalSet) -> None:
+    n = effective_rows(calibration)[0]
+    if n < 2:
+        raise InputError(f"calibration must hold at least 2 rows to learn a scale, got {n:g}")
+
+
+def _factor(square: FloatArray, expected: FloatArray, calibration: EvalSet) -> Learnt:
+    """√(mean square / mean expected), with its standard error by the delta method."""
+    weights = None if calibration.weights is None else calibration.weights.values
+    top, bottom = mean_statistic(square, weights), mean_statistic(expected, weights)
+    if bottom.value == 0:
+        raise InputError("samples must scatter in some calibration row, got none that do")
+    if top.value == 0:
+        raise InputError(
+            "errors must not all be zero in the calibration rows: the scale would be zero"
+        )
+    ratio = top.value / bottom.value
+    if not math.isfinite(ratio):
+        raise InputError("errors must be finite in units of the spread, got some too large")
+    cluster = None if calibration.cluster is None else calibration.cluster.codes
+    error = standard_error(_ratio_influence(top, bottom, ratio), calibration.weights, cluster)
+    factor = math.sqrt(ratio)
+    return Learnt(
+        name="factor",
+        value=factor,
+        n=effective_rows(calibration)[0],
+        standard_error=error / (2.0 * factor),
+    )
+
+
+def _ratio_influence(top: Statistic, bottom: Statistic, ratio: float) -> FloatArray:
+    """Influence of a ratio of means: (ψ_top − ratio·ψ_bottom)/bottom."""
+    assert top.influence is not None
+    assert bottom.influence is not None
+    return np.asarray((top.influence - ratio * bottom.influence) / bottom.value)

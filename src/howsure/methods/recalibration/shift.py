@@ -1,0 +1,130 @@
+"""Conformal recalibration of quantile tables: each level moves by its own constant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.errors import InputError
+from howsure.methods.conformal import TooFew, order_statistics, repetitions
+from howsure.methods.recalibration.base import (
+    Method,
+    Recalibrator,
+    belief_of,
+    effective_rows,
+    fit_notes,
+)
+from howsure.methods.recalibration.levels import hold_below, plan_levels
+from howsure.predictions import EvalSet, Quantiles
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class QuantileShift(Method):
+    """Each quantile column plus a constant, the conformal quantile of y − column at its level.
+
+    The rank is (n + 1)p, rounded outward, so that the interval between the levels p and 1 − p
+    keeps its coverage. Rows whose quantiles then cross are sorted, the isotonic rearrangement,
+    which brings no quantile further from the truth on average (Chernozhukov, Fernández-Val and
+    Galichon 2010, "Quantile and probability curves without crossing").
+
+    Parameters
+    ----------
+    too_few : {"infinite", "error"}
+        What to do with levels that the calibration rows cannot reach: leave them out with a
+        note, or refuse.
+
+    Examples
+    --------
+    >>> table = Quantiles([0.25, 0.75], np.tile([-1.0, 1.0], (7, 1)))
+    >>> held_out = EvalSet.checked(np.arange(-3.0, 4.0), table)
+    >>> QuantileShift().fit(held_out).apply(held_out).beliefs[0].values[0]
+    array([-2.,  2.])
+    """
+
+    too_few: TooFew = "infinite"
+
+    def fit(self, calibration: EvalSet) -> QuantileShifter:
+        """Learn one shift a level from held-out rows.
+
+        Raises
+        ------
+        InputError
+            If no level can be reached.
+        """
+        belief = belief_of(calibration, Quantiles)
+        n, exact = effective_rows(calibration)
+        plan = plan_levels(belief.levels, n, self.too_few, exact=exact)
+        counts = repetitions(calibration.weights)
+        columns = np.flatnonzero(np.isin(belief.levels, plan.levels))
+        shifts = []
+        for column, low, high in zip(columns, plan.low, plan.high, strict=True):
+            ends = order_statistics(
+                calibration.y - belief.values[:, column], np.array([low, high]), counts
+            )
+            shifts.append(_held(float(ends.mean()), calibration.y, belief.values[:, column]))
+        return QuantileShifter(
+            belief=Quantiles.kind,
+            method="shift",
+            parameters=plan.learnt("shift", np.array(shifts)),
+            guarantee=_words(n, exact=exact),
+            notes=(*fit_notes(calibration), *plan.notes),
+            given=tuple(belief.levels.tolist()),
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantileShifter(Recalibrator):
+    """Fitted `QuantileShift`.
+
+    Attributes
+    ----------
+    given : tuple of float
+        The levels of the calibration rows.
+    """
+
+    given: tuple[float, ...]
+
+    def transform(self, evalset: EvalSet) -> tuple[Quantiles, tuple[str, ...]]:
+        """The quantiles moved, with a note on rows that had to be sorted."""
+        belief = belief_of(evalset, Quantiles)
+        levels = belief.levels
+        if len(levels) != len(self.given) or np.abs(levels - self.given).max() > 1e-9:
+            raise InputError(
+                f"quantiles must be at the levels of the calibration rows ({_listed(self.given)}), "
+                f"got {_listed(levels.tolist())}"
+            )
+        kept = np.array([learnt.nominal for learnt in self.parameters])
+        shifts = np.array([learnt.value for learnt in self.parameters])
+        columns = np.flatnonzero(np.isin(self.given, kept))
+        moved = Quantiles(kept, belief.values[:, columns] + shifts, crossing="sort")
+        if not moved.crossed_rows:
+            return moved, ()
+        return moved, (
+            f"{moved.crossed_rows} rows of quantiles crossed when moved, and were sorted.",
+        )
+
+
+def _held(shift: float, y: FloatArray, column: FloatArray) -> float:
+    def end(rows: IntArray, threshold: float) -> FloatArray:
+        return column[rows] + threshold
+
+    return hold_below(shift, y, y - column, end)
+
+
+def _listed(levels: tuple[float, ...] | list[float]) -> str:
+    return ", ".join(f"{level:g}" for level in levels)
+
+
+def _words(n: float, *, exact: bool) -> str:
+    if not exact:
+        return "Approximate: weighted quantiles of the errors; no finite-sample guarantee."
+    return (
+        f"A new row exchangeable with the {n:g} calibration rows lies at or below its quantile at "
+        "level p with probability rank/(n + 1), the rank being (n + 1)p rounded outward (at "
+        "least, if errors tie); rows that are sorted afterwards may differ."
+    )

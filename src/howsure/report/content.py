@@ -1,0 +1,111 @@
+"""What a report is drawn from: a verdict, records, curves, tables and a glossary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+from howsure.core.records import Curve, Record, Table
+
+Tone = Literal["good", "bad", "undecided", "info"]
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictLine:
+    """One sentence of the verdict.
+
+    Attributes
+    ----------
+    text : str
+        The sentence.
+    tone : {"good", "bad", "undecided", "info"}
+        Whether it holds, fails, cannot be told from the data, or merely informs.
+    question : str
+        The question that it answers, in a few words; may be empty.
+
+    Examples
+    --------
+    >>> VerdictLine(text="The 90 % intervals cover 83.1 %.", tone="bad").tone
+    'bad'
+    """
+
+    text: str
+    tone: Tone = "info"
+    question: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlossaryEntry:
+    """What one measure is.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the catalogue, as in `Record.metric`.
+    title : str
+        Its name in words.
+    meaning : str
+        What it tells, in a sentence or two.
+    formula, source : str
+        How it is computed, and where that is defined.
+    direction, notion, units : str
+        As in `Record`.
+    question : str
+        The question under which the report lists its records; by notion where empty.
+
+    Examples
+    --------
+    >>> GlossaryEntry(name="mae", title="Mean absolute error").name
+    'mae'
+    """
+
+    name: str
+    title: str = ""
+    meaning: str = ""
+    formula: str = ""
+    source: str = ""
+    direction: str = ""
+    notion: str = ""
+    units: str = ""
+    question: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageContent:
+    """All that a report shows, whatever its form.
+
+    Attributes
+    ----------
+    title : str
+        What was assessed.
+    verdict : tuple of VerdictLine
+        The answer, the most important line first.
+    records : tuple of Record
+        Every number.
+    curves : tuple of Curve
+        Every curve.
+    tables : tuple of Table
+        Every small table.
+    glossary : tuple of GlossaryEntry
+        What the numbers are; its order is the order of the records in the report.
+    command : str
+        The command that makes this report again.
+    facts : mapping of str to str
+        What else is known: rows, file, version, seed.
+
+    Examples
+    --------
+    >>> PageContent(title="predictions.csv").records
+    ()
+    """
+
+    title: str
+    verdict: tuple[VerdictLine, ...] = ()
+    records: tuple[Record, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    tables: tuple[Table, ...] = ()
+    glossary: tuple[GlossaryEntry, ...] = ()
+    command: str = ""
+    facts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

@@ -1,0 +1,210 @@
+"""A figure as a page shows it: its drawing as JSON, its legend, its data as a table."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from markupsafe import Markup
+
+from howsure.core.arrays import FloatArray
+from howsure.figures import Axis, Figure, Layer, Mark, to_vega
+from howsure.figures.figure import sample_points
+from howsure.figures.palette import CSS, VEGA_SHAPES, dash_of
+from howsure.report.page import formats
+from howsure.report.page.sections import Cell, Column, Grid, Part
+
+DATA_LIMIT = 41
+"""The most rows of each series in a figure's table."""
+_PATHS = {
+    "circle": "M12 2.6a3.4 3.4 0 1 0 .01 0z",
+    "square": "M9 3h6v6H9z",
+    "triangle-up": "M12 2l4 7.5H8z",
+    "diamond": "M12 1.5L16 6l-4 4.5L8 6z",
+    "cross": "M10.8 2h2.4v2.8H16v2.4h-2.8V10h-2.4V7.2H8V4.8h2.8z",
+    "triangle-down": "M12 10L8 2.5h8z",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swatch:
+    """One item of a legend: its class, its words, and how its small picture is drawn."""
+
+    label: str
+    tone: str
+    kind: str
+    dash: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A figure with all that stands around it."""
+
+    figure: Figure
+    spec: Markup
+    legend: tuple[Swatch, ...]
+    data: Grid
+    described: str
+    wide: bool = False
+    short: bool = False
+
+
+def blocks_of(figures: Iterable[Figure]) -> list[Block]:
+    """What the page needs to show figures, in two columns without a gap.
+
+    Parameters
+    ----------
+    figures : iterable of Figure
+        What to show; the first takes the whole width.
+
+    Returns
+    -------
+    list of Block
+    """
+    blocks: list[Block] = []
+    alone = False
+    for place, block in enumerate(map(block_of, figures)):
+        wide = place == 0 or len(block.figure.y.categories) > 12
+        if wide and alone:
+            blocks[-1] = replace(blocks[-1], wide=True)
+        alone = not wide and not alone
+        blocks.append(replace(block, wide=wide))
+    if alone:
+        blocks[-1] = replace(blocks[-1], wide=True)
+    return blocks
+
+
+def block_of(figure: Figure) -> Block:
+    """What the page needs to show one figure.
+
+    Parameters
+    ----------
+    figure : Figure
+        What to show.
+
+    Returns
+    -------
+    Block
+    """
+    spec = to_vega(figure, palette=CSS, legend=False)
+    items = figure.legend()
+    axes = f"{figure.y.title or 'rows'} against {figure.x.title}"
+    series = ", ".join(item.label for item in items)
+    return Block(
+        figure=figure,
+        spec=script_json(spec),
+        legend=tuple(
+            Swatch(
+                label=item.label,
+                tone=tone_of(item.colour),
+                kind=_swatch_kind(item.mark),
+                dash=" ".join(map(str, dash_of(item.colour, faint=item.faint))),
+                path=_PATHS[VEGA_SHAPES[max(item.colour, 0) % len(VEGA_SHAPES)]],
+            )
+            for item in items
+        ),
+        data=_data_grid(figure),
+        described=f"{figure.title}: {axes}. Series: {series}. The data follow as a table.",
+        short=0 < len(figure.y.categories) < 9,
+    )
+
+
+def script_json(value: Any) -> Markup:
+    """JSON that is safe inside a script element: no character can end it or open markup.
+
+    Parameters
+    ----------
+    value : object
+        Plain values, without NaN.
+
+    Returns
+    -------
+    Markup
+
+    Examples
+    --------
+    >>> print(script_json({"a": "</script>"}))
+    {"a":"\\u003c/script\\u003e"}
+    """
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    for char in "<>&":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return Markup(text)
+
+
+def tone_of(colour: int) -> str:
+    """The CSS class of a layer's colour.
+
+    Parameters
+    ----------
+    colour : int
+        As `Layer.colour`.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> tone_of(0), tone_of(-1)
+    ('series-0', 'reference')
+    """
+    name = CSS.colour(colour)
+    return name.removeprefix("var(--").removesuffix(")")
+
+
+def _swatch_kind(mark: Mark) -> str:
+    if mark in {Mark.BAND, Mark.BARS}:
+        return "area"
+    return "point" if mark in {Mark.POINTS, Mark.INTERVALS} else "line"
+
+
+def _data_grid(figure: Figure) -> Grid:
+    """The figure's numbers, each series thinned to few rows."""
+    layers = [layer for layer in figure.layers if layer.mark is not Mark.INTERVALS]
+    ended = any(len(layer.lower) for layer in layers)
+    rows = [row for layer in layers for row in _data_rows(figure, layer, ended)]
+    titles = ["Series", figure.x.title or "x", figure.y.title or "Row"]
+    columns = [Column(title=titles[0])]
+    columns.append(Column(title=titles[1], numeric=True))
+    columns.append(Column(title=titles[2], numeric=figure.y.kind != "category"))
+    if ended:
+        columns += [Column(title="From", numeric=True), Column(title="To", numeric=True)]
+    return Grid(title="", columns=tuple(columns), parts=(Part(rows=tuple(rows)),))
+
+
+def _data_rows(figure: Figure, layer: Layer, ended: bool) -> list[tuple[Cell, ...]]:
+    index = list(range(len(layer)))
+    if len(layer) > DATA_LIMIT and len(layer.x) and layer.mark is not Mark.POINTS:
+        index = sample_points(layer.x, DATA_LIMIT).tolist()
+    rows = []
+    horizontal = figure.is_horizontal()
+    across = figure.x if horizontal or layer.mark is Mark.BARS else figure.y
+    for place in index:
+        row = [
+            Cell(text=layer.series),
+            _point(layer.x, place, figure.x),
+            _point(layer.y, place, figure.y),
+        ]
+        if ended:
+            row += [_point(layer.lower, place, across), _point(layer.upper, place, across)]
+        rows.append(tuple(row))
+    return rows
+
+
+def _point(part: FloatArray, place: int, axis: Axis) -> Cell:
+    if not len(part) or math.isnan(part[place]):
+        return Cell(text="")
+    value = float(part[place])
+    if axis.kind == "category":
+        return Cell(text=axis.categories[int(value)])
+    if axis.kind == "time":
+        return Cell(text=datetime.fromtimestamp(value, UTC).isoformat(" ", "minutes"))
+    if axis.kind == "percent":
+        return Cell(text=f"{100 * value:.1f} %")
+    return Cell(text=formats.number(value))

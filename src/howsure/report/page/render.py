@@ -1,0 +1,141 @@
+"""One HTML file that holds everything: text, tables, drawings, and the code that draws them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from howsure.core.errors import MissingDependencyError
+from howsure.core.optional import require
+from howsure.figures import figures_of
+from howsure.report.content import PageContent
+from howsure.report.page import sections
+from howsure.report.page.figures import blocks_of
+from howsure.report.page.formats import clean
+from howsure.report.page.theme import properties
+
+FACT_LENGTH = 48
+"""Facts up to this length stand under the title; all stand at the end."""
+FACT_COUNT = 6
+_TONES = {
+    "good": ("✓", "Holds"),
+    "bad": ("✕", "Fails"),
+    "undecided": ("?", "Undecided"),
+    "info": ("→", "Note"),
+}
+
+
+def render_page(content: PageContent) -> str:
+    """The report as one self-contained HTML page, which works offline.
+
+    The page asks the network for nothing, and its content security policy runs only the two
+    scripts that are part of howsure, each named by its hash. Text from the input is shown, never
+    run. Without vl-convert the page holds every table, and says how to get the figures.
+
+    Parameters
+    ----------
+    content : PageContent
+        What to show.
+
+    Returns
+    -------
+    str
+        HTML, ready to be written as UTF-8.
+
+    Examples
+    --------
+    >>> page = render_page(PageContent(title="a < b"))
+    >>> "<title>a &lt; b</title>" in page
+    True
+    """
+    figures = figures_of(content.curves, content.tables)
+    library = _drawing_library() if figures else ""
+    code = [Markup(library), _own_code()] if library else [_own_code()]
+    facts = [(str(name), str(fact)) for name, fact in content.facts.items()]
+    tables = [
+        sections.table_grid(table, content.glossary) for table in content.tables if len(table)
+    ]
+    page = (
+        _environment()
+        .get_template("page.html")
+        .render(
+            content=content,
+            tones=_TONES,
+            blocks=blocks_of(figures),
+            drawn=bool(library),
+            tables=tables,
+            records=sections.record_grid(content),
+            groups=sections.group_grid(content),
+            unanswered=sections.unanswered_grid(content),
+            facts=facts,
+            headline_facts=[fact for fact in facts if len(fact[1]) <= FACT_LENGTH][:FACT_COUNT],
+            style=_style(),
+            code=code,
+            policy=_policy(code),
+            anchor=sections.anchor,
+        )
+    )
+    return page
+
+
+@cache
+def _drawing_library() -> str:
+    """Vega, Vega-Lite, their embedding and expression interpreter; empty without vl-convert."""
+    try:
+        converter = require("vl_convert", extra="report")
+    except MissingDependencyError:
+        return ""
+    bundle: str = converter.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return bundle.replace("\r\n", "\n").replace("</script", "<\\/script")
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("howsure.report.page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment
+
+
+def _finalize(value: Any) -> Any:
+    """Text from outside without the characters that no page may hold."""
+    return clean(value) if type(value) is str else value
+
+
+def _resource(name: str) -> str:
+    return (resources.files("howsure.report.page") / "templates" / name).read_text("utf-8")
+
+
+@cache
+def _own_code() -> Markup:
+    return Markup(_resource("page.js"))
+
+
+@cache
+def _style() -> Markup:
+    return Markup(properties() + _resource("page.css"))
+
+
+def _policy(code: Iterable[str]) -> str:
+    """Nothing from the network, and no script but these."""
+    hashes = " ".join(f"'sha256-{_digest(text)}'" for text in code)
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

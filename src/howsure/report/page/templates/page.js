@@ -1,0 +1,126 @@
+"use strict";
+(() => {
+  const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const root = document.documentElement;
+
+  // Light and dark: the system's choice until the reader makes one.
+  const theme = document.getElementById("theme");
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
+  const showTheme = () => {
+    theme.setAttribute("aria-pressed", String(isDark()));
+  };
+  theme.addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    showTheme();
+  });
+  system.addEventListener("change", showTheme);
+  showTheme();
+
+  // Tables: a click on a title sorts, a second click turns the order. Empty cells stay last.
+  const compare = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" }).compare;
+  const keyOf = (row, column) => {
+    const cell = row.cells[column];
+    const number = cell.dataset.key;
+    if (number !== undefined) return Number(number);
+    const text = cell.textContent.trim();
+    return text === "" || text === "–" ? null : text;
+  };
+  const order = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : compare(a, b));
+  const sortBy = (button) => {
+    const head = button.closest("th");
+    const column = head.cellIndex;
+    const down = head.getAttribute("aria-sort") === "ascending";
+    $$("th[aria-sort]", head.parentElement).forEach((other) => other.removeAttribute("aria-sort"));
+    head.setAttribute("aria-sort", down ? "descending" : "ascending");
+    for (const body of button.closest("table").tBodies) {
+      const rows = $$("tr:not(.part)", body).map((row) => [keyOf(row, column), row]);
+      const known = rows.filter(([key]) => key !== null);
+      const rest = rows.filter(([key]) => key === null);
+      known.sort(([a], [b]) => (down ? order(b, a) : order(a, b)));
+      body.append(...[...known, ...rest].map(([, row]) => row));
+    }
+  };
+  $$("thead button").forEach((button) => {
+    button.addEventListener("click", () => sortBy(button));
+  });
+  $$(".filter input").forEach((input) => {
+    const block = input.closest(".table-block");
+    const rows = $$("tbody tr:not(.part)", block);
+    const count = block.querySelector(".count");
+    input.addEventListener("input", () => {
+      const wanted = input.value.trim().toLowerCase();
+      let kept = 0;
+      rows.forEach((row) => {
+        row.hidden = !row.textContent.toLowerCase().includes(wanted);
+        kept += row.hidden ? 0 : 1;
+      });
+      count.textContent = wanted === "" ? "" : `${kept} of ${rows.length}`;
+    });
+  });
+
+  // Hover text: plain text only, beside the pointer and inside the window.
+  const tip = document.getElementById("tip");
+  const showTip = (_, event, __, value) => {
+    if (value === null || value === undefined || value === "") {
+      tip.hidden = true;
+      return;
+    }
+    const list = document.createElement("dl");
+    for (const [name, text] of Object.entries(value)) {
+      if (text === null || text === "null" || text === "") continue;
+      const term = document.createElement("dt");
+      const detail = document.createElement("dd");
+      term.textContent = name;
+      detail.textContent = String(text);
+      list.append(term, detail);
+    }
+    tip.replaceChildren(list);
+    tip.hidden = false;
+    const { width, height } = tip.getBoundingClientRect();
+    const left = Math.min(event.clientX + 14, innerWidth - width - 8);
+    const above = event.clientY - height - 14;
+    tip.style.left = `${Math.max(8, left)}px`;
+    tip.style.top = `${above < 8 ? event.clientY + 18 : above}px`;
+  };
+  addEventListener("scroll", () => { tip.hidden = true; }, { passive: true });
+
+  // Figures: drawn by Vega through its interpreter, so that no text is ever run as code.
+  const refuse = () => Promise.reject(new Error("this page loads nothing"));
+  const loader = { load: refuse, sanitize: refuse, http: refuse, file: refuse };
+  const draw = (plot) => {
+    const spec = JSON.parse(document.getElementById(plot.dataset.spec).textContent);
+    return vegaEmbed(plot, spec, {
+      actions: false,
+      ast: true,
+      defaultStyle: false,
+      loader,
+      renderer: "svg",
+      tooltip: showTip,
+    }).then(
+      () => plot.classList.add("drawn"),
+      (error) => {
+        plot.textContent = "This figure could not be drawn; its data follow.";
+        console.error(error);
+      },
+    );
+  };
+  const plots = typeof vegaEmbed === "undefined" ? [] : $$(".plot");
+  Promise.all(plots.map(draw)).then(() => root.classList.add("ready"));
+
+  // The command: copied, or marked for copying where the browser forbids it.
+  const copy = document.getElementById("copy");
+  if (copy) {
+    const told = document.getElementById("copied");
+    const command = document.getElementById("command");
+    copy.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(command.textContent);
+        told.textContent = "Copied";
+      } catch {
+        getSelection().selectAllChildren(command);
+        told.textContent = "Marked: press Ctrl+C";
+      }
+    });
+  }
+})();

@@ -1,0 +1,278 @@
+"""A report as JSON, Markdown and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+from howsure.core.arrays import FloatArray
+from howsure.core.records import Curve, Record, Table
+from howsure.report.content import PageContent
+from howsure.report.page import formats, sections
+
+FORMAT = "howsure-report/1"
+"""The name and version of the JSON form."""
+
+
+def to_json(content: PageContent) -> str:
+    """Everything in a report as JSON: every record, curve and table.
+
+    Missing numbers are null; infinite ones are the texts ``Infinity`` and ``-Infinity``.
+
+    Parameters
+    ----------
+    content : PageContent
+        What to write.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> content = PageContent(title="t", records=(Record(metric="mae", value=1.5),))
+    >>> json.loads(to_json(content))["records"][0]["value"]
+    1.5
+    """
+    whole = {
+        "format": FORMAT,
+        "title": content.title,
+        "command": content.command,
+        "facts": {str(name): str(fact) for name, fact in content.facts.items()},
+        "verdict": [asdict(line) for line in content.verdict],
+        "records": [_sound(record.as_dict()) for record in content.records],
+        "curves": [_curve(curve) for curve in content.curves],
+        "tables": [_table(table) for table in content.tables],
+        "glossary": [asdict(entry) for entry in content.glossary],
+    }
+    return formats.clean(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1)) + "\n"
+
+
+def to_csv(content: PageContent) -> str:
+    """Every record as a line of CSV.
+
+    A text that a spreadsheet would take for a formula is kept from running by an apostrophe.
+
+    Parameters
+    ----------
+    content : PageContent
+        What to write.
+
+    Returns
+    -------
+    str
+        One line of names, then one a record; a missing number is an empty cell.
+
+    Examples
+    --------
+    >>> record = Record(metric="mae", value=-1.5, group="=1+1")
+    >>> line = to_csv(PageContent(title="t", records=(record,))).splitlines()[1]
+    >>> line.split(",")[:2], "'=1+1" in line
+    (['mae', '-1.5'], True)
+    """
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    names = [part.name for part in fields(Record)]
+    writer.writerow(names)
+    for record in content.records:
+        writer.writerow([_csv_cell(getattr(record, name)) for name in names])
+    return formats.clean(stream.getvalue())
+
+
+def to_markdown(content: PageContent) -> str:
+    """A report as Markdown: the verdict, every record, every table, the glossary.
+
+    Parameters
+    ----------
+    content : PageContent
+        What to write.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> print(to_markdown(PageContent(title="a*b", command="howsure assess a.csv")))
+    # a\\*b
+    <BLANKLINE>
+    ## Reproduce
+    <BLANKLINE>
+    ```sh
+    howsure assess a.csv
+    ```
+    <BLANKLINE>
+    """
+    blocks = [f"# {escape(content.title)}"]
+    if content.facts:
+        facts = content.facts.items()
+        blocks.append("\n".join(f"- {escape(name)}: {escape(fact)}" for name, fact in facts))
+    if content.verdict:
+        blocks += ["## Verdict", "\n".join(_verdict_line(line) for line in content.verdict)]
+    blocks += _record_blocks(content)
+    for table in content.tables:
+        if len(table):
+            grid = sections.table_grid(table, content.glossary, limit=len(table))
+            blocks += [f"## {escape(grid.title)}", *map(escape, grid.notes), _markdown_grid(grid)]
+    if content.glossary:
+        blocks += ["## Glossary", *(_glossary_block(entry) for entry in content.glossary)]
+    if content.command:
+        blocks += ["## Reproduce", _fenced(content.command)]
+    return formats.clean("\n\n".join(blocks)) + "\n"
+
+
+def escape(text: object) -> str:
+    """Text that Markdown shows as it is, on one line, with no markup and no HTML.
+
+    Parameters
+    ----------
+    text : object
+        Any text.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> print(escape("<b>|x|</b>"))
+    &lt;b&gt;\\|x\\|&lt;/b&gt;
+    """
+    line = " ".join(str(text).split())
+    line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    line = re.sub(r"([\\`*_{}\[\]()#+!|~$:-])", _escape_mark, line)
+    return re.sub(r"^(\d+)\.", r"\1\\.", line)
+
+
+_QUIET = re.compile(r"[():+-]")
+
+
+def _escape_mark(match: re.Match[str]) -> str:
+    """Marks that mean something anywhere are escaped; the others only where they could."""
+    mark, line, place = match.group(), match.string, match.start()
+    if not _QUIET.fullmatch(mark):
+        return f"\\{mark}"
+    risky = (
+        (mark in "+-" and place == 0)
+        or (mark == "(" and line[place - 1 : place] == "]")
+        or (mark == ":" and line[place + 1 : place + 3] == "//")
+    )
+    return f"\\{mark}" if risky else mark
+
+
+def _verdict_line(line: Any) -> str:
+    question = f"{escape(line.question)} " if line.question else ""
+    return f"- **{line.tone}**: {question}{escape(line.text)}"
+
+
+def _record_blocks(content: PageContent) -> list[str]:
+    blocks = []
+    grid = sections.record_grid(content)
+    if grid is not None:
+        blocks.append("## Numbers")
+        for part in grid.parts:
+            if part.title:
+                blocks.append(f"### {escape(part.title)}")
+            blocks.append(_markdown_rows(grid, part.rows))
+    groups = sections.group_grid(content, limit=len(content.records))
+    if groups is not None:
+        blocks += [f"## {escape(groups.title)}", _markdown_grid(groups)]
+    lost = sections.unanswered_grid(content, limit=len(content.records))
+    if lost is not None:
+        blocks += [f"## {escape(lost.title)}", _markdown_grid(lost)]
+    return blocks
+
+
+def _markdown_grid(grid: sections.Grid) -> str:
+    return _markdown_rows(grid, [row for part in grid.parts for row in part.rows])
+
+
+def _markdown_rows(grid: sections.Grid, rows: Sequence[Sequence[sections.Cell]]) -> str:
+    titles = [escape(column.title) for column in grid.columns]
+    rules = ["--:" if column.numeric else ":--" for column in grid.columns]
+    lines = [titles, rules]
+    for row in rows:
+        lines.append([escape(f"{cell.text} {cell.small}".strip()) for cell in row])
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _glossary_block(entry: Any) -> str:
+    parts = [f"**{escape(entry.title or entry.name)}** (`{entry.name}`)", escape(entry.meaning)]
+    parts.append(f"Formula: {escape(entry.formula)}" if entry.formula else "")
+    parts.append(f"Source: {escape(entry.source)}" if entry.source else "")
+    return "  \n".join(part for part in parts if part)
+
+
+def _fenced(command: str) -> str:
+    """A code block whose fence is longer than any run of backticks inside it."""
+    longest = max((len(run) for run in re.findall(r"`+", command)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}sh\n{command}\n{fence}"
+
+
+def _curve(curve: Curve) -> dict[str, Any]:
+    plain: dict[str, Any] = {}
+    for part in fields(Curve):
+        value = getattr(curve, part.name)
+        if part.name in {"x", "y", "lower", "upper", "reference"}:
+            plain[part.name] = None if value is None else _numbers(value)
+        else:
+            plain[part.name] = _value(value)
+    return plain
+
+
+def _table(table: Table) -> dict[str, Any]:
+    return {
+        "name": table.name,
+        "columns": {str(k): [_value(cell) for cell in v] for k, v in table.columns.items()},
+        "labels": dict(table.labels),
+        "model": table.model,
+        "notes": table.notes,
+    }
+
+
+def _numbers(values: FloatArray) -> list[float | str | None]:
+    return [_number(value) for value in values.tolist()]
+
+
+def _number(value: float) -> float | str | None:
+    if math.isfinite(value):
+        return value
+    if math.isnan(value):
+        return None
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+def _value(value: object) -> Any:
+    plain = formats.plain(value)
+    return _number(plain) if isinstance(plain, float) else plain
+
+
+def _sound(record: dict[str, Any]) -> dict[str, Any]:
+    record["options"] = {str(k): _value(v) for k, v in record["options"].items()}
+    return record
+
+
+def _csv_cell(value: object) -> str:
+    if isinstance(value, float):
+        return "" if math.isnan(value) else repr(float(value))
+    if isinstance(value, bool | int):
+        return str(value)
+    if isinstance(value, str):
+        return _harmless(str(value))
+    if hasattr(value, "items"):
+        return _harmless("; ".join(f"{name}={choice}" for name, choice in value.items()))
+    return _harmless(str(value))
+
+
+def _harmless(text: str) -> str:
+    return f"'{text}" if text[:1] in _FORMULA_STARTS and text else text
+
+
+_FORMULA_STARTS = frozenset("=+-@\t\r\n＝＋－＠")

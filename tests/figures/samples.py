@@ -1,0 +1,396 @@
+"""Synthetic records, curves and tables of the kinds that a report meets."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from howsure.core.arrays import FloatArray
+from howsure.core.records import Curve, Direction, Notion, Record, Table
+from howsure.report.content import GlossaryEntry, PageContent, VerdictLine
+
+LEVELS = np.linspace(0.0, 1.0, 41)
+
+
+def calibration(model: str = "", bend: float = 0.25, name: str = "calibration") -> Curve:
+    """A calibration curve that departs from the diagonal by `bend`."""
+    half = 0.04 * np.sqrt(LEVELS * (1 - LEVELS)) * 2
+    return Curve(
+        name=name,
+        x=LEVELS,
+        y=LEVELS + bend * np.sin(2 * np.pi * LEVELS) / 3,
+        lower=LEVELS - half,
+        upper=LEVELS + half,
+        reference=LEVELS,
+        x_label="Nominal level",
+        y_label="Observed share",
+        band="95 % simultaneous band",
+        model=model,
+    )
+
+
+def pit_ecdf(model: str = "") -> Curve:
+    """ECDF of the PIT less the diagonal."""
+    x = np.linspace(0, 1, 201)
+    half = 0.05 * np.sqrt(x * (1 - x)) * 2
+    return Curve(
+        name="pit_ecdf",
+        x=x,
+        y=0.07 * np.sin(2 * np.pi * x),
+        lower=-half,
+        upper=half,
+        reference=np.zeros_like(x),
+        band="95 % simultaneous band",
+        model=model,
+        step=True,
+    )
+
+
+def pit_histogram(model: str = "") -> Curve:
+    """Densities of the PIT in twenty bins."""
+    x = (np.arange(20) + 0.5) / 20
+    return Curve(
+        name="pit_histogram",
+        x=x,
+        y=1 + 0.5 * np.cos(2 * np.pi * x),
+        lower=np.full(20, 0.8),
+        upper=np.full(20, 1.2),
+        reference=np.ones(20),
+        band="95 % band",
+        model=model,
+    )
+
+
+def risk_coverage(model: str = "") -> tuple[Curve, Curve]:
+    """A selective curve and its oracle."""
+    x = np.linspace(0.01, 1, 300)
+    told = Curve(
+        name="risk_coverage",
+        x=x,
+        y=0.4 + 0.6 * x**0.8,
+        reference=np.ones_like(x),
+        x_label="Prediction rate",
+        y_label="Mean |error| (MW)",
+        model=model,
+    )
+    oracle = Curve(name="risk_coverage_oracle", x=x, y=0.02 + 0.98 * x**1.6, model=model)
+    return told, oracle
+
+
+def error_by_width(model: str = "") -> Curve:
+    """Mean errors in ten bins of width."""
+    x = np.linspace(1, 4, 10)
+    y = 0.35 * x + 0.1 * np.sin(3 * x)
+    return Curve(
+        name="error_by_width",
+        x=x,
+        y=y,
+        lower=y - 0.12,
+        upper=y + 0.12,
+        reference=0.36 * x,
+        x_label="Mean width (MW)",
+        y_label="Mean |error| (MW)",
+        band="95 % interval",
+        model=model,
+    )
+
+
+def rolling(model: str = "") -> Curve:
+    """Coverage over two years."""
+    x = 1.7e9 + np.arange(120) * 86400.0 * 6
+    y = 0.9 - 0.08 * (np.arange(120) > 70) + 0.01 * np.sin(np.arange(120) / 4)
+    return Curve(
+        name="rolling_coverage",
+        x=x,
+        y=y,
+        lower=y - 0.03,
+        upper=y + 0.03,
+        reference=np.full(120, 0.9),
+        x_label="seconds since 1970",
+        y_label="Empirical coverage",
+        band="95 % band, 500 rows a window",
+        model=model,
+    )
+
+
+def characteristic(model: str = "") -> tuple[Curve, Curve, Table]:
+    """A characteristics curve with a long tail, the constant band's, and two marks."""
+    rng = np.random.default_rng(1)
+    x = np.concatenate([[0.0], np.sort(rng.exponential(1.0, 400) ** 1.3)])
+    y = np.linspace(1, 0, 401)
+    curve = Curve(
+        name="characteristic",
+        x=x,
+        y=y,
+        x_label="bandwidth (MW)",
+        y_label="miss rate",
+        step=True,
+        model=model,
+    )
+    other = Curve(name="characteristic_constant", x=1.1 * x, y=y, step=True, model=model)
+    marks = Table(
+        name="characteristic_points",
+        columns={
+            "point": np.array(["operating point", "lowest cost"], dtype=object),
+            "bandwidth": x[[300, 340]],
+            "miss_rate": y[[300, 340]],
+        },
+        model=model,
+    )
+    return curve, other, marks
+
+
+def groups(count: int = 9, model: str = "", names: list[str] | None = None) -> Table:
+    """Coverage by group, two of them let down."""
+    rng = np.random.default_rng(count)
+    n = rng.integers(200, 3000, count).astype(float)
+    cover = np.clip(0.9 + rng.normal(0, 0.006, count), 0, 1)
+    cover[0], cover[-1] = 0.71, 0.97
+    half = 2.5 * np.sqrt(cover * (1 - cover) / n)
+    known = ["North", "South", "East", "West", "Upper Midlands", "Isles", "Coast", "Hills", "City"]
+    labels = names or [known[i] if i < 9 else f"District {i}" for i in range(count)]
+    return Table(
+        name="groups",
+        columns={
+            "grouping": np.array(["region"] * count, dtype=object),
+            "group": np.array([f"region={label}" for label in labels], dtype=object),
+            "n": n,
+            "empirical_coverage": cover,
+            "lower": cover - half,
+            "upper": cover + half,
+            "nominal": np.full(count, 0.9),
+            "shortfall": 0.9 - cover,
+            "p_value": rng.uniform(size=count),
+        },
+        model=model,
+        notes="Bands hold for all groups at once; p-values are exact binomial, Holm-adjusted.",
+    )
+
+
+def models(a: str = "boosted trees", b: str = "linear") -> Table:
+    """Paired differences in four measures."""
+    return Table(
+        name="models",
+        columns={
+            "metric": np.array(["crps", "interval_score", "mae", "bias"], dtype=object),
+            "model_a": np.array([a] * 4, dtype=object),
+            "model_b": np.array([b] * 4, dtype=object),
+            "difference": np.array([-0.13, -1.9, 0.002, 0.4]),
+            "lower": np.array([-0.17, -2.6, -0.02, 0.1]),
+            "upper": np.array([-0.09, -1.2, 0.024, 0.7]),
+            "p_value": np.array([0.0001, 0.0001, 0.81, 0.01]),
+            "direction": np.array(["lower is better"] * 4, dtype=object),
+        },
+        notes="Paired bootstrap, 2,000 resamples.",
+    )
+
+
+def worst_rows(count: int = 12, column: str = "station", value: str = "Aberdeen") -> Table:
+    """Rows that the model was most wrong about."""
+    rng = np.random.default_rng(3)
+    return Table(
+        name="worst_rows",
+        columns={
+            "row": np.arange(count) * 37 + 5,
+            column: np.array([f"{value} {i}" for i in range(count)], dtype=object),
+            "y": rng.normal(10, 5, count),
+            "lower": rng.normal(4, 1, count),
+            "upper": rng.normal(6, 1, count),
+            "missed by": np.sort(rng.exponential(5, count))[::-1],
+            "when": np.datetime64("2026-01-01") + np.arange(count),
+        },
+        notes="Rows that miss their interval by most, in interval widths.",
+    )
+
+
+def record(metric: str, value: float, error: float = math.nan, **more: object) -> Record:
+    """A record whose interval follows from its error."""
+    reach = 1.96 * error
+    given = {"lower": value - reach, "upper": value + reach, "n": 12000.0, **more}
+    return Record(metric=metric, value=value, standard_error=error, **given)
+
+
+def records(model: str = "", values: FloatArray | None = None) -> tuple[Record, ...]:
+    """A few records of every kind."""
+    share = {"target": 0.9, "coverage": 0.9, "direction": Direction.TARGET, "source": "intervals"}
+    low = {"direction": Direction.LOWER, "units": "MW", "model": model}
+    return (
+        record("empirical_coverage", 0.8312, 0.0034, model=model, **share),
+        record("mean_width", 3.481, 0.0121, coverage=0.9, source="intervals", **low),
+        record("interval_score", 6.213, 0.081, coverage=0.9, source="intervals", **low),
+        record("crps", 0.7421, 0.0093, source="distribution", **low),
+        record(
+            "miscalibration_area",
+            0.0731,
+            0.0023,
+            null=0.0054,
+            target=0.0,
+            direction=Direction.LOWER,
+            model=model,
+            options={"levels": 99.0},
+        ),
+        record("mae", 1.0312, 0.0121, **low),
+        record(
+            "kendall_tau",
+            0.213,
+            0.011,
+            notion=Notion.LOCAL,
+            direction=Direction.HIGHER,
+            reason="on 20,000 rows drawn from all",
+            model=model,
+        ),
+        Record(metric="log_score", value=math.nan, reason="no distribution was given", model=model),
+        Record(
+            metric="pinball",
+            value=math.nan,
+            coverage=0.99,
+            reason="the level 0.995 lies beyond the quantiles given",
+            model=model,
+        ),
+    )
+
+
+def group_records(count: int) -> tuple[Record, ...]:
+    """Coverage records of many groups."""
+    rng = np.random.default_rng(5)
+    return tuple(
+        record(
+            "empirical_coverage",
+            float(np.clip(rng.normal(0.89, 0.03), 0, 1)),
+            0.01,
+            group=f"district={i}",
+            target=0.9,
+            coverage=0.9,
+            notion=Notion.GROUP,
+            direction=Direction.TARGET,
+        )
+        for i in range(count)
+    )
+
+
+def glossary() -> tuple[GlossaryEntry, ...]:
+    """Entries for `records`."""
+    cover, width = "Do the intervals cover as often as they claim?", "How wide are the intervals?"
+    score, claim = "How good are the beliefs, in one number?", "Do the probabilities come true?"
+    told = [
+        ("empirical_coverage", "Empirical coverage (PICP)", cover, "mean 1{l ≤ y ≤ u}"),
+        ("mean_width", "Mean width", width, "mean (u − l)"),
+        ("interval_score", "Interval score", score, "(u − l) + (2/α)(l − y)₊ + (2/α)(y − u)₊"),
+        ("crps", "CRPS", score, "∫ (F(z) − 1{y ≤ z})² dz"),
+        ("log_score", "Log score", score, "−log f(y)"),
+        ("pinball", "Pinball loss", score, "(y − q)τ if y ≥ q, else (q − y)(1 − τ)"),
+        ("miscalibration_area", "Miscalibration area", claim, "∫ |observed − nominal|"),
+        ("kendall_tau", "Kendall τ-b", "Does the width mean anything?", "(C − D)/√…"),
+        ("mae", "Mean absolute error", "How good is the point forecast?", "mean |y − ŷ|"),
+    ]
+    return tuple(
+        GlossaryEntry(
+            name=name,
+            title=title,
+            meaning="What the number tells, in a sentence that a reader can act on.",
+            formula=formula,
+            source="Gneiting and Raftery 2007, equation 43",
+            direction="lower is better",
+            notion="marginal",
+            units="y",
+            question=question,
+        )
+        for name, title, question, formula in told
+    )
+
+
+def verdict() -> tuple[VerdictLine, ...]:
+    """A verdict of six lines."""
+    return (
+        VerdictLine(
+            "The 90 % intervals cover 83.1 % (82.5–83.7): overconfident, the intervals are too "
+            "narrow.",
+            "bad",
+            "Do the intervals cover as often as they claim?",
+        ),
+        VerdictLine(
+            "Errors are 1.31 times the stated sd.", "bad", "Do the stated probabilities come true?"
+        ),
+        VerdictLine(
+            "Worst group region=North: 71 % covered, 19 points short.", "bad", "Whom does it fail?"
+        ),
+        VerdictLine(
+            "Width carries some information: the most certain half has 34 % lower error.",
+            "good",
+            "Does the width mean anything?",
+        ),
+        VerdictLine(
+            "boosted trees and linear cannot be told apart in MAE (p = 0.81).",
+            "undecided",
+            "Which model is better?",
+        ),
+        VerdictLine(
+            "Best next step: widen the intervals on held-out rows with howsure recalibrate.",
+            "info",
+            "What to do next?",
+        ),
+    )
+
+
+def content() -> PageContent:
+    """A report with everything in it, of one model."""
+    told, oracle = risk_coverage()
+    curve, constant, marks = characteristic()
+    return PageContent(
+        title="wind_forecast.parquet",
+        verdict=verdict(),
+        records=(*records(), *group_records(30)),
+        curves=(
+            pit_histogram(),
+            pit_ecdf(),
+            calibration(),
+            calibration(name="interval_calibration", bend=-0.2),
+            told,
+            oracle,
+            error_by_width(),
+            rolling(),
+            curve,
+            constant,
+        ),
+        tables=(groups(), models(), worst_rows(), marks),
+        glossary=glossary(),
+        command=(
+            "howsure assess wind_forecast.parquet --y power --lower lo90 --upper hi90 "
+            "--coverage 0.9 --groups region -o report.html"
+        ),
+        facts={
+            "Rows": "12,000",
+            "Models": "boosted trees",
+            "Beliefs": "intervals, distribution, point",
+            "Nominal coverage": "0.9",
+            "Seed": "0",
+            "howsure": "0.1.0",
+            "Notes": "Kendall τ used 20,000 rows drawn from all; the table has 30 groups.",
+        },
+    )
+
+
+def several_models(names: tuple[str, ...] = ("boosted trees", "linear", "deep")) -> PageContent:
+    """A report that compares models."""
+    curves: list[Curve] = []
+    for place, name in enumerate(names):
+        told, oracle = risk_coverage(name)
+        curves += [
+            calibration(name, bend=0.3 - 0.25 * place),
+            pit_histogram(name),
+            error_by_width(name),
+            told,
+            oracle,
+            rolling(name),
+        ]
+    return PageContent(
+        title="Three models on one table",
+        verdict=verdict(),
+        records=tuple(r for name in names for r in records(name)),
+        curves=tuple(curves),
+        tables=(groups(60, model=names[0]), models(names[0], names[1])),
+        glossary=glossary(),
+        command="howsure assess a.csv b.csv c.csv -o report.html",
+        facts={"Rows": "12,000", "Models": ", ".join(names)},
+    )

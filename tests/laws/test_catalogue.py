@@ -1,0 +1,156 @@
+"""Every measure obeys the laws that it declares, and has its declared value for a perfect model."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from howsure.core.records import Record
+from howsure.core.rng import child
+from howsure.metrics.catalogue import catalogue
+from howsure.metrics.evaluate import evaluate
+from howsure.predictions import EvalSet
+from laws.worlds import KINDS, affine, belief, make
+
+ENTRIES = catalogue()
+CLOSE = {"rel_tol": 1e-7, "abs_tol": 1e-9}
+
+
+def records(held: EvalSet) -> dict[tuple[str, float | None], Record]:
+    found = evaluate(held, slow=ENTRIES)
+    return {
+        (r.metric, None if math.isnan(r.coverage) else round(r.coverage, 9)): r
+        for r in found.records
+    }
+
+
+def same(a: float, b: float) -> bool:
+    return (math.isnan(a) and math.isnan(b)) or math.isclose(a, b, **CLOSE)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def held(request: pytest.FixtureRequest) -> EvalSet:
+    return make(request.param, 157, child(0, "laws", request.param))
+
+
+def test_translation(held: EvalSet) -> None:
+    before, after = records(held), records(affine(held, 11.0, 1.0))
+    for key, record in before.items():
+        if ENTRIES[key[0]].laws.translation == "invariant":
+            assert same(record.value, after[key].value), key
+            assert same(record.standard_error, after[key].standard_error), key
+
+
+@pytest.mark.parametrize("factor", [0.01, 250.0])
+def test_scale(held: EvalSet, factor: float) -> None:
+    before, after = records(held), records(affine(held, 0.0, factor))
+    for key, record in before.items():
+        law = ENTRIES[key[0]].laws.scale
+        if law == "log":
+            assert same(record.value + math.log(factor), after[key].value), key
+        elif law != "varies":
+            power = factor ** float(law)
+            assert same(record.value * power, after[key].value), key
+            assert same(record.standard_error * power, after[key].standard_error), key
+
+
+def test_reflection(held: EvalSet) -> None:
+    before, after = records(held), records(affine(held, 0.0, -1.0))
+    for key, record in before.items():
+        law = ENTRIES[key[0]].laws.reflection
+        if law == "negates":
+            assert same(-record.value, after[key].value), key
+        elif law in ENTRIES:
+            assert same(record.value, after[law, key[1]].value), key
+        elif law == "invariant":
+            assert same(record.value, after[key].value), key
+
+
+def test_permutation(held: EvalSet) -> None:
+    order = child(1, "permutation").permutation(held.n)
+    before, after = records(held), records(held.take(order))
+    for key, record in before.items():
+        assert same(record.value, after[key].value), key
+        assert same(record.standard_error, after[key].standard_error), key
+        assert same(record.lower, after[key].lower), key
+
+
+def test_frequency_weights_equal_repetition(held: EvalSet) -> None:
+    counts = child(2, "weights").integers(0, 4, held.n)
+    weighted = EvalSet.checked(held.y, held.beliefs, weights=counts)
+    repeated = held.take(np.repeat(np.arange(held.n), counts))
+    before, after = records(weighted), records(repeated)
+    for key, record in before.items():
+        other = after[key]
+        assert record.n == other.n, key
+        assert same(record.value, other.value), (key, record.value, other.value)
+        assert same(record.standard_error, other.standard_error), key
+        assert same(record.lower, other.lower), key
+        assert same(record.null, other.null), key
+
+
+def test_one_seed_one_answer(held: EvalSet) -> None:
+    before, after = records(held), records(held)
+    for key, record in before.items():
+        assert same(record.value, after[key].value), key
+
+
+def test_every_measure_is_reached_by_some_kind() -> None:
+    reached: set[str] = {"set_size"}
+    for kind in KINDS:
+        found = records(make(kind, 157, child(0, "laws", kind)))
+        reached |= {key[0] for key, record in found.items() if not math.isnan(record.value)}
+    assert reached == {name for name, entry in ENTRIES.items() if entry.forms}
+
+
+def test_a_perfect_model_has_the_declared_value() -> None:
+    """y and belief are standard normal; means over replicates sit at the declared value."""
+    rng = child(3, "perfect")
+    n, replicates = 400, 60
+    values: dict[str, list[float]] = {}
+    nulls: dict[str, float] = {}
+    for _ in range(replicates):
+        zero, one = np.zeros(n), np.ones(n)
+        held = EvalSet.checked(rng.normal(size=n), belief("normal", zero, one, rng))
+        for (name, _coverage), record in records(held).items():
+            values.setdefault(name, []).append(record.value)
+            nulls[name] = record.null
+    for name, seen in values.items():
+        declared = ENTRIES[name].standard_normal
+        expected = nulls[name] if not math.isnan(nulls[name]) else declared
+        if math.isnan(declared):
+            continue
+        mean, spread = float(np.mean(seen)), float(np.std(seen, ddof=1))
+        assert abs(mean - expected) <= 4.5 * spread / math.sqrt(replicates) + 6e-5, (
+            name,
+            mean,
+            expected,
+        )
+
+
+def test_standard_errors_are_right() -> None:
+    """The spread over replicates agrees with the mean standard error, measure by measure."""
+    rng = child(4, "errors")
+    replicates = 150
+    values: dict[tuple[str, float | None], list[float]] = {}
+    errors: dict[tuple[str, float | None], list[float]] = {}
+    for _ in range(replicates):
+        for key, record in records(make("normal", 300, rng)).items():
+            values.setdefault(key, []).append(record.value)
+            errors.setdefault(key, []).append(record.standard_error)
+    low, high = 0.8, 1.25  # the sd of 150 values is known to ±6 %; three of these, and skewness
+    wide = {
+        "median_width": (0.7, 1.6),  # its error needs the density of widths at the median
+        "normalised_width": (0.0, math.inf),  # the range of y is taken as known
+        "binned_r2": (low, 1.5),  # near its bound of 1 it is quadratic in the noise
+        "ence": (low, 1.75),  # absolute values fold at the noise floor: sd × √(1 − 2/π)
+    }
+    for key, seen in values.items():
+        claimed = float(np.mean(errors[key]))
+        if math.isnan(claimed) or np.std(seen) == 0:
+            continue
+        bottom, top = wide.get(key[0], (low, high))
+        ratio = claimed / float(np.std(seen, ddof=1))
+        assert bottom <= ratio <= top, (key, ratio)

@@ -1,0 +1,221 @@
+"""Operating points, what they promise, and what they cost."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import beta
+
+from howsure.core.errors import InputError
+from howsure.metrics.characteristic import characteristic_curve
+from oracles import characteristic as oracle
+
+ERROR = np.array([1.0, -2.0, 0.5, 3.0])
+BAND = np.array([1.0, 1.0, 1.0, 2.0])
+AXES = ("bandwidth", "miss_rate", "excess", "deficit")
+
+quarter = st.integers(-24, 24).map(lambda number: number / 4)
+positive = st.integers(1, 12).map(lambda number: number / 4)
+table = st.lists(st.tuples(quarter, positive, positive), min_size=1, max_size=10)
+
+
+def example(**options):
+    return characteristic_curve(ERROR, np.zeros(4), -BAND, BAND, **options)
+
+
+def curve_from(rows, **options):
+    error, below, above = np.array(rows).T
+    zero = np.zeros(len(error))
+    curve = characteristic_curve(error, zero, -below, above, **options)
+    return curve, oracle.rows_of(error, zero, -below, above)
+
+
+@settings(derandomize=True, deadline=None, max_examples=100)
+@given(table, st.sampled_from(["scale", "bias"]), st.integers(0, 16))
+def test_measures_at_any_setting(rows, move, sixteenths):
+    curve, exact = curve_from(rows, move=move)
+    knob = curve.knob[0] + 0.37 * sixteenths  # off the kinks, where a rounded end could tip a row
+    point = curve.at(knob=knob)
+    for name, value in oracle.measures(exact, knob, move).items():
+        assert getattr(point, name) == pytest.approx(float(value), rel=1e-12, abs=1e-12)
+
+
+def test_the_present_point_lies_on_the_curve():
+    point = example().at()
+    assert (point.wanted, point.knob, point.move) == ("now", 1.0, "scale")
+    assert (point.bandwidth, point.miss_rate) == (1.25, 0.5)
+    assert example(move="bias").at().knob == 0.0
+    assert example(move="bias").at().bandwidth == 1.25
+
+
+@settings(derandomize=True, deadline=None, max_examples=100)
+@given(table, st.sampled_from(["scale", "bias"]), st.integers(1, 40))
+def test_wishes_are_met_as_cheaply_as_possible(rows, move, size):
+    curve, _ = curve_from(rows, move=move)
+    tiny = 1e-7 * (1.0 + abs(curve.knob[-1]))
+    for name in ("miss_rate", "deficit"):
+        wish = size / 40 if name == "miss_rate" else size / 20
+        point = curve.at(**{name: wish})
+        assert getattr(point, name) <= wish * (1 + 1e-9) + 1e-12
+        if point.knob - tiny > curve.knob[0] and getattr(point, name) < curve.trace.axes[name][0]:
+            assert getattr(curve.at(knob=point.knob - tiny), name) > wish - 1e-12
+    for name in ("bandwidth", "excess"):
+        wish = size / 20
+        point = curve.at(**{name: wish})
+        assert getattr(point, name) == pytest.approx(wish, rel=1e-9)
+        assert getattr(curve.at(knob=point.knob + tiny), name) > wish
+
+
+def test_a_wish_beyond_the_last_vertex():
+    assert example().at(bandwidth=25.0).knob == 20.0
+    # all captured at k = 2: excess = mean(k·z − |e|)
+    assert example().at(excess=10.0).knob == pytest.approx((10.0 + 6.5 / 4) / 1.25)
+    assert example(move="bias").at(bandwidth=10.0).knob == pytest.approx(8.75)
+
+
+def test_wishes_that_cannot_be_met_have_a_reason():
+    curve = characteristic_curve([1.0, 1.0], [0.0, 0.0], [-1.0, -1.0], [1.0, 0.0])
+    point = curve.at(miss_rate=0.2)
+    assert math.isnan(point.knob)
+    assert math.isnan(point.bandwidth)
+    assert "no setting brings the miss rate below 0.5" in point.reason
+    assert "no setting brings the deficit" in curve.at(deficit=0.1).reason
+    assert curve.at(miss_rate=0.5).knob == 1.0
+    flat = characteristic_curve([1.0, -1.0], [0.0, 0.0], [0.0, -1.0], [1.0, 0.0])
+    assert "never exceeds" in flat.at(excess=3.0).reason
+
+
+@pytest.mark.parametrize(
+    ("wish", "message"),
+    [
+        ({"miss_rate": 1.2}, "miss_rate must not exceed 1"),
+        ({"miss_rate": -0.1}, "miss_rate must be finite and at least 0"),
+        ({"bandwidth": math.inf}, "bandwidth must be finite"),
+        ({"excess": math.nan}, "excess must be finite"),
+        ({"knob": -0.5}, "knob must be finite and at least 0"),
+        ({"bandwidth": 1.0, "miss_rate": 0.1}, "at most one wish may be given"),
+        ({"confidence": 1.0}, "confidence must lie"),
+    ],
+)
+def test_wishes_are_checked(wish, message):
+    with pytest.raises(InputError, match=message):
+        example().at(**wish)
+
+
+def test_split_conformal_rank():
+    rng = np.random.default_rng(0)
+    error = rng.normal(size=99)
+    curve = characteristic_curve(error, np.zeros(99), -np.ones(99), np.ones(99))
+    point = curve.at(miss_rate=0.1)
+    size = np.sort(np.abs(error))
+    assert point.knob == size[math.ceil(0.9 * 99) - 1]
+    assert point.conformal.rank == 90
+    assert point.conformal.knob == size[89]
+    assert point.conformal.coverage == pytest.approx(0.9)
+    assert point.conformal.coverage_lower == pytest.approx(beta.ppf(0.05, 90, 10))
+    few = curve.at(miss_rate=0.005).conformal
+    assert few.knob == math.inf
+    assert few.reason == "99 rows are too few for a miss rate of 0.005"
+
+
+def test_split_conformal_promise_holds_by_simulation():
+    # 4,000 draws of 39 rows with a fresh one: coverage is rank/(n + 1) exactly
+    rng = np.random.default_rng(1)
+    covered = chance = 0
+    for _ in range(4000):
+        width = rng.uniform(0.5, 2.0, 40)
+        error = rng.standard_t(3, 40)
+        held = slice(0, 39)
+        curve = characteristic_curve(error[held], np.zeros(39), -width[held], width[held])
+        promise = curve.at(miss_rate=0.23).conformal
+        covered += abs(error[39]) <= promise.knob * width[39]
+        chance = promise.coverage
+    assert chance == 31 / 40
+    assert abs(covered / 4000 - chance) < 4 * math.sqrt(chance * (1 - chance) / 4000)
+
+
+def test_lower_bounds_hold_by_simulation():
+    # all bands 1 and errors uniform on (0, 1): the coverage of a setting k is k
+    rng = np.random.default_rng(2)
+    failures = np.zeros(2)
+    for _ in range(2000):
+        error = rng.uniform(0.0, 1.0, 60)
+        curve = characteristic_curve(error, np.zeros(60), -np.ones(60), np.ones(60))
+        promise = curve.at(miss_rate=0.2, confidence=0.9).conformal
+        failures[0] += promise.knob < promise.coverage_lower
+        chosen = curve.cost(x_weight=1.0, y_weight=1.0).knob  # a setting found by looking
+        failures[1] += chosen < curve.at(knob=chosen, confidence=0.9).conformal.coverage_lower
+    assert abs(failures[0] / 2000 - 0.1) < 4 * math.sqrt(0.09 / 2000)
+    assert failures[1] / 2000 <= 0.1
+
+
+def test_promises_need_exchangeable_rows():
+    weighted = example(weights=[0.5, 1.0, 1.0, 1.0], weights_kind="importance")
+    assert "importance weights" in weighted.at(miss_rate=0.5).conformal.reason
+    assert math.isnan(weighted.at().conformal.coverage)
+    pair = np.column_stack([ERROR, ERROR])
+    band = np.column_stack([BAND, BAND])
+    pooled = characteristic_curve(pair, 0 * pair, -band, band)
+    assert "several outputs" in pooled.at(miss_rate=0.5).conformal.reason
+    assert pooled.outputs[0].at(miss_rate=0.5).conformal.rank == 3
+
+
+@settings(derandomize=True, deadline=None, max_examples=100)
+@given(
+    table,
+    st.sampled_from(["bandwidth", "excess"]),
+    st.sampled_from(["miss_rate", "deficit"]),
+    st.sampled_from(["scale", "bias"]),
+    st.integers(0, 10),
+)
+def test_the_optimum_beats_every_setting(rows, x, y_axis, move, weight):
+    curve, exact = curve_from(rows, x=x, y_axis=y_axis, move=move)
+    x_weight, y_weight = weight / 10, 1 - weight / 10
+    found = curve.cost(x_weight=x_weight, y_weight=y_weight)
+    knobs = oracle.settings(exact, move)
+    tried = knobs + [(a + b) / 2 for a, b in pairwise(knobs)] + [knobs[-1] + 1]
+    least = min(
+        x_weight * float(here[x]) + y_weight * float(here[y_axis])
+        for here in (oracle.measures(exact, knob, move) for knob in tried)
+    )
+    assert found.cost == pytest.approx(least, rel=1e-11, abs=1e-13)
+    assert found.cost == pytest.approx(x_weight * found.x + y_weight * found.y)
+    assert found.regret >= -1e-12
+    now = curve.at()
+    present = x_weight * getattr(now, x) + y_weight * getattr(now, y_axis)
+    assert found.cost_now == pytest.approx(present, abs=1e-15)
+
+
+def test_scale_zero_can_be_the_optimum():
+    assert example().cost(x_weight=10.0, y_weight=1.0).knob == 0.0
+
+
+def test_the_median_problem_of_excess_and_deficit():
+    rng = np.random.default_rng(3)
+    size, band = np.abs(rng.normal(size=101)), rng.uniform(0.5, 2.0, 101)
+    curve = characteristic_curve(size, 0 * size, -band, band, x="excess", y_axis="deficit")
+    # the weighted median of k_i with weights z_i
+    order = np.argsort(size / band)
+    half = np.searchsorted(np.cumsum(band[order]), band.sum() / 2)
+    assert curve.cost(x_weight=0.5, y_weight=0.5).knob == (size / band)[order[half]]
+
+
+def test_isocost_lines():
+    found = example().cost(x_weight=1.0, y_weight=4.0)
+    assert found.slope == -0.25
+    assert found.isocost([found.x])[0] == pytest.approx(found.y)
+    curve = example()
+    assert (curve.y >= found.isocost(curve.x) - 1e-15).all()
+    assert found.isocost([found.x_now], cost=found.cost_now)[0] == pytest.approx(found.y_now)
+    free = example().cost(x_weight=1.0, y_weight=0.0)
+    assert free.slope == -math.inf
+    assert np.isnan(free.isocost([1.0])).all()
+
+
+@pytest.mark.parametrize("prices", [(-1.0, 1.0), (1.0, math.inf), (math.nan, 1.0), (0.0, 0.0)])
+def test_prices_are_checked(prices):
+    with pytest.raises(InputError, match="_weight"):
+        example().cost(x_weight=prices[0], y_weight=prices[1])

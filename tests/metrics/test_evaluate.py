@@ -1,0 +1,230 @@
+"""Records, groups and comparisons of evaluation sets."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from howsure.core.errors import InputError
+from howsure.core.rng import child
+from howsure.metrics.evaluate import assess_groups, compare, curves_of, evaluate, worst_rows
+from howsure.metrics.evaluate.measure import choose_coverages
+from howsure.predictions import (
+    Distribution,
+    EvalSet,
+    Intervals,
+    LabelSets,
+    Quantiles,
+    Samples,
+)
+
+
+def normal_set(n: int, *, factor: float = 1.0, seed: int = 0, **extra: object) -> EvalSet:
+    rng = child(seed, "normal set")
+    mean, sd = rng.normal(size=n), np.exp(rng.uniform(-0.5, 0.5, n))
+    y = mean + sd * rng.normal(size=n)
+    return EvalSet.checked(y, Distribution.normal(mean, factor * sd), **extra)  # type: ignore[arg-type]
+
+
+def test_intervals_come_from_the_first_belief_that_can_give_them() -> None:
+    held = EvalSet.checked(
+        [0.0, 0.0],
+        (Intervals([-1, -1], [1, 1], coverage=0.9), Distribution.normal([0, 0], [1, 1])),
+    )
+    found = {(r.metric, r.coverage): r for r in evaluate(held, coverages=[0.9, 0.5]).records}
+    assert found["mean_width", 0.9].value == 2.0
+    assert found["mean_width", 0.9].source == "intervals"
+    assert found["mean_width", 0.5].value == pytest.approx(2 * 0.6744897501960817)
+    assert found["mean_width", 0.5].source == "distributions"
+
+
+def test_coverage_has_its_exact_interval() -> None:
+    held = EvalSet.checked(np.arange(10.0), Intervals(np.zeros(10), np.full(10, 6.0), coverage=0.9))
+    record = evaluate(held, metrics=["empirical_coverage"]).records[0]
+    exact = stats.binomtest(7, 10).proportion_ci(0.95, method="exact")
+    assert (record.lower, record.upper) == pytest.approx((exact.low, exact.high), abs=1e-12)
+    assert record.target == 0.9
+    assert record.n == 10
+
+
+def test_unknown_coverage_gives_no_verdict_on_calibration() -> None:
+    held = EvalSet.checked([0.0, 5.0], Intervals([-1, -1], [1, 1]))
+    found = {r.metric: r for r in evaluate(held).records}
+    assert found["empirical_coverage"].value == 0.5
+    assert math.isnan(found["empirical_coverage"].target)
+    assert math.isnan(found["interval_score"].value)
+    assert "unknown" in found["interval_score"].reason
+
+
+def test_a_coverage_that_samples_cannot_reach_is_said() -> None:
+    held = EvalSet.checked(np.zeros(3), Samples(np.arange(30.0).reshape(3, 10)))
+    assert choose_coverages(held) == (0.5, 0.8, 0.9)
+    found = {(r.metric, r.coverage): r for r in evaluate(held).records}
+    assert math.isnan(found["empirical_coverage", 0.9].value)
+    assert "10 samples" in found["empirical_coverage", 0.9].reason
+    assert not math.isnan(found["empirical_coverage", 0.8].value)
+
+
+def test_a_perfect_small_ensemble_covers_what_it_claims() -> None:
+    """Ranks at (m + 1)p, not np.quantile: ten perfect members cover 80 % at 80 %."""
+    rng = child(0, "small ensemble")
+    draws = rng.normal(size=(40_000, 11))
+    held = EvalSet.checked(draws[:, 0], Samples(draws[:, 1:]))
+    record = evaluate(held, coverages=[0.8], metrics=["empirical_coverage"]).records[0]
+    assert abs(record.value - 0.8) < 4 * record.standard_error
+    naive = np.quantile(draws[:, 1:], [0.1, 0.9], axis=1)
+    seen = np.mean((draws[:, 0] >= naive[0]) & (draws[:, 0] <= naive[1]))
+    assert seen < 0.75
+
+
+def test_discrete_laws_use_both_sides_of_the_jump() -> None:
+    rng = child(0, "poisson")
+    rate = rng.uniform(0.5, 5, 3_000)
+    held = EvalSet.checked(rng.poisson(rate), Distribution.from_scipy(stats.poisson(rate)))
+    found = {r.metric: r for r in evaluate(held).records}
+    error = found["calibration_error"]
+    assert error.value < 0.02
+    assert found["pit_uniformity"].value > 0.001
+    assert found["empirical_coverage"].value > 0.9
+
+
+def test_label_sets() -> None:
+    sets = LabelSets([[True, False, False], [True, True, False]], coverage=0.8)
+    found = {r.metric: r for r in evaluate(EvalSet.checked([0, 2], sets)).records}
+    assert found["empirical_coverage"].value == 0.5
+    assert found["set_size"].value == 1.5
+    with pytest.raises(InputError, match="class numbers"):
+        evaluate(EvalSet.checked([0, 7], sets))
+
+
+def test_clusters_widen_standard_errors() -> None:
+    rng = child(0, "clusters")
+    shared = np.repeat(rng.normal(size=60), 50)
+    y = shared + 0.3 * rng.normal(size=3_000)
+    cluster = np.repeat(np.arange(60), 50)
+    belief = Intervals(np.full(3_000, -1.7), np.full(3_000, 1.7), coverage=0.9)
+    plain = evaluate(EvalSet.checked(y, belief), metrics=["empirical_coverage"]).records[0]
+    held = EvalSet.checked(y, belief, cluster=cluster)
+    grouped = evaluate(held, metrics=["empirical_coverage"]).records[0]
+    assert grouped.standard_error > 3 * plain.standard_error
+    assert "cluster" in grouped.reason
+
+
+def test_importance_weights_use_kish() -> None:
+    weights = np.array([1.0, 1.0, 2.0])
+    held = EvalSet.checked(
+        [0.0, 0.0, 9.0],
+        Intervals([-1.0] * 3, [1.0] * 3, coverage=0.9),
+        weights=weights,
+        weights_kind="importance",
+    )
+    record = evaluate(held, metrics=["empirical_coverage"]).records[0]
+    assert record.value == 0.5
+    assert record.n == pytest.approx(16 / 6)
+    assert "approximate" in record.reason
+
+
+def test_groups_equal_evaluating_each_part() -> None:
+    n = 900
+    rng = child(0, "groups")
+    region, kind = rng.choice(["a", "b", "c"], n), rng.choice(["u", "v"], n)
+    held = normal_set(n, groups={"region": region, "kind": kind})
+    whole = evaluate(held)
+    report = assess_groups(whole)
+    by_key = {(r.group, r.metric): r for r in report.records}
+    for a, b in itertools.product("abc", "uv"):
+        part = held.take(np.flatnonzero((region == a) & (kind == b)))
+        for record in evaluate(part).records:
+            if record.metric in ("interval_score", "crps", "empirical_coverage", "rmse", "aurc"):
+                twin = by_key[f"region={a}, kind={b}", record.metric]
+                assert twin.value == pytest.approx(record.value, rel=1e-12)
+                assert twin.standard_error == pytest.approx(record.standard_error, rel=1e-9)
+                assert twin.n == record.n
+
+
+def test_a_bad_group_is_found_and_fair_groups_are_not_blamed() -> None:
+    n = 4_000
+    rng = child(1, "bad group")
+    region = rng.choice(["north", "south", "east"], n)
+    y = rng.normal(size=n) * np.where(region == "north", 1.8, 1.0)
+    held = EvalSet.checked(y, Distribution.normal(np.zeros(n), np.ones(n)), groups={"r": region})
+    found = {
+        r.metric: r for r in assess_groups(evaluate(held)).records if r.group in ("", "r=north")
+    }
+    assert found["groups_differ"].value < 0.001
+    assert found["worst_group_shortfall"].group == "r=north"
+    assert found["worst_group_shortfall"].reason == ""
+    fair = EvalSet.checked(
+        rng.normal(size=n), Distribution.normal(np.zeros(n), np.ones(n)), groups={"r": region}
+    )
+    fair_records = {r.metric: r for r in assess_groups(evaluate(fair)).records if not r.group}
+    assert fair_records["groups_differ"].value > 0.01
+
+
+def test_identifier_columns_are_not_groups() -> None:
+    held = normal_set(1_500, groups={"id": np.arange(1_500)})
+    report = assess_groups(evaluate(held))
+    assert report.table is None
+    assert "1,500 labels" in report.notes[0]
+
+
+def test_compare_pairs_rows() -> None:
+    first, second = normal_set(800), normal_set(800, factor=1.6)
+    table = compare([evaluate(first), evaluate(second)])
+    row = list(table.columns["metric"]).index("crps")
+    assert table.columns["difference"][row] < 0
+    assert table.columns["upper"][row] < 0
+    assert table.columns["p_value"][row] < 0.01
+    same = compare([evaluate(first), evaluate(first)])
+    assert (same.columns["difference"] == 0).all()
+
+
+def test_models_on_other_rows_are_refused() -> None:
+    with pytest.raises(InputError, match="same rows"):
+        compare([evaluate(normal_set(30)), evaluate(normal_set(30, seed=5))])
+
+
+def test_curves_of_every_kind() -> None:
+    held = normal_set(500, time=np.arange(500))
+    names = {curve.name for curve in curves_of(evaluate(held))}
+    assert names == {
+        "calibration",
+        "interval_calibration",
+        "pit_ecdf",
+        "pit_histogram",
+        "error_by_width",
+        "risk_coverage",
+        "risk_coverage_oracle",
+        "rolling_coverage",
+    }
+    levels = [0.05, 0.5, 0.95]
+    table = Quantiles(levels, np.tile([-1.6, 0.0, 1.6], (50, 1)))
+    held = EvalSet.checked(child(0, "q").normal(size=50), table)
+    curve = next(c for c in curves_of(evaluate(held)) if c.name == "calibration")
+    assert curve.x.tolist() == levels
+
+
+def test_worst_rows_are_the_worst() -> None:
+    y = np.zeros(100)
+    y[17] = 50.0
+    held = EvalSet.checked(y, Intervals(np.full(100, -1.0), np.full(100, 1.0), coverage=0.9))
+    table = worst_rows(evaluate(held), most=3)
+    assert table is not None
+    assert table.columns["row"][0] == 17
+    assert table.columns["interval_score"][0] == pytest.approx(2 + 20 * 49)
+
+
+def test_unknown_metric() -> None:
+    with pytest.raises(InputError, match="catalogue"):
+        evaluate(normal_set(5), metrics=["nonsense"])
+
+
+def test_one_row_has_values_but_no_standard_errors() -> None:
+    found = {record.metric: record for record in evaluate(normal_set(1)).records}
+    assert found["mae"].value >= 0
+    assert all(math.isnan(record.standard_error) for record in found.values())
+    assert 0 <= found["empirical_coverage"].lower < found["empirical_coverage"].upper <= 1
