@@ -64,7 +64,7 @@ def pit_histogram(model: str = "") -> Curve:
 
 def risk_coverage(model: str = "") -> tuple[Curve, Curve]:
     """A selective curve and its oracle."""
-    x = np.linspace(0.01, 1, 300)
+    x = np.linspace(0.01, 1, 60)
     told = Curve(
         name="risk_coverage",
         x=x,

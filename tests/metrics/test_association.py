@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from oracles.association import kendall_tau_b, midranks, spearman_rho
 from scipy import stats
 
 from howsure.core.arrays import Weights
@@ -16,6 +15,7 @@ from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.association import binned_r2, kendall_tau, spearman, width_bins
 from howsure.stats.estimate import standard_error
+from oracles.association import kendall_tau_b, midranks, spearman_rho
 
 quick = settings(derandomize=True, deadline=None, max_examples=200)
 RANKED = pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from howsure.metrics.characteristic import (
     bands_from_sd,
     characteristic_curve,
 )
-from howsure.metrics.characteristic.trace import find_kinks, running_sum
+from howsure.metrics.characteristic.trace import find_kinks, running_sum, trace
 from oracles import characteristic as oracle
 
 AXES = ("bandwidth", "miss_rate", "excess", "deficit")
@@ -212,6 +212,13 @@ def test_a_row_on_the_side_of_a_zero_band_is_never_captured():
     above_it = curve.partial_gain(y_range=(0.4, 1.0), reading="left")
     assert above_it.reason == ""
     assert math.isfinite(above_it.value)
+    # only miss rates of at least 1/3 are reached: x is 10/6 down to there
+    reached = curve.partial_area(y_range=(0.0, 0.5), reading="left")
+    assert reached.value == pytest.approx(10 / 6 * (0.5 - 1 / 3))
+    for reading in ("under", "left"):
+        out_of_reach = curve.partial_area(y_range=(0.0, 0.2), reading=reading)
+        assert not out_of_reach.complete
+        assert out_of_reach.value == pytest.approx(0.0, abs=1e-15)
     deficit = curve.on(x="bandwidth", y_axis="deficit")
     assert deficit.y[-1] == pytest.approx(1 / 3)
     assert not deficit.area().complete
@@ -411,3 +418,5 @@ def test_narrow_kinks_do_not_depend_on_kept_rows():
     assert kept.row is not None
     assert plain.position.tolist() == kept.position.tolist()
     assert plain.capture.tolist() == kept.capture.tolist()
+    with pytest.raises(InputError, match="kept their rows"):
+        trace(plain, bands, ("bandwidth", "miss_rate"), weights=np.ones(4))

@@ -230,7 +230,7 @@ def test_a_thinned_curve_is_exact_where_it_is_drawn(n):
     assert np.abs(drawn - full)[n // 10 :].max() < 0.05 * np.ptp(full)
 
 
-def test_importance_weights_ignore_their_unit_and_their_rows_split():
+def test_importance_weights_ignore_their_unit():
     loss, uncertainty = simulated(child(9, "importance"), 300)
     weights = child(10, "importance").gamma(2.0, size=300)
     one, other = (aurc(loss, uncertainty, weights * scale) for scale in (0.001, 777.7))

@@ -2,59 +2,25 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 
 from howsure.core.errors import InputError, UnanswerableError
+from howsure.inputs import load
 from howsure.predictions import (
     Distribution,
     EvalSet,
     Intervals,
     LabelSets,
-    Prediction,
     Quantiles,
     Samples,
 )
 from howsure.predictions.columns import to_columns
 
 
-def read_back(columns: dict[str, np.ndarray]) -> EvalSet:
-    """Rebuild the evaluation set from the agreed names alone."""
-
-    def matched(pattern: str) -> dict[str, np.ndarray]:
-        found = {re.fullmatch(pattern, name): values for name, values in columns.items()}
-        return {match[1]: values for match, values in found.items() if match}
-
-    beliefs: list[Prediction] = []
-    lower, upper = matched(r"lower_([\d.]+)"), matched(r"upper_([\d.]+)")
-    if lower:
-        assert list(lower) == list(upper)
-        coverage = [float(name) / 100 for name in lower]
-        ends = (np.stack(list(side.values()), axis=1) for side in (lower, upper))
-        beliefs.append(Intervals(*ends, coverage))
-    elif "lower" in columns:
-        beliefs.append(Intervals(columns["lower"], columns["upper"]))
-    if "mean" in columns:
-        beliefs.append(Distribution.normal(columns["mean"], columns["sd"]))
-    if gamma := matched(r"gamma_(\w+)"):
-        beliefs.append(Distribution("gamma", gamma))
-    if quantiles := matched(r"q([\d.]+)"):
-        levels = [float(name) for name in quantiles]
-        beliefs.append(Quantiles(levels, np.stack(list(quantiles.values()), axis=1)))
-    if samples := matched(r"s_(\d+)"):
-        beliefs.append(Samples(np.stack(list(samples.values()), axis=1)))
-    return EvalSet.checked(
-        columns["y"],
-        tuple(beliefs),
-        point=columns.get("point"),
-        weights=columns.get("weight"),
-        groups={name: columns[name] for name in ("site", "<b>odd name</b>") if name in columns},
-        cluster=columns.get("cluster"),
-        time=columns.get("time"),
-        rows=columns.get("row"),
-    )
+def read_back(columns: dict[str, np.ndarray], **flags: str) -> EvalSet:
+    """Read the columns by their names alone."""
+    return load(columns, **flags).evalsets[0]
 
 
 def test_everything_comes_back_by_its_name() -> None:
@@ -81,16 +47,15 @@ def test_everything_comes_back_by_its_name() -> None:
         rows=[f"row {i}" for i in range(n)],
     )
     columns = to_columns(made)
-    again = read_back(columns)
+    again = read_back(columns, groups="site,<b>odd name</b>")
     again_columns = to_columns(again)
     assert list(again_columns) == list(columns)
     for name, values in columns.items():
         np.testing.assert_array_equal(again_columns[name], values, err_msg=name)
+    intervals, _, quantiles, _ = again.beliefs
     for coverage in beliefs[0].coverages:
-        np.testing.assert_array_equal(
-            again.beliefs[0].interval(coverage), beliefs[0].interval(coverage)
-        )
-    np.testing.assert_allclose(again.beliefs[2].levels, beliefs[2].levels, rtol=1e-9)
+        np.testing.assert_array_equal(intervals.interval(coverage), beliefs[0].interval(coverage))
+    np.testing.assert_allclose(quantiles.levels, beliefs[2].levels, rtol=1e-9)
 
 
 def test_names_are_plain_decimals() -> None:
@@ -108,7 +73,8 @@ def test_laws_name_their_family() -> None:
     belief = Distribution("gamma", {"a": [2.0, 3.0], "scale": 0.5})
     columns = to_columns(EvalSet.checked([1.0, 2.0], belief))
     assert list(columns) == ["y", "gamma_a", "gamma_loc", "gamma_scale"]
-    again = read_back(columns).beliefs[0]
+    law = "gamma:a=gamma_a,loc=gamma_loc,scale=gamma_scale"
+    again = read_back(columns, law=law).beliefs[0]
     np.testing.assert_array_equal(again.quantile([0.3]), belief.quantile([0.3]))
 
 

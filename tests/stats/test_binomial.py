@@ -103,7 +103,7 @@ def test_intervals_and_bounds_keep_their_promise(n):
 
 def test_one_sided_bounds_are_ends_of_wider_intervals():
     lower, upper = clopper_pearson([3, 9], [10, 10], 0.9)
-    np.testing.assert_array_equal(share_lower_bound([3, 9], 10, 0.95), lower)
+    np.testing.assert_allclose(share_lower_bound([3, 9], 10, 0.95), lower, rtol=1e-14)
     np.testing.assert_allclose(share_upper_bound([3, 9], 10, 0.95), upper, rtol=1e-14)
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.association import dominated, pair_signs
 from scipy.stats import rankdata
 
 from howsure.core.errors import InputError
@@ -15,6 +14,7 @@ from howsure.stats.dominance import (
     pair_masses,
     rank_values,
 )
+from oracles.association import dominated, pair_signs
 
 quick = settings(derandomize=True, deadline=None, max_examples=300)
 tied = st.one_of(st.integers(-2, 2).map(float), st.floats(-1e3, 1e3), st.just(np.inf))

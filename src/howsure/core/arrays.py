@@ -21,7 +21,12 @@ WeightsKind = Literal["frequency", "importance"]
 
 
 def as_vector(
-    value: npt.ArrayLike, name: str, *, length: int | None = None, finite: bool = True
+    value: npt.ArrayLike,
+    name: str,
+    *,
+    length: int | None = None,
+    finite: bool = True,
+    scalar: bool = False,
 ) -> FloatArray:
     """Check a one-dimensional numeric array.
 
@@ -35,6 +40,8 @@ def as_vector(
         The length that it must have.
     finite : bool
         Whether infinities are refused. NaN always is.
+    scalar : bool
+        Whether a single number counts as an array of one.
 
     Returns
     -------
@@ -58,6 +65,8 @@ def as_vector(
     array = _numeric(value, name)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
+    if array.ndim == 0 and scalar:
+        array = array.reshape(1)
     if array.ndim != 1:
         raise InputError(f"{name} must have one dimension, got shape {array.shape}")
     _check_length(array, name, length)
@@ -271,7 +280,7 @@ def check_levels(value: npt.ArrayLike, name: str = "levels") -> FloatArray:
     return levels
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Categories:
     """Labels of rows, stored once each: groups, clusters.
 
@@ -357,7 +366,7 @@ class Categories:
         return Categories.from_codes(self.codes[rows], self.labels)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Weights:
     """Weights of rows, and what they mean.
 
@@ -395,6 +404,8 @@ class Weights:
             raise InputError(f"weights must not be negative, got {float(array.min()):g}")
         if not array.any():
             raise InputError("weights must not all be zero")
+        if not np.isfinite(float(array.max()) * len(array)):
+            raise InputError(f"weights must have a finite sum, got one of {array.max():g}")
         if kind == "frequency":
             broken = array != np.floor(array)
             if broken.any():
@@ -418,7 +429,8 @@ class Weights:
         """Rows that count: the sum for frequencies, Kish's (Σw)²/Σw² for importance."""
         if self.kind == "frequency":
             return self.total
-        return self.total**2 / float(np.square(self.values).sum())
+        shares = self.values / self.values.max()
+        return float(shares.sum()) ** 2 / float(np.square(shares).sum())
 
     def take(self, rows: npt.NDArray[Any]) -> Weights:
         """Weights of the rows chosen by an index or a mask."""

@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any
 
 import numpy.typing as npt
@@ -90,7 +89,7 @@ class Record:
     group: str = ""
     source: str = ""
     reason: str = ""
-    options: Mapping[str, str | float] = field(default_factory=lambda: MappingProxyType({}))
+    options: Mapping[str, str | float] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """The record as plain values, NaN as None, for JSON and tables.
@@ -114,7 +113,7 @@ class Record:
         return plain
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Curve:
     """A trade-off or a profile: y against x, with a band and what it is judged against.
 
@@ -158,7 +157,7 @@ class Curve:
     notes: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Table:
     """A small table: the worst rows, groups with their tests, a map.
 

@@ -123,8 +123,18 @@ def row_uniforms(seed: int, name: str, keys: KeyArray) -> FloatArray:
 def _entropy(seed: int, parts: tuple[str | int | float, ...]) -> int:
     if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
         raise InputError(f"seed must be an integer of at least 0, got {seed!r}")
-    text = "\x1f".join([str(int(seed)), *(f"{type(part).__name__}:{part}" for part in parts)])
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big")
+    text = "\x1f".join([str(int(seed)), *map(_name, parts)])
+    digest = hashlib.sha256(text.encode(errors="surrogatepass")).digest()
+    return int.from_bytes(digest[:16], "big")
+
+
+def _name(part: str | int | float) -> str:
+    """A part's text, the same for a number of Python and of NumPy, and never two parts' text."""
+    if isinstance(part, str):
+        return "str:" + part.replace("\\", "\\\\").replace("\x1f", "\\u")
+    if isinstance(part, int | np.integer):
+        return f"int:{int(part)}"
+    return f"float:{float(part)}"
 
 
 def _mix(state: KeyArray) -> KeyArray:

@@ -58,8 +58,9 @@ def draw(figure: Figure, ax: Axes | None = None) -> Axes:
     _dress(ax, figure.y, "y")
     if len(figure.legend()) > 1:
         handles, labels = ax.get_legend_handles_labels()
-        first = dict(zip(labels, handles, strict=True))
-        ax.legend(list(first.values()), list(first), frameon=False, fontsize="small")
+        drawn = dict(zip(labels, handles, strict=True))
+        named = [name for item in figure.legend() if (name := _plain(item.label)) in drawn]
+        ax.legend([drawn[name] for name in named], named, frameon=False, fontsize="small")
     return ax
 
 
@@ -135,7 +136,8 @@ def _dress(ax: Axes, axis: Axis, which: str) -> None:
         set_limits(*axis.domain)
     elif axis.zero:
         low, high = ax.get_xlim() if which == "x" else ax.get_ylim()
-        set_limits(min(low, 0.0) if low < 0 else 0.0, max(high, 0.0))
+        least = ax.dataLim.x0 if which == "x" else ax.dataLim.y0
+        set_limits(0.0 if least >= 0 else low, max(high, 0.0))
 
 
 def _plain(text: str) -> str:

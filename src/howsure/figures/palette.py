@@ -41,7 +41,7 @@ class Palette:
         Examples
         --------
         >>> LIGHT.colour(0)
-        '#0067a5'
+        '#0061ad'
         """
         if index == REFERENCE:
             return self.reference
@@ -51,7 +51,7 @@ class Palette:
 
 
 LIGHT = Palette(
-    series=("#0067a5", "#d0560a", "#008a64", "#b0508f", "#8f6c00", "#4a8fd0", "#7a4b2e", "#3b3f46"),
+    series=("#0061ad", "#d9500a", "#008a56", "#b8588f", "#8c922d", "#4a8fd0", "#7a4b2e", "#3b3f46"),
     reference="#6a737b",
     highlight="#c0381c",
     ink="#1c2126",
@@ -59,7 +59,7 @@ LIGHT = Palette(
     surface="#ffffff",
 )
 DARK = Palette(
-    series=("#56b4e9", "#f08a4b", "#3cc9a0", "#e39ac6", "#e3b23c", "#8f9dff", "#c99a7b", "#c9ced3"),
+    series=("#56b4e9", "#f2874e", "#3df798", "#e499aa", "#e3b23c", "#8f9dff", "#c69c7c", "#c9ced3"),
     reference="#98a3ab",
     highlight="#ff8a66",
     ink="#e8eaeb",

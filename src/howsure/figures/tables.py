@@ -129,7 +129,8 @@ def _groups_figure(table: Table) -> Figure | None:
         notes.append(f"Shown: the {ROWS_LIMIT} worst of {len(chosen):,} groups.")
     rows = chosen[:ROWS_LIMIT]
     rows = rows[np.argsort(value[rows], kind="stable")]
-    told, column = _without_column([_names(table)[row] for row in rows])
+    every = _names(table)
+    told, column = _without_column([every[row] for row in rows])
     names = distinct(told, 60)
     below, above = upper[rows] < level, lower[rows] > level
     kinds: list[tuple[BoolArray, str, int]] = [
@@ -178,7 +179,8 @@ def _models_figure(table: Table) -> Figure | None:
         scale, unit = np.where(half > 0, half, 1.0), " (half-widths of its interval)"
     pairs = set(zip(_texts(table, "model_a"), _texts(table, "model_b"), strict=True))
     pair = ": " + " − ".join(next(iter(pairs))) if len(pairs) == 1 else ""
-    names = distinct((_names(table)[row] for row in rows), 60)
+    every = _names(table)
+    names = distinct((every[row] for row in rows), 60)
     apart = (lower[rows] > 0) | (upper[rows] < 0)
     favoured = np.array([_favoured(table, row, float(value[row])) for row in rows], dtype=object)
     kinds: list[tuple[BoolArray, str, int]] = [

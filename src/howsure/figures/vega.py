@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from howsure.core.arrays import FloatArray
@@ -59,9 +59,9 @@ def to_vega(
     if legend and len(listed) > 1:
         legend_spec = {"title": None, "orient": "top", "symbolType": "stroke", "columns": 3}
         legend_spec["values"] = listed
-    colour = {"scale": scale, "legend": legend_spec}
-    layers = [_layer(figure, layer, palette, colour) for layer in figure.layers]
-    layers.append(_hover_layer(figure, palette))
+    colour = {"field": "series", "type": "nominal", "scale": scale, "legend": legend_spec}
+    layers = [_layer(figure, layer, palette) for layer in figure.layers]
+    layers.append(_hover_layer(figure, colour))
     horizontal = figure.is_horizontal()
     return {
         "$schema": SCHEMA,
@@ -90,7 +90,7 @@ def config_of(palette: Palette) -> Spec:
     dict
     """
     return {
-        "background": None,
+        "background": "transparent",
         "font": FONT,
         "aria": False,
         "padding": {"left": 2, "right": 10, "top": 6, "bottom": 2},
@@ -112,14 +112,21 @@ def config_of(palette: Palette) -> Spec:
             "labelSeparation": 8,
             "tickCount": 5,
         },
-        "legend": {"labelColor": palette.ink, "labelFontSize": 12, "labelLimit": 240},
+        "legend": {
+            "labelColor": palette.ink,
+            "labelFontSize": 12,
+            "labelLimit": 240,
+            "symbolOpacity": 1,
+            "symbolSize": 260,
+            "symbolStrokeWidth": 2.25,
+        },
     }
 
 
-def _layer(figure: Figure, layer: Layer, palette: Palette, colour: Mapping[str, Any]) -> Spec:
+def _layer(figure: Figure, layer: Layer, palette: Palette) -> Spec:
     encoding: Spec = {}
     if layer.series:
-        encoding["color"] = {"datum": layer.series, **colour}
+        encoding["color"] = {"datum": layer.series}
     mark = _mark(layer, palette, clip=_is_cut(figure, layer))
     rows = _rows(figure, layer)
     encoding |= _position(figure, layer)
@@ -224,16 +231,18 @@ def _plain(part: FloatArray) -> list[float | None]:
     return [float(f"{number:.7g}") if math.isfinite(number) else None for number in part.tolist()]
 
 
-def _hover_layer(figure: Figure, palette: Palette) -> Spec:
-    """Unseen points over the data: the nearest one lights up and names itself."""
+def _hover_layer(figure: Figure, colour: Spec) -> Spec:
+    """Unseen points over the data: the nearest one lights up and names itself.
+
+    It alone holds the colour scale; the other layers share it.
+    """
     rows: list[Spec] = []
     for layer in figure.layers:
         if layer.mark not in {Mark.LINE, Mark.STEP, Mark.POINTS, Mark.BARS}:
             continue
         if layer.colour < 0 and not layer.labels:
             continue
-        shown = {"series": layer.series, "colour": palette.colour(layer.colour)}
-        rows += [{**row, **shown} for row in _rows(figure, layer)]
+        rows += [{**row, "series": layer.series} for row in _rows(figure, layer)]
     tips: list[Spec] = []
     present = {name for row in rows for name in row}
     x_kind, y_kind = figure.x.kind, figure.y.kind
@@ -256,7 +265,7 @@ def _hover_layer(figure: Figure, palette: Palette) -> Spec:
         "encoding": {
             "x": _channel(figure.x, "x"),
             "y": _channel(figure.y, "y"),
-            "color": {"field": "colour", "type": "nominal", "scale": None, "legend": None},
+            "color": colour,
             "opacity": {"condition": lit, "value": 0},
             "tooltip": tips,
         },

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -139,7 +138,7 @@ def read_cells(source: Source, roles: Roles) -> tuple[Cells, tuple[str, ...]]:
         if "time" not in roles.guessed or roles.time is None:
             raise InputError(f"{source.title}: {error}") from error
         notes = {**roles.notes, roles.time: "cells that are neither numbers nor ISO dates"}
-        roles, time = replace(roles, time=None, notes=MappingProxyType(notes)), None
+        roles, time = replace(roles, time=None, notes=notes), None
     text, mark = source.from_text, source.decimal
     try:
         cells = Cells(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from types import MappingProxyType
 from typing import Final
 
 from howsure.core.errors import InputError
@@ -124,7 +123,7 @@ class _Assignment:
             model=self._single["model"],
             rows=self._single["rows"],
             guessed=frozenset(self._guessed),
-            notes=MappingProxyType(self._notes),
+            notes=self._notes,
         )
         self._check(made)
         return made
@@ -193,7 +192,7 @@ class _Assignment:
             parameters[parameter] = (
                 self._column(text, f"law parameter {parameter}") if number is None else number
             )
-        return LawColumns(law.name, MappingProxyType(parameters))
+        return LawColumns(law.name, parameters)
 
     def _named_pairs(self) -> tuple[IntervalColumns, ...] | None:
         if self._flags.lower is None and self._flags.upper is None:

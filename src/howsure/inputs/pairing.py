@@ -164,9 +164,16 @@ _SAY_PAIR = (
 
 def _with_coverage(pairs: list[IntervalColumns], told: list[float]) -> list[IntervalColumns]:
     """Give the coverage that a flag tells to the one pair whose name tells none."""
-    if len(told) != 1 or len(pairs) != 1:
+    if not told or len(pairs) != 1:
         return pairs
     pair = pairs[0]
+    if len(told) > 1:
+        if pair.coverage is None:
+            raise InputError(
+                f"coverage must be one number for the one pair {quoted(pair.lower)} and "
+                f"{quoted(pair.upper)}, got {told}"
+            )
+        return pairs
     if pair.coverage is not None and not math.isclose(pair.coverage, told[0]):
         raise InputError(
             f"the names {quoted(pair.lower)} and {quoted(pair.upper)} say a coverage of "

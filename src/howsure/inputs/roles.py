@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from howsure.core.errors import InputError
 
@@ -130,7 +129,7 @@ class Roles:
     model: str | None = None
     rows: str | None = None
     guessed: frozenset[str] = frozenset()
-    notes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    notes: Mapping[str, str] = field(default_factory=dict)
 
     def by_column(self) -> dict[str, list[str]]:
         """For each column that is used, its roles in words.
@@ -204,4 +203,4 @@ def parse_law(text: str) -> LawColumns:
         parameters[key] = column.strip()
     if not name.strip() or not parameters:
         raise InputError(f"law must be NAME:PARAMETER=COLUMN,…, got {text!r}")
-    return LawColumns(name.strip(), MappingProxyType(parameters))
+    return LawColumns(name.strip(), parameters)

@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -49,7 +48,7 @@ class Loaded:
     evalsets: tuple[EvalSet, ...]
     explanation: tuple[ColumnUse, ...]
     dropped: int = 0
-    dropped_by: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    dropped_by: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -170,7 +169,7 @@ embedding, weights, cluster, time, model, rows
             use for table, cells in tables for use in cells.roles.explain(table.names, table.title)
         ),
         dropped=dropped,
-        dropped_by=MappingProxyType(gaps),
+        dropped_by=gaps,
         notes=(*notes, *crossing_notes(made)),
     )
 

@@ -20,9 +20,10 @@ from howsure.stats.dominance import Ranked, check_multiplicities, pair_masses, r
 from howsure.stats.estimate import Statistic
 
 DEFAULT_BINS = 10
+_ROUNDING = 1e-12
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class WidthBins:
     """Rows binned by width into bins of equal mass, rows of equal width together.
 
@@ -214,9 +215,9 @@ def width_bins(
     level_code = _level_bins(ranked, bins)
     codes = level_code[ranked.codes]
     total = np.bincount(codes, weights=mass).astype(np.float64)
-    mean_error = np.bincount(codes, weights=mass * e) / total
-    spread = np.bincount(codes, weights=mass * np.square(e - mean_error[codes]))
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        mean_error = np.bincount(codes, weights=mass * e) / total
+        spread = np.bincount(codes, weights=mass * np.square(e - mean_error[codes]))
         standard = np.where(total > 1, np.sqrt(spread / (total * (total - 1))), np.nan)
     held = ranked.tied > 0
     level_width = np.empty(len(held))
@@ -256,8 +257,8 @@ def binned_r2(
     -------
     Statistic
         In [0, 1], with the influence of each row. `reason` says so where the line falls (wider
-        rows err less). NaN where fewer than three bins differ in width, where a mean width is
-        infinite, or where all bins have the same mean error.
+        rows err less). NaN where fewer than three bins differ in width, where a mean is
+        infinite, or where all bins have the same mean to twelve digits.
 
     Raises
     ------
@@ -281,18 +282,17 @@ def binned_r2(
     table = width_bins(error, width, weights, bins=bins)
     if len(table.mass) < 3:
         return Statistic(math.nan, None, reason="fewer than three bins differ in width")
-    if not np.isfinite(table.mean_width).all():
-        return Statistic(math.nan, None, reason="some widths are infinite")
+    for means, name in ((table.mean_width, "width"), (table.mean_error, "error")):
+        if not np.isfinite(means).all():
+            return Statistic(math.nan, None, reason=f"a bin's mean {name} is infinite")
+        if np.ptp(means) <= _ROUNDING * np.abs(means).max():
+            return Statistic(math.nan, None, reason=f"all bins have the same mean {name}")
     share = table.mass / table.mass.sum()
-    u = table.mean_width - share @ table.mean_width
-    v = table.mean_error - share @ table.mean_error
-    if np.ptp(table.mean_error) == 0:
-        return Statistic(math.nan, None, reason="all bins have the same mean error")
+    u, u_own = _deviations(width, table.mean_width, table.codes, share)
+    v, v_own = _deviations(error, table.mean_error, table.codes, share)
     uu, uv, vv = float(share @ (u * u)), float(share @ (u * v)), float(share @ (v * v))
     value = uv * uv / (uu * vv)
     u_row, v_row = u[table.codes], v[table.codes]
-    u_own = np.asarray(width, dtype=np.float64) - table.mean_width[table.codes]
-    v_own = np.asarray(error, dtype=np.float64) - table.mean_error[table.codes]
     influence = value * (
         2 * (v_row * u_own + u_row * v_own + u_row * v_row) / uv
         - u_row * (2 * u_own + u_row) / uu
@@ -300,6 +300,17 @@ def binned_r2(
     )
     reason = "the line falls: rows with wider beliefs err less" if uv < 0 else ""
     return Statistic(value, influence, reason=reason)
+
+
+def _deviations(
+    values: npt.ArrayLike, means: FloatArray, codes: IntArray, share: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Bin means about their mean, and rows about their bin's mean, over the means' range."""
+    unit = np.ptp(means)
+    own = (np.asarray(values, dtype=np.float64) - means[codes]) / unit
+    own[~np.isfinite(own)] = 0.0  # an infinite width that no weight counts
+    between = (means - means[0]) / unit
+    return between - share @ between, own
 
 
 def _level_bins(ranked: Ranked, bins: int) -> IntArray:

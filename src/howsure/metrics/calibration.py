@@ -758,7 +758,8 @@ class _Spread:
         """Sum over the pieces of each row."""
         if self.share is None or self.row is None:
             return pieces
-        return np.bincount(self.row, weights=self.share * pieces, minlength=self.n)
+        sums = np.bincount(self.row, weights=self.share * pieces, minlength=self.n)
+        return sums.astype(np.float64)
 
 
 def _spread(

@@ -16,15 +16,16 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, as_vector
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, UnanswerableError
 from howsure.stats.dominance import check_multiplicities, rank_values
 from howsure.stats.estimate import Statistic
 
 CERTAIN_SHARES = (0.5, 0.8, 0.9, 0.95)
 _FAR = 64.0
+_LARGEST = 1e140
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RiskCurve:
     """Points of a risk–coverage curve, each exact.
 
@@ -49,7 +50,7 @@ class RiskCurve:
     random: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Acceptance:
     """Rows in their order of acceptance, as blocks of equal uncertainty.
 
@@ -221,7 +222,7 @@ class Acceptance:
 
 
 def acceptance(
-    loss: npt.ArrayLike, uncertainty: npt.ArrayLike, weights: npt.ArrayLike | None = None
+    loss: npt.ArrayLike, uncertainty: npt.ArrayLike, weights: FloatArray | None = None
 ) -> Acceptance:
     """Put rows in their order of acceptance: the most certain first.
 
@@ -243,6 +244,8 @@ def acceptance(
     ------
     InputError
         If a value is NaN, a loss is infinite, or the lengths differ.
+    UnanswerableError
+        If a loss is too large for its square to be added up.
 
     Examples
     --------
@@ -255,7 +258,10 @@ def acceptance(
     counts = check_multiplicities(weights, n)
     mass = np.ones(n) if counts is None else counts
     if (mass != np.floor(mass)).any():
+        mass = mass / mass.max()
         mass = mass * (mass.sum() / np.square(mass).sum())
+    if np.abs(losses).max() > _LARGEST:
+        raise UnanswerableError(f"losses beyond {_LARGEST:g} are too large to square and add up")
     ranked = rank_values(order_by, mass)
     held = ranked.tied > 0
     codes = np.maximum(np.cumsum(held) - 1, 0)[ranked.codes]
@@ -269,7 +275,7 @@ def acceptance(
 
 
 def aurc(
-    loss: npt.ArrayLike, uncertainty: npt.ArrayLike, weights: npt.ArrayLike | None = None
+    loss: npt.ArrayLike, uncertainty: npt.ArrayLike, weights: FloatArray | None = None
 ) -> Statistic:
     """Area under the risk–coverage curve; lower is better, in the units of the loss.
 
@@ -288,7 +294,7 @@ def aurc(
 
     Raises
     ------
-    InputError
+    InputError, UnanswerableError
         As `acceptance`.
 
     Notes
@@ -307,7 +313,7 @@ def aurc(
 
 
 def excess_aurc(
-    loss: npt.ArrayLike, uncertainty: npt.ArrayLike, weights: npt.ArrayLike | None = None
+    loss: npt.ArrayLike, uncertainty: npt.ArrayLike, weights: FloatArray | None = None
 ) -> Statistic:
     """Area between the risk–coverage curve and the oracle's; lower is better, at least 0.
 
@@ -326,7 +332,7 @@ def excess_aurc(
 
     Raises
     ------
-    InputError
+    InputError, UnanswerableError
         As `acceptance`.
 
     Notes
@@ -346,7 +352,7 @@ def risk_at(
     loss: npt.ArrayLike,
     uncertainty: npt.ArrayLike,
     prediction_rate: float,
-    weights: npt.ArrayLike | None = None,
+    weights: FloatArray | None = None,
 ) -> Statistic:
     """Mean loss of the most certain share of the rows; lower is better, units of the loss.
 
@@ -366,7 +372,7 @@ def risk_at(
 
     Raises
     ------
-    InputError
+    InputError, UnanswerableError
         As `acceptance`, or if the rate lies outside (0, 1].
 
     Examples

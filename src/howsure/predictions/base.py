@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray
-from howsure.core.errors import UnanswerableError
+from howsure.core.arrays import FloatArray, as_vector, check_fraction
+from howsure.core.errors import InputError, UnanswerableError
 
 Rows = npt.NDArray[Any]
 
@@ -69,13 +69,37 @@ class Prediction(ABC):
         raise UnanswerableError(f"{self.kind} cannot be sampled")
 
 
+def wanted_levels(levels: npt.ArrayLike) -> FloatArray:
+    """Levels that a caller asks for, in any order, each strictly between 0 and 1.
+
+    Raises
+    ------
+    InputError
+        If one is not.
+
+    Examples
+    --------
+    >>> wanted_levels(0.5)
+    array([0.5])
+    """
+    wanted = as_vector(levels, "levels", scalar=True)
+    if ((wanted <= 0) | (wanted >= 1)).any():
+        raise InputError(f"levels must lie strictly between 0 and 1, got {wanted.tolist()}")
+    return wanted
+
+
 def tail_levels(coverage: float) -> tuple[float, float]:
     """The two levels that bound a central interval.
+
+    Raises
+    ------
+    InputError
+        If the coverage does not lie strictly between 0 and 1.
 
     Examples
     --------
     >>> tail_levels(0.9)
     (0.05, 0.95)
     """
-    tail = (1.0 - coverage) / 2.0
+    tail = (1.0 - check_fraction(coverage, "coverage")) / 2.0
     return round(tail, 12), round(1.0 - tail, 12)

@@ -23,12 +23,12 @@ Column = npt.NDArray[Any]
 def to_columns(evalset: EvalSet) -> dict[str, Column]:
     """Flatten an evaluation set into columns, named as the readers of tables expect.
 
-    ``y``; ``point``; intervals ``lower_90`` and ``upper_90`` (the nominal coverage in per cent;
-    ``lower`` and ``upper`` where it is unknown); normal laws ``mean`` and ``sd``, other laws
+    ``y``; ``point``; intervals ``lower_90`` and ``upper_90`` (the nominal coverage in per cent,
+    below ten the share itself; ``lower`` and ``upper`` where it is unknown); normal laws ``mean`` and ``sd``, other laws
     ``gamma_a``, ``gamma_loc``, ``gamma_scale`` (the family, then its parameter in SciPy);
-    quantiles ``q0.05``; samples ``s_0``, ``s_1``, … in rising order; ``weight``, ``cluster``,
-    ``time``, ``row``; ``embedding_0``, …; groups and features under their own names. The kind of
-    the weights and the model's name are not columns.
+    quantiles ``q0.05``; samples ``s_0``, ``s_1``, … in rising order; ``weight`` (or
+    ``importance_weight``), ``cluster``, ``time``, ``row``; ``embedding_0``, …; groups and features
+    under their own names. The model's name is not a column.
 
     Parameters
     ----------
@@ -71,7 +71,8 @@ def _named(evalset: EvalSet) -> Iterator[tuple[str, Column]]:
     for belief in evalset.beliefs:
         yield from _belief(belief)
     if evalset.weights is not None:
-        yield "weight", evalset.weights.values
+        kind = "" if evalset.weights.kind == "frequency" else "importance_"
+        yield f"{kind}weight", evalset.weights.values
     if evalset.cluster is not None:
         yield "cluster", evalset.cluster.values()
     if evalset.time is not None:
@@ -88,7 +89,7 @@ def _named(evalset: EvalSet) -> Iterator[tuple[str, Column]]:
 def _belief(belief: Prediction) -> Iterator[tuple[str, Column]]:
     if isinstance(belief, Intervals):
         for column in range(belief.lower.shape[1]):
-            end = f"_{_digits(100 * belief.coverages[column])}" if belief.coverages else ""
+            end = f"_{_coverage(belief.coverages[column])}" if belief.coverages else ""
             yield f"lower{end}", belief.lower[:, column]
             yield f"upper{end}", belief.upper[:, column]
     elif isinstance(belief, Distribution) and isinstance(belief.law, NormalLaw):
@@ -109,6 +110,11 @@ def _belief(belief: Prediction) -> Iterator[tuple[str, Column]]:
 def _numbered(prefix: str, table: npt.NDArray[np.float64]) -> Iterator[tuple[str, Column]]:
     for column in range(table.shape[1]):
         yield f"{prefix}_{column}", table[:, column]
+
+
+def _coverage(coverage: float) -> str:
+    """Per cent; below ten, where a reader could take one digit for a level, the share itself."""
+    return _digits(100 * coverage if coverage >= 0.1 else coverage)
 
 
 def _digits(number: float) -> str:

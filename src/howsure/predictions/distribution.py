@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
@@ -12,12 +11,12 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_vector
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.predictions.base import Prediction, Rows, tail_levels
+from howsure.predictions.base import Prediction, Rows, tail_levels, wanted_levels
 from howsure.predictions.laws import Law, NormalLaw, Parameters, ScipyLaw, law_named
 
 
 @final
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, eq=False)
 class Distribution(Prediction):
     """One law of one family for each row.
 
@@ -56,14 +55,21 @@ class Distribution(Prediction):
         n: int | None = None,
     ) -> None:
         family = law_named(law) if isinstance(law, str) else law
-        given = {name: np.atleast_1d(np.asarray(value)) for name, value in parameters.items()}
+        if not isinstance(family, Law):
+            raise InputError(f"law must be a law or the name of one, got {law!r}")
+        given = {
+            name: as_vector(value, f"{family.name} parameter {name}", scalar=True)
+            for name, value in parameters.items()
+        }
         unknown = sorted(set(given) - set(family.parameters))
         if unknown:
             raise InputError(
                 f"parameters of {family.name} must be among {', '.join(family.parameters)}, "
                 f"got {', '.join(unknown)}"
             )
-        length = n or max((len(value) for value in given.values()), default=1)
+        length = max((len(value) for value in given.values()), default=1) if n is None else n
+        if length < 1:
+            raise InputError(f"n must be at least 1, got {n}")
         defaults = {"loc": 0.0, "scale": 1.0}
         checked: dict[str, FloatArray] = {}
         for name in family.parameters:
@@ -74,7 +80,7 @@ class Distribution(Prediction):
             checked[name] = as_vector(value, f"{family.name} parameter {name}", length=length)
         family.check(checked)
         object.__setattr__(self, "law", family)
-        object.__setattr__(self, "parameters", MappingProxyType(checked))
+        object.__setattr__(self, "parameters", checked)
 
     @classmethod
     def normal(cls, mean: npt.ArrayLike, sd: npt.ArrayLike) -> Self:
@@ -125,7 +131,7 @@ class Distribution(Prediction):
 
     def quantile(self, levels: npt.ArrayLike) -> FloatArray:
         """Quantiles at the levels, shape (n, k)."""
-        wanted = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+        wanted = wanted_levels(levels)
         columns = [self.law.quantile(np.full(self.n, p), self.parameters) for p in wanted]
         return np.stack(columns, axis=1)
 

@@ -17,7 +17,7 @@ Labels = npt.NDArray[Any]
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EvalSet:
     """One model's beliefs beside what happened, with what else is known of each row.
 
@@ -92,6 +92,9 @@ class EvalSet:
         truth = as_vector(y, "y")
         n = len(truth)
         held = (beliefs,) if isinstance(beliefs, Prediction) else tuple(beliefs)
+        for belief in held:
+            if not isinstance(belief, Prediction):
+                raise InputError(f"beliefs must be predictions, got {type(belief).__name__}")
         kinds = [belief.kind for belief in held]
         if len(set(kinds)) < len(kinds):
             raise InputError(f"beliefs must be of different kinds, got {', '.join(kinds)}")
@@ -102,6 +105,8 @@ class EvalSet:
             raise InputError("a prediction is needed: a point forecast or a belief, got neither")
         if weights is not None and not isinstance(weights, Weights):
             weights = Weights.checked(weights, weights_kind, length=n)
+        if weights is not None and len(weights.values) != n:
+            raise InputError(f"weights must have {n} rows, got {len(weights.values)}")
         made = cls(
             y=truth,
             beliefs=held,

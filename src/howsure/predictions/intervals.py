@@ -8,13 +8,13 @@ from typing import ClassVar, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_interval
+from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_fraction, check_interval
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.predictions.base import Prediction, Rows
 
 
 @final
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, eq=False)
 class Intervals(Prediction):
     """Closed intervals [lower, upper], one column for each nominal coverage.
 
@@ -64,7 +64,7 @@ class Intervals(Prediction):
                     f"coverage must be given for {low.shape[1]} columns of intervals, got none"
                 )
         else:
-            given = as_vector(np.atleast_1d(np.asarray(coverage)), "coverage")
+            given = as_vector(coverage, "coverage", scalar=True)
             if len(given) != low.shape[1]:
                 raise InputError(
                     f"coverage must hold one number a column ({low.shape[1]}), got {len(given)}"
@@ -93,7 +93,7 @@ class Intervals(Prediction):
         """The interval given for this coverage; no other can be derived from it."""
         if not self.coverages:
             raise UnanswerableError("the nominal coverage of the intervals is unknown")
-        distances = np.abs(np.asarray(self.coverages) - coverage)
+        distances = np.abs(np.asarray(self.coverages) - check_fraction(coverage, "coverage"))
         column = int(np.argmin(distances))
         if distances[column] > 1e-9:
             given = ", ".join(f"{c:g}" for c in self.coverages)
@@ -101,8 +101,8 @@ class Intervals(Prediction):
         return self.lower[:, column], self.upper[:, column]
 
     def point(self) -> FloatArray:
-        """Midpoint of the narrowest interval; NaN is never given: an infinite end is refused."""
-        middle = (self.lower[:, 0] + self.upper[:, 0]) / 2.0
-        if not np.isfinite(middle).all():
+        """Midpoint of the interval of the lowest coverage; an infinite end has none."""
+        lower, upper = self.lower[:, 0], self.upper[:, 0]
+        if not (np.isfinite(lower) & np.isfinite(upper)).all():
             raise UnanswerableError("some intervals are unbounded, so they have no midpoint")
-        return middle
+        return lower / 2.0 + upper / 2.0

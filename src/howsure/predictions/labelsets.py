@@ -14,7 +14,7 @@ from howsure.predictions.base import Prediction, Rows
 
 
 @final
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, eq=False)
 class LabelSets(Prediction):
     """A set of classes for each row, with the nominal coverage it was built for.
 
@@ -42,7 +42,10 @@ class LabelSets(Prediction):
     coverage: float
 
     def __init__(self, members: npt.ArrayLike, coverage: float) -> None:
-        table: npt.NDArray[Any] = np.asarray(members)
+        try:
+            table: npt.NDArray[Any] = np.asarray(members)
+        except ValueError as error:
+            raise InputError("members must have one number of classes in every row") from error
         if table.ndim != 2 or 0 in table.shape:
             raise InputError(f"members must have shape (rows, classes), got {table.shape}")
         if table.dtype != np.bool_:
@@ -68,12 +71,11 @@ class LabelSets(Prediction):
 
     def contains(self, y: FloatArray) -> BoolArray:
         """Whether the true class, a whole number from 0, is in the set; shape (n,)."""
-        labels = y.astype(np.int64)
         classes = self.members.shape[1]
-        wrong = (labels != y) | (labels < 0) | (labels >= classes)
+        wrong = ~((y >= 0) & (y < classes) & (y == np.floor(y)))
         if wrong.any():
             raise InputError(
                 f"y must hold class numbers from 0 to {classes - 1} beside label sets, "
                 f"got {y[np.argmax(wrong)]:g} at row {int(np.argmax(wrong))}"
             )
-        return self.members[np.arange(self.n), labels]
+        return self.members[np.arange(self.n), y.astype(np.int64)]

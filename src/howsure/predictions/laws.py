@@ -118,6 +118,9 @@ class ScipyLaw(Law):
             if not isinstance(found, (stats.rv_continuous, stats.rv_discrete)):
                 raise InputError(f"law must be a distribution of scipy.stats, got {family!r}")
             family = found
+        points = np.asarray(getattr(family, "xk", 0.0), dtype=np.float64)
+        if (points != np.floor(points)).any():
+            raise InputError(f"a discrete law must live on whole numbers, got {points.tolist()}")
         self.family = family
         self.name = str(family.name)
         self.discrete = isinstance(family, stats.rv_discrete)
@@ -131,6 +134,8 @@ class ScipyLaw(Law):
         legal = np.broadcast_to(legal, next(iter(parameters.values())).shape).copy()
         if "scale" in parameters:
             legal &= parameters["scale"] > 0
+        if self.discrete:  # it must live on whole numbers
+            legal &= parameters["loc"] == np.floor(parameters["loc"])
         if not legal.all():
             row = int(np.argmin(legal))
             values = ", ".join(f"{name}={parameters[name][row]:g}" for name in parameters)

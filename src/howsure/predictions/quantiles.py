@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix, check_levels
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.predictions.base import Prediction, Rows, tail_levels
+from howsure.predictions.base import Prediction, Rows, tail_levels, wanted_levels
 
 
 @final
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, eq=False)
 class Quantiles(Prediction):
     """Predicted quantiles, one column for each level.
 
@@ -55,7 +55,7 @@ class Quantiles(Prediction):
         values: npt.ArrayLike,
         crossing: Literal["error", "sort"] = "error",
     ) -> None:
-        given = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+        given = wanted_levels(levels)
         order = np.argsort(given)
         table = as_matrix(values, "quantiles", columns=len(given))[:, order]
         crossed = (np.diff(table, axis=1) < 0).any(axis=1)
@@ -84,7 +84,7 @@ class Quantiles(Prediction):
 
     def quantile(self, levels: npt.ArrayLike) -> FloatArray:
         """Quantiles at the levels, interpolated between the given ones, shape (n, k)."""
-        wanted = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+        wanted = wanted_levels(levels)
         low, high = self.levels[0], self.levels[-1]
         outside = (wanted < low - 1e-9) | (wanted > high + 1e-9)
         if outside.any():

@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix
 from howsure.core.errors import UnanswerableError
-from howsure.predictions.base import Prediction, Rows, tail_levels
+from howsure.predictions.base import Prediction, Rows, tail_levels, wanted_levels
 
 
 @final
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, eq=False)
 class Samples(Prediction):
     """Draws from a predictive law, m for each row; their order does not matter.
 
@@ -61,7 +61,7 @@ class Samples(Prediction):
 
     def quantile(self, levels: npt.ArrayLike) -> FloatArray:
         """The draws of rank (m + 1)p, interpolated between ranks, shape (n, k)."""
-        wanted = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+        wanted = wanted_levels(levels)
         rank = (self.size + 1) * wanted
         rank = np.where(np.abs(rank - np.round(rank)) < 1e-9, np.round(rank), rank)
         outside = (rank < 1) | (rank > self.size)

@@ -146,24 +146,8 @@ def escape(text: object) -> str:
     """
     line = " ".join(str(text).split())
     line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    line = re.sub(r"([\\`*_{}\[\]()#+!|~$:-])", _escape_mark, line)
-    return re.sub(r"^(\d+)\.", r"\1\\.", line)
-
-
-_QUIET = re.compile(r"[():+-]")
-
-
-def _escape_mark(match: re.Match[str]) -> str:
-    """Marks that mean something anywhere are escaped; the others only where they could."""
-    mark, line, place = match.group(), match.string, match.start()
-    if not _QUIET.fullmatch(mark):
-        return f"\\{mark}"
-    risky = (
-        (mark in "+-" and place == 0)
-        or (mark == "(" and line[place - 1 : place] == "]")
-        or (mark == ":" and line[place + 1 : place + 3] == "//")
-    )
-    return f"\\{mark}" if risky else mark
+    line = re.sub(r"([\\`*_\[\]#|~$])", r"\\\1", line)
+    return re.sub(r"^(\d*)([-+.)=])", r"\1\\\2", line)
 
 
 def _verdict_line(line: Any) -> str:
@@ -196,14 +180,16 @@ def _markdown_grid(grid: sections.Grid) -> str:
 def _markdown_rows(grid: sections.Grid, rows: Sequence[Sequence[sections.Cell]]) -> str:
     titles = [escape(column.title) for column in grid.columns]
     rules = ["--:" if column.numeric else ":--" for column in grid.columns]
-    lines = [titles, rules]
-    for row in rows:
-        lines.append([escape(f"{cell.text} {cell.small}".strip()) for cell in row])
+    cells = [[escape(f"{cell.text} {cell.small}".strip()) for cell in row] for row in rows]
+    lines = [titles, rules, *cells]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def _glossary_block(entry: Any) -> str:
-    parts = [f"**{escape(entry.title or entry.name)}** (`{entry.name}`)", escape(entry.meaning)]
+    parts = [
+        f"**{escape(entry.title or entry.name)}** ({escape(entry.name)})",
+        escape(entry.meaning),
+    ]
     parts.append(f"Formula: {escape(entry.formula)}" if entry.formula else "")
     parts.append(f"Source: {escape(entry.source)}" if entry.source else "")
     return "  \n".join(part for part in parts if part)

@@ -30,11 +30,12 @@ from howsure.core.rng import KeyArray, row_uniforms
 AT_MOST = 20_000
 _MOST_COPIES = 100_000_000
 _CHUNK = 2_000_000
+_LARGEST = 1e150
 
 IntervalMethod = Literal["percentile", "bca"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Bootstrap:
     """Replicates of one or several numbers, drawn together.
 
@@ -118,9 +119,9 @@ class Bootstrap:
         equal = (self.replicates == self.estimate).mean(axis=0)
         rarest = 0.5 / len(self.replicates)
         bias = special.ndtri(np.clip(below + equal / 2, rarest, 1 - rarest))
-        squares = np.square(self.influence).sum(axis=0)
-        cubes = (self.influence**3).sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
+            unit = self.influence / np.abs(self.influence).max(axis=0)
+            squares, cubes = np.square(unit).sum(axis=0), (unit**3).sum(axis=0)
             skew = np.where(squares > 0, cubes / (6 * squares**1.5), 0.0)
         shifted = bias + special.ndtri(tails)
         stretch = 1 - skew * shifted
@@ -167,7 +168,7 @@ def bootstrap_means(
     InputError
         If a score is not finite, lengths differ, or there are fewer than two replicates.
     UnanswerableError
-        If frequency weights sum past a hundred million.
+        If frequency weights sum past a hundred million, or scores are too large to add up.
 
     Notes
     -----
@@ -184,6 +185,8 @@ def bootstrap_means(
     _check_count(at_most, "at_most", least=2)
     units = resampling_units(table, weights, cluster)
     note = ""
+    if not np.abs(units).max() * len(units) < _LARGEST:
+        raise UnanswerableError(f"scores that sum past {_LARGEST:g} are too large to resample")
     if len(units) > at_most:
         block = rng.permutation(len(units)) % at_most
         note = f"{len(units)} units were resampled in {at_most} random blocks"

@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, Weights, as_vector
+from howsure.core.errors import InputError
 
 _T = TypeVar("_T", bound=np.generic)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Ranked:
     """Values replaced by the ranks of their distinct levels.
 
@@ -48,7 +49,7 @@ class Ranked:
         return (self.below + 0.5 * self.tied) / self.total
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PairMasses:
     """How each row pairs with all others.
 
@@ -127,6 +128,49 @@ def rank_values(values: npt.ArrayLike, weights: FloatArray | None = None) -> Ran
     tied = np.bincount(codes, weights=weights).astype(np.float64)
     below = np.cumsum(tied) - tied
     return Ranked(codes, order, tied, below)
+
+
+def merge_ties(values: npt.ArrayLike, noise: npt.ArrayLike) -> FloatArray:
+    """Make values equal that differ by rounding alone.
+
+    Intervals of one width, stored as two ends, have widths that differ in the last digits; left
+    alone, those digits would be ranked as if they meant something.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,)
+        Numbers such as upper − lower; infinities are legal.
+    noise : array-like of shape (n,) or float
+        How far rounding may have moved each value: for a difference of two numbers, their
+        larger size times about 4e-16.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+        The values, those that neighbours within their noise link together replaced by the least
+        of them.
+
+    Raises
+    ------
+    InputError
+        If a value is NaN, or a noise is negative or not finite.
+
+    Examples
+    --------
+    >>> merge_ties([0.30000000000000004, 0.3, 0.7], 4e-16)
+    array([0.3, 0.3, 0.7])
+    """
+    array = as_vector(values, "values", finite=False)
+    spread = as_vector(np.broadcast_to(np.asarray(noise), array.shape), "noise")
+    if (spread < 0).any():
+        raise InputError(f"noise must not be negative, got {spread.min():g}")
+    order = np.argsort(array)
+    ordered, spread = array[order], spread[order]
+    reach = ordered[:-1] + np.maximum(spread[:-1], spread[1:])
+    starts = np.r_[True, ordered[1:] > reach]
+    merged = np.empty_like(array)
+    merged[order] = ordered[starts][np.cumsum(starts) - 1]
+    return merged
 
 
 def dominated_mass(

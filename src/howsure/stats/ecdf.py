@@ -129,7 +129,7 @@ def ecdf_on_grid(
     if weights is None:
         return grid_sums(low, high, points) / len(high)
     w = Weights.checked(weights, "importance", length=len(high)).values
-    return grid_sums(low, high, points, w) / w.sum()
+    return np.asarray(grid_sums(low, high, points, w) / w.sum())
 
 
 def grid_sums(

@@ -95,17 +95,16 @@ def standard_error(
     >>> standard_error(scores - 2.0)
     0.577
     """
-    w = np.ones(len(influence)) if weights is None else weights.values
-    total = float(w.sum())
+    moved = influence if weights is None else weights.values * influence
+    total = float(len(influence)) if weights is None else weights.total
     if cluster is not None:
-        sums = np.bincount(cluster, weights=w * influence)
+        sums = np.bincount(cluster, weights=moved)
         count = len(sums)
         if count < 2:
             return math.nan
-        return math.sqrt(float(sums @ sums) * count / (count - 1)) / total
+        return math.sqrt(float(np.square(sums).sum()) * count / (count - 1)) / total
     if weights is not None and weights.kind == "importance":
-        contributions = w * influence
-        return math.sqrt(float(contributions @ contributions)) / total
+        return math.sqrt(float(np.square(moved).sum())) / total
     if total <= 1:
         return math.nan
-    return math.sqrt(float(w @ np.square(influence)) / (total * (total - 1)))
+    return math.sqrt(float((moved * influence).sum()) / (total * (total - 1)))

@@ -7,6 +7,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+import numpy as np
+
+from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.predictions import Distribution, EvalSet, Prediction, Samples
 
@@ -166,6 +169,16 @@ def spread_kind(name: str) -> type[Distribution] | type[Samples]:
     if name == Samples.kind:
         return Samples
     raise InputError(f"belief must be '{Distribution.kind}' or '{Samples.kind}', got {name!r}")
+
+
+def check_spread(sd: FloatArray) -> None:
+    """Raise `InputError` unless every standard deviation is above 0."""
+    flat = ~(sd > 0)
+    if flat.any():
+        raise InputError(
+            "standard deviations must be above 0 in the calibration rows, got "
+            f"{int(flat.sum())} that are not (first at row {int(np.argmax(flat))})"
+        )
 
 
 def effective_rows(calibration: EvalSet) -> tuple[float, bool]:

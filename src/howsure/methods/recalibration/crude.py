@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.errors import InputError
-from howsure.methods.conformal import TooFew, order_statistics, repetitions
+from howsure.methods.conformal import TooFew, order_statistics, raise_too_large, repetitions
 from howsure.methods.recalibration.base import (
     Learnt,
     Method,
     Recalibrator,
     belief_of,
+    check_spread,
     effective_rows,
     fit_notes,
     matching,
@@ -61,6 +61,7 @@ class Crude(Method):
     shift: bool = True
     too_few: TooFew = "infinite"
 
+    @np.errstate(over="ignore", invalid="ignore")
     def fit(self, calibration: EvalSet) -> CrudeRecalibrator:
         """Learn the shift and the quantiles of z from held-out rows.
 
@@ -73,16 +74,14 @@ class Crude(Method):
         """
         belief = belief_of(calibration, spread_kind(self.belief))
         mean, sd = belief.point(), belief.sd()
-        if not (sd > 0).all():
-            raise InputError(
-                "standard deviations must be above 0 in the calibration rows, got "
-                f"{int((sd <= 0).sum())} that are not (first at row {int(np.argmin(sd > 0))})"
-            )
+        check_spread(sd)
         n, exact = effective_rows(calibration)
         plan = plan_levels(self.levels, n, self.too_few, exact=exact and not self.shift)
         y = calibration.y
         constant = _mean(y - mean, calibration) if self.shift else 0.0
         z = (y - mean - constant) / sd
+        if not np.isfinite(z).all():
+            raise_too_large()
         counts = repetitions(calibration.weights)
         middle = (
             order_statistics(z, plan.low, counts) + order_statistics(z, plan.high, counts)
@@ -91,6 +90,7 @@ class Crude(Method):
         def end(rows: IntArray, threshold: float) -> FloatArray:
             return mean[rows] + constant + sd[rows] * threshold
 
+        # Each is raised by its own roundings: keep them in order.
         quantiles = np.maximum.accumulate([hold_below(float(at), y, z, end) for at in middle])
         shift = Learnt(name="shift", value=constant, n=n)
         return CrudeRecalibrator(
@@ -116,6 +116,7 @@ class CrudeRecalibrator(Recalibrator):
 
     fitted_to: str
 
+    @np.errstate(over="ignore", invalid="ignore")
     def transform(self, evalset: EvalSet) -> tuple[Quantiles, tuple[str, ...]]:
         """Quantiles at the levels reached."""
         belief = matching(evalset, spread_kind(self.belief), self.fitted_to)

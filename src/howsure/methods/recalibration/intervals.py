@@ -109,6 +109,7 @@ class ConformalIntervals(Method):
     rank: RankRule = "conformal"
     too_few: TooFew = "infinite"
 
+    @np.errstate(over="ignore", invalid="ignore")
     def fit(self, calibration: EvalSet) -> IntervalRecalibrator:
         """Learn the offsets or the factor from held-out rows.
 
@@ -199,6 +200,7 @@ class IntervalRecalibrator(Recalibrator):
     moved: bool
     centred: bool
 
+    @np.errstate(over="ignore", invalid="ignore")
     def transform(self, evalset: EvalSet) -> tuple[Intervals, tuple[str, ...]]:
         """The intervals recalibrated, with a note on those that shrank to a point."""
         lowers, uppers, coverages, notes = [], [], [], []

@@ -58,6 +58,7 @@ class Isotonic(Method):
     levels: npt.ArrayLike = DEFAULT_LEVELS
     too_few: TooFew = "infinite"
 
+    @np.errstate(over="ignore", invalid="ignore")
     def fit(self, calibration: EvalSet) -> IsotonicRecalibrator:
         """Learn the levels from held-out rows.
 
@@ -101,6 +102,7 @@ class IsotonicRecalibrator(Recalibrator):
 
     fitted_to: str
 
+    @np.errstate(over="ignore", invalid="ignore")
     def transform(self, evalset: EvalSet) -> tuple[Quantiles, tuple[str, ...]]:
         """Quantiles at the levels reached."""
         belief = matching(evalset, spread_kind(self.belief), self.fitted_to)

@@ -10,18 +10,20 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
+from howsure.methods.conformal import raise_too_large
 from howsure.methods.recalibration.base import (
     Learnt,
     Method,
     Recalibrator,
     belief_of,
+    check_spread,
     effective_rows,
     fit_notes,
     matching,
     signature,
 )
 from howsure.predictions import Distribution, EvalSet, Samples
-from howsure.stats.estimate import Statistic, mean_statistic, standard_error
+from howsure.stats.estimate import mean_statistic, standard_error
 
 
 @final
@@ -39,6 +41,7 @@ class VarianceScaling(Method):
     array([2., 2.])
     """
 
+    @np.errstate(over="ignore", invalid="ignore")
     def fit(self, calibration: EvalSet) -> VarianceScaler:
         """Learn the factor from held-out rows.
 
@@ -56,7 +59,9 @@ class VarianceScaling(Method):
                 "use 'isotonic' or 'crude'"
             )
         _check_rows(calibration)
-        square = np.square((calibration.y - belief.point()) / belief.sd())
+        sd = belief.sd()
+        check_spread(sd)
+        square = np.square((calibration.y - belief.point()) / sd)
         return VarianceScaler(
             belief=Distribution.kind,
             method="scale",
@@ -83,6 +88,7 @@ class VarianceScaler(Recalibrator):
 
     fitted_to: str
 
+    @np.errstate(over="ignore", invalid="ignore")
     def transform(self, evalset: EvalSet) -> tuple[Distribution, tuple[str, ...]]:
         """Laws of the same family, wider or narrower about their means."""
         belief = matching(evalset, Distribution, self.fitted_to)
@@ -111,6 +117,7 @@ class SpreadScaling(Method):
     1.732
     """
 
+    @np.errstate(over="ignore", invalid="ignore")
     def fit(self, calibration: EvalSet) -> SpreadScaler:
         """Learn the factor from held-out rows.
 
@@ -152,6 +159,7 @@ class SpreadScaler(Recalibrator):
 
     fitted_to: str
 
+    @np.errstate(over="ignore", invalid="ignore")
     def transform(self, evalset: EvalSet) -> tuple[Samples, tuple[str, ...]]:
         """Samples spread out or drawn in about their mean."""
         belief = matching(evalset, Samples, self.fitted_to)
@@ -168,6 +176,8 @@ def _check_rows(calibration: EvalSet) -> None:
 def _factor(square: FloatArray, expected: FloatArray, calibration: EvalSet) -> Learnt:
     """√(mean square / mean expected), with its standard error by the delta method."""
     weights = None if calibration.weights is None else calibration.weights.values
+    if not (np.isfinite(square).all() and np.isfinite(expected).all()):
+        raise_too_large()
     top, bottom = mean_statistic(square, weights), mean_statistic(expected, weights)
     if bottom.value == 0:
         raise InputError("samples must scatter in some calibration row, got none that do")
@@ -176,10 +186,12 @@ def _factor(square: FloatArray, expected: FloatArray, calibration: EvalSet) -> L
             "errors must not all be zero in the calibration rows: the scale would be zero"
         )
     ratio = top.value / bottom.value
-    if not math.isfinite(ratio):
-        raise InputError("errors must be finite in units of the spread, got some too large")
+    if not 0.0 < ratio < math.inf or top.influence is None or bottom.influence is None:
+        raise_too_large()
     cluster = None if calibration.cluster is None else calibration.cluster.codes
-    error = standard_error(_ratio_influence(top, bottom, ratio), calibration.weights, cluster)
+    # The influence of a ratio of means.
+    influence = (top.influence - ratio * bottom.influence) / bottom.value
+    error = standard_error(influence, calibration.weights, cluster)
     factor = math.sqrt(ratio)
     return Learnt(
         name="factor",
@@ -187,10 +199,3 @@ def _factor(square: FloatArray, expected: FloatArray, calibration: EvalSet) -> L
         n=effective_rows(calibration)[0],
         standard_error=error / (2.0 * factor),
     )
-
-
-def _ratio_influence(top: Statistic, bottom: Statistic, ratio: float) -> FloatArray:
-    """Influence of a ratio of means: (ψ_top − ratio·ψ_bottom)/bottom."""
-    assert top.influence is not None
-    assert bottom.influence is not None
-    return np.asarray((top.influence - ratio * bottom.influence) / bottom.value)

@@ -9,7 +9,7 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
-from howsure.methods.conformal import TooFew, order_statistics, repetitions
+from howsure.methods.conformal import TooFew, order_statistics, raise_too_large, repetitions
 from howsure.methods.recalibration.base import (
     Method,
     Recalibrator,
@@ -47,6 +47,7 @@ class QuantileShift(Method):
 
     too_few: TooFew = "infinite"
 
+    @np.errstate(over="ignore", invalid="ignore")
     def fit(self, calibration: EvalSet) -> QuantileShifter:
         """Learn one shift a level from held-out rows.
 
@@ -62,9 +63,10 @@ class QuantileShift(Method):
         columns = np.flatnonzero(np.isin(belief.levels, plan.levels))
         shifts = []
         for column, low, high in zip(columns, plan.low, plan.high, strict=True):
-            ends = order_statistics(
-                calibration.y - belief.values[:, column], np.array([low, high]), counts
-            )
+            error = calibration.y - belief.values[:, column]
+            if not np.isfinite(error).all():
+                raise_too_large()
+            ends = order_statistics(error, np.array([low, high]), counts)
             shifts.append(_held(float(ends.mean()), calibration.y, belief.values[:, column]))
         return QuantileShifter(
             belief=Quantiles.kind,
@@ -89,6 +91,7 @@ class QuantileShifter(Recalibrator):
 
     given: tuple[float, ...]
 
+    @np.errstate(over="ignore", invalid="ignore")
     def transform(self, evalset: EvalSet) -> tuple[Quantiles, tuple[str, ...]]:
         """The quantiles moved, with a note on rows that had to be sorted."""
         belief = belief_of(evalset, Quantiles)

@@ -153,7 +153,7 @@ class Path:
 
     def total(self) -> float:
         """Area under the whole path."""
-        return float(self._heights() @ np.diff(self.x))
+        return float(np.sum(self._heights() * np.diff(self.x)))
 
     def between(self, left: float, right: float) -> float:
         """Area under the path from one x to another."""

@@ -85,7 +85,7 @@ class Bands:
         """Weighted mean of one number an entry."""
         if self.weights is None:
             return float(values.mean())
-        return float(self.weights @ values) / self.total
+        return float(np.sum(self.weights * values)) / self.total
 
     def sides(self) -> tuple[FloatArray, FloatArray]:
         """Bands on the side of the error, and on the other side; an error of 0 counts as above."""

@@ -34,7 +34,7 @@ from howsure.metrics.characteristic.cost import Cost, cheapest, check_prices
 from howsure.metrics.characteristic.drawing import AXIS_TITLES, thinned
 from howsure.metrics.characteristic.operating import OperatingPoint, operating_point
 from howsure.metrics.characteristic.toolkit import ToolkitCurve, toolkit_curve
-from howsure.metrics.characteristic.trace import Trace, find_kinks, trace
+from howsure.metrics.characteristic.trace import Trace, axes_needed, find_kinks, trace
 
 Range = tuple[float, float]
 
@@ -478,7 +478,10 @@ class CharacteristicCurve:
 
     def gain_by(self, request: AreaRequest) -> Gain:
         """The gain that a request describes; `gain` and `partial_gain` spell one out."""
-        return gain_of(self.area_by(request), self.constant().area_by(request))
+        bands, axes = self.bands.constant(), axes_needed(self.x_axis, self.y_axis)
+        found = trace(find_kinks(bands, axes), bands, axes)
+        constant = replace(self, bands=bands, trace=found, outputs=())
+        return gain_of(self.area_by(request), constant.area_by(request))
 
 
 def characteristic_curve(

@@ -15,7 +15,7 @@ from howsure.core.rng import child
 from howsure.metrics.characteristic.area import AreaRequest, area_of, path_of
 from howsure.metrics.characteristic.bands import Bands, XAxis, YAxis
 from howsure.metrics.characteristic.curve import CharacteristicCurve
-from howsure.metrics.characteristic.trace import find_kinks, trace
+from howsure.metrics.characteristic.trace import axes_needed, find_kinks, trace
 
 Draws = Callable[[np.random.Generator], npt.ArrayLike] | npt.ArrayLike
 TAIL = 0.05
@@ -163,17 +163,6 @@ def resampling_request(request: AreaRequest | None, y_axis: YAxis) -> AreaReques
     return request
 
 
-def axes_needed(x_axis: XAxis, y_axis: YAxis) -> tuple[str, ...]:
-    """Axes to trace for an area: the curve's two, and the miss rate, which tells its drops.
-
-    Examples
-    --------
-    >>> axes_needed("bandwidth", "miss_rate")
-    ('miss_rate', 'bandwidth')
-    """
-    return ("miss_rate", x_axis) if y_axis == "miss_rate" else ("miss_rate", y_axis, x_axis)
-
-
 def _gain(bands: Bands, x_axis: XAxis, y_axis: YAxis, request: AreaRequest) -> float:
     axes = axes_needed(x_axis, y_axis)
     areas = []
@@ -188,18 +177,24 @@ def _gain(bands: Bands, x_axis: XAxis, y_axis: YAxis, request: AreaRequest) -> f
 def _drawn_errors(
     bands: Bands, draws: Draws, replicates: int, rng: np.random.Generator
 ) -> Iterator[FloatArray]:
-    point = bands.y - bands.error
     if callable(draws):
         for _ in range(replicates):
-            values = np.asarray(draws(rng), dtype=np.float64).ravel()
-            yield as_vector(values, "draws", length=len(bands)) - point
+            yield _error(bands, np.asarray(draws(rng), dtype=np.float64).ravel())
         return
     table = np.asarray(draws, dtype=np.float64)
     if table.ndim < 2:
         raise InputError(f"draws must have replicates along a last axis, got shape {table.shape}")
     table = table.reshape(-1, table.shape[-1])
     for index in range(table.shape[1]):
-        yield as_vector(table[:, index], "draws", length=len(bands)) - point
+        yield _error(bands, table[:, index])
+
+
+def _error(bands: Bands, drawn: FloatArray) -> FloatArray:
+    """Errors of drawn y; what rounding alone sets apart from the point is 0, as bands may be 0."""
+    point = bands.y - bands.error
+    error = as_vector(drawn, "draws", length=len(bands)) - point
+    error[np.abs(error) <= 4.0 * np.finfo(np.float64).eps * np.abs(point)] = 0.0
+    return error
 
 
 def _one_entry_a_row(bands: Bands, signed: FloatArray) -> tuple[Bands, FloatArray]:

@@ -16,8 +16,8 @@ from howsure.core.rng import child
 from howsure.metrics.characteristic.area import AreaRequest, Path, area_of, path_of
 from howsure.metrics.characteristic.bands import Bands, XAxis, YAxis
 from howsure.metrics.characteristic.curve import CharacteristicCurve
-from howsure.metrics.characteristic.reference import axes_needed, resampling_request
-from howsure.metrics.characteristic.trace import Kinks, find_kinks, trace
+from howsure.metrics.characteristic.reference import resampling_request
+from howsure.metrics.characteristic.trace import Kinks, axes_needed, find_kinks, trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

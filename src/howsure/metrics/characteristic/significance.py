@@ -14,9 +14,9 @@ from howsure.core.rng import child
 from howsure.metrics.characteristic.area import Area, AreaRequest, area_of, path_of
 from howsure.metrics.characteristic.bands import Bands
 from howsure.metrics.characteristic.curve import CharacteristicCurve
-from howsure.metrics.characteristic.reference import axes_needed, resampling_request
+from howsure.metrics.characteristic.reference import resampling_request
 from howsure.metrics.characteristic.resampling import Units, check_pair, units_of
-from howsure.metrics.characteristic.trace import find_kinks, trace
+from howsure.metrics.characteristic.trace import axes_needed, find_kinks, trace
 
 BY_PRODUCTS = 10_000
 BY_CURVES = 1_000

@@ -30,8 +30,8 @@ class ToolkitCurve:
 
     Two faults of the toolkit are not repeated. It alters predictions near 0 when it replaces
     bands. And it tells inside from outside by the rounded ends of the scaled interval, so that
-    at many a critical point the very row that defines it counts as missed: its areas come out
-    too large by a few parts in ten thousand at some hundreds of rows.
+    at some critical points the very row that defines it counts as missed: its areas come out
+    too large, by parts in ten thousand at some hundreds of rows.
 
     Attributes
     ----------

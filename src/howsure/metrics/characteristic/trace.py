@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
-from howsure.metrics.characteristic.bands import Bands
+from howsure.core.errors import InputError
+from howsure.metrics.characteristic.bands import Bands, XAxis, YAxis
 
 AXES = ("miss_rate", "deficit", "excess", "bandwidth")
 _BLOCK = 1 << 16
@@ -201,6 +202,11 @@ def trace(
     -------
     Trace
 
+    Raises
+    ------
+    InputError
+        If there are weights, and the kinks have not kept their rows.
+
     Examples
     --------
     >>> error, one = np.array([1.0, -2.0]), np.ones(2)
@@ -211,7 +217,11 @@ def trace(
     add = running_sum if weights is None else _plain_sum
     by_row = bands.weights if weights is None else weights
     total = float(len(bands)) if by_row is None else float(by_row.sum())
-    weight = None if by_row is None or kinks.row is None else by_row[kinks.row]
+    weight = None
+    if by_row is not None:
+        if kinks.row is None:
+            raise InputError("kinks must have kept their rows to be weighted")
+        weight = by_row[kinks.row]
     done: dict[str, FloatArray] = {}
     for name in axes:
         if name == "miss_rate":
@@ -228,6 +238,17 @@ def trace(
         done[name] = axis if kinks.last is None else axis[kinks.last]
     knob = kinks.position if kinks.last is None else kinks.position[kinks.last]
     return Trace(knob, done)
+
+
+def axes_needed(x_axis: XAxis, y_axis: YAxis) -> tuple[str, ...]:
+    """Axes to trace for an area: the curve's two, and the miss rate, which tells its drops.
+
+    Examples
+    --------
+    >>> axes_needed("bandwidth", "miss_rate")
+    ('miss_rate', 'bandwidth')
+    """
+    return ("miss_rate", x_axis) if y_axis == "miss_rate" else ("miss_rate", y_axis, x_axis)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -340,7 +361,9 @@ def _mass(bands: Bands, by_row: FloatArray | None) -> float:
     """Weighted sum of the half widths."""
     half_width = bands.below + bands.above
     half_width *= 0.5
-    return float(half_width.sum() if by_row is None else by_row @ half_width)
+    if by_row is not None:
+        half_width *= by_row
+    return float(half_width.sum())
 
 
 def _plain_sum(values: FloatArray, *, out: FloatArray | None = None) -> FloatArray:

@@ -64,7 +64,13 @@ class Belief(ABC):
 
     @abstractmethod
     def draw(self, rng: np.random.Generator) -> FloatArray:
-        """One draw of y for each row, shape (n, p)."""
+        """One draw of y for each row, shape (n, p).
+
+        Raises
+        ------
+        InputError
+            In samples mode: the few draws are not the law that they came from.
+        """
 
 
 @final
@@ -294,11 +300,6 @@ class Sampled(Belief):
         averaged: FloatArray = values.reshape(rows, size, -1).mean(axis=1)
         return averaged
 
-    def draw(self, rng: np.random.Generator) -> FloatArray:
-        rows, size, _ = self.samples.shape
-        drawn: FloatArray = self.samples[np.arange(rows), rng.integers(0, size, rows)]
-        return drawn
-
 
 @final
 @dataclass(frozen=True, slots=True, init=False, eq=False)
@@ -324,6 +325,11 @@ class Empirical(Sampled):
 
     def part(self, rows: slice) -> Empirical:
         return Empirical(self.samples[rows])
+
+    def draw(self, rng: np.random.Generator) -> FloatArray:
+        rows, size, _ = self.samples.shape
+        drawn: FloatArray = self.samples[np.arange(rows), rng.integers(0, size, rows)]
+        return drawn
 
 
 @final
@@ -358,6 +364,12 @@ class Draws(Sampled):
 
     def part(self, rows: slice) -> Draws:
         return Draws(self.samples[rows])
+
+    def draw(self, rng: np.random.Generator) -> FloatArray:
+        raise InputError(
+            "draws must be given for a belief in samples mode, got none: its own draws would "
+            "match themselves"
+        )
 
 
 def _weighted_rows(weights: FloatArray, values: FloatArray) -> FloatArray:

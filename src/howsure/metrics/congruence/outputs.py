@@ -180,7 +180,8 @@ def fit_outputs(
         As `OutputFactor.difference`.
     """
     if method != "dense":
-        limit = 2 * len(y) if method == "iterative" else max(1, min(len(y) // 4, _MAX_RANK))
+        few = max(1, min(len(y) // 4, _MAX_RANK))
+        limit = 4 * _MAX_RANK if method == "iterative" else few
         found, features, left = fit_landmarks(
             kernel, [as_law(y), belief], tolerance=tolerance / 4.0, limit=limit, seed=seed
         )
@@ -222,7 +223,8 @@ def fit_pair(
     """
     size = len(first) + len(second)
     if method != "dense":
-        limit = size if method == "iterative" else max(1, min(size // 8, _MAX_RANK))
+        few = max(1, min(size // 8, _MAX_RANK))
+        limit = 4 * _MAX_RANK if method == "iterative" else few
         found, features, left = fit_landmarks(
             kernel, [as_law(first), as_law(second)], tolerance=tolerance, limit=limit, seed=seed
         )
@@ -341,8 +343,8 @@ def _warn_if_rough(found: LandmarkMap, residual: float, tolerance: float) -> Non
     if residual > max(tolerance, _ROUGH):
         warnings.warn(
             f"the output kernel {found.kernel.describe()} is too rough for {len(found.landmarks)} "
-            "vectors to stand for all outputs, and there are too many rows for its whole Gram "
-            f"matrix: a mean squared length of {residual:.2g} is left out, so values may be low",
+            "numbers to stand for an output, and its whole Gram matrix is too large, or was not "
+            f"wanted: a mean squared length of {residual:.2g} is left out, so values may be low",
             HowsureWarning,
             stacklevel=4,
         )

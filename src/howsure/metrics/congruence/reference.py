@@ -62,7 +62,7 @@ def cce(
     grid : array-like of shape (g, d), optional
         Where to evaluate; no labels are needed. By default the reference inputs.
     kernel, output_kernel, bandwidth, output_bandwidth, regularization, normalize, solver
-        As in `howsure.metrics.congruence.mcmd.mcmd`. A bandwidth of ``"grid-variance"`` takes
+        As in `howsure.metrics.congruence.mcmd`. A bandwidth of ``"grid-variance"`` takes
         the variance of the grid, as published code does.
 
     Returns
@@ -151,12 +151,12 @@ class CongruenceReference:
         "_estimate",
         "_left_out",
         "_solution",
-        "_target",
         "belief",
         "inputs",
         "output_kernel",
         "outputs",
         "system",
+        "target",
         "y",
     )
 
@@ -195,7 +195,7 @@ class CongruenceReference:
             seed=options.seed,
         )
         self.outputs: OutputFactor = found[0]
-        self._target: FloatArray = found[1]
+        self.target: FloatArray = found[1]
         self._left_out = found[2]
         self._solution: Solution | None = None
         self._estimate: tuple[float, float] | None = None
@@ -208,7 +208,7 @@ class CongruenceReference:
     def solution(self) -> Solution:
         """The solved system, made once."""
         if self._solution is None:
-            self._solution = self.system.solve(self._target)
+            self._solution = self.system.solve(self.target)
         return self._solution
 
     def points(self, grid: npt.ArrayLike | None) -> Array | None:
@@ -245,7 +245,7 @@ class CongruenceReference:
         peak = largest_kernel(self.inputs.kernel, self.inputs.rows, rows)
         left_out = self._left_out / self.regularization
         if self._estimate is None:
-            self._estimate = nystrom_error([self.system], [self._target])
+            self._estimate = nystrom_error([self.system], [self.target])
         return CCE(
             values=values,
             mode=self.belief.mode,
@@ -258,7 +258,7 @@ class CongruenceReference:
                 [self.system],
                 [solution],
                 values,
-                rank=self._target.shape[1],
+                rank=self.target.shape[1],
                 peak=peak,
                 left_out=left_out,
                 estimate=self._estimate,

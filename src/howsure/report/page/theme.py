@@ -47,7 +47,7 @@ def properties() -> str:
 
     Examples
     --------
-    >>> "--series-0: #0067a5" in properties()
+    >>> "--series-0: #0061ad" in properties()
     True
     """
     light = _declared("light", LIGHT, _LIGHT)

@@ -1,0 +1,145 @@
+"""Time the conditional congruence error against dense references, in the same run.
+
+    python benchmarks/congruence.py --rows 1000 3000
+    python benchmarks/congruence.py --rows 10000 --wide --dtype float32
+    python benchmarks/congruence.py --rows 50000 100000 --no-reference
+
+Two references, both in 64 bits with whole Gram matrices: the two-sample formula with explicit
+inverses, which treats outcomes and draws as unrelated samples, and the dense form that knows
+that both share their inputs (one Cholesky factor).
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import cho_factor, cho_solve
+
+from howsure.metrics.congruence import Draws, SolverOptions, cce
+from howsure.stats.bandwidths import normalize_rows
+
+Array = npt.NDArray[np.float64]
+Gram = Callable[[Array, Array], Array]
+
+LAMBDA = 0.1
+
+
+def rbf(gamma: float) -> Gram:
+    """Gaussian Gram matrices by one matrix product."""
+
+    def gram(a: Array, b: Array) -> Array:
+        squares = np.square(a).sum(axis=1)[:, None] + np.square(b).sum(axis=1) - 2.0 * (a @ b.T)
+        return np.exp(-gamma * np.maximum(squares, 0.0))
+
+    return gram
+
+
+def cubic(a: Array, b: Array) -> Array:
+    """(⟨a,b⟩ + 1)³."""
+    return (a @ b.T + 1.0) ** 3
+
+
+def two_sample(x: Array, y: Array, drawn: Array, inputs: Gram, outputs: Gram) -> Array:
+    """αᵀK_YY α − 2αᵀK_YY' α' + α'ᵀK_Y'Y' α' with explicit inverses, both sides in full."""
+    ridge = len(x) * LAMBDA * np.eye(len(x))
+    first = np.linalg.inv(inputs(x, x) + ridge) @ inputs(x, x)
+    second = np.linalg.inv(inputs(x, x) + ridge) @ inputs(x, x)
+    own = np.einsum("ij,ij->j", first, outputs(y, y) @ first)
+    both = np.einsum("ij,ij->j", first, outputs(y, drawn) @ second)
+    other = np.einsum("ij,ij->j", second, outputs(drawn, drawn) @ second)
+    return own - 2.0 * both + other
+
+
+def shared(x: Array, y: Array, drawn: Array, inputs: Gram, outputs: Gram) -> Array:
+    """The same with one Cholesky factor and one matrix of differences."""
+    gram = inputs(x, x)
+    system = cho_factor(gram + len(x) * LAMBDA * np.eye(len(x)), lower=True)
+    weights = cho_solve(system, gram)
+    cross = outputs(y, drawn)
+    inner = outputs(y, y) - cross - cross.T + outputs(drawn, drawn)
+    return np.einsum("ij,ij->j", weights, inner @ weights)
+
+
+def problem(rows: int, columns: int, wide: bool) -> tuple[Array, Array, Array]:
+    """Inputs, outcomes and one draw a row from a model that is somewhat wrong."""
+    rng = np.random.default_rng(0)
+    if wide:
+        x = rng.standard_normal((rows, 32)) @ rng.standard_normal((32, 512))
+        x += 2.0 * rng.standard_normal(x.shape)
+        x = np.asarray(normalize_rows(x), dtype=np.float64)
+        signal = 10.0 * x[:, :1]
+    else:
+        x = rng.uniform(0.0, 2.0 * np.pi, (rows, columns))
+        signal = np.cos(x[:, :1])
+    y = signal + 0.5 * rng.standard_normal((rows, 1))
+    return x, y, signal + 0.7 * rng.standard_normal((rows, 1))
+
+
+def timed(work: Callable[[], Array], repeats: int) -> tuple[float, Array]:
+    """Least time of some runs, in seconds, and the answer."""
+    best = np.inf
+    for _ in range(repeats):
+        start = time.perf_counter()
+        answer = work()
+        best = min(best, time.perf_counter() - start)
+    return best, answer
+
+
+def main() -> None:
+    """Print one line for each number of rows."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, nargs="+", default=[1000, 3000])
+    parser.add_argument("--columns", type=int, default=1, help="columns of x, Gaussian kernel")
+    parser.add_argument("--gamma", type=float, default=1.0, help="of the Gaussian input kernel")
+    parser.add_argument("--wide", action="store_true", help="512 columns, cubic polynomial kernel")
+    parser.add_argument("--dtype", choices=["float64", "float32"], default="float64")
+    parser.add_argument(
+        "--method", choices=["auto", "iterative", "dense", "nystrom"], default="auto"
+    )
+    parser.add_argument("--landmarks", type=int, default=1000)
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--grid", type=int, default=0, help="new points to score (0: the rows)")
+    parser.add_argument("--no-reference", action="store_true")
+    options = parser.parse_args()
+    solver = SolverOptions(method=options.method, dtype=options.dtype, landmarks=options.landmarks)
+    print(
+        f"{'rows':>8} {'seconds':>8} {'two-sample':>10} {'ratio':>6} {'shared':>7} {'ratio':>6} "
+        f"{'gap²':>8}  solver, rank, landmarks, products, error"
+    )
+    for rows in options.rows:
+        x, y, drawn = problem(rows, options.columns, options.wide)
+        kernel = {"kernel": "polynomial"} if options.wide else {"bandwidth": options.gamma}
+        grid = problem(options.grid, options.columns, options.wide)[0] if options.grid else None
+        gamma_y = 1.0 / (2.0 * float(y.var(ddof=1)))
+        start = time.perf_counter()
+        for _ in range(options.repeats):
+            result = cce(x, y, Draws(drawn), grid, solver=solver, **kernel)
+        seconds = (time.perf_counter() - start) / options.repeats
+        line = f"{rows:8d} {seconds:8.2f} "
+        if options.no_reference or grid is not None:
+            line += f"{'':>10} {'':>6} {'':>7} {'':>6} {'':>8}"
+        else:
+            inputs = cubic if options.wide else rbf(options.gamma)
+            slow, truth = timed(lambda: two_sample(x, y, drawn, inputs, rbf(gamma_y)), 1)
+            dense, _ = timed(lambda: shared(x, y, drawn, inputs, rbf(gamma_y)), 1)
+            gap = float(np.abs(np.square(result.values) - truth).max())
+            line += (
+                f"{slow:10.2f} {slow / seconds:6.1f} {dense:7.2f} {dense / seconds:6.1f} {gap:8.1e}"
+            )
+        how = result.diagnostics
+        error = how.typical_error if how.landmarks else how.squared_error
+        print(
+            f"{line}  {how.solver}, {how.rank}, {how.landmarks}, {how.iterations}, {error:.1e}",
+            flush=True,
+        )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(f"peak memory {peak:.2f} GB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""Split conformal prediction: a score, its finite-sample quantile, and the region that follows.
+
+A score says how far y lies from what was predicted. If a new row is exchangeable with n
+calibration rows, the rank of its score among the n + 1 is uniform; so its score is at most the
+k-th smallest calibration score with probability k/(n + 1) where scores do not tie, and with at
+least that probability where they do. The y that score at most that threshold form the region.
+Given the calibration set, the share of new rows covered follows the law Beta(k, n + 1 − k)
+(Vovk 2012, "Conditional validity of inductive conformal predictors").
+"""
+
+from howsure.methods.conformal.ranks import (
+    RankRule,
+    conformal_rank,
+    coverage_range,
+    level_ranks,
+    order_statistics,
+    repetitions,
+    rows_needed,
+)
+from howsure.methods.conformal.scores import Band, LowerEnd, Offset, Scaled, Score, UpperEnd
+from howsure.methods.conformal.thresholds import (
+    Threshold,
+    TooFew,
+    calibrate,
+    check_few,
+    check_too_few,
+    held,
+    raise_too_large,
+)
+
+__all__ = [
+    "Band",
+    "LowerEnd",
+    "Offset",
+    "RankRule",
+    "Scaled",
+    "Score",
+    "Threshold",
+    "TooFew",
+    "UpperEnd",
+    "calibrate",
+    "check_few",
+    "check_too_few",
+    "conformal_rank",
+    "coverage_range",
+    "held",
+    "level_ranks",
+    "order_statistics",
+    "raise_too_large",
+    "repetitions",
+    "rows_needed",
+]

@@ -1,0 +1,133 @@
+"""Scores of y against a band, and the regions that they lead to."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from howsure.core.arrays import FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """What a model says of each row: two ends, and a centre between or beside them.
+
+    Attributes
+    ----------
+    lower, upper, center : ndarray of float, shape (n,)
+        In the units of y.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    center: FloatArray
+
+    def take(self, rows: IntArray) -> Band:
+        """The rows chosen by an index."""
+        return Band(self.lower[rows], self.upper[rows], self.center[rows])
+
+
+class Score(ABC):
+    """How far y lies from a band, and which y score at most a threshold. Subclasses are final."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def score(self, y: FloatArray, band: Band) -> FloatArray:
+        """Score of each row, shape (n,); larger is further away, +inf is out of reach."""
+
+    @abstractmethod
+    def region(self, band: Band, threshold: float) -> tuple[FloatArray, FloatArray]:
+        """Ends of {y : score(y) ≤ threshold}, a finite threshold; empty where they cross."""
+
+
+@final
+class Offset(Score):
+    """max(lower − y, y − upper), in the units of y: conformalised quantile regression.
+
+    With lower = upper = the point forecast it is the absolute error of split conformal
+    prediction. Source: Romano, Patterson and Candès (2019), equation 6.
+
+    Examples
+    --------
+    >>> band = Band(np.array([0.0]), np.array([2.0]), np.array([1.0]))
+    >>> Offset().score(np.array([3.0]), band), Offset().region(band, 1.0)
+    (array([1.]), (array([-1.]), array([3.])))
+    """
+
+    __slots__ = ()
+
+    def score(self, y: FloatArray, band: Band) -> FloatArray:
+        """Distance outside the band; negative inside."""
+        return np.maximum(band.lower - y, y - band.upper)
+
+    def region(self, band: Band, threshold: float) -> tuple[FloatArray, FloatArray]:
+        """Both ends moved outward by the threshold."""
+        return band.lower - threshold, band.upper + threshold
+
+
+@final
+class LowerEnd(Score):
+    """lower − y, in the units of y: the lower end alone."""
+
+    __slots__ = ()
+
+    def score(self, y: FloatArray, band: Band) -> FloatArray:
+        """Distance below the lower end; negative above it."""
+        return band.lower - y
+
+    def region(self, band: Band, threshold: float) -> tuple[FloatArray, FloatArray]:
+        """From the moved lower end upward."""
+        return band.lower - threshold, np.full_like(band.upper, np.inf)
+
+
+@final
+class UpperEnd(Score):
+    """y − upper, in the units of y: the upper end alone."""
+
+    __slots__ = ()
+
+    def score(self, y: FloatArray, band: Band) -> FloatArray:
+        """Distance above the upper end; negative below it."""
+        return y - band.upper
+
+    def region(self, band: Band, threshold: float) -> tuple[FloatArray, FloatArray]:
+        """Up to the moved upper end."""
+        return np.full_like(band.lower, -np.inf), band.upper + threshold
+
+
+@final
+class Scaled(Score):
+    """Critical scale: how much the band must be stretched about its centre to reach y.
+
+    e/(upper − centre) for an error e = y − centre ≥ 0, else −e/(centre − lower). It is the
+    critical scale of the uncertainty characteristics curve (Navrátil et al. 2021), and
+    normalised conformal prediction on the band centre ± sd.
+
+    Examples
+    --------
+    >>> band = Band(np.array([0.0]), np.array([4.0]), np.array([1.0]))
+    >>> Scaled().score(np.array([7.0]), band), Scaled().region(band, 2.0)
+    (array([2.]), (array([-1.]), array([7.])))
+    """
+
+    __slots__ = ()
+
+    def score(self, y: FloatArray, band: Band) -> FloatArray:
+        """Critical scale; 0 for no error, +inf for an error toward an end without width."""
+        error = y - band.center
+        reach = np.where(error >= 0, band.upper - band.center, band.center - band.lower)
+        size = np.abs(error)
+        scale = np.full_like(size, np.inf)
+        np.divide(size, reach, out=scale, where=reach > 0)
+        return np.where(size == 0, 0.0, scale)
+
+    def region(self, band: Band, threshold: float) -> tuple[FloatArray, FloatArray]:
+        """The band stretched by the threshold about its centre."""
+        return (
+            band.center - threshold * (band.center - band.lower),
+            band.center + threshold * (band.upper - band.center),
+        )

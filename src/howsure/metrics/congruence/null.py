@@ -1,0 +1,181 @@
+"""What a perfectly congruent model would score: the null reference of a congruence error.
+
+A conditional congruence error is positive even for a perfect model, by an amount that depends
+on n, λ and the kernels. Here the outcomes are drawn from the predictions themselves, so that the
+model is right by construction, and the error is computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, as_matrix, check_fraction
+from howsure.core.errors import InputError
+from howsure.core.rng import child
+from howsure.metrics.congruence.reference import CongruenceReference
+from howsure.metrics.congruence.smoothing import lengths
+
+Outcomes = Callable[[np.random.Generator], npt.ArrayLike] | npt.ArrayLike
+
+_COLUMNS = 1024  # right-hand sides solved together
+_BYTES = 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NullReference:
+    """Errors of a model beside those that it would have if it were right.
+
+    Attributes
+    ----------
+    observed : float
+        Mean error of the model.
+    expected : float
+        Mean error expected of a right model at this n, λ and kernel.
+    upper : float
+        Its quantile at `level`.
+    p_value : float
+        Share of replicates with a mean error at least as large, the model's own counted in:
+        (1 + #)/(R + 1).
+    level : float
+        Level of the quantiles.
+    replicates : ndarray of float, shape (R,)
+        Mean errors of the replicates.
+    point_observed, point_expected, point_upper, point_p_value : ndarray of float, shape (g,)
+        The same at each evaluation point. The p-values are not adjusted for their number.
+    """
+
+    observed: float
+    expected: float
+    upper: float
+    p_value: float
+    level: float
+    replicates: FloatArray
+    point_observed: FloatArray
+    point_expected: FloatArray
+    point_upper: FloatArray
+    point_p_value: FloatArray
+
+
+def null_reference(
+    reference: CongruenceReference,
+    grid: npt.ArrayLike | None = None,
+    *,
+    outcomes: Outcomes | None = None,
+    replicates: int = 200,
+    level: float = 0.95,
+    seed: int = 0,
+) -> NullReference:
+    """Compare a model's errors with those of the same model in a world where it is right.
+
+    Parameters
+    ----------
+    reference : CongruenceReference
+        Fitted on labelled rows; its kernels, system and embeddings are used again.
+    grid : array-like of shape (g, d), optional
+        Where to evaluate; by default the reference inputs.
+    outcomes : callable or array-like, optional
+        Outcomes drawn from the predictions: a function of a random generator that returns
+        shape (n,) or (n, p), or an array of shape (n, R) or (n, R, p). By default they are
+        drawn from the exact belief; in samples mode they must be given, and the Monte-Carlo
+        draws of the reference stay as they are.
+    replicates : int
+        R, for a function or by default.
+    level : float
+        Level of the upper quantiles.
+    seed : int
+        Seed of the draws.
+
+    Returns
+    -------
+    NullReference
+
+    Raises
+    ------
+    InputError
+        If a shape does not fit, there are no replicates, or outcomes are needed and not given.
+
+    Notes
+    -----
+    The p-value tests that every outcome was drawn from its prediction, independently of the
+    others. Bandwidths stay those of the observed outcomes: with a rule (not a number) for the
+    output bandwidth the test is exact only up to that. The system is factored once; each
+    replicate adds right-hand sides.
+
+    Examples
+    --------
+    >>> from howsure.metrics.congruence.beliefs import Normals
+    >>> x = np.linspace(0.0, 6.0, 200)
+    >>> y = np.cos(x) + 0.5 * child(0, "doc").standard_normal(200)
+    >>> wrong = CongruenceReference(x, y, Normals(np.sin(x), np.full(200, 0.5)))
+    >>> found = null_reference(wrong, replicates=99)
+    >>> found.observed > found.upper, found.p_value
+    (True, 0.01)
+    """
+    check_fraction(level, "level")
+    points = reference.points(grid)
+    observed = lengths(reference.vectors(points, reference.solution()))
+    errors: list[FloatArray] = []
+    for batch in _batches(_differences(reference, outcomes, replicates, seed), len(reference.y)):
+        solution = reference.system.solve(np.hstack(batch))
+        vectors = reference.vectors(points, solution)
+        edges = np.cumsum([part.shape[1] for part in batch])[:-1]
+        errors.extend(lengths(part) for part in np.split(vectors, edges, axis=1))
+    null = np.array(errors)
+    means = null.mean(axis=1)
+    return NullReference(
+        observed=float(observed.mean()),
+        expected=float(means.mean()),
+        upper=float(np.quantile(means, level)),
+        p_value=float((1 + (means >= observed.mean()).sum()) / (len(means) + 1)),
+        level=level,
+        replicates=means,
+        point_observed=observed,
+        point_expected=null.mean(axis=0),
+        point_upper=np.quantile(null, level, axis=0),
+        point_p_value=(1 + (null >= observed).sum(axis=0)) / (len(null) + 1),
+    )
+
+
+def _differences(
+    reference: CongruenceReference, outcomes: Outcomes | None, replicates: int, seed: int
+) -> Iterator[FloatArray]:
+    for drawn in _outcomes(reference, outcomes, replicates, seed):
+        yield reference.outputs.difference(drawn)[0]
+
+
+def _outcomes(
+    reference: CongruenceReference, outcomes: Outcomes | None, replicates: int, seed: int
+) -> Iterator[FloatArray]:
+    rows, width = reference.y.shape
+    if outcomes is not None and not callable(outcomes):
+        array = np.asarray(outcomes)
+        if array.ndim not in (2, 3) or array.shape[1] == 0:
+            raise InputError(
+                f"outcomes must have shape (n, R) or (n, R, p), got shape {array.shape}"
+            )
+        cube = array[:, :, None] if array.ndim == 2 else array
+        for column in range(cube.shape[1]):
+            yield as_matrix(cube[:, column], "outcomes", length=rows, columns=width)
+        return
+    if replicates < 1:
+        raise InputError(f"replicates must be at least 1, got {replicates}")
+    for number in range(replicates):
+        rng = child(seed, "congruence null", number)
+        drawn = reference.belief.draw(rng) if outcomes is None else outcomes(rng)
+        yield as_matrix(drawn, "outcomes", length=rows, columns=width)
+
+
+def _batches(items: Iterator[FloatArray], rows: int) -> Iterator[list[FloatArray]]:
+    """Group right-hand sides so that a system is solved for about a thousand at once."""
+    limit = max(1, min(_COLUMNS, int(_BYTES / (8 * rows))))
+    batch: list[FloatArray] = []
+    for item in items:
+        if batch and sum(part.shape[1] for part in batch) + item.shape[1] > limit:
+            yield batch
+            batch = []
+        batch.append(item)
+    yield batch

@@ -1,0 +1,116 @@
+"""Pieces of the probabilities of counts that keep their digits at large counts.
+
+Loader (2000), Fast and accurate computation of binomial probabilities: log factorials are split
+into Stirling's formula, its small error, and a deviance, so that no large numbers cancel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln
+
+from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.errors import InputError
+
+_HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
+
+
+def stirling_error(x: FloatArray) -> FloatArray:
+    """log Γ(x+1) − [½ log(2πx) + x log x − x] for x > 0.
+
+    Examples
+    --------
+    >>> stirling_error(np.array([1.0]))
+    array([0.08106147])
+    """
+    large = np.maximum(x, 16.0)
+    inverse = 1.0 / np.square(large)
+    series = 1.0 / 1260.0 - inverse * (1.0 / 1680.0 - inverse / 1188.0)
+    tail = (1.0 / 12.0 - inverse * (1.0 / 360.0 - inverse * series)) / large
+    small = np.minimum(x, 16.0)
+    direct = gammaln(small + 1.0) - (small + 0.5) * np.log(small) + small - _HALF_LOG_2PI
+    return np.where(x < 16.0, direct, tail)
+
+
+def deviance(x: FloatArray, mean: FloatArray) -> FloatArray:
+    """x log(x/μ) − (x − μ), half the Poisson deviance: zero or more; μ at x = 0.
+
+    Examples
+    --------
+    >>> deviance(np.array([0.0, 2.0, 4.0]), np.array([2.0]))
+    array([2. , 0. , 0.77258872])
+    """
+    gap = x - mean
+    total = x + mean
+    ratio = np.divide(gap, total, out=np.zeros(np.broadcast(x, mean).shape), where=total > 0.0)
+    square = np.square(ratio)
+    series = np.zeros_like(ratio)
+    for odd in (19.0, 17.0, 15.0, 13.0, 11.0, 9.0, 7.0, 5.0, 3.0):
+        series = square * (1.0 / odd + series)
+    near = gap * ratio + 2.0 * x * ratio * series
+    with np.errstate(divide="ignore", invalid="ignore"):
+        far = x * np.log(x / mean) - gap
+    far = np.where(x == 0.0, mean, far)
+    return np.where(np.abs(ratio) < 0.1, near, far)
+
+
+def log_spread(x: FloatArray) -> FloatArray:
+    """log x! − (x log x − x) for x > 0, and 0 at x = 0.
+
+    Examples
+    --------
+    >>> log_spread(np.array([0.0, 1.0]))
+    array([0., 1.])
+    """
+    positive = np.where(x > 0.0, x, 1.0)
+    spread = _HALF_LOG_2PI + 0.5 * np.log(positive) + stirling_error(positive)
+    return np.where(x > 0.0, spread, 0.0)
+
+
+def log_negative_binomial(k: FloatArray, mean: FloatArray, dispersion: FloatArray) -> FloatArray:
+    """Log probability of k for mean μ and variance μ + a μ².
+
+    Examples
+    --------
+    >>> log_negative_binomial(np.array([0.0]), np.array([2.0]), np.array([0.5]))
+    array([-1.38629436])
+    """
+    size = 1.0 / dispersion
+    success = 1.0 / (1.0 + dispersion * mean)
+    positive = np.where(k > 0.0, k, 1.0)
+    total = size + positive
+    errors = stirling_error(total) - stirling_error(size) - stirling_error(positive)
+    away = deviance(size, total * success) + deviance(positive, total * (1.0 - success))
+    scale = 2.0 * _HALF_LOG_2PI + np.log(size) + np.log(positive / total)
+    some = np.log(size / total) + errors - away - 0.5 * scale
+    return np.where(k > 0.0, some, -np.log1p(dispersion * mean) / dispersion)
+
+
+def at_whole(counts: FloatArray, log_pmf: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """Apply a log probability at whole counts of zero or more; −∞ elsewhere."""
+    whole = (counts >= 0.0) & (counts == np.floor(counts)) & np.isfinite(counts)
+    return np.where(whole, log_pmf(np.where(whole, counts, 0.0)), -np.inf)
+
+
+def beside(parameter: FloatArray, counts: FloatArray) -> FloatArray:
+    """A parameter of shape (n,) in a shape that broadcasts with counts."""
+    return parameter if counts.ndim == 1 else parameter[:, None]
+
+
+def at_least_zero(value: npt.ArrayLike, name: str) -> FloatArray:
+    """Check a parameter of zero or more in every row."""
+    array = as_vector(value, name)
+    if (array < 0.0).any():
+        raise InputError(f"{name} must not be negative, got {float(array.min()):g}")
+    return array
+
+
+def positive(value: npt.ArrayLike, name: str, length: int | None = None) -> FloatArray:
+    """Check a parameter above zero in every row."""
+    array = as_vector(value, name, length=length)
+    if (array <= 0.0).any():
+        raise InputError(f"{name} must be positive, got {float(array.min()):g}")
+    return array

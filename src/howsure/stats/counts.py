@@ -1,0 +1,250 @@
+"""Laws of counts in closed form, with one set of parameters for each row."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import betaincc, gammaincc
+
+from howsure.core.arrays import FloatArray
+from howsure.core.errors import InputError
+from howsure.stats.count_formulas import (
+    at_least_zero,
+    at_whole,
+    beside,
+    deviance,
+    log_negative_binomial,
+    log_spread,
+    positive,
+)
+
+_TAIL = 1e-15
+_LARGEST = 2.0**53
+
+
+class CountLaw(ABC):
+    """A law on 0, 1, 2, … for each of n rows.
+
+    Counts and levels have shape (n,), or (n, m) for several a row; answers have the same shape.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def log_pmf(self, counts: npt.ArrayLike) -> FloatArray:
+        """Log probability of counts; −∞ where a count is negative or not whole."""
+
+    @abstractmethod
+    def cdf(self, counts: npt.ArrayLike) -> FloatArray:
+        """Probability of at most each count."""
+
+    @abstractmethod
+    def mean(self) -> FloatArray:
+        """Mean of each row, shape (n,)."""
+
+    @abstractmethod
+    def variance(self) -> FloatArray:
+        """Variance of each row, shape (n,)."""
+
+    @abstractmethod
+    def _search(self, levels: FloatArray) -> FloatArray:
+        """Smallest count with a cdf of at least each level, levels of shape (n, m)."""
+
+    def pmf(self, counts: npt.ArrayLike) -> FloatArray:
+        """Probability of counts."""
+        found: FloatArray = np.exp(self.log_pmf(counts))
+        return found
+
+    def quantile(self, levels: npt.ArrayLike) -> FloatArray:
+        """Smallest count whose cdf reaches each level.
+
+        Parameters
+        ----------
+        levels : float or array-like of shape (n,) or (n, m)
+            Strictly between 0 and 1.
+
+        Returns
+        -------
+        ndarray of float
+            Whole numbers, in the shape of the levels.
+
+        Raises
+        ------
+        InputError
+            If a level lies outside (0, 1), or the shape does not fit.
+        """
+        wanted = self._shaped(levels, "levels")
+        if not ((wanted > 0.0) & (wanted < 1.0)).all():
+            raise InputError("levels must lie strictly between 0 and 1, got others")
+        return self._search(wanted.reshape(len(self), -1)).reshape(wanted.shape)
+
+    def sample(self, rng: np.random.Generator, size: int = 1) -> FloatArray:
+        """Draw counts.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Where randomness comes from.
+        size : int
+            Draws for each row.
+
+        Returns
+        -------
+        ndarray of float, shape (n, size)
+        """
+        return self._search(rng.random((len(self), size)))
+
+    def support(self) -> tuple[FloatArray, FloatArray]:
+        """Counts that carry all but a negligible part of each row's mass.
+
+        Returns
+        -------
+        values : ndarray of float, shape (n, w)
+            Consecutive counts, w the widest row's number.
+        probabilities : ndarray of float, shape (n, w)
+            Summing to one in each row.
+        """
+        ends = np.column_stack([np.full(len(self), _TAIL), np.full(len(self), 1.0 - _TAIL)])
+        low, high = self._search(ends).T
+        values = low[:, None] + np.arange(int((high - low).max()) + 1)
+        probabilities = self.pmf(values)
+        return values, probabilities / probabilities.sum(axis=1, keepdims=True)
+
+    def _shaped(self, values: npt.ArrayLike, name: str) -> FloatArray:
+        array = np.asarray(values, dtype=np.float64)
+        if array.ndim == 0:
+            array = np.full(len(self), float(array))
+        if array.ndim > 2 or array.shape[0] != len(self):
+            raise InputError(
+                f"{name} must have shape ({len(self)},) or ({len(self)}, m), got {array.shape}"
+            )
+        if np.isnan(array).any():
+            raise InputError(f"{name} must hold no missing values, got some")
+        return array
+
+
+class ClosedForm(CountLaw):
+    """A law whose cdf is a special function; quantiles by bisection on whole numbers."""
+
+    __slots__ = ()
+
+    def _search(self, levels: FloatArray) -> FloatArray:
+        centre, sd = self.mean()[:, None], np.sqrt(self.variance())[:, None]
+        low = np.full(levels.shape, -1.0)  # the cdf there is below every level
+        high = np.broadcast_to(np.ceil(centre + 4.0 * sd), levels.shape).copy()
+        step = np.broadcast_to(np.ceil(4.0 * sd) + 1.0, levels.shape).copy()
+        while (short := self.cdf(high) < levels).any():
+            low[short] = high[short]
+            high[short] += step[short]
+            step *= 2.0
+        while (high - low > 1.0).any():
+            middle = np.floor((low + high) / 2.0)
+            enough = self.cdf(middle) >= levels
+            high = np.where(enough, middle, high)
+            low = np.where(enough, low, middle)
+        return high
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False, eq=False)
+class Poisson(ClosedForm):
+    """Poisson law.
+
+    Parameters
+    ----------
+    mean : array-like of shape (n,)
+        μ, zero or more.
+
+    Raises
+    ------
+    InputError
+        If a mean is negative or not finite.
+
+    Examples
+    --------
+    >>> Poisson([2.0]).pmf([0]).round(6).tolist()
+    [0.135335]
+    """
+
+    _mean: FloatArray
+
+    def __init__(self, mean: npt.ArrayLike) -> None:
+        object.__setattr__(self, "_mean", at_least_zero(mean, "mean"))
+
+    def __len__(self) -> int:
+        return len(self._mean)
+
+    def log_pmf(self, counts: npt.ArrayLike) -> FloatArray:
+        count = self._shaped(counts, "counts")
+        mean = beside(self._mean, count)
+        return at_whole(count, lambda k: -deviance(k, mean) - log_spread(k))
+
+    def cdf(self, counts: npt.ArrayLike) -> FloatArray:
+        count = np.minimum(np.floor(self._shaped(counts, "counts")), _LARGEST)
+        mean = beside(self._mean, count)
+        return np.where(count < 0.0, 0.0, gammaincc(np.maximum(count, 0.0) + 1.0, mean))
+
+    def mean(self) -> FloatArray:
+        return self._mean
+
+    def variance(self) -> FloatArray:
+        return self._mean
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False, eq=False)
+class NegativeBinomial(ClosedForm):
+    """Negative binomial law by mean and dispersion: variance = μ + a μ².
+
+    Parameters
+    ----------
+    mean : array-like of shape (n,)
+        μ, zero or more.
+    dispersion : array-like of shape (n,)
+        a, positive. The number of successes is 1/a, their probability 1/(1 + aμ).
+
+    Raises
+    ------
+    InputError
+        If a parameter lies outside its domain.
+
+    Examples
+    --------
+    >>> NegativeBinomial([2.0], [0.5]).variance().tolist()
+    [4.0]
+    """
+
+    _mean: FloatArray
+    _dispersion: FloatArray
+
+    def __init__(self, mean: npt.ArrayLike, dispersion: npt.ArrayLike) -> None:
+        object.__setattr__(self, "_mean", at_least_zero(mean, "mean"))
+        object.__setattr__(self, "_dispersion", positive(dispersion, "dispersion", len(self._mean)))
+
+    def __len__(self) -> int:
+        return len(self._mean)
+
+    def log_pmf(self, counts: npt.ArrayLike) -> FloatArray:
+        count = self._shaped(counts, "counts")
+        mean, dispersion = beside(self._mean, count), beside(self._dispersion, count)
+        return at_whole(count, lambda k: log_negative_binomial(k, mean, dispersion))
+
+    def cdf(self, counts: npt.ArrayLike) -> FloatArray:
+        count = np.minimum(np.floor(self._shaped(counts, "counts")), _LARGEST)
+        mean, dispersion = beside(self._mean, count), beside(self._dispersion, count)
+        failure = dispersion * mean / (1.0 + dispersion * mean)
+        below = betaincc(np.maximum(count, 0.0) + 1.0, 1.0 / dispersion, failure)
+        return np.where(count < 0.0, 0.0, below)
+
+    def mean(self) -> FloatArray:
+        return self._mean
+
+    def variance(self) -> FloatArray:
+        return self._mean + self._dispersion * np.square(self._mean)

@@ -1,0 +1,190 @@
+"""The commands as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+from typer.testing import CliRunner
+
+from howsure.cli.check import Limit, judge, parse_limits
+from howsure.cli.main import app
+from howsure.core.errors import HowsureError, InputError
+from howsure.core.records import Record
+
+RUN = [sys.executable, "-c", "from howsure.cli.main import main; main()"]
+
+
+def table(n: int = 400, factor: float = 1.0, seed: int = 0) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    mean, sd = rng.normal(size=n), np.exp(rng.uniform(-0.5, 0.5, n))
+    y = mean + sd * rng.normal(size=n)
+    reach = 1.6449 * factor * sd
+    region = rng.choice(["north", "south"], n)
+    columns = {"y": y, "lower_90": mean - reach, "upper_90": mean + reach, "region": region}
+    return pa.table({**columns, "mean": mean, "sd": factor * sd})
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    path = tmp_path / "good.csv"
+    csv.write_csv(table(), path)
+    return path
+
+
+@pytest.fixture
+def narrow(tmp_path: Path) -> Path:
+    path = tmp_path / "narrow.parquet"
+    parquet.write_table(table(factor=0.6), path)
+    return path
+
+
+def command(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """A real process, as its exit status and its streams are what is promised."""
+    return subprocess.run([*RUN, *map(str, arguments)], capture_output=True, text=True, check=False)
+
+
+def inside(*arguments: object) -> str:
+    """The same in this process, for speed."""
+    result = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_assess_prints_a_verdict_and_writes_every_form(good: Path, tmp_path: Path) -> None:
+    outputs = [tmp_path / f"report.{ending}" for ending in ("html", "json", "md", "csv")]
+    flags = [part for path in outputs for part in ("-o", path)]
+    shown = inside("assess", good, "--groups", "region", *flags)
+    assert "The 90 % intervals cover" in shown
+    assert "Best next step" in shown
+    assert all(path.stat().st_size > 500 for path in outputs)
+    held = json.loads(outputs[1].read_text(encoding="utf-8"))
+    records = {r["metric"]: r for r in held["records"] if not r["group"]}
+    assert 0.85 < records["empirical_coverage"]["value"] < 0.95
+    assert records["empirical_coverage"]["target"] == 0.9
+
+
+def test_overconfidence_is_named(narrow: Path) -> None:
+    assert "overconfident" in inside("assess", narrow)
+
+
+def test_explain_input(good: Path) -> None:
+    shown = inside("assess", good, "--explain-input")
+    for column in ("y", "lower_90", "upper_90", "mean", "sd", "region"):
+        assert column in shown
+    assert "Best next step" not in shown
+
+
+def test_two_files_are_two_models(good: Path, narrow: Path) -> None:
+    shown = inside("assess", good, narrow)
+    assert "good" in shown
+    assert "narrow" in shown
+    assert "beats" in shown or "told apart" in shown
+
+
+def test_flags_name_columns_and_coverages(tmp_path: Path) -> None:
+    path = tmp_path / "odd.tsv"
+    odd = table().rename_columns(["truth!", "a", "b", "region", "m", "s"])
+    csv.write_csv(odd, path, csv.WriteOptions(delimiter="\t"))
+    shown = inside(
+        "assess", path, "--y", "truth!", "--lower", "a", "--upper", "b", "--coverage", "0.9"
+    )
+    assert "The 90 % intervals cover" in shown
+    shown = inside("assess", path, "--y", "truth!", "--mean", "m", "--sd", "s", "--at", "0.5")
+    assert "The 50 % intervals cover" in shown
+    shown = inside("assess", path, "--y", "truth!", "--law", "norm:loc=m,scale=s")
+    assert "The 90 % intervals cover" in shown
+
+
+def test_check_exit_statuses(good: Path, narrow: Path, tmp_path: Path) -> None:
+    assert command("check", good, "--min-coverage", "0.85").returncode == 0
+    failed = command("check", narrow, "--min-coverage", "0.85", "--max", "crps=99")
+    assert failed.returncode == 1
+    assert "empirical_coverage" in failed.stdout
+    broken = command("check", tmp_path / "none.csv", "--min-coverage", "0.5")
+    assert broken.returncode == 2
+    assert broken.stderr.startswith("howsure: ")
+    assert "Traceback" not in broken.stderr
+
+
+def test_check_says_undecided(good: Path) -> None:
+    loose = command("check", good, "--min-coverage", "0.92")
+    assert loose.returncode == 0
+    assert "undecided" in loose.stdout
+    assert command("check", good, "--min-coverage", "0.92", "--require-proof").returncode == 1
+
+
+def test_judge_uses_one_sided_bounds() -> None:
+    record = Record(metric="empirical_coverage", value=0.9, lower=0.88, upper=0.92)
+    assert judge(Limit("empirical_coverage", "min", 0.87), record) == "holds"
+    assert judge(Limit("empirical_coverage", "min", 0.93), record) == "fails"
+    assert judge(Limit("empirical_coverage", "min", 0.9), record) == "undecided"
+    assert judge(Limit("empirical_coverage", "max", 0.95), record) == "holds"
+    assert judge(Limit("empirical_coverage", "max", 0.85), record) == "fails"
+
+
+@pytest.mark.parametrize("text", ["crps", "nonsense=1", "crps=much", "crps=nan"])
+def test_bad_limits(text: str) -> None:
+    with pytest.raises(InputError):
+        parse_limits({}, [text], [])
+
+
+def test_recalibrate_mends_coverage(tmp_path: Path) -> None:
+    given, held_out, out = (tmp_path / name for name in ("given.csv", "cal.csv", "new.csv"))
+    csv.write_csv(table(4000, 0.6, seed=1), given)
+    csv.write_csv(table(4000, 0.6, seed=2), held_out)
+    shown = inside("recalibrate", given, "--calibration", held_out, "-o", out)
+    assert "Before and after" in shown
+    again = tmp_path / "again.json"
+    inside("assess", out, "-o", again)
+    held = json.loads(again.read_text(encoding="utf-8"))
+    record = next(r for r in held["records"] if r["metric"] == "empirical_coverage")
+    assert abs(record["value"] - 0.9) < 0.02
+
+
+def test_metrics_lists_the_catalogue() -> None:
+    shown = inside("metrics")
+    assert "empirical_coverage" in shown
+    assert "lower is better" in shown
+    assert "Gneiting" in inside("metrics", "interval_score")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("assess", "missing.csv"),
+        ("assess", "."),
+        ("metrics", "nonsense"),
+        ("assess", "missing.csv", "-o", "report.exe"),
+        ("assess", "missing.csv", "--with", "nonsense"),
+        ("check", "missing.csv"),
+    ],
+)
+def test_bad_calls_raise_one_clear_error(arguments: tuple[str, ...]) -> None:
+    with pytest.raises(HowsureError):
+        CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+
+
+def test_nothing_half_written_when_a_table_is_bad(tmp_path: Path) -> None:
+    path, out = tmp_path / "bad.csv", tmp_path / "report.html"
+    path.write_text("y,lower_90,upper_90\n1,0,2\nnan,0,2\n", encoding="utf-8")
+    run = command("assess", path, "-o", out)
+    assert run.returncode == 2
+    assert "missing" in run.stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["bad.csv"]
+
+
+def test_help_and_version_are_light() -> None:
+    code = (
+        "import sys; from howsure.cli.main import app; "
+        "print([m for m in ('numpy', 'scipy', 'pyarrow', 'sklearn') if m in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+    assert "howsure 0." in inside("--version")

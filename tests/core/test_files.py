@@ -1,0 +1,82 @@
+"""Files appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from howsure.core.errors import InputError
+from howsure.core.files import atomic_write, replacing
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(os.listdir(folder))
+
+
+def test_text_and_bytes_are_written(tmp_path: Path) -> None:
+    atomic_write(tmp_path / "a.txt", "é\n")
+    atomic_write(tmp_path / "b.bin", b"\x00\xff")
+    assert (tmp_path / "a.txt").read_bytes() == "é\n".encode()
+    assert (tmp_path / "b.bin").read_bytes() == b"\x00\xff"
+    assert names(tmp_path) == ["a.txt", "b.bin"]
+
+
+def test_rights_are_those_of_any_new_file(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("")
+    atomic_write(tmp_path / "made", "")
+    assert (tmp_path / "made").stat().st_mode == (tmp_path / "plain").stat().st_mode
+    (tmp_path / "made").chmod(0o600)
+    atomic_write(tmp_path / "made", "again")
+    assert stat.S_IMODE((tmp_path / "made").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("error", [ValueError("bad"), KeyboardInterrupt(), OSError(28, "No space")])
+def test_a_failure_leaves_what_was_there(tmp_path: Path, error: BaseException) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("before")
+
+    def write() -> None:
+        with replacing(path) as temporary:
+            assert temporary.suffix == ".html"
+            temporary.write_text("half")
+            raise error
+
+    expected = InputError if isinstance(error, OSError) else type(error)
+    with pytest.raises(expected) as caught:
+        write()
+    if isinstance(error, OSError):
+        assert str(caught.value) == f"{str(path)!r} cannot be written: No space"
+    assert path.read_text() == "before"
+    assert names(tmp_path) == ["report.html"]
+
+
+def test_a_link_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text("before")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    atomic_write(tmp_path / "link", "after")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "after"
+
+
+def test_places_that_cannot_be_written_are_named(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for path, said in [
+        (tmp_path / "folder", "must be a file, got the folder"),
+        (tmp_path / "none" / "a.txt", "folder of the output must exist"),
+        (tmp_path / ("a" * 300), "cannot be written: File name too long"),
+        (Path("/dev/null"), "must be a regular file"),
+        ("a\0b", "cannot be written: .*null byte"),
+    ]:
+        with pytest.raises(InputError, match=said):
+            atomic_write(path, "text")
+    with pytest.raises(InputError, match="surrogates not allowed"):
+        atomic_write(tmp_path / "a.txt", "\ud800")
+    assert names(tmp_path) == ["folder"]
+
+
+def test_a_long_name_may_be_written(tmp_path: Path) -> None:
+    atomic_write(tmp_path / ("a" * 251 + ".csv"), "text")
+    assert names(tmp_path) == ["a" * 251 + ".csv"]

@@ -1,0 +1,46 @@
+"""The examples run, and show what they say."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "examples"
+
+
+def example(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.filterwarnings("ignore:lbfgs failed to converge")
+def test_after_scikit_learn() -> None:
+    result = example("after_scikit_learn").main()
+    assert abs(result.value("empirical_coverage", model="linear + conformal") - 0.9) < 0.06
+    assert "Gaussian process" in result.verdict
+
+
+def test_after_quantile_regressor() -> None:
+    result = example("after_quantile_regressor").main()
+    assert 0.8 < result.value("empirical_coverage") < 0.95
+    assert result.value("kendall_tau") > 0.2
+
+
+def test_after_torch() -> None:
+    pytest.importorskip("torch", reason="torch is not installed (extra deep)")
+    result = example("after_torch").main(steps=200)
+    assert result.value("r_squared") > 0.5
+
+
+def test_demo_table_is_what_the_readme_says() -> None:
+    table = example("demo").make_table(500)
+    assert {"y", "mean", "sd", "lower_90", "upper_90", "region", "season"} <= set(
+        table.column_names
+    )

@@ -1,0 +1,332 @@
+"""Figures from curves and tables."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from figures import samples
+from howsure.core.errors import InputError
+from howsure.core.records import Curve, Table
+from howsure.figures import Figure, Layer, Mark, figures_of, plot
+from howsure.figures.build import POINTS_LIMIT
+from howsure.figures.figure import HIGHLIGHT, REFERENCE, sample_points
+from howsure.figures.palette import SERIES_LIMIT
+from howsure.figures.tables import ROWS_LIMIT
+
+
+def only(*items: Curve | Table) -> Figure:
+    """The one figure of these items."""
+    curves = [item for item in items if isinstance(item, Curve)]
+    figures = figures_of(curves, [item for item in items if isinstance(item, Table)])
+    assert len(figures) == 1
+    return figures[0]
+
+
+def layers(figure: Figure, mark: Mark) -> list[Layer]:
+    """The layers of one mark."""
+    return [layer for layer in figure.layers if layer.mark is mark]
+
+
+def labels(figure: Figure) -> list[str]:
+    """What the legend says."""
+    return [item.label for item in figure.legend()]
+
+
+def test_calibration_comes_first_whatever_the_order_given() -> None:
+    content = samples.content()
+    names = [figure.name for figure in figures_of(content.curves, content.tables)]
+    assert names == [
+        "calibration",
+        "interval_calibration",
+        "pit_ecdf",
+        "pit_histogram",
+        "error_by_width",
+        "risk_coverage",
+        "characteristic",
+        "groups",
+        "models",
+        "rolling_coverage",
+    ]
+
+
+def test_the_curve_and_its_band_are_drawn_as_given() -> None:
+    curve = samples.calibration()
+    figure = only(curve)
+    (band,) = layers(figure, Mark.BAND)
+    reference, line = layers(figure, Mark.LINE)
+    np.testing.assert_array_equal(line.y, curve.y)
+    np.testing.assert_array_equal(band.lower, curve.lower)
+    np.testing.assert_array_equal(band.upper, curve.upper)
+    np.testing.assert_array_equal(reference.y, curve.reference)
+    assert reference.colour == band.colour == REFERENCE
+    assert labels(figure) == ["observed", "perfect calibration", "95 % simultaneous band"]
+
+
+def test_models_share_a_figure_and_one_reference() -> None:
+    figure = only(samples.calibration("a", 0.3), samples.calibration("b", -0.3))
+    assert labels(figure) == ["a", "b", "perfect calibration", "95 % simultaneous band"]
+    assert len(layers(figure, Mark.BAND)) == 1
+
+
+def test_bands_about_each_model_are_named_once_in_words() -> None:
+    figure = only(samples.rolling("a"), samples.rolling("b"))
+    assert len(layers(figure, Mark.BAND)) == 2
+    assert labels(figure) == ["a", "b", "nominal"]
+    assert figure.notes == ("Shaded: 95 % band, 500 rows a window.",)
+
+
+def test_groups_of_one_model_are_the_series() -> None:
+    x = np.array([0.0, 1.0])
+    curves = [Curve(name="calibration", x=x, y=x, group=group) for group in ("", "r=N", "r=S")]
+    assert labels(only(*curves)) == ["all rows", "r=N", "r=S"]
+
+
+def test_models_in_groups_make_one_figure_a_group() -> None:
+    x = np.array([0.0, 1.0])
+    curves = [
+        Curve(name="calibration", x=x, y=x, group=group, model=model)
+        for group in ("r=N", "r=S")
+        for model in "ab"
+    ]
+    figures = figures_of(curves)
+    assert [figure.title for figure in figures] == [
+        "Calibration curve (r=N)",
+        "Calibration curve (r=S)",
+    ]
+    assert all(labels(figure) == ["a", "b"] for figure in figures)
+
+
+def test_a_companion_stands_behind_its_host_and_alone_without_it() -> None:
+    told, oracle = samples.risk_coverage()
+    figure = only(told, oracle)
+    assert labels(figure) == ["most certain first", "random order", "oracle order"]
+    assert only(oracle).name == "risk_coverage_oracle"
+
+
+@pytest.mark.parametrize("taken", ["perfect calibration", "95 % simultaneous band"])
+def test_a_model_named_like_the_reference_stays_apart(taken: str) -> None:
+    figure = only(samples.calibration(taken))
+    assert labels(figure)[0] == f"{taken} (2)"
+    assert len(labels(figure)) == 3
+
+
+def test_more_series_than_colours_are_left_out_and_said() -> None:
+    count = SERIES_LIMIT + 3
+    figure = only(*(samples.calibration(f"m{i}", i / 30) for i in range(count)))
+    assert len([layer for layer in layers(figure, Mark.LINE) if layer.colour >= 0]) == SERIES_LIMIT
+    assert figure.notes == (f"Shown: the first {SERIES_LIMIT} of {count}.",)
+
+
+def test_points_without_a_place_are_dropped() -> None:
+    y = np.array([0.1, math.nan, math.inf, 0.4])
+    (line,) = only(Curve(name="other", x=np.arange(4.0), y=y)).layers
+    np.testing.assert_array_equal(line.x, [0.0, 3.0])
+    assert figures_of([Curve(name="other", x=np.arange(1.0), y=np.array([math.nan]))]) == ()
+    assert figures_of([Curve(name="other", x=np.zeros(0), y=np.zeros(0))]) == ()
+
+
+def test_a_curve_of_a_million_points_is_thinned_and_keeps_its_ends() -> None:
+    x = np.sort(np.random.default_rng(0).exponential(size=1_000_000))
+    y = np.linspace(1, 0, len(x))
+    (line,) = only(Curve(name="other", x=x, y=y, step=True)).layers
+    assert line.mark is Mark.STEP
+    assert len(line) <= POINTS_LIMIT
+    assert (line.x[0], line.x[-1]) == (x[0], x[-1])
+    shown = np.interp(x, line.x, line.y)
+    assert np.abs(shown - y).max() < 0.01
+
+
+@settings(derandomize=True, deadline=None, max_examples=100)
+@given(
+    st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=300).map(sorted),
+    st.integers(4, 50),
+)
+def test_sampled_points_are_rising_few_and_keep_the_ends(x: list[float], limit: int) -> None:
+    index = sample_points(np.array(x), limit)
+    assert len(index) <= max(limit, 0) or len(x) <= limit
+    assert index[0] == 0
+    assert index[-1] == len(x) - 1
+    assert (np.diff(index) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        (np.array([0.125, 0.375, 0.625, 0.875]), np.array([1.0, 2.0, 0.5, 0.5])),
+        (np.array([0.0, 0.25, 0.5, 0.75]), np.array([1.0, 2.0, 0.5, 0.5])),
+        (np.array([0.0, 0.25, 0.5, 0.75, 1.0]), np.array([1.0, 2.0, 0.5, 0.5, 0.5])),
+    ],
+    ids=["centres", "left edges", "edges"],
+)
+def test_bars_fill_the_unit_interval_whichever_way_x_is_given(x: np.ndarray, y: np.ndarray) -> None:
+    figure = only(Curve(name="pit_histogram", x=x, y=y))
+    (bars,) = layers(figure, Mark.BARS)
+    np.testing.assert_allclose(bars.lower, [0, 0.25, 0.5, 0.75])
+    np.testing.assert_allclose(bars.upper, [0.25, 0.5, 0.75, 1])
+    assert float(np.sum((bars.upper - bars.lower) * bars.y)) == pytest.approx(1.0)
+
+
+def test_histograms_of_several_models_are_outlines_not_bars_over_bars() -> None:
+    figure = only(samples.pit_histogram("a"), samples.pit_histogram("b"))
+    assert not layers(figure, Mark.BARS)
+    first, second = layers(figure, Mark.STEP)
+    assert (first.x[0], first.x[-1]) == (0.0, pytest.approx(1.0))
+    assert len(second) == 21
+
+
+def test_seconds_make_a_time_axis() -> None:
+    assert only(samples.rolling()).x.kind == "time"
+    curve = Curve(name="rolling_coverage", x=np.arange(3.0), y=np.ones(3), x_label="row number")
+    assert only(curve).x.kind == "number"
+    assert only(curve).x.title == "Row number"
+
+
+def test_a_deficit_axis_is_no_percentage() -> None:
+    x = np.array([0.0, 1.0])
+    curve = Curve(name="characteristic", x=x, y=1 - x, y_label="deficit (units of y)")
+    figure = only(curve)
+    assert (figure.y.kind, figure.y.domain) == ("number", None)
+
+
+def test_a_long_tail_is_cut_and_said() -> None:
+    x = np.append(np.linspace(0, 1, 1000), 50.0)
+    curve = Curve(name="characteristic", x=x, y=np.linspace(1, 0, 1001), step=True)
+    figure = only(curve)
+    assert figure.x.domain is not None
+    assert figure.x.domain[1] == pytest.approx(1.04, abs=0.02)
+    assert figure.notes == ("The last 1% of the fall, out to 50, lies beyond the right edge.",)
+    compact = Curve(name="characteristic", x=x[:-1], y=np.linspace(1, 0, 1000))
+    assert only(compact).x.domain is None
+
+
+def test_both_names_of_the_characteristics_curve_are_known() -> None:
+    x = np.array([0.0, 1.0])
+    question = only(Curve(name="characteristic", x=x, y=1 - x)).question
+    assert only(Curve(name="characteristic_curve", x=x, y=1 - x)).question == question
+
+
+def test_operating_points_are_marked_on_the_curve() -> None:
+    curve, constant, marks = samples.characteristic()
+    figure = only(curve, constant, marks)
+    named = {layer.series: layer for layer in layers(figure, Mark.POINTS)}
+    assert set(named) == {"operating point", "lowest cost"}
+    np.testing.assert_array_equal(named["lowest cost"].x, marks.columns["bandwidth"][1:])
+
+
+def test_groups_below_the_nominal_coverage_stand_out() -> None:
+    table = samples.groups()
+    figure = only(table)
+    below = table.columns["upper"] < table.columns["nominal"]
+    shown = [layer for layer in layers(figure, Mark.POINTS) if layer.colour == HIGHLIGHT]
+    assert [layer.labels for layer in shown] == [("North",)]
+    assert below.sum() == 1
+    assert figure.title == "Coverage by region"
+    places = np.argsort(table.columns["empirical_coverage"])
+    told = [str(name).removeprefix("region=") for name in table.columns["group"][places]]
+    assert list(figure.y.categories) == told
+
+
+def test_intervals_and_points_of_groups_lie_where_the_table_says() -> None:
+    table = samples.groups()
+    figure = only(table)
+    for layer in layers(figure, Mark.POINTS):
+        for place, label in enumerate(layer.labels):
+            row = list(table.columns["group"]).index(f"region={label}")
+            assert layer.x[place] == table.columns["empirical_coverage"][row]
+            assert layer.lower[place] == table.columns["lower"][row]
+            assert layer.upper[place] == table.columns["upper"][row]
+            assert figure.y.categories[int(layer.y[place])] == label
+
+
+def test_thousands_of_groups_show_the_worst_and_say_so() -> None:
+    table = samples.groups(3000)
+    figure = only(table)
+    assert len(figure.y.categories) == ROWS_LIMIT
+    assert f"Shown: the {ROWS_LIMIT} worst of 3,000 groups." in figure.notes
+    shown = {label for layer in layers(figure, Mark.POINTS) for label in layer.labels}
+    worst = np.argsort(table.columns["upper"], kind="stable")[:ROWS_LIMIT]
+    assert shown == {str(g).removeprefix("region=") for g in table.columns["group"][worst]}
+
+
+def test_groups_of_two_columns_keep_the_column_in_their_names() -> None:
+    table = samples.groups(2)
+    table.columns["group"][1] = "hour=3"
+    assert set(only(table).y.categories) == {"region=North", "hour=3"}
+
+
+def test_groups_without_a_nominal_coverage_are_drawn_without_a_verdict() -> None:
+    table = samples.groups()
+    table.columns["nominal"][:] = math.nan
+    figure = only(table)
+    assert not layers(figure, Mark.RULE)
+    assert labels(figure) == ["empirical coverage"]
+
+
+def test_groups_of_one_name_stay_apart() -> None:
+    figure = only(samples.groups(3, names=["a", "a", ""]))
+    assert set(figure.y.categories) == {"a", "a (2)", "(empty)"}
+
+
+@pytest.mark.parametrize(
+    ("difference", "direction", "favoured"),
+    [
+        (-1.0, "lower is better", "favours a"),
+        (1.0, "lower is better", "favours b"),
+        (-1.0, "higher is better", "favours b"),
+        (1.0, "higher is better", "favours a"),
+        (1.0, "closer to the target is better", "zero excluded"),
+    ],
+)
+def test_a_difference_favours_the_better_model(
+    difference: float, direction: str, favoured: str
+) -> None:
+    table = Table(
+        name="models",
+        columns={
+            "metric": np.array(["crps"], dtype=object),
+            "model_a": np.array(["a"], dtype=object),
+            "model_b": np.array(["b"], dtype=object),
+            "difference": np.array([difference]),
+            "lower": np.array([difference - 0.5]),
+            "upper": np.array([difference + 0.5]),
+            "direction": np.array([direction], dtype=object),
+        },
+    )
+    assert labels(only(table)) == [favoured, "no difference"]
+    assert only(table).x.title == "Difference"
+
+
+def test_differences_in_several_units_share_an_axis_of_half_widths() -> None:
+    table = samples.models()
+    figure = only(table)
+    width = [
+        upper - lower
+        for layer in layers(figure, Mark.INTERVALS)
+        for lower, upper in zip(layer.lower, layer.upper, strict=True)
+    ]
+    np.testing.assert_allclose(width, 2.0)
+    assert figure.title == "Paired differences: boosted trees − linear"
+    undecided = next(x for x in layers(figure, Mark.POINTS) if x.series == "undecided")
+    assert undecided.labels == ("mae",)
+
+
+def test_other_tables_and_tables_without_the_columns_make_no_figure() -> None:
+    bare = {"group": np.array(["a"], dtype=object)}
+    assert figures_of(tables=[samples.worst_rows(), Table(name="groups", columns=bare)]) == ()
+    assert figures_of(tables=[Table(name="models", columns=bare)]) == ()
+
+
+def test_what_is_no_curve_is_refused() -> None:
+    with pytest.raises(InputError, match="curves must hold Curve objects, got int"):
+        figures_of([1])
+    with pytest.raises(InputError, match="tables must hold Table objects, got str"):
+        figures_of(tables=["groups"])
+    with pytest.raises(InputError, match=r"must make one figure, got 0 \(none\)"):
+        plot(samples.worst_rows())
+    with pytest.raises(InputError, match="got 2"):
+        plot([samples.calibration(), samples.pit_ecdf()])

@@ -1,0 +1,227 @@
+"""Permutation tests against enumeration of every sign pattern and every order of rows."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from howsure.core.arrays import Weights
+from howsure.core.errors import InputError
+from howsure.core.rng import child
+from howsure.stats.permutation import groups_differ, sign_flip_test
+
+quick = settings(derandomize=True, deadline=None, max_examples=100)
+values = st.one_of(st.integers(-2, 2).map(float), st.floats(-3, 3).map(lambda v: round(v, 2)))
+
+
+def enumerated_flips(sums):
+    """Share of sign patterns whose |sum| is at least the one seen."""
+    seen = abs(np.sum(sums))
+    every = [abs(np.dot(signs, sums)) for signs in product((-1, 1), repeat=len(sums))]
+    return float(np.mean(np.array(every) >= seen - 1e-9))
+
+
+@quick
+@given(st.lists(values, min_size=1, max_size=9))
+def test_few_rows_are_enumerated(differences):
+    result = sign_flip_test(differences, child(0, "flip"))
+    assert result.mean == pytest.approx(np.mean(differences), abs=1e-14)
+    if not np.any(differences):
+        assert np.isnan(result.p_value)
+        assert result.note == "no row differs"
+    else:
+        assert result.method == "exact"
+        assert result.p_value == pytest.approx(enumerated_flips(differences), abs=1e-14)
+
+
+@quick
+@given(
+    st.lists(st.tuples(values, st.integers(0, 3)), min_size=1, max_size=12),
+    st.sampled_from(["frequency", "importance"]),
+)
+def test_clusters_flip_whole(rows, kind):
+    differences, cluster = (np.array(column) for column in zip(*rows, strict=True))
+    weights = Weights(child(1, "weights").integers(1, 4, len(rows)).astype(float), kind)
+    sums = np.bincount(cluster, weights.values * differences)
+    result = sign_flip_test(differences, child(2, "flip"), weights=weights, cluster=cluster)
+    if np.abs(sums).max() > 1e-9:
+        assert result.p_value == pytest.approx(enumerated_flips(sums), abs=1e-14)
+        assert result.mean == pytest.approx(sums.sum() / weights.total, abs=1e-14)
+
+
+@pytest.mark.parametrize("n", [6, 40, 30_000])
+def test_a_weight_of_two_is_a_row_twice_and_order_does_not_matter(n):
+    rng = child(3, "law", n)
+    differences = rng.normal(size=n).round(2) + 2 / n**0.5
+    weights = rng.integers(0, 3, n).astype(float)
+    rows = rng.permutation(np.repeat(np.arange(n), weights.astype(int)))
+    weighted = sign_flip_test(differences, child(4, "law"), weights=Weights(weights))
+    plain = sign_flip_test(differences[rows], child(4, "law"))
+    assert weighted.p_value == pytest.approx(plain.p_value, rel=1e-9)
+    assert (weighted.units, weighted.method) == (plain.units, plain.method)
+    assert weighted.mean == pytest.approx(plain.mean, rel=1e-12)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.4, 0.8])
+def test_random_patterns_estimate_the_enumerated_share(shift):
+    differences = child(5, "random").normal(size=15) + shift
+    exact = enumerated_flips(differences)
+    result = sign_flip_test(differences, child(6, "random"), 20_000)
+    assert result.method == "Monte Carlo"
+    assert result.resamples == 20_000
+    spread = (exact * (1 - exact) / 20_000) ** 0.5
+    assert result.p_value == pytest.approx(exact, abs=4 * spread + 1e-4)
+
+
+def test_a_difference_everywhere_has_the_least_p_value():
+    result = sign_flip_test(np.ones(200), child(7, "least"), 999)
+    assert result.p_value == 1 / 1000
+    assert sign_flip_test(np.ones(10), child(7, "least")).p_value == 2 / 2**10
+
+
+def test_the_normal_limit_agrees_with_random_patterns():
+    rng = child(8, "limit")
+    differences = rng.normal(size=20_001) + 0.012
+    limit = sign_flip_test(differences, rng)
+    assert (limit.method, limit.resamples) == ("normal limit", 0)
+    assert "20000" in limit.note
+    patterns = sign_flip_test(differences[:-1], rng, 20_000)
+    assert patterns.method == "Monte Carlo"
+    assert limit.p_value == pytest.approx(patterns.p_value, abs=0.015)
+
+
+def test_few_dominating_differences_are_flipped_one_by_one():
+    differences = np.full(30_000, 1e-3)
+    differences[:3] = 100.0
+    result = sign_flip_test(differences, child(9, "heavy"))
+    assert result.method == "Monte Carlo"
+    assert "largest" in result.note
+    # All three large ones must agree (¼), and the 29,997 small ones lend +30 against sd 0.17.
+    assert result.p_value < 0.001
+    differences[3:] *= -1
+    assert sign_flip_test(differences, child(9, "heavy")).p_value == pytest.approx(0.25, abs=0.02)
+
+
+def test_the_rest_of_a_dominated_sum_is_normal():
+    rest = 0.1 * np.where(np.arange(30_000) % 2, 1.0, -1.0)
+    result = sign_flip_test(np.r_[np.full(5, 10.0), rest], child(18, "rest"), 20_000)
+    assert "largest" in result.note
+    sums = [sum(signs) for signs in product((-10.0, 10.0), repeat=5)]
+    sd = 0.1 * 30_000**0.5
+    tails = [stats.norm.sf(50, s, sd) + stats.norm.cdf(-50, s, sd) for s in sums]
+    assert result.p_value == pytest.approx(np.mean(tails), abs=0.01)
+
+
+@pytest.mark.parametrize("n", [8, 50])
+def test_p_values_are_uniform_when_nothing_differs(n):
+    rng = child(10, "uniform", n)
+    found = [sign_flip_test(rng.normal(size=n), rng, 199).p_value for _ in range(400)]
+    assert stats.kstest(found, "uniform").pvalue > 0.001
+
+
+def standardised(sizes, covered, groupings):
+    """The largest standardised distance, from the definition, group by group."""
+    n, share = sizes.sum(), covered.sum() / sizes.sum()
+    best = -np.inf
+    for grouping in groupings:
+        for group in set(grouping.tolist()) - {-1}:
+            inside = grouping == group
+            rows = sizes[inside].sum()
+            if 0 < rows < n:
+                scale = np.sqrt(share * (1 - share) * (1 / rows - 1 / n))
+                best = max(best, abs(covered[inside].sum() / rows - share) / scale)
+    return best
+
+
+CASES = [
+    ([3, 3, 2], [3, 1, 0], [[0, 1, 2]]),
+    ([2, 3, 2, 3], [2, 3, 1, 0], [[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 2, 3]]),
+    ([4, 3, 3], [1, 3, 3], [[0, 1, -1], [1, -1, 0]]),
+    ([1, 1, 8], [0, 1, 6], [[0, 1, 2]]),
+]
+
+
+@pytest.mark.parametrize(("sizes", "covered", "groupings"), CASES)
+def test_groups_against_every_order_of_the_rows(sizes, covered, groupings):
+    sizes, covered = np.array(sizes), np.array(covered)
+    groupings = [np.array(grouping) for grouping in groupings]
+    seen = standardised(sizes, covered, groupings)
+    cell = np.repeat(np.arange(len(sizes)), sizes)
+    hits = [
+        standardised(sizes, np.bincount(cell[list(rows)], minlength=len(sizes)), groupings)
+        >= seen - 1e-9
+        for rows in combinations(range(len(cell)), int(covered.sum()))
+    ]
+    exact = np.mean(hits)
+    result = groups_differ(sizes, covered, groupings, child(11, "groups"), 20_000)
+    assert result.statistic == pytest.approx(seen, rel=1e-12)
+    spread = (exact * (1 - exact) / 20_000) ** 0.5
+    assert result.p_value == pytest.approx(exact, abs=4 * spread + 1e-4)
+
+
+def test_the_worst_group_is_named():
+    sizes = np.full(6, 100)
+    covered = np.array([90, 91, 89, 90, 90, 60])
+    groupings = [np.array([0, 0, 0, 1, 1, 1]), np.array([7, 3, 4, 7, 3, 9])]
+    result = groups_differ(sizes, covered, groupings, child(12, "worst"), 999)
+    assert (result.grouping, result.group) == (1, 9)
+    assert result.p_value == 1 / 1000
+    again = groups_differ(sizes, covered, groupings[::-1], child(12, "worst"), 999)
+    assert (again.grouping, again.group) == (0, 9)
+
+
+def test_group_p_values_are_uniform_when_groups_are_alike():
+    rng = child(13, "alike")
+    sizes = rng.integers(50, 300, 12)
+    groupings = [np.arange(12) // 4, np.arange(12) % 4, np.arange(12)]
+    found = [
+        groups_differ(sizes, rng.binomial(sizes, 0.9), groupings, rng, 199).p_value
+        for _ in range(400)
+    ]
+    assert stats.kstest(found, "uniform").pvalue > 0.001
+
+
+def test_splitting_a_cell_that_no_grouping_splits_changes_nothing():
+    one = groups_differ([30, 70], [29, 50], [[0, 1]], child(14, "cells"), 4999)
+    two = groups_differ([30, 40, 30], [29, 30, 20], [[0, 1, 1]], child(15, "cells"), 4999)
+    assert one.statistic == pytest.approx(two.statistic, rel=1e-12)
+    assert one.p_value == pytest.approx(two.p_value, abs=0.005)
+
+
+def test_groups_without_an_answer_say_why():
+    rng = child(16, "reason")
+    for sizes, covered, groupings, note in (
+        ([3, 3], [3, 3], [[0, 1]], "every row is covered"),
+        ([3, 3], [0, 0], [[0, 1]], "no row is covered"),
+        ([0, 0], [0, 0], [[0, 1]], "no row is at hand"),
+        ([3, 3], [1, 2], [[0, 0]], "no group to compare with the rest"),
+        ([3, 3], [1, 2], [[-1, -1]], "no group to compare with the rest"),
+        ([3, 3], [1, 2], [], "no group to compare with the rest"),
+        ([10**9, 10**9], [10**9, 1], [[0, 1]], "more than a billion rows"),
+    ):
+        result = groups_differ(sizes, covered, groupings, rng)
+        assert np.isnan(result.p_value)
+        assert result.note == note
+
+
+def test_bad_input_is_named():
+    rng = child(17, "bad")
+    with pytest.raises(InputError, match="differences must hold finite numbers"):
+        sign_flip_test([np.nan], rng)
+    with pytest.raises(InputError, match="resamples must be a whole number"):
+        sign_flip_test([1.0], rng, 0)
+    with pytest.raises(InputError, match="cluster must have 2 rows"):
+        sign_flip_test([1.0, 2.0], rng, cluster=[0])
+    with pytest.raises(InputError, match="got 4 of 3 in cell 1"):
+        groups_differ([3, 3], [1, 4], [[0, 1]], rng)
+    with pytest.raises(InputError, match="must be whole numbers"):
+        groups_differ([3, 2.5], [1, 1], [[0, 1]], rng)
+    with pytest.raises(InputError, match=r"groupings\[0\] must hold whole numbers .* got 0.5"):
+        groups_differ([3, 3], [1, 1], [[0, 0.5]], rng)
+    with pytest.raises(InputError, match=r"groupings\[0\] must have 2 rows"):
+        groups_differ([3, 3], [1, 1], [[0]], rng)
+    with pytest.raises(InputError, match="resamples must be a whole number"):
+        groups_differ([3, 3], [1, 1], [[0, 1]], rng, 0)
