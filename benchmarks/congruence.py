@@ -15,6 +15,7 @@ import argparse
 import resource
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ from scipy.linalg import cho_factor, cho_solve
 from howsure.metrics.congruence import Draws, SolverOptions, cce
 from howsure.stats.bandwidths import normalize_rows
 
+T = TypeVar("T")
 Array = npt.NDArray[np.float64]
 Gram = Callable[[Array, Array], Array]
 
@@ -34,14 +36,17 @@ def rbf(gamma: float) -> Gram:
 
     def gram(a: Array, b: Array) -> Array:
         squares = np.square(a).sum(axis=1)[:, None] + np.square(b).sum(axis=1) - 2.0 * (a @ b.T)
-        return np.exp(-gamma * np.maximum(squares, 0.0))
+        np.maximum(squares, 0.0, out=squares)
+        squares *= -gamma
+        return np.asarray(np.exp(squares, out=squares))
 
     return gram
 
 
 def cubic(a: Array, b: Array) -> Array:
     """(⟨a,b⟩ + 1)³."""
-    return (a @ b.T + 1.0) ** 3
+    base = a @ b.T + 1.0
+    return np.asarray(base * base * base)
 
 
 def two_sample(x: Array, y: Array, drawn: Array, inputs: Gram, outputs: Gram) -> Array:
@@ -52,7 +57,7 @@ def two_sample(x: Array, y: Array, drawn: Array, inputs: Gram, outputs: Gram) ->
     own = np.einsum("ij,ij->j", first, outputs(y, y) @ first)
     both = np.einsum("ij,ij->j", first, outputs(y, drawn) @ second)
     other = np.einsum("ij,ij->j", second, outputs(drawn, drawn) @ second)
-    return own - 2.0 * both + other
+    return np.asarray(own - 2.0 * both + other)
 
 
 def shared(x: Array, y: Array, drawn: Array, inputs: Gram, outputs: Gram) -> Array:
@@ -62,7 +67,7 @@ def shared(x: Array, y: Array, drawn: Array, inputs: Gram, outputs: Gram) -> Arr
     weights = cho_solve(system, gram)
     cross = outputs(y, drawn)
     inner = outputs(y, y) - cross - cross.T + outputs(drawn, drawn)
-    return np.einsum("ij,ij->j", weights, inner @ weights)
+    return np.asarray(np.einsum("ij,ij->j", weights, inner @ weights))
 
 
 def problem(rows: int, columns: int, wide: bool) -> tuple[Array, Array, Array]:
@@ -80,19 +85,38 @@ def problem(rows: int, columns: int, wide: bool) -> tuple[Array, Array, Array]:
     return x, y, signal + 0.7 * rng.standard_normal((rows, 1))
 
 
-def timed(work: Callable[[], Array], repeats: int) -> tuple[float, Array]:
-    """Least time of some runs, in seconds, and the answer."""
-    best = np.inf
-    for _ in range(repeats):
-        start = time.perf_counter()
-        answer = work()
-        best = min(best, time.perf_counter() - start)
-    return best, answer
+def timed(work: Callable[[], T]) -> tuple[float, T]:
+    """Seconds that a piece of work takes, and its answer."""
+    start = time.perf_counter()
+    answer = work()
+    return time.perf_counter() - start, answer
+
+
+def compare(rows: int, options: argparse.Namespace) -> str:
+    """Time one size, and say how it went."""
+    x, y, drawn = problem(rows, options.columns, options.wide)
+    grid = problem(options.grid, options.columns, options.wide)[0] if options.grid else None
+    solver = SolverOptions(method=options.method, dtype=options.dtype, landmarks=options.landmarks)
+    choices = {"kernel": "polynomial"} if options.wide else {"bandwidth": options.gamma}
+    seconds, result = timed(lambda: cce(x, y, Draws(drawn), grid, solver=solver, **choices))
+    line = f"{rows:8d} {seconds:8.2f} "
+    if options.no_reference or grid is not None:
+        line += f"{'':>10} {'':>6} {'':>7} {'':>6} {'':>8}"
+    else:
+        inputs = cubic if options.wide else rbf(options.gamma)
+        outputs = rbf(1.0 / (2.0 * float(y.var(ddof=1))))
+        slow, truth = timed(lambda: two_sample(x, y, drawn, inputs, outputs))
+        dense, _ = timed(lambda: shared(x, y, drawn, inputs, outputs))
+        gap = float(np.abs(np.square(result.values) - truth).max())
+        line += f"{slow:10.2f} {slow / seconds:6.1f} {dense:7.2f} {dense / seconds:6.1f} {gap:8.1e}"
+    how = result.diagnostics
+    error = how.typical_error if how.landmarks else how.squared_error
+    return f"{line}  {how.solver}, {how.rank}, {how.landmarks}, {how.iterations}, {error:.1e}"
 
 
 def main() -> None:
     """Print one line for each number of rows."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[1000, 3000])
     parser.add_argument("--columns", type=int, default=1, help="columns of x, Gaussian kernel")
     parser.add_argument("--gamma", type=float, default=1.0, help="of the Gaussian input kernel")
@@ -102,41 +126,15 @@ def main() -> None:
         "--method", choices=["auto", "iterative", "dense", "nystrom"], default="auto"
     )
     parser.add_argument("--landmarks", type=int, default=1000)
-    parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--grid", type=int, default=0, help="new points to score (0: the rows)")
     parser.add_argument("--no-reference", action="store_true")
     options = parser.parse_args()
-    solver = SolverOptions(method=options.method, dtype=options.dtype, landmarks=options.landmarks)
     print(
         f"{'rows':>8} {'seconds':>8} {'two-sample':>10} {'ratio':>6} {'shared':>7} {'ratio':>6} "
         f"{'gap²':>8}  solver, rank, landmarks, products, error"
     )
     for rows in options.rows:
-        x, y, drawn = problem(rows, options.columns, options.wide)
-        kernel = {"kernel": "polynomial"} if options.wide else {"bandwidth": options.gamma}
-        grid = problem(options.grid, options.columns, options.wide)[0] if options.grid else None
-        gamma_y = 1.0 / (2.0 * float(y.var(ddof=1)))
-        start = time.perf_counter()
-        for _ in range(options.repeats):
-            result = cce(x, y, Draws(drawn), grid, solver=solver, **kernel)
-        seconds = (time.perf_counter() - start) / options.repeats
-        line = f"{rows:8d} {seconds:8.2f} "
-        if options.no_reference or grid is not None:
-            line += f"{'':>10} {'':>6} {'':>7} {'':>6} {'':>8}"
-        else:
-            inputs = cubic if options.wide else rbf(options.gamma)
-            slow, truth = timed(lambda: two_sample(x, y, drawn, inputs, rbf(gamma_y)), 1)
-            dense, _ = timed(lambda: shared(x, y, drawn, inputs, rbf(gamma_y)), 1)
-            gap = float(np.abs(np.square(result.values) - truth).max())
-            line += (
-                f"{slow:10.2f} {slow / seconds:6.1f} {dense:7.2f} {dense / seconds:6.1f} {gap:8.1e}"
-            )
-        how = result.diagnostics
-        error = how.typical_error if how.landmarks else how.squared_error
-        print(
-            f"{line}  {how.solver}, {how.rank}, {how.landmarks}, {how.iterations}, {error:.1e}",
-            flush=True,
-        )
+        print(compare(rows, options), flush=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(f"peak memory {peak:.2f} GB")
 

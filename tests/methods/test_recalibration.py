@@ -401,6 +401,7 @@ def test_one_calibration_row_never_gives_a_plausible_answer() -> None:
     one = interval_rows(rng, 1, 0.0, 1.0)
     lower, upper = recalibrate(one, one).evalset.beliefs[0].interval(0.9)
     assert (lower[0], upper[0]) == (-np.inf, np.inf)
+    assert "infinite, so they cover" in recalibrate(one, one).guarantees["intervals"]
     with pytest.raises(InputError, match="needs 9, got 1"):
         ConformalIntervals(coverage=0.9, too_few="error").fit(one)
     with pytest.raises(InputError, match="at least 2 rows"):

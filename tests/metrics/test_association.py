@@ -206,6 +206,23 @@ def test_binned_r2_is_that_of_a_line_through_the_bins():
     assert "falls" in falling.reason
 
 
+@EVERY
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_extreme_units_do_not_matter(function, scale):
+    error, width = linked(child(14, "extreme"), 60)
+    value = function(error, width).value
+    assert function(scale * error, width / scale).value == pytest.approx(value, abs=1e-12)
+
+
+def test_an_infinite_width_without_weight_does_not_count():
+    error, width = linked(child(15, "infinite"), 60)
+    weights = np.r_[0.0, np.ones(59)]
+    width[0] = np.inf
+    result = binned_r2(error, width, weights, bins=4)
+    assert result.value == pytest.approx(binned_r2(error[1:], width[1:], bins=4).value, abs=1e-12)
+    assert np.isfinite(result.influence).all()
+
+
 def test_widths_that_say_nothing_give_one_over_bins_less_one():
     rng = child(13, "noise")
     values = [binned_r2(rng.normal(size=500), rng.normal(size=500)).value for _ in range(1000)]
@@ -218,6 +235,9 @@ def test_binned_r2_that_cannot_be_computed_has_a_reason():
     assert "fewer than three" in binned_r2(ten, np.repeat([1.0, 2.0], 5)).reason
     assert "same mean error" in binned_r2(np.ones(10), ten).reason
     assert "infinite" in binned_r2(ten, np.r_[ten[:-1], np.inf]).reason
+    assert "mean error is infinite" in binned_r2(np.full(30, 1.7e308), np.arange(30.0)).reason
+    assert "same mean error" in binned_r2(np.full(10, 0.1), ten, bins=3).reason
+    assert "same mean width" in binned_r2(ten, 1 + 1e-15 * ten).reason
     assert np.isnan(binned_r2(ten, np.ones(10)).value)
 
 

@@ -200,6 +200,8 @@ def test_curves_of_every_kind() -> None:
         "risk_coverage",
         "risk_coverage_oracle",
         "rolling_coverage",
+        "characteristic",
+        "characteristic_constant",
     }
     levels = [0.05, 0.5, 0.95]
     table = Quantiles(levels, np.tile([-1.6, 0.0, 1.6], (50, 1)))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.core.arrays import Weights
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
 from howsure.metrics.selective import (
     CERTAIN_SHARES,
@@ -233,7 +233,7 @@ def test_a_thinned_curve_is_exact_where_it_is_drawn(n):
 def test_importance_weights_ignore_their_unit():
     loss, uncertainty = simulated(child(9, "importance"), 300)
     weights = child(10, "importance").gamma(2.0, size=300)
-    one, other = (aurc(loss, uncertainty, weights * scale) for scale in (0.001, 777.7))
+    one, other = (aurc(loss, uncertainty, weights * scale) for scale in (1e-250, 7e200))
     assert one.value == pytest.approx(other.value, rel=1e-12)
     kish = acceptance(loss, uncertainty, weights).n
     assert kish == pytest.approx(weights.sum() ** 2 / np.square(weights).sum())
@@ -241,6 +241,15 @@ def test_importance_weights_ignore_their_unit():
     sums = (weights * loss)[np.argsort(uncertainty)].cumsum() / weights.sum()
     expected = np.interp(0.6, share, sums) / 0.6
     assert risk_at(loss, uncertainty, 0.6, weights).value == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e130])
+def test_the_unit_of_the_loss_carries_through(scale):
+    loss, uncertainty = simulated(child(11, "unit"), 100)
+    for function in (aurc, excess_aurc, lambda a, b: risk_at(a, b, 0.8)):
+        one, other = function(loss, uncertainty), function(scale * loss, uncertainty)
+        assert other.value == pytest.approx(scale * one.value, rel=1e-12)
+        np.testing.assert_allclose(other.influence / scale, one.influence, rtol=1e-9, atol=1e-9)
 
 
 def test_infinite_uncertainty_comes_last():
@@ -257,6 +266,8 @@ def test_bad_input_is_named():
         aurc([1.0, 2.0], [1.0])
     with pytest.raises(InputError, match="weights must not be negative"):
         aurc([1.0, 2.0], [1.0, 2.0], [1.0, -1.0])
+    with pytest.raises(UnanswerableError, match="too large to square"):
+        aurc([1e200, 2.0], [1.0, 2.0])
     for rate in (0.0, 1.5, np.nan):
         with pytest.raises(InputError, match="prediction_rate must lie in"):
             risk_at([1.0, 2.0], [1.0, 2.0], rate)

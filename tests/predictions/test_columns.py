@@ -58,15 +58,27 @@ def test_everything_comes_back_by_its_name() -> None:
     np.testing.assert_allclose(quantiles.levels, beliefs[2].levels, rtol=1e-9)
 
 
-def test_names_are_plain_decimals() -> None:
-    ends = np.zeros((1, 3))
-    belief = Intervals(ends, ends, [0.9, 0.29, 0.9999])
-    table = Quantiles([1e-5, 0.07, 0.3], ends)
-    names = list(to_columns(EvalSet.checked([0.0], (belief, table))))
-    assert [name for name in names if name.startswith("lower")] == [
-        "lower_29", "lower_90", "lower_99.99",
+def test_names_are_plain_decimals_that_readers_understand() -> None:
+    coverages = [0.005, 0.05, 0.1, 0.29, 0.9, 0.9999]
+    ends = np.zeros((2, 6))
+    belief = Intervals(ends, ends, coverages)
+    table = Quantiles([1e-5, 0.07, 0.3], ends[:, :3])
+    columns = to_columns(EvalSet.checked([0.0, 1.0], (belief, table)))
+    assert [name for name in columns if name.startswith("lower")] == [
+        "lower_0.005", "lower_0.05", "lower_10", "lower_29", "lower_90", "lower_99.99",
     ]  # fmt: skip
-    assert names[-3:] == ["q0.00001", "q0.07", "q0.3"]
+    assert list(columns)[-3:] == ["q0.00001", "q0.07", "q0.3"]
+    again = read_back(columns).beliefs
+    assert again[0].coverages == pytest.approx(coverages)
+    assert again[1].levels == pytest.approx([1e-5, 0.07, 0.3])
+
+
+@pytest.mark.parametrize("kind", ["frequency", "importance"])
+def test_the_kind_of_weights_is_in_their_name(kind: str) -> None:
+    made = EvalSet.checked([1.0, 2.0], point=[1.0, 2.0], weights=[1.0, 3.0], weights_kind=kind)
+    again = read_back(to_columns(made)).weights
+    assert again is not None
+    assert again.kind == kind
 
 
 def test_laws_name_their_family() -> None:

@@ -247,6 +247,8 @@ def test_bad_input_is_named():
         bootstrap_means([1.0, 2.0], rng, weights=Weights(np.ones(3)))
     with pytest.raises(UnanswerableError, match="too many to resample"):
         bootstrap_means([1.0, 2.0], rng, weights=Weights(np.full(2, 1e9)))
+    with pytest.raises(UnanswerableError, match="too large to resample"):
+        bootstrap_means([1e200, 2.0], rng)
     with pytest.raises(InputError, match="method must be"):
         bootstrap_means([1.0, 2.0], rng).interval(method="basic")
     with pytest.raises(InputError, match="needs the influence"):

@@ -11,6 +11,7 @@ from howsure.core.rng import child
 from howsure.stats.dominance import (
     check_multiplicities,
     dominated_mass,
+    merge_ties,
     pair_masses,
     rank_values,
 )
@@ -78,6 +79,20 @@ def test_ranks_agree_with_scipy(values):
     np.testing.assert_array_equal(np.array(values)[ranked.order], np.sort(values))
 
 
+def test_widths_that_rounding_parts_are_merged():
+    centre = child(1, "merge").normal(size=5000) * 1e3
+    half = np.repeat([0.1, 0.7, np.inf], [3000, 1999, 1])
+    lower, upper = centre - half, centre + half
+    noise = np.where(np.isfinite(half), 4e-16 * np.maximum(np.abs(lower), np.abs(upper)), 0.0)
+    assert len(np.unique(upper - lower)) > 10
+    merged = merge_ties(upper - lower, noise)
+    assert len(np.unique(merged)) == 3
+    np.testing.assert_allclose(merged, 2 * half, rtol=1e-11)
+    apart = child(2, "merge").normal(size=5000)
+    np.testing.assert_array_equal(merge_ties(apart, 1e-15), apart)
+    np.testing.assert_array_equal(merge_ties([1.0, 1.0, 2.0, 2.5], 0.5), [1.0, 1.0, 2.0, 2.0])
+
+
 def test_bad_input_is_named():
     with pytest.raises(InputError, match="values must hold no missing values"):
         rank_values([1.0, np.nan])
@@ -86,3 +101,5 @@ def test_bad_input_is_named():
     with pytest.raises(InputError, match="weights must not be negative"):
         check_multiplicities([1.0, -1.0], 2)
     assert check_multiplicities(None, 2) is None
+    with pytest.raises(InputError, match="noise must not be negative"):
+        merge_ties([1.0, 2.0], -1.0)

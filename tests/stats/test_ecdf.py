@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import scores as oracle
 from scipy import stats
 
 from howsure.core.errors import InputError
@@ -22,6 +22,7 @@ from howsure.stats.ecdf import (
     simultaneous_band,
     uniformity_test,
 )
+from oracles import scores as oracle
 
 GRID = np.arange(1, 20) / 20
 
@@ -206,6 +207,6 @@ def test_large_samples_cost_no_more() -> None:
         (lambda: check_pit([]), "at least one row"),
     ],
 )
-def test_bad_input_is_named(call: object, message: str) -> None:
+def test_bad_input_is_named(call: Callable[[], object], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        call()  # type: ignore[operator]
+        call()

@@ -191,6 +191,20 @@ def test_splitting_a_cell_that_no_grouping_splits_changes_nothing():
     assert one.p_value == pytest.approx(two.p_value, abs=0.005)
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e200, 1e307])
+def test_the_unit_of_the_differences_does_not_matter(scale):
+    differences = child(19, "unit").normal(size=40)
+    one = sign_flip_test(differences, child(20, "unit"))
+    other = sign_flip_test(scale * differences, child(20, "unit"))
+    assert one.p_value == other.p_value
+    assert other.mean == pytest.approx(scale * one.mean, rel=1e-12)
+
+
+def test_clusters_that_cancel_but_for_rounding_do_not_differ():
+    result = sign_flip_test([0.1, 0.2, -0.3, 0.0], child(21, "cancel"), cluster=[0, 0, 0, 1])
+    assert result.note == "no row differs"
+
+
 def test_groups_without_an_answer_say_why():
     rng = child(16, "reason")
     for sizes, covered, groupings, note in (

@@ -164,11 +164,16 @@ class TextFile(Source):
         )
 
     def _open(self, last_row: str = "") -> Door:
-        stream: BinaryIO = self._path.open("rb")
+        file: BinaryIO = self._path.open("rb")
         ending = COMPRESSION.get(self._path.suffix.lower())
-        if ending is not None:
-            stream = pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), ending)
-        return Door(stream, self.title, self._encoding, last_row)
+        try:
+            stream = file
+            if ending is not None:
+                stream = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), ending)
+            return Door(stream, file, self.title, self._encoding, last_row)
+        except (InputError, OSError):
+            file.close()
+            raise
 
     def _remarks(self, door: Door) -> tuple[str, ...]:
         usual = "\t" if _stem_ending(self._path) == ".tsv" else ","
@@ -183,6 +188,8 @@ class Door(io.RawIOBase):
     ----------
     stream : binary stream
         What the file holds, decompressed.
+    file : binary stream
+        The file itself, to be closed at the end.
     title : str
         The file's name, for messages.
     encoding : str, optional
@@ -192,10 +199,16 @@ class Door(io.RawIOBase):
     """
 
     def __init__(
-        self, stream: BinaryIO, title: str, encoding: str | None = None, last_row: str = ""
+        self,
+        stream: BinaryIO,
+        file: BinaryIO,
+        title: str,
+        encoding: str | None = None,
+        last_row: str = "",
     ) -> None:
         super().__init__()
         self._stream = stream
+        self._file = file
         self._title = title
         self._tail = f"\n{last_row}\n".encode()
         self._bytes = 0
@@ -239,7 +252,7 @@ class Door(io.RawIOBase):
     def close(self) -> None:
         """Close the file as well."""
         if not self.closed:
-            self._stream.close()
+            self._file.close()
         super().close()
 
     def _fill(self, size: int) -> bytes:

@@ -605,7 +605,7 @@ def ence(
     Statistic
         NaN where there are fewer than two rows a bin. The influence holds the edges fixed.
         ``null`` is the expectation for normal errors, where RMSE_b/RMV_b is close to χ_k/√k with
-        Satterthwaite's k = (Σsd²)²/Σsd⁴ over the bin.
+        Satterthwaite's k = (Σsd²)²/Σsd⁴ over the bin, each row by its share in it.
 
     Raises
     ------
@@ -640,7 +640,7 @@ def ence(
         sign = np.where(mse > 0.0, np.sign(ratio - 1.0), 0.0)
         by_error = np.where(mse > 0.0, sign / (2.0 * np.sqrt(mse * mv)), 0.0)
         by_variance = sign * ratio / (2.0 * mv)
-        freedom = np.square(mv) / cut.means(np.square(variance)) * total / bins
+        freedom = np.square(mv * cut.capacity) / cut.sums_of_squares(variance)
         influence = squared_error * cut.spread(by_error) - variance * cut.spread(by_variance)
     value = float(np.abs(1.0 - ratio).mean())
     if not (math.isfinite(value) and np.isfinite(influence).all()):
@@ -962,6 +962,14 @@ class _Bins:
         sums = np.add.reduceat(weighted[self.order], self.starts)
         shared = self.share * sums[self.group]
         return np.bincount(self.bin, weights=shared, minlength=self.count) / self.capacity
+
+    def sums_of_squares(self, values: FloatArray) -> FloatArray:
+        """Sum over the rows of each bin of the square of what they bring to it."""
+        squares = np.square(values)
+        weighted = squares if self.weights is None else squares * self.weights
+        sums = np.add.reduceat(weighted[self.order], self.starts)
+        shared = np.square(self.share) * sums[self.group]
+        return np.bincount(self.bin, weights=shared, minlength=self.count)
 
     def spread(self, by_bin: FloatArray) -> FloatArray:
         """Value of each row's bin, averaged over the bins that it is shared among."""

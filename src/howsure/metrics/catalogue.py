@@ -14,6 +14,7 @@ from types import MappingProxyType
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.records import Direction, Notion
 from howsure.metrics import association, calibration, coverage, point, scores, selective
+from howsure.metrics.characteristic import statistics as characteristic
 from howsure.metrics.metric import Form, Laws, Metric, Question
 from howsure.stats.ecdf import uniformity_test
 from howsure.stats.estimate import Statistic
@@ -39,7 +40,7 @@ def catalogue() -> Mapping[str, Metric]:
     >>> catalogue()["interval_score"].units
     'y'
     """
-    entries = (*_COVERAGE, *_WIDTH, *_SCORES, *_CALIBRATION, *_ASSOCIATION, *_POINT)
+    entries = (*_COVERAGE, *_WIDTH, *_SCORES, *_CALIBRATION, *_ASSOCIATION, *_TRADE, *_POINT)
     return MappingProxyType({metric.name: metric for metric in entries})
 
 
@@ -364,7 +365,7 @@ _SCORES = (
         name="crps",
         title="CRPS",
         question=Question.SCORE,
-        meaning="Continuous ranked probability score: a proper score of the whole law, in units of y.",
+        meaning="A proper score of the whole law (continuous ranked probability score).",
         formula="∫ (F(t) − 1{y ≤ t})² dt",
         source="Gneiting and Raftery 2007, section 4.2",
         direction=Direction.LOWER,
@@ -404,7 +405,7 @@ _SCORES = (
         name="log_score",
         title="Log score",
         question=Question.SCORE,
-        meaning="Negative log density (or probability) of what happened; proper, and harsh on surprises.",
+        meaning="Negative log density of what happened; proper, and harsh on surprises.",
         formula="−log f(y)",
         source="Good 1952",
         direction=Direction.LOWER,
@@ -494,7 +495,7 @@ _CALIBRATION = (
         name="pit_uniformity",
         title="Uniformity of the PIT",
         question=Question.CALIBRATION,
-        meaning="P-value that the probability integral transform is uniform, from the simultaneous band.",
+        meaning="P-value that the PIT is uniform, from the simultaneous band of its shares.",
         formula="simultaneous ECDF test",
         source="Säilynoja, Bürkner and Vehtari 2022",
         direction=Direction.NONE,
@@ -758,6 +759,76 @@ _ASSOCIATION = (
         standard_normal=0.7979,
         notion=Notion.LOCAL,
         bounds=_POSITIVE,
+    ),
+)
+
+_TRADE = (
+    Metric(
+        name="auucc",
+        title="Area under the characteristics curve (AUUCC)",
+        question=Question.TRADE,
+        meaning="Bandwidth needed, averaged over all miss rates; the exact step area.",
+        formula="mean z · mean k, with k the scale that captures a row",
+        source="Navrátil et al. 2021, section 2.2",
+        direction=Direction.LOWER,
+        units="y",
+        forms=(
+            Form(
+                needs=("characteristic",),
+                function=characteristic.area_statistic,
+                reduce="statistic",
+                weighted=False,
+            ),
+        ),
+        laws=_BY_UNIT,
+        standard_normal=0.7979,
+        notion=Notion.LOCAL,
+        bounds=_POSITIVE,
+    ),
+    Metric(
+        name="characteristic_gain",
+        title="Gain over a constant band",
+        question=Question.TRADE,
+        meaning="AUUCC against a constant band's; a perfect model gains about 0 % overall.",
+        formula="100 (MAE − AUUCC)/MAE",
+        source="Navrátil et al. 2021, section 2.2",
+        direction=Direction.HIGHER,
+        units="%",
+        forms=(
+            Form(
+                needs=("characteristic", "perfect"),
+                function=characteristic.gain_statistic,
+                reduce="statistic",
+                weighted=False,
+            ),
+        ),
+        laws=Laws(),
+        standard_normal=0.0,
+        notion=Notion.LOCAL,
+        bounds=(-math.inf, 100.0),
+    ),
+    Metric(
+        name="characteristic_partial_gain",
+        title="Gain at low miss rates",
+        question=Question.TRADE,
+        meaning="The gain where the miss rate is at most 20 %, where intervals are used.",
+        formula="100 (A_const − A)/A_const, areas where ρ ≤ 0.2",
+        source="Navrátil et al. 2021, section 2.2",
+        direction=Direction.HIGHER,
+        units="%",
+        forms=(
+            Form(
+                needs=("characteristic", "perfect"),
+                function=characteristic.gain_statistic,
+                reduce="statistic",
+                weighted=False,
+                options={"miss_rate": characteristic.LOW_MISS_RATE},
+            ),
+        ),
+        laws=Laws(),
+        standard_normal=0.0,
+        notion=Notion.LOCAL,
+        bounds=(-math.inf, 100.0),
     ),
 )
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.stats.estimate import Statistic
+from howsure.stats.quantiles import quantile_statistic
 
 
 def covered(y: FloatArray, lower: FloatArray, upper: FloatArray) -> BoolArray:
@@ -183,39 +184,14 @@ def median_width(
     Returns
     -------
     Statistic
-        The mid-median; its influence uses the density of widths at the median, estimated from
-        the widths between the quantiles at ½ ± N^(−1/3)/2.
+        The mid-median, with its influence (see `quantile_statistic`).
 
     Examples
     --------
     >>> median_width(np.zeros(3), np.array([1.0, 2.0, 9.0])).value
     2.0
     """
-    widths = upper - lower
-    order = np.argsort(widths)
-    ordered = widths[order]
-    counts = np.ones(len(widths)) if weights is None else weights[order]
-    cumulative = np.cumsum(counts)
-    total = float(cumulative[-1])
-
-    def at(level: float) -> float:
-        """Average of the lower and the upper quantile at a level."""
-        target = level * total
-        low = int(np.searchsorted(cumulative, target * (1 - 1e-12), side="left"))
-        high = int(np.searchsorted(cumulative, target * (1 + 1e-12), side="right"))
-        last = len(ordered) - 1
-        return float((ordered[min(low, last)] + ordered[min(high, last)]) / 2.0)
-
-    value = at(0.5)
-    if not math.isfinite(value):
-        return Statistic(value, None, reason="at least half of the widths are infinite")
-    span = min(0.5 * total ** (-1 / 3), 0.49)
-    spread = at(0.5 + span) - at(0.5 - span)
-    if not math.isfinite(spread):
-        return Statistic(value, None, reason="too many widths are infinite for a standard error")
-    below = (widths < value) + 0.5 * (widths == value)
-    share = float(np.average(below, weights=weights))
-    return Statistic(value, (share - below) * spread / (2 * span))
+    return quantile_statistic(upper - lower, 0.5, weights=weights)
 
 
 def normalised_width(

@@ -22,6 +22,7 @@ class Question(StrEnum):
     SCORE = "How good are the beliefs, all in one number?"
     CALIBRATION = "Do the stated probabilities come true?"
     ASSOCIATION = "Does the width mean anything?"
+    TRADE = "What does covering more rows cost in width?"
     POINT = "How good is the point forecast?"
 
 
@@ -97,7 +98,7 @@ class Metric:
     meaning, formula, source : str
         What it says, its formula, and where it comes from.
     direction, units, notion
-        As in `Record`. Units are ``y``, ``nats`` or ``1``.
+        As in `Record`. Units are ``y``, ``nats``, ``%`` or ``1``.
     target : float or {"coverage", "miss", "half miss"}
         Value of a perfect model; NaN where it depends on the data.
     per_coverage : bool

@@ -23,6 +23,7 @@ from howsure.stats.estimate import Statistic
 CERTAIN_SHARES = (0.5, 0.8, 0.9, 0.95)
 _FAR = 64.0
 _LARGEST = 1e140
+_MOST_COPIES = 2.0**53
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -233,8 +234,9 @@ def acceptance(
     uncertainty : array-like of shape (n,)
         Width, sd or any other uncertainty; may be infinite.
     weights : array-like of shape (n,), optional
-        Multiplicities of the rows. Weights that are not whole numbers are importance weights:
-        they are scaled to sum to Kish's effective n, so that their units do not matter.
+        Multiplicities of the rows. Weights that are not whole numbers, or too large to be
+        counted in them, are importance weights: they are scaled to sum to Kish's effective n,
+        so that their unit does not matter.
 
     Returns
     -------
@@ -257,7 +259,7 @@ def acceptance(
     order_by = as_vector(uncertainty, "uncertainty", length=n, finite=False)
     counts = check_multiplicities(weights, n)
     mass = np.ones(n) if counts is None else counts
-    if (mass != np.floor(mass)).any():
+    if (mass != np.floor(mass)).any() or mass.max() > _MOST_COPIES:
         mass = mass / mass.max()
         mass = mass * (mass.sum() / np.square(mass).sum())
     if np.abs(losses).max() > _LARGEST:

@@ -79,7 +79,8 @@ class NormalLaw(Law):
 
     def cdf(self, y: FloatArray, parameters: Parameters) -> FloatArray:
         """P(Y ≤ y)."""
-        return np.asarray(special.ndtr((y - parameters["loc"]) / parameters["scale"]))
+        with np.errstate(over="ignore"):  # an infinite z has the right answer
+            return np.asarray(special.ndtr((y - parameters["loc"]) / parameters["scale"]))
 
     def quantile(self, level: FloatArray, parameters: Parameters) -> FloatArray:
         """Quantile at each row's level."""
@@ -87,8 +88,9 @@ class NormalLaw(Law):
 
     def log_density(self, y: FloatArray, parameters: Parameters) -> FloatArray:
         """Log density."""
-        z = (y - parameters["loc"]) / parameters["scale"]
-        return np.asarray(-0.5 * np.square(z) - np.log(parameters["scale"]) - _LOG_SQRT_2PI)
+        with np.errstate(over="ignore"):
+            z = (y - parameters["loc"]) / parameters["scale"]
+            return np.asarray(-0.5 * np.square(z) - np.log(parameters["scale"]) - _LOG_SQRT_2PI)
 
     def mean(self, parameters: Parameters) -> FloatArray:
         """The parameter ``loc``."""
@@ -169,7 +171,12 @@ class ScipyLaw(Law):
     def sample(self, rng: np.random.Generator, size: int, parameters: Parameters) -> FloatArray:
         """Draws, shape (n, size)."""
         n = len(next(iter(parameters.values())))
-        draws = self.family.rvs(**parameters, size=(size, n), random_state=rng)
+        given: dict[str, Any] = dict(parameters)
+        if self.discrete:  # NumPy takes a count of trials as whole numbers only
+            for name, value in parameters.items():
+                if (value == np.floor(value)).all():
+                    given[name] = value.astype(np.int64)
+        draws = self.family.rvs(**given, size=(size, n), random_state=rng)
         return np.asarray(draws, dtype=np.float64).T
 
 

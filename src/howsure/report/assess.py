@@ -18,6 +18,7 @@ from howsure.metrics.evaluate import (
     compare,
     curves_of,
     evaluate,
+    operating_points,
     worst_rows,
 )
 from howsure.predictions import Distribution, EvalSet, Prediction
@@ -161,7 +162,9 @@ def assess_sets(
         )
         records.extend((*found.records, *grouped.records))
         notes.extend(grouped.notes)
-        tables.extend(table for table in (grouped.table, worst_rows(found)) if table is not None)
+        points = operating_points(found.view, found.coverages)
+        made = (grouped.table, points, worst_rows(found))
+        tables.extend(table for table in made if table is not None)
         curves.extend(curves_of(found, confidence=confidence))
         done.append(found)
     comparison = None

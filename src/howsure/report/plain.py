@@ -258,7 +258,8 @@ def _csv_cell(value: object) -> str:
 
 
 def _harmless(text: str) -> str:
-    return f"'{text}" if text[:1] in _FORMULA_STARTS and text else text
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
 
 
-_FORMULA_STARTS = frozenset("=+-@\t\r\n＝＋－＠")
+_FORMULA_STARTS = tuple("=+-@\t\n＝＋－＠")

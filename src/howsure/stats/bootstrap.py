@@ -185,7 +185,7 @@ def bootstrap_means(
     _check_count(at_most, "at_most", least=2)
     units = resampling_units(table, weights, cluster)
     note = ""
-    if not np.abs(units).max() * len(units) < _LARGEST:
+    if np.abs(units).max() > _LARGEST / len(units):
         raise UnanswerableError(f"scores that sum past {_LARGEST:g} are too large to resample")
     if len(units) > at_most:
         block = rng.permutation(len(units)) % at_most

@@ -8,7 +8,9 @@ formula then gives every standard error: plain, weighted or clustered.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -31,12 +33,15 @@ class Statistic:
         The value expected of a perfect model at this n, where it differs from the target.
     reason : str
         Why the value is undefined, or what limits it.
+    details : mapping
+        What else the reader should see beside it.
     """
 
     value: float
     influence: FloatArray | None = None
     null: float = math.nan
     reason: str = ""
+    details: Mapping[str, str | float] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def mean_statistic(scores: FloatArray, weights: FloatArray | None = None) -> Statistic:

@@ -352,7 +352,9 @@ def as_rows(
     kind = np.dtype(dtype) if np.dtype(dtype) in (np.float32, np.float64) else np.dtype(np.float64)
     array: Array = np.asarray(value)
     if array.dtype != kind or array.ndim != 2 or not array.shape[1] or not len(array):
-        array = as_matrix(value, name, columns=columns).astype(kind, copy=False)
+        checked = as_matrix(value, name, columns=columns)
+        with np.errstate(over="ignore"):  # what overflows is refused below
+            array = checked.astype(kind, copy=False)
     if columns is not None and array.shape[1] != columns:
         raise InputError(f"{name} must have {columns} columns, got {array.shape[1]}")
     if not np.isfinite(array).all():

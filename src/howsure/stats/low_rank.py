@@ -39,7 +39,8 @@ class PivotedFactor:
     @property
     def triangle(self) -> Array:
         """Rows of L at the pivots, lower triangular, shape (r, r)."""
-        return np.tril(self.factor[self.pivots])
+        rows: Array = self.factor[self.pivots]
+        return rows
 
 
 def pivoted_cholesky(
@@ -109,8 +110,8 @@ def pivoted_cholesky(
             break
         fresh = column(pivot) - factor[:rank, pivot] @ factor[:rank]
         fresh /= np.sqrt(residual[pivot])
+        fresh[pivots[:rank]] = 0.0  # exactly: earlier pivots are settled
         residual -= fresh * fresh
-        residual[pivots[:rank]] = 0.0
         residual[pivot] = 0.0
         _check_residual(residual, np.sqrt(precision) * scale, name)
         np.maximum(residual, 0.0, out=residual)

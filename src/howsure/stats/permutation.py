@@ -22,6 +22,7 @@ _LARGEST = 1_000
 _HEAVY = 0.01
 _CHUNK = 4_000_000
 _CLOSE = 1e-9
+_ROUNDING = 1e-14
 _MOST_ROWS = 10**9
 
 
@@ -131,11 +132,13 @@ def sign_flip_test(
     (0.0625, 'exact')
     """
     _check_resamples(resamples)
-    sums, copies, total = _flip_units(differences, weights, cluster)
+    scores = as_vector(differences, "differences")
+    unit = float(np.abs(scores).max()) or 1.0
+    sums, copies, total = _flip_units(scores / unit, weights, cluster)
     observed = float(sums @ copies)
     order = np.argsort(-np.abs(sums), kind="stable")
     sizes, copies = np.abs(sums)[order], copies[order]
-    mean, units = observed / total, float(copies.sum())
+    mean, units = observed / total * unit, float(copies.sum())
     if units == 0:
         return FlipTest(mean, math.nan, 0, "none", 0, "no row differs")
     hit = abs(observed) - _CLOSE * float(sizes @ copies)
@@ -258,17 +261,18 @@ def _check_resamples(resamples: int) -> None:
 
 
 def _flip_units(
-    differences: npt.ArrayLike, weights: Weights | None, cluster: npt.ArrayLike | None
+    scores: FloatArray, weights: Weights | None, cluster: npt.ArrayLike | None
 ) -> tuple[FloatArray, FloatArray, float]:
     """Sums that flip as a whole, none of them zero; their copies; and the total weight."""
-    scores = as_vector(differences, "differences")
     mass = np.ones(len(scores))
     if weights is not None:
         mass = as_vector(weights.values, "weights", length=len(scores))
+        mass = mass / mass.max() if weights.kind == "importance" else mass
     if cluster is not None:
         labels = as_labels(cluster, "cluster", length=len(scores))
         codes = np.unique(labels, return_inverse=True)[1]
         sums = np.bincount(codes, weights=mass * scores).astype(np.float64)
+        sums[np.abs(sums) <= _ROUNDING * np.bincount(codes, weights=mass * np.abs(scores))] = 0.0
         copies = np.ones(len(sums))
     elif weights is not None and weights.kind == "importance":
         sums, copies = mass * scores, np.ones(len(scores))

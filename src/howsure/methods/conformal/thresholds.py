@@ -96,6 +96,7 @@ def calibrate(
 
     Examples
     --------
+    >>> from howsure.methods.conformal import Offset
     >>> y = np.arange(1.0, 10.0)
     >>> calibrate(Offset(), y, Band(0 * y, 0 * y, 0 * y), 0.8).value
     8.0

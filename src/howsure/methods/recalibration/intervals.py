@@ -306,6 +306,8 @@ def _words(column: _Column, rule: RankRule) -> str:
     name = f"{100 * column.coverage:g} % intervals"
     if not first.exact:
         return f"{name}: approximately the nominal coverage; no finite-sample guarantee."
+    if all(math.isinf(threshold.value) for threshold in column.thresholds):
+        return f"{name}: infinite, so they cover every row."
     text = (
         f"{name}: a new row exchangeable with the {first.n:g} calibration rows is covered with "
         f"probability {column.expected:.5g} (at least, if scores tie)"

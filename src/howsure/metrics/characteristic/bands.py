@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -112,6 +112,20 @@ class Bands:
         """The same errors with bands of 1 on either side: the curve of a constant band."""
         one = np.ones(len(self))
         return replace(self, below=one, above=one, move="scale")
+
+    def take(self, rows: npt.NDArray[Any]) -> Bands:
+        """The bands of the entries chosen by an index or a mask; one output only."""
+        if self.outputs != 1:
+            raise InputError(f"take needs one output, got {self.outputs}")
+        weights = None if self.weights is None else self.weights[rows]
+        return replace(
+            self,
+            y=self.y[rows],
+            error=self.error[rows],
+            below=self.below[rows],
+            above=self.above[rows],
+            weights=weights,
+        )
 
     def output(self, index: int) -> Bands:
         """The bands of one output."""

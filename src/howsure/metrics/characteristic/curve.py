@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy.typing as npt
 
@@ -103,6 +104,10 @@ class CharacteristicCurve:
         check_choice(y_axis, "y_axis", YAxis)
         outputs = tuple(output.on(x=x, y_axis=y_axis) for output in self.outputs)
         return replace(self, x_axis=x, y_axis=y_axis, outputs=outputs)
+
+    def take(self, rows: npt.NDArray[Any]) -> CharacteristicCurve:
+        """The curve of the rows chosen by an index or a mask; one output only."""
+        return curve_of(self.bands.take(rows), self.x_axis, self.y_axis)
 
     def constant(self) -> CharacteristicCurve:
         """The curve of a constant band about the same points: what any gain is measured against.

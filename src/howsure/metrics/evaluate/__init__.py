@@ -4,6 +4,7 @@ from howsure.metrics.evaluate.compare import compare
 from howsure.metrics.evaluate.curves import curves_of, worst_rows
 from howsure.metrics.evaluate.groups import GroupReport, assess_groups, groupings
 from howsure.metrics.evaluate.measure import Evaluation, choose_coverages, evaluate
+from howsure.metrics.evaluate.trade import operating_points
 from howsure.metrics.evaluate.view import View
 
 __all__ = [
@@ -16,5 +17,6 @@ __all__ = [
     "curves_of",
     "evaluate",
     "groupings",
+    "operating_points",
     "worst_rows",
 ]

@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 
 from howsure.core.arrays import FloatArray
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Table
-from howsure.core.rng import child
+from howsure.core.rng import child, row_keys
+from howsure.metrics.characteristic import bootstrap_gain_difference, permutation_test
 from howsure.metrics.evaluate.measure import Evaluation
-from howsure.stats.bootstrap import bootstrap_means
+from howsure.stats.bootstrap import bootstrap_means, subsample
 from howsure.stats.permutation import sign_flip_test
+
+MOST_ROWS = 20_000
 
 
 def compare(evaluations: Sequence[Evaluation], *, confidence: float = 0.95, seed: int = 0) -> Table:
@@ -54,6 +57,9 @@ def compare(evaluations: Sequence[Evaluation], *, confidence: float = 0.95, seed
             other_scores = _matching(b, key)
             if other_scores is not None:
                 rows.append(_paired(a, b, key, scores, other_scores, confidence, seed))
+        trade = _characteristic(a, b, confidence, seed)
+        if trade is not None:
+            rows.append(trade)
     names = (
         "metric", "coverage", "model_a", "model_b", "value_a", "value_b", "difference",
         "lower", "upper", "p_value", "n", "note",
@@ -133,4 +139,40 @@ def _paired(
         "upper": float(np.ravel(upper)[0]),
         "p_value": tested.p_value,
         "note": "; ".join(note for note in (drawn.note, tested.note) if note),
+    }
+
+
+def _characteristic(
+    a: Evaluation, b: Evaluation, confidence: float, seed: int
+) -> dict[str, Any] | None:
+    """Gain over a constant band: paired bootstrap of the difference, permutation of the areas."""
+    try:
+        first, second = (found.view.get("characteristic") for found in (a, b))
+    except UnanswerableError:
+        return None
+    held, note = a.evalset, ""
+    cluster = None if held.cluster is None else held.cluster.codes
+    if held.n > MOST_ROWS:
+        keys = row_keys(held.y, first.bands.error, second.bands.error)
+        rows = subsample(keys, MOST_ROWS, seed=seed, name="compare curves")
+        first, second = first.take(rows), second.take(rows)
+        cluster = None if cluster is None else np.unique(cluster[rows], return_inverse=True)[1]
+        note = f"on {MOST_ROWS:,} rows"
+    drawn = bootstrap_gain_difference(
+        first, second, confidence=confidence, replicates=500, cluster=cluster, seed=seed
+    )
+    tested = permutation_test(first, second, permutations=2_000, cluster=cluster, seed=seed)
+    return {
+        "metric": "characteristic_gain",
+        "coverage": math.nan,
+        "model_a": held.model,
+        "model_b": b.evalset.model,
+        "value_a": first.gain().value,
+        "value_b": second.gain().value,
+        "difference": drawn.value,
+        "lower": drawn.lower,
+        "upper": drawn.upper,
+        "p_value": tested.p_value,
+        "n": float(held.n) if held.weights is None else held.weights.effective_n,
+        "note": "; ".join(part for part in (note, drawn.reason, tested.reason) if part),
     }

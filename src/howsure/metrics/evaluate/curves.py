@@ -17,6 +17,7 @@ from howsure.metrics.calibration import (
     pit_histogram,
 )
 from howsure.metrics.evaluate.measure import Evaluation
+from howsure.metrics.evaluate.trade import characteristic_curves
 from howsure.metrics.evaluate.view import View
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import clopper_pearson
@@ -39,7 +40,8 @@ def curves_of(evaluation: Evaluation, *, confidence: float = 0.95) -> tuple[Curv
     -------
     tuple of Curve
         Named ``calibration``, ``interval_calibration``, ``pit_ecdf``, ``pit_histogram``,
-        ``error_by_width``, ``risk_coverage``, ``risk_coverage_oracle``, ``rolling_coverage``.
+        ``error_by_width``, ``risk_coverage``, ``risk_coverage_oracle``, ``rolling_coverage``,
+        ``characteristic``, ``characteristic_constant``.
     """
     makers: tuple[Callable[[Evaluation, float], list[Curve]], ...] = (
         _calibration,
@@ -48,6 +50,7 @@ def curves_of(evaluation: Evaluation, *, confidence: float = 0.95) -> tuple[Curv
         _error_by_width,
         _risk_coverage,
         _rolling_coverage,
+        lambda found, _: characteristic_curves(found.view),
     )
     made: list[Curve] = []
     for maker in makers:

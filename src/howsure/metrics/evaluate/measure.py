@@ -185,7 +185,7 @@ def _compute(
         rows = np.asarray(form.function(*arrays, **keywords, **form.options))
         found = mean_statistic(rows, values)
     record = _record(metric, coverage, evalset, found, found.reason or form.note)
-    options = {name: str(value) for name, value in form.options.items()}
+    options = {**{name: str(value) for name, value in form.options.items()}, **found.details}
     record = replace(record, source=source, options=options)
     record = _with_error(
         record, found, evalset, confidence, metric.bounds, share=form.reduce == "share"

@@ -16,6 +16,7 @@ from howsure.core.arrays import FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.metrics import calibration, scores, selective
+from howsure.metrics.evaluate.trade import characteristic_view, perfect_view
 from howsure.predictions import (
     Distribution,
     EvalSet,
@@ -25,6 +26,7 @@ from howsure.predictions import (
     Quantiles,
     Samples,
 )
+from howsure.stats.dominance import merge_ties
 
 INTERVAL_KINDS = ("intervals", "distributions", "quantiles", "samples")
 
@@ -142,14 +144,19 @@ def _uncertainty(view: View, coverage: float) -> FloatArray:
 def _widest(view: View) -> FloatArray:
     intervals = view._beliefs.get("intervals")
     if isinstance(intervals, Intervals):
-        widths = intervals.upper[:, -1] - intervals.lower[:, -1]
-        if not np.isfinite(widths).all():
-            raise UnanswerableError("some intervals are unbounded")
-        return widths
+        return _between(intervals.lower[:, -1], intervals.upper[:, -1])
     table = view.belief(Quantiles)
     if len(table.levels) < 2:
         raise UnanswerableError("one quantile column gives no width")
-    return np.asarray(table.values[:, -1] - table.values[:, 0])
+    return _between(table.values[:, 0], table.values[:, -1])
+
+
+def _between(lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """Widths, those that differ by rounding alone made one: else their order would be noise."""
+    widths = upper - lower
+    if not np.isfinite(widths).all():
+        raise UnanswerableError("some intervals are unbounded")
+    return merge_ties(widths, 4e-16 * np.maximum(np.abs(lower), np.abs(upper)))
 
 
 def _crps_of_law(view: View, _: float) -> FloatArray:
@@ -298,6 +305,8 @@ _MAKERS: dict[str, Callable[[View, float], Any]] = {
     "cdf_left": _cdf_left,
     "left": _left,
     "pit": _pit_random,
+    "characteristic": lambda view, _: characteristic_view(view),
+    "perfect": lambda view, _: perfect_view(view),
     "acceptance": _acceptance,
     "oracle": lambda view, _: view.get("acceptance").oracle(),
     "log_density": _log_density,

@@ -136,7 +136,7 @@ def column(values: Sequence[object]) -> list[str]:
     while places and all(round(size, places) == round(size, places - 1) for size in sizes):
         places -= 1
     return [
-        _signed(c, places) if isinstance(c, float) and abs(c) >= 0.5 * 10.0**-places else cell(c)
+        _signed(c, places) if isinstance(c, float) and abs(c) > 0.5 * 10.0**-places else cell(c)
         for c in cells
     ]
 

@@ -90,6 +90,7 @@
   const loader = { load: refuse, sanitize: refuse, http: refuse, file: refuse };
   const draw = (plot) => {
     const spec = JSON.parse(document.getElementById(plot.dataset.spec).textContent);
+    plot.textContent = "";
     return vegaEmbed(plot, spec, {
       actions: false,
       ast: true,

@@ -1,0 +1,513 @@
+"""The report in a real browser: what a reader sees, clicks, tabs through and prints."""
+
+from __future__ import annotations
+
+import importlib.util
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conftest import absent
+from figures import samples
+from howsure.core.records import Record, Table
+from howsure.report.content import GlossaryEntry, PageContent, VerdictLine
+from howsure.report.page.render import render_page
+
+HOSTILE = (
+    "</script><script>window.pwned=1</script><img src=x onerror='window.pwned=2'>"
+    "<svg onload=window.pwned=3>\"'`\njavascript:window.pwned=4"
+)
+PHONE = {"width": 360, "height": 740}
+DESK = {"width": 1280, "height": 900}
+
+
+@dataclass
+class Watch:
+    """What went wrong on a page, or left it."""
+
+    console: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+    dialogs: list[str] = field(default_factory=list)
+
+    def attach(self, page: Any) -> None:
+        """Listen to a page."""
+        page.on("console", lambda message: self.console.append(f"{message.type} {message.text}"))
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.on("dialog", lambda dialog: (self.dialogs.append(dialog.message), dialog.dismiss()))
+
+    def assert_quiet(self, address: str) -> None:
+        """Nothing was said, and nothing but the page itself was asked for."""
+        assert self.console == []
+        assert self.errors == []
+        assert self.dialogs == []
+        assert set(self.requests) == {address}
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Any]:
+    """A running Chromium that talks to nobody."""
+    for library in ("playwright", "vl_convert"):
+        if importlib.util.find_spec(library) is None:
+            absent("browser", f"{library} is not installed")
+    from playwright.sync_api import sync_playwright
+
+    quiet = ("--no-sandbox", "--disable-background-networking", "--disable-component-update")
+    with sync_playwright() as play:
+        running = play.chromium.launch(executable_path=chromium, args=list(quiet))
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def opened(browser: Any, tmp_path: Path) -> Iterator[Callable[..., tuple[Any, Watch]]]:
+    """Open a report; at the end nothing may have been said or asked for."""
+    contexts: list[Any] = []
+    watches: list[tuple[Watch, str]] = []
+
+    def show(content: PageContent, **choices: Any) -> tuple[Any, Watch]:
+        path = tmp_path / f"report{len(contexts)}.html"
+        path.write_text(render_page(content), encoding="utf-8")
+        context = browser.new_context(**{"viewport": DESK, "color_scheme": "light", **choices})
+        contexts.append(context)
+        page = context.new_page()
+        watch = Watch()
+        watch.attach(page)
+        page.goto(path.as_uri())
+        if choices.get("java_script_enabled", True):
+            page.wait_for_selector("html.ready")
+        watches.append((watch, path.as_uri()))
+        return page, watch
+
+    yield show
+    for watch, address in watches:
+        watch.assert_quiet(address)
+    for context in contexts:
+        context.close()
+
+
+Open = Callable[..., tuple[Any, Watch]]
+
+
+def shown_marks(page: Any) -> list[int]:
+    """How many marks each drawing holds, the unseen ones for hovering left out."""
+    counts: list[int] = page.evaluate(
+        """() => [...document.querySelectorAll(".plot")].map((plot) =>
+            [...plot.querySelectorAll("[class^='mark-'] > *")].filter((mark) => {
+              const box = mark.getBoundingClientRect();
+              const group = mark.parentElement.getAttribute("class");
+              return /layer_\\d+_marks/.test(group)
+                && mark.getAttribute("opacity") !== "0" && box.width + box.height > 1;
+            }).length)"""
+    )
+    return counts
+
+
+def test_every_figure_is_drawn_and_none_is_empty(opened: Open) -> None:
+    page, _ = opened(samples.content())
+    counts = shown_marks(page)
+    assert len(counts) == 10
+    assert all(count >= 2 for count in counts), counts
+    boxes = page.eval_on_selector_all(
+        ".plot svg", "all => all.map((one) => one.getBoundingClientRect().toJSON())"
+    )
+    assert all(box["width"] > 300 and box["height"] > 90 for box in boxes)
+
+
+def test_figures_of_several_models_are_drawn(opened: Open) -> None:
+    page, _ = opened(samples.several_models())
+    assert all(count >= 3 for count in shown_marks(page))
+    assert page.locator("figure .legend").first.inner_text().split("\n")[:3] == [
+        "boosted trees",
+        "linear",
+        "deep",
+    ]
+
+
+def test_the_verdict_is_in_sight_at_once(opened: Open) -> None:
+    for viewport in (DESK, PHONE):
+        page, _ = opened(samples.content(), viewport=viewport)
+        box = page.locator(".headline").bounding_box()
+        assert box["y"] + box["height"] < viewport["height"]
+
+
+def column(page: Any, table: Any, place: int) -> list[str]:
+    """The texts of one column."""
+    texts: list[str] = table.locator(f"tbody tr:not(.part) > :nth-child({place})").all_inner_texts()
+    return [text.strip() for text in texts]
+
+
+def as_number(text: str) -> float:
+    """What a cell of numbers says."""
+    return float(text.replace("−", "-").replace(",", ""))
+
+
+def table_named(page: Any, title: str) -> Any:
+    """The table under a heading."""
+    return page.locator(".table-block").filter(has=page.get_by_role("heading", name=title))
+
+
+def test_a_click_sorts_numbers_as_numbers_and_a_second_turns_the_order(opened: Open) -> None:
+    page, _ = opened(samples.content())
+    table = table_named(page, "The worst rows")
+    button = table.get_by_role("button", name="y", exact=True)
+    head = table.get_by_role("columnheader", name="y", exact=True)
+    before = [as_number(text) for text in column(page, table, 3)]
+    button.click()
+    assert [as_number(text) for text in column(page, table, 3)] == sorted(before)
+    assert head.get_attribute("aria-sort") == "ascending"
+    button.click()
+    assert [as_number(text) for text in column(page, table, 3)] == sorted(before, reverse=True)
+    assert head.get_attribute("aria-sort") == "descending"
+    rows = {tuple(row.split("\t")) for row in table.locator("tbody tr").all_inner_texts()}
+    assert len(rows) == len(before)
+
+
+def test_tables_sort_by_keyboard(opened: Open) -> None:
+    page, _ = opened(samples.content())
+    table = table_named(page, "Coverage by group")
+    before = column(page, table, 2)
+    table.get_by_role("button", name="Group", exact=True).focus()
+    page.keyboard.press("Enter")
+    assert column(page, table, 2) == sorted(before)
+    page.keyboard.press("Space")
+    assert column(page, table, 2) == sorted(before, reverse=True)
+    page.keyboard.press("Tab")
+    focused = page.evaluate("document.activeElement.textContent")
+    assert focused == "n"
+
+
+def test_missing_numbers_stay_last_both_ways(opened: Open) -> None:
+    values = np.array([3.0, np.nan, 1.0, 2.0])
+    content = PageContent(title="t", tables=(Table(name="map", columns={"value": values}),))
+    page, _ = opened(content)
+    table = table_named(page, "Map")
+    for wanted in (["1", "2", "3", "–"], ["3", "2", "1", "–"]):
+        table.get_by_role("button").click()
+        assert column(page, table, 1) == wanted
+
+
+def test_records_are_sorted_within_their_questions(opened: Open) -> None:
+    page, _ = opened(samples.several_models())
+    numbers = page.locator("#numbers .table-block").first
+    parts = numbers.locator("tbody").count()
+    numbers.get_by_role("button", name="Model", exact=True).click()
+    assert numbers.locator("tbody").count() == parts
+    for place in range(parts):
+        body = numbers.locator("tbody").nth(place)
+        assert body.locator("tr").first.get_attribute("class") == "part"
+        models = body.locator("tr:not(.part) > :nth-child(2)").all_inner_texts()
+        assert models == sorted(models)
+
+
+def test_a_filter_keeps_the_rows_that_contain_a_text(opened: Open) -> None:
+    page, _ = opened(replace(samples.content(), tables=(samples.groups(60),)))
+    table = table_named(page, "Coverage by group")
+    table.get_by_role("searchbox").fill("midlands")
+    assert table.locator("tbody tr:visible").count() == 1
+    assert table.get_by_role("status").inner_text() == "1 of 60"
+    table.get_by_role("searchbox").fill("")
+    assert table.locator("tbody tr:visible").count() == 60
+
+
+def test_tab_reaches_every_control_in_the_order_of_the_page(opened: Open) -> None:
+    page, _ = opened(samples.content())
+    wanted = page.evaluate(
+        """() => [...document.querySelectorAll("a[href], button, input, summary, [tabindex='0']")]
+            .filter((one) => one.checkVisibility()).map((one, place) => {
+              one.dataset.place = place;
+              return one.outerHTML.slice(0, 80);
+            })"""
+    )
+    reached: list[int] = []
+    for _step in range(len(wanted)):
+        page.keyboard.press("Tab")
+        reached.append(int(page.evaluate("document.activeElement.dataset.place ?? -1")))
+    assert reached == list(range(len(wanted)))
+    assert len(wanted) > 60
+
+
+def test_focus_is_visible(opened: Open) -> None:
+    page, _ = opened(samples.content())
+    for _step in range(3):
+        page.keyboard.press("Tab")
+    style = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert style == "solid"
+
+
+def hover_text(page: Any, place: int) -> str:
+    """What the hover text says at the middle of a drawing."""
+    plot = page.locator(".plot").nth(place)
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    x, y = box["x"] + box["width"] * 0.55, box["y"] + box["height"] * 0.5
+    page.mouse.move(x, y)
+    page.mouse.move(x + 2, y + 1)
+    tip = page.locator("#tip")
+    tip.wait_for(state="visible")
+    text: str = tip.inner_text()
+    return text
+
+
+def test_hovering_names_the_row_the_group_and_the_model(opened: Open) -> None:
+    page, _ = opened(samples.content())
+    assert "Nominal level" in hover_text(page, 0)
+    groups = page.locator("figure").filter(has_text="Which groups are let down?").locator(".plot")
+    place = page.evaluate(
+        "(one) => [...document.querySelectorAll('.plot')].indexOf(one)", groups.element_handle()
+    )
+    text = hover_text(page, place)
+    names = [str(name).removeprefix("region=") for name in samples.groups().columns["group"]]
+    assert any(name in text for name in names), text
+    assert "Empirical coverage" in text
+    page.mouse.move(5, 5)
+    page.locator("#tip").wait_for(state="hidden")
+    several, _ = opened(samples.several_models())
+    assert any(name in hover_text(several, 0) for name in ("boosted trees", "linear", "deep"))
+
+
+def surface(page: Any) -> int:
+    """How light the page is, 0 to 255."""
+    colour: str = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    return int(colour.split("(")[1].split(",")[0])
+
+
+def drawn_colours(page: Any) -> tuple[str, ...]:
+    """The colours of the first drawing's axis title and first line."""
+    told: list[str] = page.evaluate(
+        """() => [".plot .role-axis-title text", ".plot [class*='mark-line'] path"].map((one) => {
+            const style = getComputedStyle(document.querySelector(one));
+            return style.fill + style.stroke;
+        })"""
+    )
+    return tuple(told)
+
+
+def test_dark_follows_the_system_and_the_reader(opened: Open) -> None:
+    light, _ = opened(samples.content())
+    dark, _ = opened(samples.content(), color_scheme="dark")
+    assert surface(light) > 230
+    assert surface(dark) < 40
+    assert drawn_colours(light) != drawn_colours(dark)
+    toggle = light.get_by_role("button", name="Dark")
+    assert toggle.get_attribute("aria-pressed") == "false"
+    toggle.click()
+    assert toggle.get_attribute("aria-pressed") == "true"
+    assert surface(light) < 40
+    assert drawn_colours(light) == drawn_colours(dark)
+    dark.get_by_role("button", name="Dark").click()
+    assert surface(dark) > 230
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_is_readable(opened: Open, scheme: str) -> None:
+    page, _ = opened(samples.content(), color_scheme=scheme)
+    worst = page.evaluate(
+        """() => {
+          const part = (c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+          const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+          const light = ([r, g, b]) =>
+            0.2126 * part(r / 255) + 0.7152 * part(g / 255) + 0.0722 * part(b / 255);
+          const behind = (one) => {
+            for (let at = one; at; at = at.parentElement) {
+              const colour = parse(getComputedStyle(at).backgroundColor);
+              if (colour.length === 3 || colour[3] === 1) return colour;
+            }
+            return [255, 255, 255];
+          };
+          const kinds = "h1,h2,h3,p,dt,dd,li,th,td,small,summary,a,button";
+          const said = [...document.querySelectorAll(kinds)].filter((one) =>
+            one.checkVisibility() && one.innerText.trim() && !one.matches(".skip"));
+          return said.map((one) => {
+            const [a, b] = [light(parse(getComputedStyle(one).color)), light(behind(one))];
+            return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), one.innerText.slice(0, 40)];
+          }).sort((a, b) => a[0] - b[0])[0];
+        }"""
+    )
+    assert worst[0] >= 4.5, worst
+
+
+def overflow(page: Any) -> list[str]:
+    """Elements that reach past the right edge, those inside scrolling regions left out."""
+    wide: list[str] = page.evaluate(
+        """() => {
+          const edge = document.documentElement.clientWidth;
+          const past = (one) => one.getBoundingClientRect().right > edge + 1;
+          return [...document.querySelectorAll("main *, header *")]
+            .filter((one) => !one.closest(".scroll, nav, .skip, .quiet, svg") && past(one))
+            .map((one) => one.outerHTML.slice(0, 90));
+        }"""
+    )
+    return wide
+
+
+def test_a_phone_shows_everything_without_sideways_scrolling(opened: Open) -> None:
+    for content in (samples.content(), samples.several_models(), hostile_content()):
+        page, _ = opened(content, viewport=PHONE)
+        assert page.evaluate("document.documentElement.scrollWidth") == 360
+        assert overflow(page) == []
+        widths = page.eval_on_selector_all(
+            ".plot svg", "all => all.map((one) => one.getBoundingClientRect().width)"
+        )
+        assert all(200 < width < 340 for width in widths)
+
+
+def hostile_content(text: str = HOSTILE) -> PageContent:
+    """A report in which every text is hostile."""
+    record = samples.record(text, 1.0, 0.1, units=text, model=text, source=text, reason=text)
+    told, oracle = samples.risk_coverage(text)
+    curve, constant, marks = samples.characteristic(text)
+    points = np.array([text, f"{text}2"], dtype=object)
+    return PageContent(
+        title=text,
+        verdict=tuple(VerdictLine(text, tone, text) for tone in ("bad", "good", "info")),
+        records=(
+            record,
+            replace(record, model="b", options={text: text}),
+            replace(record, group=text),
+            Record(metric=text, value=float("nan"), reason=text, model=text),
+        ),
+        curves=tuple(
+            replace(one, notes=text, band=text, x_label=text, y_label=text)
+            for one in (
+                samples.calibration(text),
+                samples.calibration("b"),
+                replace(samples.error_by_width(), name=text),
+                told,
+                oracle,
+                curve,
+                constant,
+                replace(samples.pit_histogram(), model=text, group=text),
+            )
+        ),
+        tables=(
+            Table(name=text, columns={text: np.array([text] * 20, dtype=object)}, notes=text),
+            samples.groups(3, model=text, names=[text, text, "c"]),
+            samples.models(text, "b"),
+            samples.worst_rows(column=text, value=text),
+            replace(marks, columns={**marks.columns, "point": points}),
+        ),
+        glossary=(GlossaryEntry(name=text, title=text, meaning=text, formula=text, source=text),),
+        command=text,
+        facts={text: text, "short": "</dd><script>window.pwned=5</script>"},
+    )
+
+
+def test_hostile_text_never_runs_on_the_page_nor_in_hover_texts(opened: Open) -> None:
+    page, _ = opened(hostile_content())
+    drawings = page.locator(".plot.drawn").count()
+    assert drawings == page.locator(".plot").count() == 7
+    named = 0
+    for place in range(drawings):
+        text = hover_text(page, place)
+        named += "window.pwned=1" in text
+        kinds = page.evaluate("[...document.querySelectorAll('#tip *')].map((one) => one.tagName)")
+        assert set(kinds) <= {"DL", "DT", "DD"}
+    assert named >= 5
+    page.get_by_role("button", name="Copy").click()
+    for button in page.locator("#tables thead button").all()[:6]:
+        button.click()
+    assert page.evaluate("window.pwned") is None
+    assert page.locator("img, iframe, object, embed, [onerror], [onload]").count() == 0
+    assert page.locator("script:not([type])").count() == 2
+    addresses = page.eval_on_selector_all("a", "all => all.map((one) => one.getAttribute('href'))")
+    assert all(address.startswith("#") for address in addresses)
+    assert "</script><script>window.pwned=1" in page.locator("h1").inner_text()
+
+
+def test_a_script_that_slipped_in_would_not_run(opened: Open) -> None:
+    page, watch = opened(PageContent(title="t"))
+    page.evaluate(
+        """() => {
+          const script = document.createElement("script");
+          script.textContent = "window.pwned = 1";
+          document.body.append(script);
+          const image = document.createElement("img");
+          image.setAttribute("onerror", "window.pwned = 2");
+          image.src = "https://example.org/x.png";
+          document.body.append(image);
+        }"""
+    )
+    page.wait_for_timeout(100)
+    assert page.evaluate("window.pwned") is None
+    assert any("Content Security Policy" in said for said in watch.console)
+    assert not [url for url in watch.requests if url.startswith("http") and "example" not in url]
+    watch.console.clear()
+    watch.requests[1:] = []
+
+
+def test_the_command_is_copied_or_marked(opened: Open) -> None:
+    page, _ = opened(samples.content(), permissions=["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy").click()
+    page.get_by_text("Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == samples.content().command
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error()); }")
+    page.get_by_role("button", name="Copy").click()
+    page.get_by_text("Marked").wait_for()
+    assert page.evaluate("getSelection().toString()") == samples.content().command
+
+
+def test_links_lead_to_the_glossary(opened: Open) -> None:
+    page, _ = opened(samples.content())
+    page.locator("#numbers").get_by_role("link", name="CRPS").click()
+    page.wait_for_timeout(700)
+    box = page.locator("#measure-crps").bounding_box()
+    bar = page.locator(".bar").bounding_box()
+    assert bar["height"] <= box["y"] < DESK["height"]
+
+
+def test_print_is_light_whole_and_fits_the_paper(opened: Open) -> None:
+    page, _ = opened(samples.content(), color_scheme="dark")
+    paper = page.pdf(format="A4")
+    assert paper.startswith(b"%PDF")
+    assert 3 <= paper.count(b"/Type /Page\n") <= 14
+    page.set_viewport_size({"width": 720, "height": 1000})
+    page.emulate_media(media="print", color_scheme="dark")
+    assert surface(page) == 255
+    assert not page.locator("header.bar").is_visible()
+    assert overflow(page) == []
+    wide = page.evaluate(
+        """() => [...document.querySelectorAll("table")].filter((one) => one.checkVisibility()
+            && one.getBoundingClientRect().right > innerWidth + 1).length"""
+    )
+    assert wide == 0
+    inside = page.evaluate(
+        """() => {
+          const right = (one) => one.getBoundingClientRect().right;
+          const drawings = [...document.querySelectorAll(".plot svg")];
+          return drawings.every((svg) => right(svg) <= right(svg.closest(".card")));
+        }"""
+    )
+    assert inside
+
+
+def test_figures_follow_the_width_of_the_window(opened: Open) -> None:
+    page, _ = opened(samples.content())
+    page.set_viewport_size(PHONE)
+    page.wait_for_timeout(400)
+    assert overflow(page) == []
+    page.set_viewport_size(DESK)
+    page.wait_for_timeout(400)
+    assert page.locator(".plot svg").first.bounding_box()["width"] > 600
+
+
+def test_without_scripts_the_words_and_the_tables_are_there(opened: Open) -> None:
+    page, _ = opened(samples.content(), java_script_enabled=False)
+    assert page.locator(".headline").is_visible()
+    assert page.get_by_text("The drawing needs JavaScript").count() == 10
+    assert page.locator("#numbers table").first.is_visible()
+
+
+def test_a_screenshot_is_not_blank(opened: Open) -> None:
+    page, _ = opened(samples.content())
+    picture = page.locator(".plot").first.screenshot()
+    width, height = struct.unpack(">II", picture[16:24])
+    assert width > 500
+    assert height > 250
+    assert len(picture) > 5_000

@@ -1,0 +1,296 @@
+"""Roles: flags decide, names decide where flags are silent, and two readings are an error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from howsure.core.errors import InputError
+from howsure.inputs import ColumnUse, Flags, IntervalColumns, assign_roles, parse_law
+
+SETTINGS = settings(derandomize=True, deadline=None, max_examples=150)
+
+
+def roles_of(names: str, **flags: Any) -> dict[str, Any]:
+    """Roles of columns named in one text, those alone that are filled."""
+    made = assign_roles(names.split(), Flags(**flags))
+    skipped = ("guessed", "notes")
+    return {
+        name: getattr(made, name)
+        for name in type(made).__slots__
+        if getattr(made, name) and name not in skipped
+    }
+
+
+@pytest.mark.parametrize(
+    ("names", "roles"),
+    [
+        ("y pred", {"y": "y", "point": "pred"}),
+        ("Actual Y-Hat", {"y": "Actual", "point": "Y-Hat"}),
+        ("y mean sd", {"y": "y", "mean": "mean", "sd": "sd"}),
+        ("y pred std", {"y": "y", "point": "pred", "mean": "pred", "sd": "std"}),
+        ("y pred mu sigma", {"y": "y", "point": "pred", "mean": "mu", "sd": "sigma"}),
+        ("y mean", {"y": "y", "point": "mean"}),
+        ("y mean pred", {"y": "y", "point": "pred"}),
+        ("y pred variance", {"y": "y", "point": "pred"}),
+        (
+            "y lower_90 upper_90 lower_50 upper_50",
+            {
+                "y": "y",
+                "intervals": (
+                    IntervalColumns("lower_90", "upper_90", 0.9),
+                    IntervalColumns("lower_50", "upper_50", 0.5),
+                ),
+            },
+        ),
+        ("y lo hi", {"y": "y", "intervals": (IntervalColumns("lo", "hi", None),)}),
+        (
+            "ds y yhat yhat_lower yhat_upper",
+            {
+                "y": "y",
+                "point": "yhat",
+                "intervals": (IntervalColumns("yhat_lower", "yhat_upper", None),),
+            },
+        ),
+        (
+            "y mean mean_se mean_ci_lower mean_ci_upper obs_ci_lower obs_ci_upper",
+            {
+                "y": "y",
+                "point": "mean",
+                "intervals": (IntervalColumns("obs_ci_lower", "obs_ci_upper", None),),
+            },
+        ),
+        (
+            "y q95 q05 median",
+            {"y": "y", "quantiles": ((0.05, "q05"), (0.5, "median"), (0.95, "q95"))},
+        ),
+        ("y s_1 s_2 s_10 s_north", {"y": "y", "samples": ("s_1", "s_2", "s_10")}),
+        (
+            "y pred group_a Group x1 x_b feature_c emb_0 emb_1 weight cluster time id model",
+            {
+                "y": "y",
+                "point": "pred",
+                "groups": ("group_a", "Group"),
+                "features": ("x1", "x_b", "feature_c"),
+                "embedding": ("emb_0", "emb_1"),
+                "weights": "weight",
+                "cluster": "cluster",
+                "time": "time",
+                "rows": "id",
+                "model": "model",
+            },
+        ),
+        ("y pred q10", {"y": "y", "point": "pred"}),
+        ("y pred p1", {"y": "y", "point": "pred"}),
+        ("y pred sd_of_x region month", {"y": "y", "point": "pred"}),
+    ],
+)
+def test_names_decide(names: str, roles: dict[str, Any]) -> None:
+    assert roles_of(names) == roles
+
+
+@pytest.mark.parametrize(
+    ("names", "flags", "roles"),
+    [
+        ("a b", {"y": "a", "point": "b"}, {"y": "a", "point": "b"}),
+        ("y target pred", {"y": "y"}, {"y": "y", "point": "pred"}),
+        (
+            "y l u",
+            {"lower": "l", "upper": "u", "coverage": 0.9},
+            {"y": "y", "intervals": (IntervalColumns("l", "u", 0.9),)},
+        ),
+        (
+            "y lower upper",
+            {"coverage": [0.9]},
+            {"y": "y", "intervals": (IntervalColumns("lower", "upper", 0.9),)},
+        ),
+        (
+            "y lower_90 upper_90",
+            {"lower": "lower_90", "upper": "upper_90"},
+            {"y": "y", "intervals": (IntervalColumns("lower_90", "upper_90", 0.9),)},
+        ),
+        (
+            "y lower_90 upper_90",
+            {"lower": "lower_90", "upper": "upper_90", "coverage": 0.8},
+            {"y": "y", "intervals": (IntervalColumns("lower_90", "upper_90", 0.8),)},
+        ),
+        (
+            "y a b c d",
+            {"lower": ["a", "c"], "upper": ["b", "d"], "coverage": [0.5, 0.9]},
+            {
+                "y": "y",
+                "intervals": (IntervalColumns("a", "b", 0.5), IntervalColumns("c", "d", 0.9)),
+            },
+        ),
+        ("y pred lower", {"lower": ""}, {"y": "y", "point": "pred"}),
+        ("y pred point", {"point": "pred"}, {"y": "y", "point": "pred"}),
+        ("y q1 q2 pred", {"quantiles": ""}, {"y": "y", "point": "pred"}),
+        (
+            "y a b",
+            {"quantiles": ["0.1=a", "0.9=b"]},
+            {"y": "y", "quantiles": ((0.1, "a"), (0.9, "b"))},
+        ),
+        ("y a b", {"quantiles": {0.9: "b"}}, {"y": "y", "quantiles": ((0.9, "b"),)}),
+        ("y m1 m2 k", {"samples": "m*"}, {"y": "y", "samples": ("m1", "m2")}),
+        ("y pred time", {"time": ""}, {"y": "y", "point": "pred"}),
+        (
+            "y pred a b sd",
+            {"features": "*"},
+            {"y": "y", "point": "pred", "mean": "pred", "sd": "sd", "features": ("a", "b")},
+        ),
+        (
+            "y pred a b",
+            {"features": "a,b", "groups": ["b"]},
+            {"y": "y", "point": "pred", "features": ("a", "b"), "groups": ("b",)},
+        ),
+        (
+            "y pred x_1",
+            {"groups": "x_1"},
+            {"y": "y", "point": "pred", "groups": ("x_1",)},
+        ),
+    ],
+)
+def test_flags_decide_before_names(names: str, flags: Any, roles: dict[str, Any]) -> None:
+    assert roles_of(names, **flags) == roles
+
+
+def test_a_law_by_name() -> None:
+    made = assign_roles(["y", "mu", "s", "sd"], Flags(law="t:df=4,loc=mu,scale=s"))
+    assert made.law is not None
+    assert made.law.name == "t"
+    assert dict(made.law.parameters) == {"df": 4.0, "loc": "mu", "scale": "s"}
+    assert made.sd is None
+    assert made.notes["sd"] == "the law is given by name"
+    numbered = assign_roles(["y", "4"], Flags(law="t:df=4"))
+    assert numbered.law is not None
+    assert dict(numbered.law.parameters) == {"df": "4"}
+
+
+@pytest.mark.parametrize("law", ["t", "t:", ":df=4", "t:df", "t:df=", "t:=4", "t:df=4,df=5"])
+def test_a_law_that_is_none_is_named(law: str) -> None:
+    with pytest.raises(InputError, match="law must be NAME:PARAMETER=COLUMN"):
+        parse_law(law)
+
+
+@pytest.mark.parametrize(
+    ("names", "flags", "said"),
+    [
+        ("a pred", {}, r"y must be a column .* say y=COLUMN \(--y COLUMN\); the columns are 'a'"),
+        ("y a", {}, r"a prediction is needed, .* say point=COLUMN, .* columns are 'y', 'a'"),
+        ("y target pred", {}, r"'y', 'target'; say y=COLUMN \(--y COLUMN\)"),
+        ("Y y pred", {}, "'Y', 'y'; say y=COLUMN"),
+        ("y pred forecast", {}, r"'pred', 'forecast'; say point=COLUMN \(--point COLUMN\)"),
+        ("y std sigma mean", {}, "sd must be one column"),
+        ("y pred date time", {}, "time must be one column"),
+        ("y lower", {}, "'lower' reads as the lower end .* no column as the other end: say lower="),
+        ("y lower_90 upper_80", {}, "'lower_90' reads as the lower end"),
+        ("y lower_05 upper_95", {}, "coverage in the name 'lower_05' can be read in two ways"),
+        ("y lower lb upper", {}, "lower must be one column"),
+        ("y lower upper pi_lower pi_upper", {}, "several intervals must have different known"),
+        ("y lower_90 upper_90 ci_lower_90 ci_upper_90", {}, "different known coverages"),
+        ("y lower_90 upper_90", {"coverage": 0.8}, "say a coverage of 0.9, and coverage says 0.8"),
+        ("y lower upper", {"coverage": [0.8, 0.9]}, "coverage must be one number for the one pair"),
+        ("y l u", {"lower": "l"}, "lower and upper must name as many columns, got 1 and 0"),
+        ("y l u", {"lower": "l", "upper": "u", "coverage": 90}, "coverage must lie strictly"),
+        ("y l u", {"lower": "l", "upper": "u", "coverage": [0.8, 0.9]}, "one number for each of 1"),
+        ("y l", {"lower": "l", "upper": "l"}, "lower and upper must be two columns"),
+        ("y q5 q05 q95", {}, r"quantile 0\.05 must be one column, .*'q5', 'q05'"),
+        ("y q0.05 p05", {}, r"quantile 0\.05 must be one column, .*'q0.05', 'p05'"),
+        ("y median q50 q10", {}, r"quantile 0\.5 must be one column"),
+        ("y q1 q2 q3", {}, "levels in the names 'q1', 'q2', 'q3' can be read in several ways"),
+        ("y q10", {}, "'q10': one quantile alone; say quantiles to use it"),
+        ("y a", {"quantiles": ["0.05"]}, "a quantile must be LEVEL=COLUMN"),
+        ("y a", {"quantiles": ["x=a"]}, "a quantile must be LEVEL=COLUMN"),
+        ("y a", {"quantiles": ["5=a"]}, "level of a quantile must lie strictly between 0 and 1"),
+        ("y a b", {"quantiles": ["0.5=a", "0.5=b"]}, r"quantile 0\.5 must be one column"),
+        ("y a", {"quantiles": {0.5: "c"}}, "quantiles must name a column of the table, got 'c'"),
+        ("y pred", {"y": "target"}, "y must name a column of the table, got 'target'"),
+        ("y predicted_mean", {"point": "predicted_men"}, "perhaps 'predicted_mean'"),
+        ("y pred", {"samples": "s_*"}, r"samples must match a column, got the pattern 's_\*'"),
+        ("y pred", {"groups": [1]}, "groups must hold names of columns"),
+        ("y pred", {"y": 3}, "y must be the name of a column, got 3"),
+        ("y sd", {"sd": "sd"}, "sd must stand beside a mean or a point forecast"),
+        ("y mu sd", {"law": "norm:loc=mu", "sd": "sd"}, "a law and an sd are two distributions"),
+        ("y mu", {"law": "norm:loc=nu"}, "law parameter loc must name a column"),
+        ("y sd", {"mean": "sd", "sd": "sd"}, "mean and sd must be two columns"),
+        ("y sd", {"y": "y", "point": "y"}, "y must not be part of a prediction"),
+        ("y", {"y": "y", "samples": "y"}, "y must not be part of a prediction"),
+    ],
+)
+def test_what_cannot_be_decided_is_an_error(names: str, flags: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        roles_of(names, **flags)
+
+
+def test_spaces_at_the_ends_of_a_name_do_not_matter() -> None:
+    made = assign_roles(["y", " my pred", "a,b"], Flags(point="my pred", groups="a,b"))
+    assert (made.point, made.groups) == (" my pred", ("a,b",))
+
+
+def test_a_missing_column_is_told_among_few() -> None:
+    with pytest.raises(InputError) as caught:
+        assign_roles([f"column {'x' * 200} {i}" for i in range(5000)])
+    assert "and 4980 more" in str(caught.value)
+    assert len(str(caught.value)) < 2000
+
+
+def test_every_column_is_explained() -> None:
+    names = ["y", "pred", "std", "lower_90", "upper_90", "q0.5", "note", "variance"]
+    told = assign_roles(names).explain(names, "t.csv")
+    assert told == (
+        ColumnUse("y", "y", "", "t.csv"),
+        ColumnUse("pred", "point forecast, mean of a normal law", "", "t.csv"),
+        ColumnUse("std", "sd of a normal law", "", "t.csv"),
+        ColumnUse("lower_90", "lower end at 90 %", "", "t.csv"),
+        ColumnUse("upper_90", "upper end at 90 %", "", "t.csv"),
+        ColumnUse("q0.5", "quantile 0.5", "", "t.csv"),
+        ColumnUse("note", "ignored", "", "t.csv"),
+        ColumnUse(
+            "variance", "ignored", "a variance is not read: give its square root as sd", "t.csv"
+        ),
+    )
+
+
+names = st.one_of(
+    st.text(max_size=8),
+    st.sampled_from(
+        [
+            *("y", "pred", "mean", "sd", "lower", "upper", "lower_90", "upper_90", "lo", "hi"),
+            *("q05", "q5", "q95", "q1", "p50", "0.05", "median", "s_1", "s_2", "emb_1", "x_1"),
+            *("group", "weight", "time", "date", "id", "model", "cluster"),
+        ]
+    ),
+)
+flag = st.one_of(st.none(), st.just(""), names)
+
+
+@SETTINGS
+@given(
+    st.lists(names, unique=True, max_size=10),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "y": flag, "point": flag, "lower": flag, "upper": flag, "mean": flag, "sd": flag,
+            "law": st.one_of(flag, st.text()), "groups": flag, "features": flag, "samples": flag,
+            "quantiles": st.one_of(flag, st.lists(st.text(max_size=5), max_size=2)),
+            "coverage": st.one_of(st.none(), st.floats(), st.lists(st.floats(), max_size=2)),
+        },
+    ),
+)  # fmt: skip
+def test_every_reading_is_sound_or_an_error(columns: list[str], flags: Any) -> None:
+    try:
+        made = assign_roles(columns, Flags(**flags))
+    except InputError:
+        return
+    used = made.by_column()
+    assert set(used) <= set(columns)
+    assert used[made.y][0] == "y"
+    assert len(made.explain(columns)) == len(columns)
+    for pair in made.intervals:
+        assert pair.lower != pair.upper
+        assert pair.coverage is None or 0 < pair.coverage < 1
+    levels = [level for level, _ in made.quantiles]
+    assert levels == sorted(set(levels))

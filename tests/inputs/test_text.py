@@ -1,0 +1,267 @@
+"""CSV and TSV: every hostile file gives a right answer or a clear error."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from howsure.core.errors import InputError
+from howsure.inputs import load, open_table
+from howsure.inputs.text import LAST_CELL
+from howsure.predictions import EvalSet
+
+SETTINGS = settings(derandomize=True, deadline=None, max_examples=80)
+ROWS = "y,pred,region\n1,1.5,north\n2,2.5,south\n"
+
+
+def read(folder: Path, content: bytes | str, name: str = "t.csv", **options: Any) -> EvalSet:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return load(path, **{"groups": "region", **options}).evalsets[0]
+
+
+def check(made: EvalSet) -> None:
+    """The rows of `ROWS`."""
+    assert made.y.tolist() == [1.0, 2.0]
+    assert made.point is not None
+    assert made.point.tolist() == [1.5, 2.5]
+    assert made.groups["region"].values().tolist() == ["north", "south"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("plain.csv", ROWS),
+        ("upper.CSV", ROWS),
+        ("no_last_newline.csv", ROWS.rstrip()),
+        ("windows.csv", ROWS.replace("\n", "\r\n")),
+        ("old_mac.csv", ROWS.replace("\n", "\r")),
+        ("blank_lines.csv", "\n\n" + ROWS.replace("\n", "\n\n")),
+        ("bom.csv", b"\xef\xbb\xbf" + ROWS.encode()),
+        ("utf16.csv", ROWS.encode("utf-16")),
+        ("utf16_be.csv", b"\xfe\xff" + ROWS.encode("utf-16-be")),
+        ("utf32.csv", ROWS.encode("utf-32")),
+        ("tabs.tsv", ROWS.replace(",", "\t")),
+        ("tabs.csv", ROWS.replace(",", "\t")),
+        ("commas.tsv", ROWS),
+        ("semicolons.csv", ROWS.replace(",", ";")),
+        ("bars.csv", ROWS.replace(",", "|")),
+        ("quoted.csv", '"y","pred","region"\n"1","1.5","north"\n"2","2.5","south"\n'),
+        ("spaces.csv", "y,pred,region\n 1 , 1.5,north\n2 ,+2.5 ,south\n"),
+        ("t.csv.gz", gzip.compress(ROWS.encode())),
+        (
+            "two_members.csv.gz",
+            gzip.compress(ROWS[:20].encode()) + gzip.compress(ROWS[20:].encode()),
+        ),
+        ("t.csv.zst", pa.compress(ROWS.encode(), codec="zstd", asbytes=True)),
+        ("t.tsv.GZ", gzip.compress(ROWS.replace(",", "\t").encode())),
+        ("unnamed.csv", ",y,pred,region\n0,1,1.5,north\n1,2,2.5,south\n"),
+        ("unnamed_end.csv", "y,pred,region,,\n1,1.5,north,,\n2,2.5,south,,\n"),
+        ("exponents.csv", "y,pred,region\n1e0,15E-1,north\n.2e1,2.5000,south\n"),
+    ],
+)
+def test_forms_of_one_table(tmp_path: Path, name: str, content: bytes | str) -> None:
+    check(read(tmp_path, content, name))
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16-le", "utf-8-sig", "UTF8"])
+def test_encodings_by_name(tmp_path: Path, encoding: str) -> None:
+    made = read(tmp_path, "y,pred,région\n1,2,Zürich\n".encode(encoding), encoding=encoding,
+                groups="région")  # fmt: skip
+    assert made.groups["région"].labels.tolist() == ["Zürich"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "the file is empty"),
+        (b"\xef\xbb\xbf", "no row of column names is found"),
+        ("\n\n\n", "no row of column names is found"),
+        ("y,pred,region\n", "the file holds column names but no rows"),
+        ("y,pred,region", "the file holds column names but no rows"),
+        ("y,pred,region\n\n\n", "the file holds column names but no rows"),
+        ("y,y,pred,region\n1,2,3,a\n", "column names must differ, got more than one 'y'"),
+        (
+            "y,pred,region\n1,2,a\n3,b\n4,5,c,d\n\n6\n",
+            r"every row must have 3 cells as the header has, got 3 rows that do not \(first: row "
+            r"1, counting from 0, has 2\)",
+        ),
+        ("y,pred,region\n1,2\n", r"got 1 row that does not \(first: row 0, counting from 0, has 2"),
+        (
+            "y,pred,region\n1,2,a\nx,2,b\n3,z,c\n?,5,d\n",
+            r"column 'y' must hold numbers, got 2 cells that are none \(first: 'x' at row 1, c",
+        ),
+        ("y,pred,region\n1,true,a\n", r"column 'pred' .* got a cell that is none \(first: 'true'"),
+        ("y,pred,region\n1,1_000,a\n", "'1_000' at row 0"),
+        ("y,pred,region\n1,0x1A,a\n", "'0x1A' at row 0"),
+        ("y,pred,region\n1,#DIV/0!,a\n", "'#DIV/0!' at row 0"),
+        ("y,pred,region\n1,٣,a\n", "'٣' at row 0"),
+        ("y;pred;region\n1,5;2;a\n", "'1,5' at row 0, counting from 0.; say decimal=','"),
+        ('y,pred,region\n1,2,"a\n3,4,b\n5,6,c\n', "quote is opened in row 0 .* never closed"),
+        ('y,pred,region\n1,2,a\n3,4,"', "quote is opened in row 1 .* never closed"),
+        ('y,region,pred\n1,"a,2\n3,b,4\n', "a quote is opened and never closed"),
+        ('"y,pred,region\n1,2,a\n', "perhaps a quote is opened and never closed"),
+        (b"y,pred,region\n1,2,a\n1,2,Z\xfcrich\n", "0xfc that is not in line 3, byte 25 of the"),
+        (
+            b"y,pred,r\xe9gion\n1,2,a\n",
+            "must be utf-8, got a byte 0xe9 that is not in line 1",
+        ),
+        ("é,y,pred,region\n".encode() + b"a,1,2,\xe9", "0xe9 that is not in line 2, byte 23 of"),
+        (b"y,pred,region\n1,\x002,a\n", "must hold no NUL bytes, got one in line 2"),
+        (ROWS.encode("utf-16-le"), "NUL bytes, got one in line 1; .* encoding='utf-16-le'"),
+        (ROWS.encode("utf-16")[:-1], "must be utf-16"),
+        (b"PK\x03\x04rest", "content is zip, as a spreadsheet is: save it as CSV"),
+        (b"PAR1rest", "the ending says .csv file, but the content is Parquet"),
+        (gzip.compress(ROWS.encode()), "the ending says .csv file, but the content is gzip"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path: Path, content: bytes | str, said: str) -> None:
+    with pytest.raises(InputError, match=said) as caught:
+        read(tmp_path, content)
+    assert "t.csv" in str(caught.value)
+
+
+def test_where_bytes_are_no_text_deep_in_a_file(tmp_path: Path) -> None:
+    """Across blocks, and with characters of several bytes at their edges."""
+    start = b"y,pred,region\n"
+    row = "1,2,é\n".encode()
+    count = (9 << 20) // len(row)
+    content = start + row * count + b"1,2,\xe9\n"
+    with pytest.raises(
+        InputError, match=f"line {count + 2}, byte {len(start) + len(row) * count + 4} "
+    ):
+        read(tmp_path, content)
+    assert read(tmp_path, start + row * count).n == count
+
+
+@pytest.mark.parametrize(
+    ("options", "content", "said"),
+    [
+        ({"encoding": "nope"}, ROWS, "encoding must be one that Python knows"),
+        ({"encoding": "hex"}, ROWS, "encoding must be one that Python knows"),
+        ({"encoding": 8}, ROWS, "encoding must be one that Python knows"),
+        ({"encoding": "latin-1"}, ROWS.encode("utf-16"), "mark at its start says utf-16"),
+        ({"encoding": "utf-16"}, ROWS, "must be utf-16"),
+        ({"encoding": "ascii"}, ROWS.replace("north", "é"), "0xc3 that is not in line 2"),
+        ({"decimal": "x"}, ROWS, "decimal must be '.' or ','"),
+        ({"decimal": ","}, ROWS, "decimal mark must differ from the mark between cells"),
+        ({"decimal": ","}, "y;pred;region\n1.500;2;a\n", "'1.500' at row 0"),
+    ],
+)
+def test_options_are_checked(tmp_path: Path, options: Any, content: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        read(tmp_path, content, **options)
+
+
+def test_decimal_commas(tmp_path: Path) -> None:
+    content = "y;pred;region\n1;1,5;north\n2;+2,5;south\n"
+    check(read(tmp_path, content, decimal=","))
+
+
+@pytest.mark.parametrize(
+    "compress", [gzip.compress, lambda b: pa.compress(b, "zstd", asbytes=True)]
+)
+def test_a_compressed_file_that_is_cut_short(tmp_path: Path, compress: Any) -> None:
+    rows = np.random.default_rng(0).random(3000)
+    content = "y,pred,region\n" + "".join(f"{v},{v},a\n" for v in rows)
+    whole = compress(content.encode())
+    name = "t.csv.gz" if whole[:2] == b"\x1f\x8b" else "t.csv.zst"
+    assert read(tmp_path, whole, name).n == 3000
+    for length in (len(whole) - 1 - 8 * name.endswith("gz"), len(whole) // 2, 20):
+        with pytest.raises(InputError, match="the compressed file is cut short"):
+            read(tmp_path, whole[:length], name)
+    with pytest.raises(InputError, match="content is something else"):
+        read(tmp_path, content, name)
+    with pytest.raises(InputError, match="cannot be read"):
+        read(tmp_path, whole + b"junk", name)
+
+
+def test_a_stray_quote_deep_in_a_large_file(tmp_path: Path) -> None:
+    """A cell longer than a block is refused, whatever it holds."""
+    content = 'y,pred,region\n1,2,"a\n' + "1,2,b\n" * 2_000_000
+    with pytest.raises(InputError, match=r"quote is opened and never closed|row is longer"):
+        read(tmp_path, content)
+
+
+def test_text_is_text(tmp_path: Path) -> None:
+    """SMILES, formulas, HTML, quotes and newlines in cells and names are kept as they are."""
+    texts = ["C#N", "#c", "=cmd()", "<script>alert(1)</script>", 'say "hi"', "two\nlines", "a,b"]
+    texts += ["-1+2", "@x", "\\", "NA", " padded ", "\x1b[31m", "é\u202e", "'", "0x1", "1_0"]
+    column = 'region "<b>",\n'
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerows([["y", "pred", column], *([i, i, text] for i, text in enumerate(texts))])
+    loaded = load(written(tmp_path, out.getvalue()), groups=[column])
+    assert loaded.evalsets[0].groups[column].values().tolist() == texts
+    assert "'NA' is read as a label" in loaded.notes[0]
+
+
+def written(folder: Path, content: str) -> Path:
+    path = folder / "t.csv"
+    path.write_bytes(content.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("cells", "labels"),
+    [
+        (["2", "10", "-3"], [-3, 2, 10]),
+        (["01", "1", "10"], ["01", "1", "10"]),
+        (["2", "x"], ["2", "x"]),
+        (["1.0", "2"], ["1.0", "2"]),
+        (["True", "False"], ["False", "True"]),
+        (["9" * 20, "1"], ["1", "9" * 20]),
+        (["2026-01-01", "2025-01-01"], ["2025-01-01", "2026-01-01"]),
+    ],
+)
+def test_labels_keep_their_writing(tmp_path: Path, cells: list[str], labels: list[Any]) -> None:
+    content = "y,pred,region\n" + "".join(f"1,2,{cell}\n" for cell in cells)
+    assert read(tmp_path, content).groups["region"].labels.tolist() == labels
+
+
+def test_the_last_row_is_the_readers_own(tmp_path: Path) -> None:
+    """A table whose last cells are the reader's mark keeps them."""
+    made = read(tmp_path, f"y,pred,region\n1,2,a\n{LAST_CELL},{LAST_CELL},{LAST_CELL}\n")
+    assert made.n == 2
+    assert made.groups["region"].labels.tolist() == [LAST_CELL, "a"]
+
+
+def test_only_needed_columns_matter(tmp_path: Path) -> None:
+    made = read(tmp_path, "y,note,pred,region\n1,,1.5,north\n2,x,2.5,south\n")
+    check(made)
+
+
+def test_how_it_was_read_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(ROWS.replace(",", ";").encode("utf-16"))
+    notes = load(path, groups="region").notes
+    assert notes == (f"{path}: cells are separated by ';'", f"{path}: encoding utf-16")
+
+
+cell = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=6)
+
+
+@SETTINGS
+@given(st.lists(st.tuples(st.floats(allow_nan=False, allow_infinity=False), cell), min_size=1,
+                max_size=8), st.sampled_from([",", ";", "\t", "|"]))  # fmt: skip
+def test_what_python_writes_is_read(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[float, str]], mark: str
+) -> None:
+    out = io.StringIO()
+    writer = csv.writer(out, delimiter=mark, lineterminator="\n")
+    writer.writerows([["y", "pred", "region"], *([y, y, text] for y, text in rows)])
+    path = tmp_path_factory.mktemp("t") / "t.csv"
+    path.write_bytes(out.getvalue().encode())
+    source = open_table(path)
+    table = source.read({"y": "number", "region": "text"})
+    assert table["y"].to_pylist() == [y for y, _ in rows]
+    assert table["region"].to_pylist() == [text for _, text in rows]

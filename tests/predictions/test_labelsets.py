@@ -1,0 +1,65 @@
+"""Label sets: members counted, the true class found."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from howsure.core.errors import InputError, UnanswerableError
+from howsure.predictions import LabelSets
+
+
+def test_membership_from_the_definition() -> None:
+    table = np.random.default_rng(0).random((40, 5)) < 0.4
+    belief = LabelSets(table, 0.9)
+    y = np.arange(40) % 5
+    expected = [bool(row[label]) for row, label in zip(table, y, strict=True)]
+    assert belief.contains(y.astype(float)).tolist() == expected
+    assert belief.sizes.tolist() == [int(row.sum()) for row in table]
+    part = belief.take(np.array([3, 1]))
+    assert part.sizes.tolist() == [int(table[3].sum()), int(table[1].sum())]
+    assert pickle.loads(pickle.dumps(belief)).coverage == 0.9
+    assert LabelSets(table.astype(float), 0.9).sizes.tolist() == belief.sizes.tolist()
+
+
+@pytest.mark.parametrize("y", [0.5, -1.0, 2.0, 1e300, -1e300])
+def test_a_class_that_is_none_is_named(y: float) -> None:
+    belief = LabelSets([[True, False], [True, True]], 0.9)
+    with pytest.raises(InputError, match=r"class numbers from 0 to 1 .* at row 1"):
+        belief.contains(np.array([0.0, y]))
+
+
+@pytest.mark.parametrize(
+    ("members", "coverage", "said"),
+    [
+        ([True], 0.9, "shape"),
+        (np.zeros((2, 0)), 0.9, "shape"),
+        ([[0.5, 1.0]], 0.9, "booleans"),
+        ([[np.nan, 1.0]], 0.9, "booleans"),
+        ([["a", "b"]], 0.9, "booleans"),
+        ([[True], [True, False]], 0.9, "one number of classes in every row"),
+        ([[True]], 90, "coverage must lie strictly between 0 and 1"),
+    ],
+)
+def test_sets_that_are_none_are_named(members: Any, coverage: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        LabelSets(members, coverage)
+
+
+def test_what_sets_cannot_answer() -> None:
+    belief = LabelSets([[True, False]], 0.9)
+    for ask in (
+        belief.point,
+        belief.sd,
+        lambda: belief.interval(0.9),
+        lambda: belief.quantile([0.5]),
+        lambda: belief.cdf(np.zeros(1)),
+        lambda: belief.cdf_left(np.zeros(1)),
+        lambda: belief.log_density(np.zeros(1)),
+        lambda: belief.sample(np.random.default_rng(0), 1),
+    ):
+        with pytest.raises(UnanswerableError, match="label sets"):
+            ask()

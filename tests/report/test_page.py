@@ -1,0 +1,326 @@
+"""The HTML page, read as text; `tests/browser` looks at it in a browser."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import re
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from figures import samples
+from howsure.core.records import Direction, Record, Table
+from howsure.report.content import GlossaryEntry, PageContent, VerdictLine
+from howsure.report.page import render
+from howsure.report.page.figures import blocks_of, script_json
+from howsure.report.page.render import render_page
+from howsure.report.page.sections import ROWS_LIMIT, anchor
+
+pytest.importorskip("vl_convert", reason="vl-convert is not installed")
+HOSTILE = "</script><script>window.pwned=1</script><img src=x onerror=pwned()>\"'`"
+
+
+class Elements(HTMLParser):
+    """Every element with its attributes, every text outside scripts, every script."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.scripts: list[tuple[dict[str, str | None], str]] = []
+        self._inside = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        self._inside = tag
+        if tag == "script":
+            self.scripts.append((dict(attrs), ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._inside == "script":
+            given, text = self.scripts[-1]
+            self.scripts[-1] = (given, text + data)
+        elif self._inside != "style":
+            self.texts.append(data)
+
+    def all(self, tag: str) -> Iterator[dict[str, str | None]]:
+        """Attributes of every element of one kind."""
+        return (given for name, given in self.found if name == tag)
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    """The report with everything in it."""
+    return render_page(samples.content())
+
+
+def test_everything_of_the_content_is_on_the_page(page: str) -> None:
+    content = samples.content()
+    text = " ".join(Elements(page).texts)
+    assert content.title in text
+    assert content.command in text
+    for line in content.verdict:
+        assert line.text in text
+        assert line is content.verdict[0] or line.question in text
+    for entry in content.glossary:
+        assert entry.title in text
+        assert entry.formula in text
+    for table in content.tables:
+        for name in table.columns["group"] if table.name == "groups" else ():
+            assert str(name) in text
+    for name, fact in content.facts.items():
+        assert name in text
+        assert fact in text
+    assert "0.8312" in text
+    assert "± 0.0034" in text
+    assert "0.825 to 0.838" in text
+    assert "no distribution was given" in text
+
+
+def test_the_verdict_comes_before_figures_numbers_and_glossary(page: str) -> None:
+    ids = [str(given["id"]) for given in Elements(page).all("section")]
+    assert ids == ["verdict", "figures", "numbers", "tables", "glossary", "reproduce"]
+
+
+def test_there_is_one_drawing_a_figure_with_calibration_first(page: str) -> None:
+    elements = Elements(page)
+    specs = [
+        json.loads(text)
+        for given, text in elements.scripts
+        if given.get("type") == "application/json"
+    ]
+    assert len(specs) == 10
+    assert len([g for g in elements.all("div") if g.get("data-spec")]) == 10
+    first = next(g for g in elements.all("div") if g.get("data-spec"))
+    assert str(first["aria-label"]).startswith("Calibration curve: Observed share against Nominal")
+
+
+def test_the_page_asks_the_network_for_nothing(page: str) -> None:
+    elements = Elements(page)
+    for tag, given in elements.found:
+        assert tag not in {"link", "iframe", "object", "embed", "base", "form", "img"}
+        assert "src" not in given
+        assert "srcset" not in given
+        assert str(given.get("href") or "#").startswith("#")
+    style = page[page.index("<style>") : page.index("</style>")]
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_only_the_named_scripts_may_run(page: str) -> None:
+    elements = Elements(page)
+    policy = next(
+        str(given["content"])
+        for given in elements.all("meta")
+        if given.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert policy.startswith("default-src 'none';")
+    allowed = policy[policy.index("script-src") : policy.index("style-src")]
+    assert "unsafe" not in allowed
+    run = [text for given, text in elements.scripts if given.get("type") != "application/json"]
+    assert len(run) == 2
+    digests = [base64.b64encode(hashlib.sha256(t.encode()).digest()).decode() for t in run]
+    assert re.findall(r"'sha256-([^']+)'", allowed) == digests
+    handlers = [name for _, given in elements.found for name in given if name.startswith("on")]
+    assert handlers == []
+
+
+def test_the_page_is_small_and_the_same_every_time(page: str) -> None:
+    assert len(page.encode()) < 1_500_000
+    assert render_page(samples.content()) == page
+
+
+def test_a_page_is_rendered_quickly_once_the_library_is_there(page: str) -> None:
+    start = time.perf_counter()
+    render_page(samples.content())
+    assert time.perf_counter() - start < 1.5
+
+
+def hostile_content(text: str = HOSTILE) -> PageContent:
+    """A report in which every text is hostile."""
+    table = Table(
+        name=text,
+        columns={text: np.array([text, text], dtype=object), "n": np.array([1.0, 2.0])},
+        labels={"n": text},
+        model=text,
+        notes=text,
+    )
+    record = samples.record(text, 1.0, 0.1, units=text, model=text, source=text, reason=text)
+    grouped = replace(record, group=text)
+    return PageContent(
+        title=text,
+        verdict=tuple(VerdictLine(text, tone, text) for tone in ("good", "bad", "info")),
+        records=(
+            record,
+            grouped,
+            replace(record, model="b", options={text: text}),
+            Record(metric=text, value=math.nan, reason=text, model=text),
+        ),
+        curves=tuple(
+            replace(curve, notes=text, band=text, x_label=text, y_label=text)
+            for curve in (
+                samples.calibration(text),
+                samples.calibration(text + "2"),
+                replace(samples.error_by_width(), name=text),
+                *samples.risk_coverage(text),
+            )
+        ),
+        tables=(
+            table,
+            samples.groups(3, model=text, names=[text, text, "c"]),
+            samples.models(text, "b"),
+            samples.worst_rows(column=text, value=text),
+            samples.characteristic(text)[2],
+        ),
+        glossary=(
+            GlossaryEntry(
+                name=text,
+                title=text,
+                meaning=text,
+                formula=text,
+                source=text,
+                direction=text,
+                notion=text,
+                units=text,
+                question=text,
+            ),
+        ),
+        command=text,
+        facts={text: text},
+    )
+
+
+@pytest.mark.parametrize(
+    "text", [HOSTILE, "{{ 7*7 }}{% raw %}", "]]><!--<script>", "javascript:alert(1)", "a\r\nb\tc"]
+)
+def test_hostile_text_adds_no_element_and_no_attribute(text: str) -> None:
+    plain = Elements(render_page(hostile_content("q" * len(text))))
+    elements = Elements(render_page(hostile_content(text)))
+    assert [tag for tag, _ in elements.found] == [tag for tag, _ in plain.found]
+    assert [sorted(given) for _, given in elements.found] == [
+        sorted(given) for _, given in plain.found
+    ]
+    shown = " ".join(" ".join(elements.texts).split())
+    assert " ".join(text.split()) in shown
+    for given, source in elements.scripts:
+        if given.get("type") == "application/json":
+            assert "<" not in source
+            json.loads(source)
+
+
+def test_stray_characters_become_replacement_characters() -> None:
+    page = render_page(hostile_content("a\ud800\x00\x1bb"))
+    assert "a\ufffd\ufffd\ufffdb" in page
+    page.encode("utf-8")
+
+
+@pytest.mark.parametrize("value", ["</script>", "<!--", "a&b", "\u2028", "é", "\ud800"])
+def test_script_json_is_exact_and_holds_no_markup(value: str) -> None:
+    text = script_json({"k": value})
+    assert not set("<>&") & set(text)
+    assert text.isascii()
+    assert json.loads(text) == {"k": value}
+
+
+def test_script_json_refuses_what_is_no_json() -> None:
+    with pytest.raises(ValueError, match="JSON compliant"):
+        script_json(math.nan)
+
+
+def test_without_vl_convert_the_tables_remain_and_the_extra_is_named(
+    monkeypatch: pytest.MonkeyPatch, page: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    render._drawing_library.cache_clear()
+    try:
+        bare = render_page(samples.content())
+    finally:
+        render._drawing_library.cache_clear()
+    elements = Elements(bare)
+    assert 'pip install "howsure[report]"' in " ".join(elements.texts)
+    assert len(bare) < 400_000
+    assert not [g for g in elements.all("div") if g.get("data-spec")]
+    assert len(list(elements.all("table"))) == len(list(Elements(page).all("table")))
+    assert all("open" in given for given in elements.all("details"))
+
+
+def test_thousands_of_groups_are_limited_and_said() -> None:
+    content = replace(
+        samples.content(),
+        records=samples.records() + samples.group_records(3000),
+        tables=(samples.groups(3000), samples.worst_rows(1000)),
+    )
+    page = render_page(content)
+    text = " ".join(Elements(page).texts)
+    assert f"The worst {ROWS_LIMIT} of 3,000 rows." in text
+    assert f"The worst {ROWS_LIMIT} of 1,000 rows." in text
+    assert f"The {ROWS_LIMIT} of 3,000 that lie farthest from their target" in text
+    assert len(page.encode()) < 2_000_000
+    assert page.count("<tr>") < 3 * ROWS_LIMIT + 1000
+
+
+def test_an_empty_report_is_a_page_all_the_same() -> None:
+    page = render_page(PageContent(title="nothing"))
+    assert "Nothing was assessed." in page
+    assert "vegaEmbed=" not in page
+    only_lost = PageContent(title="t", records=(Record(metric="a", value=math.nan, reason="why"),))
+    assert "What could not be answered, and why" in render_page(only_lost)
+
+
+def test_every_link_has_its_target(page: str) -> None:
+    elements = Elements(page)
+    ids = [str(given["id"]) for _, given in elements.found if "id" in given]
+    assert len(ids) == len(set(ids))
+    targets = {str(given["href"])[1:] for given in elements.all("a")}
+    assert targets <= set(ids)
+    assert anchor("crps") in targets
+
+
+def test_tables_are_marked_up_for_screen_readers(page: str) -> None:
+    elements = Elements(page)
+    assert all("scope" in given for given in elements.all("th"))
+    regions = [g for g in elements.all("div") if g.get("role") == "region"]
+    assert all(g.get("aria-label") and g.get("tabindex") == "0" for g in regions)
+    assert len(regions) == len(list(elements.all("table")))
+
+
+def test_cards_fill_both_columns() -> None:
+    figures = [block.figure for block in blocks_of(())]
+    assert figures == []
+    content = samples.content()
+    from howsure.figures import figures_of
+
+    blocks = blocks_of(figures_of(content.curves, (samples.groups(20),)))
+    width, place = [], 0
+    for block in blocks:
+        width.append(block.wide)
+        if block.wide:
+            assert place % 2 == 0
+        else:
+            place += 1
+    assert place % 2 == 0
+    assert width[0]
+
+
+def test_directions_are_said_in_words(page: str) -> None:
+    text = " ".join(Elements(page).texts)
+    for words in ("↓\N{NO-BREAK SPACE}lower", "↑\N{NO-BREAK SPACE}higher"):
+        assert words in text
+    assert {direction.value for direction in Direction} == {
+        "lower is better",
+        "higher is better",
+        "closer to the target is better",
+        "descriptive",
+    }

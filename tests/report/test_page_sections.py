@@ -1,0 +1,219 @@
+"""What a page shows of records and tables, and how it writes numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from figures import samples
+from howsure.core.records import Notion, Record, Table
+from howsure.report.content import GlossaryEntry, PageContent
+from howsure.report.page import formats
+from howsure.report.page.sections import (
+    group_grid,
+    record_grid,
+    split_records,
+    table_grid,
+    unanswered_grid,
+)
+
+QUIET = settings(derandomize=True, deadline=None, max_examples=200)
+
+
+def test_records_stand_under_their_questions_in_the_order_of_the_glossary() -> None:
+    grid = record_grid(samples.content())
+    assert grid is not None
+    asked = list(dict.fromkeys(entry.question for entry in samples.glossary()))
+    assert [part.title for part in grid.parts] == asked
+    titles = [row[0].text for part in grid.parts for row in part.rows]
+    assert titles == [e.title for e in samples.glossary() if e.name not in {"log_score", "pinball"}]
+
+
+def test_without_questions_records_stand_under_their_notions() -> None:
+    records = (
+        Record(metric="a", value=1.0),
+        Record(metric="b", value=1.0, notion=Notion.LOCAL),
+        Record(metric="c", value=1.0),
+    )
+    grid = record_grid(PageContent(title="t", records=records))
+    assert grid is not None
+    assert [(p.title, len(p.rows)) for p in grid.parts] == [
+        ("Marginal measures", 2),
+        ("Local measures", 1),
+    ]
+
+
+def test_columns_that_would_be_empty_are_left_out() -> None:
+    grid = record_grid(PageContent(title="t", records=(Record(metric="a", value=1.0, n=3.0),)))
+    assert grid is not None
+    assert [column.title for column in grid.columns] == [
+        "Measure",
+        "Value",
+        "Interval",
+        "n",
+        "Better",
+    ]
+    full = record_grid(samples.several_models())
+    assert full is not None
+    assert [column.title for column in full.columns] == [
+        "Measure",
+        "Model",
+        "Value",
+        "95 % interval",
+        "Ideal",
+        "Perfect model at this n",
+        "n",
+        "Better",
+        "Units",
+    ]
+
+
+def test_a_row_says_what_decided_the_number() -> None:
+    grid = record_grid(samples.content())
+    assert grid is not None
+    rows = {row[0].text: row for part in grid.parts for row in part.rows}
+    assert rows["Empirical coverage (PICP)"][0].small == "at 90 % · from intervals"
+    assert rows["Kendall τ-b"][0].small == "on 20,000 rows drawn from all"
+    assert rows["Miscalibration area"][0].small == "levels 99"
+
+
+def test_measures_of_groups_are_told_from_tests_on_groups() -> None:
+    test = Record(metric="groups_differ", value=0.01, group="region")
+    whole, grouped = split_records((*samples.records(), *samples.group_records(3), test))
+    assert test in whole
+    assert len(grouped) == 3
+    assert all(not math.isnan(record.value) for record in whole)
+
+
+def test_groups_farthest_from_their_target_come_first() -> None:
+    def at(value: float, error: float, group: str) -> Record:
+        return samples.record("c", value, error, group=group, target=0.9)
+
+    records = (
+        Record(metric="c", value=0.9),
+        at(0.8, 0.1, "far but unsure"),
+        at(0.85, 0.01, "far"),
+        at(0.9, 0.01, "near"),
+        replace(at(0.5, 0.01, "no target"), target=math.nan),
+        at(0.7, 0.0, "sure"),
+    )
+    grid = group_grid(PageContent(title="t", records=records))
+    assert grid is not None
+    order = [row[1].text for row in grid.parts[0].rows]
+    assert order == ["sure", "far", "far but unsure", "near", "no target"]
+    cut = group_grid(PageContent(title="t", records=records), limit=2)
+    assert cut is not None
+    assert cut.size == 2
+    assert "The 2 of 5 that lie farthest" in cut.notes[0]
+
+
+def test_unanswered_measures_are_gathered_by_reason() -> None:
+    lost = [
+        Record(metric="a", value=math.nan, reason="no sd"),
+        Record(metric="b", value=math.nan, reason="no sd", coverage=0.5),
+        Record(metric="b", value=math.nan, reason="no sd", coverage=0.5, group="g"),
+        Record(metric="c", value=math.nan),
+    ]
+    entry = GlossaryEntry(name="a", title="The A")
+    grid = unanswered_grid(PageContent(title="t", records=tuple(lost), glossary=(entry,)))
+    assert grid is not None
+    assert [[cell.text for cell in row] for row in grid.parts[0].rows] == [
+        ["no sd", "The A, B at 50 % (×2)"],
+        ["no reason was given", "C"],
+    ]
+
+
+def test_groups_are_listed_worst_first_and_other_tables_as_given() -> None:
+    table = samples.groups(300)
+    grid = table_grid(table)
+    assert grid.size == 200
+    uppers = [float(row[5].key) for row in grid.parts[0].rows]
+    assert uppers == sorted(table.columns["upper"])[:200]
+    assert grid.notes[-1].startswith("The worst 200 of 300 rows.")
+    other = table_grid(samples.worst_rows(5))
+    assert [row[0].text for row in other.parts[0].rows] == ["5", "42", "79", "116", "153"]
+
+
+def test_names_of_the_inputs_columns_are_kept_as_they_are() -> None:
+    columns = {"x_1": np.array([1.0]), "mean_width": np.array([1.0]), "p_value": np.array([0.5])}
+    told = [c.title for c in table_grid(Table(name="worst_rows", columns=columns)).columns]
+    assert told == ["x_1", "mean_width", "p_value"]
+    own = Table(name="map", columns=columns, labels={"x_1": "the first"})
+    assert [c.title for c in table_grid(own).columns] == ["the first", "Mean width", "p-value"]
+
+
+def test_measures_in_tables_bear_their_titles() -> None:
+    grid = table_grid(samples.models(), samples.glossary())
+    assert [row[0].text for row in grid.parts[0].rows][:2] == ["CRPS", "Interval score"]
+
+
+@QUIET
+@given(st.floats(-1e300, 1e300), st.integers(2, 6))
+def test_numbers_keep_their_significant_digits(value: float, digits: int) -> None:
+    text = formats.number(value, digits).replace(",", "").replace("−", "-")
+    assert float(text) == pytest.approx(value, rel=0.51 * 10.0 ** (1 - digits), abs=1e-320)
+
+
+@QUIET
+@given(st.floats(-1e6, 1e6), st.floats(1e-5, 1e3))
+def test_estimates_are_exact_to_a_tenth_of_their_error(value: float, error: float) -> None:
+    shown, told = formats.estimate(value, error)
+    read = float(shown.replace(",", "").replace("−", "-"))
+    assert abs(read - value) <= 0.0501 * error + 1e-9
+    assert float(told.replace(",", "")) == pytest.approx(error, rel=0.051)
+
+
+@QUIET
+@given(st.floats(-1e5, 1e5), st.floats(1e-4, 1e4))
+def test_ends_of_an_interval_are_told_apart(lower: float, width: float) -> None:
+    left, right = formats.interval(lower, lower + width).split(" to ")
+    read = [float(end.replace(",", "").replace("−", "-")) for end in (left, right)]
+    assert read[0] < read[1]
+    assert abs(read[0] - lower) <= 0.051 * width
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (-0.0, "0"),
+        (-1.5, "−1.5"),
+        (math.inf, "∞"),
+        (-math.inf, "−∞"),
+        (math.nan, "–"),
+        (1e7, "1e+07"),
+        (9999.6, "10,000"),
+        (-2.5e-7, "−2.5e-07"),
+    ],
+)
+def test_unusual_numbers(value: float, text: str) -> None:
+    assert formats.number(value) == text
+
+
+@QUIET
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20))
+def test_a_column_shows_each_number_to_a_thousandth_of_the_largest(values: list[float]) -> None:
+    largest = max(map(abs, values))
+    for value, text in zip(values, formats.column(values), strict=True):
+        read = float(text.replace(",", "").replace("−", "-"))
+        assert abs(read - value) <= 0.00051 * max(largest, 1e-300)
+        assert (read == 0) == (value == 0)
+
+
+def test_cells_of_every_kind() -> None:
+    cells = [
+        None,
+        True,
+        np.bool_(False),
+        3,
+        np.int64(-4000),
+        "text",
+        np.datetime64("NaT"),
+        math.nan,
+    ]
+    assert formats.column(cells) == ["–", "yes", "no", "3", "−4,000", "text", "–", "–"]

@@ -1,0 +1,166 @@
+"""JSON, Markdown and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from dataclasses import replace
+from html import unescape
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from figures import samples
+from howsure.core.records import Curve, Record, Table
+from howsure.report.content import PageContent
+from howsure.report.plain import FORMAT, escape, to_csv, to_json, to_markdown
+
+QUIET = settings(derandomize=True, deadline=None, max_examples=300)
+READER = MarkdownIt("commonmark", {"html": True}).enable("table")
+
+
+def refuse(constant: str) -> Any:
+    """Strict JSON knows no NaN."""
+    raise AssertionError(constant)
+
+
+def read(content: PageContent) -> Any:
+    """The JSON form, read strictly."""
+    return json.loads(to_json(content), parse_constant=refuse)
+
+
+def test_json_holds_every_record_curve_and_table() -> None:
+    content = samples.content()
+    whole = read(content)
+    assert whole["format"] == FORMAT
+    assert whole["command"] == content.command
+    assert [line["text"] for line in whole["verdict"]] == [line.text for line in content.verdict]
+    assert whole["records"] == [
+        {**record.as_dict(), "options": dict(record.options)} for record in content.records
+    ]
+    for plain, curve in zip(whole["curves"], content.curves, strict=True):
+        assert plain["x"] == curve.x.tolist()
+        assert plain["y"] == curve.y.tolist()
+        assert plain["name"] == curve.name
+    for plain, table in zip(whole["tables"], content.tables, strict=True):
+        assert list(plain["columns"]) == list(table.columns)
+        assert all(len(column) == len(table) for column in plain["columns"].values())
+
+
+def test_json_writes_what_is_missing_and_what_is_infinite() -> None:
+    content = PageContent(
+        title="t",
+        records=(Record(metric="a", value=math.nan, upper=math.inf, options={"k": math.nan}),),
+        curves=(Curve(name="c", x=np.array([0.0, 1.0]), y=np.array([math.nan, -math.inf])),),
+        tables=(
+            Table(
+                name="t",
+                columns={
+                    "f": np.array([math.nan, math.inf, 1.5], dtype=np.float32),
+                    "o": np.array([None, True, np.datetime64("2026-01-02")], dtype=object),
+                },
+            ),
+        ),
+    )
+    whole = read(content)
+    assert whole["records"][0]["value"] is None
+    assert whole["records"][0]["upper"] == "Infinity"
+    assert whole["records"][0]["options"] == {"k": None}
+    assert whole["curves"][0]["y"] == [None, "-Infinity"]
+    assert whole["curves"][0]["lower"] is None
+    assert whole["tables"][0]["columns"]["f"] == [None, "Infinity", 1.5]
+    assert whole["tables"][0]["columns"]["o"] == [None, True, "2026-01-02"]
+
+
+@QUIET
+@given(st.text())
+def test_texts_come_back_from_json(text: str) -> None:
+    content = PageContent(title=text, records=(Record(metric=text, value=1.0, group=text),))
+    whole = json.loads(to_json(content).encode("utf-8"))
+    assert whole["title"] == re.sub("[\x7f-\x9f]", "\ufffd", text)
+
+
+def test_csv_holds_every_record() -> None:
+    content = samples.content()
+    rows = list(csv.DictReader(io.StringIO(to_csv(content))))
+    assert len(rows) == len(content.records)
+    for row, record in zip(rows, content.records, strict=True):
+        assert row["metric"] == record.metric
+        assert row["value"] == ("" if math.isnan(record.value) else repr(record.value))
+        assert row["direction"] == record.direction.value
+    assert rows[4]["options"] == "levels=99.0"
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "＝"])
+def test_formulas_are_kept_from_running_in_a_spreadsheet(start: str) -> None:
+    text = f"{start}HYPERLINK(1)"
+    record = Record(metric="m", value=-1.0, group=text, model=text, reason=text)
+    row = next(csv.DictReader(io.StringIO(to_csv(PageContent(title="t", records=(record,))))))
+    assert row["group"] == row["model"] == row["reason"] == "'" + text.replace("\r", "\n")
+    assert row["value"] == "-1.0"
+
+
+@QUIET
+@given(st.text())
+def test_no_cell_of_text_starts_a_formula(text: str) -> None:
+    record = Record(metric=text, value=1.0, options={text: text})
+    stream = io.StringIO(to_csv(PageContent(title="t", records=(record,))), newline="")
+    rows = list(csv.reader(stream))
+    assert len(rows) == 2
+    assert all(cell[:1] not in {"=", "+", "@", "\t", "\r"} for cell in rows[1])
+
+
+@QUIET
+@given(st.text(alphabet=st.sampled_from(list("ab1 <>&\\`*_[]()#+-.!|~$=:\"'\n\t/{}")), max_size=40))
+def test_markdown_shows_hostile_text_as_it_is(text: str) -> None:
+    html = READER.render(escape(text))
+    plain = " ".join(text.split())
+    assert re.fullmatch(r"(<p>.*</p>\n)?", html, re.DOTALL)
+    assert unescape(html.removeprefix("<p>").removesuffix("</p>\n")) == plain
+    assert "<" not in html.removeprefix("<p>").removesuffix("</p>\n")
+
+
+@QUIET
+@given(st.text(alphabet=st.sampled_from(list("ab <>&\\`*_[]()|\n!")), max_size=30))
+def test_hostile_text_breaks_no_table_of_markdown(text: str) -> None:
+    record = Record(metric="m", value=1.0, model=text)
+    content = PageContent(title="t", records=(record, replace(record, model="other")))
+    tokens = READER.parse(to_markdown(content))
+    assert sum(token.type == "tr_open" for token in tokens) == 3
+    assert sum(token.type == "td_open" for token in tokens) == 2 * 6
+    assert not [token for token in tokens if token.type == "html_block"]
+
+
+def test_markdown_holds_everything_and_leaves_nothing_out() -> None:
+    content = replace(
+        samples.content(),
+        records=samples.records() + samples.group_records(500),
+        tables=(samples.groups(400),),
+    )
+    text = to_markdown(content)
+    for line in content.verdict:
+        assert escape(line.text) in text
+    assert "district=499" in text
+    assert "region=District 399" in text or "District 398" in text
+    assert "no distribution was given" in text
+    for entry in content.glossary:
+        assert escape(entry.formula) in text
+    tokens = READER.parse(text)
+    rows = sum(token.type == "tr_open" for token in tokens)
+    assert rows > 500 + 400
+    code = [token.content for token in tokens if token.type == "fence"]
+    assert code == [content.command + "\n"]
+
+
+def test_a_command_with_backticks_stays_in_its_fence() -> None:
+    command = "howsure assess '```\n# x\n````.csv'"
+    tokens = READER.parse(to_markdown(PageContent(title="t", command=command)))
+    assert [token.content for token in tokens if token.type == "fence"] == [command + "\n"]
+    assert sum(token.type == "heading_open" for token in tokens) == 2

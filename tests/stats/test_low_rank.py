@@ -1,0 +1,66 @@
+"""Low-rank factors against the matrices that they stand for."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from howsure.core.errors import InputError
+from howsure.core.rng import child
+from howsure.stats.kernels import RBF
+from howsure.stats.low_rank import dense_factor, pivoted_cholesky
+
+quick = settings(derandomize=True, deadline=None, max_examples=40)
+
+
+def factored(matrix, **options):
+    return pivoted_cholesky(np.diagonal(matrix), lambda row: matrix[row], **options)
+
+
+@quick
+@given(st.integers(1, 20), st.integers(1, 20), st.integers(0, 10**6))
+def test_factor_gives_back_the_matrix_and_its_rank(size, rank, seed):
+    root = child(seed, "root").normal(size=(size, min(size, rank)))
+    matrix = root @ root.T
+    found = factored(matrix)
+    scale = np.abs(matrix).max()
+    np.testing.assert_allclose(found.factor @ found.factor.T, matrix, atol=1e-7 * scale)
+    assert found.rank <= min(size, rank) + 1
+    np.testing.assert_array_equal(np.tril(found.triangle), found.triangle)
+    assert not found.residual[found.pivots].any()
+    factor, left = dense_factor(matrix.copy())
+    np.testing.assert_allclose(factor @ factor.T, matrix, atol=1e-12 * scale * size)
+    assert 0.0 <= left <= 1e-11 * scale * size
+
+
+def test_residual_is_the_diagonal_left_and_its_sum_meets_the_tolerance():
+    x = np.sort(child(0, "x").normal(size=(80, 1)), axis=0)
+    matrix = RBF(2.0).gram(x, x)
+    for tolerance in (1.0, 1e-3, 1e-8):
+        found = factored(matrix, tolerance=tolerance)
+        left = matrix - found.factor @ found.factor.T
+        np.testing.assert_allclose(found.residual, np.diagonal(left), atol=1e-12)
+        assert found.residual.sum() <= tolerance
+        assert np.linalg.eigvalsh(left)[0] > -1e-12
+        assert found.rank < 40
+
+
+def test_weights_decide_which_rows_count():
+    matrix = np.eye(4)
+    found = factored(matrix, weights=np.array([0.0, 3.0, 1.0, 0.0]), max_rank=2)
+    assert found.pivots.tolist() == [1, 2]
+    assert factored(matrix, weights=np.array([0.0, 3.0, 1.0, 0.0])).rank == 2
+
+
+@pytest.mark.parametrize("factor", [factored, lambda m: dense_factor(m.copy())])
+def test_indefinite_matrices_are_refused(factor):
+    for matrix in (np.array([[1.0, 2.0], [2.0, 1.0]]), np.diag([1.0, -1e-3])):
+        with pytest.raises(InputError, match="positive definite"):
+            factor(matrix)
+
+
+def test_a_matrix_of_zeros_has_an_empty_or_zero_factor():
+    assert factored(np.zeros((3, 3))).rank == 0
+    factor, left = dense_factor(np.zeros((3, 3)))
+    assert not factor.any()
+    assert left == 0.0
