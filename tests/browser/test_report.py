@@ -95,6 +95,11 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Callable[..., tuple[Any, Wa
 Open = Callable[..., tuple[Any, Watch]]
 
 
+def few_figures() -> PageContent:
+    """The report without its curves: quick to load."""
+    return replace(samples.content(), curves=())
+
+
 def shown_marks(page: Any) -> list[int]:
     """How many marks each drawing holds, the unseen ones for hovering left out."""
     counts: list[int] = page.evaluate(
@@ -154,7 +159,7 @@ def table_named(page: Any, title: str) -> Any:
 
 
 def test_a_click_sorts_numbers_as_numbers_and_a_second_turns_the_order(opened: Open) -> None:
-    page, _ = opened(samples.content())
+    page, _ = opened(few_figures())
     table = table_named(page, "The worst rows")
     button = table.get_by_role("button", name="y", exact=True)
     head = table.get_by_role("columnheader", name="y", exact=True)
@@ -170,7 +175,7 @@ def test_a_click_sorts_numbers_as_numbers_and_a_second_turns_the_order(opened: O
 
 
 def test_tables_sort_by_keyboard(opened: Open) -> None:
-    page, _ = opened(samples.content())
+    page, _ = opened(few_figures())
     table = table_named(page, "Coverage by group")
     before = column(page, table, 2)
     table.get_by_role("button", name="Group", exact=True).focus()
@@ -207,7 +212,7 @@ def test_records_are_sorted_within_their_questions(opened: Open) -> None:
 
 
 def test_a_filter_keeps_the_rows_that_contain_a_text(opened: Open) -> None:
-    page, _ = opened(replace(samples.content(), tables=(samples.groups(60),)))
+    page, _ = opened(replace(few_figures(), tables=(samples.groups(60),)))
     table = table_named(page, "Coverage by group")
     table.get_by_role("searchbox").fill("midlands")
     assert table.locator("tbody tr:visible").count() == 1
@@ -234,7 +239,7 @@ def test_tab_reaches_every_control_in_the_order_of_the_page(opened: Open) -> Non
 
 
 def test_focus_is_visible(opened: Open) -> None:
-    page, _ = opened(samples.content())
+    page, _ = opened(few_figures())
     for _step in range(3):
         page.keyboard.press("Tab")
     style = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
@@ -257,7 +262,12 @@ def hover_text(page: Any, place: int) -> str:
 
 def test_hovering_names_the_row_the_group_and_the_model(opened: Open) -> None:
     page, _ = opened(samples.content())
-    assert "Nominal level" in hover_text(page, 0)
+    told = dict(zip(*[iter(hover_text(page, 0).split("\n"))] * 2, strict=True))
+    assert told["Series"] == "observed"
+    level = float(told["Nominal level"].removesuffix("%")) / 100
+    assert 0.4 < level < 0.7
+    drawn = np.interp(level, samples.LEVELS, samples.calibration().y)
+    assert float(told["Observed share"].removesuffix("%")) / 100 == pytest.approx(drawn, abs=1e-3)
     groups = page.locator("figure").filter(has_text="Which groups are let down?").locator(".plot")
     place = page.evaluate(
         "(one) => [...document.querySelectorAll('.plot')].indexOf(one)", groups.element_handle()
@@ -443,7 +453,7 @@ def test_a_script_that_slipped_in_would_not_run(opened: Open) -> None:
 
 
 def test_the_command_is_copied_or_marked(opened: Open) -> None:
-    page, _ = opened(samples.content(), permissions=["clipboard-read", "clipboard-write"])
+    page, _ = opened(few_figures(), permissions=["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name="Copy").click()
     page.get_by_text("Copied").wait_for()
     assert page.evaluate("navigator.clipboard.readText()") == samples.content().command
@@ -454,7 +464,7 @@ def test_the_command_is_copied_or_marked(opened: Open) -> None:
 
 
 def test_links_lead_to_the_glossary(opened: Open) -> None:
-    page, _ = opened(samples.content())
+    page, _ = opened(few_figures())
     page.locator("#numbers").get_by_role("link", name="CRPS").click()
     page.wait_for_timeout(700)
     box = page.locator("#measure-crps").bounding_box()

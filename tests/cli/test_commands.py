@@ -188,3 +188,16 @@ def test_help_and_version_are_light() -> None:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
     assert "howsure 0." in inside("--version")
+
+
+def test_characteristic_prints_every_convention(good: Path, tmp_path: Path) -> None:
+    plot = tmp_path / "curve.svg"
+    shown = inside(
+        "characteristic", good, "--want", "miss_rate=0.1", "--bootstrap", "50", "--plot", plot
+    )
+    for word in ("exact", "paper", "uq360", "as predicted", "miss_rate = 0.1", "regret"):
+        assert word in shown
+    assert plot.read_text(encoding="utf-8").lstrip().startswith("<?xml")
+    for bad in (["--x", "width"], ["--want", "miss_rate"], ["--want", "k=1"]):
+        with pytest.raises(InputError):
+            CliRunner().invoke(app, ["characteristic", str(good), *bad], catch_exceptions=False)

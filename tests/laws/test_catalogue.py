@@ -123,7 +123,8 @@ def test_a_perfect_model_has_the_declared_value() -> None:
         if math.isnan(declared):
             continue
         mean, spread = float(np.mean(seen)), float(np.std(seen, ddof=1))
-        assert abs(mean - expected) <= 4.5 * spread / math.sqrt(replicates) + 6e-5, (
+        bias = 1.5 / n if ENTRIES[name].forms[0].reduce == "statistic" else 0.0  # of order 1/n
+        assert abs(mean - expected) <= 4.5 * spread / math.sqrt(replicates) + 6e-5 + bias, (
             name,
             mean,
             expected,

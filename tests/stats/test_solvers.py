@@ -66,11 +66,11 @@ def test_preconditioner_is_the_inverse_root():
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("method", ["iterative", "dense", "auto"])
-@pytest.mark.parametrize("tiled", [False, True])
+@pytest.mark.parametrize(
+    ("method", "tiled"),
+    [("iterative", False), ("iterative", True), ("dense", False), ("auto", False), ("auto", True)],
+)
 def test_ridge_system_agrees_with_dense_algebra(kernel, method, tiled):
-    if tiled and method == "dense":
-        pytest.skip("a whole matrix is what was asked for")
     rng = child(2, "ridge")
     x, grid = rng.normal(size=(150, 2)), rng.normal(size=(9, 2))
     targets = rng.normal(size=(150, 6))
@@ -176,8 +176,8 @@ def test_nystrom_with_all_rows_as_landmarks_is_exact():
 
 def test_nystrom_estimates_its_own_error():
     rng = child(10, "nystrom")
-    x = rng.normal(size=(2500, 6))
-    targets = np.column_stack([np.sin(x[:, 0]), np.cos(x[:, 1])]) + 0.3 * rng.normal(size=(2500, 2))
+    x = rng.normal(size=(1200, 6))
+    targets = np.column_stack([np.sin(x[:, 0]), np.cos(x[:, 1])]) + 0.3 * rng.normal(size=(1200, 2))
     system = NystromSystem(RBF(0.1), x, 0.1, SolverOptions(landmarks=80))
     approximate = system.predict(x[:500], system.solve(targets))
     exact = RidgeSystem(RBF(0.1), x, 0.1)

@@ -131,6 +131,30 @@ def recalibrate(
 
 
 @app.command()
+@reads_tables
+def characteristic(
+    files: Files,
+    x: Annotated[str, typer.Option("--x", help="bandwidth or excess.")] = "bandwidth",
+    y_axis: Annotated[str, typer.Option("--y-axis", help="miss_rate or deficit.")] = "miss_rate",
+    want: Annotated[
+        list[str], typer.Option(metavar="NAME=NUMBER", help="A wish: miss_rate=0.1; repeat.")
+    ] = [],  # noqa: B006
+    x_weight: Annotated[float, typer.Option(help="Price of the x axis.")] = 1.0,
+    y_weight: Annotated[float, typer.Option(help="Price of the y axis.")] = 1.0,
+    bootstrap: Annotated[int, typer.Option(help="Resamples for intervals; 0 for none.")] = 1000,
+    plot: Annotated[Path | None, typer.Option(help="Draw to .png, .svg or .pdf.")] = None,
+    seed: Seed = 0,
+    *,
+    read: ReadOptions,
+) -> None:
+    """Trace what misses cost in width: areas, gains, operating points, costs."""
+    from howsure.cli.characteristic import run
+
+    prices = (x_weight, y_weight)
+    run(files, x, y_axis, want, prices, bootstrap, plot, seed, read)
+
+
+@app.command()
 def metrics(
     name: Annotated[str | None, typer.Argument(help="One measure, in full.")] = None,
 ) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable
 from typing import Any
 
 from howsure.core.arrays import FloatArray
-from howsure.figures.figure import Axis, Figure, Layer, Mark
+from howsure.figures.figure import Axis, AxisKind, Figure, Layer, Mark
 from howsure.figures.palette import LIGHT, VEGA_SHAPES, Palette, dash_of
+from howsure.figures.text import distinct
 
 Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
@@ -16,7 +18,7 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, s
 HEIGHT = 320
 ROW_HEIGHT = 22
 FEW_ROW_HEIGHT = 32
-_FORMATS = {"number": ",.4~g", "percent": ".1%", "time": "%Y-%m-%d %H:%M"}
+_FORMATS = {"number": ",.4~g", "percent": ".1%"}
 
 
 def to_vega(
@@ -243,38 +245,56 @@ def _hover_layer(figure: Figure, colour: Spec) -> Spec:
         if layer.colour < 0 and not layer.labels:
             continue
         rows += [{**row, "series": layer.series} for row in _rows(figure, layer)]
-    tips: list[Spec] = []
     present = {name for row in rows for name in row}
-    x_kind, y_kind = figure.x.kind, figure.y.kind
-    if "label" in present and not figure.is_horizontal():
-        tips.append({"field": "label", "title": "Point"})
-    tips.append({"field": "series", "title": "Series"})
-    tips.append(_tip("x", figure.x.title or "x", x_kind))
-    tips.append(_tip("y", figure.y.title or ("Row" if y_kind == "category" else "y"), y_kind))
-    if "lo" in present:
-        bars = any(layer.mark is Mark.BARS for layer in figure.layers)
-        kind = x_kind if figure.is_horizontal() or bars else y_kind
-        tips.append(_tip("lo", "From", kind))
-        tips.append(_tip("hi", "To", kind))
     select = {"type": "point", "nearest": True, "on": "pointerover", "clear": "pointerout"}
     lit = {"param": "hover", "empty": False, "value": 1}
     return {
         "data": {"values": rows},
         "params": [{"name": "hover", "select": select}],
-        "mark": {"type": "point", "filled": True, "size": 90, "strokeWidth": 2, "clip": True},
+        "mark": {
+            "type": "point",
+            "filled": True,
+            "size": 90,
+            "clip": True,
+            "tooltip": {"expr": _hover_text(figure, present)},
+        },
         "encoding": {
             "x": _channel(figure.x, "x"),
             "y": _channel(figure.y, "y"),
             "color": colour,
             "opacity": {"condition": lit, "value": 0},
-            "tooltip": tips,
         },
     }
 
 
-def _tip(field: str, title: str, kind: str) -> Spec:
+def _hover_text(figure: Figure, present: set[str]) -> str:
+    """A Vega expression that makes the hover text of a row.
+
+    Vega-Lite's own hover text reads a nominal field from the wrong place where the nearest point
+    is sought (it takes the mark for the row), so the row is found here. Titles enter as string
+    literals; the values are read from the data.
+    """
+    x_kind, y_kind = figure.x.kind, figure.y.kind
+    parts: list[tuple[str, str, AxisKind]] = []
+    if "label" in present and not figure.is_horizontal():
+        parts.append(("Point", "label", "category"))
+    parts.append(("Series", "series", "category"))
+    parts.append((figure.x.title or "x", "x", x_kind))
+    parts.append((figure.y.title or ("Row" if y_kind == "category" else "y"), "y", y_kind))
+    if "lo" in present:
+        bars = any(layer.mark is Mark.BARS for layer in figure.layers)
+        along = x_kind if figure.is_horizontal() or bars else y_kind
+        parts += [("From", "lo", along), ("To", "hi", along)]
+    titles = distinct([title for title, _, _ in parts], 120)
+    told = zip(titles, parts, strict=True)
+    return "{" + ", ".join(f"{json.dumps(t)}: {_told(f, k)}" for t, (_, f, k) in told) + "}"
+
+
+def _told(field: str, kind: AxisKind) -> str:
+    """A Vega expression that writes one field of a row, empty where it is missing."""
+    value = f"(datum.datum ? datum.datum.{field} : datum.{field})"
     if kind == "category":
-        return {"field": field, "type": "nominal", "title": title}
+        return f"isValid({value}) ? {value} : ''"
     if kind == "time":
-        return {"field": field, "type": "temporal", "title": title, "format": _FORMATS[kind]}
-    return {"field": field, "type": "quantitative", "title": title, "format": _FORMATS[kind]}
+        return f"isValid({value}) ? utcFormat({value}, '%Y-%m-%d %H:%M') : ''"
+    return f"isValid({value}) ? format({value}, '{_FORMATS[kind]}') : ''"

@@ -45,7 +45,7 @@ class FrameTable(Source):
     def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
         """The named columns."""
         with refusing(self.title):
-            frame = self._frame.select([self._native[name] for name in kinds])
+            frame = self._frame.select([nw.col(self._native[name]) for name in kinds])
             if isinstance(frame, nw.LazyFrame):
                 frame = frame.collect()
             columns = {}
@@ -98,13 +98,13 @@ def _column(values: Any) -> pa.ChunkedArray:
     if isinstance(values, Categories):
         return pa.chunked_array([pa.array(values.values(), from_pandas=True)])
     if isinstance(values, str | bytes | set | frozenset | Mapping):
-        raise InputError(f"an array of shape (rows,) is needed, got {type(values).__name__}")
+        raise TypeError(f"an array of shape (rows,) is needed, got {type(values).__name__}")
     if hasattr(values, "__array__") and not hasattr(values, "__arrow_array__"):
         values = values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
         if values.ndim == 2 and values.shape[1] == 1:
             values = values[:, 0]
         if values.ndim != 1:
-            raise InputError(f"an array of shape (rows,) is needed, got shape {values.shape}")
+            raise TypeError(f"an array of shape (rows,) is needed, got shape {values.shape}")
     return _arrow(lambda: pa.array(values, from_pandas=True), lambda: list(values))
 
 

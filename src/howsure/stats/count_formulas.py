@@ -35,15 +35,17 @@ def stirling_error(x: FloatArray) -> FloatArray:
     return np.where(x < 16.0, direct, tail)
 
 
-def deviance(x: FloatArray, mean: FloatArray) -> FloatArray:
+def deviance(x: FloatArray, mean: FloatArray, gap: FloatArray | None = None) -> FloatArray:
     """x log(x/μ) − (x − μ), half the Poisson deviance: zero or more; μ at x = 0.
+
+    A gap x − μ that is known better than by subtraction can be given.
 
     Examples
     --------
     >>> deviance(np.array([0.0, 2.0, 4.0]), np.array([2.0]))
     array([2. , 0. , 0.77258872])
     """
-    gap = x - mean
+    gap = x - mean if gap is None else gap
     total = x + mean
     ratio = np.divide(gap, total, out=np.zeros(np.broadcast(x, mean).shape), where=total > 0.0)
     square = np.square(ratio)
@@ -79,13 +81,14 @@ def log_negative_binomial(k: FloatArray, mean: FloatArray, dispersion: FloatArra
     array([-1.38629436])
     """
     size = 1.0 / dispersion
-    success = 1.0 / (1.0 + dispersion * mean)
     positive = np.where(k > 0.0, k, 1.0)
-    total = size + positive
-    errors = stirling_error(total) - stirling_error(size) - stirling_error(positive)
-    away = deviance(size, total * success) + deviance(positive, total * (1.0 - success))
-    scale = 2.0 * _HALF_LOG_2PI + np.log(size) + np.log(positive / total)
-    some = np.log(size / total) + errors - away - 0.5 * scale
+    grown, widened = 1.0 + dispersion * positive, 1.0 + dispersion * mean
+    gap = (positive - mean) / widened
+    errors = stirling_error(size + positive) - stirling_error(size) - stirling_error(positive)
+    away = deviance(size, size * grown / widened, -gap)
+    away += deviance(positive, mean * grown / widened, gap)
+    spread = _HALF_LOG_2PI + 0.5 * np.log(positive / grown)
+    some = errors - away - spread - np.log(grown)
     return np.where(k > 0.0, some, -np.log1p(dispersion * mean) / dispersion)
 
 

@@ -197,6 +197,9 @@ class Poisson(ClosedForm):
     def variance(self) -> FloatArray:
         return self._mean
 
+    def sample(self, rng: np.random.Generator, size: int = 1) -> FloatArray:
+        return rng.poisson(self._mean[:, None], (len(self), size)).astype(np.float64)
+
 
 @final
 @dataclass(frozen=True, slots=True, init=False, eq=False)
@@ -248,3 +251,9 @@ class NegativeBinomial(ClosedForm):
 
     def variance(self) -> FloatArray:
         return self._mean + self._dispersion * np.square(self._mean)
+
+    def sample(self, rng: np.random.Generator, size: int = 1) -> FloatArray:
+        shape = (len(self), size)
+        rate = rng.gamma(1.0 / self._dispersion[:, None], 1.0, shape)
+        rate *= (self._dispersion * self._mean)[:, None]
+        return rng.poisson(rate).astype(np.float64)

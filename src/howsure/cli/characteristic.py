@@ -1,0 +1,152 @@
+"""`howsure characteristic`: the trade-off of width and misses, its operating points and costs."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast, get_args
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from howsure.cli.options import ReadOptions
+from howsure.core.arrays import IntArray
+from howsure.core.errors import InputError
+from howsure.core.files import atomic_write
+from howsure.core.records import Curve
+from howsure.metrics.characteristic import CharacteristicCurve, OperatingPoint, bootstrap_curve
+from howsure.metrics.characteristic.area import AreaRequest, Convention
+from howsure.metrics.characteristic.bands import XAxis, YAxis
+from howsure.metrics.characteristic.statistics import LOW_MISS_RATE
+from howsure.metrics.evaluate import View
+
+WISHES = ("miss_rate", "bandwidth", "excess", "deficit", "knob")
+
+
+def run(
+    files: Sequence[Path],
+    x: str,
+    y_axis: str,
+    wanted: Sequence[str],
+    prices: tuple[float, float],
+    replicates: int,
+    plot: Path | None,
+    seed: int,
+    read: ReadOptions,
+) -> None:
+    """Print areas by every convention, gains, operating points and costs of each model."""
+    if x not in get_args(XAxis) or y_axis not in get_args(YAxis):
+        raise InputError(
+            f"--x must be bandwidth or excess and --y-axis miss_rate or deficit, got {x}, {y_axis}"
+        )
+    wishes = [parse_wish(text) for text in wanted]
+    console = Console()
+    loaded = read.load(list(files) if len(files) > 1 else files[0])
+    drawn = []
+    for held in loaded.evalsets:
+        curve: CharacteristicCurve = View(held, seed=seed).get("characteristic")
+        curve = curve.on(x=cast("XAxis", x), y_axis=cast("YAxis", y_axis))
+        console.print(f"\n[bold]{escape(held.model)}[/bold]: {x} against {y_axis}, n {held.n:,}")
+        console.print(_areas(curve))
+        if replicates:
+            cluster = None if held.cluster is None else held.cluster.codes
+            _print_bootstrap(console, curve, cluster, replicates, seed)
+        console.print(_points(curve, wishes))
+        _print_cost(console, curve, prices)
+        drawn.append(curve.drawn(model=held.model))
+    if plot is not None:
+        _save(drawn, plot)
+        console.print(f"written: {escape(str(plot))}", highlight=False, soft_wrap=True)
+
+
+def parse_wish(text: str) -> tuple[str, float]:
+    """A wish such as ``miss_rate=0.1``.
+
+    Examples
+    --------
+    >>> parse_wish("miss_rate=0.1")
+    ('miss_rate', 0.1)
+    """
+    name, sign, number = text.partition("=")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if name not in WISHES or not sign or math.isnan(value):
+        raise InputError(f"--want must look like NAME=NUMBER with a name of {WISHES}, got {text!r}")
+    return name, value
+
+
+def _areas(curve: CharacteristicCurve) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in ("convention", "part", "area", "gain over a constant band"):
+        table.add_column(heading)
+    parts: list[tuple[str, tuple[float, float] | None]] = [("whole", None)]
+    if curve.y_axis == "miss_rate":
+        parts.append((f"miss rate ≤ {LOW_MISS_RATE:g}", (0.0, LOW_MISS_RATE)))
+    for convention in get_args(Convention):
+        for name, part in parts:
+            request = AreaRequest(convention=convention, y_range=part)
+            area, gain = curve.area_by(request), curve.gain_by(request)
+            table.add_row(convention, name, f"{area.value:.5g} {area.units}", f"{gain.value:.2f} %")
+    return table
+
+
+def _print_bootstrap(
+    console: Console,
+    curve: CharacteristicCurve,
+    cluster: IntArray | None,
+    replicates: int,
+    seed: int,
+) -> None:
+    found = bootstrap_curve(curve, replicates=replicates, cluster=cluster, seed=seed)
+    for name, number in (("area", found.area), ("gain", found.gain)):
+        text = f"{name}: {number.value:.5g} ({number.lower:.5g} … {number.upper:.5g})"
+        console.print(f"bootstrap {text}, {replicates:,} resamples, exact", highlight=False)
+
+
+def _points(curve: CharacteristicCurve, wishes: Sequence[tuple[str, float]]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in (
+        "point",
+        "k",
+        "bandwidth",
+        "miss rate",
+        "excess",
+        "deficit",
+        "fresh rows (95 %)",
+    ):
+        table.add_column(heading)
+    found: list[tuple[str, OperatingPoint]] = [("as predicted", curve.at())]
+    for name, value in wishes:
+        found.append((f"{name} = {value:g}", curve.at(**{name: value})))
+    for name, point in found:
+        least = point.conformal.coverage_lower
+        covered = point.conformal.reason if math.isnan(least) else f"covered ≥ {least:.3f}"
+        numbers = (point.knob, point.bandwidth, point.miss_rate, point.excess, point.deficit)
+        table.add_row(name, *(f"{number:.4g}" for number in numbers), covered)
+    return table
+
+
+def _print_cost(console: Console, curve: CharacteristicCurve, prices: tuple[float, float]) -> None:
+    cost = curve.cost(x_weight=prices[0], y_weight=prices[1])
+    console.print(
+        f"cost {prices[0]:g} × {curve.x_axis} + {prices[1]:g} × {curve.y_axis}: now "
+        f"{cost.cost_now:.5g}, least {cost.cost:.5g} at k = {cost.knob:.5g} "
+        f"({curve.x_axis} {cost.x:.4g}, {curve.y_axis} {cost.y:.4g}); regret {cost.regret:.5g}",
+        highlight=False,
+    )
+
+
+def _save(curves: Sequence[Curve], path: Path) -> None:
+    from howsure.figures import plot
+
+    ending = path.suffix.lower().removeprefix(".")
+    if ending not in ("png", "svg", "pdf"):
+        raise InputError(f"--plot must end in .png, .svg or .pdf, got {str(path)!r}")
+    buffer = io.BytesIO()
+    plot(curves).get_figure(root=True).savefig(buffer, format=ending, dpi=150, bbox_inches="tight")
+    atomic_write(path, buffer.getvalue())

@@ -1,0 +1,130 @@
+"""Tables in memory: the same answer whatever library holds them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from howsure.core.arrays import Categories
+from howsure.core.errors import InputError
+from howsure.inputs import load
+
+COLUMNS: dict[str, Any] = {
+    "y": [1.0, 2.0, 3.0],
+    "mean": [1, 2, 3],
+    "sd": [0.5, 0.5, 1.0],
+    "region": ["north", "south", "north"],
+    "day": np.array(["2026-01-01", "2026-01-02", "2026-01-03"], "M8[ns]"),
+    "note": [object(), {}, None],
+}
+KEPT = {name: values for name, values in COLUMNS.items() if name != "note"}
+
+
+def pandas_arrow() -> pd.DataFrame:
+    return pd.DataFrame(KEPT).convert_dtypes(dtype_backend="pyarrow")
+
+
+TABLES = {
+    "mapping": lambda: COLUMNS,
+    "mapping of arrays": lambda: {name: np.asarray(values) for name, values in KEPT.items()},
+    "mapping of series": lambda: {name: pl.Series(values) for name, values in KEPT.items()},
+    "pandas": lambda: pd.DataFrame(COLUMNS),
+    "pandas with an index": lambda: pd.DataFrame(COLUMNS, index=[7, 7, 9]),
+    "pandas objects": lambda: pd.DataFrame(KEPT).astype(object),
+    "pandas categories": lambda: pd.DataFrame(KEPT).astype({"region": "category"}),
+    "pandas arrow": pandas_arrow,
+    "polars": lambda: pl.DataFrame(KEPT),
+    "polars lazy": lambda: pl.LazyFrame(KEPT),
+    "polars categories": lambda: pl.DataFrame(KEPT).with_columns(
+        pl.col("region").cast(pl.Categorical)
+    ),
+    "arrow": lambda: pa.table(KEPT),
+    "arrow batch": lambda: pa.RecordBatch.from_pydict(KEPT),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_any_table_is_one(name: str) -> None:
+    loaded = load(TABLES[name](), groups="region", time="day")
+    (made,) = loaded.evalsets
+    assert made.model == "model"
+    assert made.y.tolist() == [1.0, 2.0, 3.0]
+    assert made.beliefs[0].point().tolist() == [1.0, 2.0, 3.0]
+    assert made.beliefs[0].sd().tolist() == [0.5, 0.5, 1.0]
+    assert made.groups["region"].values().tolist() == ["north", "south", "north"]
+    assert made.time is not None
+    np.testing.assert_array_equal(made.time, COLUMNS["day"])
+
+
+def test_one_model_after_another() -> None:
+    first, second = pd.DataFrame(KEPT), pl.DataFrame(KEPT)
+    assert [e.model for e in load([first, second]).evalsets] == ["model 1", "model 2"]
+
+
+def test_columns_named_by_numbers() -> None:
+    frame = pd.DataFrame({"y": [1.0], 0.1: [0.5], 0.9: [2.0]})
+    assert load(frame).evalsets[0].beliefs[0].quantile([0.1, 0.9]).tolist() == [[0.5, 2.0]]
+    with pytest.raises(InputError, match="column names must differ, got more than one '1'"):
+        load(pd.DataFrame([[1, 2]], columns=[1, "1"]))
+
+
+def test_categories_are_columns_too() -> None:
+    made = load({"y": [1, 2], "pred": [1, 2], "g": Categories.checked(["a", "b"], "g")}, groups="g")
+    assert made.evalsets[0].groups["g"].labels.tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "columns are needed, got none"),
+        ({"y": [1.0], "pred": [1.0, 2.0]}, "one length, got 1 rows and 2 in 'pred'"),
+        ({"y": [], "pred": []}, "holds columns but no rows"),
+        ({"y": 1.0, "pred": 2.0}, "column 'y'"),
+        (
+            {"y": "12", "pred": [1, 2]},
+            "column 'y' cannot be read: an array .* got str",
+        ),
+        ({"y": {1, 2}, "pred": [1, 2]}, "column 'y' .* an array .* got set"),
+        ({"y": [1.0], "pred": np.zeros((1, 2))}, r"column 'pred' .* got shape \(1, 2\)"),
+        ({"y": [1.0], "pred": [[1.0, 2.0]]}, "'pred' must hold one value a row, got nested"),
+        ({"y": [1.0], "pred": [1 + 2j]}, "'pred' must hold numbers, got a cell that is none"),
+        ({"y": [1.0, 2.0], "pred": [1.0, "x"]}, "'pred' must hold numbers, .* 'x' at row 1"),
+        ({"y": [1.0], "pred": ["\ud800"]}, "column 'pred'"),
+        (
+            {"y": [1.0, 2.0], "pred": np.ma.array([1.0, 2.0], mask=[0, 1])},
+            "no cell may be missing, got 1 in 'pred' .first at row 1.",
+        ),
+        (pd.DataFrame([[1, 2]], columns=["y", "y"]), "unique column names|must differ"),
+        (pd.DataFrame({"y": [1.0, 2.0], "pred": [1.0, "x"]}), "'x' at row 1"),
+        (pd.DataFrame({"y": [1.0, None], "pred": [1, 2]}), "got 1 in 'y' .first at row 1."),
+        (pd.DataFrame({"y": [1.0], "pred": [[1]]}), "nested type"),
+        (pl.DataFrame({"y": [1.0], "pred": [[1]]}), "nested type"),
+        (pl.DataFrame({"y": [1.0], "pred": ["x"]}), "'x' at row 0"),
+        (pd.Series([1.0]), "cannot be read"),
+        (np.zeros((2, 2)), "cannot be read"),
+        (5, "cannot be read"),
+        (None, "cannot be read"),
+        ([], "a table is needed, got none"),
+    ],
+)
+def test_what_is_no_table_is_named(given: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        load(given)
+
+
+def test_numbers_of_any_array() -> None:
+    for values in (
+        np.array([1.0, 2.0], dtype=">f8"),
+        np.array([1.0, 2.0], dtype=np.longdouble),
+        np.array([[1.0], [2.0]]),
+        np.array([1, 2], dtype=np.uint8),
+        np.array(["1", "2"]),
+        (1, 2),
+        range(1, 3),
+    ):
+        assert load({"y": values, "pred": [1, 2]}).evalsets[0].y.tolist() == [1.0, 2.0]
