@@ -148,5 +148,7 @@ def _save(curves: Sequence[Curve], path: Path) -> None:
     if ending not in ("png", "svg", "pdf"):
         raise InputError(f"--plot must end in .png, .svg or .pdf, got {str(path)!r}")
     buffer = io.BytesIO()
-    plot(curves).get_figure(root=True).savefig(buffer, format=ending, dpi=150, bbox_inches="tight")
+    figure = plot(curves).get_figure(root=True)
+    assert figure is not None
+    figure.savefig(buffer, format=ending, dpi=150, bbox_inches="tight")
     atomic_write(path, buffer.getvalue())
