@@ -1,11 +1,8 @@
-"""Calibration measures against definitions, derivatives, simulation, and published values."""
+"""Calibration measures against definitions, derivatives and simulation."""
 
 from __future__ import annotations
 
-import csv
-import gzip
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -216,29 +213,6 @@ def test_moments_of_errors_are_the_definitions() -> None:
     assert relative_calibration_error(y, y, sd).value == 1.0
 
 
-def test_published_zms_and_rce(data_dir: Callable[[str], Path]) -> None:
-    """The author's own values for predictions of materials' properties (arXiv:2403.00423)."""
-    folder = data_dir("preds_chem_pernot")
-    with (folder / "expected_scores_2024_RCE.csv").open() as file:
-        published = {row["set"]: row for row in csv.DictReader(file)}
-    compared = 0
-    for name, row in published.items():
-        path = folder / f"PAL2022__{name}_cal.csv.gz"
-        if not path.exists():
-            continue
-        with gzip.open(path, "rt") as file:
-            lines = list(csv.DictReader(file))
-        error = np.array([float(line["E"]) for line in lines])
-        sd = np.array([float(line["uE"]) for line in lines])
-        zero = np.zeros(len(error))
-        zms = mean_squared_z(error, zero, sd).value
-        rce = relative_calibration_error(error, zero, sd).value
-        assert zms == pytest.approx(float(row["ZMS"]), abs=1e-12)
-        assert rce == pytest.approx(float(row["RCE"]), abs=1e-12)
-        compared += 1
-    assert compared == 6
-
-
 # --- influence and standard errors ---------------------------------------------------------------
 
 Measure = Callable[[np.ndarray | None], Statistic]
@@ -428,9 +402,9 @@ def test_weights_repeat_rows_for_the_pit(rows: Rows, plain_values: bool, version
         repeated = measure(left[index], right[index], None)
         same(weighted, repeated)
         if weighted.influence is not None and repeated.influence is not None:
-            np.testing.assert_allclose(weighted.influence[index], repeated.influence, atol=1e-7)
+            np.testing.assert_allclose(weighted.influence[index], repeated.influence, atol=1e-9)
             assert standard_error(weighted.influence, Weights(weights)) == pytest.approx(
-                standard_error(repeated.influence), abs=1e-7
+                standard_error(repeated.influence), abs=1e-9
             )
     one = calibration_curve(right, left=left, weights=weights, levels=GRID, version=version)
     two = calibration_curve(right[index], left=left[index], levels=GRID, version=version)

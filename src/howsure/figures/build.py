@@ -13,11 +13,11 @@ from howsure.core.records import Curve, Table
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark, sample_points
 from howsure.figures.layouts import COMPANIONS, LAYOUTS, Layout, layout_of
 from howsure.figures.palette import SERIES_LIMIT
-from howsure.figures.tables import figure_of_table, mark_layers
+from howsure.figures.tables import POINTS, figure_of_table, mark_layers
 from howsure.figures.text import distinct, headed, one_line
 
-TIME_UNIT = "seconds since 1970"
-"""An x label that holds these words makes a time axis."""
+TIME_UNITS = {"ms since 1970": 1e-3, "seconds since 1970": 1.0}
+"""Words in an x label that make a time axis, with the seconds in one unit of x."""
 POINTS_LIMIT = 400
 """The most points drawn of one curve."""
 
@@ -99,11 +99,11 @@ def _figure_of_curves(
     families: dict[str, list[Curve]],
     tables: Sequence[Table],
 ) -> Figure | None:
-    drawn = [thin for thin in map(_drawable, family) if len(thin.x)]
+    drawn = [_in_seconds(thin) for thin in map(_drawable, family) if len(thin.x)]
     if not drawn:
         return None
     shown = drawn[:SERIES_LIMIT]
-    notes = [one_line(curve.notes, 400) for curve in shown if curve.notes]
+    notes = [headed(curve.notes, 400) for curve in shown if curve.notes]
     if len(shown) < len(drawn):
         notes.append(f"Shown: the first {len(shown)} of {len(drawn)}.")
     labels = _series_labels(shown, layout)
@@ -113,7 +113,8 @@ def _figure_of_curves(
         for place, (curve, label) in enumerate(zip(shown, labels, strict=True))
         for layer in _data_layers(curve, label, place, layout, alone=len(shown) == 1)
     ]
-    marks = mark_layers(tables, layout.points, {curve.model for curve in shown})
+    places = {curve.model: place for place, curve in enumerate(shown)}
+    marks = mark_layers(tables, layout.points, places)
     behind = [*_band_layers(shown, labels, layout), *_reference_layers(shown, labels, layout)]
     layers = [*behind, *companions, *data, *marks]
     if data and data[0].mark is Mark.BARS:
@@ -130,10 +131,15 @@ def _figure_of_curves(
         title=layout.title + place,
         reading=layout.reading,
         x=x_axis,
-        y=_y_axis(shown[0].y_label, layout),
+        y=_y_axis(shown, layout),
         layers=tuple(layers),
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _in_seconds(curve: Curve) -> Curve:
+    unit = next((unit for words, unit in TIME_UNITS.items() if words in curve.x_label.lower()), 1.0)
+    return curve if unit == 1.0 else replace(curve, x=curve.x * unit)
 
 
 def _drawable(curve: Curve) -> Curve:
@@ -169,7 +175,7 @@ def _series_labels(curves: Sequence[Curve], layout: Layout) -> tuple[str, ...]:
 
 def _x_axis(curves: Sequence[Curve], layout: Layout) -> tuple[Axis, str]:
     title = headed(curves[0].x_label) or layout.x.title
-    if TIME_UNIT in title.lower():
+    if any(words in title.lower() for words in TIME_UNITS):
         return Axis(title="Time (UTC)", kind="time"), ""
     axis = replace(layout.x, title=title)
     if not layout.tail:
@@ -182,8 +188,15 @@ def _x_axis(curves: Sequence[Curve], layout: Layout) -> tuple[Axis, str]:
     return replace(axis, domain=(0.0, 1.05 * cut)), note
 
 
-def _y_axis(label: str, layout: Layout) -> Axis:
-    title = headed(label) or layout.y.title
+def _y_axis(curves: Sequence[Curve], layout: Layout) -> Axis:
+    title = headed(curves[0].y_label) or layout.y.title
+    if layout.fits_curve:
+        parts = [
+            part for curve in curves for part in (curve.y, curve.reference) if part is not None
+        ]
+        top = max(float(part.max()) for part in parts)
+        if top > 0 and min(float(part.min()) for part in parts) >= 0:
+            return replace(layout.y, title=title, domain=(0.0, 1.08 * top))
     share = any(word in title.lower() for word in _SHARES)
     if layout.y.kind == "percent" and not share:
         return Axis(title=title, zero=True)
@@ -205,6 +218,8 @@ def _unlisted(layers: Sequence[Layer], curves: Sequence[Curve], layout: Layout) 
     hidden = [layer for layer in layers if not layer.listed]
     if any(layer.mark is Mark.BAND for layer in hidden):
         notes.append(f"Shaded: {one_line(curves[0].band, 120) or layout.band}.")
+    if any(layer.mark is Mark.POINTS for layer in hidden):
+        notes.append(f"Points: {POINTS}.")
     if any(layer.faint for layer in hidden):
         notes.append(f"Dotted: {', '.join([*layout.companions.values()] or [layout.reference])}.")
     return notes
@@ -284,13 +299,14 @@ def _reference_layers(
         if curve.reference is not None
     ]
     shared = _same([(x[[0, -1]], reference[[0, -1]]) for x, reference, _, _ in judged])
+    stepped = all(curve.step for curve in curves) and layout.mark is not Mark.BARS
     layers = []
     for x, reference, label, place in judged[:1] if shared else judged:
         if layout.mark is Mark.BARS:
             x, reference = np.array([0.0, 1.0]), reference[[0, -1]]
         layers.append(
             Layer(
-                mark=layout.reference_mark,
+                mark=Mark.STEP if stepped else Mark.LINE,
                 x=x,
                 y=reference,
                 series=layout.reference if shared else f"{layout.reference} · {label}",

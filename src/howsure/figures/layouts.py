@@ -26,8 +26,6 @@ class Layout:
         How the curve itself is drawn; a curve with ``step`` set is a step all the same.
     data, reference : str
         What the curve and its reference are, in words; a model's name wins over the first.
-    reference_mark : Mark
-        How the reference is drawn.
     band_about : {"reference", "curve"}
         What the band surrounds.
     band : str
@@ -36,6 +34,8 @@ class Layout:
         Names of other curves to draw behind this one, with what they are in words.
     points : str
         Name of a table whose rows are marks on this figure.
+    fits_curve : bool
+        Whether the y range follows the curves alone, and cuts bands that reach past it.
     tail : float
         Share of the fall in y whose x range may be cut off when it would fill most of the figure.
     """
@@ -49,12 +49,12 @@ class Layout:
     mark: Mark = Mark.LINE
     data: str = "observed"
     reference: str = "reference"
-    reference_mark: Mark = Mark.LINE
     band_about: Literal["reference", "curve"] = "curve"
     band: str = "band"
     companions: dict[str, str] = field(default_factory=dict)
     points: str = ""
     tail: float = 0.0
+    fits_curve: bool = False
 
 
 LAYOUTS: dict[str, Layout] = {
@@ -83,8 +83,7 @@ LAYOUTS: dict[str, Layout] = {
         x=Axis(title="Nominal coverage", kind="percent", domain=UNIT),
         y=Axis(title="Empirical coverage", kind="percent", domain=UNIT),
         reference="perfect calibration",
-        band_about="reference",
-        band="simultaneous band",
+        band="interval",
     ),
     "pit_ecdf": Layout(
         order=2,
@@ -96,7 +95,6 @@ LAYOUTS: dict[str, Layout] = {
         ),
         x=Axis(title="Probability integral transform", domain=UNIT),
         y=Axis(title="ECDF − uniform"),
-        mark=Mark.STEP,
         reference="uniform",
         band_about="reference",
         band="simultaneous band",
@@ -144,6 +142,7 @@ LAYOUTS: dict[str, Layout] = {
         data="most certain first",
         reference="random order",
         band="band",
+        fits_curve=True,
         companions={"risk_coverage_oracle": "oracle order"},
     ),
     "characteristic": Layout(
@@ -156,10 +155,8 @@ LAYOUTS: dict[str, Layout] = {
         ),
         x=Axis(title="Bandwidth", zero=True),
         y=Axis(title="Miss rate", kind="percent", domain=UNIT),
-        mark=Mark.STEP,
         data="the model's band",
         reference="constant band",
-        reference_mark=Mark.STEP,
         companions={"characteristic_constant": "constant band"},
         points="characteristic_points",
         tail=0.01,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +15,8 @@ from howsure.figures.text import distinct, one_line
 
 ROWS_LIMIT = 40
 """The most rows of a dot plot."""
+POINTS = "operating points"
+"""What the named points on a curve are."""
 
 
 def figure_of_table(table: Table) -> Figure | None:
@@ -22,8 +24,8 @@ def figure_of_table(table: Table) -> Figure | None:
 
     ``groups`` needs the columns ``group``, ``empirical_coverage``, ``lower``, ``upper`` and
     ``nominal``. ``models`` needs ``difference`` (of ``model_a`` from ``model_b``), ``lower`` and
-    ``upper``; ``metric`` and the models name the row, and ``direction`` (as in `Record`) tells
-    which model it favours.
+    ``upper``; ``metric``, ``coverage`` and the models name the row, and ``direction`` (as in
+    `Record`) tells which model it favours.
 
     Parameters
     ----------
@@ -47,8 +49,8 @@ def figure_of_table(table: Table) -> Figure | None:
     return None
 
 
-def mark_layers(tables: Sequence[Table], name: str, models: set[str]) -> list[Layer]:
-    """Named points to set on a curve's figure, one layer a point.
+def mark_layers(tables: Sequence[Table], name: str, places: Mapping[str, int]) -> list[Layer]:
+    """Named points to set on a curve's figure, one layer a table.
 
     Parameters
     ----------
@@ -57,32 +59,36 @@ def mark_layers(tables: Sequence[Table], name: str, models: set[str]) -> list[La
     name : str
         The table's name. It holds a text column ``point`` and numbers ``x`` and ``y``, or
         ``bandwidth`` and ``miss_rate``.
-    models : set of str
-        The models that the figure shows.
+    places : mapping of str to int
+        The models that the figure shows, with their colours.
 
     Returns
     -------
     list of Layer
+        Where there are several models, points have their model's colour and no legend.
     """
     layers: list[Layer] = []
+    alone = len(places) == 1
     for table in tables:
-        if not name or table.name != name or (table.model and table.model not in models):
+        if not name or table.name != name or (table.model and table.model not in places):
             continue
         x, y = _first(table, "x", "bandwidth"), _first(table, "y", "miss_rate")
         if x is None or y is None:
             continue
+        rows = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
         names = distinct(_names(table), 60)
-        for row in np.flatnonzero(np.isfinite(x) & np.isfinite(y)):
-            layers.append(
-                Layer(
-                    mark=Mark.POINTS,
-                    x=x[[row]],
-                    y=y[[row]],
-                    series=names[row],
-                    colour=SERIES_LIMIT - 1 - len(layers) % 2,
-                    labels=(names[row],),
-                )
+        model = one_line(table.model, 60)
+        layers.append(
+            Layer(
+                mark=Mark.POINTS,
+                x=x[rows],
+                y=y[rows],
+                series=POINTS if alone else f"{POINTS} · {model}",
+                colour=SERIES_LIMIT - 1 if alone else places.get(table.model, 0),
+                labels=tuple(names[row] for row in rows),
+                listed=alone,
             )
+        )
     return layers
 
 
@@ -266,10 +272,13 @@ def _names(table: Table) -> list[str]:
             return _texts(table, name)
     metrics, first, second = (_texts(table, name) for name in ("metric", "model_a", "model_b"))
     several = len(set(zip(first, second, strict=True))) > 1
+    coverage = _number(table, "coverage")
     names = []
     for row, (metric, a, b) in enumerate(zip(metrics, first, second, strict=True)):
         pair = f"{a} − {b}" if several else ""
         words = metric.replace("_", " ")
+        if coverage is not None and np.isfinite(coverage[row]):
+            words += f" at {100 * coverage[row]:.4g} %"
         names.append(" · ".join(filter(None, (words, pair))) or f"row {row + 1}")
     return names
 

@@ -136,8 +136,14 @@ def _layer(figure: Figure, layer: Layer, palette: Palette) -> Spec:
 
 
 def _is_cut(figure: Figure, layer: Layer) -> bool:
-    """Whether a layer reaches past the right edge, so that its drawing must be cut there."""
-    return bool(figure.x.domain is not None and len(layer.x) and layer.x[-1] > figure.x.domain[1])
+    """Whether a layer reaches past the right or the upper edge, so that it must be cut there."""
+    edges = ((figure.x.domain, (layer.x,)), (figure.y.domain, (layer.lower, layer.upper)))
+    return any(
+        len(part) and (part.max() > domain[1] or part.min() < domain[0])
+        for domain, parts in edges
+        if domain is not None
+        for part in parts
+    )
 
 
 def _mark(layer: Layer, palette: Palette, *, clip: bool) -> Spec:

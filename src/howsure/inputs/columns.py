@@ -159,7 +159,7 @@ class _Assignment:
             return []
         if isinstance(given, str):
             given = [given] if given in self._known else given.split(",")
-        if not all(isinstance(item, str) for item in given):
+        if not isinstance(given, Sequence) or not all(isinstance(item, str) for item in given):
             raise InputError(f"{role} must hold names of columns, got {given!r}")
         return [item for item in given if item]
 
@@ -184,6 +184,8 @@ class _Assignment:
     def _named_law(self) -> LawColumns | None:
         if not self._flags.law:
             return None
+        if not isinstance(self._flags.law, str):
+            raise InputError(f"law must be NAME:PARAMETER=COLUMN,…, got {self._flags.law!r}")
         law = parse_law(self._flags.law)
         parameters: dict[str, str | float] = {}
         for parameter, value in law.parameters.items():

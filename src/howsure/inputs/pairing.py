@@ -204,6 +204,8 @@ def _checked(pairs: list[IntervalColumns]) -> tuple[IntervalColumns, ...]:
 def _level_items(given: Mapping[float, str] | str | Sequence[str]) -> list[tuple[float, str]]:
     if isinstance(given, Mapping):
         return [(level, str(name)) for level, name in given.items()]
+    if not isinstance(given, Sequence):
+        raise InputError(f"quantiles must be LEVEL=COLUMN texts or a mapping, got {given!r}")
     items = []
     for text in [given] if isinstance(given, str) else given:
         if text == "":

@@ -156,7 +156,7 @@ embedding, weights, cluster, time, model, rows
         tables.append((table, cells))
     gaps = _gaps([cells for _, cells in tables], missing)
     parts = _named_parts(tables)
-    kept = _kept(parts)
+    kept = _kept(parts, gaps)
     check_same_rows(parts, kept)
     made = build(parts, kept, weights_kind=weights_kind, crossing=crossing)
     dropped = sum(cells.n for _, cells in tables) - len(parts) * int(kept.sum())
@@ -279,11 +279,13 @@ def _stem(source: Source) -> str:
     return Path(path.stem).stem if path.suffix.lower() in COMPRESSION else path.stem
 
 
-def _kept(parts: Sequence[Part]) -> BoolArray:
+def _kept(parts: Sequence[Part], gaps: Mapping[str, int]) -> BoolArray:
+    """The aligned rows that miss nothing in any model."""
     kept = np.ones(parts[0].cells.n, dtype=np.bool_)
     for part in parts:
         for gone in part.cells.missing().values():
             kept &= ~gone
     if not kept.any():
-        raise InputError("a row without missing cells is needed, got none")
+        said = ", ".join(f"{count} cells miss in {quoted(name)}" for name, count in gaps.items())
+        raise InputError(f"a row without missing cells is needed, got none: {said}")
     return kept

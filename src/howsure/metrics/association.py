@@ -23,6 +23,9 @@ DEFAULT_BINS = 10
 _ROUNDING = 1e-12
 
 
+Ranks = tuple[Ranked, Ranked]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class WidthBins:
     """Rows binned by width into bins of equal mass, rows of equal width together.
@@ -53,7 +56,11 @@ class WidthBins:
 
 
 def kendall_tau(
-    error: npt.ArrayLike, width: npt.ArrayLike, weights: FloatArray | None = None
+    error: npt.ArrayLike,
+    width: npt.ArrayLike,
+    weights: FloatArray | None = None,
+    *,
+    ranked: Ranks | None = None,
 ) -> Statistic:
     """Kendall's τ-b between the error's size and the width; higher is better.
 
@@ -68,6 +75,8 @@ def kendall_tau(
         Width, sd or other uncertainty; may be infinite.
     weights : ndarray of float, shape (n,), optional
         Multiplicities of the rows.
+    ranked : pair of Ranked, optional
+        The ranks of error and width under these weights, where they are known already.
 
     Returns
     -------
@@ -90,7 +99,7 @@ def kendall_tau(
     >>> kendall_tau([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 4.0, 3.0]).value
     0.667
     """
-    x, y, mass = _ranked(error, width, weights)
+    x, y, mass = _ranked(error, width, weights, ranked)
     reason = _constant(x, y)
     if reason:
         return Statistic(math.nan, None, reason=reason)
@@ -108,7 +117,11 @@ def kendall_tau(
 
 
 def spearman(
-    error: npt.ArrayLike, width: npt.ArrayLike, weights: FloatArray | None = None
+    error: npt.ArrayLike,
+    width: npt.ArrayLike,
+    weights: FloatArray | None = None,
+    *,
+    ranked: Ranks | None = None,
 ) -> Statistic:
     """Spearman's rank correlation between the error's size and the width; higher is better.
 
@@ -122,6 +135,8 @@ def spearman(
         Width, sd or other uncertainty; may be infinite.
     weights : ndarray of float, shape (n,), optional
         Multiplicities of the rows.
+    ranked : pair of Ranked, optional
+        The ranks of error and width under these weights, where they are known already.
 
     Returns
     -------
@@ -145,7 +160,7 @@ def spearman(
     >>> spearman([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 4.0, 3.0]).value
     0.8
     """
-    x, y, mass = _ranked(error, width, weights)
+    x, y, mass = _ranked(error, width, weights, ranked)
     reason = _constant(x, y)
     if reason:
         return Statistic(math.nan, None, reason=reason)
@@ -171,6 +186,7 @@ def width_bins(
     weights: FloatArray | None = None,
     *,
     bins: int = DEFAULT_BINS,
+    ranked: Ranks | None = None,
 ) -> WidthBins:
     """Bin rows by width into bins of equal mass, and describe each bin.
 
@@ -182,6 +198,8 @@ def width_bins(
         Width, sd or other uncertainty; may be infinite.
     weights : ndarray of float, shape (n,), optional
         Multiplicities of the rows.
+    ranked : pair of Ranked, optional
+        The ranks of error and width under these weights, where they are known already.
     bins : int
         Number of bins, at least 1.
 
@@ -211,18 +229,18 @@ def width_bins(
     w = as_vector(width, "width", length=len(e), finite=False)
     counts = check_multiplicities(weights, len(e))
     mass = np.ones(len(e)) if counts is None else counts
-    ranked = rank_values(w, counts)
-    level_code = _level_bins(ranked, bins)
-    codes = level_code[ranked.codes]
+    levels = rank_values(w, counts) if ranked is None else ranked[1]
+    level_code = _level_bins(levels, bins)
+    codes = level_code[levels.codes]
     total = np.bincount(codes, weights=mass).astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         mean_error = np.bincount(codes, weights=mass * e) / total
         spread = np.bincount(codes, weights=mass * np.square(e - mean_error[codes]))
         standard = np.where(total > 1, np.sqrt(spread / (total * (total - 1))), np.nan)
-    held = ranked.tied > 0
+    held = levels.tied > 0
     level_width = np.empty(len(held))
-    level_width[ranked.codes] = w
-    level_width, level_code, tied = level_width[held], level_code[held], ranked.tied[held]
+    level_width[levels.codes] = w
+    level_width, level_code, tied = level_width[held], level_code[held], levels.tied[held]
     first = np.searchsorted(level_code, np.arange(len(total)))
     last = np.searchsorted(level_code, np.arange(len(total)), side="right") - 1
     mean_width = np.bincount(level_code, weights=tied * level_width) / total
@@ -236,6 +254,7 @@ def binned_r2(
     weights: FloatArray | None = None,
     *,
     bins: int = DEFAULT_BINS,
+    ranked: Ranks | None = None,
 ) -> Statistic:
     """R² of the bins' mean error on their mean width; higher is better.
 
@@ -250,6 +269,8 @@ def binned_r2(
         Width, sd or other uncertainty.
     weights : ndarray of float, shape (n,), optional
         Multiplicities of the rows.
+    ranked : pair of Ranked, optional
+        The ranks of error and width under these weights, where they are known already.
     bins : int
         Number of bins, at least 3.
 
@@ -279,7 +300,7 @@ def binned_r2(
     """
     if bins < 3:
         raise InputError(f"bins must be at least 3 for a binned R², got {bins!r}")
-    table = width_bins(error, width, weights, bins=bins)
+    table = width_bins(error, width, weights, bins=bins, ranked=ranked)
     if len(table.mass) < 3:
         return Statistic(math.nan, None, reason="fewer than three bins differ in width")
     for means, name in ((table.mean_width, "width"), (table.mean_error, "error")):
@@ -323,12 +344,16 @@ def _level_bins(ranked: Ranked, bins: int) -> IntArray:
 
 
 def _ranked(
-    error: npt.ArrayLike, width: npt.ArrayLike, weights: FloatArray | None
+    error: npt.ArrayLike,
+    width: npt.ArrayLike,
+    weights: FloatArray | None,
+    ranked: Ranks | None,
 ) -> tuple[Ranked, Ranked, FloatArray | None]:
     e = as_vector(error, "error")
     w = as_vector(width, "width", length=len(e), finite=False)
     mass = check_multiplicities(weights, len(e))
-    return rank_values(e, mass), rank_values(w, mass), mass
+    first, second = ranked or (rank_values(e, mass), rank_values(w, mass))
+    return first, second, mass
 
 
 def _constant(error: Ranked, width: Ranked) -> str:

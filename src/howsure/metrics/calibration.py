@@ -75,7 +75,7 @@ def randomised_pit(pit: npt.ArrayLike, left: npt.ArrayLike, uniforms: npt.ArrayL
     Notes
     -----
     Czado, Gneiting and Held (2009), Predictive model assessment for count data, Biometrics 65,
-    1254-1261, section 2.1.
+    1254-1261, section 2.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def pit_histogram(
 
     Notes
     -----
-    Czado, Gneiting and Held (2009), Biometrics 65, section 2.1.
+    Czado, Gneiting and Held (2009), Biometrics 65, section 2.
 
     Examples
     --------
@@ -216,7 +216,7 @@ def calibration_error(
     Notes
     -----
     Kuleshov, Fenner and Ermon (2018), Accurate uncertainties for deep learning using calibrated
-    regression, ICML, eq. 9, which has a = 2 and any v_j.
+    regression, ICML, which has a = 2 and any v_j.
 
     Examples
     --------
@@ -453,7 +453,7 @@ def miscalibration_area(
     Notes
     -----
     Named by Tran et al. (2020), Methods for comparing uncertainty quantifications for material
-    property predictions, Machine Learning: Science and Technology 1, section 2.3.
+    property predictions, Machine Learning: Science and Technology 1.
 
     Examples
     --------
@@ -505,7 +505,7 @@ def mean_squared_z(
     -----
     Pernot (2024), Negative impact of heavy-tailed uncertainty and error distributions on the
     reliability of calibration statistics for machine learning regression tasks,
-    arXiv:2402.10043, eq. 7.
+    arXiv:2402.10043.
 
     Examples
     --------
@@ -550,7 +550,7 @@ def relative_calibration_error(
 
     Notes
     -----
-    Pernot (2024), arXiv:2402.10043, eq. 4.
+    Pernot (2024), arXiv:2402.10043.
 
     Examples
     --------
@@ -615,7 +615,7 @@ def ence(
     Notes
     -----
     Levi, Gispan, Giladi and Fetaya (2022), Evaluating and calibrating uncertainty prediction in
-    regression tasks, Sensors 22, 5540, eq. 8.
+    regression tasks, Sensors 22, 5540.
 
     Examples
     --------
@@ -679,7 +679,7 @@ def sharpness(
 
     Notes
     -----
-    Root mean variance: Tran et al. (2020), section 2.3, there called sharpness.
+    Root mean variance: Tran et al. (2020), there called sharpness.
 
     Examples
     --------
@@ -969,7 +969,8 @@ class _Bins:
         weighted = squares if self.weights is None else squares * self.weights
         sums = np.add.reduceat(weighted[self.order], self.starts)
         shared = np.square(self.share) * sums[self.group]
-        return np.bincount(self.bin, weights=shared, minlength=self.count)
+        totals = np.bincount(self.bin, weights=shared, minlength=self.count)
+        return totals.astype(np.float64)
 
     def spread(self, by_bin: FloatArray) -> FloatArray:
         """Value of each row's bin, averaged over the bins that it is shared among."""

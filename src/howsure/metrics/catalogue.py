@@ -573,6 +573,7 @@ _ASSOCIATION = (
         forms=(
             Form(
                 needs=("absolute_error", "uncertainty"),
+                keywords={"ranked": "ranks"},
                 function=association.kendall_tau,
                 reduce="statistic",
             ),
@@ -594,6 +595,7 @@ _ASSOCIATION = (
         forms=(
             Form(
                 needs=("absolute_error", "uncertainty"),
+                keywords={"ranked": "ranks"},
                 function=association.spearman,
                 reduce="statistic",
             ),
@@ -615,6 +617,7 @@ _ASSOCIATION = (
         forms=(
             Form(
                 needs=("absolute_error", "uncertainty"),
+                keywords={"ranked": "ranks"},
                 function=association.binned_r2,
                 reduce="statistic",
             ),

@@ -119,7 +119,7 @@ def weighted_interval_score(
     Notes
     -----
     Bracher, Ray, Gneiting and Reich (2021), Evaluating epidemic forecasts in an interval format,
-    PLOS Computational Biology 17, eq. 1. (``weighted_interval_score`` of scoringrules 0.10 adds
+    PLOS Computational Biology 17. (``weighted_interval_score`` of scoringrules 0.10 adds
     the median where the formula has |y − median|.)
 
     Examples
@@ -169,7 +169,7 @@ def pinball(y: npt.ArrayLike, quantile: npt.ArrayLike, *, level: float) -> Float
 
     Notes
     -----
-    Koenker and Bassett (1978), Regression quantiles, Econometrica 46, eq. 1.2.
+    Koenker and Bassett (1978), Regression quantiles, Econometrica 46.
 
     Examples
     --------
@@ -241,7 +241,7 @@ def squared_z(y: npt.ArrayLike, mean: npt.ArrayLike, sd: npt.ArrayLike) -> Float
 
     Notes
     -----
-    Pernot (2024), arXiv:2402.10043, eq. 7.
+    Pernot (2024), arXiv:2402.10043.
 
     Examples
     --------
@@ -285,7 +285,7 @@ def crps_quantiles(y: npt.ArrayLike, quantiles: npt.ArrayLike, levels: npt.Array
     Notes
     -----
     Laio and Tamea (2007), Verification tools for probabilistic forecasts of continuous
-    hydrological variables, Hydrology and Earth System Sciences 11, eq. 5.
+    hydrological variables, Hydrology and Earth System Sciences 11.
 
     Examples
     --------
@@ -346,7 +346,7 @@ def crps_samples(y: npt.ArrayLike, samples: npt.ArrayLike, *, fair: bool = True)
     Notes
     -----
     Gneiting and Raftery (2007), eq. 21; fair version: Ferro (2014), Fair scores for ensemble
-    forecasts, Quarterly Journal of the Royal Meteorological Society 140, eq. 8. Sorted, the sum
+    forecasts, Quarterly Journal of the Royal Meteorological Society 140. Sorted, the sum
     over pairs is Σ_j 2(2j − m − 1) s_(j).
 
     Examples
@@ -645,7 +645,7 @@ def crps_poisson(y: npt.ArrayLike, rate: npt.ArrayLike) -> FloatArray:
 
     Notes
     -----
-    Wei and Held (2014), Calibration tests for count data, TEST 23, section 2.
+    Wei and Held (2014), Calibration tests for count data, TEST 23.
 
     Examples
     --------
@@ -692,7 +692,7 @@ def crps_negative_binomial(
 
     Notes
     -----
-    Wei and Held (2014), section 2, after Pfaff's transformation of ₂F₁, which keeps its argument
+    Wei and Held (2014), after Pfaff's transformation of ₂F₁, which keeps its argument
     inside [0, 1]. Beyond a size of 2,000, where ₂F₁ loses its digits, `crps_lattice` is used.
 
     Examples
@@ -868,7 +868,7 @@ def crps_lattice(y: npt.ArrayLike, cdf: RowCdf, spread: npt.ArrayLike) -> FloatA
     Notes
     -----
     Epstein (1969), A scoring system for probability forecasts of ranked categories, Journal of
-    Applied Meteorology 8; Czado, Gneiting and Held (2009), eq. 8.
+    Applied Meteorology 8; Czado, Gneiting and Held (2009).
 
     Examples
     --------

@@ -17,7 +17,7 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, as_vector
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.stats.dominance import check_multiplicities, rank_values
+from howsure.stats.dominance import Ranked, check_multiplicities, rank_values
 from howsure.stats.estimate import Statistic
 
 CERTAIN_SHARES = (0.5, 0.8, 0.9, 0.95)
@@ -124,9 +124,9 @@ class Acceptance:
         own = self.loss * credit[self.codes] + shift[self.codes]
         return Statistic(value, own - float(self.weights @ own) / self.n)
 
-    def oracle(self) -> Acceptance:
+    def oracle(self, ranked: Ranked | None = None) -> Acceptance:
         """The same rows in rising order of their loss: no order of acceptance does better."""
-        return acceptance(self.loss, self.loss, self.weights)
+        return acceptance(self.loss, self.loss, self.weights, ranked=ranked)
 
     def excess_aurc(self, oracle: Acceptance | None = None) -> Statistic:
         """Area beyond the oracle's, with influence values; see the function `excess_aurc`."""
@@ -223,7 +223,11 @@ class Acceptance:
 
 
 def acceptance(
-    loss: npt.ArrayLike, uncertainty: npt.ArrayLike, weights: FloatArray | None = None
+    loss: npt.ArrayLike,
+    uncertainty: npt.ArrayLike,
+    weights: FloatArray | None = None,
+    *,
+    ranked: Ranked | None = None,
 ) -> Acceptance:
     """Put rows in their order of acceptance: the most certain first.
 
@@ -237,6 +241,8 @@ def acceptance(
         Multiplicities of the rows. Weights that are not whole numbers, or too large to be
         counted in them, are importance weights: they are scaled to sum to Kish's effective n,
         so that their unit does not matter.
+    ranked : Ranked, optional
+        The ranks of the uncertainty under these weights, where they are known already.
 
     Returns
     -------
@@ -262,11 +268,12 @@ def acceptance(
     if (mass != np.floor(mass)).any() or mass.max() > _MOST_COPIES:
         mass = mass / mass.max()
         mass = mass * (mass.sum() / np.square(mass).sum())
+        ranked = None
     if np.abs(losses).max() > _LARGEST:
         raise UnanswerableError(f"losses beyond {_LARGEST:g} are too large to square and add up")
-    ranked = rank_values(order_by, mass)
-    held = ranked.tied > 0
-    codes = np.maximum(np.cumsum(held) - 1, 0)[ranked.codes]
+    levels = rank_values(order_by, mass) if ranked is None else ranked
+    held = levels.tied > 0
+    codes = np.maximum(np.cumsum(held) - 1, 0)[levels.codes]
     mean = float(mass @ losses) / float(mass.sum())
     blocks = [
         np.bincount(codes, weights=column)

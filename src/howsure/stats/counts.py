@@ -8,9 +8,9 @@ from typing import final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincc, gammaincc
+from scipy.special import betaincc, gammaincc, ndtri
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.stats.count_formulas import (
     at_least_zero,
@@ -131,25 +131,59 @@ class CountLaw(ABC):
 
 
 class ClosedForm(CountLaw):
-    """A law whose cdf is a special function; quantiles by bisection on whole numbers."""
+    """A law whose cdf is a special function."""
 
     __slots__ = ()
 
+    @abstractmethod
+    def _below(self, counts: FloatArray, rows: IntArray) -> FloatArray:
+        """The cdf of row ``rows[i]`` at the whole count ``counts[i]``, zero or more."""
+
+    @abstractmethod
+    def _skewness(self) -> FloatArray:
+        """Skewness of each row, shape (n,); 0 where the mean is 0."""
+
+    def cdf(self, counts: npt.ArrayLike) -> FloatArray:
+        count = np.minimum(np.floor(self._shaped(counts, "counts")), _LARGEST)
+        flat = np.maximum(count.reshape(-1), 0.0)
+        below = self._below(flat, self._rows(flat)).reshape(count.shape)
+        return np.where(count < 0.0, 0.0, below)
+
     def _search(self, levels: FloatArray) -> FloatArray:
-        centre, sd = self.mean()[:, None], np.sqrt(self.variance())[:, None]
-        low = np.full(levels.shape, -1.0)  # the cdf there is below every level
-        high = np.broadcast_to(np.ceil(centre + 4.0 * sd), levels.shape).copy()
-        step = np.broadcast_to(np.ceil(4.0 * sd) + 1.0, levels.shape).copy()
-        while (short := self.cdf(high) < levels).any():
-            low[short] = high[short]
-            high[short] += step[short]
-            step *= 2.0
-        while (high - low > 1.0).any():
-            middle = np.floor((low + high) / 2.0)
-            enough = self.cdf(middle) >= levels
-            high = np.where(enough, middle, high)
-            low = np.where(enough, low, middle)
-        return high
+        """Bracket the answer around a guess in doubling steps, then halve the bracket."""
+        wanted, rows = levels.reshape(-1), self._rows(levels)
+        guess = self._guess(wanted, rows)
+        enough = self._below(guess, rows) >= wanted
+        low, high = np.where(enough, -1.0, guess), np.where(enough, guess, np.inf)
+        step, here = np.ones_like(guess), guess
+        open_ = np.flatnonzero(~enough | (guess > 0.0))
+        while len(open_):
+            move = np.where(enough[open_], -step[open_], step[open_])
+            here[open_] = np.maximum(here[open_] + move, 0.0)
+            step[open_] *= 2.0
+            reached = self._below(here[open_], rows[open_]) >= wanted[open_]
+            high[open_[reached]] = here[open_[reached]]
+            low[open_[~reached]] = here[open_[~reached]]
+            going = np.where(enough[open_], reached & (here[open_] > 0.0), ~reached)
+            open_ = open_[going]
+        open_ = np.flatnonzero(high - low > 1.0)
+        while len(open_):
+            middle = np.floor((low[open_] + high[open_]) / 2.0)
+            reached = self._below(middle, rows[open_]) >= wanted[open_]
+            high[open_[reached]] = middle[reached]
+            low[open_[~reached]] = middle[~reached]
+            open_ = open_[high[open_] - low[open_] > 1.0]
+        return high.reshape(levels.shape)
+
+    def _guess(self, levels: FloatArray, rows: IntArray) -> FloatArray:
+        """Normal quantile corrected for skewness (Cornish and Fisher), as a whole count."""
+        z = np.clip(ndtri(levels), -9.0, 9.0)
+        spread = z + self._skewness()[rows] * (np.square(z) - 1.0) / 6.0
+        guess: FloatArray = self.mean()[rows] + np.sqrt(self.variance())[rows] * spread
+        return np.maximum(np.floor(guess), 0.0)
+
+    def _rows(self, values: FloatArray) -> IntArray:
+        return np.repeat(np.arange(len(self)), values.size // len(self))
 
 
 @final
@@ -186,10 +220,11 @@ class Poisson(ClosedForm):
         mean = beside(self._mean, count)
         return at_whole(count, lambda k: -deviance(k, mean) - log_spread(k))
 
-    def cdf(self, counts: npt.ArrayLike) -> FloatArray:
-        count = np.minimum(np.floor(self._shaped(counts, "counts")), _LARGEST)
-        mean = beside(self._mean, count)
-        return np.where(count < 0.0, 0.0, gammaincc(np.maximum(count, 0.0) + 1.0, mean))
+    def _below(self, counts: FloatArray, rows: IntArray) -> FloatArray:
+        return np.asarray(gammaincc(counts + 1.0, self._mean[rows]))
+
+    def _skewness(self) -> FloatArray:
+        return _root_inverse(self._mean)
 
     def mean(self) -> FloatArray:
         return self._mean
@@ -239,12 +274,13 @@ class NegativeBinomial(ClosedForm):
         mean, dispersion = beside(self._mean, count), beside(self._dispersion, count)
         return at_whole(count, lambda k: log_negative_binomial(k, mean, dispersion))
 
-    def cdf(self, counts: npt.ArrayLike) -> FloatArray:
-        count = np.minimum(np.floor(self._shaped(counts, "counts")), _LARGEST)
-        mean, dispersion = beside(self._mean, count), beside(self._dispersion, count)
+    def _below(self, counts: FloatArray, rows: IntArray) -> FloatArray:
+        mean, dispersion = self._mean[rows], self._dispersion[rows]
         failure = dispersion * mean / (1.0 + dispersion * mean)
-        below = betaincc(np.maximum(count, 0.0) + 1.0, 1.0 / dispersion, failure)
-        return np.where(count < 0.0, 0.0, below)
+        return np.asarray(betaincc(counts + 1.0, 1.0 / dispersion, failure))
+
+    def _skewness(self) -> FloatArray:
+        return (1.0 + 2.0 * self._dispersion * self._mean) * _root_inverse(self.variance())
 
     def mean(self) -> FloatArray:
         return self._mean
@@ -257,3 +293,8 @@ class NegativeBinomial(ClosedForm):
         rate = rng.gamma(1.0 / self._dispersion[:, None], 1.0, shape)
         rate *= (self._dispersion * self._mean)[:, None]
         return rng.poisson(rate).astype(np.float64)
+
+
+def _root_inverse(values: FloatArray) -> FloatArray:
+    """1/√v, and 0 where v is 0."""
+    return np.where(values > 0.0, 1.0 / np.sqrt(np.where(values > 0.0, values, 1.0)), 0.0)

@@ -107,7 +107,7 @@ def ecdf_on_grid(
     Notes
     -----
     For the PIT of counts this is the mean of the non-randomised PIT of Czado, Gneiting and Held
-    (2009, Biometrics 65, eq. 2), which is uniform in expectation under the right law.
+    (2009, Biometrics 65, section 2), which is uniform in expectation under the right law.
 
     Examples
     --------

@@ -192,7 +192,7 @@ def _error_by_width(evaluation: Evaluation, confidence: float) -> list[Curve]:
     uncertainty = view.get("uncertainty")
     errors = view.get("absolute_error")
     weights = _weights(evalset)
-    bins = width_bins(errors, uncertainty, weights)
+    bins = width_bins(errors, uncertainty, weights, ranked=view.get("ranks"))
     if len(bins.mass) < 2:
         raise UnanswerableError("all widths are equal")
     centred = np.square(errors - bins.mean_error[bins.codes])

@@ -26,7 +26,7 @@ from howsure.predictions import (
     Quantiles,
     Samples,
 )
-from howsure.stats.dominance import merge_ties
+from howsure.stats.dominance import Ranked, merge_ties, rank_values
 
 INTERVAL_KINDS = ("intervals", "distributions", "quantiles", "samples")
 
@@ -234,7 +234,23 @@ def _pit_random(view: View, _: float) -> FloatArray:
 def _acceptance(view: View, _: float) -> selective.Acceptance:
     weights = view.evalset.weights
     values = None if weights is None else weights.values
-    return selective.acceptance(view.get("absolute_error"), view.get("uncertainty"), values)
+    error, width = view.get("absolute_error"), view.get("uncertainty")
+    return selective.acceptance(error, width, values, ranked=view.get("ranks")[1])
+
+
+def _oracle(view: View, _: float) -> selective.Acceptance:
+    weights = view.evalset.weights
+    known = weights is None or weights.kind == "frequency"
+    accepted: selective.Acceptance = view.get("acceptance")
+    return accepted.oracle(view.get("ranks")[0] if known else None)
+
+
+def _ranks(view: View, _: float) -> tuple[Ranked, Ranked]:
+    """Ranks of the size of the error and of the uncertainty: sorted once for all measures."""
+    weights = view.evalset.weights
+    values = None if weights is None else weights.values
+    first, second = view.get("absolute_error"), view.get("uncertainty")
+    return rank_values(first, values), rank_values(second, values)
 
 
 def _several_intervals(view: View, part: str) -> Any:
@@ -308,7 +324,8 @@ _MAKERS: dict[str, Callable[[View, float], Any]] = {
     "characteristic": lambda view, _: characteristic_view(view),
     "perfect": lambda view, _: perfect_view(view),
     "acceptance": _acceptance,
-    "oracle": lambda view, _: view.get("acceptance").oracle(),
+    "oracle": _oracle,
+    "ranks": _ranks,
     "log_density": _log_density,
     "uncertainty": _uncertainty,
     "absolute_error": lambda view, _: np.abs(view.evalset.y - view.get("point")),

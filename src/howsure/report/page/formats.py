@@ -141,6 +141,28 @@ def column(values: Sequence[object]) -> list[str]:
     ]
 
 
+def p_value(value: object) -> str:
+    """A p-value: four decimals, and no claim beyond them.
+
+    Parameters
+    ----------
+    value : object
+        As in `cell`.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> p_value(0.01234), p_value(1e-9), p_value(float("nan"))
+    ('0.0123', '< 0.0001', '–')
+    """
+    if not isinstance(value, float) or math.isnan(value):
+        return cell(value)
+    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
+
+
 def details(record: Record) -> str:
     """What sets a record apart from others of its metric: coverage, belief, options.
 

@@ -127,7 +127,9 @@ def group_grid(content: PageContent, *, limit: int = ROWS_LIMIT) -> Grid | None:
             "standard errors. The JSON and CSV forms of this report hold all."
         )
     entries = {entry.name: entry for entry in content.glossary}
-    return _record_grid("Every measure by group", {"": ordered[:limit]}, entries, notes=notes)
+    return _record_grid(
+        "Every measure by group", {"": ordered[:limit]}, entries, groups=True, notes=notes
+    )
 
 
 def split_records(records: Iterable[Record]) -> tuple[list[Record], list[Record]]:
@@ -233,6 +235,8 @@ def table_grid(
         columns.append(Column(title=_column_title(table, name), numeric=column.dtype.kind in "fiu"))
         values = [formats.plain(column[row]) for row in order]
         texts = formats.column(values)
+        if name.endswith("p_value"):
+            texts = [formats.p_value(value) for value in values]
         if name == "metric":
             texts = [_title(text, entries) for text in texts]
         pairs = zip(texts, values, strict=True)
@@ -300,11 +304,12 @@ def _record_grid(
     parts: Mapping[str, Sequence[Record]],
     entries: dict[str, GlossaryEntry],
     *,
+    groups: bool = False,
     notes: Sequence[str] = (),
 ) -> Grid:
     records = [record for part in parts.values() for record in part]
     shown = _Shown(
-        group=any(record.group for record in records),
+        group=groups,
         model=len({record.model for record in records}) > 1,
         null=any(math.isfinite(record.null) for record in records),
         target=any(math.isfinite(record.target) for record in records),
@@ -347,7 +352,8 @@ def _record_row(
 ) -> tuple[Cell, ...]:
     value, error = formats.estimate(record.value, record.standard_error)
     sign, words = DIRECTIONS[record.direction]
-    meta = ". ".join(part for part in (formats.details(record), record.reason) if part)
+    group = "" if shown.group else record.group
+    meta = " · ".join(part for part in (group, formats.details(record), record.reason) if part)
     known = record.metric in entries
     return (
         Cell(
@@ -355,7 +361,7 @@ def _record_row(
             small=meta,
             link=anchor(record.metric) if known else "",
         ),
-        *([Cell(text=record.group or "all rows")] if shown.group else []),
+        *([Cell(text=record.group)] if shown.group else []),
         *([Cell(text=record.model)] if shown.model else []),
         Cell(text=value, small=f"± {error}" if error else "", key=_key(record.value)),
         Cell(text=formats.interval(record.lower, record.upper), key=_key(record.lower)),

@@ -1,0 +1,150 @@
+"""Several models on the same rows: aligned by name or by order, or refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from howsure.core.errors import InputError
+from howsure.inputs import load, write_table
+
+SETTINGS = settings(derandomize=True, deadline=None, max_examples=50)
+Y = [1.0, 2.0, 3.0]
+
+
+def points(table: Any, **options: Any) -> dict[str, list[float]]:
+    """Each model's forecasts, once y is checked to be the same."""
+    loaded = load(table, **options)
+    for made in loaded.evalsets:
+        np.testing.assert_array_equal(made.y, loaded.evalsets[0].y)
+    return {
+        made.model: [] if made.point is None else made.point.tolist() for made in loaded.evalsets
+    }
+
+
+def long(*models: tuple[str, list[float], list[float]], **columns: Any) -> pd.DataFrame:
+    parts = [pd.DataFrame({"model": m, "y": y, "pred": pred}) for m, y, pred in models]
+    return pd.concat(parts, ignore_index=True).assign(**columns)
+
+
+def test_a_long_table_is_split_in_order_of_appearance() -> None:
+    table = long(("b", Y, [1, 2, 3]), ("a", Y, [4, 5, 6]))
+    assert points(table) == {"b": [1, 2, 3], "a": [4, 5, 6]}
+    mixed = table.iloc[[0, 3, 1, 4, 2, 5]]
+    assert points(mixed) == {"b": [1, 2, 3], "a": [4, 5, 6]}
+
+
+@SETTINGS
+@given(st.permutations(range(3)), st.permutations(range(3)))
+def test_names_of_rows_put_them_in_order(one: list[int], other: list[int]) -> None:
+    table = long(
+        ("a", [Y[i] for i in one], [float(i) for i in one]),
+        ("b", [Y[i] for i in other], [float(10 + i) for i in other]),
+        id=[f"r{i}" for i in (*one, *other)],
+    )
+    loaded = load(table)
+    first, second = loaded.evalsets
+    assert first.row_names().tolist() == second.row_names().tolist() == [f"r{i}" for i in one]
+    assert first.point is not None
+    assert second.point is not None
+    np.testing.assert_array_equal(second.point, first.point + 10)
+
+
+def test_files_are_models(tmp_path: Path) -> None:
+    a, b = tmp_path / "forest.csv.gz", tmp_path / "ridge.parquet"
+    write_table({"y": Y, "pred": [1, 2, 3], "region": ["n", "s", "n"], "weight": [1, 2, 1]}, a)
+    write_table({"y": Y, "mean": [3, 2, 1], "sd": [1, 1, 1], "x_1": Y}, b)
+    loaded = load([a, b], groups="region")
+    first, second = loaded.evalsets
+    assert (first.model, second.model) == ("forest", "ridge")
+    assert second.groups["region"].values().tolist() == ["n", "s", "n"]
+    assert second.weights is not None
+    assert second.weights.values.tolist() == [1, 2, 1]
+    assert not second.features
+    assert {use.source for use in loaded.explanation} == {str(a), str(b)}
+    assert first.rows is None
+
+
+def test_ids_of_text_and_of_numbers_are_the_same(tmp_path: Path) -> None:
+    a, b = tmp_path / "a.csv", tmp_path / "b.parquet"
+    write_table({"y": Y, "pred": [1, 2, 3], "id": [7, 8, 9]}, a)
+    write_table({"y": Y[::-1], "pred": [6, 5, 4], "id": [9, 8, 7]}, b)
+    assert points([a, b]) == {"a": [1, 2, 3], "b": [4, 5, 6]}
+
+
+def test_y_in_32_bits_is_the_same_y() -> None:
+    y = np.array([0.1, 1e6 / 3, 0.0])
+    tables = [{"y": y, "pred": y}, {"y": y.astype(np.float32), "pred": y}]
+    first, second = load(tables).evalsets
+    np.testing.assert_array_equal(first.y, second.y)
+
+
+def test_models_of_several_tables_keep_their_names_apart(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write_table({"y": [1, 1], "pred": [1, 2], "model": ["a", "b"]}, tmp_path / f"{name}.csv")
+    found = points([tmp_path / "one.csv", tmp_path / "two.csv"])
+    assert list(found) == ["one/a", "one/b", "two/a", "two/b"]
+    with pytest.raises(InputError, match="models must have different names"):
+        load([tmp_path / "one.csv", tmp_path / "one.csv"])
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (long(("a", Y, Y), ("b", Y[:2], Y[:2])), "got 3 rows of 'a' and 2 of 'b'"),
+        (
+            long(("a", Y, Y), ("b", [1.0, 9.0, 3.0], Y)),
+            r"got 1 rows where y of 'b' is not y of 'a' \(first at row 1: 9, not 2\)",
+        ),
+        (
+            long(("a", Y, Y), ("b", Y, Y), id=[1, 2, 3, 1, 2, 4]),
+            r"got 1 rows of 'a' that 'b' lacks \('3'\) and 1 that it has besides \('4'\)",
+        ),
+        (
+            long(("a", Y, Y), ("b", Y, Y), id=[1, 2, 2, 1, 2, 3]),
+            "names of rows must differ within a model, got '2' twice in 'a'",
+        ),
+        (
+            long(("a", Y, Y), ("b", Y, Y), group=["n", "s", "n", "n", "n", "n"]),
+            r"where the group 'group' of 'b' is not that of 'a' \(first at row 1\)",
+        ),
+        (
+            pd.DataFrame({"y": 1.0, "pred": 1.0, "model": [f"m{i}" for i in range(101)]}),
+            "must hold at most 100 names, got 101",
+        ),
+    ],
+)
+def test_other_rows_are_refused(table: pd.DataFrame, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        load(table)
+
+
+def test_a_row_that_one_model_misses_goes_for_all() -> None:
+    table = long(("a", Y, [1, 2, 3]), ("b", Y, [None, 5, 6]))
+    loaded = load(table, missing="drop")
+    assert points(table, missing="drop") == {"a": [2, 3], "b": [5, 6]}
+    assert loaded.dropped == 2
+    assert dict(loaded.dropped_by) == {"pred": 1}
+    assert loaded.evalsets[0].row_names().tolist() == [1, 2]
+
+
+def test_rows_without_a_name_or_a_model_go() -> None:
+    table = long(("a", Y, [1, 2, 3]), ("b", Y, [4, 5, 6]), id=["p", "q", None, "q", "p", None])
+    table.loc[[3, 4], "y"] = [2.0, 1.0]
+    assert points(table, missing="drop") == {"a": [1, 2], "b": [5, 4]}
+    nameless = long(("a", Y, [1, 2, 3]), ("b", Y, [4, 5, 6]), model=["a", "a", "", "b", "b", ""])
+    loaded = load(nameless, missing="drop")
+    assert [made.model for made in loaded.evalsets] == ["a", "b"]
+    assert loaded.dropped == 2
+
+
+def test_a_broken_belief_names_its_model() -> None:
+    table = long(("a", Y, [1, 2, 3]), ("b", Y, [4, 5, 6]), sd=[1, 1, 1, 1, 0, 1])
+    with pytest.raises(InputError, match=r"sd must be above 0.*rows of the model 'b'"):
+        load(table)
