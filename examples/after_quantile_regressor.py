@@ -20,7 +20,7 @@ def main() -> howsure.Assessment:
     columns = []
     for level in LEVELS:
         model = HistGradientBoostingRegressor(
-            loss="quantile", quantile=level, max_iter=60, max_leaf_nodes=8, random_state=0
+            loss="quantile", quantile=level, max_iter=40, max_leaf_nodes=8, random_state=0
         )
         columns.append(model.fit(x[train], y[train]).predict(x[test]))
 

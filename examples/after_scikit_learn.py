@@ -17,14 +17,14 @@ import howsure
 
 def main() -> howsure.Assessment:
     """Fit three models, and assess what they believe about the same rows."""
-    X, y = make_friedman1(n_samples=1_200, noise=1.0, random_state=0)
-    train, held_out, test = np.split(np.arange(1_200), [400, 800])
+    X, y = make_friedman1(n_samples=900, noise=1.0, random_state=0)
+    train, held_out, test = np.split(np.arange(900), [200, 600])
 
-    forest = RandomForestRegressor(n_estimators=99, min_samples_leaf=3, random_state=0)
+    forest = RandomForestRegressor(n_estimators=59, min_samples_leaf=3, random_state=0)
     forest.fit(X[train], y[train])
     trees = np.stack([tree.predict(X[test]) for tree in forest.estimators_], axis=1)
 
-    process = GaussianProcessRegressor(RBF(np.ones(10)) + WhiteKernel(), normalize_y=True)
+    process = GaussianProcessRegressor(RBF(3.0) + WhiteKernel(), normalize_y=True)
     mean, sd = process.fit(X[train], y[train]).predict(X[test], return_std=True)
 
     linear = LinearRegression().fit(X[train], y[train])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -200,6 +201,9 @@ def test_a_long_tail_is_cut_and_said() -> None:
     assert figure.x.domain is not None
     assert figure.x.domain[1] == pytest.approx(1.04, abs=0.02)
     assert figure.notes == ("The last 1% of the fall, out to 50, lies beyond the right edge.",)
+    (line,) = figure.layers
+    assert line.x[-1] == figure.x.domain[1]
+    assert line.y[-1] == line.y[-2]
     compact = Curve(name="characteristic", x=x[:-1], y=np.linspace(1, 0, 1000))
     assert only(compact).x.domain is None
 
@@ -213,9 +217,34 @@ def test_both_names_of_the_characteristics_curve_are_known() -> None:
 def test_operating_points_are_marked_on_the_curve() -> None:
     curve, constant, marks = samples.characteristic()
     figure = only(curve, constant, marks)
-    named = {layer.series: layer for layer in layers(figure, Mark.POINTS)}
-    assert set(named) == {"operating point", "lowest cost"}
-    np.testing.assert_array_equal(named["lowest cost"].x, marks.columns["bandwidth"][1:])
+    (points,) = layers(figure, Mark.POINTS)
+    assert points.labels == ("operating point", "lowest cost")
+    np.testing.assert_array_equal(points.x, marks.columns["bandwidth"])
+    np.testing.assert_array_equal(points.y, marks.columns["miss_rate"])
+    assert "operating points" in labels(figure)
+
+
+def test_operating_points_of_several_models_have_their_models_colours() -> None:
+    parts = [part for model in "ab" for part in samples.characteristic(model)]
+    figure = only(*parts)
+    assert labels(figure) == ["a", "b"]
+    assert [layer.colour for layer in layers(figure, Mark.POINTS)] == [0, 1]
+    assert figure.notes[0] == "Dotted: constant band. Points: operating points."
+
+
+def test_a_wild_band_does_not_stretch_the_risk_axis() -> None:
+    told, oracle = samples.risk_coverage()
+    wild = replace(told, lower=told.y - 50, upper=told.y + 50)
+    figure = only(wild, oracle)
+    assert figure.y.domain == pytest.approx((0.0, 1.08))
+
+
+def test_milliseconds_are_drawn_at_the_same_times_as_seconds() -> None:
+    seconds = samples.rolling()
+    thousandths = replace(seconds, x=seconds.x * 1000, x_label="Time (ms since 1970)")
+    (one,), (other,) = (layers(only(curve), Mark.LINE)[1:] for curve in (seconds, thousandths))
+    np.testing.assert_allclose(one.x, other.x)
+    assert only(thousandths).x.kind == "time"
 
 
 def test_groups_below_the_nominal_coverage_stand_out() -> None:

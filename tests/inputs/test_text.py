@@ -188,8 +188,17 @@ def test_a_compressed_file_that_is_cut_short(tmp_path: Path, compress: Any) -> N
 def test_a_stray_quote_deep_in_a_large_file(tmp_path: Path) -> None:
     """A cell longer than a block is refused, whatever it holds."""
     content = 'y,pred,region\n1,2,"a\n' + "1,2,b\n" * 2_000_000
-    with pytest.raises(InputError, match=r"quote is opened and never closed|row is longer"):
+    with pytest.raises(InputError, match=r"a quote is opened .*and never closed|a row is longer"):
         read(tmp_path, content)
+
+
+def test_rows_longer_than_a_block(tmp_path: Path) -> None:
+    """Of 2 MB, in the header and below it; rows of more than 16 MB are refused."""
+    long = "x" * (2 << 20)
+    made = read(tmp_path, f'y,pred,region,{long}\n1,2,"{long}",\n3,4,b,\n')
+    assert made.groups["region"].labels.tolist() == ["b", long]
+    with pytest.raises(InputError, match="a row is longer than 16 MB"):
+        read(tmp_path, f'y,pred,region\n1,2,"{long * 24}"\n' + "1,2,a\n" * 99)
 
 
 def test_text_is_text(tmp_path: Path) -> None:

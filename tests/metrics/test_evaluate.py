@@ -128,6 +128,20 @@ def test_importance_weights_use_kish() -> None:
     assert "approximate" in record.reason
 
 
+def test_importance_weights_have_no_unit() -> None:
+    weights = child(0, "importance").uniform(0.1, 5.0, 300)
+    found = [
+        evaluate(normal_set(300, weights=weights * unit, weights_kind="importance")).records
+        for unit in (1.0, 1e-3, 1e4)
+    ]
+    for first, *others in zip(*found, strict=True):
+        for other in others:
+            assert other.n == pytest.approx(first.n, rel=1e-12)
+            for name in ("value", "standard_error", "lower", "null"):
+                expected = getattr(first, name)
+                assert getattr(other, name) == pytest.approx(expected, rel=1e-9, nan_ok=True)
+
+
 def test_groups_equal_evaluating_each_part() -> None:
     n = 900
     rng = child(0, "groups")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -107,7 +108,10 @@ def _figure_of_curves(
     if len(shown) < len(drawn):
         notes.append(f"Shown: the first {len(shown)} of {len(drawn)}.")
     labels = _series_labels(shown, layout)
-    companions = _companion_layers(shown, labels, layout, families)
+    x_axis, tail = _x_axis(shown, layout)
+    edge = x_axis.domain[1] if tail and x_axis.domain else math.inf
+    shown = [_up_to(curve, edge) for curve in shown]
+    companions = _companion_layers(shown, labels, layout, families, edge)
     data = [
         layer
         for place, (curve, label) in enumerate(zip(shown, labels, strict=True))
@@ -120,7 +124,6 @@ def _figure_of_curves(
     if data and data[0].mark is Mark.BARS:
         layers = [*data, *behind, *marks]
     notes += _unlisted(layers, shown, layout)
-    x_axis, tail = _x_axis(shown, layout)
     if tail:
         notes.append(tail)
     groups = {curve.group for curve in shown}
@@ -157,6 +160,26 @@ def _drawable(curve: Curve) -> Curve:
         lower=at(curve.lower),
         upper=at(curve.upper),
         reference=at(curve.reference),
+    )
+
+
+def _up_to(curve: Curve, edge: float) -> Curve:
+    """The curve cut at the right edge: points far outside would spoil a drawing's precision."""
+    if curve.x[-1] <= edge:
+        return curve
+    inside = max(int(np.searchsorted(curve.x, edge, side="right")), 1)
+
+    def cut(part: FloatArray) -> FloatArray:
+        last = part[inside - 1] if curve.step else np.interp(edge, curve.x, part)
+        return np.append(part[:inside], last)
+
+    return replace(
+        curve,
+        x=np.append(curve.x[:inside], edge),
+        y=cut(curve.y),
+        lower=None if curve.lower is None else cut(curve.lower),
+        upper=None if curve.upper is None else cut(curve.upper),
+        reference=None if curve.reference is None else cut(curve.reference),
     )
 
 
@@ -214,15 +237,15 @@ def _bulk_end(curve: Curve, tail: float) -> float:
 
 def _unlisted(layers: Sequence[Layer], curves: Sequence[Curve], layout: Layout) -> list[str]:
     """What the legend leaves to words, as it would say it once for each model."""
-    notes = []
     hidden = [layer for layer in layers if not layer.listed]
+    told = []
     if any(layer.mark is Mark.BAND for layer in hidden):
-        notes.append(f"Shaded: {one_line(curves[0].band, 120) or layout.band}.")
-    if any(layer.mark is Mark.POINTS for layer in hidden):
-        notes.append(f"Points: {POINTS}.")
+        told.append(f"Shaded: {one_line(curves[0].band, 120) or layout.band}.")
     if any(layer.faint for layer in hidden):
-        notes.append(f"Dotted: {', '.join([*layout.companions.values()] or [layout.reference])}.")
-    return notes
+        told.append(f"Dotted: {', '.join([*layout.companions.values()] or [layout.reference])}.")
+    if any(layer.mark is Mark.POINTS for layer in hidden):
+        told.append(f"Points: {POINTS}.")
+    return [" ".join(told)] if told else []
 
 
 def _data_layers(
@@ -323,6 +346,7 @@ def _companion_layers(
     labels: Sequence[str],
     layout: Layout,
     families: dict[str, list[Curve]],
+    edge: float,
 ) -> list[Layer]:
     layers = []
     for name, words in layout.companions.items():
@@ -330,7 +354,7 @@ def _companion_layers(
             for other in families.get(name, []):
                 if (other.model, other.group) != (curve.model, curve.group):
                     continue
-                thin = _drawable(other)
+                thin = _up_to(_drawable(other), edge)
                 alone = len(curves) == 1
                 layers.append(
                     Layer(

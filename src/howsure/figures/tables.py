@@ -273,6 +273,8 @@ def _names(table: Table) -> list[str]:
     metrics, first, second = (_texts(table, name) for name in ("metric", "model_a", "model_b"))
     several = len(set(zip(first, second, strict=True))) > 1
     coverage = _number(table, "coverage")
+    if coverage is not None and len(np.unique(coverage[np.isfinite(coverage)])) < 2:
+        coverage = None
     names = []
     for row, (metric, a, b) in enumerate(zip(metrics, first, second, strict=True)):
         pair = f"{a} − {b}" if several else ""

@@ -33,7 +33,7 @@ def one_line(text: object, limit: int = 80) -> str:
 
 
 def headed(text: object, limit: int = 120) -> str:
-    """One line that begins with a capital letter, for an axis or a column.
+    """One line that begins with a capital letter, for an axis or a column; symbols stay.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def headed(text: object, limit: int = 120) -> str:
     'Miss rate'
     """
     plain = one_line(text, limit)
-    return plain[:1].upper() + plain[1:]
+    return plain if len(plain) == 1 else plain[:1].upper() + plain[1:]
 
 
 def distinct(texts: Iterable[object], limit: int = 80) -> tuple[str, ...]:

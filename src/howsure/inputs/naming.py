@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, Literal
 
@@ -78,6 +79,7 @@ class Bound:
     unclear: bool
 
 
+@lru_cache(maxsize=1 << 17)  # a table may have a hundred thousand columns
 def normal_form(name: str) -> str:
     """The name as it is compared.
 

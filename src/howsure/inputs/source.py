@@ -107,5 +107,5 @@ def _reason(error: BaseException) -> str:
     if "Empty CSV" in text:
         return "no row of column names is found; perhaps a quote is opened and never closed"
     if "straddl" in text:
-        return "a row is longer than 4 MB; perhaps a quote is opened and never closed"
+        return "a row is longer than 16 MB; perhaps a quote is opened and never closed"
     return text[:300] or type(error).__name__

@@ -20,7 +20,8 @@ import pyarrow.csv as pacsv
 from howsure.core.errors import InputError
 from howsure.inputs.source import MISSING_WORDS, Kind, Source, refusing
 
-BLOCK: Final = 4 << 20
+BLOCK: Final = 1 << 20
+LARGE_BLOCK: Final = 16 << 20  # the longest row that can be read
 LAST_CELL: Final = "-1234567890123456789e-300"
 COMPRESSION: Final = {".gz": "gzip", ".zst": "zstd"}
 _DELIMITERS: Final = (",", ";", "\t", "|")
@@ -72,23 +73,28 @@ class TextFile(Source):
                     f"{self.title}: the decimal mark must differ from the mark between cells, "
                     f"got {decimal!r} for both"
                 )
-            self.names = self._read_names(door)
             self.notes = self._remarks(door)
+        with refusing(self.title):
+            try:
+                self.names = self._read_names(BLOCK)
+            except pa.ArrowInvalid:
+                self.names = self._read_names(LARGE_BLOCK)
         self.check_names()
 
     def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
         """The named columns, each read as its kind says.
 
         Columns of numbers come as text where a cell is not plainly a number: the caller looks at
-        each cell and names the first that is none.
+        each cell and names the first that is none. Small blocks keep the room low; a row that is
+        longer than one is read in large ones.
         """
         with refusing(self.title):
             try:
-                return self._read(kinds, pa.float64())
+                return self._read(kinds, pa.float64(), BLOCK)
             except pa.ArrowInvalid:
-                return self._read(kinds, pa.string())
+                return self._read(kinds, pa.string(), LARGE_BLOCK)
 
-    def _read(self, kinds: Mapping[str, Kind], number: pa.DataType) -> pa.Table:
+    def _read(self, kinds: Mapping[str, Kind], number: pa.DataType, block: int) -> pa.Table:
         kept = list(kinds) or [self.names[0]]
         types = {"number": number, "label": pa.dictionary(pa.int32(), pa.string())}
         options = pacsv.ConvertOptions(
@@ -105,7 +111,7 @@ class TextFile(Source):
         with self._open(last) as door:
             table = pacsv.read_csv(
                 door,
-                read_options=pacsv.ReadOptions(block_size=BLOCK),
+                read_options=pacsv.ReadOptions(block_size=block),
                 parse_options=self._parse_options(lambda row: broken.append(row.text)),
                 convert_options=options,
             )
@@ -128,7 +134,7 @@ class TextFile(Source):
         with self._open() as door:
             reader = pacsv.open_csv(
                 door,
-                read_options=pacsv.ReadOptions(block_size=BLOCK, use_threads=False),
+                read_options=pacsv.ReadOptions(block_size=LARGE_BLOCK, use_threads=False),
                 parse_options=self._parse_options(found.append),
                 convert_options=pacsv.ConvertOptions(
                     include_columns=[self.names[0]],
@@ -145,13 +151,15 @@ class TextFile(Source):
             f"(first: row {first.number - 2}, counting from 0, has {first.actual_columns})"
         )
 
-    def _read_names(self, door: Door) -> tuple[str, ...]:
-        reader = pacsv.open_csv(
-            door,
-            read_options=pacsv.ReadOptions(block_size=BLOCK, use_threads=False),
-            parse_options=self._parse_options(lambda row: None),
-        )
-        with reader:
+    def _read_names(self, block: int) -> tuple[str, ...]:
+        with (
+            self._open() as door,
+            pacsv.open_csv(
+                door,
+                read_options=pacsv.ReadOptions(block_size=block, use_threads=False),
+                parse_options=self._parse_options(lambda row: None),
+            ) as reader,
+        ):
             return tuple(reader.schema.names)
 
     def _parse_options(self, broken: Callable[[Any], None]) -> pacsv.ParseOptions:

@@ -135,6 +135,15 @@ class EvalSet:
         """Number of rows."""
         return len(self.y)
 
+    @property
+    def multiplicities(self) -> FloatArray | None:
+        """Weights that sum to the rows that count: frequencies, or shares of Kish's n."""
+        if self.weights is None:
+            return None
+        if self.weights.kind == "frequency":
+            return self.weights.values
+        return self.weights.values * (self.weights.effective_n / self.weights.total)
+
     def take(self, rows: Rows) -> Self:
         """The rows chosen by an index or a mask, with all that belongs to them."""
         names = self.rows if self.rows is not None else np.arange(self.n)

@@ -94,7 +94,7 @@ def assess(
     >>> y = rng.normal(size=500)
     >>> result = assess(y, Intervals(np.full(500, -1.0), np.full(500, 1.0), coverage=0.9))
     >>> print(result.verdict.splitlines()[0])
-    The 90 % intervals cover 67 % (62.7–71.1): overconfident, the intervals are too narrow.
+    The 90 % intervals cover 66 % (61.7–70.1): overconfident, the intervals are too narrow.
     """
     shared: dict[str, Any] = {
         "point": point,

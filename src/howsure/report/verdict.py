@@ -88,6 +88,7 @@ def verdict(
         _group_line(found),
         _difference_line(found),
         _width_line(found),
+        _trade_line(found),
         _point_line(found),
         _comparison_line(comparison),
         _next_step(found, state),
@@ -238,6 +239,27 @@ def _strength(tau: Record) -> str:
     if not tau.lower > 0:
         return "no"
     return "little" if tau.value < 0.1 else "some" if tau.value < 0.3 else "much"
+
+
+def _trade_line(found: Findings) -> VerdictLine | None:
+    gain = found.get("characteristic_partial_gain")
+    if gain is None or math.isnan(gain.lower):
+        return None
+    way = "better" if gain.value >= 0 else "worse"
+    text = (
+        f"At miss rates up to 20 %, these widths are {percent(abs(gain.value) / 100)} {way} than a "
+        f"constant band ({gain.lower:.1f} to {gain.upper:.1f})"
+    )
+    if not math.isnan(gain.null):
+        low, high = gain.options["perfect_lower"], gain.options["perfect_upper"]
+        text += (
+            f"; a perfectly specified model of the same widths would be {gain.null:.1f} % better "
+            f"({low:.1f} to {high:.1f})"
+        )
+    tone: Literal["good", "bad", "info"] = "info"
+    if gain.lower > 0 or gain.upper < 0:
+        tone = "good" if gain.lower > 0 else "bad"
+    return VerdictLine(f"{text}.", tone, "What does covering more rows cost in width?")
 
 
 def _point_line(found: Findings) -> VerdictLine | None:

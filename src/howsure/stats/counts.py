@@ -22,7 +22,7 @@ from howsure.stats.count_formulas import (
     positive,
 )
 
-_TAIL = 1e-15
+_DEPTH = 38.0  # windows leave out a mass of at most e^-38 at either end
 _LARGEST = 2.0**53
 
 
@@ -56,6 +56,14 @@ class CountLaw(ABC):
     @abstractmethod
     def _search(self, levels: FloatArray) -> FloatArray:
         """Smallest count with a cdf of at least each level, levels of shape (n, m)."""
+
+    @abstractmethod
+    def _ends(self) -> tuple[FloatArray, FloatArray]:
+        """First and last count of each row's window, shape (n,)."""
+
+    @abstractmethod
+    def _log_weights(self, counts: FloatArray) -> FloatArray:
+        """Log probabilities but for a constant in each row, at consecutive counts (n, w)."""
 
     def pmf(self, counts: npt.ArrayLike) -> FloatArray:
         """Probability of counts."""
@@ -111,11 +119,11 @@ class CountLaw(ABC):
         probabilities : ndarray of float, shape (n, w)
             Summing to one in each row.
         """
-        ends = np.column_stack([np.full(len(self), _TAIL), np.full(len(self), 1.0 - _TAIL)])
-        low, high = self._search(ends).T
+        low, high = self._ends()
         values = low[:, None] + np.arange(int((high - low).max()) + 1)
-        probabilities = self.pmf(values)
-        return values, probabilities / probabilities.sum(axis=1, keepdims=True)
+        log_weights = self._log_weights(values)
+        weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
+        return values, weights / weights.sum(axis=1, keepdims=True)
 
     def _shaped(self, values: npt.ArrayLike, name: str) -> FloatArray:
         array = np.asarray(values, dtype=np.float64)
@@ -138,6 +146,10 @@ class ClosedForm(CountLaw):
     @abstractmethod
     def _below(self, counts: FloatArray, rows: IntArray) -> FloatArray:
         """The cdf of row ``rows[i]`` at the whole count ``counts[i]``, zero or more."""
+
+    @abstractmethod
+    def _dispersions(self) -> FloatArray:
+        """a in the variance μ + a μ², shape (n,)."""
 
     @abstractmethod
     def _skewness(self) -> FloatArray:
@@ -174,6 +186,40 @@ class ClosedForm(CountLaw):
             low[open_[~reached]] = middle[~reached]
             open_ = open_[high[open_] - low[open_] > 1.0]
         return high.reshape(levels.shape)
+
+    def _ends(self) -> tuple[FloatArray, FloatArray]:
+        """Where Chernoff's bound of the mass beyond falls below rounding."""
+        mean = self.mean()
+        low, high = np.zeros(len(self)), mean.copy()
+        step = 1.0 + np.sqrt(self.variance())
+        while (short := self._rate(high) < _DEPTH).any():
+            high[short] += step[short]
+            step *= 2.0
+        inside, outside = low.copy(), mean.copy()
+        for _ in range(30):  # halving (0, μ) until the bound is met, or 0 is reached
+            middle = (inside + outside) / 2.0
+            deep = self._rate(middle) >= _DEPTH
+            inside = np.where(deep, middle, inside)
+            outside = np.where(deep, outside, middle)
+        return np.floor(inside), np.ceil(high)
+
+    def _rate(self, at: FloatArray) -> FloatArray:
+        """Chernoff's exponent: the log likelihood ratio of means `at` and μ for a count there."""
+        mean, dispersion = self.mean(), self._dispersions()
+        grown, widened = 1.0 + dispersion * at, 1.0 + dispersion * mean
+        gap = (at - mean) / widened
+        rate = deviance(at, mean * grown / widened, gap)
+        size = 1.0 / np.maximum(dispersion, 1e-300)
+        successes = deviance(size, size * (grown / widened), -gap)
+        return np.where(dispersion > 0.0, rate + successes, rate)
+
+    def _log_weights(self, counts: FloatArray) -> FloatArray:
+        """Running sums of the log ratios of neighbours, (1 + ak)μ / ((1 + aμ)(k + 1))."""
+        mean, dispersion = self.mean()[:, None], self._dispersions()[:, None]
+        ratio = (1.0 + dispersion * counts) * mean / ((1.0 + dispersion * mean) * (counts + 1.0))
+        with np.errstate(divide="ignore"):  # a mean of zero
+            steps = np.log(ratio[:, :-1])
+        return np.concatenate([np.zeros_like(mean), np.cumsum(steps, axis=1)], axis=1)
 
     def _guess(self, levels: FloatArray, rows: IntArray) -> FloatArray:
         """Normal quantile corrected for skewness (Cornish and Fisher), as a whole count."""
@@ -222,6 +268,9 @@ class Poisson(ClosedForm):
 
     def _below(self, counts: FloatArray, rows: IntArray) -> FloatArray:
         return np.asarray(gammaincc(counts + 1.0, self._mean[rows]))
+
+    def _dispersions(self) -> FloatArray:
+        return np.zeros(len(self))
 
     def _skewness(self) -> FloatArray:
         return _root_inverse(self._mean)
@@ -278,6 +327,9 @@ class NegativeBinomial(ClosedForm):
         mean, dispersion = self._mean[rows], self._dispersion[rows]
         failure = dispersion * mean / (1.0 + dispersion * mean)
         return np.asarray(betaincc(counts + 1.0, 1.0 / dispersion, failure))
+
+    def _dispersions(self) -> FloatArray:
+        return self._dispersion
 
     def _skewness(self) -> FloatArray:
         return (1.0 + 2.0 * self._dispersion * self._mean) * _root_inverse(self.variance())

@@ -73,6 +73,9 @@ class Tabulated(CountLaw):
             out[rows] = low[:, None] + _first_reaching(total, levels[rows])
         return out
 
+    def _log_weights(self, counts: FloatArray) -> FloatArray:
+        return self._log_weight(counts, slice(None))
+
     def _settle(self) -> None:
         """Sum every row's window once: the constant, the mean and the variance."""
         constants = np.empty((3, len(self)))
@@ -85,8 +88,8 @@ class Tabulated(CountLaw):
         for name, values in zip(("_log_total", "_first", "_second"), constants, strict=True):
             object.__setattr__(self, name, values)
 
-    def _windows(self) -> tuple[FloatArray, FloatArray]:
-        """First and last count with weight, by Bernstein's bound on the deviance."""
+    def _ends(self) -> tuple[FloatArray, FloatArray]:
+        """Where the weight falls below rounding, by Bernstein's bound on the deviance."""
         depth = _DEPTH / self._rate()
         reach = np.sqrt(2.0 * depth * self.location)
         low = np.maximum(np.floor(self.location - reach) - 1.0, 0.0)
@@ -108,7 +111,7 @@ class Tabulated(CountLaw):
         With an array of constants the tables are normalised here and their log sums are put
         there; otherwise by the constants already known.
         """
-        low, high = self._windows()
+        low, high = self._ends()
         order = np.argsort(high - low, kind="stable")
         widths = (high - low)[order]
         start = 0

@@ -68,14 +68,10 @@ def _independent_n(evalset: EvalSet) -> int:
     return round(evalset.n if evalset.weights is None else evalset.weights.effective_n)
 
 
-def _weights(evalset: EvalSet) -> FloatArray | None:
-    return None if evalset.weights is None else evalset.weights.values
-
-
 def _calibration(evaluation: Evaluation, confidence: float) -> list[Curve]:
     """Observed share below each stated level, in a band that holds at all levels at once."""
     view, evalset = evaluation.view, evaluation.evalset
-    weights = _weights(evalset)
+    weights = evalset.multiplicities
     try:
         curve = calibration_curve(
             view.get("cdf"), left=view.get("left"), confidence=confidence, weights=weights
@@ -105,7 +101,7 @@ def _interval_calibration(evaluation: Evaluation, confidence: float) -> list[Cur
     """Empirical against nominal coverage of central intervals."""
     view, evalset = evaluation.view, evaluation.evalset
     nominal = _reachable(view)
-    weights = _weights(evalset)
+    weights = evalset.multiplicities
     seen = [float(np.average(view.get("covered", c), weights=weights)) for c in nominal]
     shares = np.array(seen)
     n = float(_independent_n(evalset))
@@ -153,7 +149,7 @@ def _given(view: View) -> tuple[float, ...]:
 def _pit(evaluation: Evaluation, confidence: float) -> list[Curve]:
     """Where y falls in its predictive law: departure of the shares from uniform, and bins."""
     view, evalset = evaluation.view, evaluation.evalset
-    pit, left, weights = view.get("cdf"), view.get("left"), _weights(evalset)
+    pit, left, weights = view.get("cdf"), view.get("left"), evalset.multiplicities
     curve = calibration_curve(pit, left=left, confidence=confidence, weights=weights)
     bins = pit_histogram(pit, left=left, confidence=confidence, weights=weights)
     count = len(bins.share)
@@ -191,7 +187,7 @@ def _error_by_width(evaluation: Evaluation, confidence: float) -> list[Curve]:
     view, evalset = evaluation.view, evaluation.evalset
     uncertainty = view.get("uncertainty")
     errors = view.get("absolute_error")
-    weights = _weights(evalset)
+    weights = evalset.multiplicities
     bins = width_bins(errors, uncertainty, weights, ranked=view.get("ranks"))
     if len(bins.mass) < 2:
         raise UnanswerableError("all widths are equal")
@@ -253,7 +249,7 @@ def _rolling_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
     order = np.argsort(evalset.time, kind="stable")
     size = max(len(order) // WINDOWS, min(50, len(order)))
     window = np.minimum(np.arange(len(order)) // size, max(len(order) // size - 1, 0))
-    weights = _weights(evalset)
+    weights = evalset.multiplicities
     mass = np.ones(len(order)) if weights is None else weights[order]
     n = np.bincount(window, weights=mass)
     share = np.bincount(window, weights=mass * covered[order]) / n

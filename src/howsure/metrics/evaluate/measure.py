@@ -13,13 +13,11 @@ from howsure.core.arrays import FloatArray, check_fraction
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Record
 from howsure.metrics.catalogue import catalogue
-from howsure.metrics.evaluate.view import INTERVAL_KINDS, View
+from howsure.metrics.evaluate.view import INTERVAL_KINDS, SLOW_ROWS, View
 from howsure.metrics.metric import Form, Metric
 from howsure.predictions import EvalSet, Intervals, LabelSets
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.estimate import Statistic, mean_statistic, standard_error
-
-SLOW_ROWS = 50_000
 
 _UNKNOWN = "the nominal coverage of the intervals is unknown"
 
@@ -126,8 +124,8 @@ def evaluate(
         if name not in entries:
             raise InputError(f"metric must be in the catalogue, got {name!r}")
     wanted = choose_coverages(evalset, coverages)
-    view = View(evalset, seed=seed)
     asked = frozenset(slow)
+    view = View(evalset, seed=seed, slow=asked)
     records: list[Record] = []
     scores: dict[tuple[str, float], FloatArray] = {}
     for name in names:
@@ -175,8 +173,7 @@ def _compute(
     confidence: float,
     source: str,
 ) -> tuple[Record, FloatArray | None]:
-    weights = evalset.weights
-    values = None if weights is None else weights.values
+    values = evalset.multiplicities
     rows: FloatArray | None = None
     if form.reduce == "statistic":
         given = {"weights": values} if form.weighted else {}

@@ -28,6 +28,7 @@ from howsure.predictions import (
 )
 from howsure.stats.dominance import Ranked, merge_ties, rank_values
 
+SLOW_ROWS = 50_000
 INTERVAL_KINDS = ("intervals", "distributions", "quantiles", "samples")
 
 
@@ -41,10 +42,15 @@ class View:
         What happened and what was believed.
     seed : int
         Fixes the draws of the randomised PIT.
+    slow : frozenset of str
+        Slow measures that are wanted all the same past `SLOW_ROWS` rows.
     """
 
-    def __init__(self, evalset: EvalSet, *, seed: int = 0) -> None:
+    def __init__(
+        self, evalset: EvalSet, *, seed: int = 0, slow: frozenset[str] = frozenset()
+    ) -> None:
         self.evalset = evalset
+        self.slow = slow
         self.seed = seed
         self._beliefs: dict[str, Prediction] = {b.kind: b for b in evalset.beliefs}
         self._cache: dict[tuple[str, float], Any] = {}
@@ -167,6 +173,12 @@ def _crps_of_law(view: View, _: float) -> FloatArray:
     if closed is not None:
         return closed
 
+    if len(y) > SLOW_ROWS and "crps" not in view.slow:
+        raise UnanswerableError(
+            f"the CRPS of {held.law.name} laws is integrated row by row, slow past "
+            f"{SLOW_ROWS:,} rows: ask for it with --with crps"
+        )
+
     def cdf(values: FloatArray, rows: npt.NDArray[Any]) -> FloatArray:
         return held.law.cdf(values, {k: v[rows][:, None] for k, v in held.parameters.items()})
 
@@ -232,23 +244,19 @@ def _pit_random(view: View, _: float) -> FloatArray:
 
 
 def _acceptance(view: View, _: float) -> selective.Acceptance:
-    weights = view.evalset.weights
-    values = None if weights is None else weights.values
+    values = view.evalset.multiplicities
     error, width = view.get("absolute_error"), view.get("uncertainty")
     return selective.acceptance(error, width, values, ranked=view.get("ranks")[1])
 
 
 def _oracle(view: View, _: float) -> selective.Acceptance:
-    weights = view.evalset.weights
-    known = weights is None or weights.kind == "frequency"
     accepted: selective.Acceptance = view.get("acceptance")
-    return accepted.oracle(view.get("ranks")[0] if known else None)
+    return accepted.oracle(view.get("ranks")[0])
 
 
 def _ranks(view: View, _: float) -> tuple[Ranked, Ranked]:
     """Ranks of the size of the error and of the uncertainty: sorted once for all measures."""
-    weights = view.evalset.weights
-    values = None if weights is None else weights.values
+    values = view.evalset.multiplicities
     first, second = view.get("absolute_error"), view.get("uncertainty")
     return rank_values(first, values), rank_values(second, values)
 

@@ -21,7 +21,7 @@ TABLE_TITLES = {
     "models": "Differences between models",
     "characteristic_points": "Operating points",
 }
-COLUMN_TITLES = {"n": "n", "p_value": "p-value", "adjusted_p_value": "Adjusted p-value"}
+COLUMN_TITLES = {"p_value": "p-value", "adjusted_p_value": "Adjusted p-value"}
 DIRECTIONS = {
     Direction.LOWER: ("↓", "lower"),
     Direction.HIGHER: ("↑", "higher"),

@@ -1,0 +1,237 @@
+"""The null reference, uncertainty of the mean, and rejection."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from howsure.core.errors import InputError
+from howsure.core.rng import child
+from howsure.metrics.congruence import (
+    CongruenceReference,
+    Draws,
+    Empirical,
+    Normals,
+    SolverOptions,
+    cce,
+    mean_cce,
+    null_reference,
+    rejection_at,
+    rejection_curve,
+)
+
+quick = settings(derandomize=True, deadline=None, max_examples=60)
+
+
+def world(rows, seed, *, shift=0.0, spread=0.5, **options):
+    rng = child(seed, "world")
+    x = rng.uniform(0.0, 6.0, rows)
+    y = np.cos(x) + 0.5 * rng.standard_normal(rows)
+    belief = Normals(np.cos(x) + shift, np.full(rows, spread))
+    return CongruenceReference(x, y, belief, bandwidth=1.0, output_bandwidth=1.0, **options)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+@pytest.mark.parametrize("method", ["auto", "iterative", "nystrom"])
+def test_replicates_are_errors_with_the_outcomes_exchanged(kernel, method):
+    if kernel == "laplacian" and method == "iterative":
+        method = "dense"
+    options = SolverOptions(method=method)
+    reference = world(60, 0, output_kernel=kernel, solver=options)
+    rng = child(1, "outcomes")
+    outcomes = np.column_stack([reference.belief.draw(rng)[:, 0] for _ in range(5)])
+    grid = np.linspace(0.0, 6.0, 9)
+    found = null_reference(reference, grid, outcomes=outcomes)
+    rows = reference.inputs.rows
+    for number in range(5):
+        alone = cce(
+            rows,
+            outcomes[:, number],
+            reference.belief,
+            grid,
+            bandwidth=1.0,
+            output_kernel=kernel,
+            output_bandwidth=1.0,
+        )
+        assert found.replicates[number] == pytest.approx(alone.mean, abs=1e-9)
+    assert found.expected == pytest.approx(found.replicates.mean())
+    assert found.observed == pytest.approx(reference.score(grid).mean)
+    above = (found.replicates >= found.observed).sum()
+    assert found.p_value == (1 + above) / 6
+    assert found.point_p_value.shape == (9,)
+    assert found.point_expected.mean() == pytest.approx(found.expected)
+
+
+def test_p_values_of_right_models_are_uniform_and_of_wrong_ones_small():
+    right = [null_reference(world(80, s), replicates=39, seed=s).p_value for s in range(60)]
+    assert stats.kstest(right, "uniform").pvalue > 0.01
+    wrong = [null_reference(world(80, s, shift=0.5), replicates=39, seed=s) for s in range(10)]
+    assert max(found.p_value for found in wrong) <= 0.05
+    assert all(found.observed > found.upper for found in wrong)
+    narrow = null_reference(world(300, 0, spread=0.2), replicates=99)
+    assert narrow.p_value == 0.01
+
+
+def test_where_the_model_is_wrong_is_where_points_are_small():
+    rng = child(2, "local")
+    x = rng.uniform(0.0, 6.0, 400)
+    y = 0.5 * rng.standard_normal(400) + np.where(x > 3.0, 1.0, 0.0)
+    reference = CongruenceReference(x, y, Normals(np.zeros(400), np.full(400, 0.5)), bandwidth=2.0)
+    found = null_reference(reference, [1.0, 5.0], replicates=99)
+    assert found.point_p_value[0] > 0.05
+    assert found.point_p_value[1] == 0.01
+    assert found.point_observed[1] > 3.0 * found.point_upper[1]
+
+
+def test_the_null_falls_with_more_rows_and_is_reproducible():
+    small, large = (null_reference(world(n, 3), replicates=40) for n in (50, 800))
+    assert large.expected < 0.5 * small.expected
+    again = null_reference(world(50, 3), replicates=40)
+    assert again.replicates.tolist() == small.replicates.tolist()
+    assert null_reference(world(50, 3), replicates=40, seed=1).expected != small.expected
+
+
+def test_samplers_draws_and_samples_mode():
+    reference = world(40, 4)
+    by_function = null_reference(
+        reference, outcomes=lambda rng: reference.belief.draw(rng), replicates=20
+    )
+    assert (
+        by_function.replicates.tolist()
+        == null_reference(reference, replicates=20).replicates.tolist()
+    )
+    drawn = CongruenceReference(
+        reference.inputs.rows, reference.y, Draws(reference.belief.draw(child(0, "draw"))[:, 0])
+    )
+    with pytest.raises(InputError, match="draws must be given"):
+        null_reference(drawn, replicates=3)
+    found = null_reference(drawn, outcomes=reference.belief.draw, replicates=60)
+    assert found.p_value > 0.02
+    assert found.expected > 1.2 * null_reference(reference, replicates=60).expected
+    cloud = Empirical(np.stack([reference.belief.draw(child(s, "c"))[:, 0] for s in range(50)], 1))
+    sampled = CongruenceReference(reference.inputs.rows, reference.y, cloud)
+    assert null_reference(sampled, replicates=60).p_value > 0.02
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"outcomes": np.zeros(40)}, r"outcomes must have shape \(n, R\) or \(n, R, p\)"),
+        ({"outcomes": np.zeros((39, 5))}, "outcomes must have 40 rows, got 39"),
+        ({"outcomes": np.zeros((40, 5, 2))}, "outcomes must have 1 columns, got 2"),
+        ({"outcomes": lambda rng: np.full(40, np.nan)}, "outcomes must hold finite numbers"),
+        ({"replicates": 0}, "replicates must be at least 1"),
+        ({"level": 95}, "level must lie strictly between 0 and 1"),
+    ],
+)
+def test_bad_null_requests_are_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        null_reference(world(40, 5), **options)
+
+
+@pytest.mark.parametrize("method", ["iterative", "dense", "nystrom"])
+@pytest.mark.parametrize("own_grid", [True, False])
+def test_bootstrap_means_are_those_of_the_rows_written_out(method, own_grid):
+    reference = world(50, 6, solver=SolverOptions(method=method))
+    grid = None if own_grid else np.linspace(1.0, 5.0, 7)
+    found = mean_cce(reference, grid, bootstraps=3, seed=2)
+    law = reference.belief
+    for number in range(3):
+        rng = child(2, "congruence bootstrap", number)
+        rows = rng.integers(0, 50, 50)
+        where = reference.inputs.rows[rows] if own_grid else grid[rng.integers(0, 7, 7)]
+        alone = cce(
+            reference.inputs.rows[rows],
+            reference.y[rows],
+            Normals(law.mean[rows], law.sd[rows]),
+            where,
+            bandwidth=1.0,
+            output_bandwidth=1.0,
+        )
+        assert found.bootstraps[number, 0] == pytest.approx(alone.mean, abs=1e-8)
+    assert found.data_sd == pytest.approx(found.bootstraps.std(ddof=1))
+    assert found.mean == pytest.approx(reference.score(grid).mean)
+    assert found.monte_carlo_sd == 0.0
+
+
+def test_repeats_measure_monte_carlo_noise():
+    base = world(80, 7)
+    drawn = [Draws(base.belief.draw(child(s, "repeat"))[:, 0]) for s in range(5)]
+    reference = CongruenceReference(
+        base.inputs.rows, base.y, drawn[0], bandwidth=1.0, output_bandwidth=1.0
+    )
+    found = mean_cce(reference, repeats=drawn[1:], bootstraps=4)
+    alone = [
+        cce(base.inputs.rows, base.y, one, bandwidth=1.0, output_bandwidth=1.0).mean
+        for one in drawn
+    ]
+    np.testing.assert_allclose(found.repeats, alone, atol=1e-9)
+    assert found.monte_carlo_sd == pytest.approx(np.std(alone, ddof=1), abs=1e-9)
+    assert found.bootstraps.shape == (4, 5)
+    assert found.coefficient_of_variation == pytest.approx(found.data_sd / found.mean)
+    assert np.isnan(mean_cce(reference, bootstraps=2).monte_carlo_sd)
+    with pytest.raises(InputError, match="samples with 2 beside samples with 1"):
+        mean_cce(reference, repeats=[Draws(np.zeros((80, 2)))])
+    with pytest.raises(InputError, match="exact with 0 beside samples with 1"):
+        mean_cce(reference, repeats=[base.belief])
+    with pytest.raises(InputError, match="bootstraps must be at least 2"):
+        mean_cce(reference, bootstraps=1)
+
+
+def test_the_bootstrap_spread_is_near_that_of_fresh_data():
+    fresh = np.std([world(150, s, shift=0.5).score().mean for s in range(60)], ddof=1)
+    found = np.mean([mean_cce(world(150, s, shift=0.5), bootstraps=20).data_sd for s in range(5)])
+    assert found == pytest.approx(fresh, rel=0.4)
+
+
+@quick
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=6))
+def test_rejection_is_the_average_over_orders_of_ties(rows):
+    scores, errors = np.array(rows, dtype=float).T
+    orders = [o for o in permutations(range(len(rows))) if (np.diff(scores[list(o)]) >= 0).all()]
+    kept = np.mean(
+        [[errors[list(o[: k + 1])].mean() for k in range(len(rows))] for o in orders], axis=0
+    )
+    curve = rejection_curve(scores, errors)
+    np.testing.assert_allclose(curve.error, kept[::-1], atol=1e-12)
+    np.testing.assert_allclose(curve.rejected, np.arange(len(rows)) / len(rows))
+    assert curve.area == pytest.approx(kept.mean())
+    assert (curve.oracle <= curve.error + 1e-12).all()
+    assert curve.random == pytest.approx(errors.mean())
+    assert curve.random_area == curve.random
+
+
+def test_rejection_by_error_itself_gains_all_and_by_nothing_gains_nothing():
+    errors = child(8, "errors").exponential(size=500)
+    assert rejection_curve(errors, errors).gain == pytest.approx(1.0)
+    assert rejection_curve(np.zeros(500), errors).gain == pytest.approx(0.0)
+    assert rejection_curve(-errors, errors).gain < 0.0
+    assert np.isnan(rejection_curve(errors, np.ones(500)).gain)
+
+
+def test_rejection_at_thresholds_counts_and_averages():
+    rng = child(9, "thresholds")
+    scores, errors = rng.integers(0, 5, 40).astype(float), rng.normal(size=40)
+    thresholds = np.array([-1.0, 0.0, 2.5, 4.0, 9.0])
+    rejected, kept = rejection_at(scores, errors, thresholds)
+    for t, share, error in zip(thresholds, rejected, kept, strict=True):
+        keep = scores <= t
+        assert share == pytest.approx(1.0 - keep.mean())
+        assert error == pytest.approx(errors[keep].mean() if keep.any() else np.nan, nan_ok=True)
+
+
+def test_congruence_errors_withhold_the_rows_that_are_wrong():
+    rng = child(10, "monitor")
+    x, new = rng.uniform(0.0, 6.0, 600), rng.uniform(0.0, 6.0, 600)
+
+    def outcome(at):
+        return np.where(at > 4.0, 2.0, 0.0) + 0.3 * rng.standard_normal(len(at))
+
+    reference = CongruenceReference(x, outcome(x), Normals(np.zeros(600), np.full(600, 0.3)))
+    curve = rejection_curve(reference.score(new).values, np.abs(outcome(new)))
+    assert curve.gain > 0.8
+    with pytest.raises(InputError, match="errors must have 2 rows, got 1"):
+        rejection_curve([1.0, 2.0], [1.0])
