@@ -38,7 +38,7 @@ _HOMES = {
     "recalibrate": "howsure.methods.recalibration",
 }
 
-__all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
+__all__ = ["__version__", *sorted(_HOMES)]
 
 
 def __getattr__(name: str) -> Any:

@@ -474,12 +474,17 @@ def test_links_lead_to_the_glossary(opened: Open) -> None:
 
 def test_print_is_light_whole_and_fits_the_paper(opened: Open) -> None:
     page, _ = opened(samples.content(), color_scheme="dark")
+    for _press in range(2):
+        page.get_by_role("button", name="Dark").click()
+    assert page.locator("html").get_attribute("data-theme") == "dark"
     paper = page.pdf(format="A4")
     assert paper.startswith(b"%PDF")
     assert 3 <= paper.count(b"/Type /Page\n") <= 14
     page.set_viewport_size({"width": 720, "height": 1000})
     page.emulate_media(media="print", color_scheme="dark")
     assert surface(page) == 255
+    light, _ = opened(samples.content())
+    assert drawn_colours(page) == drawn_colours(light)
     assert not page.locator("header.bar").is_visible()
     assert overflow(page) == []
     wide = page.evaluate(

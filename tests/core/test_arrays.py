@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from decimal import Decimal
 from typing import Any
 
@@ -14,16 +13,17 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from howsure.core.arrays import (
-    Categories,
-    Weights,
-    as_labels,
     as_matrix,
     as_vector,
+    check_above,
     check_fraction,
     check_interval,
     check_levels,
+    check_quantiles,
 )
 from howsure.core.errors import HowsureError, InputError
+from howsure.core.labels import Categories, as_labels
+from howsure.core.weights import Weights
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=100)
 
@@ -108,81 +108,6 @@ def test_a_vector_passes_unchanged_or_not_at_all(values: np.ndarray) -> None:
             as_vector(values, "y")
 
 
-def test_labels_keep_their_kind() -> None:
-    assert as_labels([1, 2], "g").dtype.kind == "i"
-    assert as_labels([True, False], "g").dtype.kind == "b"
-    assert as_labels([0.5, np.inf], "g").dtype.kind == "f"
-    assert as_labels(np.array(["2020-01-01"], "M8[D]"), "g").dtype.kind == "M"
-    assert as_labels([1, "a"], "g").tolist() == ["1", "a"]
-    assert as_labels(np.array([b"ab"]), "g").tolist() == ["ab"]
-    assert as_labels(np.array([1, "a"], dtype=object), "g").tolist() == ["1", "a"]
-
-
-def test_text_keeps_every_character() -> None:
-    """An array of fixed width would lose trailing NULs, and so merge two labels."""
-    texts = ["a", "a\0", "a\n", "", "é", "a" * 1000]
-    assert as_labels(texts, "g").tolist() == texts
-    assert Categories.checked(texts, "g").labels.tolist() == sorted(texts)
-
-
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [
-        (["a", None], "no missing labels, got 1 .first at row 1."),
-        (["a", float("nan"), None], "no missing labels, got 2 .first at row 1."),
-        ([1.0, float("nan")], "no missing labels, got 1 .first at row 1."),
-        (np.array(["2020-01-01", "NaT"], "M8[D]"), "no missing labels, got 1"),
-        (pd.Series(["a", pd.NA], dtype="string"), "no missing labels"),
-        (pd.Series(["a", pd.NaT], dtype=object), "no missing labels"),
-        ([["a"]], "one dimension"),
-        (["a", "\ud800"], "Unicode"),
-        (np.array([b"\xff"]), "Unicode"),
-        ([1 + 2j], "labels, got dtype complex"),
-        ([], "at least one row"),
-        (RAGGED, "one shape"),
-    ],
-)
-def test_labels_that_are_none_are_named(value: Any, said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        as_labels(value, "g")
-
-
-labels = st.one_of(
-    st.lists(st.text(st.characters(codec="utf-8"), max_size=4), min_size=1, max_size=30),
-    st.lists(st.integers(-5, 5), min_size=1, max_size=30),
-    st.lists(st.booleans(), min_size=1, max_size=30),
-)
-
-
-@SETTINGS
-@given(labels, st.randoms(use_true_random=False))
-def test_categories_hold_what_was_given(values: list[Any], random: Any) -> None:
-    made = Categories.checked(values, "g")
-    assert made.values().tolist() == values
-    assert made.labels.tolist() == sorted(set(values))
-    assert made.counts.tolist() == [values.count(label) for label in made.labels.tolist()]
-    assert len(made) == len(values)
-    rows = np.array([random.randrange(len(values)) for _ in range(5)])
-    part = made.take(rows)
-    assert part.values().tolist() == [values[row] for row in rows]
-    assert part.labels.tolist() == sorted({values[row] for row in rows})
-    again = Categories.checked(made, "g", length=len(values))
-    assert again.values().tolist() == values
-
-
-def test_categories_check_their_length() -> None:
-    made = Categories.checked(["a", "b"], "g")
-    with pytest.raises(InputError, match="g must have 3 rows, got 2"):
-        Categories.checked(made, "g", length=3)
-
-
-def test_containers_travel() -> None:
-    for item in (Categories.checked(["a"], "g"), Weights.checked([1.0])):
-        assert pickle.loads(pickle.dumps(item)) is not item
-        assert item == item
-        assert len({item}) == 1
-
-
 def test_intervals_may_be_unbounded_but_not_crossed() -> None:
     low, high = check_interval([-np.inf, 1.0], [np.inf, 1.0])
     assert (low <= high).all()
@@ -204,33 +129,21 @@ def test_levels_rise_inside(value: Any) -> None:
         check_levels(value)
 
 
-@pytest.mark.parametrize(
-    ("values", "kind", "said"),
-    [
-        ([1.0, -1.0], "importance", "not be negative, got -1"),
-        ([0.0, 0.0], "frequency", "not all be zero"),
-        ([1.0, 0.5], "frequency", "whole numbers .* got 0.5 at row 1"),
-        ([1.0], "other", "'frequency' or 'importance', got 'other'"),
-        ([np.nan], "frequency", "finite"),
-        ([1e308, 1e308], "importance", "finite sum"),
-    ],
-)
-def test_weights_that_are_none_are_named(values: Any, kind: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        Weights.checked(values, kind)
+def test_quantiles_have_a_column_a_level() -> None:
+    y, table, levels = check_quantiles([1, 2], [[0, 1], [1, 2]], [0.1, 0.9])
+    assert (y.tolist(), table.tolist(), levels.tolist()) == ([1, 2], [[0, 1], [1, 2]], [0.1, 0.9])
+    with pytest.raises(InputError, match="quantiles must have 1 columns, got 2"):
+        check_quantiles([1], [[0, 1]], [0.5])
+    with pytest.raises(InputError, match="quantiles must have 1 rows, got 2"):
+        check_quantiles([1], [[0], [1]], [0.5])
+    with pytest.raises(InputError, match="levels must rise"):
+        check_quantiles([1], [[0, 1]], [0.9, 0.1])
 
 
-@SETTINGS
-@given(
-    st.lists(st.integers(0, 9), min_size=1, max_size=20).filter(any),
-    st.floats(1e-300, 1e300),
-)
-def test_effective_n(counts: list[int], scale: float) -> None:
-    """Kish: a row counts once for frequencies; scale does not matter for importance."""
-    assert Weights.checked(counts).effective_n == sum(counts)
-    effective = Weights.checked(np.array(counts) * scale, "importance").effective_n
-    assert effective == pytest.approx(sum(counts) ** 2 / sum(c * c for c in counts))
-    assert 1 - 1e-9 <= effective <= np.count_nonzero(counts) + 1e-9
+def test_a_bound_is_outside() -> None:
+    check_above(np.array([1e-300, 1.0]), "sd", 0.0)
+    with pytest.raises(InputError, match=r"sd must be above 1, got 2 .* \(first at row 0: 0.5\)"):
+        check_above(np.array([0.5, 2.0, 1.0]), "sd", 1.0)
 
 
 @SETTINGS

@@ -10,8 +10,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from howsure.core.arrays import Categories
 from howsure.core.errors import InputError
+from howsure.core.labels import Categories
 from howsure.inputs import load
 
 COLUMNS: dict[str, Any] = {

@@ -273,3 +273,26 @@ def test_group_columns_of_parquet_come_as_codes(tmp_path: Path) -> None:
     table = pa.table({"y": np.arange(1000.0), "pred": np.arange(1000.0), "region": region})
     pa.parquet.write_table(table, path, row_group_size=90)
     assert only(path, groups="region").groups["region"].values().tolist() == region
+
+
+def test_features_of_text_files_are_numbers_or_labels(tmp_path: Path) -> None:
+    """Whatever the reader would infer of them: whole numbers, booleans, dates, text."""
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "y,pred,x_whole,x_part,x_flag,x_day,x_text,x_mixed,x_big\n"
+        "1,2,3,0.5,true,2026-01-01,a,1,123456789012345678901\n"
+        "2,2,-4,1e3,false,2026-01-02,NA,b,2\n"
+    )
+    features = {name: values.tolist() for name, values in only(path).features.items()}
+    assert features == {
+        "x_whole": [3.0, -4.0],
+        "x_part": [0.5, 1000.0],
+        "x_flag": ["true", "false"],
+        "x_day": ["2026-01-01", "2026-01-02"],
+        "x_text": ["a", "NA"],
+        "x_mixed": ["1", "b"],
+        "x_big": [1.2345678901234568e20, 2.0],
+    }
+    path.write_text("y,pred,x_1,x_text\n1,2,,\n2,2,NA,b\n")
+    with pytest.raises(InputError, match=r"2 in 'x_1' \(first at row 0\), 1 in 'x_text'"):
+        load(path)

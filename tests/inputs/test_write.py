@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howsure.core.arrays import Categories
 from howsure.core.errors import InputError
+from howsure.core.labels import Categories
 from howsure.inputs import open_table, write_table
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=60)

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from howsure.core.arrays import Weights
 from howsure.core.errors import InputError
 from howsure.core.rng import child
+from howsure.core.weights import Weights
 from howsure.methods.conformal import (
     Band,
     LowerEnd,

@@ -10,9 +10,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from howsure.core.arrays import Weights
 from howsure.core.errors import InputError
 from howsure.core.rng import child
+from howsure.core.weights import Weights
 from howsure.metrics.association import binned_r2, kendall_tau, spearman, width_bins
 from howsure.stats.estimate import standard_error
 from oracles.association import kendall_tau_b, midranks, spearman_rho

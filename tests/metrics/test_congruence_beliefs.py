@@ -1,5 +1,7 @@
 """Exact embeddings against numerical integration, sums, and many Monte-Carlo draws."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -29,7 +31,7 @@ def integrated(function, variance, gap):
     density = stats.norm(gap, sd).pdf
     return sum(
         integrate.quad(lambda z: function(abs(z)) * density(z), a, b, epsabs=1e-13, limit=200)[0]
-        for a, b in zip(ends[:-1], ends[1:], strict=True)
+        for a, b in pairwise(ends)
     )
 
 
@@ -139,8 +141,9 @@ def test_equal_laws_written_differently_have_equal_errors():
     normal = cce(x, y, Normals(mean, sd)).values
     halves = Mixtures(np.full((rows, 2), 0.5), np.tile(mean, 2), np.tile(sd, 2))
     np.testing.assert_allclose(cce(x, y, halves).values, normal, atol=1e-8)
-    points = Mixtures(np.full((rows, 2), 0.5), np.tile(mean, 2) + [0.0, 1.0], np.zeros((rows, 2)))
-    sampled = Empirical(mean + [0.0, 1.0])
+    pair = np.column_stack([mean, mean + 1.0])
+    points = Mixtures(np.full((rows, 2), 0.5), pair, np.zeros((rows, 2)))
+    sampled = Empirical(pair)
     np.testing.assert_allclose(cce(x, y, points).values, cce(x, y, sampled).values, atol=1e-8)
 
 

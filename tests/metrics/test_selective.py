@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howsure.core.arrays import Weights
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
+from howsure.core.weights import Weights
 from howsure.metrics.selective import (
     CERTAIN_SHARES,
     _harmonic_gap,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howsure.core.arrays import Weights
 from howsure.core.errors import InputError
+from howsure.core.weights import Weights
 from howsure.predictions import Distribution, EvalSet, Intervals, Samples
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=50)

@@ -115,16 +115,16 @@ def test_groups_farthest_from_their_target_come_first() -> None:
 def test_unanswered_measures_are_gathered_by_reason() -> None:
     lost = [
         Record(metric="a", value=math.nan, reason="no sd"),
-        Record(metric="b", value=math.nan, reason="no sd", coverage=0.5),
-        Record(metric="b", value=math.nan, reason="no sd", coverage=0.5, group="g"),
-        Record(metric="c", value=math.nan),
+        Record(metric="bee", value=math.nan, reason="no sd", coverage=0.5),
+        Record(metric="bee", value=math.nan, reason="no sd", coverage=0.5, group="g"),
+        Record(metric="see", value=math.nan),
     ]
     entry = GlossaryEntry(name="a", title="The A")
     grid = unanswered_grid(PageContent(title="t", records=tuple(lost), glossary=(entry,)))
     assert grid is not None
     assert [[cell.text for cell in row] for row in grid.parts[0].rows] == [
-        ["no sd", "The A, B at 50 % (×2)"],
-        ["no reason was given", "C"],
+        ["no sd", "The A, Bee at 50 % (×2)"],
+        ["no reason was given", "See"],
     ]
 
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from howsure.core.arrays import Weights
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child, row_keys
+from howsure.core.weights import Weights
 from howsure.stats.bootstrap import (
     Bootstrap,
     bootstrap_means,

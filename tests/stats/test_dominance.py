@@ -8,13 +8,8 @@ from scipy.stats import rankdata
 
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.stats.dominance import (
-    check_multiplicities,
-    dominated_mass,
-    merge_ties,
-    pair_masses,
-    rank_values,
-)
+from howsure.core.weights import check_multiplicities
+from howsure.stats.dominance import dominated_mass, merge_ties, pair_masses, rank_values
 from oracles.association import dominated, pair_signs
 
 quick = settings(derandomize=True, deadline=None, max_examples=300)

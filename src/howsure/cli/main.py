@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from howsure.cli.options import ReadOptions, reads_tables
-from howsure.core.errors import HowsureError
+from howsure.core.errors import HowsureError, InputError
 
 app = typer.Typer(
     name="howsure",
@@ -59,12 +59,23 @@ def assess(
     with_: Annotated[
         list[str], typer.Option("--with", help="Also compute a slow measure by name; repeat.")
     ] = [],  # noqa: B006
+    reference: Annotated[
+        Path | None,
+        typer.Option(help="A labelled table; FILE's rows, unlabelled, are scored against it."),
+    ] = None,
     confidence: Confidence = 0.95,
     seed: Seed = 0,
     *,
     read: ReadOptions,
 ) -> None:
     """Give a verdict on predictions: coverage, calibration, groups, width, error."""
+    if reference is not None:
+        from howsure.cli.monitor import run as watch
+
+        if len(files) != 1:
+            raise InputError(f"--reference scores one file, got {len(files)}")
+        watch(files[0], reference, output, "mean_cce" in with_, seed, read)
+        return
     from howsure.cli.assess import run
 
     run(files, output, explain_input, with_, confidence, seed, read)

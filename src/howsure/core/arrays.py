@@ -1,13 +1,12 @@
-"""Checks at the door: every array that enters howsure passes through here.
+"""Checks at the door: every array of numbers that enters howsure passes through here.
 
-Each check returns a plain float64 array and raises `InputError` with a message that names the
-argument, the rule and what came.
+Each check raises `InputError` with a message that names the argument, the rule and what came;
+what passes becomes a plain float64 array.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +16,6 @@ from howsure.core.errors import InputError
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
-WeightsKind = Literal["frequency", "importance"]
 
 
 def as_vector(
@@ -69,7 +67,7 @@ def as_vector(
         array = array.reshape(1)
     if array.ndim != 1:
         raise InputError(f"{name} must have one dimension, got shape {array.shape}")
-    _check_length(array, name, length)
+    check_length(array, name, length)
     _check_finite(array, name, finite=finite)
     return array
 
@@ -118,58 +116,8 @@ def as_matrix(
         raise InputError(f"{name} must have at least one column, got shape {array.shape}")
     if columns is not None and array.shape[1] != columns:
         raise InputError(f"{name} must have {columns} columns, got {array.shape[1]}")
-    _check_length(array, name, length)
+    check_length(array, name, length)
     _check_finite(array, name, finite=finite)
-    return array
-
-
-def as_labels(value: npt.ArrayLike, name: str, *, length: int | None = None) -> npt.NDArray[Any]:
-    """Check a one-dimensional array of labels of any kind, such as groups or clusters.
-
-    Parameters
-    ----------
-    value : array-like of shape (n,)
-        What came.
-    name : str
-        The argument's name, for the message.
-    length : int, optional
-        The length that it must have.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Numbers, booleans and dates as they are; everything else as text, in an array of objects
-        (an array of fixed width would lose trailing NULs, and spend the longest text's room on
-        every row).
-
-    Raises
-    ------
-    InputError
-        If it is not of one dimension, empty, of another length, or holds missing labels or text
-        that is not Unicode.
-
-    Examples
-    --------
-    >>> as_labels(["north", "south"], "groups").tolist()
-    ['north', 'south']
-    """
-    array = _plain(value, name, text=True)
-    if array.ndim != 1:
-        raise InputError(f"{name} must have one dimension, got shape {array.shape}")
-    _check_length(array, name, length)
-    if array.dtype.kind in "biu":
-        return array
-    if array.dtype.kind in "fmM":
-        missing = np.isnan(array) if array.dtype.kind == "f" else np.isnat(array)
-    elif array.dtype.kind in "OSU":
-        array, missing = _text_labels(array.tolist(), name)
-    else:
-        raise InputError(f"{name} must hold labels, got dtype {array.dtype}")
-    if missing.any():
-        count = int(missing.sum())
-        raise InputError(
-            f"{name} must hold no missing labels, got {count} (first at row {np.argmax(missing)})"
-        )
     return array
 
 
@@ -280,177 +228,98 @@ def check_levels(value: npt.ArrayLike, name: str = "levels") -> FloatArray:
     return levels
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Categories:
-    """Labels of rows, stored once each: groups, clusters.
+def check_quantiles(
+    y: npt.ArrayLike, quantiles: npt.ArrayLike, levels: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Check what happened beside a table of quantiles, one column a level.
 
-    Attributes
+    Parameters
     ----------
-    codes : ndarray of int, shape (n,)
-        For each row, the place of its label in `labels`.
-    labels : ndarray, shape (g,)
-        The distinct labels in rising order, each used by a row.
+    y : array-like of shape (n,)
+        What happened.
+    quantiles : array-like of shape (n, k)
+        Predicted quantiles, in the units of y.
+    levels : array-like of shape (k,)
+        Their levels, rising, in (0, 1).
+
+    Returns
+    -------
+    y, quantiles, levels : ndarray of float, shapes (n,), (n, k), (k,)
+
+    Raises
+    ------
+    InputError
+        If a level leaves its domain, shapes differ, or a value is missing or infinite.
+
+    Examples
+    --------
+    >>> check_quantiles([1.0], [[0.0, 2.0]], [0.1, 0.9])[1].shape
+    (1, 2)
     """
-
-    codes: IntArray
-    labels: npt.NDArray[Any]
-
-    @classmethod
-    def checked(
-        cls, values: npt.ArrayLike | Categories, name: str, *, length: int | None = None
-    ) -> Self:
-        """Check labels at the door, and find the distinct ones.
-
-        Parameters
-        ----------
-        values : array-like of shape (n,), or Categories
-            What came.
-        name : str
-            The argument's name, for the message.
-        length : int, optional
-            The length that it must have.
-
-        Raises
-        ------
-        InputError
-            As `as_labels`.
-
-        Examples
-        --------
-        >>> groups = Categories.checked(["south", "north", "south"], "groups")
-        >>> groups.codes.tolist(), groups.labels.tolist()
-        ([1, 0, 1], ['north', 'south'])
-        """
-        if isinstance(values, Categories):
-            _check_length(values.codes, name, length)
-            return cls.from_codes(values.codes, values.labels)
-        array = as_labels(values, name, length=length)
-        if array.dtype.kind != "O":
-            labels, codes = np.unique(array, return_inverse=True)
-            return cls(codes.astype(np.int64, copy=False), labels)
-        seen: dict[str, int] = {}
-        codes = np.fromiter(
-            (seen.setdefault(item, len(seen)) for item in array.tolist()), np.int64, len(array)
-        )
-        return cls.from_codes(codes, _object_array(list(seen)))
-
-    @classmethod
-    def from_codes(cls, codes: npt.NDArray[Any], labels: npt.NDArray[Any]) -> Self:
-        """Put codes of distinct labels into the form above: sorted, and used ones alone.
-
-        Examples
-        --------
-        >>> Categories.from_codes(np.array([0, 2]), np.array(["b", "x", "a"])).codes.tolist()
-        [1, 0]
-        """
-        used = np.flatnonzero(np.bincount(codes, minlength=len(labels)))
-        order = used[np.argsort(labels[used], kind="stable")]
-        place = np.zeros(len(labels), dtype=np.int64)
-        place[order] = np.arange(len(order))
-        return cls(place[codes], labels[order])
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    @property
-    def counts(self) -> IntArray:
-        """Number of rows of each label, shape (g,)."""
-        return np.bincount(self.codes, minlength=len(self.labels)).astype(np.int64, copy=False)
-
-    def values(self) -> npt.NDArray[Any]:
-        """The label of each row, shape (n,)."""
-        return np.asarray(self.labels[self.codes])
-
-    def take(self, rows: npt.NDArray[Any]) -> Categories:
-        """Labels of the rows chosen by an index or a mask; unused labels go."""
-        return Categories.from_codes(self.codes[rows], self.labels)
+    truth = as_vector(y, "y")
+    grid = check_levels(levels)
+    return truth, as_matrix(quantiles, "quantiles", length=len(truth), columns=len(grid)), grid
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Weights:
-    """Weights of rows, and what they mean.
+def check_above(values: FloatArray, name: str, bound: float) -> None:
+    """Check that every number lies above a bound, as an sd lies above 0.
 
-    Attributes
+    Parameters
     ----------
     values : ndarray of float, shape (n,)
-        Non-negative, not all zero.
-    kind : {"frequency", "importance"}
-        ``frequency``: a weight of two is a row seen twice. ``importance``: a row stands for a
-        share of another population; standard errors are approximate.
+        What came, checked already to hold finite numbers.
+    name : str
+        The argument's name, for the message.
+    bound : float
+        What they must exceed.
+
+    Raises
+    ------
+    InputError
+        If one does not.
+
+    Examples
+    --------
+    >>> check_above(np.array([1.0, 0.0]), "sd", 0.0)
+    Traceback (most recent call last):
+    ...
+    howsure.core.errors.InputError: sd must be above 0, got 1 that are not (first at row 1: 0)
     """
-
-    values: FloatArray
-    kind: WeightsKind = "frequency"
-
-    @classmethod
-    def checked(
-        cls, values: npt.ArrayLike, kind: str = "frequency", *, length: int | None = None
-    ) -> Self:
-        """Check weights at the door.
-
-        Raises
-        ------
-        InputError
-            If a weight is negative or not finite, if all are zero, if frequency weights are not
-            whole numbers, or if the kind is unknown.
-
-        Examples
-        --------
-        >>> Weights.checked([1, 2, 1]).total
-        4.0
-        """
-        array = as_vector(values, "weights", length=length)
-        if (array < 0).any():
-            raise InputError(f"weights must not be negative, got {float(array.min()):g}")
-        if not array.any():
-            raise InputError("weights must not all be zero")
-        if not np.isfinite(float(array.max()) * len(array)):
-            raise InputError(f"weights must have a finite sum, got one of {array.max():g}")
-        if kind == "frequency":
-            broken = array != np.floor(array)
-            if broken.any():
-                first = int(np.argmax(broken))
-                raise InputError(
-                    "frequency weights must be whole numbers (a weight of 2 is a row seen twice), "
-                    f"got {array[first]:g} at row {first}; for other weights say importance"
-                )
-            return cls(array, "frequency")
-        if kind == "importance":
-            return cls(array, "importance")
-        raise InputError(f"weights kind must be 'frequency' or 'importance', got {kind!r}")
-
-    @property
-    def total(self) -> float:
-        """Sum of the weights."""
-        return float(self.values.sum())
-
-    @property
-    def effective_n(self) -> float:
-        """Rows that count: the sum for frequencies, Kish's (Σw)²/Σw² for importance."""
-        if self.kind == "frequency":
-            return self.total
-        shares = self.values / self.values.max()
-        return float(shares.sum()) ** 2 / float(np.square(shares).sum())
-
-    def take(self, rows: npt.NDArray[Any]) -> Weights:
-        """Weights of the rows chosen by an index or a mask."""
-        return Weights(self.values[rows], self.kind)
+    wrong = values <= bound
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            f"{name} must be above {bound:g}, got {int(wrong.sum())} that are not "
+            f"(first at row {row}: {values[row]:g})"
+        )
 
 
-def _numeric(value: npt.ArrayLike, name: str) -> FloatArray:
-    array = _plain(value, name)
-    if array.dtype.kind not in "biufO":
-        raise InputError(f"{name} must hold real numbers, got dtype {array.dtype}")
-    if array.dtype.kind == "O" and any(isinstance(item, str | bytes) for item in array.flat):
-        raise InputError(f"{name} must hold real numbers, got text: {_sample(value)}")
-    try:
-        return np.ascontiguousarray(array, dtype=np.float64).reshape(array.shape)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{name} must hold real numbers, got {_sample(value)}") from error
+def plain_array(value: npt.ArrayLike, name: str, *, text: bool = False) -> npt.NDArray[Any]:
+    """Make an ordinary array of any kind: a mask becomes missing values.
 
+    Parameters
+    ----------
+    value : array-like
+        What came.
+    name : str
+        The argument's name, for the message.
+    text : bool
+        Whether text in lists stays apart from the numbers beside it.
 
-def _plain(value: npt.ArrayLike, name: str, *, text: bool = False) -> npt.NDArray[Any]:
-    """An ordinary array: a mask becomes missing values, text in lists stays apart from numbers."""
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    InputError
+        If its parts differ in shape.
+
+    Examples
+    --------
+    >>> plain_array(np.ma.array([1.0, 2.0], mask=[False, True]), "y")
+    array([1.0, nan], dtype=object)
+    """
     if isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any():
         return np.asarray(np.ma.filled(value.astype(object), np.nan))
     try:
@@ -458,46 +327,53 @@ def _plain(value: npt.ArrayLike, name: str, *, text: bool = False) -> npt.NDArra
         if text and array.dtype.kind in "SU" and not hasattr(value, "__array__"):
             return np.asarray(value, dtype=object)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be an array of one shape, got {_sample(value)}") from error
+        raise InputError(f"{name} must be an array of one shape, got {shortened(value)}") from error
     return array
 
 
-def _object_array(items: list[Any]) -> npt.NDArray[Any]:
-    array = np.empty(len(items), dtype=object)
-    array[:] = items
-    return array
+def check_length(array: npt.NDArray[Any], name: str, length: int | None) -> None:
+    """Check that an array has rows, and as many as it must.
 
+    Raises
+    ------
+    InputError
+        If it has no row, or another number of rows than ``length``.
 
-def _is_missing(item: object) -> bool:
-    """Whether it is None, or unlike itself as NaN and NaT are, or pandas' NA."""
-    if isinstance(item, str):
-        return False
-    return item is None or type(item).__name__ == "NAType" or bool(item != item)
-
-
-def _text_labels(items: list[Any], name: str) -> tuple[npt.NDArray[Any], BoolArray]:
-    """Items as text, and which of them are missing."""
-    missing = np.zeros(len(items), dtype=np.bool_)
-    try:
-        if set(map(type, items)) != {str}:
-            missing[:] = [_is_missing(item) for item in items]
-            items = [item.decode() if isinstance(item, bytes) else str(item) for item in items]
-        "".join(items).encode()
-    except UnicodeError as error:
-        raise InputError(f"{name} must hold Unicode text, got {_sample(items)}") from error
-    return _object_array(items), missing
-
-
-def _sample(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _check_length(array: npt.NDArray[Any], name: str, length: int | None) -> None:
+    Examples
+    --------
+    >>> check_length(np.zeros(2), "y", 3)
+    Traceback (most recent call last):
+    ...
+    howsure.core.errors.InputError: y must have 3 rows, got 2
+    """
     if len(array) == 0:
         raise InputError(f"{name} must have at least one row, got none")
     if length is not None and len(array) != length:
         raise InputError(f"{name} must have {length} rows, got {len(array)}")
+
+
+def shortened(value: object) -> str:
+    """What came, for a message, in at most 60 characters.
+
+    Examples
+    --------
+    >>> shortened([1, "a"])
+    "[1, 'a']"
+    """
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _numeric(value: npt.ArrayLike, name: str) -> FloatArray:
+    array = plain_array(value, name)
+    if array.dtype.kind not in "biufO":
+        raise InputError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    if array.dtype.kind == "O" and any(isinstance(item, str | bytes) for item in array.flat):
+        raise InputError(f"{name} must hold real numbers, got text: {shortened(value)}")
+    try:
+        return np.ascontiguousarray(array, dtype=np.float64).reshape(array.shape)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{name} must hold real numbers, got {shortened(value)}") from error
 
 
 def _check_finite(array: npt.NDArray[Any], name: str, *, finite: bool) -> None:

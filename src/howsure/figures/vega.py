@@ -104,7 +104,7 @@ def config_of(palette: Palette) -> Spec:
             "titleFontSize": 13,
             "titleFontWeight": 500,
             "titlePadding": 10,
-            "titleLimit": 420,
+            "titleLimit": 300,
             "gridColor": palette.grid,
             "domain": False,
             "ticks": False,
@@ -291,7 +291,7 @@ def _hover_text(figure: Figure, present: set[str]) -> str:
         bars = any(layer.mark is Mark.BARS for layer in figure.layers)
         along = x_kind if figure.is_horizontal() or bars else y_kind
         parts += [("From", "lo", along), ("To", "hi", along)]
-    titles = distinct([title for title, _, _ in parts], 120)
+    titles = distinct([title for title, _, _ in parts], 48)
     told = zip(titles, parts, strict=True)
     return "{" + ", ".join(f"{json.dumps(t)}: {_told(f, k)}" for t, (_, f, k) in told) + "}"
 

@@ -5,6 +5,7 @@ from howsure.inputs.files import open_table
 from howsure.inputs.roles import ColumnUse, Flags, IntervalColumns, LawColumns, Roles, parse_law
 from howsure.inputs.source import Source
 from howsure.inputs.tables import Loaded, explain, load
+from howsure.inputs.unlabelled import load_inputs
 from howsure.inputs.write import write_table
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "assign_roles",
     "explain",
     "load",
+    "load_inputs",
     "open_table",
     "parse_law",
     "write_table",

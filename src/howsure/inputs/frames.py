@@ -9,8 +9,8 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
-from howsure.core.arrays import Categories
 from howsure.core.errors import InputError
+from howsure.core.labels import Categories
 from howsure.inputs.files import check_flat, some_rows
 from howsure.inputs.source import Kind, Source, quoted, refusing
 

@@ -149,7 +149,7 @@ embedding, weights, cluster, time, model, rows
     )
     tables: list[tuple[Source, Cells]] = []
     notes: list[str] = []
-    for table, roles in _with_roles(_sources(source, encoding, decimal), flags):
+    for table, roles in _with_roles(sources(source, encoding, decimal), flags):
         cells, remarks = read_cells(table, roles)
         cells.check_finite()
         notes += [f"{table.title}: {remark}" for remark in (*table.notes, *remarks)]
@@ -196,11 +196,11 @@ def explain(
     >>> [use.role for use in explain({"y": [1.0], "pred": [1.5], "note": ["a"]})]
     ['y', 'point forecast', 'ignored']
     """
-    pairs = _with_roles(_sources(source, encoding, decimal), flags or Flags())
+    pairs = _with_roles(sources(source, encoding, decimal), flags or Flags())
     return tuple(use for table, roles in pairs for use in roles.explain(table.names, table.title))
 
 
-def _sources(source: Any, encoding: str | None, decimal: str) -> list[Source]:
+def sources(source: Any, encoding: str | None, decimal: str) -> list[Source]:
     many = source if isinstance(source, list | tuple) else [source]
     if not many:
         raise InputError("a table is needed, got none")

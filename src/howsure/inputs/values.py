@@ -15,8 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from howsure.core.arrays import BoolArray, Categories, FloatArray, IntArray
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import InputError
+from howsure.core.labels import Categories
 from howsure.inputs.source import MISSING_WORDS, quoted
 
 MOST_FLOAT_LABELS: Final = 100

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_vector
 from howsure.core.errors import InputError
-from howsure.stats.dominance import Ranked, check_multiplicities, pair_masses, rank_values
+from howsure.core.weights import check_multiplicities
+from howsure.stats.dominance import Ranked, pair_masses, rank_values
 from howsure.stats.estimate import Statistic
 
 DEFAULT_BINS = 10

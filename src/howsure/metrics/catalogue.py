@@ -13,10 +13,20 @@ from types import MappingProxyType
 
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.records import Direction, Notion
-from howsure.metrics import association, calibration, coverage, point, scores, selective
+from howsure.metrics import (
+    association,
+    calibration,
+    coverage,
+    crps,
+    dispersion,
+    miscalibration,
+    point,
+    scores,
+    selective,
+)
 from howsure.metrics.characteristic import statistics as characteristic
 from howsure.metrics.metric import Form, Laws, Metric, Question
-from howsure.stats.ecdf import uniformity_test
+from howsure.stats.ecdf_bands import uniformity_test
 from howsure.stats.estimate import Statistic
 
 _ENDS = ("lower", "upper")
@@ -40,7 +50,16 @@ def catalogue() -> Mapping[str, Metric]:
     >>> catalogue()["interval_score"].units
     'y'
     """
-    entries = (*_COVERAGE, *_WIDTH, *_SCORES, *_CALIBRATION, *_ASSOCIATION, *_TRADE, *_POINT)
+    entries = (
+        *_COVERAGE,
+        *_WIDTH,
+        *_SCORES,
+        *_CALIBRATION,
+        *_ASSOCIATION,
+        *_TRADE,
+        *_CONGRUENCE,
+        *_POINT,
+    )
     return MappingProxyType({metric.name: metric for metric in entries})
 
 
@@ -302,7 +321,7 @@ _WIDTH = (
         source="Gneiting, Balabdaoui and Raftery 2007",
         direction=Direction.NONE,
         units="y",
-        forms=(Form(needs=("sd",), function=calibration.sharpness, reduce="statistic"),),
+        forms=(Form(needs=("sd",), function=dispersion.sharpness, reduce="statistic"),),
         laws=_BY_UNIT,
         standard_normal=1.0,
         bounds=_POSITIVE,
@@ -374,13 +393,13 @@ _SCORES = (
             Form(needs=("crps_of_law",), function=_itself),
             Form(
                 needs=("y", "samples"),
-                function=scores.crps_samples,
+                function=crps.crps_samples,
                 options={"fair": False},
                 note="the samples taken as the whole law",
             ),
             Form(
                 needs=("y", "quantiles", "levels"),
-                function=scores.crps_quantiles,
+                function=crps.crps_quantiles,
                 note="from quantiles: truncated at the outermost levels",
             ),
         ),
@@ -397,7 +416,7 @@ _SCORES = (
         source="Ferro 2014",
         direction=Direction.LOWER,
         units="y",
-        forms=(Form(needs=("y", "samples"), function=scores.crps_samples, options={"fair": True}),),
+        forms=(Form(needs=("y", "samples"), function=crps.crps_samples, options={"fair": True}),),
         laws=_BY_UNIT,
         standard_normal=math.nan,
     ),
@@ -458,7 +477,7 @@ _CALIBRATION = (
             Form(
                 needs=("cdf",),
                 keywords={"left": "left"},
-                function=calibration.miscalibration_area,
+                function=miscalibration.miscalibration_area,
                 reduce="statistic",
                 options={"version": "quantile"},
             ),
@@ -481,7 +500,7 @@ _CALIBRATION = (
             Form(
                 needs=("cdf",),
                 keywords={"left": "left"},
-                function=calibration.miscalibration_area,
+                function=miscalibration.miscalibration_area,
                 reduce="statistic",
                 options={"version": "interval"},
             ),
@@ -516,7 +535,7 @@ _CALIBRATION = (
         source="Pernot 2024",
         direction=Direction.TARGET,
         units="1",
-        forms=(Form(needs=("y", "mean", "sd"), function=scores.squared_z),),
+        forms=(Form(needs=("y", "mean", "sd"), function=dispersion.squared_z),),
         laws=Laws(),
         standard_normal=1.0,
         target=1.0,
@@ -534,7 +553,7 @@ _CALIBRATION = (
         forms=(
             Form(
                 needs=("y", "mean", "sd"),
-                function=calibration.relative_calibration_error,
+                function=dispersion.relative_calibration_error,
                 reduce="statistic",
             ),
         ),
@@ -552,7 +571,7 @@ _CALIBRATION = (
         source="Levi et al. 2022",
         direction=Direction.LOWER,
         units="1",
-        forms=(Form(needs=("y", "mean", "sd"), function=calibration.ence, reduce="statistic"),),
+        forms=(Form(needs=("y", "mean", "sd"), function=dispersion.ence, reduce="statistic"),),
         laws=Laws(),
         standard_normal=0.0,
         target=0.0,
@@ -832,6 +851,24 @@ _TRADE = (
         standard_normal=0.0,
         notion=Notion.LOCAL,
         bounds=(-math.inf, 100.0),
+    ),
+)
+
+_CONGRUENCE = (
+    Metric(
+        name="mean_cce",
+        title="Mean conditional congruence error (CCE)",
+        question=Question.CONGRUENCE,
+        meaning="How far the belief is from nature's law, point by point in the inputs.",
+        formula="mean over x of ‖Σ_i α_i(x) (φ(y_i) − μ_i)‖, α(x) = (K + nλI)⁻¹ k(x)",
+        source="Young et al. 2025",
+        direction=Direction.LOWER,
+        units="1",
+        forms=(),
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.POINTWISE,
+        bounds=_POSITIVE,
     ),
 )
 

@@ -23,6 +23,7 @@ class Question(StrEnum):
     CALIBRATION = "Do the stated probabilities come true?"
     ASSOCIATION = "Does the width mean anything?"
     TRADE = "What does covering more rows cost in width?"
+    CONGRUENCE = "Is the belief right at every input?"
     POINT = "How good is the point forecast?"
 
 

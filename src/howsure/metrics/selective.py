@@ -17,7 +17,8 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, as_vector
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.stats.dominance import Ranked, check_multiplicities, rank_values
+from howsure.core.weights import check_multiplicities
+from howsure.stats.dominance import Ranked, rank_values
 from howsure.stats.estimate import Statistic
 
 CERTAIN_SHARES = (0.5, 0.8, 0.9, 0.95)

@@ -9,8 +9,10 @@ from typing import Any, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import Categories, FloatArray, Weights, as_labels, as_matrix, as_vector
+from howsure.core.arrays import FloatArray, as_matrix, as_vector
 from howsure.core.errors import InputError
+from howsure.core.labels import Categories, as_labels
+from howsure.core.weights import Weights
 from howsure.predictions.base import Prediction, Rows
 
 Labels = npt.NDArray[Any]

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure._version import __version__
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Curve, Record, Table
 from howsure.metrics.evaluate import (
+    CongruenceReport,
     Evaluation,
+    assess_congruence,
     assess_groups,
     compare,
+    congruence_mode,
     curves_of,
     evaluate,
     operating_points,
     worst_rows,
 )
+from howsure.metrics.evaluate.view import SLOW_ROWS
 from howsure.predictions import Distribution, EvalSet, Prediction
 from howsure.report.assessment import Assessment
 from howsure.report.content import VerdictLine
@@ -167,6 +172,11 @@ def assess_sets(
         tables.extend(table for table in made if table is not None)
         curves.extend(curves_of(found, confidence=confidence))
         done.append(found)
+    progress("looking at every input")
+    for report in _congruence(evalsets, seed, asked):
+        records.append(report.record)
+        tables.extend(report.tables)
+        curves.extend(report.curves)
     comparison = None
     if len(done) > 1:
         progress("comparing models")
@@ -181,6 +191,33 @@ def assess_sets(
         facts={**_facts(done, confidence, seed), **(facts or {}), **_noted(notes)},
         command=command,
     )
+
+
+def _congruence(
+    evalsets: Sequence[EvalSet], seed: int, asked: frozenset[str]
+) -> list[CongruenceReport]:
+    """Conditional congruence of every model, in one mode; nothing without inputs."""
+    if not any(held.features or held.embedding is not None for held in evalsets):
+        return []
+    wanted = "mean_cce" in asked
+    if evalsets[0].n > SLOW_ROWS and not wanted:
+        return []
+    embedded = [with_embedding(held) for held in evalsets]
+    try:
+        mode = congruence_mode(embedded)
+    except UnanswerableError:
+        return []
+    return [assess_congruence(held, mode, seed=seed, everything=wanted) for held in embedded]
+
+
+def with_embedding(held: EvalSet) -> EvalSet:
+    """The set with an embedding of its features: numbers scaled, labels as indicators."""
+    if held.embedding is not None or not held.features:
+        return held
+    from howsure.inputs.encoders import tabular_encoder
+
+    embedding = tabular_encoder(held.features).transform(held.features)
+    return replace(held, embedding=embedding)
 
 
 def _lines(

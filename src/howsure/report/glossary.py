@@ -28,6 +28,7 @@ def glossary(records: Iterable[Record]) -> tuple[GlossaryEntry, ...]:
             direction=metric.direction.value,
             notion=metric.notion.value,
             units=metric.units,
+            question=metric.question.value,
         )
         for metric in catalogue().values()
         if metric.name in named

@@ -89,6 +89,7 @@ def verdict(
         _difference_line(found),
         _width_line(found),
         _trade_line(found),
+        _congruence_line(found),
         _point_line(found),
         _comparison_line(comparison),
         _next_step(found, state),
@@ -220,7 +221,7 @@ def _width_line(found: Findings) -> VerdictLine | None:
     tau = found.get("kendall_tau")
     if tau is None:
         missing = found.records.get("kendall_tau")
-        if missing is not None and "constant" in missing.reason:
+        if missing is not None and "widths are equal" in missing.reason:
             text = "Every row has the same width, so the width says nothing of a row's error."
             return VerdictLine(text, "bad", question)
         return None
@@ -243,7 +244,7 @@ def _strength(tau: Record) -> str:
 
 def _trade_line(found: Findings) -> VerdictLine | None:
     gain = found.get("characteristic_partial_gain")
-    if gain is None or math.isnan(gain.lower):
+    if gain is None or math.isnan(gain.lower) or abs(gain.value) < 1e-6:
         return None
     way = "better" if gain.value >= 0 else "worse"
     text = (
@@ -260,6 +261,20 @@ def _trade_line(found: Findings) -> VerdictLine | None:
     if gain.lower > 0 or gain.upper < 0:
         tone = "good" if gain.lower > 0 else "bad"
     return VerdictLine(f"{text}.", tone, "What does covering more rows cost in width?")
+
+
+def _congruence_line(found: Findings) -> VerdictLine | None:
+    error = found.get("mean_cce")
+    if error is None:
+        return None
+    question = "Is the belief right at every input?"
+    p = float(error.options["p_value"])
+    seen = f"mean CCE {error.value:.3g}, a right model's would be {error.null:.3g}, {_p(p)}"
+    if p < 0.05:
+        text = f"At some inputs the belief is far from what happens there ({seen})."
+        return VerdictLine(text, "bad", question)
+    text = f"The belief fits what happens at every input, as far as {error.n:,.0f} rows can tell"
+    return VerdictLine(f"{text} ({seen}).", "good", question)
 
 
 def _point_line(found: Findings) -> VerdictLine | None:

@@ -15,17 +15,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import (
-    FloatArray,
-    IntArray,
-    Weights,
-    as_labels,
-    as_matrix,
-    as_vector,
-    check_fraction,
-)
+from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector, check_fraction
 from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.labels import as_labels
 from howsure.core.rng import KeyArray, row_uniforms
+from howsure.core.weights import Weights
 
 AT_MOST = 20_000
 _MOST_COPIES = 100_000_000

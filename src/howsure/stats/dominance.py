@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray, Weights, as_vector
+from howsure.core.arrays import FloatArray, IntArray, as_vector
 from howsure.core.errors import InputError
 
 _T = TypeVar("_T", bound=np.generic)
@@ -63,35 +63,6 @@ class PairMasses:
 
     concordant: FloatArray
     discordant: FloatArray
-
-
-def check_multiplicities(weights: npt.ArrayLike | None, length: int) -> FloatArray | None:
-    """Check weights that count rows; None stays None.
-
-    Parameters
-    ----------
-    weights : array-like of shape (n,), optional
-        Non-negative, not all zero; fractions are legal.
-    length : int
-        The number of rows.
-
-    Returns
-    -------
-    ndarray of float, shape (n,), or None
-
-    Raises
-    ------
-    InputError
-        If a weight is negative or not finite, or all are zero.
-
-    Examples
-    --------
-    >>> check_multiplicities([1, 2], 2)
-    array([1., 2.])
-    """
-    if weights is None:
-        return None
-    return Weights.checked(weights, "importance", length=length).values
 
 
 def rank_values(values: npt.ArrayLike, weights: FloatArray | None = None) -> Ranked:

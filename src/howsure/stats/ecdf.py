@@ -1,4 +1,4 @@
-"""Empirical cumulative shares on a grid, and bands that a uniform sample stays inside.
+"""Empirical cumulative shares on a grid.
 
 A probability integral transform (PIT) is uniform on [0, 1] where the belief is right. A discrete
 law gives no single PIT but a cell [P(Y < y), P(Y ≤ y)] over which the row is spread evenly; a
@@ -7,72 +7,14 @@ continuous law is the case of cells without width. Everything here takes the two
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from functools import lru_cache
-
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
-from howsure.core.arrays import (
-    FloatArray,
-    IntArray,
-    Weights,
-    as_vector,
-    check_fraction,
-    check_levels,
-)
+from howsure.core.arrays import FloatArray, IntArray, as_vector
 from howsure.core.errors import InputError
-from howsure.core.rng import child
+from howsure.core.weights import check_multiplicities
 
-_REPLICATES = 10_000
 _WIDE = 0.01  # cells wider than this are summed through prefix sums, which lose 1e-16 / width
-
-
-@dataclass(frozen=True, slots=True)
-class EcdfBand:
-    """A band for the empirical cumulative shares of a uniform sample.
-
-    Attributes
-    ----------
-    grid : ndarray of float, shape (k,)
-        Where the shares are looked at.
-    lower, upper : ndarray of float, shape (k,)
-        Ends of the band, as shares.
-    confidence : float
-        Probability that a uniform sample stays inside: at each point alone, or at all together.
-    gamma : float
-        Two-sided tail probability left out at each point; 1 − confidence for a pointwise band.
-    n : int
-        Size of the sample.
-    """
-
-    grid: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    confidence: float
-    gamma: float
-    n: int
-
-
-@dataclass(frozen=True, slots=True)
-class UniformityTest:
-    """Whether values look like a uniform sample.
-
-    Attributes
-    ----------
-    p_value : float
-        Probability that a uniform sample of this size departs as far.
-    gamma : float
-        Smallest two-sided tail probability of the counts over the grid.
-    n : int
-        Size of the sample.
-    """
-
-    p_value: float
-    gamma: float
-    n: int
 
 
 def ecdf_on_grid(
@@ -126,10 +68,9 @@ def ecdf_on_grid(
     points = as_vector(grid, "grid")
     if (np.diff(points) <= 0).any():
         raise InputError("grid must rise strictly")
-    if weights is None:
-        return grid_sums(low, high, points) / len(high)
-    w = Weights.checked(weights, "importance", length=len(high)).values
-    return np.asarray(grid_sums(low, high, points, w) / w.sum())
+    w = check_multiplicities(weights, len(high))
+    total = float(len(high)) if w is None else float(w.sum())
+    return grid_sums(low, high, points, w) / total
 
 
 def grid_sums(
@@ -238,145 +179,6 @@ def grid_dot(
     return out
 
 
-def pointwise_band(n: int, grid: npt.ArrayLike, *, confidence: float = 0.95) -> EcdfBand:
-    """Band that the share of a uniform sample stays inside at each grid point alone.
-
-    The ends are the smallest c with P(X ≤ c) ≥ γ/2 and the largest with P(X ≥ c) ≥ γ/2, as
-    shares c/n, where X is Binomial(n, p) and γ = 1 − confidence.
-
-    Parameters
-    ----------
-    n : int
-        Size of the sample, at least 1.
-    grid : array-like of shape (k,)
-        Rising points inside (0, 1).
-    confidence : float
-        Probability inside at each point, in (0, 1); at least that, counts being whole.
-
-    Returns
-    -------
-    EcdfBand
-
-    Raises
-    ------
-    InputError
-        If an argument leaves its domain.
-
-    Examples
-    --------
-    >>> pointwise_band(100, [0.5]).lower
-    array([0.4])
-    """
-    points = check_levels(grid, "grid")
-    gamma = 1.0 - check_fraction(confidence, "confidence")
-    return _band(_check_size(n), points, confidence, gamma)
-
-
-def simultaneous_band(n: int, grid: npt.ArrayLike, *, confidence: float = 0.95) -> EcdfBand:
-    """Band that the shares of a uniform sample stay inside at all grid points together.
-
-    At every point the band leaves out the same tail probability γ, which is found from 10,000
-    simulated samples (their counts on the grid are multinomial, so the cost does not grow with
-    n). The simulation is seeded by its name and kept, so equal arguments give equal bands.
-
-    Parameters
-    ----------
-    n : int
-        Size of the sample, at least 1.
-    grid : array-like of shape (k,)
-        Rising points inside (0, 1), some 100 at most for speed.
-    confidence : float
-        Probability inside at all points together, in (0, 1).
-
-    Returns
-    -------
-    EcdfBand
-
-    Raises
-    ------
-    InputError
-        If an argument leaves its domain.
-
-    Notes
-    -----
-    Säilynoja, Bürkner and Vehtari (2022), Graphical test for discrete uniformity and its
-    applications in goodness-of-fit evaluation and multiple sample comparison, Statistics and
-    Computing 32, section 2 (simulated γ). With 10,000 samples the probability inside is itself
-    known to about ±0.4 points at 95 %.
-
-    Examples
-    --------
-    >>> band = simultaneous_band(100, [0.25, 0.5, 0.75])
-    >>> bool(band.gamma < 0.05)
-    True
-    """
-    points = check_levels(grid, "grid")
-    size = _check_size(n)
-    minima = _simulated_minima(size, tuple(points.tolist()))
-    outside = 1.0 - check_fraction(confidence, "confidence")
-    gamma = float(minima[math.floor(outside * len(minima))])
-    return _band(size, points, confidence, gamma)
-
-
-def uniformity_test(
-    pit: npt.ArrayLike, *, points: int = 100, weights: npt.ArrayLike | None = None
-) -> UniformityTest:
-    """Test whether values are a uniform sample on [0, 1], by the simultaneous band.
-
-    γ is the smallest two-sided binomial tail probability of the counts at 1/K, …, (K − 1)/K; its
-    p-value comes from the same simulated samples as `simultaneous_band`, so the test rejects at
-    1 − confidence exactly where the shares leave the band. Below the reach of the simulation the
-    bound (K − 1)γ is given.
-
-    Parameters
-    ----------
-    pit : array-like of shape (n,)
-        Independent values in [0, 1]; the randomised PIT for discrete laws.
-    points : int
-        K above, at least 2.
-    weights : array-like of shape (n,), optional
-        Multiplicities of the rows; n is their sum. Importance weights: scale them so that they
-        sum to Kish's effective n, and the test is approximate.
-
-    Returns
-    -------
-    UniformityTest
-
-    Raises
-    ------
-    InputError
-        If a value leaves [0, 1] or ``points`` is below 2.
-
-    Notes
-    -----
-    Source as in `simultaneous_band`.
-
-    Examples
-    --------
-    >>> uniformity_test((np.arange(200) + 0.5) / 200).p_value
-    1.0
-    >>> uniformity_test(np.full(200, 0.5)).p_value < 1e-6
-    True
-    """
-    values = check_pit(pit)
-    if points < 2:
-        raise InputError(f"points must be at least 2, got {points}")
-    grid = np.arange(1, points) / points
-    if weights is None:
-        w, n = None, len(values)
-    else:
-        w = Weights.checked(weights, "importance", length=len(values)).values
-        n = max(1, round(float(w.sum())))
-    counts = grid_sums(values, values, grid, w)
-    if w is not None:
-        counts *= n / w.sum()
-    gamma = float(min(1.0, 2.0 * _smaller_tail(counts, n, grid).min()))
-    minima = _simulated_minima(n, tuple(grid.tolist()))
-    beyond = int(np.searchsorted(minima, gamma * (1.0 + 1e-9), side="right"))
-    simulated = (1.0 + beyond) / (1.0 + len(minima))
-    return UniformityTest(min(simulated, (points - 1) * gamma), gamma, n)
-
-
 def check_pit(value: npt.ArrayLike, name: str = "pit", *, length: int | None = None) -> FloatArray:
     """Check probabilities in [0, 1], one a row.
 
@@ -401,66 +203,6 @@ def check_pit(value: npt.ArrayLike, name: str = "pit", *, length: int | None = N
     return array
 
 
-@lru_cache(maxsize=64)
-def _simulated_minima(n: int, grid: tuple[float, ...]) -> FloatArray:
-    """Smallest two-sided tail probabilities of simulated uniform samples, rising."""
-    points = np.array(grid)
-    rng = child(0, "ecdf band", n, len(grid))
-    cells = np.diff(points, prepend=0.0, append=1.0)
-    counts = rng.multinomial(n, cells / cells.sum(), size=_REPLICATES)[:, :-1].cumsum(axis=1)
-    minima = np.full(_REPLICATES, 0.5)
-    for column, p in zip(counts.T, points, strict=True):
-        low, high = int(column.min()), int(column.max())
-        count = np.arange(low, high + 1, dtype=np.float64)
-        mass = np.exp(
-            special.gammaln(n + 1.0)
-            - special.gammaln(count + 1.0)
-            - special.gammaln(n - count + 1.0)
-            + special.xlogy(count, p)
-            + special.xlog1py(n - count, -p)
-        )
-        below = 1.0 - _upper_tail(np.array([float(low)]), n, np.array([p]))
-        cdf = below + np.append(0.0, mass.cumsum())  # P(X < low), P(X ≤ low), …
-        tail = np.minimum(cdf[1:], 1.0 - cdf[:-1])
-        np.minimum(minima, tail[column - low], out=minima)
-    out = np.sort(2.0 * minima)
-    out.setflags(write=False)
-    return out
-
-
-def _smaller_tail(count: FloatArray, n: int, p: FloatArray) -> FloatArray:
-    """min(P(X ≤ count), P(X ≥ count)) for X of Binomial(n, p), smooth between whole counts."""
-    return np.minimum(_lower_tail(count, n, p), _upper_tail(count, n, p))
-
-
-def _lower_tail(count: FloatArray, n: int, p: FloatArray) -> FloatArray:
-    inner = np.minimum(count, n - 0.5)
-    return np.where(count >= n, 1.0, special.betainc(n - inner, inner + 1.0, 1.0 - p))
-
-
-def _upper_tail(count: FloatArray, n: int, p: FloatArray) -> FloatArray:
-    inner = np.maximum(count, 0.5)
-    return np.where(count <= 0, 1.0, special.betainc(inner, n - inner + 1.0, p))
-
-
-def _band(n: int, grid: FloatArray, confidence: float, gamma: float) -> EcdfBand:
-    lower = _smallest_count(gamma / 2.0, n, grid) / n
-    upper = (n - _smallest_count(gamma / 2.0, n, 1.0 - grid)) / n
-    return EcdfBand(grid, lower, upper, float(confidence), gamma, n)
-
-
-def _smallest_count(tail: float, n: int, p: FloatArray) -> FloatArray:
-    """Smallest count c with P(X ≤ c) ≥ tail for X of Binomial(n, p), by bisection."""
-    low = np.zeros(len(p))
-    high = np.full(len(p), float(n))
-    while (low < high).any():
-        middle = np.floor((low + high) / 2.0)
-        reached = _lower_tail(middle, n, p) >= tail * (1.0 - 1e-9)
-        high = np.where(reached, middle, high)
-        low = np.where(reached, low, np.minimum(middle + 1.0, high))
-    return high
-
-
 def _between(values: FloatArray, first: IntArray, last: IntArray, size: int) -> FloatArray:
     """Sum of the values of the rows whose range [first, last) holds each grid point."""
     steps = np.bincount(first, weights=values, minlength=size + 1)
@@ -478,9 +220,3 @@ def _crossings(rows: IntArray, first: IntArray, last: IntArray) -> list[tuple[In
         keep = points < last[rows]
         rows, points = rows[keep], points[keep]
     return found
-
-
-def _check_size(n: int) -> int:
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-        raise InputError(f"n must be a whole number of at least 1, got {n!r}")
-    return int(n)

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, Weights
+from howsure.core.arrays import FloatArray
+from howsure.core.weights import Weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,28 @@ class Statistic:
     details: Mapping[str, str | float] = field(default_factory=lambda: MappingProxyType({}))
 
 
+def weighted_mean(values: FloatArray, weights: FloatArray | None = None) -> float:
+    """Mean of values, Σ w_i v_i / Σ w_i.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (n,)
+        One value a row.
+    weights : ndarray of float, shape (n,), optional
+        Multiplicities of the rows.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> weighted_mean(np.array([1.0, 3.0]), np.array([3.0, 1.0]))
+    1.5
+    """
+    return float(np.average(values, weights=weights))
+
+
 def mean_statistic(scores: FloatArray, weights: FloatArray | None = None) -> Statistic:
     """Weighted mean of per-row scores, with its influence values.
 
@@ -63,7 +86,7 @@ def mean_statistic(scores: FloatArray, weights: FloatArray | None = None) -> Sta
     >>> mean_statistic(np.array([1.0, 3.0])).value
     2.0
     """
-    value = float(np.average(scores, weights=weights))
+    value = weighted_mean(scores, weights)
     if not math.isfinite(value):
         return Statistic(value, None, reason="some rows score infinity")
     return Statistic(value, scores - value)

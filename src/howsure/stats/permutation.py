@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray, Weights, as_labels, as_vector
+from howsure.core.arrays import FloatArray, IntArray, as_vector
 from howsure.core.errors import InputError
+from howsure.core.labels import as_labels
+from howsure.core.weights import Weights
 
 if TYPE_CHECKING:
     from scipy import sparse

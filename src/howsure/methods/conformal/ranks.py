@@ -8,8 +8,9 @@ from typing import Final, Literal
 import numpy as np
 from scipy import special
 
-from howsure.core.arrays import FloatArray, IntArray, Weights, check_fraction
+from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.errors import InputError
+from howsure.core.weights import Weights
 
 RankRule = Literal["conformal", "paper"]
 

@@ -9,8 +9,9 @@ from typing import Literal, NoReturn
 
 import numpy as np
 
-from howsure.core.arrays import FloatArray, Weights
+from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
+from howsure.core.weights import Weights
 from howsure.methods.conformal.ranks import (
     RankRule,
     conformal_rank,

@@ -11,16 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from howsure.core.arrays import (
-    FloatArray,
-    Weights,
-    WeightsKind,
-    as_matrix,
-    as_vector,
-    check_fraction,
-    check_interval,
-)
+from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_fraction, check_interval
 from howsure.core.errors import InputError
+from howsure.core.weights import Weights, WeightsKind
 
 XAxis = Literal["bandwidth", "excess"]
 YAxis = Literal["miss_rate", "deficit"]

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray, WeightsKind, check_fraction
+from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.errors import InputError
 from howsure.core.records import Curve
+from howsure.core.weights import WeightsKind
 from howsure.metrics.characteristic.area import (
     Area,
     AreaRequest,

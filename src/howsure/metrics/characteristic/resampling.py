@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray, as_labels, check_fraction
+from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.errors import InputError
+from howsure.core.labels import as_labels
 from howsure.core.records import Curve
 from howsure.core.rng import child
 from howsure.metrics.characteristic.area import AreaRequest, Path, area_of, path_of

@@ -1,6 +1,15 @@
 """The one place in `metrics` that knows containers: evaluation sets in, records out."""
 
 from howsure.metrics.evaluate.compare import compare
+from howsure.metrics.evaluate.congruence import (
+    CongruenceReport,
+    assess_congruence,
+    belief_of,
+    congruence_mode,
+    fitted_reference,
+    reference_rows,
+    right_model,
+)
 from howsure.metrics.evaluate.curves import curves_of, worst_rows
 from howsure.metrics.evaluate.groups import GroupReport, assess_groups, groupings
 from howsure.metrics.evaluate.measure import Evaluation, choose_coverages, evaluate
@@ -8,15 +17,22 @@ from howsure.metrics.evaluate.trade import operating_points
 from howsure.metrics.evaluate.view import View
 
 __all__ = [
+    "CongruenceReport",
     "Evaluation",
     "GroupReport",
     "View",
+    "assess_congruence",
     "assess_groups",
+    "belief_of",
     "choose_coverages",
     "compare",
+    "congruence_mode",
     "curves_of",
     "evaluate",
+    "fitted_reference",
     "groupings",
     "operating_points",
+    "reference_rows",
+    "right_model",
     "worst_rows",
 ]

@@ -13,6 +13,7 @@ from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Table
 from howsure.core.rng import child, row_keys
+from howsure.metrics.catalogue import catalogue
 from howsure.metrics.characteristic import bootstrap_gain_difference, permutation_test
 from howsure.metrics.evaluate.measure import Evaluation
 from howsure.stats.bootstrap import bootstrap_means, subsample
@@ -37,7 +38,7 @@ def compare(evaluations: Sequence[Evaluation], *, confidence: float = 0.95, seed
     -------
     Table
         Named ``models``: metric, coverage, model_a, model_b, value_a, value_b, difference (a − b),
-        lower, upper, p_value (sign-flip permutation of paired differences), n, note.
+        lower, upper, p_value (sign-flip permutation of paired differences), n, direction, note.
 
     Raises
     ------
@@ -62,9 +63,11 @@ def compare(evaluations: Sequence[Evaluation], *, confidence: float = 0.95, seed
             rows.append(trade)
     names = (
         "metric", "coverage", "model_a", "model_b", "value_a", "value_b", "difference",
-        "lower", "upper", "p_value", "n", "note",
+        "lower", "upper", "p_value", "n", "direction", "note",
     )  # fmt: skip
-    text = ("metric", "model_a", "model_b", "note")
+    text = ("metric", "model_a", "model_b", "direction", "note")
+    for row in rows:
+        row["direction"] = catalogue()[row["metric"]].direction.value
     columns = {
         name: np.array([row[name] for row in rows], dtype=object if name in text else np.float64)
         for name in names

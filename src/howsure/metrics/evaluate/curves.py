@@ -7,18 +7,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from howsure.core.arrays import FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Curve, Table
 from howsure.metrics.association import width_bins
-from howsure.metrics.calibration import (
-    calibration_curve,
-    calibration_curve_quantiles,
-    pit_histogram,
-)
+from howsure.metrics.calibration_curve import calibration_curve, calibration_curve_quantiles
 from howsure.metrics.evaluate.measure import Evaluation
 from howsure.metrics.evaluate.trade import characteristic_curves
 from howsure.metrics.evaluate.view import View
+from howsure.metrics.pit import pit_histogram
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import clopper_pearson
 
@@ -300,6 +296,7 @@ def worst_rows(evaluation: Evaluation, *, most: int = WORST_ROWS) -> Table | Non
     if not found:
         return None
     name, coverage, scores = found[0]
+    scores = scores.astype(np.float64)
     evalset, view = evaluation.evalset, evaluation.view
     most = min(most, evalset.n)
     rows = np.argpartition(-scores, most - 1)[:most]

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import Categories, FloatArray, IntArray
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.labels import Categories
 from howsure.core.records import Direction, Notion, Record, Table
 from howsure.core.rng import child
 from howsure.metrics.catalogue import catalogue

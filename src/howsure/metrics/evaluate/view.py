@@ -15,8 +15,11 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import row_keys, row_uniforms
-from howsure.metrics import calibration, scores, selective
+from howsure.metrics import selective
+from howsure.metrics.crps_closed import crps_closed
+from howsure.metrics.crps_numeric import crps_lattice, crps_numeric
 from howsure.metrics.evaluate.trade import characteristic_view, perfect_view
+from howsure.metrics.pit import randomised_pit
 from howsure.predictions import (
     Distribution,
     EvalSet,
@@ -169,7 +172,7 @@ def _crps_of_law(view: View, _: float) -> FloatArray:
     """CRPS of each row's law: by closed form, else by integrating its cumulative probabilities."""
     held: Distribution = view.belief(Distribution)
     y = view.evalset.y
-    closed = scores.crps_closed(held.law.name, y, held.parameters)
+    closed = crps_closed(held.law.name, y, held.parameters)
     if closed is not None:
         return closed
 
@@ -184,7 +187,7 @@ def _crps_of_law(view: View, _: float) -> FloatArray:
 
     ends = held.quantile([0.25, 0.75])
     spread = np.maximum(ends[:, 1] - ends[:, 0], 1.0 if held.discrete else 0.0)
-    integrate = scores.crps_lattice if held.discrete else scores.crps_numeric
+    integrate = crps_lattice if held.discrete else crps_numeric
     return integrate(y, cdf, spread)
 
 
@@ -240,7 +243,7 @@ def _pit_random(view: View, _: float) -> FloatArray:
         return np.asarray(right[rows])
     low, high = left[rows], right[rows]
     draws = row_uniforms(view.seed, "pit", row_keys(low, high))
-    return calibration.randomised_pit(high, low, draws)
+    return randomised_pit(high, low, draws)
 
 
 def _acceptance(view: View, _: float) -> selective.Acceptance:

@@ -1,0 +1,174 @@
+"""Labels of rows, such as groups and clusters: checked at the door, and stored once each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import BoolArray, IntArray, check_length, plain_array, shortened
+from howsure.core.errors import InputError
+
+
+def as_labels(value: npt.ArrayLike, name: str, *, length: int | None = None) -> npt.NDArray[Any]:
+    """Check a one-dimensional array of labels of any kind, such as groups or clusters.
+
+    Parameters
+    ----------
+    value : array-like of shape (n,)
+        What came.
+    name : str
+        The argument's name, for the message.
+    length : int, optional
+        The length that it must have.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Numbers, booleans and dates as they are; everything else as text, in an array of objects
+        (an array of fixed width would lose trailing NULs, and spend the longest text's room on
+        every row).
+
+    Raises
+    ------
+    InputError
+        If it is not of one dimension, empty, of another length, or holds missing labels or text
+        that is not Unicode.
+
+    Examples
+    --------
+    >>> as_labels(["north", "south"], "groups").tolist()
+    ['north', 'south']
+    """
+    array = plain_array(value, name, text=True)
+    if array.ndim != 1:
+        raise InputError(f"{name} must have one dimension, got shape {array.shape}")
+    check_length(array, name, length)
+    if array.dtype.kind in "biu":
+        return array
+    if array.dtype.kind in "fmM":
+        missing = np.isnan(array) if array.dtype.kind == "f" else np.isnat(array)
+    elif array.dtype.kind in "OSU":
+        array, missing = _text_labels(array.tolist(), name)
+    else:
+        raise InputError(f"{name} must hold labels, got dtype {array.dtype}")
+    if missing.any():
+        count = int(missing.sum())
+        raise InputError(
+            f"{name} must hold no missing labels, got {count} (first at row {np.argmax(missing)})"
+        )
+    return array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Categories:
+    """Labels of rows, stored once each: groups, clusters.
+
+    Attributes
+    ----------
+    codes : ndarray of int, shape (n,)
+        For each row, the place of its label in `labels`.
+    labels : ndarray, shape (g,)
+        The distinct labels in rising order, each used by a row.
+    """
+
+    codes: IntArray
+    labels: npt.NDArray[Any]
+
+    @classmethod
+    def checked(
+        cls, values: npt.ArrayLike | Categories, name: str, *, length: int | None = None
+    ) -> Self:
+        """Check labels at the door, and find the distinct ones.
+
+        Parameters
+        ----------
+        values : array-like of shape (n,), or Categories
+            What came.
+        name : str
+            The argument's name, for the message.
+        length : int, optional
+            The length that it must have.
+
+        Raises
+        ------
+        InputError
+            As `as_labels`.
+
+        Examples
+        --------
+        >>> groups = Categories.checked(["south", "north", "south"], "groups")
+        >>> groups.codes.tolist(), groups.labels.tolist()
+        ([1, 0, 1], ['north', 'south'])
+        """
+        if isinstance(values, Categories):
+            check_length(values.codes, name, length)
+            return cls.from_codes(values.codes, values.labels)
+        array = as_labels(values, name, length=length)
+        if array.dtype.kind != "O":
+            labels, codes = np.unique(array, return_inverse=True)
+            return cls(codes.astype(np.int64, copy=False), labels)
+        seen: dict[str, int] = {}
+        codes = np.fromiter(
+            (seen.setdefault(item, len(seen)) for item in array.tolist()), np.int64, len(array)
+        )
+        return cls.from_codes(codes, _object_array(list(seen)))
+
+    @classmethod
+    def from_codes(cls, codes: npt.NDArray[Any], labels: npt.NDArray[Any]) -> Self:
+        """Put codes of distinct labels into the form above: sorted, and used ones alone.
+
+        Examples
+        --------
+        >>> Categories.from_codes(np.array([0, 2]), np.array(["b", "x", "a"])).codes.tolist()
+        [1, 0]
+        """
+        used = np.flatnonzero(np.bincount(codes, minlength=len(labels)))
+        order = used[np.argsort(labels[used], kind="stable")]
+        place = np.zeros(len(labels), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        return cls(place[codes], labels[order])
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def counts(self) -> IntArray:
+        """Number of rows of each label, shape (g,)."""
+        return np.bincount(self.codes, minlength=len(self.labels)).astype(np.int64, copy=False)
+
+    def values(self) -> npt.NDArray[Any]:
+        """The label of each row, shape (n,)."""
+        return np.asarray(self.labels[self.codes])
+
+    def take(self, rows: npt.NDArray[Any]) -> Categories:
+        """Labels of the rows chosen by an index or a mask; unused labels go."""
+        return Categories.from_codes(self.codes[rows], self.labels)
+
+
+def _object_array(items: list[Any]) -> npt.NDArray[Any]:
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
+    return array
+
+
+def _is_missing(item: object) -> bool:
+    """Whether it is None, or unlike itself as NaN and NaT are, or pandas' NA."""
+    if isinstance(item, str):
+        return False
+    return item is None or type(item).__name__ == "NAType" or bool(item != item)
+
+
+def _text_labels(items: list[Any], name: str) -> tuple[npt.NDArray[Any], BoolArray]:
+    """Items as text, and which of them are missing."""
+    missing = np.zeros(len(items), dtype=np.bool_)
+    try:
+        if set(map(type, items)) != {str}:
+            missing[:] = [_is_missing(item) for item in items]
+            items = [item.decode() if isinstance(item, bytes) else str(item) for item in items]
+        "".join(items).encode()
+    except UnicodeError as error:
+        raise InputError(f"{name} must hold Unicode text, got {shortened(items)}") from error
+    return _object_array(items), missing

@@ -1,0 +1,114 @@
+"""Weights of rows, and what they mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.errors import InputError
+
+WeightsKind = Literal["frequency", "importance"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weights:
+    """Weights of rows, and what they mean.
+
+    Attributes
+    ----------
+    values : ndarray of float, shape (n,)
+        Non-negative, not all zero.
+    kind : {"frequency", "importance"}
+        ``frequency``: a weight of two is a row seen twice. ``importance``: a row stands for a
+        share of another population; standard errors are approximate.
+    """
+
+    values: FloatArray
+    kind: WeightsKind = "frequency"
+
+    @classmethod
+    def checked(
+        cls, values: npt.ArrayLike, kind: str = "frequency", *, length: int | None = None
+    ) -> Self:
+        """Check weights at the door.
+
+        Raises
+        ------
+        InputError
+            If a weight is negative or not finite, if all are zero, if frequency weights are not
+            whole numbers, or if the kind is unknown.
+
+        Examples
+        --------
+        >>> Weights.checked([1, 2, 1]).total
+        4.0
+        """
+        array = as_vector(values, "weights", length=length)
+        if (array < 0).any():
+            raise InputError(f"weights must not be negative, got {float(array.min()):g}")
+        if not array.any():
+            raise InputError("weights must not all be zero")
+        if not np.isfinite(float(array.max()) * len(array)):
+            raise InputError(f"weights must have a finite sum, got one of {array.max():g}")
+        if kind == "frequency":
+            broken = array != np.floor(array)
+            if broken.any():
+                first = int(np.argmax(broken))
+                raise InputError(
+                    "frequency weights must be whole numbers (a weight of 2 is a row seen twice), "
+                    f"got {array[first]:g} at row {first}; for other weights say importance"
+                )
+            return cls(array, "frequency")
+        if kind == "importance":
+            return cls(array, "importance")
+        raise InputError(f"weights kind must be 'frequency' or 'importance', got {kind!r}")
+
+    @property
+    def total(self) -> float:
+        """Sum of the weights."""
+        return float(self.values.sum())
+
+    @property
+    def effective_n(self) -> float:
+        """Rows that count: the sum for frequencies, Kish's (Σw)²/Σw² for importance."""
+        if self.kind == "frequency":
+            return self.total
+        shares = self.values / self.values.max()
+        return float(shares.sum()) ** 2 / float(np.square(shares).sum())
+
+    def take(self, rows: npt.NDArray[Any]) -> Weights:
+        """Weights of the rows chosen by an index or a mask."""
+        return Weights(self.values[rows], self.kind)
+
+
+def check_multiplicities(weights: npt.ArrayLike | None, length: int) -> FloatArray | None:
+    """Check weights that count rows; None stays None.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n,), optional
+        Non-negative, not all zero; fractions are legal.
+    length : int
+        The number of rows.
+
+    Returns
+    -------
+    ndarray of float, shape (n,), or None
+
+    Raises
+    ------
+    InputError
+        If a weight is negative or not finite, or all are zero.
+
+    Examples
+    --------
+    >>> check_multiplicities([1, 2], 2)
+    array([1., 2.])
+    """
+    if weights is None:
+        return None
+    return Weights.checked(weights, "importance", length=length).values

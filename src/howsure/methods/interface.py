@@ -1,0 +1,233 @@
+"""What every method of uncertainty does: fit rows of data, then say what it believes.
+
+A method is a frozen set of options. `fit` returns something fitted; `predict` says at each x what
+is believed of a new y, and, where the method tells the two apart, of the mean of y. Intervals at
+any coverage follow from the beliefs: of y, prediction intervals; of the mean, confidence
+intervals.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_fraction
+from howsure.core.errors import InputError
+from howsure.predictions import Distribution, Prediction
+
+COVERAGES: Final = (0.7, 0.8, 0.9, 0.95)
+"""Coverages of methods that fix them when they are fitted; those of Sluijterman et al."""
+
+_TINY: Final = 1e-300
+
+
+@dataclass(frozen=True, slots=True)
+class Beliefs:
+    """What a fitted method believes at n inputs.
+
+    Attributes
+    ----------
+    outcome : Prediction
+        Of a new y: its intervals are prediction intervals.
+    mean : Prediction, optional
+        Of the mean of y: its intervals are confidence intervals. None where the method does not
+        tell the mean's uncertainty from the noise.
+    """
+
+    outcome: Prediction
+    mean: Prediction | None = None
+
+
+class Fitted(ABC):
+    """A method fitted to data."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def predict(self, x: npt.ArrayLike) -> Beliefs:
+        """What is believed at the rows of x, shape (n, d)."""
+
+
+class Method(ABC):
+    """A method with its options, not yet fitted; it may be fitted many times."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What reports call it."""
+
+    @property
+    def fixed_coverages(self) -> tuple[float, ...] | None:
+        """The only coverages that it can answer; None where it answers any."""
+        return None
+
+    @abstractmethod
+    def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> Fitted:
+        """Fit rows of data.
+
+        Parameters
+        ----------
+        x : array-like of shape (n, d)
+            Inputs.
+        y : array-like of shape (n,)
+            What happened.
+        rng : numpy.random.Generator
+            The only source of randomness.
+
+        Returns
+        -------
+        Fitted
+
+        Raises
+        ------
+        InputError
+            If a value is missing or not finite, or there are too few rows.
+        """
+
+
+def checked_rows(
+    x: npt.ArrayLike, y: npt.ArrayLike, *, least: int
+) -> tuple[FloatArray, FloatArray]:
+    """Inputs and targets of at least so many rows.
+
+    Raises
+    ------
+    InputError
+        If lengths differ, a value is missing or not finite, or there are too few rows.
+
+    Examples
+    --------
+    >>> checked_rows([[1.0], [2.0]], [3.0, 4.0], least=2)[0].shape
+    (2, 1)
+    """
+    inputs = as_matrix(x, "x")
+    targets = as_vector(y, "y", length=len(inputs))
+    if len(targets) < least:
+        raise InputError(f"x must have at least {least} rows, got {len(targets)}")
+    return inputs, targets
+
+
+def checked_coverages(coverages: tuple[float, ...]) -> tuple[float, ...]:
+    """Distinct nominal coverages in rising order.
+
+    Raises
+    ------
+    InputError
+        If there is none, one repeats, or one leaves (0, 1).
+
+    Examples
+    --------
+    >>> checked_coverages((0.9, 0.5))
+    (0.5, 0.9)
+    """
+    given = sorted(check_fraction(item, "coverages") for item in coverages)
+    if not given or len(set(given)) < len(given):
+        raise InputError(f"coverages must hold distinct numbers, got {tuple(coverages)}")
+    return tuple(given)
+
+
+def held_out(rng: np.random.Generator, n: int, wanted: float, name: str) -> npt.NDArray[np.bool_]:
+    """Which of n rows to hold out: a number of rows, or a share below 1.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Chooses the rows.
+    n : int
+        Rows at hand.
+    wanted : int or float
+        A whole number of rows, or a share in (0, 1).
+    name : str
+        The option's name, for the message.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+        At least one row is held out, and two are not.
+
+    Raises
+    ------
+    InputError
+        If the wish is neither, or leaves fewer than two rows.
+
+    Examples
+    --------
+    >>> int(held_out(np.random.default_rng(0), 10, 0.3, "validation").sum())
+    3
+    """
+    share = isinstance(wanted, float) and 0 < wanted < 1
+    whole = isinstance(wanted, int | np.integer) and not isinstance(wanted, bool) and wanted >= 1
+    if not share and not whole:
+        raise InputError(f"{name} must be a whole number of rows or a share, got {wanted!r}")
+    count = max(round(wanted * n), 1) if share else int(wanted)
+    if n - count < 2:
+        raise InputError(f"{name} must leave at least 2 of {n} rows, got {wanted!r}")
+    chosen = np.zeros(n, dtype=np.bool_)
+    chosen[rng.permutation(n)[:count]] = True
+    return chosen
+
+
+def seeded_clone(regressor: Any, rng: np.random.Generator) -> Any:
+    """An unfitted copy of a scikit-learn regressor, its random states drawn from a generator.
+
+    Every parameter ``random_state``, also of nested estimators, gets a fresh number: copies are
+    independent, and no global generator is used.
+
+    Raises
+    ------
+    InputError
+        If it lacks ``fit`` or ``predict``.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> seeded_clone(DecisionTreeRegressor(), np.random.default_rng(0)).random_state is None
+    False
+    """
+    if not (hasattr(regressor, "fit") and hasattr(regressor, "predict")):
+        raise InputError(
+            f"regressor must have fit and predict, as scikit-learn's do, got {regressor!r}"
+        )
+    if not hasattr(regressor, "get_params"):
+        return copy.deepcopy(regressor)
+    from sklearn.base import clone
+
+    fresh = clone(regressor)
+    keys = sorted(
+        key
+        for key in fresh.get_params(deep=True)
+        if key == "random_state" or key.endswith("__random_state")
+    )
+    states = {key: int(rng.integers(2**31 - 1)) for key in keys}
+    return fresh.set_params(**states) if states else fresh
+
+
+def point_of(fitted: Any, x: npt.ArrayLike) -> FloatArray:
+    """A fitted regressor's point forecast, shape (n,).
+
+    Raises
+    ------
+    InputError
+        If it is not one finite number a row.
+    """
+    inputs = as_matrix(x, "x")
+    return as_vector(fitted.predict(inputs), "the regressor's forecast", length=len(inputs))
+
+
+def located(family: str, mean: FloatArray, sd: FloatArray, **shape: float) -> Distribution:
+    """Laws of a family at these means and scales; a scale of 0 is a law at a point.
+
+    Examples
+    --------
+    >>> located("norm", np.array([1.0]), np.array([0.0])).interval(0.9)
+    (array([1.]), array([1.]))
+    """
+    parameters: dict[str, npt.ArrayLike] = dict(shape)
+    return Distribution(family, {**parameters, "loc": mean, "scale": np.maximum(sd, _TINY)})

@@ -1,0 +1,132 @@
+"""CRPS of quantiles and of samples, one number a row.
+
+The continuous ranked probability score is ∫ (F(t) − 1{y ≤ t})² dt: lower is better, in the units
+of y, and in expectation no law F scores better than the right one. Laws of a known family are
+scored in `howsure.metrics.crps_closed`, any other in `howsure.metrics.crps_numeric`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_levels, check_quantiles
+from howsure.core.errors import InputError
+from howsure.metrics.scores import overflow_as_inf, weighted_pinball
+
+_BLOCK = 4096  # rows treated at once, which bounds memory
+
+
+def crps_quantiles(y: npt.ArrayLike, quantiles: npt.ArrayLike, levels: npt.ArrayLike) -> FloatArray:
+    """CRPS of each row from its quantiles alone, truncated at the outermost levels.
+
+    2 ∫ pinball_τ(y, q_τ) dτ from the first to the last level, by the trapezoid over the given
+    levels. What lies beyond the outermost levels is unknown and left out (see
+    `truncation_note`), so values over other levels are not comparable. Lower is better, at least
+    0, in the units of y.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        What happened.
+    quantiles : array-like of shape (n, k)
+        Predicted quantiles, one column a level, k ≥ 2.
+    levels : array-like of shape (k,)
+        Their levels, rising, in (0, 1).
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+
+    Raises
+    ------
+    InputError
+        If an argument leaves its domain, shapes differ, or there are fewer than two levels.
+
+    Notes
+    -----
+    Laio and Tamea (2007), Verification tools for probabilistic forecasts of continuous
+    hydrological variables, Hydrology and Earth System Sciences 11.
+
+    Examples
+    --------
+    >>> crps_quantiles([0.0], [[-1.0, 0.0, 1.0]], [0.25, 0.5, 0.75])
+    array([0.125])
+    """
+    truth, table, grid = check_quantiles(y, quantiles, levels)
+    if len(grid) < 2:
+        raise InputError(f"levels must hold at least 2 levels for a CRPS, got {len(grid)}")
+    gaps = np.diff(grid)
+    factors = np.append(gaps, 0.0) + np.append(0.0, gaps)  # 2 × half of each neighbouring gap
+    return weighted_pinball(truth, table, grid, factors)
+
+
+def truncation_note(levels: npt.ArrayLike) -> str:
+    """Say what `crps_quantiles` leaves out.
+
+    Raises
+    ------
+    InputError
+        If the levels do not rise inside (0, 1).
+
+    Examples
+    --------
+    >>> truncation_note([0.05, 0.5, 0.95])
+    'truncated: integrated over levels 0.05 to 0.95 only'
+    """
+    grid = check_levels(levels)
+    return f"truncated: integrated over levels {grid[0]:g} to {grid[-1]:g} only"
+
+
+def crps_samples(y: npt.ArrayLike, samples: npt.ArrayLike, *, fair: bool = True) -> FloatArray:
+    """CRPS of each row from samples, in O(m log m) a row.
+
+    mean_j |s_j − y| − ½ mean_{j,k} |s_j − s_k|. The mean over pairs divides by m² (the CRPS of
+    the samples' own step function), or, ``fair``, by m(m − 1): then its expectation is the CRPS of
+    the law that the samples were drawn from, whatever m is. Lower is better, in the units of y; a
+    fair score may be negative.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        What happened.
+    samples : array-like of shape (n, m)
+        Draws from each row's law; at least two for a fair score.
+    fair : bool
+        Whether to judge the law behind the draws rather than the draws.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+
+    Raises
+    ------
+    InputError
+        If shapes differ, a value is missing, or a fair score is asked of one sample.
+
+    Notes
+    -----
+    Gneiting and Raftery (2007), Strictly proper scoring rules, prediction, and estimation,
+    Journal of the American Statistical Association 102, eq. 21; fair version: Ferro (2014), Fair
+    scores for ensemble forecasts, Quarterly Journal of the Royal Meteorological Society 140.
+    Sorted, the sum over pairs is Σ_j 2(2j − m − 1) s_(j).
+
+    Examples
+    --------
+    >>> crps_samples([0.0], [[-1.0, 1.0]], fair=False), crps_samples([0.0], [[-1.0, 1.0]])
+    (array([0.5]), array([0.]))
+    """
+    truth = as_vector(y, "y")
+    table = as_matrix(samples, "samples", length=len(truth))
+    size = table.shape[1]
+    if fair and size < 2:
+        raise InputError("samples must hold at least 2 columns for a fair score, got 1")
+    rank = 2.0 * np.arange(1, size + 1) - size - 1.0
+    factor = rank / (size * (size - 1 if fair else size))
+    scores = np.empty(len(truth))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start in range(0, len(truth), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            distance = np.sort(table[rows] - truth[rows, None], axis=1)
+            scores[rows] = np.abs(distance).mean(axis=1) - distance @ factor
+    return overflow_as_inf(scores)

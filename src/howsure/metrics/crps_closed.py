@@ -1,0 +1,331 @@
+"""CRPS of laws by closed form, one number a row: the continuous families, and any by its name.
+
+Lower is better, and in expectation no law scores better than the right one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from howsure.core.arrays import FloatArray, as_vector, check_above
+from howsure.metrics.crps_counts import crps_negative_binomial, crps_poisson
+from howsure.metrics.scores import overflow_as_inf
+
+
+def crps_closed(
+    family: str, y: npt.ArrayLike, parameters: Mapping[str, FloatArray]
+) -> FloatArray | None:
+    """CRPS of each row's law of ``scipy.stats``, where a closed form is known.
+
+    Parameters
+    ----------
+    family : str
+        Name in ``scipy.stats``: norm, logistic, laplace, t, lognorm, gamma, expon, poisson, nbinom.
+    y : array-like of shape (n,)
+        What happened.
+    parameters : mapping of str to ndarray of shape (n,)
+        The law's parameters by SciPy's names, ``loc`` and, if continuous, ``scale`` included.
+
+    Returns
+    -------
+    ndarray of float, shape (n,), or None
+        None where the family has no closed form here, or not for these parameters; then use
+        `howsure.metrics.crps_numeric`.
+
+    Raises
+    ------
+    InputError
+        As the closed form does.
+
+    Examples
+    --------
+    >>> zero, one = np.zeros(1), np.ones(1)
+    >>> crps_closed("expon", [1.0], {"loc": zero, "scale": one})
+    array([0.2358])
+    >>> crps_closed("beta", [0.5], {"a": one, "b": one, "loc": zero, "scale": one}) is None
+    True
+    """
+    location = parameters.get("loc", np.zeros(1))
+    scale = parameters.get("scale", np.ones(1))
+    if family == "norm":
+        return crps_normal(y, location, scale)
+    if family == "logistic":
+        return crps_logistic(y, location, scale)
+    if family == "laplace":
+        return crps_laplace(y, location, scale)
+    if family == "t" and (parameters["df"] > 1.0).all():
+        return crps_t(y, parameters["df"], location, scale)
+    moved = as_vector(y, "y") - location
+    if family == "lognorm":
+        return crps_lognormal(moved, np.log(scale), parameters["s"])
+    if family == "gamma":
+        return crps_gamma(moved, parameters["a"], scale)
+    if family == "expon":
+        return crps_gamma(moved, np.ones(len(moved)), scale)
+    if family == "poisson":
+        return crps_poisson(moved, parameters["mu"])
+    if family == "nbinom":
+        return crps_negative_binomial(moved, parameters["n"], parameters["p"])
+    return None
+
+
+def crps_normal(y: npt.ArrayLike, mean: npt.ArrayLike, sd: npt.ArrayLike) -> FloatArray:
+    """CRPS of each row's normal law.
+
+    σ [z(2Φ(z) − 1) + 2φ(z) − 1/√π] with z = (y − mean)/σ. Lower is better, at least 0, in the
+    units of y.
+
+    Parameters
+    ----------
+    y, mean, sd : array-like of shape (n,)
+        What happened, and each row's mean and standard deviation (above 0).
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+
+    Raises
+    ------
+    InputError
+        If an sd is not above 0, lengths differ, or a value is missing.
+
+    Notes
+    -----
+    Gneiting, Raftery, Westveld and Goldman (2005), Calibrated probabilistic forecasting using
+    ensemble model output statistics and minimum CRPS estimation, Monthly Weather Review 133, eq. 5.
+
+    Examples
+    --------
+    >>> crps_normal([0.0], [0.0], [1.0])
+    array([0.2337])
+    """
+    truth, centre, scale = _check_located(y, ("mean", mean), ("sd", sd))
+    with np.errstate(over="ignore"):
+        distance = np.abs(truth - centre)
+        z = distance / scale
+        density = np.exp(-0.5 * np.square(z)) / np.sqrt(2.0 * np.pi)
+    inside = special.erf(z / np.sqrt(2.0))
+    return np.asarray(distance * inside + scale * (2.0 * density - np.pi**-0.5))
+
+
+def crps_logistic(y: npt.ArrayLike, location: npt.ArrayLike, scale: npt.ArrayLike) -> FloatArray:
+    """CRPS of each row's logistic law: s [|z| + 2 log(1 + e^−|z|) − 1], z = (y − location)/s.
+
+    Lower is better, at least 0, in the units of y.
+
+    Parameters
+    ----------
+    y, location, scale : array-like of shape (n,)
+        What happened, and each row's mean and scale s (above 0; the sd is πs/√3).
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+
+    Raises
+    ------
+    InputError
+        If a scale is not above 0, lengths differ, or a value is missing.
+
+    Notes
+    -----
+    Jordan, Krüger and Lerch (2019), Evaluating probabilistic forecasts with scoringRules, Journal
+    of Statistical Software 90, appendix A.
+
+    Examples
+    --------
+    >>> crps_logistic([0.0], [0.0], [1.0])
+    array([0.3863])
+    """
+    truth, centre, width = _check_located(y, ("location", location), ("scale", scale))
+    with np.errstate(over="ignore"):
+        distance = np.abs(truth - centre)
+        z = distance / width
+    return distance + width * (2.0 * np.log1p(np.exp(-z)) - 1.0)
+
+
+def crps_laplace(y: npt.ArrayLike, location: npt.ArrayLike, scale: npt.ArrayLike) -> FloatArray:
+    """CRPS of each row's Laplace law: s [|z| + e^−|z| − ¾], z = (y − location)/s.
+
+    Lower is better, at least 0, in the units of y.
+
+    Parameters
+    ----------
+    y, location, scale : array-like of shape (n,)
+        What happened, and each row's mean and scale s (above 0; the sd is s√2).
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+
+    Raises
+    ------
+    InputError
+        If a scale is not above 0, lengths differ, or a value is missing.
+
+    Notes
+    -----
+    Jordan, Krüger and Lerch (2019), appendix A.
+
+    Examples
+    --------
+    >>> crps_laplace([0.0], [0.0], [1.0])
+    array([0.25])
+    """
+    truth, centre, width = _check_located(y, ("location", location), ("scale", scale))
+    with np.errstate(over="ignore"):
+        distance = np.abs(truth - centre)
+        z = distance / width
+    return distance + width * (np.exp(-z) - 0.75)
+
+
+def crps_t(
+    y: npt.ArrayLike, freedom: npt.ArrayLike, location: npt.ArrayLike, scale: npt.ArrayLike
+) -> FloatArray:
+    """CRPS of each row's Student t law.
+
+    s [z(2F(z) − 1) + 2f(z)(ν + z²)/(ν − 1) − (2√ν/(ν − 1)) B(½, ν − ½)/B(½, ν/2)²] with
+    z = (y − location)/s and ν degrees of freedom. Lower is better, at least 0, in the units of y.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        What happened.
+    freedom : array-like of shape (n,)
+        Degrees of freedom ν, above 1.
+    location, scale : array-like of shape (n,)
+        Centre, and scale s (above 0).
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+
+    Raises
+    ------
+    InputError
+        If a parameter leaves its domain, lengths differ, or a value is missing. From ν > ½ the
+        score exists and `howsure.metrics.crps_numeric` gives it.
+
+    Notes
+    -----
+    Jordan, Krüger and Lerch (2019), appendix A.
+
+    Examples
+    --------
+    >>> crps_t([0.0], [5.0], [0.0], [1.0])
+    array([0.2570])
+    """
+    truth, centre, width = _check_located(y, ("location", location), ("scale", scale))
+    nu = as_vector(freedom, "freedom", length=len(truth))
+    check_above(nu, "freedom", 1.0)
+    with np.errstate(over="ignore"):
+        distance = np.abs(truth - centre)
+        z = np.minimum(distance / width, 1e300)
+    log_density = (
+        -0.5 * (nu + 1.0) * 2.0 * np.log(np.hypot(1.0, z / np.sqrt(nu)))
+        - 0.5 * np.log(nu)
+        - special.betaln(0.5, 0.5 * nu)
+    )
+    falling = 2.0 * np.exp(log_density + 2.0 * np.log(np.hypot(np.sqrt(nu), z))) / (nu - 1.0)
+    pairs = np.exp(special.betaln(0.5, nu - 0.5) - 2.0 * special.betaln(0.5, 0.5 * nu))
+    inside = 2.0 * special.stdtr(nu, z) - 1.0
+    return distance * inside + width * (falling - 2.0 * np.sqrt(nu) / (nu - 1.0) * pairs)
+
+
+def crps_lognormal(y: npt.ArrayLike, mu: npt.ArrayLike, sigma: npt.ArrayLike) -> FloatArray:
+    """CRPS of each row's lognormal law.
+
+    y(2F(y) − 1) − 2 e^{μ+σ²/2} [Φ(z − σ) − Φ(−σ/√2)] with z = (log y − μ)/σ. Lower is better, at
+    least 0, in the units of y.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        What happened; any sign.
+    mu, sigma : array-like of shape (n,)
+        Mean and standard deviation (above 0) of log Y.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+
+    Raises
+    ------
+    InputError
+        If a sigma is not above 0, lengths differ, or a value is missing.
+
+    Notes
+    -----
+    Jordan, Krüger and Lerch (2019), appendix A.
+
+    Examples
+    --------
+    >>> crps_lognormal([1.0], [0.0], [1.0])
+    array([0.2674])
+    """
+    truth, centre, width = _check_located(y, ("mu", mu), ("sigma", sigma))
+    positive = truth > 0.0
+    logs = np.log(np.where(positive, truth, 1.0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        z = np.where(positive, (logs - centre) / width, -np.inf)
+        log_mean = centre + 0.5 * np.square(width)
+        below = np.exp(log_mean + special.log_ndtr(z - width))
+        pairs = np.exp(log_mean + special.log_ndtr(-width / np.sqrt(2.0)))
+        return overflow_as_inf(truth * special.erf(z / np.sqrt(2.0)) - 2.0 * (below - pairs))
+
+
+def crps_gamma(y: npt.ArrayLike, shape: npt.ArrayLike, scale: npt.ArrayLike) -> FloatArray:
+    """CRPS of each row's gamma law.
+
+    y(2F_k(y) − 1) − kθ(2F_{k+1}(y) − 1) − θ/B(½, k), where F_k has shape k and scale θ. Lower is
+    better, at least 0, in the units of y.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        What happened; any sign.
+    shape, scale : array-like of shape (n,)
+        k and θ, both above 0; the mean is kθ.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+
+    Raises
+    ------
+    InputError
+        If a parameter is not above 0, lengths differ, or a value is missing.
+
+    Notes
+    -----
+    Jordan, Krüger and Lerch (2019), appendix A.
+
+    Examples
+    --------
+    >>> crps_gamma([1.0], [1.0], [1.0])
+    array([0.2358])
+    """
+    truth = as_vector(y, "y")
+    k = as_vector(shape, "shape", length=len(truth))
+    theta = as_vector(scale, "scale", length=len(truth))
+    check_above(k, "shape", 0.0)
+    check_above(theta, "scale", 0.0)
+    with np.errstate(over="ignore"):
+        z = np.maximum(truth / theta, 0.0)
+    own = 2.0 * special.gammainc(k, z) - 1.0
+    next_shape = 2.0 * special.gammainc(k + 1.0, z) - 1.0
+    return truth * own - k * theta * next_shape - theta * np.exp(-special.betaln(0.5, k))
+
+
+def _check_located(
+    y: npt.ArrayLike, centre: tuple[str, npt.ArrayLike], scale: tuple[str, npt.ArrayLike]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    truth = as_vector(y, "y")
+    middle = as_vector(centre[1], centre[0], length=len(truth))
+    width = as_vector(scale[1], scale[0], length=len(truth))
+    check_above(width, scale[0], 0.0)
+    return truth, middle, width

@@ -1,0 +1,335 @@
+"""Dispersion: do predicted standard deviations match the size of the errors?
+
+Weights are multiplicities: a weight of two is a row twice. To use importance weights, scale them
+so that they sum to Kish's effective n, which then is the n of the nulls.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from howsure.core.arrays import FloatArray, IntArray, as_vector, check_above
+from howsure.core.errors import InputError
+from howsure.core.weights import check_multiplicities
+from howsure.stats.estimate import Statistic, mean_statistic, weighted_mean
+
+
+def squared_z(y: npt.ArrayLike, mean: npt.ArrayLike, sd: npt.ArrayLike) -> FloatArray:
+    """Squared z-score of each row, (y − mean)²/sd²; its mean is the mean squared z-score (ZMS).
+
+    The mean is 1 where the predicted variances are right on average, above 1 where the model is
+    overconfident, below 1 where it is underconfident. Closer to 1 is better; no units; the notion
+    is marginal. Rows of small sd weigh most. Not a proper score by itself.
+
+    Parameters
+    ----------
+    y, mean, sd : array-like of shape (n,)
+        What happened, and each row's predicted mean and standard deviation (above 0).
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+
+    Raises
+    ------
+    InputError
+        If an sd is not above 0, lengths differ, or a value is missing.
+
+    Notes
+    -----
+    Pernot (2024), Negative impact of heavy-tailed uncertainty and error distributions on the
+    reliability of calibration statistics for machine learning regression tasks,
+    arXiv:2402.10043.
+
+    Examples
+    --------
+    >>> squared_z([1.0, 4.0], [0.0, 0.0], [1.0, 2.0])
+    array([1., 4.])
+    """
+    truth = as_vector(y, "y")
+    centre = as_vector(mean, "mean", length=len(truth))
+    scale = _check_sd(sd, len(truth))
+    with np.errstate(over="ignore"):
+        return np.square((truth - centre) / scale)
+
+
+def relative_calibration_error(
+    y: npt.ArrayLike,
+    mean: npt.ArrayLike,
+    sd: npt.ArrayLike,
+    *,
+    weights: npt.ArrayLike | None = None,
+) -> Statistic:
+    """Relative calibration error (RCE) of the root mean variance against the RMSE.
+
+    (RMV − RMSE)/RMV with RMV = √mean(sd²) and RMSE = √mean((y − mean)²). Positive means
+    underconfident, negative overconfident; closer to 0 is better; no units; the notion is
+    marginal. Not the regression calibration error of `howsure.metrics.calibration`.
+
+    Parameters
+    ----------
+    y, mean, sd : array-like of shape (n,)
+        What happened, and each row's predicted mean and standard deviation (above 0).
+    weights : array-like of shape (n,), optional
+        Multiplicities of the rows.
+
+    Returns
+    -------
+    Statistic
+        With RMSE/RMV = r, the influence is −(r/2)·((y − mean)²/RMSE² − sd²/RMV²). ``null`` is
+        the small bias of a perfect model with normal errors, as in `ence`.
+
+    Raises
+    ------
+    InputError
+        If an sd is not above 0, lengths differ, or a value is missing.
+
+    Notes
+    -----
+    Pernot (2024), arXiv:2402.10043.
+
+    Examples
+    --------
+    >>> relative_calibration_error([1.0, -1.0], [0.0, 0.0], [2.0, 2.0]).value
+    0.5
+    """
+    error, scale = _check_errors(y, mean, sd)
+    w = check_multiplicities(weights, len(error))
+    unit = max(float(scale.max()), float(np.abs(error).max()))
+    squared_error, variance = np.square(error / unit), np.square(scale / unit)
+    mse, mv = weighted_mean(squared_error, w), weighted_mean(variance, w)
+    if mv == 0.0:
+        return Statistic(math.nan, reason="every sd is negligible beside the largest error")
+    total = float(len(error)) if w is None else float(w.sum())
+    ratio = math.sqrt(mse / mv)
+    shape = np.square(scale / scale.max())
+    freedom = total * weighted_mean(shape, w) ** 2 / weighted_mean(np.square(shape), w)
+    null = 1.0 - float(_chi_mean(np.array([freedom]))[0])
+    if mse == 0.0:
+        return Statistic(1.0, np.zeros(len(error)), null)
+    return Statistic(1.0 - ratio, -0.5 * ratio * (squared_error / mse - variance / mv), null)
+
+
+def ence(
+    y: npt.ArrayLike,
+    mean: npt.ArrayLike,
+    sd: npt.ArrayLike,
+    *,
+    bins: int = 15,
+    weights: npt.ArrayLike | None = None,
+) -> Statistic:
+    """Expected normalised calibration error: is the sd right at every size of sd?
+
+    Rows are binned by sd into bins of equal mass; the mean over bins of |RMV_b − RMSE_b|/RMV_b.
+    Lower is better, 0 is perfect; no units; the notion is local in the predicted sd.
+
+    Rows of one sd are shared among the bins that they reach into, each in the same proportion,
+    and so is a single row on an edge. So bins hold exactly n/bins rows, row order does not
+    matter, a weight of two is a row twice, and where no row is cut the bins are the usual ones.
+
+    Parameters
+    ----------
+    y, mean, sd : array-like of shape (n,)
+        What happened, and each row's predicted mean and standard deviation (above 0).
+    bins : int
+        Number of bins, at least 1.
+    weights : array-like of shape (n,), optional
+        Multiplicities of the rows.
+
+    Returns
+    -------
+    Statistic
+        NaN where there are fewer than two rows a bin. The influence holds the edges fixed.
+        ``null`` is the expectation for normal errors, where RMSE_b/RMV_b is close to χ_k/√k with
+        Satterthwaite's k = (Σsd²)²/Σsd⁴ over the bin, each row by its share in it.
+
+    Raises
+    ------
+    InputError
+        If an sd is not above 0, lengths differ, a value is missing, or bins is below 1.
+
+    Notes
+    -----
+    Levi, Gispan, Giladi and Fetaya (2022), Evaluating and calibrating uncertainty prediction in
+    regression tasks, Sensors 22, 5540.
+
+    Examples
+    --------
+    >>> ence([1.0, -1.0, 4.0, -4.0], [0.0] * 4, [1.0, 1.0, 2.0, 2.0], bins=2).value
+    0.5
+    """
+    if bins < 1:
+        raise InputError(f"bins must be at least 1, got {bins}")
+    error, scale = _check_errors(y, mean, sd)
+    w = check_multiplicities(weights, len(error))
+    total = float(len(error)) if w is None else float(w.sum())
+    if total < 2 * bins:
+        return Statistic(
+            math.nan, reason=f"{total:g} rows are fewer than two for each of {bins} bins"
+        )
+    cut = _equal_mass_bins(scale, w, bins)
+    unit = max(float(scale.max()), float(np.abs(error).max()))
+    squared_error, variance = np.square(error / unit), np.square(scale / unit)
+    mse, mv = cut.means(squared_error), cut.means(variance)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.sqrt(mse / mv)
+        sign = np.where(mse > 0.0, np.sign(ratio - 1.0), 0.0)
+        by_error = np.where(mse > 0.0, sign / (2.0 * np.sqrt(mse * mv)), 0.0)
+        by_variance = sign * ratio / (2.0 * mv)
+        freedom = np.square(mv * cut.capacity) / cut.sums_of_squares(variance)
+        influence = squared_error * cut.spread(by_error) - variance * cut.spread(by_variance)
+    value = float(np.abs(1.0 - ratio).mean())
+    if not (math.isfinite(value) and np.isfinite(influence).all()):
+        return Statistic(value, reason="the sd spans too many orders of magnitude")
+    return Statistic(value, influence, float(_chi_gap(freedom).mean()))
+
+
+def sharpness(
+    sd: npt.ArrayLike,
+    *,
+    kind: Literal["root_mean_variance", "mean_sd"] = "root_mean_variance",
+    weights: npt.ArrayLike | None = None,
+) -> Statistic:
+    """Typical predicted standard deviation, whatever happened.
+
+    √mean(sd²), or mean(sd). Lower is sharper, and better among calibrated models only; in the
+    units of y; the notion is marginal.
+
+    Parameters
+    ----------
+    sd : array-like of shape (n,)
+        Predicted standard deviations, above 0.
+    kind : {"root_mean_variance", "mean_sd"}
+        Which average.
+    weights : array-like of shape (n,), optional
+        Multiplicities of the rows.
+
+    Returns
+    -------
+    Statistic
+
+    Raises
+    ------
+    InputError
+        If an sd is not above 0 or missing, or the kind is unknown.
+
+    Notes
+    -----
+    Root mean variance: Tran et al. (2020), Methods for comparing uncertainty quantifications for
+    material property predictions, Machine Learning: Science and Technology 1, there called
+    sharpness.
+
+    Examples
+    --------
+    >>> sharpness([3.0, 4.0]).value, sharpness([3.0, 4.0], kind="mean_sd").value
+    (3.5355, 3.5)
+    """
+    scale = _check_sd(sd)
+    w = check_multiplicities(weights, len(scale))
+    if kind == "mean_sd":
+        return mean_statistic(scale, w)
+    if kind != "root_mean_variance":
+        raise InputError(f"kind must be 'root_mean_variance' or 'mean_sd', got {kind!r}")
+    unit = float(scale.max())
+    variance = np.square(scale / unit)
+    mean = weighted_mean(variance, w)
+    value = unit * math.sqrt(mean)
+    return Statistic(value, 0.5 * value * (variance / mean - 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Bins:
+    """Rows sorted into groups of one sd, and groups shared among bins of equal mass."""
+
+    order: IntArray
+    starts: IntArray
+    weights: FloatArray | None
+    group: IntArray
+    bin: IntArray
+    share: FloatArray
+    count: int
+    capacity: float
+
+    def means(self, values: FloatArray) -> FloatArray:
+        """Mean of the values in each bin."""
+        weighted = values if self.weights is None else values * self.weights
+        sums = np.add.reduceat(weighted[self.order], self.starts)
+        shared = self.share * sums[self.group]
+        return np.bincount(self.bin, weights=shared, minlength=self.count) / self.capacity
+
+    def sums_of_squares(self, values: FloatArray) -> FloatArray:
+        """Sum over the rows of each bin of the square of what they bring to it."""
+        squares = np.square(values)
+        weighted = squares if self.weights is None else squares * self.weights
+        sums = np.add.reduceat(weighted[self.order], self.starts)
+        shared = np.square(self.share) * sums[self.group]
+        totals = np.bincount(self.bin, weights=shared, minlength=self.count)
+        return totals.astype(np.float64)
+
+    def spread(self, by_bin: FloatArray) -> FloatArray:
+        """Value of each row's bin, averaged over the bins that it is shared among."""
+        shared = np.bincount(self.group, weights=self.share * by_bin[self.bin])
+        sizes = np.diff(self.starts, append=len(self.order))
+        out = np.empty(len(self.order))
+        out[self.order] = np.repeat(shared, sizes)
+        return out
+
+
+def _equal_mass_bins(key: FloatArray, w: FloatArray | None, bins: int) -> _Bins:
+    order = np.argsort(key, kind="stable")
+    ranked = key[order]
+    starts = np.flatnonzero(np.append(True, ranked[1:] != ranked[:-1]))
+    masses = np.add.reduceat(np.ones(len(key)) if w is None else w[order], starts)
+    ends = masses.cumsum()
+    scale = bins / ends[-1]
+    low = np.append(0.0, ends[:-1]) * scale
+    high = ends * scale
+    first = np.minimum(np.floor(low).astype(np.int64), bins - 1)
+    last = np.clip(np.ceil(high).astype(np.int64) - 1, first, bins - 1)
+    reach = last - first + 1
+    group = np.repeat(np.arange(len(starts)), reach)
+    offset = np.arange(len(group)) - np.repeat(np.append(0, reach.cumsum()[:-1]), reach)
+    number = first[group] + offset
+    overlap = np.minimum(high[group], number + 1.0) - np.maximum(low[group], number)
+    width = np.where(masses > 0.0, high - low, 1.0)
+    return _Bins(
+        order, starts, w, group, number, overlap / width[group], bins, float(ends[-1]) / bins
+    )
+
+
+def _chi_mean(k: FloatArray) -> FloatArray:
+    """E R where √k R has the χ law with k degrees of freedom."""
+    return np.asarray(np.sqrt(2.0 / k) * special.poch(k / 2.0, 0.5))
+
+
+def _chi_gap(k: FloatArray) -> FloatArray:
+    """E|1 − R| where √k R has the χ law with k degrees of freedom."""
+    mean = _chi_mean(k)
+    below = special.gammainc(k / 2.0, k / 2.0)
+    mean_below = mean * special.gammainc((k + 1.0) / 2.0, k / 2.0)
+    return np.asarray(mean - 1.0 + 2.0 * (below - mean_below))
+
+
+def _check_sd(sd: npt.ArrayLike, n: int | None = None) -> FloatArray:
+    scale = as_vector(sd, "sd", length=n)
+    check_above(scale, "sd", 0.0)
+    return scale
+
+
+def _check_errors(
+    y: npt.ArrayLike, mean: npt.ArrayLike, sd: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray]:
+    truth = as_vector(y, "y")
+    centre = as_vector(mean, "mean", length=len(truth))
+    with np.errstate(over="ignore"):
+        error = truth - centre
+    if not np.isfinite(error).all():
+        row = int(np.argmin(np.isfinite(error)))
+        raise InputError(f"y - mean must be finite, got an overflow at row {row}")
+    return error, _check_sd(sd, len(truth))

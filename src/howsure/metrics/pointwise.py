@@ -1,0 +1,482 @@
+"""Do intervals cover at every single point, over many training sets?
+
+Arrays have one row a trial (a training set drawn anew, S of them) and one column a test point
+(n of them). Coverage is first taken within a point over trials, then compared over points; a
+single test set can only show its average. Intervals are closed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_fraction
+from howsure.core.errors import InputError
+from howsure.core.rng import child
+from howsure.stats.binomial import clopper_pearson
+
+_RESAMPLES: Final = 2000
+_BLOCK: Final = 4_000_000  # numbers held at once while resampling: 32 MB
+
+
+def interval_mass(
+    lower: FloatArray, upper: FloatArray, cdf: Callable[[FloatArray], FloatArray]
+) -> FloatArray:
+    """Probability that a new y falls in each interval, by the true law of y.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of float, shape (S, n) or (n,)
+        Ends of the intervals, in the units of y.
+    cdf : callable
+        The true P(Y ≤ y), column by column; a continuous law.
+
+    Returns
+    -------
+    ndarray of float
+        In the shape given, in [0, 1]; the mean over trials is the `picf`.
+
+    Notes
+    -----
+    P(Y ∈ PI_s(x_i)) = F_i(u_si) − F_i(l_si). Source: Sluijterman, Cator and Heskes, arXiv
+    2106.03395, equations 6 and 7, with any F in place of the normal.
+
+    Examples
+    --------
+    >>> interval_mass(np.array([-1.0]), np.array([1.0]), special.ndtr).round(3)
+    array([0.683])
+    """
+    return np.asarray(cdf(upper) - cdf(lower))
+
+
+def normal_interval_mass(
+    lower: FloatArray, upper: FloatArray, mean: FloatArray, sd: FloatArray
+) -> FloatArray:
+    """Probability that a normal y falls in each interval.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of float, shape (S, n) or (n,)
+        Ends of the intervals, in the units of y.
+    mean, sd : ndarray of float, shape (n,)
+        The true mean and standard deviation at each point.
+
+    Returns
+    -------
+    ndarray of float
+        In the shape given, in [0, 1].
+
+    Notes
+    -----
+    Φ((u − f)/σ) − Φ((l − f)/σ). Source: Sluijterman, Cator and Heskes, equation 7.
+
+    Examples
+    --------
+    >>> one = np.array([1.0])
+    >>> normal_interval_mass(0 * one, 4 * one, mean=2 * one, sd=2 * one).round(3)
+    array([0.683])
+    """
+    return np.asarray(special.ndtr((upper - mean) / sd) - special.ndtr((lower - mean) / sd))
+
+
+def picf(
+    lower: FloatArray, upper: FloatArray, cdf: Callable[[FloatArray], FloatArray]
+) -> FloatArray:
+    """Prediction interval coverage fraction: coverage of y at each point, over trials.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of float, shape (S, n)
+        Ends of the prediction intervals, in the units of y.
+    cdf : callable
+        The true P(Y ≤ y), column by column; a continuous law.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+        In [0, 1]; best at the nominal coverage, at every point.
+
+    Notes
+    -----
+    PICF(x_i) = mean_s P(Y ∈ PI_s(x_i)), the expectation over y taken exactly. Source:
+    Sluijterman, Cator and Heskes, equation 6.
+
+    Examples
+    --------
+    >>> ends = np.array([[-1.0], [-2.0]])
+    >>> picf(ends, -ends, special.ndtr).round(3)
+    array([0.819])
+    """
+    return np.asarray(interval_mass(lower, upper, cdf).mean(axis=0))
+
+
+def cicf(mean: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """Confidence interval coverage fraction: coverage of the mean at each point, over trials.
+
+    Parameters
+    ----------
+    mean : ndarray of float, shape (n,)
+        The true mean f at each point.
+    lower, upper : ndarray of float, shape (S, n)
+        Ends of the confidence intervals, in the units of y.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+        In [0, 1]; best at the nominal coverage, at every point.
+
+    Notes
+    -----
+    CICF(x_i) = mean_s 1{l_si ≤ f(x_i) ≤ u_si}. Source: Sluijterman, Cator and Heskes, section 4.
+
+    Examples
+    --------
+    >>> ends = np.array([[0.0, 0.0], [2.0, 0.0]])
+    >>> cicf(np.array([1.0, 1.0]), ends, ends + 1)
+    array([0.5, 1. ])
+    """
+    return np.asarray(_inside(mean, lower, upper).mean(axis=0))
+
+
+def picp(y: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """Prediction interval coverage probability: the share of y covered, in each trial.
+
+    Parameters
+    ----------
+    y : ndarray of float, shape (n,)
+        What happened in the test set.
+    lower, upper : ndarray of float, shape (S, n)
+        Ends of the prediction intervals, in the units of y.
+
+    Returns
+    -------
+    ndarray of float, shape (S,)
+        In [0, 1]; one number a trial, whose mean is the marginal coverage.
+
+    Notes
+    -----
+    PICP_s = mean_i 1{l_si ≤ y_i ≤ u_si}. Source: Sluijterman, Cator and Heskes, definition 5.
+
+    Examples
+    --------
+    >>> ends = np.array([[0.0, 0.0], [2.0, 0.0]])
+    >>> picp(np.array([1.0, 1.0]), ends, ends + 1)
+    array([1. , 0.5])
+    """
+    return np.asarray(_inside(y, lower, upper).mean(axis=1))
+
+
+def cicp(mean: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """Confidence interval coverage probability: the share of means covered, in each trial.
+
+    Parameters
+    ----------
+    mean : ndarray of float, shape (n,)
+        The true mean f at each point.
+    lower, upper : ndarray of float, shape (S, n)
+        Ends of the confidence intervals, in the units of y.
+
+    Returns
+    -------
+    ndarray of float, shape (S,)
+        In [0, 1]. Even perfect intervals give numbers far from nominal in single trials, for
+        errors at neighbouring points go together.
+
+    Notes
+    -----
+    CICP_s = mean_i 1{l_si ≤ f(x_i) ≤ u_si}. Source: Sluijterman, Cator and Heskes, definition 6.
+
+    Examples
+    --------
+    >>> ends = np.array([[0.0, 0.0], [2.0, 0.0]])
+    >>> cicp(np.array([1.0, 1.0]), ends, ends + 1)
+    array([1. , 0.5])
+    """
+    return np.asarray(_inside(mean, lower, upper).mean(axis=1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brier:
+    """How far coverage at single points lies from the nominal one, squared and averaged.
+
+    `raw` and its parts describe the coverages seen; they hold Monte-Carlo error, which shrinks
+    with more trials. `corrected` and its parts estimate, without bias, what infinitely many
+    trials would show; they may be negative.
+
+    Attributes
+    ----------
+    raw, raw_bias_squared, raw_variance : float
+        mean_i (p̄_i − (1−α))², and its two parts: the squared mean deviation, and the variance
+        of p̄_i over points.
+    corrected, bias_squared, variance : float
+        The same three without Monte-Carlo error; NaN from a single trial.
+    standard_error : float
+        Jackknife standard error of `corrected` over trials, with the test points held fixed;
+        NaN from fewer than three trials.
+    noise : float
+        Monte-Carlo error expected in `raw`: raw − corrected. It is what a method with the right
+        coverage everywhere would show.
+    trials, points : int
+        S and n.
+    """
+
+    raw: float
+    raw_bias_squared: float
+    raw_variance: float
+    corrected: float
+    bias_squared: float
+    variance: float
+    standard_error: float
+    noise: float
+    trials: int
+    points: int
+
+
+def brier(coverage_by_trial: npt.ArrayLike, coverage: float) -> Brier:
+    """Brier score of pointwise coverage, raw and corrected for Monte-Carlo error.
+
+    Parameters
+    ----------
+    coverage_by_trial : array-like of shape (S, n)
+        For the PICF, `interval_mass`; for the CICF, whether each confidence interval holds f.
+    coverage : float
+        Nominal coverage 1−α, in (0, 1).
+
+    Returns
+    -------
+    Brier
+        Lower is better; 0 is perfect.
+
+    Raises
+    ------
+    InputError
+        If a number is missing or outside [0, 1], or the coverage leaves (0, 1).
+
+    Notes
+    -----
+    With d_si = p_si − (1−α): raw = mean_i d̄_i². Corrected = mean_i (d̄_i² − s_i²/S), s_i² the
+    sample variance over trials (for 0/1 values s_i²/S = ĉ_i(1−ĉ_i)/(S−1)), which equals
+    mean_i of the mean of d_si d_ti over pairs of trials s ≠ t: a U-statistic, hence unbiased.
+    Its jackknife error needs the n products Σ_i d_si d̄_i alone. Where coverage is right at every
+    point the U-statistic is degenerate, and the jackknife error is about √2 too large: a test
+    of 0 is then conservative. Source: Sluijterman, Cator and Heskes, equation 8 (raw); the
+    correction is ours.
+
+    Examples
+    --------
+    >>> score = brier([[0.8, 0.9], [0.9, 1.0], [1.0, 0.8]], 0.9)
+    >>> score.raw, score.corrected
+    (0.0, -0.0033)
+    """
+    shares = as_matrix(coverage_by_trial, "coverage_by_trial")
+    if (shares < -1e-9).any() or (shares > 1 + 1e-9).any():
+        raise InputError(
+            "coverage_by_trial must lie in [0, 1], "
+            f"got {float(shares.min()):g} to {float(shares.max()):g}"
+        )
+    off = shares - check_fraction(coverage, "coverage")
+    trials, points = off.shape
+    mean = off.mean(axis=0)
+    raw = float(np.square(mean).mean())
+    raw_bias = float(mean.mean()) ** 2
+    own = np.square(off).mean(axis=1)
+    within = off @ mean * (trials / points)  # Σ_t of mean_i d_si d_ti
+    corrected, error = _over_pairs(within, own)
+    average = off.mean(axis=1)
+    bias, _ = _over_pairs(average * float(average.sum()), np.square(average))
+    return Brier(
+        raw=raw,
+        raw_bias_squared=raw_bias,
+        raw_variance=max(raw - raw_bias, 0.0),
+        corrected=corrected,
+        bias_squared=bias,
+        variance=corrected - bias,
+        standard_error=error,
+        noise=raw - corrected,
+        trials=trials,
+        points=points,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CoverageBand:
+    """Coverage at each point, with a band that holds at all points together.
+
+    Attributes
+    ----------
+    value : ndarray of float, shape (n,)
+        Mean coverage over trials: PICF or CICF.
+    standard_error : ndarray of float, shape (n,)
+        Monte-Carlo standard error of each value.
+    lower, upper : ndarray of float, shape (n,)
+        The band, within [0, 1].
+    confidence : float
+        Nominal probability that the band holds the true coverage at every point.
+    pointwise_confidence : float
+        The confidence of the single intervals that make up the band.
+    """
+
+    value: FloatArray
+    standard_error: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    confidence: float
+    pointwise_confidence: float
+
+    def verdict(self, coverage: float) -> npt.NDArray[np.int64]:
+        """Where coverage is surely off: −1 too seldom, +1 too often, 0 compatible; shape (n,).
+
+        Examples
+        --------
+        >>> covers = np.zeros((50, 2)); covers[:, 1] = 1.0
+        >>> coverage_band(covers, binary=True).verdict(0.5)
+        array([-1,  1])
+        """
+        nominal = check_fraction(coverage, "coverage")
+        return (self.lower > nominal).astype(np.int64) - (self.upper < nominal).astype(np.int64)
+
+
+def coverage_band(
+    coverage_by_trial: npt.ArrayLike,
+    *,
+    binary: bool = False,
+    confidence: float = 0.95,
+    resamples: int = _RESAMPLES,
+    seed: int = 0,
+) -> CoverageBand:
+    """Coverage at each point with a Monte-Carlo band that is simultaneous over points.
+
+    Parameters
+    ----------
+    coverage_by_trial : array-like of shape (S, n)
+        As for `brier`, S at least 2.
+    binary : bool
+        Whether the values are 0 and 1 (CICF): then the band is made of exact binomial intervals.
+    confidence : float
+        Nominal probability that the band holds at every point, in (0, 1).
+    resamples : int
+        Draws of the multiplier bootstrap.
+    seed : int
+        Its seed.
+
+    Returns
+    -------
+    CoverageBand
+
+    Raises
+    ------
+    InputError
+        If an argument breaks its rule, there are fewer than two trials, or values are not 0 and
+        1 though ``binary``.
+
+    Notes
+    -----
+    The critical value c is the `confidence` quantile of max_i |Σ_s ξ_s (p_si − p̄_i)| / (√(S−1) s_i)
+    over independent standard normal multipliers ξ_s (points with s_i = 0 left out): it knows how
+    points depend on each other through shared training sets. Values in between: p̄_i ± c′ s_i/√S,
+    c′ the quantile of Student's t with S − 1 degrees of freedom at the normal probability of c.
+    Binary: Clopper–Pearson intervals at the confidence 2Φ(c) − 1. Source: Degras 2017 for bands
+    of this kind; Chernozhukov, Chetverikov and Kato 2013 for the multipliers.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> band = coverage_band(rng.uniform(0.6, 1.0, size=(100, 3)))
+    >>> bool((band.lower < 0.8).all() and (0.8 < band.upper).all())
+    True
+    """
+    shares = as_matrix(coverage_by_trial, "coverage_by_trial")
+    trials = len(shares)
+    if trials < 2:
+        raise InputError(f"coverage_by_trial must have at least 2 trials, got {trials}")
+    if binary and not np.isin(shares, (0.0, 1.0)).all():
+        raise InputError("coverage_by_trial must hold 0 and 1 alone where binary, got others")
+    level = check_fraction(confidence, "confidence")
+    value = shares.mean(axis=0)
+    sd = shares.std(axis=0, ddof=1)
+    sd[sd < 1e-12] = 0.0  # the same in every trial, but for rounding
+    critical = _critical(shares - value, sd, level, resamples, seed)
+    single = float(special.erf(critical / math.sqrt(2.0)))
+    error = sd / math.sqrt(trials)
+    if binary:
+        lower, upper = clopper_pearson(np.round(value * trials), trials, single)
+    else:
+        reach = error * float(special.stdtrit(trials - 1, 0.5 + 0.5 * single))
+        lower, upper = np.maximum(value - reach, 0.0), np.minimum(value + reach, 1.0)
+    return CoverageBand(value, error, lower, upper, level, single)
+
+
+def trials_needed(sd: npt.ArrayLike, standard_error: float) -> int:
+    """Trials at which the largest Monte-Carlo standard error over points meets the wish.
+
+    Parameters
+    ----------
+    sd : array-like of shape (n,)
+        Standard deviation over trials at each point.
+    standard_error : float
+        The wanted standard error, above 0.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    InputError
+        If a standard deviation is negative, or the wish is not above 0.
+
+    Examples
+    --------
+    >>> trials_needed([0.1, 0.2], 0.01)
+    400
+    """
+    spread = as_vector(sd, "sd")
+    if (spread < 0).any():
+        raise InputError(f"sd must not be negative, got {float(spread.min()):g}")
+    if not 0 < standard_error < math.inf:
+        raise InputError(f"standard_error must be a number above 0, got {standard_error!r}")
+    return max(math.ceil((float(spread.max()) / standard_error) ** 2 - 1e-9), 1)
+
+
+def _inside(target: FloatArray, lower: FloatArray, upper: FloatArray) -> npt.NDArray[np.bool_]:
+    return np.asarray((lower <= target) & (target <= upper))
+
+
+def _over_pairs(within: FloatArray, own: FloatArray) -> tuple[float, float]:
+    """Mean of a symmetric table over pairs s ≠ t from its row sums and diagonal, and its error.
+
+    Leaving trial s out removes its row and its column.
+    """
+    trials = len(own)
+    if trials < 2:
+        return math.nan, math.nan
+    total = float(within.sum() - own.sum())
+    value = total / (trials * (trials - 1))
+    if trials < 3:
+        return value, math.nan
+    without = (total - 2.0 * (within - own)) / ((trials - 1) * (trials - 2))
+    spread = float(np.square(without - without.mean()).sum())
+    return value, math.sqrt(spread * (trials - 1) / trials)
+
+
+def _critical(
+    residuals: FloatArray, sd: FloatArray, confidence: float, resamples: int, seed: int
+) -> float:
+    """Quantile of the largest standardised mean over points, by normal multipliers."""
+    live = sd > 0
+    if not live.any():
+        return float(special.ndtri(0.5 + 0.5 * confidence))
+    scaled = residuals[:, live] / sd[live] / math.sqrt(len(residuals) - 1)
+    rng = child(seed, "pointwise", "band")
+    block = max(_BLOCK // scaled.shape[1], 1)
+    largest = [
+        np.abs(rng.standard_normal((min(block, resamples - start), len(scaled))) @ scaled).max(1)
+        for start in range(0, resamples, block)
+    ]
+    return float(np.quantile(np.concatenate(largest), confidence))

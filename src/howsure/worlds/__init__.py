@@ -1,0 +1,51 @@
+"""Simulators that know their own truth: mean, noise law and quantiles at every x.
+
+Three sources of data, as Sluijterman, Cator and Heskes propose: a function and a noise term
+(`FunctionWorld`), a simulation fitted to a real table (`ForestWorld`), and a huge real table cut
+in many (`CutWorld`), which knows no truth.
+"""
+
+from howsure.worlds.base import Covariates, Draw, KnownWorld, World
+from howsure.worlds.catalogue import constant, world_named, worlds
+from howsure.worlds.cut import CutWorld
+from howsure.worlds.forest import ForestWorld
+from howsure.worlds.functions import FunctionWorld
+from howsure.worlds.inputs import Box, Inputs, TwoModes
+from howsure.worlds.noise import (
+    NOISES,
+    CentredGamma,
+    Laplace,
+    Mixture,
+    Noise,
+    Normal,
+    Skewed,
+    StudentT,
+    Uniform,
+    noise_named,
+)
+
+__all__ = [
+    "NOISES",
+    "Box",
+    "CentredGamma",
+    "Covariates",
+    "CutWorld",
+    "Draw",
+    "ForestWorld",
+    "FunctionWorld",
+    "Inputs",
+    "KnownWorld",
+    "Laplace",
+    "Mixture",
+    "Noise",
+    "Normal",
+    "Skewed",
+    "StudentT",
+    "TwoModes",
+    "Uniform",
+    "World",
+    "constant",
+    "noise_named",
+    "world_named",
+    "worlds",
+]

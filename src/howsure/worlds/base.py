@@ -1,0 +1,234 @@
+"""What every world can be asked: data sets from named seeds, and the truth behind them.
+
+A world draws one test set and as many training sets as a protocol wants. Draws come from named
+parts of a seed, so that trial 7 is the same whichever trials ran before it, and a training set of
+50 rows begins with the rows of one of 20.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_fraction
+from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.rng import child
+from howsure.worlds.noise import Noise
+
+Covariates = Literal["random", "fixed"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draw:
+    """Rows of data.
+
+    Attributes
+    ----------
+    x : ndarray of float, shape (n, d)
+        Inputs.
+    y : ndarray of float, shape (n,)
+        What happened.
+    """
+
+    x: FloatArray
+    y: FloatArray
+
+    @classmethod
+    def checked(cls, x: npt.ArrayLike, y: npt.ArrayLike) -> Self:
+        """Check inputs and targets at the door.
+
+        Raises
+        ------
+        InputError
+            If lengths differ, or a value is missing or not finite.
+
+        Examples
+        --------
+        >>> Draw.checked([[1.0], [2.0]], [3.0, 4.0]).n
+        2
+        """
+        inputs = as_matrix(x, "x")
+        return cls(inputs, as_vector(y, "y", length=len(inputs)))
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.y)
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Draw:
+        """The rows chosen by an index."""
+        return Draw(self.x[rows], self.y[rows])
+
+
+class World(ABC):
+    """A source of one test set and many training sets.
+
+    A question about the truth has an answer in the subclass, or raises `UnanswerableError` with
+    the reason.
+    """
+
+    __slots__ = ()
+    name: str
+    description: str
+    knows_truth: ClassVar[bool] = False
+    no_truth: ClassVar[str] = ""
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """Number of columns of x."""
+
+    @abstractmethod
+    def test_set(self, seed: int, n: int | None = None) -> Draw:
+        """The test set of a seed: the same for every method and trial."""
+
+    @abstractmethod
+    def training_set(
+        self,
+        seed: int,
+        trial: int,
+        n: int | None = None,
+        *,
+        covariates: Covariates = "random",
+        n_test: int | None = None,
+    ) -> Draw:
+        """The training set of one trial.
+
+        Parameters
+        ----------
+        seed : int
+            The experiment's seed.
+        trial : int
+            Which trial, from 0.
+        n : int, optional
+            Rows; the world's own number if omitted.
+        covariates : {"random", "fixed"}
+            Whether every trial draws its own x, or all share one x and draw y anew.
+        n_test : int, optional
+            Rows of the test set, which no training set shares.
+        """
+
+    def trials_available(self, n: int | None = None, n_test: int | None = None) -> float:
+        """How many training sets of n rows there are; infinite where they are simulated."""
+        return math.inf
+
+    def mean(self, x: FloatArray) -> FloatArray:
+        """The true mean of y at each row of x, shape (n,)."""
+        raise UnanswerableError(self.no_truth)
+
+    def sd(self, x: FloatArray) -> FloatArray:
+        """The true standard deviation of y at each row of x, shape (n,); may be infinite."""
+        raise UnanswerableError(self.no_truth)
+
+    def cdf(self, y: FloatArray, x: FloatArray) -> FloatArray:
+        """P(Y ≤ y | x) for y of shape (n,) or (n, k), in the same shape."""
+        raise UnanswerableError(self.no_truth)
+
+    def quantile(self, levels: npt.ArrayLike, x: FloatArray) -> FloatArray:
+        """True quantiles of y at each row of x, shape (n, k)."""
+        raise UnanswerableError(self.no_truth)
+
+    def log_density(self, y: FloatArray, x: FloatArray) -> FloatArray:
+        """True log density of y at each row of x, shape (n,)."""
+        raise UnanswerableError(self.no_truth)
+
+    def interval(self, coverage: float, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The true central interval at each row of x: no method can know better."""
+        tail = 0.5 * (1.0 - check_fraction(coverage, "coverage"))
+        ends = self.quantile([tail, 1.0 - tail], x)
+        return ends[:, 0], ends[:, 1]
+
+
+class KnownWorld(World):
+    """y = mean(x) + scale(x) × noise, with noise of a known law. Subclasses are final."""
+
+    __slots__ = ()
+    knows_truth: ClassVar[bool] = True
+    noise: Noise
+
+    @abstractmethod
+    def scale(self, x: FloatArray) -> FloatArray:
+        """What multiplies the noise at each row of x, shape (n,); above 0."""
+
+    @abstractmethod
+    def with_noise(self, noise: str | Noise) -> Self:
+        """The same world with another noise law; its random numbers stay the same."""
+
+    def sd(self, x: FloatArray) -> FloatArray:
+        """The true standard deviation of y at each row of x, shape (n,); may be infinite."""
+        return self.scale(x) * self.noise.sd
+
+    def cdf(self, y: FloatArray, x: FloatArray) -> FloatArray:
+        """P(Y ≤ y | x) for y of shape (n,) or (n, k), in the same shape."""
+        wanted = np.asarray(y, dtype=np.float64)
+        shape = (-1, *(1,) * (wanted.ndim - 1))
+        return self.noise.cdf((wanted - self.mean(x).reshape(shape)) / self.scale(x).reshape(shape))
+
+    def quantile(self, levels: npt.ArrayLike, x: FloatArray) -> FloatArray:
+        """True quantiles of y at each row of x, shape (n, k)."""
+        wanted = as_vector(levels, "levels", scalar=True)
+        for level in wanted:
+            check_fraction(float(level), "levels")
+        standard = self.noise.quantile(wanted)
+        return self.mean(x)[:, None] + self.scale(x)[:, None] * standard
+
+    def log_density(self, y: FloatArray, x: FloatArray) -> FloatArray:
+        """True log density of y at each row of x, shape (n,)."""
+        scale = self.scale(x)
+        return self.noise.log_density((y - self.mean(x)) / scale) - np.log(scale)
+
+    def sample_y(self, rng: np.random.Generator, x: FloatArray) -> FloatArray:
+        """Draw y at each row of x, shape (n,)."""
+        return self.mean(x) + self.scale(x) * self.noise.sample(rng, len(x))
+
+
+def rows_wanted(n: int | None, default: int, name: str, *, most: float = math.inf) -> int:
+    """A number of rows that a caller asks for.
+
+    Raises
+    ------
+    InputError
+        If it is not a whole number from 1 to `most`.
+
+    Examples
+    --------
+    >>> rows_wanted(None, 100, "n_train")
+    100
+    """
+    wanted = default if n is None else n
+    whole = isinstance(wanted, int | np.integer) and not isinstance(wanted, bool)
+    if not whole or not 1 <= wanted <= most:
+        upper = "" if math.isinf(most) else f" and at most {most:.0f}"
+        raise InputError(f"{name} must be a whole number of at least 1{upper}, got {wanted!r}")
+    return int(wanted)
+
+
+def check_covariates(covariates: str) -> None:
+    """Raise `InputError` unless the choice is known."""
+    if covariates not in ("random", "fixed"):
+        raise InputError(f"covariates must be 'random' or 'fixed', got {covariates!r}")
+
+
+def check_trial(trial: int) -> int:
+    """A trial's number, from 0.
+
+    Raises
+    ------
+    InputError
+        If it is not a whole number of at least 0.
+    """
+    if not isinstance(trial, int | np.integer) or isinstance(trial, bool) or trial < 0:
+        raise InputError(f"trial must be a whole number of at least 0, got {trial!r}")
+    return int(trial)
+
+
+def trial_rng(seed: int, trial: int | None, part: str) -> np.random.Generator:
+    """The generator of one part of a trial's training set, or (None) of what trials share."""
+    if trial is None:
+        return child(seed, "worlds", part, "shared")
+    return child(seed, "worlds", part, "trial", trial)

@@ -1,0 +1,92 @@
+"""The PIT, its histogram and its cells, against definitions and simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from howsure.core.errors import InputError
+from howsure.metrics.pit import pit_cells, pit_histogram, randomised_pit
+from metrics.statistics import CELLS, GRID, NAMES, ROWS, Rows, counts
+from oracles import scores as oracle
+
+
+def test_histogram_counts_bins_and_its_band_holds() -> None:
+    left, right = counts()
+    edges = np.linspace(0, 1, 6)
+    table = np.array(
+        [[oracle.row_share(a, b, p) for p in edges] for a, b in zip(left, right, strict=True)]
+    )
+    got = pit_histogram(right, left=left, bins=5)
+    np.testing.assert_allclose(got.share, np.diff(table.mean(axis=0)), atol=1e-12)
+    assert pit_histogram([0.0, 0.2, 1.0], bins=5).share[0] == pytest.approx(2 / 3)
+    rng = np.random.default_rng(5)
+    inside = 0
+    for _ in range(1000):
+        shown = pit_histogram(rng.random(200), bins=10)
+        inside += bool(((shown.share >= shown.lower) & (shown.share <= shown.upper)).all())
+    assert inside / 1000 >= 0.95 - 4 * 0.007
+    assert inside / 1000 <= 0.99  # Bonferroni over whole counts, not much wider than it must be
+
+
+def test_randomised_pit_is_uniform_and_lies_in_its_cell() -> None:
+    left, right = counts(n=4000, shift=1.0)
+    drawn = randomised_pit(right, left, np.random.default_rng(6).random(4000))
+    assert ((drawn >= left) & (drawn <= right)).all()
+    assert stats.kstest(drawn, "uniform").pvalue > 0.01
+
+
+@pytest.mark.parametrize(("left", "right"), CELLS, ids=NAMES)
+@pytest.mark.parametrize("version", ["quantile", "interval"])
+def test_cells_hold_the_share_of_each_row(
+    left: np.ndarray, right: np.ndarray, version: Any
+) -> None:
+    share = oracle.row_share if version == "quantile" else oracle.folded_share
+    table = np.array([[share(a, b, p) for p in GRID] for a, b in zip(left, right, strict=True)])
+    made = pit_cells(right, left, version=version)
+    observed = made.observed(GRID)
+    np.testing.assert_allclose(observed, table.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(
+        made.second_moment(GRID, observed), np.square(table).mean(axis=0), atol=1e-12
+    )
+    factors = np.random.default_rng(14).normal(size=len(GRID))
+    np.testing.assert_allclose(made.dot(GRID, factors), table @ factors, atol=1e-12)
+
+
+def test_a_continuous_law_has_cells_without_width() -> None:
+    assert pit_cells([0.2, 0.7]).continuous
+    assert pit_cells([0.2, 0.7], [0.2, 0.7]).continuous
+    assert not pit_cells([0.2, 0.7], [0.1, 0.7]).continuous
+    assert pit_cells([0.2, 0.7], weights=[1.0, 2.5]).total == 3.5
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(rows=ROWS, plain_values=st.booleans())
+def test_weights_repeat_rows(rows: Rows, plain_values: bool) -> None:
+    right = np.array([max(a, b) for a, b, _ in rows])
+    left = right if plain_values else np.array([min(a, b) for a, b, _ in rows])
+    weights = np.array([float(w) for *_, w in rows])
+    index = np.repeat(np.arange(len(rows)), weights.astype(int))[::-1]
+    np.testing.assert_allclose(
+        pit_histogram(right, left=left, weights=weights).share,
+        pit_histogram(right[index], left=left[index]).share,
+        atol=1e-12,
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: pit_histogram([0.5], bins=1), "bins must be at least 2"),
+        (lambda: randomised_pit([0.5], [0.1], [2.0]), "uniforms must lie"),
+    ],
+)
+def test_bad_input_is_named(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call()

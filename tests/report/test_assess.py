@@ -1,0 +1,161 @@
+"""From any belief to a verdict, and nothing but our own errors from bad input."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import stats
+
+import howsure
+from howsure.core.errors import HowsureError, InputError
+from howsure.core.rng import child
+from howsure.predictions import Distribution, Intervals, LabelSets, Quantiles, Samples
+
+
+def normal(n: int, factor: float = 1.0, seed: int = 0) -> tuple[np.ndarray, Distribution]:
+    rng = child(seed, "assess")
+    mean, sd = rng.normal(size=n), np.exp(rng.uniform(-0.6, 0.6, n))
+    return mean + sd * rng.normal(size=n), Distribution.normal(mean, factor * sd)
+
+
+def test_a_good_model_passes() -> None:
+    y, belief = normal(5_000)
+    result = howsure.assess(y, belief)
+    assert "in line with the claim" in result.verdict
+    assert "nothing to mend" in result.verdict
+    assert {line.tone for line in result.lines} <= {"good", "info"}
+
+
+@pytest.mark.parametrize(("factor", "word"), [(0.6, "overconfident"), (1.6, "underconfident")])
+def test_a_bad_model_fails(factor: float, word: str) -> None:
+    y, belief = normal(3_000, factor)
+    result = howsure.assess(y, belief)
+    assert word in result.verdict
+    assert "howsure recalibrate" in result.lines[-1].text
+
+
+def test_a_flat_model_is_told_so() -> None:
+    y = child(0, "flat").normal(size=3_000)
+    result = howsure.assess(y, Intervals(np.full(3_000, -1.645), np.full(3_000, 1.645), 0.9))
+    assert "Every row has the same width" in result.verdict
+    assert "width depends on the input" in result.lines[-1].text
+
+
+def test_few_rows_are_not_judged() -> None:
+    y, belief = normal(30)
+    assert "too few to tell" in howsure.assess(y, belief).verdict
+
+
+def test_every_kind_of_belief_is_taken() -> None:
+    y, belief = normal(200)
+    mean, sd = belief.parameters["loc"], belief.parameters["scale"]
+    levels = [0.05, 0.25, 0.5, 0.75, 0.95]
+    beliefs = {
+        "frozen": stats.norm(mean, sd),
+        "t": Distribution("t", {"df": 5.0, "loc": mean, "scale": sd}),
+        "quantiles": Quantiles(levels, belief.quantile(levels)),
+        "samples": Samples(belief.sample(child(1, "draws"), 40)),
+        "both": (Intervals(mean - sd, mean + sd, 0.68), belief),
+    }
+    result = howsure.assess(y, beliefs, coverage=0.9)
+    assert {record.model for record in result.records} == set(beliefs)
+    models = next(table for table in result.tables if table.name == "models")
+    assert len(set(zip(models.columns["model_a"], models.columns["model_b"], strict=True))) == 10
+    sets = LabelSets(np.eye(3, dtype=bool)[[0, 1, 2, 0]], coverage=0.9)
+    assert howsure.assess([0, 1, 2, 1], sets).value("empirical_coverage") == 0.75
+
+
+def test_a_point_forecast_alone_is_answered_as_far_as_it_goes() -> None:
+    result = howsure.assess([1.0, 2.0, 3.0], point=[1.5, 2.0, 2.5])
+    assert result.value("mae") == pytest.approx(1 / 3)
+    assert "give intervals" in result.lines[-1].text
+    assert {record.metric for record in result.unanswered} >= {"empirical_coverage", "crps"}
+
+
+def test_forms_agree() -> None:
+    y, belief = normal(300)
+    result = howsure.assess(y, belief, groups={"g": np.arange(300) % 3}, x={"x": y})
+    table = result.table()
+    assert table.num_rows == len(result.records)
+    plain = json.loads(result.to_json())
+    assert len(plain["records"]) == len(result.records)
+    assert result.to_csv().count("\n") >= len(result.records)
+    assert result.lines[0].text.split(":")[0] in result.to_markdown()
+    assert result.figures
+    assert result._repr_html_().startswith("<ul>")
+    assert "<script" not in result._repr_html_()
+
+
+def test_same_seed_same_answer() -> None:
+    y, belief = normal(400)
+    groups = {"g": np.arange(400) % 4}
+    first, second = (howsure.assess(y, belief, groups=groups, seed=3).to_json() for _ in range(2))
+    assert first == second
+
+
+def test_plot_draws_on_given_axes() -> None:
+    pytest.importorskip("matplotlib").use("Agg")
+    import matplotlib.pyplot as plt
+
+    y, belief = normal(300)
+    result = howsure.assess(y, belief)
+    figure, axes = plt.subplots()
+    assert result.plot("risk_coverage", ax=axes) is axes
+    assert axes.get_lines()
+    plt.close(figure)
+    with pytest.raises(InputError, match="name must be one of"):
+        result.plot("nonsense")
+
+
+@pytest.mark.parametrize(
+    ("y", "belief", "match"),
+    [
+        ([1.0, math.nan], Intervals([0, 0], [1, 1], 0.9), "y must hold finite numbers"),
+        ([1.0, math.inf], Intervals([0, 0], [1, 1], 0.9), "y must hold finite numbers"),
+        ([], None, "y must have at least one row"),
+        ([1.0], Intervals([0, 0], [1, 1], 0.9), "intervals must have 1 rows"),
+        ([1.0], None, "a prediction is needed"),
+        ([1.0], "nonsense", "prediction must be"),
+        ([[1.0, 2.0]], Intervals([0], [1], 0.9), "one dimension"),
+        (["a"], Intervals([0], [1], 0.9), "y must hold real numbers"),
+    ],
+)
+def test_bad_input_is_named(y: object, belief: object, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        howsure.assess(y, belief)
+
+
+ANY = st.floats(allow_nan=True, allow_infinity=True, width=64)
+TABLE = st.integers(1, 12).flatmap(
+    lambda n: st.tuples(*(arrays(np.float64, n, elements=ANY) for _ in range(4)))
+)
+TAME = st.floats(-1e3, 1e3) | st.sampled_from([0.0, 1.0, -1.0, 1e-300, 1e100, -1e150, 1e300])
+TAME_TABLE = st.integers(1, 12).flatmap(
+    lambda n: st.tuples(*(arrays(np.float64, n, elements=TAME) for _ in range(4)))
+)
+
+
+@settings(derandomize=True, deadline=None, max_examples=120)
+@given(TABLE | TAME_TABLE, st.sampled_from(["intervals", "normal", "quantiles", "samples", "all"]))
+def test_only_our_own_errors_come_out(table: tuple[np.ndarray, ...], kind: str) -> None:
+    y, a, b, c = table
+    try:
+        parts = {
+            "intervals": lambda: Intervals(np.fmin(a, b), np.fmax(a, b), 0.9),
+            "normal": lambda: Distribution.normal(a, np.abs(b)),
+            "quantiles": lambda: Quantiles([0.1, 0.5, 0.9], np.sort([a, b, c], axis=0).T),
+            "samples": lambda: Samples(np.stack([a, b, c], axis=1)),
+        }
+        held = tuple(make() for name, make in parts.items() if kind in (name, "all"))
+        result = howsure.assess(y, held, groups={"g": np.arange(len(y)) % 2})
+        json.loads(result.to_json())
+    except HowsureError:
+        return
+    for record in result.records:
+        assert not math.isnan(record.value) or record.reason, record.metric

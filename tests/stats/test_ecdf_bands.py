@@ -1,0 +1,139 @@
+"""Bands of uniform samples, and the test, against simulation and exact probabilities."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from howsure.core.errors import InputError
+from howsure.stats.ecdf import ecdf_on_grid
+from howsure.stats.ecdf_bands import pointwise_band, simultaneous_band, uniformity_test
+
+GRID = np.arange(1, 20) / 20
+
+
+def test_pointwise_band_leaves_out_at_most_the_tails() -> None:
+    for n, confidence in itertools.product([1, 7, 100, 12_345], [0.5, 0.95, 0.999]):
+        band = pointwise_band(n, GRID, confidence=confidence)
+        law = stats.binom(n, GRID)
+        low, high = np.round(band.lower * n), np.round(band.upper * n)
+        tail = (1 - confidence) / 2
+        assert (law.cdf(low - 1) < tail).all()
+        assert (law.cdf(low) >= tail * (1 - 1e-6)).all()
+        assert (law.sf(high) < tail).all()
+        assert (law.sf(high - 1) >= tail * (1 - 1e-6)).all()
+
+
+def test_band_of_one_point_is_the_exact_binomial_one() -> None:
+    """At one grid point nothing is simultaneous, so γ must be near 1 − confidence or below."""
+    band = simultaneous_band(2000, [0.5], confidence=0.9)
+    low, high = np.round(band.lower * 2000), np.round(band.upper * 2000)
+    inside = stats.binom.cdf(high, 2000, 0.5) - stats.binom.cdf(low - 1, 2000, 0.5)
+    assert inside[0] == pytest.approx(0.9, abs=0.015)
+
+
+def test_band_of_two_points_has_the_exact_probability() -> None:
+    """Two points of a small sample: the multinomial can be summed in full."""
+    n, grid = 30, np.array([0.3, 0.6])
+    band = simultaneous_band(n, grid, confidence=0.9)
+    inside = 0.0
+    for first in range(n + 1):
+        for second in range(first, n + 1):
+            seen = np.array([first, second]) / n
+            if ((seen >= band.lower) & (seen <= band.upper)).all():
+                inside += stats.multinomial.pmf(
+                    [first, second - first, n - second], n, [0.3, 0.3, 0.4]
+                )
+    assert 0.9 - 0.012 <= inside <= 0.96  # counts are whole, so it may hold more
+
+
+@pytest.mark.parametrize("n", [50, 500])
+def test_band_holds_uniform_samples_as_often_as_it_says(n: int) -> None:
+    grid, replicates = np.arange(1, 100) / 100, 2000
+    band = simultaneous_band(n, grid, confidence=0.95)
+    rng = np.random.default_rng(n)
+    inside = 0
+    for _ in range(replicates):
+        values = rng.random(n)
+        seen = ecdf_on_grid(values, values, grid)
+        inside += bool(((seen >= band.lower) & (seen <= band.upper)).all())
+    # standard errors: 0.005 of this simulation and 0.002 of the one behind the band
+    assert inside / replicates == pytest.approx(0.95, abs=4 * 0.0053)
+
+
+def test_band_is_symmetric_fixed_and_shrinks() -> None:
+    band = simultaneous_band(400, GRID)
+    np.testing.assert_allclose(band.lower, 1 - band.upper[::-1], atol=1e-12)
+    again = simultaneous_band(400, GRID)
+    assert again.gamma == band.gamma
+    wider = simultaneous_band(400, GRID, confidence=0.99)
+    assert (wider.lower <= band.lower).all()
+    assert wider.gamma < band.gamma < 0.05
+    large = simultaneous_band(40_000, GRID)
+    ratio = (large.upper - large.lower) / (band.upper - band.lower)
+    np.testing.assert_allclose(ratio, 0.1, atol=0.02)
+
+
+def test_uniformity_test_agrees_with_the_band_and_keeps_its_level() -> None:
+    grid = np.arange(1, 100) / 100
+    rng = np.random.default_rng(5)
+    p_values = []
+    for n in (20, 300):
+        band = simultaneous_band(n, grid, confidence=0.95)
+        for _ in range(400):
+            values = rng.random(n) ** rng.choice([1.0, 1.0, 1.3])
+            seen = ecdf_on_grid(values, values, grid)
+            inside = ((seen >= band.lower) & (seen <= band.upper)).all()
+            assert inside == (uniformity_test(values).p_value > 500.5 / 10_001)
+        p_values += [uniformity_test(rng.random(n)).p_value for _ in range(1000)]
+    for level in (0.05, 0.2, 0.5):
+        assert np.mean(np.array(p_values) <= level) == pytest.approx(level, abs=0.045)
+
+
+def test_uniformity_test_sees_what_it_should_and_goes_far_down() -> None:
+    rng = np.random.default_rng(6)
+    assert uniformity_test(rng.beta(0.8, 0.8, 3000)).p_value < 1e-4
+    far = uniformity_test(rng.random(20_000) ** 2)
+    assert 0.0 <= far.p_value < 1e-50
+    assert far.p_value == pytest.approx(99 * far.gamma)
+    assert uniformity_test(np.zeros(3)).p_value < 1e-3
+    assert uniformity_test(np.ones(3)).p_value < 1e-3
+
+
+def test_uniformity_test_counts_weights_as_rows() -> None:
+    rng = np.random.default_rng(7)
+    values, weights = rng.random(200), rng.integers(0, 4, 200)
+    weighted = uniformity_test(values, weights=weights)
+    repeated = uniformity_test(np.repeat(values, weights))
+    assert weighted.n == repeated.n
+    assert weighted.p_value == pytest.approx(repeated.p_value, abs=1e-12)
+
+
+def test_large_samples_cost_no_more() -> None:
+    """The simulation draws counts, not values: a hundred million rows take well under a second."""
+    start = time.perf_counter()
+    band = simultaneous_band(100_000_000, np.arange(1, 100) / 100)
+    assert time.perf_counter() - start < 5.0  # generous: machines are shared
+    assert band.gamma == pytest.approx(simultaneous_band(1_000_000, band.grid).gamma, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: simultaneous_band(0, [0.5]), "n must be a whole number"),
+        (lambda: simultaneous_band(10, [0.0, 0.5]), "grid must rise strictly and lie"),
+        (lambda: simultaneous_band(10, [0.5], confidence=95), "confidence must lie"),
+        (lambda: pointwise_band(2.5, [0.5]), "n must be a whole number"),
+        (lambda: uniformity_test([0.5, 1.5]), r"pit must lie in \[0, 1\].*first at row 1: 1.5"),
+        (lambda: uniformity_test([0.5, np.nan]), "pit must hold finite numbers"),
+        (lambda: uniformity_test([0.5], points=1), "points must be at least 2"),
+    ],
+)
+def test_bad_input_is_named(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call()
