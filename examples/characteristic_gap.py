@@ -363,7 +363,6 @@ def draw(path: Path, data: Data, studies: Sequence[Study]) -> None:
         constant = study.curve.constant()
         plot(bands_figure(study.model, data, study.curve), axes[0])
         plot([study.curve.drawn(model=study.model), operating_points(study)], axes[1])
-        axes[1].set_xlim(0.0, study.curve.x[-1])
         plot(bands_figure("constant band", data, constant), axes[2])
     sheet.savefig(path)
 

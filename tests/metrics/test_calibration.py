@@ -93,6 +93,28 @@ def test_area_is_the_integral(left: np.ndarray, right: np.ndarray, version: Any)
     assert got.value == pytest.approx(want, abs=3e-5)  # the oracle's grid has steps of 5e-5
 
 
+@pytest.mark.parametrize("width", [1.0, 1e-3, 1e-6, 1e-8])
+def test_area_keeps_its_digits_beside_steep_cells(width: float) -> None:
+    """The slope of a narrow cell is large, and nothing of it may remain where the cell closes."""
+    rng = np.random.default_rng(15)
+    left = rng.random(40)
+    right = np.minimum(left + rng.random(40) * np.where(np.arange(40) % 2, width, 0.3), 1.0)
+    right[::5] = left[::5]
+    keep = (right == left) | (right - left >= 1e-9)  # others count as points
+    got = miscalibration_area(right[keep], left=left[keep])
+    assert got.value == pytest.approx(oracle.exact_area(left[keep], right[keep]), rel=1e-13)
+
+
+def test_influence_of_a_steep_cell_keeps_its_digits() -> None:
+    """Where the cell does not cross a knot, its influence is that of its middle."""
+    middle = 0.7 + 1e-9
+    steep = miscalibration_area([0.6, 0.8, 0.7 + 2e-9], left=[0.1, 0.3, 0.7]).influence
+    point = miscalibration_area([0.6, 0.8, middle], left=[0.1, 0.3, middle])
+    assert steep is not None
+    assert point.influence is not None
+    np.testing.assert_allclose(steep, point.influence, atol=1e-12)
+
+
 def test_areas_in_closed_form() -> None:
     assert miscalibration_area([0.0, 0.0]).value == pytest.approx(0.5)
     assert miscalibration_area([0.3]).value == pytest.approx(0.3**2 / 2 + 0.7**2 / 2)

@@ -441,6 +441,7 @@ GOOD = {"x": [0.0, 1.0, 2.0], "y": [0.0, 1.0, 0.5], "belief": Draws([0.0, 1.0, 2
             "grid must have no row of zeros",
         ),
         ({"kernel": lambda a, b: np.tanh(a @ b.T - 1.0)}, "kernel must be positive definite"),
+        ({"x": [0.0, 0.0, 0.0], "kernel": Polynomial(1, 1.0, 0.0)}, "kernel must be positive at"),
         ({"output_kernel": lambda a, b: -(a @ b.T)}, "output_kernel must be positive definite"),
         (
             {"belief": Normals([0.0] * 3, [1.0] * 3), "output_kernel": "polynomial"},

@@ -6,6 +6,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -125,6 +126,27 @@ def miscalibration_area(
         part = np.clip((grid - left[:, None]) / width, 0, 1)
         seen = np.where((right > left)[:, None], part, grid >= right[:, None])
     return float(np.trapezoid(np.abs(seen.mean(axis=0) - grid), grid))
+
+
+def exact_area(left: np.ndarray, right: np.ndarray) -> float:
+    """∫₀¹ |q(p) − p| dp in rational numbers: between the ends of the cells q is straight."""
+    cells = [(Fraction(a), Fraction(b)) for a, b in zip(left, right, strict=True)]
+    knots = sorted({Fraction(0), Fraction(1), *(end for cell in cells for end in cell)})
+
+    def gap(p: Fraction, after: Fraction) -> Fraction:
+        seen = Fraction(0)
+        for low, high in cells:
+            seen += (high <= after) if low == high else min(max((p - low) / (high - low), 0), 1)
+        return seen / len(cells) - p
+
+    total = Fraction(0)
+    for start, end in itertools.pairwise(knots):
+        one, two = gap(start, start), gap(end, start)
+        height = (abs(one) + abs(two)) / 2
+        if one * two < 0:
+            height = (one**2 + two**2) / (abs(one) + abs(two)) / 2
+        total += height * (end - start)
+    return float(total)
 
 
 def ence(error: np.ndarray, sd: np.ndarray, bins: int) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, final
 
 import numpy as np
@@ -18,7 +18,7 @@ from howsure.methods.interface import (
     held_out,
     located,
     point_of,
-    seeded_clone,
+    trained,
 )
 
 Convention = Literal["paper", "code"]
@@ -108,15 +108,16 @@ class NaiveBootstrap(Method):
         held = held_out(rng, len(targets), self.validation, "validation")
         own, answers = inputs[~held], targets[~held]
         repeats = 2 if self.spread == "mean" else 1
-        trained = []
+        members: list[Any] = []
         for _ in range(self.members // repeats):
             rows = rng.integers(len(answers), size=len(answers))
-            for _ in range(repeats):
-                trained.append(seeded_clone(self.regressor, rng).fit(own[rows], answers[rows]))
-        ensemble = _Ensemble(self, tuple(trained), 0.0)
+            members.extend(
+                trained(self.regressor, own[rows], answers[rows], rng) for _ in range(repeats)
+            )
+        ensemble = _Ensemble(self, tuple(members), 0.0)
         mean, variance = ensemble.mean_and_variance(inputs[held])
         left = np.maximum(np.square(targets[held] - mean) - variance, 0.0)
-        return _Ensemble(self, tuple(trained), float(left.mean()))
+        return replace(ensemble, noise=float(left.mean()))
 
 
 @final

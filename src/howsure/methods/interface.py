@@ -9,6 +9,7 @@ intervals.
 from __future__ import annotations
 
 import copy
+import inspect
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Final
@@ -23,7 +24,7 @@ from howsure.predictions import Distribution, Prediction
 COVERAGES: Final = (0.7, 0.8, 0.9, 0.95)
 """Coverages of methods that fix them when they are fitted; those of Sluijterman et al."""
 
-_TINY: Final = 1e-300
+_TINY: Final = 1e-90
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +210,25 @@ def seeded_clone(regressor: Any, rng: np.random.Generator) -> Any:
     return fresh.set_params(**states) if states else fresh
 
 
+def trained(
+    regressor: Any, x: FloatArray, y: FloatArray, rng: np.random.Generator, **parameters: float
+) -> Any:
+    """A copy of a regressor with these parameters, fitted; see `seeded_clone`.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> x = np.array([[0.0], [1.0]])
+    >>> trained(LinearRegression(), x, x[:, 0], np.random.default_rng(0)).coef_
+    array([1.])
+    """
+    fresh = seeded_clone(regressor, rng)
+    if parameters:
+        fresh.set_params(**parameters)
+    fresh.fit(x, y)
+    return fresh
+
+
 def point_of(fitted: Any, x: npt.ArrayLike) -> FloatArray:
     """A fitted regressor's point forecast, shape (n,).
 
@@ -231,3 +251,29 @@ def located(family: str, mean: FloatArray, sd: FloatArray, **shape: float) -> Di
     """
     parameters: dict[str, npt.ArrayLike] = dict(shape)
     return Distribution(family, {**parameters, "loc": mean, "scale": np.maximum(sd, _TINY)})
+
+
+def predict_options(regressor: Any) -> set[str]:
+    """Names of what a regressor's predict takes; a pipeline hands options to its last step.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import BayesianRidge
+    >>> "return_std" in predict_options(BayesianRidge())
+    True
+    """
+    steps = getattr(regressor, "steps", None)
+    last = steps[-1][1] if steps else regressor
+    predict = getattr(last, "predict", None)
+    return set(inspect.signature(predict).parameters) if callable(predict) else set()
+
+
+def parameters_of(regressor: Any) -> dict[str, Any]:
+    """A regressor's parameters by name, those of its parts too; none where it tells none.
+
+    Examples
+    --------
+    >>> parameters_of(object())
+    {}
+    """
+    return dict(regressor.get_params()) if hasattr(regressor, "get_params") else {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -89,11 +88,12 @@ class _Line(Fitted):
     def predict(self, x: npt.ArrayLike) -> Beliefs:
         """Student's t laws of a new y and of the mean at each row of x."""
         z = self.columns.apply(as_matrix(x, "x", columns=len(self.columns.center)))
-        outside = np.linalg.norm(z - z @ self.rows.T @ self.rows, axis=1)
-        if (outside > 1e-6 * (1.0 + np.linalg.norm(z, axis=1))).any():
+        rest = np.linalg.norm(z - z @ self.rows.T @ self.rows, axis=1)
+        outside = rest > 1e-6 * (1.0 + np.linalg.norm(z, axis=1))
+        if outside.any():
             raise InputError(
                 "x must obey the linear relations that the training inputs obey, got "
-                f"{int((outside > 1e-6).sum())} rows that do not: the mean there is not determined"
+                f"{int(outside.sum())} rows that do not: the mean there is not determined"
             )
         leverage = self.least_leverage + np.square(z @ self.basis).sum(axis=1)
         mean, df = self.center + z @ self.slopes, float(self.freedom)
@@ -200,5 +200,5 @@ def _standardised(x: FloatArray, *, centred: bool) -> Columns:
     """Mean and standard deviation of each column; a column without spread keeps its unit."""
     center = x.mean(axis=0) if centred else np.zeros(x.shape[1])
     size = np.sqrt(np.square(x - center).mean(axis=0))
-    flat = size <= 1e-12 * (math.ulp(1.0) + np.abs(x).max(axis=0))
+    flat = size <= 1e-12 * np.abs(x).max(axis=0)
     return Columns(center, np.where(flat, 1.0, size))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -22,9 +21,15 @@ from howsure.methods.interface import (
     held_out,
     located,
     point_of,
-    seeded_clone,
+    predict_options,
+    trained,
 )
-from howsure.predictions import Intervals, Quantiles
+from howsure.methods.quantile_regression import (
+    PredictedQuantiles,
+    QuantileRegression,
+    quantile_parameter,
+)
+from howsure.predictions import Intervals
 
 
 @final
@@ -170,7 +175,7 @@ class SplitConformal(Method):
         """
         inputs, targets = checked_rows(x, y, least=3)
         held = held_out(rng, len(targets), self.calibration, "calibration")
-        model = seeded_clone(self.regressor, rng).fit(inputs[~held], targets[~held])
+        model = trained(self.regressor, inputs[~held], targets[~held], rng)
         point = point_of(model, inputs[held])
         band = Band(point, point, point)
         halves = [calibrate(Offset(), targets[held], band, c).value for c in self.coverages]
@@ -188,90 +193,6 @@ class _Conformal(Fitted):
         """Intervals for a new y at each row of x."""
         point = point_of(self.model, x)[:, None]
         return Beliefs(Intervals(point - self.halves, point + self.halves, self.coverages))
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class QuantileRegression(Method):
-    """One regressor a level, each minimising the pinball loss; crossing quantiles are sorted.
-
-    Parameters
-    ----------
-    regressor : scikit-learn regressor
-        A regressor of one quantile; see `linear_quantiles` and `boosted_quantiles`.
-    parameter : str
-        Which of its parameters is the level: ``quantile``, or ``alpha`` for
-        ``GradientBoostingRegressor``.
-    coverages : tuple of float
-        The coverages of its central intervals.
-
-    Raises
-    ------
-    InputError
-        If a coverage breaks its rule, or the regressor has no such parameter.
-
-    Notes
-    -----
-    Source: Koenker and Bassett 1978; sorting: Chernozhukov, Fernández-Val and Galichon 2010.
-
-    Examples
-    --------
-    >>> x = np.linspace(0.0, 1.0, 40)[:, None]
-    >>> method = linear_quantiles(coverages=(0.8,))
-    >>> fitted = method.fit(x, x[:, 0] + 0.1 * np.sin(50 * x[:, 0]), np.random.default_rng(0))
-    >>> fitted.predict([[0.5]]).outcome.levels
-    array([0.1, 0.9])
-    """
-
-    regressor: Any
-    parameter: str = "quantile"
-    coverages: tuple[float, ...] = COVERAGES
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "coverages", checked_coverages(self.coverages))
-        if self.parameter not in _parameters(self.regressor):
-            raise InputError(
-                f"regressor must have the parameter {self.parameter!r}, "
-                f"got {type(self.regressor).__name__}"
-            )
-
-    @property
-    def name(self) -> str:
-        """What reports call it."""
-        return f"quantile regression ({type(self.regressor).__name__})"
-
-    @property
-    def fixed_coverages(self) -> tuple[float, ...]:
-        """The coverages of its central intervals."""
-        return self.coverages
-
-    def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> _Levels:
-        """Fit one regressor to each level.
-
-        Raises
-        ------
-        InputError
-            If a value is not finite, or there are fewer than two rows.
-        """
-        inputs, targets = checked_rows(x, y, least=2)
-        levels = _levels(self.coverages)
-        models = []
-        for level in levels:
-            model = seeded_clone(self.regressor, rng).set_params(**{self.parameter: float(level)})
-            models.append(model.fit(inputs, targets))
-        return _Levels(levels, tuple(models))
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Levels(Fitted):
-    levels: FloatArray
-    models: tuple[Any, ...]
-
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
-        """Quantiles of a new y at each row of x."""
-        columns = [point_of(model, x) for model in self.models]
-        return Beliefs(Quantiles(self.levels, np.stack(columns, axis=1), crossing="sort"))
 
 
 @final
@@ -299,7 +220,7 @@ class PredictedSd(Method):
     regressor: Any
 
     def __post_init__(self) -> None:
-        if "return_std" not in _predict_options(self.regressor):
+        if "return_std" not in predict_options(self.regressor):
             raise InputError(
                 "regressor must have predict(x, return_std=True), "
                 f"got {type(self.regressor).__name__}"
@@ -313,7 +234,7 @@ class PredictedSd(Method):
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> _Spread:
         """Fit a copy of the regressor."""
         inputs, targets = checked_rows(x, y, least=2)
-        return _Spread(seeded_clone(self.regressor, rng).fit(inputs, targets))
+        return _Spread(trained(self.regressor, inputs, targets, rng))
 
 
 @final
@@ -330,93 +251,6 @@ class _Spread(Fitted):
             raise InputError(f"the regressor's sd must not be negative, got {spread.min():g}")
         centre = as_vector(mean, "the regressor's mean", length=len(inputs))
         return Beliefs(located("norm", centre, spread))
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class PredictedQuantiles(Method):
-    """Any regressor whose ``predict(x, quantiles=levels)`` gives one column a level.
-
-    Parameters
-    ----------
-    regressor : regressor
-        What predicts, such as ``quantile_forest.RandomForestQuantileRegressor``.
-    coverages : tuple of float
-        The coverages of its central intervals.
-
-    Raises
-    ------
-    InputError
-        If a coverage breaks its rule, or ``predict`` does not take ``quantiles``.
-    """
-
-    regressor: Any
-    coverages: tuple[float, ...] = COVERAGES
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "coverages", checked_coverages(self.coverages))
-        if "quantiles" not in _predict_options(self.regressor):
-            raise InputError(
-                "regressor must have predict(x, quantiles=levels), "
-                f"got {type(self.regressor).__name__}"
-            )
-
-    @property
-    def name(self) -> str:
-        """What reports call it."""
-        return type(self.regressor).__name__
-
-    @property
-    def fixed_coverages(self) -> tuple[float, ...]:
-        """The coverages of its central intervals."""
-        return self.coverages
-
-    def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> _Table:
-        """Fit a copy of the regressor."""
-        inputs, targets = checked_rows(x, y, least=2)
-        model = seeded_clone(self.regressor, rng).fit(inputs, targets)
-        return _Table(_levels(self.coverages), model)
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Table(Fitted):
-    levels: FloatArray
-    model: Any
-
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
-        """Quantiles of a new y at each row of x."""
-        inputs = as_matrix(x, "x")
-        table = self.model.predict(inputs, quantiles=self.levels.tolist())
-        values = as_matrix(table, "quantiles", length=len(inputs))
-        return Beliefs(Quantiles(self.levels, values, crossing="sort"))
-
-
-def linear_quantiles(coverages: tuple[float, ...] = COVERAGES) -> QuantileRegression:
-    """Linear quantile regression, without a penalty.
-
-    Examples
-    --------
-    >>> linear_quantiles().name
-    'quantile regression (QuantileRegressor)'
-    """
-    from sklearn.linear_model import QuantileRegressor
-
-    return QuantileRegression(QuantileRegressor(alpha=0.0, solver="highs"), coverages=coverages)
-
-
-def boosted_quantiles(coverages: tuple[float, ...] = COVERAGES) -> QuantileRegression:
-    """Quantile regression by gradient boosting of histograms.
-
-    Examples
-    --------
-    >>> boosted_quantiles().fixed_coverages
-    (0.7, 0.8, 0.9, 0.95)
-    """
-    from sklearn.ensemble import HistGradientBoostingRegressor
-
-    regressor = HistGradientBoostingRegressor(loss="quantile", quantile=0.5)
-    return QuantileRegression(regressor, coverages=coverages)
 
 
 def as_method(thing: Any, coverages: tuple[float, ...] = COVERAGES) -> Method:
@@ -450,30 +284,16 @@ def as_method(thing: Any, coverages: tuple[float, ...] = COVERAGES) -> Method:
         return thing
     if isinstance(thing, type):
         raise InputError(f"method must be an instance, got the class {thing.__name__}")
-    options = _predict_options(thing)
+    options = predict_options(thing)
     if "return_std" in options:
         return PredictedSd(thing)
     if "quantiles" in options:
         return PredictedQuantiles(thing, coverages)
-    if "quantile" in _parameters(thing):
-        return QuantileRegression(thing, coverages=coverages)
+    parameter = quantile_parameter(thing)
+    if parameter is not None:
+        return QuantileRegression(thing, parameter, coverages)
     raise InputError(
         "method must predict an sd (return_std=True), quantiles (quantiles=levels) or one "
         f"quantile (a parameter 'quantile'), got {type(thing).__name__}: wrap a point forecaster "
         "in SplitConformal or NaiveBootstrap"
     )
-
-
-def _levels(coverages: tuple[float, ...]) -> FloatArray:
-    """The levels that bound the central intervals, in rising order."""
-    tails = (1.0 - np.array(coverages)) / 2.0
-    return np.round(np.unique(np.concatenate([tails, 1.0 - tails])), 12)
-
-
-def _predict_options(regressor: Any) -> set[str]:
-    predict = getattr(regressor, "predict", None)
-    return set(inspect.signature(predict).parameters) if callable(predict) else set()
-
-
-def _parameters(regressor: Any) -> set[str]:
-    return set(regressor.get_params()) if hasattr(regressor, "get_params") else set()

@@ -232,7 +232,7 @@ def normalised_width(
         return Statistic(math.nan, None, reason="y is constant, so its spread is 0")
     value = mean / spread
     if not math.isfinite(value):
-        return Statistic(value, None, reason="some intervals are unbounded")
+        return Statistic(value, None, reason="some intervals are unbounded, or y hardly varies")
     influence = (widths - mean) / spread
     if by == "sd":
         influence = influence - value * (np.square(y - centre) - variance) / (2 * variance)

@@ -6,6 +6,8 @@ so that they sum to Kish's effective n, which then is the n of the nulls and the
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -83,36 +85,50 @@ def _area(cells: PitCells) -> tuple[float, FloatArray]:
     left, right = cells.left, cells.right
     mass = cells.mass(cells.share)
     wide = np.flatnonzero(right - left >= _NARROW) if not cells.continuous else np.arange(0)
-    rate = (1.0 if mass is None else mass[wide]) / (right[wide] - left[wide])
+    width = right[wide] - left[wide]
     jump = np.ones(len(left)) if mass is None else mass.copy()
+    rate = jump[wide] / width
     jump[wide] = 0.0
     position = np.concatenate([left, right[wide], [0.0, 1.0]])
     order = np.argsort(position, kind="stable")
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    opens, closes = place[: len(left)], place[len(left) : len(left) + len(wide)]
     knots = position[order]
     step = np.diff(knots)
     pad = np.zeros(len(wide) + 2)
     after = np.append(jump, pad)[order].cumsum()  # share at each knot, slopes left out so far
     start, end = after[:-1], after[:-1]
     if len(wide):
-        bend = np.append(np.zeros(len(left)), pad)
-        bend[wide] = rate
-        bend[len(left) : len(left) + len(wide)] = -rate
-        rise = np.append(0.0, (bend[order].cumsum()[:-1] * step).cumsum())
+        bend = np.zeros(len(order))
+        bend[opens[wide]] = rate
+        bend[closes] = -rate
+        coarse, fine = _halves(bend)
+        slope = coarse.cumsum() + fine.cumsum()
+        rise = np.append(0.0, (slope[:-1] * step).cumsum())
         start, end = start + rise[:-1], end + rise[1:]
     first, last = start / cells.total - knots[:-1], end / cells.total - knots[1:]
     area, signed, doubled = _signed_areas(first, last, step)
     sign_after = np.append(signed[::-1].cumsum()[::-1], 0.0)  # S at each knot
-    at = np.empty(len(order))
-    at[order] = sign_after
-    moved = at[: len(left)]
+    moved = sign_after[opens]
     if len(wide):
-        integral = np.append((doubled + sign_after[1:] * step)[::-1].cumsum()[::-1], 0.0)
-        beyond = np.empty(len(order))
-        beyond[order] = integral
-        moved[wide] = beyond[wide] - beyond[len(left) : len(left) + len(wide)]
-        moved[wide] /= right[wide] - left[wide]
+        held = _halves(doubled + sign_after[1:] * step)  # ∫ S over each step
+        coarse, fine = (np.append(0.0, half.cumsum()) for half in held)
+        within = (coarse[closes] - coarse[opens[wide]]) + (fine[closes] - fine[opens[wide]])
+        moved[wide] = within / width
     influence = cells.by_row(moved)
     return area, influence - weighted_mean(influence, cells.weights)
+
+
+def _halves(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Values as a coarse half, whose running sums are exact, and the fine rest.
+
+    Sums over a few of many values, such as the slopes that remain where a steep cell has closed,
+    then keep their digits.
+    """
+    unit = 2.0 ** (math.frexp(float(np.abs(values).sum()))[1] - 50)
+    coarse = np.round(values / unit) * unit
+    return coarse, values - coarse
 
 
 def _signed_areas(

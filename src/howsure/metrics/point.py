@@ -104,6 +104,8 @@ def r_squared(y: FloatArray, point: FloatArray, *, weights: FloatArray | None = 
     mean = float(np.average(squares, weights=weights))
     deviations = np.square(y - float(np.average(y, weights=weights)))
     variance = float(np.average(deviations, weights=weights))
+    if variance == 0.0:
+        return Statistic(math.nan, None, reason="y varies too little for its square to be summed")
     ratio = mean / variance
     influence = (ratio * (deviations - variance) - (squares - mean)) / variance
     return Statistic(1.0 - ratio, influence)

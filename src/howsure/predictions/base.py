@@ -7,6 +7,7 @@ message is the reason shown to the reader.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -35,6 +36,10 @@ class Prediction(ABC):
     @abstractmethod
     def take(self, rows: Rows) -> Self:
         """The same belief for the rows chosen by an index or a mask."""
+
+    def numbers(self) -> Mapping[str, FloatArray]:
+        """The numbers that the belief holds, by name, shape (n,) or (n, k)."""
+        return {}
 
     def interval(self, coverage: float) -> tuple[FloatArray, FloatArray]:
         """Central interval at a nominal coverage: lower and upper, shape (n,)."""

@@ -125,6 +125,10 @@ class Distribution(Prediction):
         """Whether the law lives on points."""
         return self.law.discrete
 
+    def numbers(self) -> Mapping[str, FloatArray]:
+        """The numbers that the belief holds, by name."""
+        return self.parameters
+
     def take(self, rows: Rows) -> Self:
         """The same belief for the rows chosen by an index or a mask."""
         return type(self)(self.law, {name: value[rows] for name, value in self.parameters.items()})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self, final
 
@@ -14,6 +14,8 @@ from howsure.core.errors import InputError
 from howsure.core.labels import Categories, as_labels
 from howsure.core.weights import Weights
 from howsure.predictions.base import Prediction, Rows
+
+LARGEST = 1e100
 
 Labels = npt.NDArray[Any]
 
@@ -109,10 +111,12 @@ class EvalSet:
             weights = Weights.checked(weights, weights_kind, length=n)
         if weights is not None and len(weights.values) != n:
             raise InputError(f"weights must have {n} rows, got {len(weights.values)}")
+        forecast = None if point is None else as_vector(point, "point", length=n)
+        _check_sizes({"y": truth, "point": forecast}, held)
         made = cls(
             y=truth,
             beliefs=held,
-            point=None if point is None else as_vector(point, "point", length=n),
+            point=forecast,
             features={
                 name: as_labels(value, f"feature {name!r}", length=n)
                 for name, value in (features or {}).items()
@@ -166,3 +170,20 @@ class EvalSet:
     def row_names(self) -> Labels:
         """Names of the rows."""
         return self.rows if self.rows is not None else np.arange(self.n)
+
+
+def _check_sizes(own: Mapping[str, FloatArray | None], beliefs: Sequence[Prediction]) -> None:
+    """Refuse finite numbers so large that sums of their squares would overflow."""
+    columns = dict(own)
+    for belief in beliefs:
+        columns |= {f"{belief.kind}: {name}": value for name, value in belief.numbers().items()}
+    for name, values in columns.items():
+        if values is None:
+            continue
+        big = np.isfinite(values) & (np.abs(values) > LARGEST)
+        if big.any():
+            row = int(np.argmax(big.reshape(len(values), -1).any(axis=1)))
+            raise InputError(
+                f"{name} must hold numbers of size at most {LARGEST:g}, as their squares are "
+                f"summed, got {int(big.sum())} beyond it (first at row {row})"
+            )

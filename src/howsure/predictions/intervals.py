@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self, final
 
@@ -84,6 +85,10 @@ class Intervals(Prediction):
     def n(self) -> int:
         """Number of rows."""
         return len(self.lower)
+
+    def numbers(self) -> Mapping[str, FloatArray]:
+        """The numbers that the belief holds, by name."""
+        return {"lower": self.lower, "upper": self.upper}
 
     def take(self, rows: Rows) -> Self:
         """The same belief for the rows chosen by an index or a mask."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self, final
 
@@ -77,6 +78,10 @@ class Quantiles(Prediction):
     def n(self) -> int:
         """Number of rows."""
         return len(self.values)
+
+    def numbers(self) -> Mapping[str, FloatArray]:
+        """The numbers that the belief holds, by name."""
+        return {"quantiles": self.values}
 
     def take(self, rows: Rows) -> Self:
         """The same belief for the rows chosen by an index or a mask."""

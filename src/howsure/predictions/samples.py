@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self, final
 
@@ -54,6 +55,10 @@ class Samples(Prediction):
     def size(self) -> int:
         """Number of draws a row, m."""
         return int(self.sorted_samples.shape[1])
+
+    def numbers(self) -> Mapping[str, FloatArray]:
+        """The numbers that the belief holds, by name."""
+        return {"samples": self.sorted_samples}
 
     def take(self, rows: Rows) -> Self:
         """The same belief for the rows chosen by an index or a mask."""

@@ -162,15 +162,16 @@ def assess_sets(
         progress(f"measuring {held.model}")
         found = evaluate(held, coverages=coverages, confidence=confidence, seed=seed, slow=asked)
         progress(f"looking at groups of {held.model}")
-        grouped = assess_groups(
-            found, confidence=confidence, seed=seed, statistics="group_statistics" in asked
-        )
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            grouped = assess_groups(
+                found, confidence=confidence, seed=seed, statistics="group_statistics" in asked
+            )
+            curves.extend(curves_of(found, confidence=confidence))
         records.extend((*found.records, *grouped.records))
         notes.extend(grouped.notes)
         points = operating_points(found.view, found.coverages)
         made = (grouped.table, points, worst_rows(found))
         tables.extend(table for table in made if table is not None)
-        curves.extend(curves_of(found, confidence=confidence))
         done.append(found)
     progress("looking at every input")
     for report in _congruence(evalsets, seed, asked):

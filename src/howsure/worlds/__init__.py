@@ -5,7 +5,7 @@ Three sources of data, as Sluijterman, Cator and Heskes propose: a function and 
 in many (`CutWorld`), which knows no truth.
 """
 
-from howsure.worlds.base import Covariates, Draw, KnownWorld, World
+from howsure.worlds.base import Covariates, Draw, KnownWorld, Truth, World
 from howsure.worlds.catalogue import constant, world_named, worlds
 from howsure.worlds.cut import CutWorld
 from howsure.worlds.forest import ForestWorld
@@ -41,6 +41,7 @@ __all__ = [
     "Normal",
     "Skewed",
     "StudentT",
+    "Truth",
     "TwoModes",
     "Uniform",
     "World",

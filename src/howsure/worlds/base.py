@@ -65,11 +65,68 @@ class Draw:
         return Draw(self.x[rows], self.y[rows])
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Truth:
+    """The true law of y at n inputs: mean + scale × noise.
+
+    Attributes
+    ----------
+    mean : ndarray of float, shape (n,)
+        The true mean of y.
+    scale : ndarray of float, shape (n,)
+        What multiplies the noise.
+    noise : Noise
+        The law of the noise.
+
+    Examples
+    --------
+    >>> from howsure.worlds import Normal
+    >>> truth = Truth(np.array([0.0, 1.0]), np.array([1.0, 2.0]), Normal())
+    >>> truth.cdf(np.array([0.0, 1.0]))
+    array([0.5, 0.5])
+    """
+
+    mean: FloatArray
+    scale: FloatArray
+    noise: Noise
+
+    @property
+    def sd(self) -> FloatArray:
+        """The true standard deviation of y, shape (n,); may be infinite."""
+        return self.scale * self.noise.sd
+
+    def cdf(self, y: FloatArray) -> FloatArray:
+        """P(Y ≤ y) for y of shape (n,) or (n, k), in the same shape."""
+        shape = (-1, *(1,) * (np.ndim(y) - 1))
+        return self.noise.cdf((y - self.mean.reshape(shape)) / self.scale.reshape(shape))
+
+    def quantile(self, levels: npt.ArrayLike) -> FloatArray:
+        """True quantiles of y, shape (n, k)."""
+        wanted = as_vector(levels, "levels", scalar=True)
+        for level in wanted:
+            check_fraction(float(level), "levels")
+        return self.mean[:, None] + self.scale[:, None] * self.noise.quantile(wanted)
+
+    def log_density(self, y: FloatArray) -> FloatArray:
+        """True log density at y, shape (n,)."""
+        return self.noise.log_density((y - self.mean) / self.scale) - np.log(self.scale)
+
+    def interval(self, coverage: float) -> tuple[FloatArray, FloatArray]:
+        """The true central interval: what a method that knows everything would answer."""
+        tail = 0.5 * (1.0 - check_fraction(coverage, "coverage"))
+        ends = self.quantile([tail, 1.0 - tail])
+        return ends[:, 0], ends[:, 1]
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """Draw y once at each input, shape (n,)."""
+        return self.mean + self.scale * self.noise.sample(rng, len(self.mean))
+
+
 class World(ABC):
     """A source of one test set and many training sets.
 
-    A question about the truth has an answer in the subclass, or raises `UnanswerableError` with
-    the reason.
+    What is true at x is known to the subclass, or `truth` raises `UnanswerableError` with the
+    reason.
     """
 
     __slots__ = ()
@@ -117,31 +174,15 @@ class World(ABC):
         """How many training sets of n rows there are; infinite where they are simulated."""
         return math.inf
 
-    def mean(self, x: FloatArray) -> FloatArray:
-        """The true mean of y at each row of x, shape (n,)."""
-        raise UnanswerableError(self.no_truth)
+    def truth(self, x: FloatArray) -> Truth:
+        """The true law of y at each row of x.
 
-    def sd(self, x: FloatArray) -> FloatArray:
-        """The true standard deviation of y at each row of x, shape (n,); may be infinite."""
+        Raises
+        ------
+        UnanswerableError
+            If nothing is known beyond y.
+        """
         raise UnanswerableError(self.no_truth)
-
-    def cdf(self, y: FloatArray, x: FloatArray) -> FloatArray:
-        """P(Y ≤ y | x) for y of shape (n,) or (n, k), in the same shape."""
-        raise UnanswerableError(self.no_truth)
-
-    def quantile(self, levels: npt.ArrayLike, x: FloatArray) -> FloatArray:
-        """True quantiles of y at each row of x, shape (n, k)."""
-        raise UnanswerableError(self.no_truth)
-
-    def log_density(self, y: FloatArray, x: FloatArray) -> FloatArray:
-        """True log density of y at each row of x, shape (n,)."""
-        raise UnanswerableError(self.no_truth)
-
-    def interval(self, coverage: float, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The true central interval at each row of x: no method can know better."""
-        tail = 0.5 * (1.0 - check_fraction(coverage, "coverage"))
-        ends = self.quantile([tail, 1.0 - tail], x)
-        return ends[:, 0], ends[:, 1]
 
 
 class KnownWorld(World):
@@ -152,6 +193,10 @@ class KnownWorld(World):
     noise: Noise
 
     @abstractmethod
+    def mean(self, x: FloatArray) -> FloatArray:
+        """The true mean of y at each row of x, shape (n,)."""
+
+    @abstractmethod
     def scale(self, x: FloatArray) -> FloatArray:
         """What multiplies the noise at each row of x, shape (n,); above 0."""
 
@@ -159,32 +204,9 @@ class KnownWorld(World):
     def with_noise(self, noise: str | Noise) -> Self:
         """The same world with another noise law; its random numbers stay the same."""
 
-    def sd(self, x: FloatArray) -> FloatArray:
-        """The true standard deviation of y at each row of x, shape (n,); may be infinite."""
-        return self.scale(x) * self.noise.sd
-
-    def cdf(self, y: FloatArray, x: FloatArray) -> FloatArray:
-        """P(Y ≤ y | x) for y of shape (n,) or (n, k), in the same shape."""
-        wanted = np.asarray(y, dtype=np.float64)
-        shape = (-1, *(1,) * (wanted.ndim - 1))
-        return self.noise.cdf((wanted - self.mean(x).reshape(shape)) / self.scale(x).reshape(shape))
-
-    def quantile(self, levels: npt.ArrayLike, x: FloatArray) -> FloatArray:
-        """True quantiles of y at each row of x, shape (n, k)."""
-        wanted = as_vector(levels, "levels", scalar=True)
-        for level in wanted:
-            check_fraction(float(level), "levels")
-        standard = self.noise.quantile(wanted)
-        return self.mean(x)[:, None] + self.scale(x)[:, None] * standard
-
-    def log_density(self, y: FloatArray, x: FloatArray) -> FloatArray:
-        """True log density of y at each row of x, shape (n,)."""
-        scale = self.scale(x)
-        return self.noise.log_density((y - self.mean(x)) / scale) - np.log(scale)
-
-    def sample_y(self, rng: np.random.Generator, x: FloatArray) -> FloatArray:
-        """Draw y at each row of x, shape (n,)."""
-        return self.mean(x) + self.scale(x) * self.noise.sample(rng, len(x))
+    def truth(self, x: FloatArray) -> Truth:
+        """The true law of y at each row of x."""
+        return Truth(self.mean(x), self.scale(x), self.noise)
 
 
 def rows_wanted(n: int | None, default: int, name: str, *, most: float = math.inf) -> int:

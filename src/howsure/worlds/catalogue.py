@@ -134,6 +134,7 @@ def _lines() -> tuple[FunctionWorld, ...]:
             mean_function=_first,
             scale_function=_Constant(0.1),
             rows=25,
+            test_rows=500,
             description="a straight line, x uniform on [−2, 2], noise of sd 0.1",
             source=f"{_PAPER}, section 3.2",
         ),

@@ -15,6 +15,7 @@ from howsure.worlds.base import (
     Covariates,
     Draw,
     KnownWorld,
+    Truth,
     check_covariates,
     check_trial,
     rows_wanted,
@@ -217,8 +218,8 @@ class ForestWorld(KnownWorld):
         return child(seed, "worlds", "rows").permutation(self.rows)
 
     def _drawn(self, seed: int, rows: IntArray, trial: int | None, part: str) -> Draw:
-        noise = self.noise.sample(trial_rng(seed, trial, part), len(rows))
-        return Draw(self.x[rows], self.row_mean[rows] + self.row_scale[rows] * noise)
+        truth = Truth(self.row_mean[rows], self.row_scale[rows], self.noise)
+        return Draw(self.x[rows], truth.sample(trial_rng(seed, trial, part)))
 
 
 def _check_options(

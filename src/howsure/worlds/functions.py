@@ -40,8 +40,8 @@ class FunctionWorld(KnownWorld):
         Take x of shape (n, d), return shape (n,). The scale must be above 0.
     noise : Noise
         The law of the noise; normal if omitted.
-    rows : int
-        Rows of a data set where none are asked for.
+    rows, test_rows : int
+        Rows of a training set and of the test set where none are asked for.
     description, source : str
         What it is, in words, and where it comes from.
 
@@ -57,7 +57,7 @@ class FunctionWorld(KnownWorld):
     ... )
     >>> world.training_set(seed=0, trial=3, n=20).x.shape
     (20, 1)
-    >>> lower, upper = world.interval(0.9, np.array([[0.0], [1.0]]))
+    >>> lower, upper = world.truth(np.array([[0.0], [1.0]])).interval(0.9)
     >>> (upper - lower).round(3)
     array([0.329, 0.658])
     """
@@ -68,6 +68,7 @@ class FunctionWorld(KnownWorld):
     scale_function: RowFunction
     noise: Noise = field(default_factory=Normal)
     rows: int = 1000
+    test_rows: int = 1000
     description: str = ""
     source: str = ""
 
@@ -114,9 +115,9 @@ class FunctionWorld(KnownWorld):
 
     def test_set(self, seed: int, n: int | None = None) -> Draw:
         """The test set of a seed."""
-        wanted = rows_wanted(n, self.rows, "n_test")
+        wanted = rows_wanted(n, self.test_rows, "n_test")
         x = self.inputs.sample(trial_rng(seed, None, "test x"), wanted)
-        return Draw(x, self.sample_y(trial_rng(seed, None, "test y"), x))
+        return Draw(x, self.truth(x).sample(trial_rng(seed, None, "test y")))
 
     def training_set(
         self,
@@ -133,7 +134,7 @@ class FunctionWorld(KnownWorld):
         wanted = rows_wanted(n, self.rows, "n_train")
         drawn = number if covariates == "random" else None
         x = self.inputs.sample(trial_rng(seed, drawn, "train x"), wanted)
-        return Draw(x, self.sample_y(trial_rng(seed, number, "train y"), x))
+        return Draw(x, self.truth(x).sample(trial_rng(seed, number, "train y")))
 
     def _rows_of(self, function: RowFunction, x: FloatArray, argument: str) -> FloatArray:
         inputs = as_matrix(x, "x", columns=self.dimension)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from howsure.core.arrays import FloatArray
+from howsure.core.errors import InputError
 from howsure.metrics.congruence.results import Diagnostics
 from howsure.stats.kernels import Array, Kernel
 from howsure.stats.nystrom import NystromSystem
@@ -22,8 +23,20 @@ def lengths(vectors: Array) -> FloatArray:
 
 
 def largest_kernel(kernel: Kernel, *groups: Array) -> float:
-    """Largest kernel of a row with itself."""
-    return float(max(kernel.diagonal(rows).max() for rows in groups))
+    """Largest kernel of a row with itself.
+
+    Raises
+    ------
+    InputError
+        If it is zero: such a kernel sees no row at all.
+    """
+    peak = float(max(kernel.diagonal(rows).max() for rows in groups))
+    if not peak > 0.0:
+        raise InputError(
+            f"kernel must be positive at some row with itself, got {kernel.describe()}, which is "
+            "zero at all"
+        )
+    return peak
 
 
 def nystrom_error(

@@ -55,7 +55,7 @@ def compare(evaluations: Sequence[Evaluation], *, confidence: float = 0.95, seed
     rows: list[dict[str, Any]] = []
     for a, b in itertools.combinations(evaluations, 2):
         for key, scores in a.scores.items():
-            other_scores = _matching(b, key)
+            other_scores = b.row_scores(*key)
             if other_scores is not None:
                 rows.append(_paired(a, b, key, scores, other_scores, confidence, seed))
         trade = _characteristic(a, b, confidence, seed)
@@ -80,16 +80,6 @@ def compare(evaluations: Sequence[Evaluation], *, confidence: float = 0.95, seed
             "bootstrap interval; the p-value permutes the signs of paired differences."
         ),
     )
-
-
-def _matching(other: Evaluation, key: tuple[str, float]) -> FloatArray | None:
-    name, coverage = key
-    for (their_name, theirs), scores in other.scores.items():
-        if their_name == name and (
-            theirs == coverage or (theirs != theirs and math.isnan(coverage))
-        ):
-            return scores
-    return None
 
 
 def _paired(

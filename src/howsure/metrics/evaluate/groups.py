@@ -148,14 +148,12 @@ def _means(evaluation: Evaluation, grouping: Grouping, confidence: float) -> lis
     entries = catalogue()
     total = _counts(evalset, grouping)
     level = 1.0 - (1.0 - confidence) / len(total)
-    by_key = {(r.metric, r.coverage): r for r in evaluation.records if not math.isnan(r.value)}
     records: list[Record] = []
-    for (name, coverage), scores in evaluation.scores.items():
-        whole = by_key.get((name, coverage)) or next(
-            (r for r in evaluation.records if r.metric == name), None
-        )
-        if whole is None:
+    for whole in evaluation.records:
+        scores = evaluation.row_scores(whole.metric, whole.coverage)
+        if scores is None:
             continue
+        name = whole.metric
         metric = entries[name]
         value, error, low, high, n = _group_means(evalset, grouping, scores, total, level, metric)
         shared = replace(whole, notion=Notion.GROUP, confidence=confidence, null=math.nan)
@@ -259,11 +257,7 @@ def _coverage_table(
     evaluation: Evaluation, divided: Sequence[Grouping], coverage: float, confidence: float
 ) -> Table | None:
     """Coverage of every group with its band, its exact test and the Holm adjustment."""
-    scores = evaluation.scores.get(("empirical_coverage", coverage))
-    if scores is None:
-        scores = next(
-            (s for (name, _), s in evaluation.scores.items() if name == "empirical_coverage"), None
-        )
+    scores = evaluation.row_scores("empirical_coverage", coverage)
     if scores is None:
         return None
     evalset, metric = evaluation.evalset, catalogue()["empirical_coverage"]
@@ -313,7 +307,7 @@ _COLUMNS = (
 def _mean_width(
     evaluation: Evaluation, grouping: Grouping, total: FloatArray, coverage: float
 ) -> FloatArray:
-    scores = evaluation.scores.get(("mean_width", coverage))
+    scores = evaluation.row_scores("mean_width", coverage)
     if scores is None:
         return np.full(len(total), np.nan)
     return _counts(evaluation.evalset, grouping, scores) / total
@@ -336,7 +330,8 @@ def _difference(
     )
     if not _exact(evalset):
         return replace(record, reason="the permutation test needs independent, unweighted rows")
-    scores = evaluation.scores[("empirical_coverage", coverage)]
+    scores = evaluation.row_scores("empirical_coverage", coverage)
+    assert scores is not None
     cells = _cells(divided)
     place = np.unique(cells, return_index=True)[1]
     whole = Grouping("cells", cells, ("",) * len(place))

@@ -46,6 +46,13 @@ class Evaluation:
     records: tuple[Record, ...]
     scores: Mapping[tuple[str, float], FloatArray]
 
+    def row_scores(self, metric: str, coverage: float) -> FloatArray | None:
+        """The row scores of a metric at a coverage (NaN: an unknown one), if there are any."""
+        for (name, at), scores in self.scores.items():
+            if name == metric and (at == coverage or (math.isnan(at) and math.isnan(coverage))):
+                return scores
+        return None
+
 
 def choose_coverages(evalset: EvalSet, wanted: Sequence[float] = ()) -> tuple[float, ...]:
     """The nominal coverages to assess.
@@ -135,7 +142,8 @@ def evaluate(
                 reason = f"slow past {SLOW_ROWS:,} rows: ask for it with --with {name}"
                 records.append(_record(metric, coverage, evalset, Statistic(math.nan), reason))
                 continue
-            record, rows = _measure(view, metric, coverage, confidence)
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                record, rows = _measure(view, metric, coverage, confidence)
             records.append(record)
             if rows is not None:
                 scores[(name, coverage)] = rows
@@ -181,7 +189,10 @@ def _compute(
     else:
         rows = np.asarray(form.function(*arrays, **keywords, **form.options))
         found = mean_statistic(rows, values)
-    record = _record(metric, coverage, evalset, found, found.reason or form.note)
+    reason = found.reason or form.note
+    if not math.isfinite(found.value) and not reason:
+        reason = "the numbers are too large or too small to be added up"
+    record = _record(metric, coverage, evalset, found, reason)
     options = {**{name: str(value) for name, value in form.options.items()}, **found.details}
     record = replace(record, source=source, options=options)
     record = _with_error(

@@ -1,0 +1,221 @@
+"""Quantile regression: one regressor a level, or one that gives any level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.errors import InputError
+from howsure.methods.interface import (
+    COVERAGES,
+    Beliefs,
+    Fitted,
+    Method,
+    checked_coverages,
+    checked_rows,
+    parameters_of,
+    point_of,
+    predict_options,
+    trained,
+)
+from howsure.predictions import Quantiles
+from howsure.predictions.base import tail_levels
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class QuantileRegression(Method):
+    """One regressor a level, each minimising the pinball loss; crossing quantiles are sorted.
+
+    Parameters
+    ----------
+    regressor : scikit-learn regressor
+        A regressor of one quantile; see `linear_quantiles` and `boosted_quantiles`.
+    parameter : str
+        Which of its parameters is the level: ``quantile``, ``alpha`` for
+        ``GradientBoostingRegressor``, or one of a pipeline's step (``step__quantile``).
+    coverages : tuple of float
+        The coverages of its central intervals.
+
+    Raises
+    ------
+    InputError
+        If a coverage breaks its rule, or the regressor has no such parameter or another loss.
+
+    Notes
+    -----
+    Source: Koenker and Bassett 1978; sorting: Chernozhukov, Fernández-Val and Galichon 2010.
+
+    Examples
+    --------
+    >>> x = np.linspace(0.0, 1.0, 40)[:, None]
+    >>> method = linear_quantiles(coverages=(0.8,))
+    >>> fitted = method.fit(x, x[:, 0] + 0.1 * np.sin(50 * x[:, 0]), np.random.default_rng(0))
+    >>> fitted.predict([[0.5]]).outcome.levels
+    array([0.1, 0.9])
+    """
+
+    regressor: Any
+    parameter: str = "quantile"
+    coverages: tuple[float, ...] = COVERAGES
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "coverages", checked_coverages(self.coverages))
+        held = parameters_of(self.regressor)
+        if self.parameter not in held:
+            raise InputError(
+                f"regressor must have the parameter {self.parameter!r}, "
+                f"got {type(self.regressor).__name__}"
+            )
+        prefix = self.parameter.rpartition("__")[0]
+        loss = held.get(f"{prefix}__loss" if prefix else "loss", "quantile")
+        if loss != "quantile":
+            raise InputError(
+                f"regressor must minimise the pinball loss (loss='quantile'), got loss={loss!r}"
+            )
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return f"quantile regression ({type(self.regressor).__name__})"
+
+    @property
+    def fixed_coverages(self) -> tuple[float, ...]:
+        """The coverages of its central intervals."""
+        return self.coverages
+
+    def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> _Levels:
+        """Fit one regressor to each level.
+
+        Raises
+        ------
+        InputError
+            If a value is not finite, or there are fewer than two rows.
+        """
+        inputs, targets = checked_rows(x, y, least=2)
+        levels = _levels(self.coverages)
+        models = (
+            trained(self.regressor, inputs, targets, rng, **{self.parameter: float(level)})
+            for level in levels
+        )
+        return _Levels(levels, tuple(models))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Levels(Fitted):
+    levels: FloatArray
+    models: tuple[Any, ...]
+
+    def predict(self, x: npt.ArrayLike) -> Beliefs:
+        """Quantiles of a new y at each row of x."""
+        columns = [point_of(model, x) for model in self.models]
+        return Beliefs(Quantiles(self.levels, np.stack(columns, axis=1), crossing="sort"))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PredictedQuantiles(Method):
+    """Any regressor whose ``predict(x, quantiles=levels)`` gives one column a level.
+
+    Parameters
+    ----------
+    regressor : regressor
+        What predicts, such as ``quantile_forest.RandomForestQuantileRegressor``.
+    coverages : tuple of float
+        The coverages of its central intervals.
+
+    Raises
+    ------
+    InputError
+        If a coverage breaks its rule, or ``predict`` does not take ``quantiles``.
+    """
+
+    regressor: Any
+    coverages: tuple[float, ...] = COVERAGES
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "coverages", checked_coverages(self.coverages))
+        if "quantiles" not in predict_options(self.regressor):
+            raise InputError(
+                "regressor must have predict(x, quantiles=levels), "
+                f"got {type(self.regressor).__name__}"
+            )
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return type(self.regressor).__name__
+
+    @property
+    def fixed_coverages(self) -> tuple[float, ...]:
+        """The coverages of its central intervals."""
+        return self.coverages
+
+    def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> _Table:
+        """Fit a copy of the regressor."""
+        inputs, targets = checked_rows(x, y, least=2)
+        return _Table(_levels(self.coverages), trained(self.regressor, inputs, targets, rng))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Table(Fitted):
+    levels: FloatArray
+    model: Any
+
+    def predict(self, x: npt.ArrayLike) -> Beliefs:
+        """Quantiles of a new y at each row of x."""
+        inputs = as_matrix(x, "x")
+        table = self.model.predict(inputs, quantiles=self.levels.tolist())
+        values = as_matrix(table, "quantiles", length=len(inputs))
+        return Beliefs(Quantiles(self.levels, values, crossing="sort"))
+
+
+def linear_quantiles(coverages: tuple[float, ...] = COVERAGES) -> QuantileRegression:
+    """Linear quantile regression, without a penalty.
+
+    Examples
+    --------
+    >>> linear_quantiles().name
+    'quantile regression (QuantileRegressor)'
+    """
+    from sklearn.linear_model import QuantileRegressor
+
+    return QuantileRegression(QuantileRegressor(alpha=0.0, solver="highs"), coverages=coverages)
+
+
+def boosted_quantiles(coverages: tuple[float, ...] = COVERAGES) -> QuantileRegression:
+    """Quantile regression by gradient boosting of histograms.
+
+    Examples
+    --------
+    >>> boosted_quantiles().fixed_coverages
+    (0.7, 0.8, 0.9, 0.95)
+    """
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    regressor = HistGradientBoostingRegressor(loss="quantile", quantile=0.5)
+    return QuantileRegression(regressor, coverages=coverages)
+
+
+def quantile_parameter(regressor: Any) -> str | None:
+    """A regressor's parameter ``quantile``, perhaps of a step within it; None without one.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import QuantileRegressor
+    >>> quantile_parameter(QuantileRegressor())
+    'quantile'
+    """
+    names = [k for k in parameters_of(regressor) if k == "quantile" or k.endswith("__quantile")]
+    return names[0] if len(names) == 1 else None
+
+
+def _levels(coverages: tuple[float, ...]) -> FloatArray:
+    """The levels that bound the central intervals, in rising order."""
+    return np.array(sorted({level for c in coverages for level in tail_levels(c)}))
