@@ -24,7 +24,8 @@ def page(metric: Metric) -> str:
     needs = [f"`{', '.join((*form.needs, *form.keywords.values()))}`" for form in metric.forms]
     notes = [f"- {form.note}" for form in metric.forms if form.note]
     scale = metric.laws.scale
-    power = "varies" if scale == "varies" else "adds log s" if scale == "log" else f"× s^{scale:g}"
+    powers = {"varies": "varies", "log": "adds log s", 0.0: "invariant", 1.0: "multiplies it by s"}
+    power = powers[scale]
     lines = [
         f"# {metric.title}",
         "",

@@ -120,6 +120,7 @@ def assess(
     return assess_sets(sets, coverages=wanted, confidence=confidence, seed=seed, slow=slow)
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def assess_sets(
     evalsets: Sequence[EvalSet],
     *,
@@ -162,11 +163,10 @@ def assess_sets(
         progress(f"measuring {held.model}")
         found = evaluate(held, coverages=coverages, confidence=confidence, seed=seed, slow=asked)
         progress(f"looking at groups of {held.model}")
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            grouped = assess_groups(
-                found, confidence=confidence, seed=seed, statistics="group_statistics" in asked
-            )
-            curves.extend(curves_of(found, confidence=confidence))
+        grouped = assess_groups(
+            found, confidence=confidence, seed=seed, statistics="group_statistics" in asked
+        )
+        curves.extend(curves_of(found, confidence=confidence))
         records.extend((*found.records, *grouped.records))
         notes.extend(grouped.notes)
         points = operating_points(found.view, found.coverages)

@@ -82,6 +82,7 @@ def choose_coverages(evalset: EvalSet, wanted: Sequence[float] = ()) -> tuple[fl
     return (0.9,)
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def evaluate(
     evalset: EvalSet,
     *,
@@ -142,8 +143,7 @@ def evaluate(
                 reason = f"slow past {SLOW_ROWS:,} rows: ask for it with --with {name}"
                 records.append(_record(metric, coverage, evalset, Statistic(math.nan), reason))
                 continue
-            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                record, rows = _measure(view, metric, coverage, confidence)
+            record, rows = _measure(view, metric, coverage, confidence)
             records.append(record)
             if rows is not None:
                 scores[(name, coverage)] = rows

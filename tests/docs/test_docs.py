@@ -1,0 +1,69 @@
+"""The docs say what is true: pages are current, commands exist, links lead somewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from typer.testing import CliRunner
+
+from howsure.cli.main import app
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+def maker() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("make", ROOT / "docs" / "make_measures.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_measure_pages_are_current() -> None:
+    made = maker().pages()
+    held = {p.name: p.read_text(encoding="utf-8") for p in (ROOT / "docs/measures").glob("*.md")}
+    assert held == made, "run python docs/make_measures.py"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text(encoding="utf-8")):
+        if not target.startswith(("http:", "https:", "mailto:")):
+            assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_documented_commands_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for command in set(re.findall(r"howsure (assess|check|recalibrate|metrics|\w+) ", text)):
+        if f"`howsure {command}" in text or f"$ howsure {command}" in text:
+            result = CliRunner().invoke(app, [command, "--help"])
+            assert result.exit_code == 0, command
+
+
+def test_the_readme_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {})  # the page's own words
+    assert (tmp_path / "report.html").stat().st_size > 10_000
+
+
+def test_files_named_in_the_errata_exist() -> None:
+    text = (ROOT / "docs/errata.md").read_text(encoding="utf-8")
+    for name in re.findall(r"`(tests/[^`:]+)", text):
+        assert (ROOT / name).exists(), name
+
+
+def test_nothing_speaks_of_where_it_was_made() -> None:
+    banned = re.compile(r"/work/|HOWSURE_DATA=/|\.library")
+    for path in [*PAGES, *ROOT.glob("src/**/*.py"), *ROOT.glob("examples/*.py")]:
+        assert not banned.search(path.read_text(encoding="utf-8")), path
