@@ -201,3 +201,31 @@ def test_characteristic_prints_every_convention(good: Path, tmp_path: Path) -> N
     for bad in (["--x", "width"], ["--want", "miss_rate"], ["--want", "k=1"]):
         with pytest.raises(InputError):
             CliRunner().invoke(app, ["characteristic", str(good), *bad], catch_exceptions=False)
+
+
+def test_unlabelled_rows_are_scored_against_a_reference(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, 500)
+    sd = np.full(500, 0.3)
+    mean = np.sin(x) + 1.5 * (x > 1)
+    labelled = {"x": x, "y": np.sin(x) + sd * rng.normal(size=500), "mean": mean, "sd": sd}
+    reference, new, out = (tmp_path / name for name in ("ref.parquet", "new.csv", "scored.csv"))
+    parquet.write_table(pa.table(labelled), reference)
+    csv.write_csv(pa.table({"x": [-1.0, 1.9], "other": ["a", "b"]}), new)
+    shown = inside("assess", new, "--reference", reference, "-o", out)
+    assert "of 2 rows are flagged" in shown
+    scored = csv.read_csv(out)
+    assert scored["cce"][1].as_py() > 2 * scored["cce"][0].as_py()
+    assert scored["flagged"][1].as_py() is True
+    with pytest.raises(InputError, match="features"):
+        CliRunner().invoke(
+            app,
+            ["assess", str(reference), "--reference", str(new), "--y", "x", "--point", "x"],
+            catch_exceptions=False,
+        )
+
+
+def test_decimal_commas(tmp_path: Path) -> None:
+    path = tmp_path / "komma.csv"
+    path.write_text("y;lower_90;upper_90\n1,5;0,5;2,5\n9,5;0,5;2,5\n", encoding="utf-8")
+    assert "50 %" in inside("assess", path, "--decimal", ",")

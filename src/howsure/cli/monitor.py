@@ -34,7 +34,7 @@ def run(
             raise InputError(f"{reference.name} must hold one model, got {len(sets)}")
         status.update("fitting the reference")
         monitor = fit_monitor(sets[0], seed=seed, everything=everything)
-        features = load_inputs(file, sets[0].features, encoding=read.encoding)
+        features = load_inputs(file, sets[0].features, encoding=read.encoding, decimal=read.decimal)
         status.update("scoring")
         table = monitor.score(features)
         for path in outputs:

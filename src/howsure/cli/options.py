@@ -116,6 +116,9 @@ class ReadOptions:
     encoding: Annotated[
         str | None, typer.Option(help="Text encoding of the file.", rich_help_panel=_READ)
     ] = None
+    decimal: Annotated[
+        str, typer.Option(help="Decimal mark of text files: . or ,", rich_help_panel=_READ)
+    ] = "."
 
     @property
     def assessed(self) -> list[float]:

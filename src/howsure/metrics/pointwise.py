@@ -216,8 +216,8 @@ class Brier:
         of p̄_i over points.
     corrected, bias_squared, variance : float
         The same three without Monte-Carlo error; NaN from a single trial.
-    standard_error : float
-        Jackknife standard error of `corrected` over trials, with the test points held fixed;
+    standard_error, bias_squared_error, variance_error : float
+        Jackknife standard errors of these three over trials, with the test points held fixed;
         NaN from fewer than three trials.
     noise : float
         Monte-Carlo error expected in `raw`: raw − corrected. It is what a method with the right
@@ -233,6 +233,8 @@ class Brier:
     bias_squared: float
     variance: float
     standard_error: float
+    bias_squared_error: float
+    variance_error: float
     noise: float
     trials: int
     points: int
@@ -287,9 +289,9 @@ def brier(coverage_by_trial: npt.ArrayLike, coverage: float) -> Brier:
     raw_bias = float(mean.mean()) ** 2
     own = np.square(off).mean(axis=1)
     within = off @ mean * (trials / points)  # Σ_t of mean_i d_si d_ti
-    corrected, error = _over_pairs(within, own)
+    corrected, without = _over_pairs(within, own)
     average = off.mean(axis=1)
-    bias, _ = _over_pairs(average * float(average.sum()), np.square(average))
+    bias, bias_without = _over_pairs(average * float(average.sum()), np.square(average))
     return Brier(
         raw=raw,
         raw_bias_squared=raw_bias,
@@ -297,7 +299,9 @@ def brier(coverage_by_trial: npt.ArrayLike, coverage: float) -> Brier:
         corrected=corrected,
         bias_squared=bias,
         variance=corrected - bias,
-        standard_error=error,
+        standard_error=_jackknife(without),
+        bias_squared_error=_jackknife(bias_without),
+        variance_error=_jackknife(without - bias_without),
         noise=raw - corrected,
         trials=trials,
         points=points,
@@ -448,21 +452,24 @@ def _inside(target: FloatArray, lower: FloatArray, upper: FloatArray) -> npt.NDA
     return np.asarray((lower <= target) & (target <= upper))
 
 
-def _over_pairs(within: FloatArray, own: FloatArray) -> tuple[float, float]:
-    """Mean of a symmetric table over pairs s ≠ t from its row sums and diagonal, and its error.
+def _over_pairs(within: FloatArray, own: FloatArray) -> tuple[float, FloatArray]:
+    """Mean of a symmetric table over pairs s ≠ t, and the same without each trial in turn.
 
-    Leaving trial s out removes its row and its column.
+    The table is given by its row sums and its diagonal; leaving trial s out removes its row and
+    its column.
     """
     trials = len(own)
-    if trials < 2:
-        return math.nan, math.nan
     total = float(within.sum() - own.sum())
-    value = total / (trials * (trials - 1))
+    value = total / (trials * (trials - 1)) if trials > 1 else math.nan
     if trials < 3:
-        return value, math.nan
-    without = (total - 2.0 * (within - own)) / ((trials - 1) * (trials - 2))
+        return value, np.full(trials, np.nan)
+    return value, (total - 2.0 * (within - own)) / ((trials - 1) * (trials - 2))
+
+
+def _jackknife(without: FloatArray) -> float:
+    """Standard error from the values without each trial in turn."""
     spread = float(np.square(without - without.mean()).sum())
-    return value, math.sqrt(spread * (trials - 1) / trials)
+    return math.sqrt(spread * (len(without) - 1) / len(without))
 
 
 def _critical(

@@ -19,12 +19,12 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from howsure.core.arrays import BoolArray, FloatArray, check_fraction
+from howsure.core.arrays import FloatArray, check_fraction
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
 from howsure.methods.interface import COVERAGES, Beliefs, Method, checked_coverages
 from howsure.methods.regressors import as_method
-from howsure.metrics.pointwise import brier
+from howsure.metrics.pointwise import brier, interval_mass
 from howsure.predictions import Prediction
 from howsure.protocols.pointwise_result import Failure, PointwiseResult, Stage
 from howsure.stats.gram import Progress
@@ -150,7 +150,7 @@ def pointwise(
     test = source.test_set(seed, n_test)
     truth = source.truth(test.x) if source.knows_truth else None
     run = _Run(tested, answers, test, truth, seed)
-    rows, met = 0, False
+    rows, trial, met = 0, 0, False
     for trial in _counted(trials, progress):
         drawn = source.training_set(seed, trial, n_train, covariates=covariates, n_test=n_test)
         rows = drawn.n
@@ -169,25 +169,27 @@ def pointwise(
         x=test.x,
         y=test.y,
         truth=truth,
+        lower=run.stacked([trial.lower for trial in run.done]),
+        upper=run.stacked([trial.upper for trial in run.done]),
+        mass=None if truth is None else run.stacked(run.mass),
+        mean_ends=run.mean_ends(),
+        log_likelihood=np.array([trial.log_likelihood for trial in run.done], dtype=np.float64),
         failures=tuple(run.failures),
         warnings=dict(run.warned),
         trials_planned=int(trials),
         stop=_stop_words(stop, met=met, tried=trial + 1),
         reasons=run.reasons(),
-        **run.arrays(),
     )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Trial:
-    """What one trial gives; arrays of shape (n, c) or (c,)."""
+    """Intervals of one trial: ends of shape (n, c), of y and perhaps of its mean."""
 
-    y_covered: BoolArray
-    width: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    mean_ends: tuple[FloatArray, FloatArray] | None
     log_likelihood: float
-    mass: FloatArray | None
-    mean_covered: BoolArray | None
-    mean_width: FloatArray | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,6 +202,7 @@ class _Run:
     truth: Truth | None
     seed: int
     done: list[_Trial] = field(default_factory=list)
+    mass: list[FloatArray] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     warned: Counter[str] = field(default_factory=Counter)
 
@@ -213,7 +216,7 @@ class _Run:
             guard.stage = "predict"
             beliefs = fitted.predict(self.test.x)
             guard.stage = "intervals"
-            self.done.append(self._measured(beliefs))
+            self._keep(beliefs)
         self.warned.update({f"{item.category.__name__}: {item.message}" for item in caught})
         if guard.failure is not None:
             self.failures.append(guard.failure)
@@ -224,30 +227,23 @@ class _Run:
         if tried < stop.least or (tried - stop.least) % stop.every or count < 3:
             return False
         if stop.of == "cicf":
-            covered = [trial.mean_covered for trial in self.done if trial.mean_covered is not None]
-            if len(covered) < count:
-                raise InputError(f"stop must not ask for the cicf: {self._no_mean()}")
-            share = (np.sum(covered, axis=0) + 2.0) / (count + 4.0)
-            return math.sqrt(float((share * (1.0 - share)).max()) / count) <= stop.standard_error
-        mass = np.stack([trial.mass for trial in self.done if trial.mass is not None])
+            return self._cicf_error() <= stop.standard_error
+        mass = np.stack(self.mass)
         if stop.of == "picf":
-            largest = float(mass.std(axis=0, ddof=1).max())
-            return largest / math.sqrt(count) <= stop.standard_error
+            return float(mass.std(axis=0, ddof=1).max()) <= stop.standard_error * math.sqrt(count)
         scores = (brier(mass[:, :, k], c) for k, c in enumerate(self.coverages))
         return max(score.standard_error for score in scores) <= stop.standard_error
 
-    def arrays(self) -> dict[str, Any]:
-        """The trials' arrays, stacked; None where one of them has none."""
-        n, c = self.test.n, len(self.coverages)
-        shapes = {"y_covered": (0, n, c), "width": (0, n, c), "log_likelihood": (0,)}
-        if self.truth is not None:
-            shapes["mass"] = (0, n, c)
-        stacked: dict[str, Any] = {name: np.empty(shape) for name, shape in shapes.items()}
-        stacked.update(dict.fromkeys(("mean_covered", "mean_width")), mass=stacked.get("mass"))
-        for name in stacked if self.done else ():
-            parts = [getattr(trial, name) for trial in self.done]
-            stacked[name] = None if any(part is None for part in parts) else np.stack(parts)
-        return stacked
+    def stacked(self, tables: list[FloatArray]) -> FloatArray:
+        """Tables of the trials, shape (S, n, c), also where there are none."""
+        return np.stack(tables) if tables else np.empty((0, self.test.n, len(self.coverages)))
+
+    def mean_ends(self) -> tuple[FloatArray, FloatArray] | None:
+        """Ends of the confidence intervals, each (S, n, c); None unless all trials have them."""
+        ends = [trial.mean_ends for trial in self.done if trial.mean_ends is not None]
+        if not ends or len(ends) < len(self.done):
+            return None
+        return np.stack([low for low, _ in ends]), np.stack([high for _, high in ends])
 
     def reasons(self) -> dict[str, str]:
         """Why something cannot be known, by what it is."""
@@ -258,11 +254,129 @@ class _Run:
         reasons = {}
         if self.truth is None:
             reasons = dict.fromkeys(("picf", "cicf"), "the world does not know the law of y")
-        elif any(trial.mean_covered is None for trial in self.done):
+        elif self.mean_ends() is None:
             reasons["cicf"] = self._no_mean()
         if any(math.isnan(trial.log_likelihood) for trial in self.done):
             reasons["log_likelihood"] = f"{self.method.name} gives no density"
         return reasons
 
+    def _keep(self, beliefs: Beliefs) -> None:
+        lower, upper = self._ends(beliefs.outcome, "prediction intervals")
+        mean_ends = None
+        if beliefs.mean is not None:
+            mean_ends = self._ends(beliefs.mean, "confidence intervals")
+        likelihood = _log_likelihood(beliefs.outcome, self.test.y)
+        if self.truth is not None:
+            self.mass.append(interval_mass(lower, upper, self.truth.cdf))
+        self.done.append(_Trial(lower, upper, mean_ends, likelihood))
+
+    def _ends(self, belief: Prediction, what: str) -> tuple[FloatArray, FloatArray]:
+        """Ends of the intervals at all coverages, each of shape (n, c)."""
+        if belief.n != self.test.n:
+            raise InputError(f"{what} must have {self.test.n} rows, got {belief.n}")
+        pairs = [belief.interval(coverage) for coverage in self.coverages]
+        lower = np.stack([pair[0] for pair in pairs], axis=1)
+        upper = np.stack([pair[1] for pair in pairs], axis=1)
+        bad = ~(lower <= upper)
+        if bad.any():
+            row = int(np.argmax(bad.any(axis=1)))
+            raise InputError(
+                f"{what} must have lower ends at or below their upper ends, got "
+                f"{int(bad.sum())} missing or crossed (first at row {row})"
+            )
+        return lower, upper
+
+    def _cicf_error(self) -> float:
+        """Largest standard error of the CICF, with two successes and two failures added."""
+        ends = self.mean_ends()
+        if ends is None or self.truth is None:
+            raise InputError(f"stop must not ask for the cicf: {self._no_mean()}")
+        mean = self.truth.mean[:, None]
+        held = ((ends[0] <= mean) & (mean <= ends[1])).sum(axis=0)
+        share = (held + 2.0) / (len(self.done) + 4.0)
+        return math.sqrt(float((share * (1.0 - share)).max()) / len(self.done))
+
     def _no_mean(self) -> str:
         return f"{self.method.name} gives no confidence intervals for the mean"
+
+
+class _Guard:
+    """Keeps whatever a method raises, which may be anything. Interrupts and exits pass."""
+
+    __slots__ = ("failure", "stage", "trial")
+
+    def __init__(self, trial: int) -> None:
+        self.trial = trial
+        self.stage: Stage = "fit"
+        self.failure: Failure | None = None
+
+    def __enter__(self) -> _Guard:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self.failure = Failure(
+            trial=self.trial,
+            stage=self.stage,
+            error=type(error).__name__,
+            message=str(error),
+            trace="".join(traceback.format_exception(error)),
+        )
+        return True
+
+
+def _check_trials(world: World, trials: int, n_train: int | None, n_test: int | None) -> None:
+    whole = isinstance(trials, int | np.integer) and not isinstance(trials, bool)
+    if not whole or trials < 1:
+        raise InputError(f"trials must be a whole number of at least 1, got {trials!r}")
+    available = world.trials_available(n_train, n_test)
+    if trials > available:
+        raise InputError(
+            f"trials must be at most {available:.0f}, the training sets that world "
+            f"{world.name!r} holds, got {trials}"
+        )
+
+
+def _coverages(method: Method, wanted: tuple[float, ...] | None) -> tuple[float, ...]:
+    fixed = method.fixed_coverages
+    if wanted is None:
+        return checked_coverages(COVERAGES if fixed is None else fixed)
+    answers = checked_coverages(wanted)
+    missing = [c for c in answers if fixed is not None and min(abs(c - f) for f in fixed) > 1e-9]
+    if missing:
+        given = ", ".join(f"{c:g}" for c in fixed or ())
+        raise InputError(
+            f"coverages must be among those of {method.name} ({given}), got {missing[0]:g}; "
+            "make the method with the coverages wanted"
+        )
+    return answers
+
+
+def _counted(trials: int, progress: Progress | None) -> Iterator[int]:
+    for trial in range(trials):
+        if progress is not None:
+            progress("trials", trial, trials)
+        yield trial
+    if progress is not None:
+        progress("trials", trials, trials)
+
+
+def _log_likelihood(belief: Prediction, y: FloatArray) -> float:
+    """Mean log density at y; NaN where the belief has none."""
+    try:
+        return float(belief.log_density(y).mean())
+    except UnanswerableError:
+        return math.nan
+
+
+def _stop_words(stop: Precision | None, *, met: bool, tried: int) -> str:
+    if stop is None:
+        return "all trials planned"
+    wish = f"standard error {stop.standard_error:g} of the {stop.of}"
+    return f"{wish} met after {tried} trials" if met else f"{wish} not met in {tried} trials"

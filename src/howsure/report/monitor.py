@@ -101,12 +101,13 @@ def fit_monitor(reference: EvalSet, *, seed: int = 0, everything: bool = False) 
     >>> held = EvalSet.checked(
     ...     3.0 * x, Distribution.normal(np.abs(3.0 * x), np.full(200, 0.5)), features={"x": x}
     ... )
-    >>> fit_monitor(held).score({"x": np.array([-0.5, 0.5])}).columns["flagged"]
-    array([ True, False])
+    >>> scored = fit_monitor(held).score({"x": np.array([-0.9, 0.9])})
+    >>> bool(scored.columns["cce"][0] > 3 * scored.columns["cce"][1])
+    True
     """
     if not reference.features:
         raise InputError("the reference must hold features, got none: name them with --features")
-    from howsure.inputs.encoders import tabular_encoder
+    from howsure.inputs.tabular import tabular_encoder
 
     encoder = tabular_encoder(reference.features)
     embedded = replace(reference, embedding=encoder.transform(reference.features))

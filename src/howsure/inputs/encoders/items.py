@@ -1,0 +1,314 @@
+"""What an encoder is given: texts or images, checked at the door and read batch by batch."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import IntArray, shortened
+from howsure.core.errors import InputError
+from howsure.core.optional import require
+from howsure.inputs.source import listed
+
+Kind = Literal["text", "image"]
+Pixels = npt.NDArray[np.uint8]
+
+KINDS = ("text", "image")
+_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
+_NAMED = 5  # bad files that a message names
+_WIDE_MODES = ("I", "F")  # Pillow's modes of more than 8 bits a channel begin so
+
+
+class Items(ABC):
+    """Things to be encoded, one a row."""
+
+    kind: Kind | None
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def take(self, rows: IntArray) -> list[Any]:
+        """The items of some rows, as an encoder wants them."""
+
+
+@final
+class Anything(Items):
+    """Items of no stated kind, handed on as they came."""
+
+    kind = None
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self._values = values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def take(self, rows: IntArray) -> list[Any]:
+        return [self._values[row] for row in rows]
+
+
+@final
+class Texts(Items):
+    """Texts, all of them Unicode."""
+
+    kind = "text"
+
+    def __init__(self, values: Sequence[str]) -> None:
+        self.values = values
+        for row, text in enumerate(values):
+            try:
+                text.encode()
+            except UnicodeEncodeError as error:
+                raise InputError(
+                    f"items must hold Unicode text, got {shortened(text)} at row {row}"
+                ) from error
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, rows: IntArray) -> list[str]:
+        return [str(self.values[row]) for row in rows]
+
+
+@final
+class ImageFiles(Items):
+    """Paths of image files, which are read when their batch comes."""
+
+    kind = "image"
+
+    def __init__(self, paths: Sequence[str | Path]) -> None:
+        self._paths = [os.path.expanduser(path) for path in paths]
+        missing = [path for path in self._paths if not os.path.isfile(path)]
+        if missing:
+            raise InputError(
+                f"items must be image files that exist, got {len(missing)} of {len(self)} "
+                f"missing: {listed(missing, _NAMED)}"
+            )
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def take(self, rows: IntArray) -> list[Pixels]:
+        images = []
+        for row in rows:
+            image = read_image(self._paths[row])
+            if isinstance(image, str):
+                self._refuse(int(row))
+            else:
+                images.append(image)
+        return images
+
+    def _refuse(self, first: int) -> None:
+        """Count and name the files that cannot be read, the first of which is known."""
+        bad = []
+        for path in self._paths[first:]:
+            image = read_image(path)
+            if isinstance(image, str):
+                bad.append((path, image))
+        raise InputError(
+            f"items must be image files that can be read, got {len(bad)} of {len(self)} that "
+            f"cannot: {listed((path for path, _ in bad), _NAMED)} (the first: {bad[0][1]})"
+        )
+
+
+@final
+class ImageArray(Items):
+    """Images of one size in an array."""
+
+    kind = "image"
+
+    def __init__(self, array: npt.NDArray[Any]) -> None:
+        if array.ndim not in (3, 4):
+            raise InputError(
+                "images must have shape (n, height, width) or (n, height, width, channels), "
+                f"got {array.shape}"
+            )
+        if array.ndim == 3 and array.shape[2] in (3, 4):
+            raise InputError(
+                f"images must have shape (n, height, width[, channels]), got {array.shape}, "
+                "which looks like one image: give it as image[None]"
+            )
+        if array.ndim == 4 and array.shape[3] not in (1, 3, 4):
+            raise InputError(
+                "images must have 1, 3 or 4 channels, in the last dimension, got shape "
+                f"{array.shape}"
+            )
+        if 0 in array.shape:
+            raise InputError(f"images must have pixels, got shape {array.shape}")
+        self._array = array
+        self._scale = _scale(array)
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def take(self, rows: IntArray) -> list[Pixels]:
+        batch = self._array[rows]
+        pixels = np.rint(batch * self._scale).astype(np.uint8) if self._scale else batch
+        pixels = pixels.astype(np.uint8, copy=False)
+        if pixels.ndim == 3:
+            pixels = pixels[..., None]
+        pixels = np.repeat(pixels, 3, axis=3) if pixels.shape[3] == 1 else pixels[..., :3]
+        return list(np.ascontiguousarray(pixels))
+
+
+def as_items(items: Any, kind: str | None) -> Items:
+    """Check texts or images at the door, and find out which they are.
+
+    Parameters
+    ----------
+    items : sequence of str, sequence of paths, or array
+        What came.
+    kind : {"text", "image"}, optional
+        What they are. By default arrays and `pathlib.Path` are images, and strings are texts
+        unless all of them end as image files do.
+
+    Returns
+    -------
+    Items
+
+    Raises
+    ------
+    InputError
+        If they are empty, of several types, of another kind than stated, or of a kind that
+        cannot be told; if a text is missing or no Unicode, a file is missing, or an array holds
+        no images.
+
+    Examples
+    --------
+    >>> as_items(["a text", "another"], None).kind
+    'text'
+    """
+    if isinstance(items, np.ndarray) and items.dtype.kind not in "OSU":
+        return ImageArray(_not_text(items, kind))
+    values = as_list(items)
+    missing = [row for row, value in enumerate(values) if _is_missing(value)]
+    if missing:
+        raise InputError(
+            f"items must hold nothing missing, got {len(missing)} (first at row {missing[0]})"
+        )
+    wanted = _wanted(values)
+    if wanted is np.ndarray:
+        return ImageArray(_stacked(_not_text(values, kind)))
+    if wanted is Path:
+        return ImageFiles(_not_text(values, kind))
+    return ImageFiles(values) if _string_kind(values, kind) == "image" else Texts(values)
+
+
+def as_list(items: Any) -> list[Any]:
+    """Items as a list that is not empty.
+
+    Raises
+    ------
+    InputError
+        If they are one item, a mapping, no sequence at all, or empty.
+
+    Examples
+    --------
+    >>> as_list(("a", "b"))
+    ['a', 'b']
+    """
+    if isinstance(items, str | bytes | os.PathLike | Mapping):
+        raise InputError(f"items must be a sequence of texts or images, got {shortened(items)}")
+    try:
+        values = list(items)
+    except TypeError as error:
+        raise InputError(
+            f"items must be a sequence of texts or images, got {shortened(items)}"
+        ) from error
+    if not values:
+        raise InputError("items must hold at least one, got none")
+    return values
+
+
+def read_image(path: str) -> Pixels | str:
+    """Read an image file as RGB; its first frame, turned as its orientation tag says.
+
+    Parameters
+    ----------
+    path : str
+        A file that Pillow can read.
+
+    Returns
+    -------
+    ndarray of uint8, shape (height, width, 3), or str
+        The pixels, or the reason that there are none. Transparency is dropped. Files of more
+        than 8 bits a channel are refused: Pillow would clip them to white.
+    """
+    pil = require("PIL.Image", extra="text")
+    turned = require("PIL.ImageOps", extra="text").exif_transpose
+    try:
+        with pil.open(path) as image:
+            if image.mode.startswith(_WIDE_MODES):
+                return (
+                    f"more than 8 bits a channel (mode {image.mode}); give such images as an "
+                    "array scaled to 0 to 1"
+                )
+            pixels: Pixels = np.asarray(turned(image).convert("RGB"))
+    except (OSError, ValueError, SyntaxError, EOFError, pil.DecompressionBombError) as error:
+        return " ".join(str(error).split()) or type(error).__name__
+    return pixels
+
+
+def _wanted(values: list[Any]) -> type:
+    """The one type of all items: str, Path or ndarray."""
+    for accepted in (str, Path, np.ndarray):
+        if all(isinstance(value, accepted) for value in values):
+            return accepted
+    names = sorted({type(value).__name__ for value in values})
+    raise InputError(
+        f"items must be all texts, all paths or all image arrays, got {', '.join(names)}"
+    )
+
+
+def _not_text(value: Any, kind: str | None) -> Any:
+    if kind == "text":
+        raise InputError("kind 'text' needs strings, got images")
+    return value
+
+
+def _string_kind(values: list[str], kind: str | None) -> str:
+    if kind is not None:
+        return kind
+    files = sum(value.lower().endswith(_SUFFIXES) for value in values)
+    if 0 < files < len(values):
+        raise InputError(
+            f"kind must be given where {files} of {len(values)} strings end like image files, "
+            "got None: say 'text' or 'image'"
+        )
+    return "image" if files else "text"
+
+
+def _stacked(values: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    shapes = sorted({value.shape for value in values})
+    if len(shapes) > 1:
+        raise InputError(
+            f"images in arrays must have one shape, got {len(shapes)}: {shortened(shapes)}"
+        )
+    return np.stack(values)
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or type(value).__name__ == "NAType" or value != value is True
+
+
+def _scale(array: npt.NDArray[Any]) -> float | None:
+    """What brings numbers to 0…255; None where they are there."""
+    kind = array.dtype.kind
+    if kind not in "biuf":
+        raise InputError(f"images must hold numbers, got dtype {array.dtype}")
+    if array.dtype == np.uint8:
+        return None
+    low, high = array.min(), array.max()
+    top = 255 if kind in "iu" else 1
+    if not (low >= 0 and high <= top):
+        raise InputError(
+            f"images of dtype {array.dtype} must lie between 0 and {top}, got {low:g} to {high:g}"
+        )
+    return None if kind in "iu" else 255.0

@@ -1,0 +1,79 @@
+"""Safe loading of pretrained models: errors that name them, and no global state left changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from howsure.core.errors import HowsureError, InputError
+from howsure.core.optional import require
+
+
+def choose_device(device: str | None) -> Any:
+    """The torch device of a name; by default a GPU where torch sees one, else the CPU.
+
+    Raises
+    ------
+    InputError
+        If there is no such device here.
+    """
+    torch = require("torch", extra="text")
+    if device is None:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        chosen = torch.device(device)
+        torch.empty(1, device=chosen)
+    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
+        raise InputError(
+            f"device must be one that torch can use here, got {device!r}: {reason(error)}"
+        ) from error
+    return chosen
+
+
+@contextmanager
+def opening(name: str) -> Iterator[None]:
+    """Load a model: failures become `InputError`, and torch's random state stays as it was."""
+    torch = require("torch", extra="text")
+    broken = require("safetensors", extra="text").SafetensorError
+    try:
+        with torch.random.fork_rng(devices=[]):
+            yield
+    except HowsureError:
+        raise
+    except (
+        broken,
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RuntimeError,
+        ImportError,
+    ) as error:
+        raise InputError(f"encoder {name!r} cannot be loaded: {reason(error)}") from error
+
+
+@contextmanager
+def quiet(log: Any) -> Iterator[None]:
+    """Hold back the progress bars and reports of `transformers`, and then restore them."""
+    bars, verbosity = log.is_progress_bar_enabled(), log.get_verbosity()
+    log.disable_progress_bar()
+    log.set_verbosity_error()
+    try:
+        yield
+    finally:
+        log.set_verbosity(verbosity)
+        if bars:
+            log.enable_progress_bar()
+
+
+def reason(error: BaseException) -> str:
+    """What an error says, on one line, in at most 300 characters.
+
+    Examples
+    --------
+    >>> reason(ValueError("no\\nsuch model"))
+    'no such model'
+    """
+    return " ".join(str(error).split())[:300] or type(error).__name__

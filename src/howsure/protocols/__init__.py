@@ -1,0 +1,1 @@
+"""Experiments that make evaluation sets on purpose, and what comes out of them."""
