@@ -217,11 +217,10 @@ def test_unlabelled_rows_are_scored_against_a_reference(tmp_path: Path) -> None:
     scored = csv.read_csv(out)
     assert scored["cce"][1].as_py() > 2 * scored["cce"][0].as_py()
     assert scored["flagged"][1].as_py() is True
+    csv.write_csv(pa.table({"other": ["a", "b"]}), new)
     with pytest.raises(InputError, match="features"):
         CliRunner().invoke(
-            app,
-            ["assess", str(reference), "--reference", str(new), "--y", "x", "--point", "x"],
-            catch_exceptions=False,
+            app, ["assess", str(new), "--reference", str(reference)], catch_exceptions=False
         )
 
 

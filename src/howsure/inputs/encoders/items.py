@@ -295,7 +295,11 @@ def _stacked(values: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
 
 
 def _is_missing(value: object) -> bool:
-    return value is None or type(value).__name__ == "NAType" or value != value is True
+    return (
+        value is None
+        or type(value).__name__ in ("NAType", "NaTType")
+        or (isinstance(value, float) and value != value)
+    )
 
 
 def _scale(array: npt.NDArray[Any]) -> float | None:

@@ -56,16 +56,13 @@ def opening(name: str) -> Iterator[None]:
 
 @contextmanager
 def quiet(log: Any) -> Iterator[None]:
-    """Hold back the progress bars and reports of `transformers`, and then restore them."""
-    bars, verbosity = log.is_progress_bar_enabled(), log.get_verbosity()
-    log.disable_progress_bar()
+    """Hold back the loading reports of `transformers`, and then let it speak as before."""
+    verbosity = log.get_verbosity()
     log.set_verbosity_error()
     try:
         yield
     finally:
         log.set_verbosity(verbosity)
-        if bars:
-            log.enable_progress_bar()
 
 
 def reason(error: BaseException) -> str:

@@ -1,0 +1,250 @@
+"""Tables of numbers, dates and labels become vectors in which every column counts alike."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, as_vector, check_fraction, plain_array
+from howsure.core.errors import InputError
+from howsure.core.labels import as_labels
+from howsure.inputs.source import listed
+
+Features = Mapping[str, npt.ArrayLike]
+
+
+class _Column(ABC):
+    """One column that varies, and what it takes to encode it."""
+
+    width: int
+
+    @abstractmethod
+    def encode(self, values: npt.NDArray[Any], name: str) -> FloatArray:
+        """The column as numbers, shape (n, width)."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Numbers(_Column):
+    """Numbers, dates or truth values, less their mean, over their standard deviation."""
+
+    mean: float
+    sd: float
+    dates: str = ""
+    width: int = 1
+
+    def encode(self, values: npt.NDArray[Any], name: str) -> FloatArray:
+        return ((_as_numbers(values, name, self.dates) - self.mean) / self.sd)[:, None]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Labels(_Column):
+    """Labels, one 0/1 column each and one for rare labels, scaled to variance one in all."""
+
+    encoder: Any
+    scale: float
+    width: int
+
+    def encode(self, values: npt.NDArray[Any], name: str) -> FloatArray:
+        if values.dtype.kind != "O":
+            raise InputError(f"{name} must hold labels as it did before, got {values.dtype}")
+        onehot: FloatArray = self.encoder.transform(values[:, None])
+        return onehot * self.scale
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class TabularEncoder:
+    """A fitted encoder of tables; `tabular_encoder` makes it.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Columns that are encoded, in order.
+    dropped : tuple of str
+        Columns that say nothing: constant ones, and labels that are all rare, such as names
+        of rows.
+    width : int
+        Numbers that encode a row.
+    """
+
+    columns: tuple[str, ...]
+    dropped: tuple[str, ...]
+    width: int
+    _fitted: tuple[_Column, ...]
+
+    def transform(self, features: Features) -> FloatArray:
+        """Encode a table.
+
+        Parameters
+        ----------
+        features : mapping of str to array-like of shape (n,)
+            At least the columns that are encoded, of the types that they had. A label that
+            was not seen when the encoder was fitted counts as rare.
+
+        Returns
+        -------
+        ndarray of float, shape (n, width)
+
+        Raises
+        ------
+        InputError
+            If a column is absent, of another type or length, misses values, or lies too far
+            out for the result to be a number of 32 bits.
+
+        Examples
+        --------
+        >>> encoder = tabular_encoder({"age": [20.0, 40.0], "const": [1, 1]})
+        >>> encoder.transform({"age": [30.0, 60.0]})
+        array([[0.],
+               [3.]])
+        """
+        if not isinstance(features, Mapping):
+            raise InputError(f"features must be a mapping, got {type(features).__name__}")
+        absent = [name for name in self.columns if name not in features]
+        if absent:
+            raise InputError(f"features must hold the columns {listed(absent)}, got none so named")
+        out: FloatArray | None = None
+        start = 0
+        for name, column in zip(self.columns, self._fitted, strict=True):
+            title = f"feature {name!r}"
+            length = None if out is None else len(out)
+            part = column.encode(_as_column(features[name], title, length), title)
+            if not (np.abs(part) <= np.finfo(np.float32).max).all():
+                raise InputError(f"{title} must lie nearer to what it was, got a number too far out")
+            if out is None:
+                out = np.empty((len(part), self.width))
+            out[:, start : start + column.width] = part
+            start += column.width
+        assert out is not None  # an encoder has a column
+        return out
+
+
+def tabular_encoder(features: Features, *, rare: float = 0.01, most: int = 20) -> TabularEncoder:
+    """Fit an encoder that turns tables of mixed types into vectors.
+
+    Every column contributes variance one, whatever its type and units, so that a kernel on the
+    vectors heeds all columns alike. Numbers, truth values and dates are centred and divided by
+    their standard deviation. Labels get one 0/1 column each, with rare labels sharing one, and
+    the columns are divided by the square root of their summed variance Σ p(1−p), p being a
+    label's share: a truth value and a column of two labels then give the same distances.
+
+    Parameters
+    ----------
+    features : mapping of str to array-like of shape (n,)
+        Columns by name: numbers, truth values, dates, or labels. Text is labels; numbers that
+        stand for labels should come as text.
+    rare : float
+        Labels whose share of the rows is below this are rare, and so is a label seen once.
+        Strictly between 0 and 1.
+    most : int
+        Most columns for the labels of one column, the rare ones' included. At least 2.
+
+    Returns
+    -------
+    TabularEncoder
+        Its `transform` encodes tables with these columns.
+
+    Raises
+    ------
+    InputError
+        If there is no column, lengths differ, a value is missing or not finite, or no column
+        varies.
+
+    Examples
+    --------
+    >>> table = {"size": [1.0, 2.0, 3.0, 4.0], "site": ["a", "a", "b", "b"], "unit": ["m"] * 4}
+    >>> encoder = tabular_encoder(table)
+    >>> encoder.columns, encoder.dropped
+    (('size', 'site'), ('unit',))
+    >>> encoder.transform(table).round(2)
+    array([[-1.34,  1.41,  0.  ],
+           [-0.45,  1.41,  0.  ],
+           [ 0.45,  0.  ,  1.41],
+           [ 1.34,  0.  ,  1.41]])
+    """
+    if not isinstance(features, Mapping) or not features:
+        raise InputError(f"features must be a mapping with a column, got {features!r}"[:200])
+    check_fraction(rare, "rare")
+    if isinstance(most, bool) or not isinstance(most, int) or most < 2:
+        raise InputError(f"most must be a whole number of at least 2, got {most!r}")
+    fitted: dict[str, _Column] = {}
+    length = None
+    for name, given in features.items():
+        title = f"feature {name!r}"
+        values = _as_column(given, title, length)
+        length = len(values)
+        if values.dtype.kind == "O":
+            column = _fit_labels(values, rare, most)
+        else:
+            column = _fit_numbers(values, title)
+        if column is not None:
+            fitted[name] = column
+    if not fitted:
+        raise InputError(
+            f"features must hold a column that varies, got only {listed(features)}, each constant "
+            "or of labels that are all rare"
+        )
+    return TabularEncoder(
+        columns=tuple(fitted),
+        dropped=tuple(name for name in features if name not in fitted),
+        width=sum(column.width for column in fitted.values()),
+        _fitted=tuple(fitted.values()),
+    )
+
+
+def _as_column(value: npt.ArrayLike, title: str, length: int | None) -> npt.NDArray[Any]:
+    """Labels as objects; numbers and dates as they are, also where they came as objects."""
+    array = plain_array(value, title, text=True)
+    if array.dtype.kind == "O" and all(isinstance(item, Real) for item in array.flat):
+        return as_vector(array, title, length=length)
+    return as_labels(array, title, length=length)
+
+
+def _as_numbers(values: npt.NDArray[Any], title: str, dates: str) -> FloatArray:
+    """Numbers; dates in microseconds."""
+    kind = values.dtype.kind if values.dtype.kind in "mMO" else ""
+    if kind != dates:
+        wanted = {"": "numbers", "M": "dates", "m": "durations"}[dates]
+        raise InputError(f"{title} must hold {wanted} as it did before, got {values.dtype}")
+    if dates:
+        values = values.astype(f"{dates}8[us]").astype(np.int64)
+    return as_vector(values, title)
+
+
+def _fit_numbers(values: npt.NDArray[Any], title: str) -> _Numbers | None:
+    dates = values.dtype.kind if values.dtype.kind in "mM" else ""
+    numbers = _as_numbers(values, title, dates)
+    if numbers.min() == numbers.max():
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = float(numbers.mean())
+        sd = float((numbers - mean).std())
+    if not (math.isfinite(sd) and sd > 0.0):
+        raise InputError(
+            f"{title} must hold numbers that can be scaled, got {numbers.min():g} to "
+            f"{numbers.max():g}, whose variance is {'0' if sd == 0.0 else 'not finite'} in 64 bits"
+        )
+    return _Numbers(mean, sd, dates)
+
+
+def _fit_labels(values: npt.NDArray[Any], rare: float, most: int) -> _Labels | None:
+    from sklearn.preprocessing import OneHotEncoder
+
+    encoder = OneHotEncoder(
+        min_frequency=max(2, math.ceil(rare * len(values))),
+        max_categories=most,
+        handle_unknown="infrequent_if_exist",
+        sparse_output=False,
+    )
+    shares = encoder.fit_transform(values[:, None]).mean(axis=0)
+    variance = float((shares * (1.0 - shares)).sum())
+    return _Labels(encoder, 1.0 / math.sqrt(variance), len(shares)) if variance else None
