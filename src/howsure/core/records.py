@@ -139,6 +139,8 @@ class Curve:
         Area under it, where that means something.
     notes : str
         One sentence for the reader.
+    hover : mapping of str to ndarray of float, shape (k,)
+        Further numbers of each point, by name, to show where a reader points at it.
     """
 
     name: str
@@ -155,6 +157,7 @@ class Curve:
     step: bool = False
     area: float = math.nan
     notes: str = ""
+    hover: Mapping[str, FloatArray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

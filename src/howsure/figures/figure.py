@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
@@ -31,6 +32,7 @@ class Mark(StrEnum):
     INTERVALS = "intervals"
     BARS = "bars"
     RULE = "rule"
+    ZONE = "zone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,32 @@ class Axis:
     categories: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shades:
+    """What the colours of shaded marks measure, in classes of one width from faint to strong.
+
+    Attributes
+    ----------
+    title : str
+        What they measure.
+    edges : tuple of float
+        Rising ends of the classes, one more than there are classes.
+
+    Examples
+    --------
+    >>> Shades(title="CCE", edges=(0.0, 0.1, 0.2)).classes
+    2
+    """
+
+    title: str
+    edges: tuple[float, ...]
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are."""
+        return len(self.edges) - 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Layer:
     """Marks of one kind that belong to one series.
@@ -68,7 +96,7 @@ class Layer:
     mark : Mark
         How they are drawn. A step holds each value until the next x. A rule has only one of
         x (vertical) and y (horizontal). A bar reaches from zero to y, between `lower` and
-        `upper` on the x axis.
+        `upper` on the x axis. A zone fills the figure's width from `lower` to `upper`.
     x, y : ndarray of float, shape (k,)
         Positions; empty where the mark needs none.
     lower, upper : ndarray of float, shape (k,)
@@ -84,6 +112,12 @@ class Layer:
         Whether it stands behind the others: thinner, dotted.
     listed : bool
         Whether the legend names its series.
+    shape : int, optional
+        Index of the shape of points; that of the colour where absent.
+    shade : ndarray of float, shape (k,)
+        Empty, or numbers that colour the points by the figure's `Shades`.
+    hover : mapping of str to ndarray of float, shape (k,)
+        Further numbers of each mark for the hover text, by their titles.
     """
 
     mark: Mark
@@ -96,9 +130,17 @@ class Layer:
     labels: tuple[str, ...] = ()
     faint: bool = False
     listed: bool = True
+    shape: int | None = None
+    shade: FloatArray = field(default_factory=_nothing)
+    hover: Mapping[str, FloatArray] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return max(len(self.x), len(self.y), len(self.lower))
+
+    @property
+    def shaped(self) -> int:
+        """Index of the shape of its points: a circle for what has no colour of its own."""
+        return max(self.colour, 0) if self.shape is None else self.shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -121,6 +163,10 @@ class Figure:
         What is drawn, the hindmost first.
     notes : tuple of str
         What else the reader should know: what was left out, what the band is.
+    shades : Shades, optional
+        What colours measure; every layer of such a figure is shaded.
+    naming : str
+        What the labels of points name.
 
     Examples
     --------
@@ -138,6 +184,8 @@ class Figure:
     y: Axis = Axis()
     layers: tuple[Layer, ...] = ()
     notes: tuple[str, ...] = ()
+    shades: Shades | None = None
+    naming: str = "Point"
 
     def legend(self) -> tuple[LegendItem, ...]:
         """One item for each series, and for each kind of mark that is not its main one.
@@ -154,7 +202,11 @@ class Figure:
             known = items.get(layer.series)
             if known is None or _RANK[layer.mark] < _RANK[known.mark]:
                 items[layer.series] = LegendItem(
-                    label=layer.series, mark=layer.mark, colour=layer.colour, faint=layer.faint
+                    label=layer.series,
+                    mark=layer.mark,
+                    colour=layer.colour,
+                    faint=layer.faint,
+                    shape=layer.shaped,
                 )
         return tuple(
             sorted(
@@ -180,10 +232,11 @@ class LegendItem:
     mark: Mark
     colour: int
     faint: bool = False
+    shape: int = 0
 
 
 _RANK = {mark: rank for rank, mark in enumerate((Mark.LINE, Mark.STEP, Mark.POINTS, Mark.BARS))}
-_RANK |= {Mark.RULE: 4, Mark.BAND: 5, Mark.INTERVALS: 6}
+_RANK |= {Mark.RULE: 4, Mark.BAND: 5, Mark.INTERVALS: 6, Mark.ZONE: 7}
 
 
 def sample_points(x: FloatArray, limit: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -6,8 +6,45 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from howsure.figures.figure import Axis, Mark
+from howsure.metrics.characteristic.statistics import LOW_MISS_RATE
 
 UNIT = (0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Companion:
+    """A curve that stands behind another.
+
+    Attributes
+    ----------
+    words : str
+        What it is.
+    dashed : bool
+        Whether it is drawn like a reference, not fainter.
+    crowd : bool
+        Whether it is drawn even where the figure shows several curves.
+    """
+
+    words: str
+    dashed: bool = False
+    crowd: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Zone:
+    """A range of y that a figure shades over its whole width.
+
+    Attributes
+    ----------
+    lower, upper : float
+        Its ends.
+    words : str
+        What it is.
+    """
+
+    lower: float
+    upper: float
+    words: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +67,12 @@ class Layout:
         What the band surrounds.
     band : str
         What the band is, where the curve does not say.
-    companions : mapping of str to str
-        Names of other curves to draw behind this one, with what they are in words.
-    points : str
-        Name of a table whose rows are marks on this figure.
+    companions : mapping of str to Companion
+        Other curves to draw behind this one, by name.
+    points : (str, str, str), optional
+        A table whose rows are marks on this figure: its name, its columns for x and for y.
+    zone : Zone, optional
+        A range of a percent y axis to shade.
     fits_curve : bool
         Whether the y range follows the curves alone, and cuts bands that reach past it.
     tail : float
@@ -51,11 +90,17 @@ class Layout:
     reference: str = "reference"
     band_about: Literal["reference", "curve"] = "curve"
     band: str = "band"
-    companions: dict[str, str] = field(default_factory=dict)
-    points: str = ""
+    companions: dict[str, Companion] = field(default_factory=dict)
+    points: tuple[str, str, str] | None = None
+    zone: Zone | None = None
     tail: float = 0.0
     fits_curve: bool = False
 
+
+TABLE_ORDER = 8
+MAP_ORDER = 9
+PLAIN_ORDER = 10
+"""Places in a report of dot plots, of maps, and of curves that have no layout."""
 
 LAYOUTS: dict[str, Layout] = {
     "calibration": Layout(
@@ -143,7 +188,7 @@ LAYOUTS: dict[str, Layout] = {
         reference="random order",
         band="band",
         fits_curve=True,
-        companions={"risk_coverage_oracle": "oracle order"},
+        companions={"risk_coverage_oracle": Companion(words="oracle order")},
     ),
     "characteristic": Layout(
         order=6,
@@ -157,12 +202,48 @@ LAYOUTS: dict[str, Layout] = {
         y=Axis(title="Miss rate", kind="percent", domain=UNIT),
         data="the model's band",
         reference="constant band",
-        companions={"characteristic_constant": "constant band"},
-        points="characteristic_points",
+        companions={"characteristic_constant": Companion(words="constant band")},
+        points=("characteristic_points", "bandwidth", "miss_rate"),
+        zone=Zone(lower=0.0, upper=LOW_MISS_RATE, words=f"miss rate at most {100 * LOW_MISS_RATE:.4g} %"),
         tail=0.01,
     ),
+    "characteristic_deficit": Layout(
+        order=7,
+        question="Is the scale of the bands right?",
+        title="Bandwidth and deficit, with the least interval score",
+        reading=(
+            "The interval score adds up bandwidth and deficit, so it is the same all along the "
+            "straight line, and worse above it. The curve touches the line at the scale that "
+            "scores best; a model that stands elsewhere would gain by scaling its bands."
+        ),
+        x=Axis(title="Bandwidth", zero=True),
+        y=Axis(title="Deficit", zero=True),
+        data="the model's band",
+        reference="constant band",
+        companions={
+            "characteristic_deficit_constant": Companion(words="constant band", crowd=False),
+            "characteristic_isocost": Companion(words="least interval score", dashed=True),
+        },
+        points=("characteristic_points", "bandwidth", "deficit"),
+        tail=0.01,
+    ),
+    "rejection": Layout(
+        order=10,
+        question="Does it help to withhold suspect rows?",
+        title="Rejection by CCE",
+        reading=(
+            "Rows are withheld from the highest CCE on. A curve that falls below the level of "
+            "random order withholds the rows with the larger errors."
+        ),
+        x=Axis(title="Share of rows rejected", kind="percent", domain=UNIT),
+        y=Axis(title="Mean |error| of the rows kept", zero=True),
+        data="highest CCE first",
+        reference="random order",
+        companions={"rejection_oracle": Companion(words="oracle order")},
+        fits_curve=True,
+    ),
     "rolling_coverage": Layout(
-        order=8,
+        order=11,
         question="Does coverage hold over time?",
         title="Rolling coverage",
         reading="Where the nominal level leaves the shaded band, coverage has drifted.",
@@ -203,4 +284,4 @@ def layout_of(name: str) -> Layout:
     if known is not None:
         return known
     words = name.replace("_", " ").strip() or "Curve"
-    return Layout(order=7, question=words[:1].upper() + words[1:], title=words)
+    return Layout(order=PLAIN_ORDER, question=words[:1].upper() + words[1:], title=words)

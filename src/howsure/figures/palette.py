@@ -15,11 +15,15 @@ class Palette:
     ----------
     series : tuple of str
         One colour a series.
+    ramp : tuple of str
+        Colours for rising numbers, from near the background to far from it: lightness changes
+        evenly, so that the order shows without colour vision and in print.
     reference, highlight, ink, grid, surface : str
         The reference, what must be seen first, text, grid lines, the background.
     """
 
     series: tuple[str, ...]
+    ramp: tuple[str, ...]
     reference: str
     highlight: str
     ink: str
@@ -49,17 +53,51 @@ class Palette:
             return self.highlight
         return self.series[index % len(self.series)]
 
+    def shades(self, classes: int) -> tuple[str, ...]:
+        """Colours for so many classes of rising numbers, both ends of the ramp included.
 
+        Parameters
+        ----------
+        classes : int
+            At most as many as the ramp has colours.
+
+        Returns
+        -------
+        tuple of str
+
+        Examples
+        --------
+        >>> LIGHT.shades(2)
+        ('#5492c5', '#49070a')
+        """
+        last, steps = len(self.ramp) - 1, max(classes - 1, 1)
+        return tuple(self.ramp[round(last * place / steps)] for place in range(classes))
+
+
+_LIGHT_RAMP = (
+    "#5492c5", "#558cc6", "#5785c6", "#5b7dc6", "#5f76c5", "#636ec3", "#6966c0", "#6d5ebc",
+    "#7355b6", "#784cae", "#7c43a5", "#80399b", "#832f91", "#842784", "#822176", "#801b69",
+    "#7d155b", "#7a104e", "#760b42", "#710636", "#6a062c", "#620623", "#5a061a", "#520612",
+    "#49070a",
+)  # fmt: skip
 LIGHT = Palette(
     series=("#0061ad", "#d9500a", "#008a56", "#b8588f", "#8c922d", "#4a8fd0", "#7a4b2e", "#3b3f46"),
+    ramp=_LIGHT_RAMP,
     reference="#6a737b",
     highlight="#c0381c",
     ink="#1c2126",
     grid="#e4e6e4",
     surface="#ffffff",
 )
+_DARK_RAMP = (
+    "#3d6bb0", "#516bbc", "#656ac6", "#7a68cd", "#9165d0", "#a665cd", "#b865c7", "#c866bf",
+    "#d767b6", "#e368ac", "#ec6da2", "#f37399", "#f97a90", "#fe8188", "#ff8b80", "#ff9479",
+    "#ff9e74", "#ffa872", "#ffb273", "#ffbd76", "#ffc77b", "#ffd282", "#ffdb8a", "#ffe594",
+    "#feefa0",
+)  # fmt: skip
 DARK = Palette(
     series=("#56b4e9", "#f2874e", "#3df798", "#e499aa", "#e3b23c", "#8f9dff", "#c69c7c", "#c9ced3"),
+    ramp=_DARK_RAMP,
     reference="#98a3ab",
     highlight="#ff8a66",
     ink="#e8eaeb",
@@ -68,6 +106,7 @@ DARK = Palette(
 )
 CSS = Palette(
     series=tuple(f"var(--series-{index})" for index in range(len(LIGHT.series))),
+    ramp=tuple(f"var(--ramp-{index})" for index in range(len(LIGHT.ramp))),
     reference="var(--reference)",
     highlight="var(--highlight)",
     ink="var(--ink)",

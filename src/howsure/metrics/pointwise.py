@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_fraction
+from howsure.core.arrays import FloatArray, as_matrix, check_fraction
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.stats.binomial import clopper_pearson
@@ -414,38 +414,6 @@ def coverage_band(
         reach = error * float(special.stdtrit(trials - 1, 0.5 + 0.5 * single))
         lower, upper = np.maximum(value - reach, 0.0), np.minimum(value + reach, 1.0)
     return CoverageBand(value, error, lower, upper, level, single)
-
-
-def trials_needed(sd: npt.ArrayLike, standard_error: float) -> int:
-    """Trials at which the largest Monte-Carlo standard error over points meets the wish.
-
-    Parameters
-    ----------
-    sd : array-like of shape (n,)
-        Standard deviation over trials at each point.
-    standard_error : float
-        The wanted standard error, above 0.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    InputError
-        If a standard deviation is negative, or the wish is not above 0.
-
-    Examples
-    --------
-    >>> trials_needed([0.1, 0.2], 0.01)
-    400
-    """
-    spread = as_vector(sd, "sd")
-    if (spread < 0).any():
-        raise InputError(f"sd must not be negative, got {float(spread.min()):g}")
-    if not 0 < standard_error < math.inf:
-        raise InputError(f"standard_error must be a number above 0, got {standard_error!r}")
-    return max(math.ceil((float(spread.max()) / standard_error) ** 2 - 1e-9), 1)
 
 
 def _inside(target: FloatArray, lower: FloatArray, upper: FloatArray) -> npt.NDArray[np.bool_]:

@@ -155,7 +155,8 @@ def pointwise(
         drawn = source.training_set(seed, trial, n_train, covariates=covariates, n_test=n_test)
         rows = drawn.n
         run.one(trial, drawn)
-        met = stop is not None and run.met(stop, trial + 1)
+        if stop is not None and run.looked_at(stop, trial + 1):
+            met = run.error(stop.of) <= stop.standard_error
         if met:
             break
     return PointwiseResult(
@@ -177,7 +178,7 @@ def pointwise(
         failures=tuple(run.failures),
         warnings=dict(run.warned),
         trials_planned=int(trials),
-        stop=_stop_words(stop, met=met, tried=trial + 1),
+        stop=run.stopped(stop, met=met, tried=trial + 1),
         reasons=run.reasons(),
     )
 
@@ -221,18 +222,35 @@ class _Run:
         if guard.failure is not None:
             self.failures.append(guard.failure)
 
-    def met(self, stop: Precision, tried: int) -> bool:
-        """Whether the wanted standard error is met after so many trials."""
-        count = len(self.done)
-        if tried < stop.least or (tried - stop.least) % stop.every or count < 3:
-            return False
-        if stop.of == "cicf":
-            return self._cicf_error() <= stop.standard_error
+    def looked_at(self, stop: Precision, tried: int) -> bool:
+        """Whether the standard error is looked at after so many trials."""
+        due = tried >= stop.least and (tried - stop.least) % stop.every == 0
+        return due and len(self.done) >= 3
+
+    def error(self, of: str) -> float:
+        """The standard error that `Precision` speaks of, from at least three trials."""
+        root = math.sqrt(len(self.done))
+        if of == "cicf":
+            share = (self._means_held() + 2.0) / (len(self.done) + 4.0)
+            return math.sqrt(float((share * (1.0 - share)).max())) / root
         mass = np.stack(self.mass)
-        if stop.of == "picf":
-            return float(mass.std(axis=0, ddof=1).max()) <= stop.standard_error * math.sqrt(count)
+        if of == "picf":
+            return float(mass.std(axis=0, ddof=1).max()) / root
         scores = (brier(mass[:, :, k], c) for k, c in enumerate(self.coverages))
-        return max(score.standard_error for score in scores) <= stop.standard_error
+        return max(score.standard_error for score in scores)
+
+    def stopped(self, stop: Precision | None, *, met: bool, tried: int) -> str:
+        """Why trials ended, in words."""
+        if stop is None:
+            return "all trials planned"
+        wish = f"standard error {stop.standard_error:g} of the {stop.of}"
+        if met:
+            return f"{wish} met after {tried} trials"
+        count = len(self.done)
+        if count < 3:
+            return f"{wish} not met: {count} of {tried} trials succeeded"
+        needed = math.ceil(count * (self.error(stop.of) / stop.standard_error) ** 2)
+        return f"{wish} not met in {tried} trials: about {max(needed, count + 1)} would be needed"
 
     def stacked(self, tables: list[FloatArray]) -> FloatArray:
         """Tables of the trials, shape (S, n, c), also where there are none."""
@@ -286,15 +304,13 @@ class _Run:
             )
         return lower, upper
 
-    def _cicf_error(self) -> float:
-        """Largest standard error of the CICF, with two successes and two failures added."""
+    def _means_held(self) -> FloatArray:
+        """In how many trials each confidence interval held the mean, shape (n, c)."""
         ends = self.mean_ends()
         if ends is None or self.truth is None:
             raise InputError(f"stop must not ask for the cicf: {self._no_mean()}")
         mean = self.truth.mean[:, None]
-        held = ((ends[0] <= mean) & (mean <= ends[1])).sum(axis=0)
-        share = (held + 2.0) / (len(self.done) + 4.0)
-        return math.sqrt(float((share * (1.0 - share)).max()) / len(self.done))
+        return np.asarray(((ends[0] <= mean) & (mean <= ends[1])).sum(axis=0), dtype=np.float64)
 
     def _no_mean(self) -> str:
         return f"{self.method.name} gives no confidence intervals for the mean"
@@ -373,10 +389,3 @@ def _log_likelihood(belief: Prediction, y: FloatArray) -> float:
         return float(belief.log_density(y).mean())
     except UnanswerableError:
         return math.nan
-
-
-def _stop_words(stop: Precision | None, *, met: bool, tried: int) -> str:
-    if stop is None:
-        return "all trials planned"
-    wish = f"standard error {stop.standard_error:g} of the {stop.of}"
-    return f"{wish} met after {tried} trials" if met else f"{wish} not met in {tried} trials"

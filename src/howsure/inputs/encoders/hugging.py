@@ -93,6 +93,9 @@ class TextModel(Embedder):
         tokenizers = require("transformers", extra="text").AutoTokenizer
         self._torch = require("torch", extra="text")
         self._tokenizer = tokenizers.from_pretrained(padding_side="right", **loaded.source)
+        if len(self._tokenizer) - len(self._tokenizer.added_tokens_encoder) <= 1:
+            # Without its files a tokenizer is made all the same, and knows no word.
+            raise InputError("encoder must come with its tokenizer's files, got no vocabulary")
         if self._tokenizer.pad_token is None:
             self._tokenizer.pad_token = self._tokenizer.eos_token
         encoder_decoder = getattr(loaded.model.config, "is_encoder_decoder", False)
@@ -194,9 +197,8 @@ def _load(name: str, place: Any) -> _Loaded:
             f"{listed(needed, 5)}, which would be random numbers"
         )
     joint = hasattr(model, "get_text_features") and hasattr(model, "get_image_features")
-    kinds = {"input_ids": ("text",), "pixel_values": ("image",)}.get(model.main_input_name, ())
-    if joint:
-        kinds = ("text", "image")
+    takes = {"text": "input_ids", "image": "pixel_values"}
+    kinds = tuple(kind for kind in takes if joint or takes[kind] == model.main_input_name)
     return _Loaded(model.to(place).eval(), kinds, joint, not missing, source)
 
 

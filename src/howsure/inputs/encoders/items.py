@@ -185,6 +185,8 @@ def as_items(items: Any, kind: str | None) -> Items:
     >>> as_items(["a text", "another"], None).kind
     'text'
     """
+    if len(getattr(items, "shape", ())) > 1:
+        items = np.asarray(items)
     if isinstance(items, np.ndarray) and items.dtype.kind not in "OSU":
         return ImageArray(_not_text(items, kind))
     values = as_list(items)
@@ -217,7 +219,7 @@ def as_list(items: Any) -> list[Any]:
     if isinstance(items, str | bytes | os.PathLike | Mapping):
         raise InputError(f"items must be a sequence of texts or images, got {shortened(items)}")
     try:
-        values = list(items)
+        values = list(np.asarray(items) if len(getattr(items, "shape", ())) > 1 else items)
     except TypeError as error:
         raise InputError(
             f"items must be a sequence of texts or images, got {shortened(items)}"

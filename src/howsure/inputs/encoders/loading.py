@@ -9,6 +9,11 @@ from typing import Any
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.optional import require
 
+_FAILURES = (
+    *(OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError),
+    *(ImportError, AssertionError),
+)
+
 
 def choose_device(device: str | None) -> Any:
     """The torch device of a name; by default a GPU where torch sees one, else the CPU.
@@ -41,17 +46,19 @@ def opening(name: str) -> Iterator[None]:
             yield
     except HowsureError:
         raise
-    except (
-        broken,
-        OSError,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        RuntimeError,
-        ImportError,
-    ) as error:
+    except (broken, *_FAILURES) as error:
         raise InputError(f"encoder {name!r} cannot be loaded: {reason(error)}") from error
+
+
+@contextmanager
+def working(name: str) -> Iterator[None]:
+    """Encode with a model: its failures become `InputError`."""
+    try:
+        yield
+    except HowsureError:
+        raise
+    except _FAILURES as error:
+        raise InputError(f"encoder {name!r} fails on these items: {reason(error)}") from error
 
 
 @contextmanager

@@ -79,7 +79,7 @@ class TextTower(Embedder):
     def __init__(self, model: Any, tokenizer: Any, device: Any) -> None:
         self._torch = require("torch", extra="text")
         self._model, self._tokenizer, self._device = model, tokenizer, device
-        self.limit = int(tokenizer.context_length)
+        self.limit = self._reads = int(tokenizer.context_length)
         self._blank = self._longer([""])[0, -1]
 
     def embed(self, batch: list[str]) -> npt.ArrayLike:
@@ -91,7 +91,7 @@ class TextTower(Embedder):
 
     def _longer(self, batch: list[str]) -> Any:
         """Tokens with one place more than the model reads, which is blank if the text fits."""
-        return self._tokenizer(batch, context_length=self.limit + 1)
+        return self._tokenizer(batch, context_length=self._reads + 1)
 
 
 def _checked(library: Any, name: str) -> tuple[str, str | None]:

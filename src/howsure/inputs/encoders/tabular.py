@@ -117,9 +117,12 @@ class TabularEncoder:
         for name, column in zip(self.columns, self._fitted, strict=True):
             title = f"feature {name!r}"
             length = None if out is None else len(out)
-            part = column.encode(_as_column(features[name], title, length), title)
+            with np.errstate(over="ignore"):
+                part = column.encode(_as_column(features[name], title, length), title)
             if not (np.abs(part) <= np.finfo(np.float32).max).all():
-                raise InputError(f"{title} must lie nearer to what it was, got a number too far out")
+                raise InputError(
+                    f"{title} must lie nearer to what it was, got a number too far out"
+                )
             if out is None:
                 out = np.empty((len(part), self.width))
             out[:, start : start + column.width] = part
@@ -182,10 +185,8 @@ def tabular_encoder(features: Features, *, rare: float = 0.01, most: int = 20) -
         title = f"feature {name!r}"
         values = _as_column(given, title, length)
         length = len(values)
-        if values.dtype.kind == "O":
-            column = _fit_labels(values, rare, most)
-        else:
-            column = _fit_numbers(values, title)
+        labels = values.dtype.kind == "O"
+        column = _fit_labels(values, rare, most) if labels else _fit_numbers(values, title)
         if column is not None:
             fitted[name] = column
     if not fitted:

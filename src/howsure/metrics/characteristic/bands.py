@@ -20,6 +20,9 @@ YAxis = Literal["miss_rate", "deficit"]
 Move = Literal["scale", "bias"]
 Outside = Literal["error", "recentre"]
 
+_ROUNDING = 4.0 * np.finfo(np.float64).eps  # of a difference, in units of its larger term
+_NOTICED = 1e-6  # a difference of bands above this share is taken as meant
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bands:
@@ -216,6 +219,7 @@ def checked_bands(
     for name, gap in (("y - point", error), ("point - lower", below), ("upper - point", above)):
         if not np.isfinite(gap).all():
             raise InputError(f"{name} must be finite, got an overflow")
+    below, above = _evened(below, above, np.maximum(np.abs(low), np.abs(high)))
     row_weights = None
     if weights is not None:
         row_weights = Weights.checked(weights, weights_kind, length=rows).values
@@ -232,6 +236,22 @@ def checked_bands(
         outputs,
         move,
     )
+
+
+def _evened(
+    below: FloatArray, above: FloatArray, size: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Bands made equal where they differ by no more than the rounding of their interval's ends.
+
+    A symmetric interval is stored as two rounded ends. Left alone, the last digits would count as
+    one side being wider, and the excess would bend where that side wins: some 1e16 scales away.
+    """
+    gap = np.abs(above - below)
+    even = (gap > 0) & (gap <= _ROUNDING * size) & (gap <= _NOTICED * np.maximum(below, above))
+    if not even.any():
+        return below, above
+    middle = below + 0.5 * (above - below)
+    return np.where(even, middle, below), np.where(even, middle, above)
 
 
 def bands_from_sd(

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
@@ -375,6 +376,9 @@ class CharacteristicCurve:
     def vertices_to_draw(self, points: int = 500) -> IntArray:
         """Vertices to draw: at most so many, spread evenly over both axes, ends included.
 
+        The last is the first at which the y axis is at its least: what lies beyond is a level
+        line, along which the excess may still bend far away.
+
         Parameters
         ----------
         points : int
@@ -397,9 +401,12 @@ class CharacteristicCurve:
         >>> len(characteristic_curve(y, 0 * y, -1 + 0 * y, 1 + 0 * y).vertices_to_draw(100)) <= 100
         True
         """
-        return thinned(self.x, self.y, points)
+        end = int(np.searchsorted(-self.y, -self.y[-1])) + 1
+        return thinned(self.x[:end], self.y[:end], points)
 
-    def drawn(self, points: int = 500, *, model: str = "", group: str = "") -> Curve:
+    def drawn(
+        self, points: int = 500, *, model: str = "", group: str = "", reference: bool = True
+    ) -> Curve:
         """The curve thinned for drawing, exact at the points kept, beside a constant band.
 
         Parameters
@@ -408,11 +415,14 @@ class CharacteristicCurve:
             At most so many.
         model, group : str
             Whose curve it is.
+        reference : bool
+            Whether to trace the constant band too, which takes as long as the curve itself.
 
         Returns
         -------
         Curve
-            Its reference is the curve of a constant band at the same x.
+            Its reference is the curve of a constant band at the same x. Its hover values are the
+            settings of the knob, named ``k`` for scaling and ``t`` for bias.
 
         Examples
         --------
@@ -422,19 +432,21 @@ class CharacteristicCurve:
         kept = self.vertices_to_draw(points)
         x = self.x[kept]
         area = self.area()
-        moved = "scaled" if self.bands.move == "scale" else "shifted"
+        moved, knob = ("scaled", "k") if self.bands.move == "scale" else ("shifted", "t")
+        against = "; reference: a constant band" if reference else ""
         return Curve(
             name="characteristic_curve",
             x=x,
             y=self.y[kept],
-            reference=self.constant()._path().value(x),
+            reference=self.constant()._path().value(x) if reference else None,
             x_label=AXIS_TITLES[self.x_axis],
             y_label=AXIS_TITLES[self.y_axis],
             model=model,
             group=group,
             step=self.y_axis == "miss_rate",
             area=area.value if area.complete else math.nan,
-            notes=f"bands {moved}; reference: a constant band; exact area. {area.reason}".strip(),
+            notes=f"bands {moved}{against}; exact area. {area.reason}".strip(),
+            hover={knob: self.knob[kept]},
         )
 
     def _path(self) -> Path:

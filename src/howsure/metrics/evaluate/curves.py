@@ -37,7 +37,7 @@ def curves_of(evaluation: Evaluation, *, confidence: float = 0.95) -> tuple[Curv
     tuple of Curve
         Named ``calibration``, ``interval_calibration``, ``pit_ecdf``, ``pit_histogram``,
         ``error_by_width``, ``risk_coverage``, ``risk_coverage_oracle``, ``rolling_coverage``,
-        ``characteristic``, ``characteristic_constant``.
+        ``characteristic``, ``characteristic_deficit`` and what stands behind them.
     """
     makers: tuple[Callable[[Evaluation, float], list[Curve]], ...] = (
         _calibration,
@@ -46,7 +46,7 @@ def curves_of(evaluation: Evaluation, *, confidence: float = 0.95) -> tuple[Curv
         _error_by_width,
         _risk_coverage,
         _rolling_coverage,
-        lambda found, _: characteristic_curves(found.view),
+        lambda found, _: characteristic_curves(found.view, found.coverages),
     )
     made: list[Curve] = []
     for maker in makers:

@@ -14,7 +14,8 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.records import Curve, Table
 from howsure.core.rng import child, row_keys
 from howsure.metrics.characteristic import CharacteristicCurve, OperatingPoint, characteristic_curve
-from howsure.metrics.characteristic.bands import Bands
+from howsure.metrics.characteristic.bands import Bands, YAxis
+from howsure.metrics.characteristic.cost import Cost
 from howsure.metrics.characteristic.statistics import (
     PerfectGains,
     perfect_gains,
@@ -101,15 +102,60 @@ def _rows(view: View, bands: Bands) -> IntArray:
     return rows[np.sort(subsample(np.sort(keys), MOST_ROWS, seed=view.seed, name="perfect gains"))]
 
 
-def characteristic_curves(view: View) -> list[Curve]:
-    """The curve and the constant band's, thinned for drawing."""
+def characteristic_curves(view: View, coverages: Sequence[float] = ()) -> list[Curve]:
+    """The curve against misses and against the deficit, the constant band's, the isocost line.
+
+    Parameters
+    ----------
+    view : View
+        What happened and what was believed.
+    coverages : sequence of float
+        Nominal coverages; the one nearest to 0.9 prices the interval score of the isocost line.
+
+    Returns
+    -------
+    list of Curve
+        Thinned for drawing: ``characteristic`` and ``characteristic_constant`` (miss rate),
+        ``characteristic_deficit``, ``characteristic_deficit_constant`` and
+        ``characteristic_isocost`` (deficit), all against the bandwidth.
+    """
     curve: CharacteristicCurve = view.get("characteristic")
-    drawn = curve.drawn(300, model=view.evalset.model)
-    constant = curve.constant().drawn(300, model=view.evalset.model)
-    return [
-        replace(drawn, name="characteristic", reference=None),
-        replace(constant, name="characteristic_constant", reference=None),
-    ]
+    constant, model = curve.constant(), view.evalset.model
+    made = []
+    for name, y_axis in _DRAWN_AGAINST.items():
+        for ending, each in (("", curve), ("_constant", constant)):
+            on = each.on(x="bandwidth", y_axis=y_axis)
+            drawn = on.drawn(300, model=model, reference=False)
+            made.append(replace(drawn, name=name + ending))
+    return [*made, *_isocost(curve, coverages, model)]
+
+
+_DRAWN_AGAINST: dict[str, YAxis] = {
+    "characteristic": "miss_rate",
+    "characteristic_deficit": "deficit",
+}
+
+
+def _isocost(curve: CharacteristicCurve, coverages: Sequence[float], model: str) -> list[Curve]:
+    """The line along which the interval score is the least that scaling can reach."""
+    known = [coverage for coverage in coverages if not math.isnan(coverage)]
+    coverage = min(known, key=lambda each: abs(each - 0.9), default=0.9)
+    cost = _interval_cost(curve, coverage)
+    if not (math.isfinite(cost.cost) and cost.cost > 0):
+        return []
+    ends = np.array([0.0, cost.cost / cost.x_weight])
+    told = (
+        f"Along the line the interval score at {coverage:.4g} is {cost.cost:.4g}, the least that "
+        f"scaling can reach (k = {cost.knob:.3g}); as predicted it is {cost.cost_now:.4g}."
+    )
+    line = np.maximum(cost.isocost(ends), 0.0)
+    return [Curve(name="characteristic_isocost", x=ends, y=line, model=model, notes=told)]
+
+
+def _interval_cost(curve: CharacteristicCurve, coverage: float) -> Cost:
+    """The cost that is the mean interval score: 2·bandwidth + (2/α)·deficit."""
+    on = curve.on(x="bandwidth", y_axis="deficit")
+    return on.cost(x_weight=2.0, y_weight=2.0 / (1.0 - coverage))
 
 
 def operating_points(view: View, coverages: Sequence[float]) -> Table | None:
@@ -136,8 +182,7 @@ def operating_points(view: View, coverages: Sequence[float]) -> Table | None:
             f"such tables, and at least {promise.coverage_lower:.4f} in {promise.confidence:.0%}"
         )
         points.append((f"miss rate {1.0 - coverage:.3g}", wanted, note))
-        alpha = 1.0 - coverage
-        cost = curve.on(x="bandwidth", y_axis="deficit").cost(x_weight=2.0, y_weight=2.0 / alpha)
+        cost = _interval_cost(curve, coverage)
         if math.isfinite(cost.knob):
             note = f"interval score {cost.cost:.4g}, now {cost.cost_now:.4g}"
             name = f"least interval score at {coverage:.3g}"

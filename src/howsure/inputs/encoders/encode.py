@@ -1,0 +1,234 @@
+"""Texts, images or rows to vectors, by a pretrained model or anything that encodes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import IntArray, plain_array, shortened
+from howsure.core.errors import HowsureWarning, InputError
+from howsure.inputs.encoders.embedder import Embedder, Function
+from howsure.inputs.encoders.hugging import open_hugging
+from howsure.inputs.encoders.items import KINDS, Anything, Items, Texts, as_items, as_list
+from howsure.inputs.encoders.loading import working
+from howsure.inputs.encoders.openclip import open_clip_model
+from howsure.stats.gram import Progress, reported, tiles
+
+Embedding = npt.NDArray[np.float32]
+
+
+@runtime_checkable
+class Transformer(Protocol):
+    """A fitted scikit-learn transformer, or anything that works as one."""
+
+    def transform(self, X: Any, /) -> Any:
+        """Vectors of rows."""
+
+
+Encoder = str | Transformer | Callable[[list[Any]], npt.ArrayLike]
+
+_OPENERS = {"transformers": open_hugging, "open_clip": open_clip_model}
+
+
+def encode(
+    items: Any,
+    encoder: Encoder,
+    *,
+    kind: str | None = None,
+    batch_size: int = 32,
+    device: str | None = None,
+    progress: Progress | None = None,
+) -> Embedding:
+    """Turn things that are not vectors into vectors, for measures that compare rows by them.
+
+    Vectors are given as the encoder makes them, not normalised: a kernel normalises where it
+    should. No global state of torch is changed: neither its random numbers nor its number type
+    nor its threads.
+
+    Parameters
+    ----------
+    items : sequence of str or pathlib.Path, or array of n images
+        Texts; paths of image files; or images of shape (n, height, width[, channels]) with 1, 3
+        or 4 channels, whole numbers from 0 to 255 or fractions from 0 to 1 (taken to 8 bits,
+        as files have). Grey becomes RGB, transparency is dropped. For an encoder of the
+        caller's: anything with rows.
+    encoder : str, transformer or callable
+        What encodes.
+
+        ``transformers:NAME``: a model of Hugging Face's library in a local folder (nothing is
+        downloaded) or on the hub, with weights in safetensors files. Texts: the last hidden
+        state averaged over tokens. Images: the pooled output, or the average over places where
+        there is none. Models of texts and images (CLIP and its like): the vectors of their
+        joint space.
+
+        ``open_clip:NAME/PRETRAINED``, ``open_clip:hf-hub:…`` or ``open_clip:local-dir:…``: a
+        model of open_clip, where that is installed; the vectors of its joint space.
+
+        An object with a method `transform`, such as a fitted scikit-learn transformer or a
+        `TabularEncoder`: it gets all items at once. A sparse result is made dense.
+
+        A callable: it gets a list of at most `batch_size` items, in order, and returns their
+        vectors, shape (b, e).
+    kind : {"text", "image"}, optional
+        What the items are. By default, for a model by name, arrays and `pathlib.Path` are
+        images, and strings are texts unless all of them end as image files do. Other encoders
+        get items as they came, unless `kind` is stated: then texts are checked, and a callable
+        gets images as RGB arrays of uint8, shape (height, width, 3).
+    batch_size : int
+        Items that are encoded at once. It changes results by rounding at most.
+    device : str, optional
+        Where a model by name runs, such as ``cpu`` or ``cuda:0``; by default a GPU where there
+        is one.
+    progress : callable, optional
+        Called with a stage's name, batches done and batches in all.
+
+    Returns
+    -------
+    ndarray of float32, shape (n, e)
+
+    Warns
+    -----
+    HowsureWarning
+        If texts are longer than the model reads, so that their ends do not count.
+
+    Raises
+    ------
+    InputError
+        If there are no items, or they are missing, of mixed types or shapes, or not of the kind
+        that the encoder takes; if image files are missing or cannot be read (all of them are
+        counted); if a model cannot be loaded or lacks weights; or if vectors are not finite, or
+        not one of one width an item.
+    MissingDependencyError
+        If a library that the encoder needs is not installed.
+
+    Examples
+    --------
+    >>> encode(["a", "abc"], lambda texts: [[len(text), 1.0] for text in texts])
+    array([[1., 1.],
+           [3., 1.]], dtype=float32)
+    """
+    if kind is not None and kind not in KINDS:
+        raise InputError(f"kind must be one of {', '.join(KINDS)} or None, got {kind!r}")
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+        raise InputError(f"batch_size must be a whole number of at least 1, got {batch_size!r}")
+    if not isinstance(encoder, str) and isinstance(encoder, Transformer):
+        return _transformed(items, encoder, kind)
+    opener, name = _opener(encoder)
+    held = as_items(items, kind) if opener or kind else Anything(as_list(items))
+    embedder: Embedder
+    if opener is None:
+        assert callable(encoder)
+        embedder = Function(encoder)
+    else:
+        embedder = opener(name, held.kind, device)
+    out: Embedding | None = None
+    order = _order(held, embedder)
+    parts = tiles(len(held), batch_size)
+    for part in reported(parts, f"embeddings of {held.kind or 'item'}s", progress):
+        rows = order[part]
+        batch = held.take(rows)
+        with working(name) if opener else nullcontext():
+            vectors = _checked(embedder.embed(batch), len(rows))
+        out = _room(out, len(held), vectors.shape[1])
+        out[rows] = vectors
+    assert out is not None  # there is an item
+    if embedder.cut:
+        warnings.warn(
+            f"{embedder.cut} of {len(held)} texts are longer than the {embedder.limit} tokens "
+            "that the encoder reads: their ends do not count",
+            HowsureWarning,
+            stacklevel=2,
+        )
+    return _finite(out)
+
+
+def _opener(encoder: object) -> tuple[Callable[..., Embedder] | None, str]:
+    """What loads a model, and the model's name; None for a callable."""
+    if isinstance(encoder, str):
+        scheme, _, name = encoder.partition(":")
+        if scheme in _OPENERS and name:
+            return _OPENERS[scheme], name
+    elif callable(encoder):
+        return None, ""
+    raise InputError(
+        "encoder must be 'transformers:NAME', 'open_clip:NAME/PRETRAINED', a callable or an "
+        f"object with a method transform, got {shortened(encoder)}"
+    )
+
+
+def _order(items: Items, embedder: Embedder) -> IntArray:
+    """Rows in the order in which they are encoded: long texts first where that saves padding."""
+    if embedder.sorts and isinstance(items, Texts):
+        return np.argsort([-len(text) for text in items.values], kind="stable")
+    return np.arange(len(items))
+
+
+def _room(out: Embedding | None, count: int, width: int) -> Embedding:
+    """An array for all vectors, which must be of one width."""
+    if out is None:
+        return np.empty((count, width), dtype=np.float32)
+    if width != out.shape[1]:
+        raise InputError(
+            f"encoder must give vectors of one width, got {out.shape[1]} and {width} numbers"
+        )
+    return out
+
+
+def _transformed(items: Any, encoder: Transformer, kind: str | None) -> Embedding:
+    if kind == "image":
+        raise InputError(
+            "kind must be 'text' or None where the encoder has a method transform, got 'image': "
+            "give images as rows of numbers, or a callable"
+        )
+    if kind == "text":
+        held = as_items(items, kind)
+        items = held.take(np.arange(len(held)))
+    count = _count(items)
+    from sklearn.exceptions import NotFittedError
+
+    try:
+        vectors = encoder.transform(items)
+    except NotFittedError as error:
+        raise InputError(f"encoder must be fitted before it is used, got {error}") from error
+    if hasattr(vectors, "toarray"):
+        vectors = vectors.toarray()
+    return _finite(_checked(vectors, count))
+
+
+def _count(items: Any) -> int:
+    """Rows of a table, an array or a list."""
+    if isinstance(items, Mapping) and items:
+        items = next(iter(items.values()))
+    shape = getattr(items, "shape", None)
+    count = int(shape[0]) if shape else len(as_list(items))
+    if count == 0:
+        raise InputError("items must hold at least one, got none")
+    return count
+
+
+def _checked(vectors: Any, count: int) -> Embedding:
+    """One vector an item, in 32 bits."""
+    array = plain_array(vectors, "embeddings")
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"encoder must give real numbers, got dtype {array.dtype}")
+    if array.ndim != 2 or array.shape[0] != count or array.shape[1] == 0:
+        raise InputError(
+            f"encoder must give one vector for each of {count} items, got shape {array.shape}"
+        )
+    with np.errstate(over="ignore"):
+        return array.astype(np.float32, copy=False)
+
+
+def _finite(vectors: Embedding) -> Embedding:
+    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if len(bad):
+        raise InputError(
+            f"embeddings must be finite, got {len(bad)} of {len(vectors)} that are not "
+            f"(first at row {bad[0]})"
+        )
+    return vectors
