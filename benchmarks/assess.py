@@ -85,8 +85,10 @@ def toolbox_ratio(rows: int = 20_000) -> None:
     start = time.perf_counter()
     assess(y, Distribution.normal(mean, sd))
     ours = time.perf_counter() - start
-    print(f"{rows:,} rows: uncertainty-toolbox {theirs:.2f} s, howsure {ours:.2f} s: "
-          f"{theirs / ours:.1f}× faster (bar 15×)")
+    print(
+        f"{rows:,} rows: uncertainty-toolbox {theirs:.2f} s, howsure {ours:.2f} s: "
+        f"{theirs / ours:.1f}× faster (bar 15×)"
+    )
 
 
 def main() -> None:
@@ -106,7 +108,8 @@ def main() -> None:
             seconds, peak = timed(command)
             print(
                 f"assess to {ending}: {seconds:.2f} s, {seconds / base:.1f}× the reference "
-                f"(bar {bar}×), peak {peak:.2f} GB (bar 1.2), file {out.stat().st_size / 1e6:.2f} MB"
+                f"(bar {bar}×), peak {peak:.2f} GB (bar 1.2), "
+                f"file {out.stat().st_size / 1e6:.2f} MB"
             )
     for label, arguments, bar in (
         ("import howsure", [sys.executable, "-c", "import howsure"], 0.4),

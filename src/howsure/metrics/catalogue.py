@@ -79,6 +79,32 @@ def _uniformity(pit: FloatArray) -> Statistic:
     return Statistic(uniformity_test(pit).p_value)
 
 
+def _most_certain(share: int) -> Metric:
+    return Metric(
+        name=f"error_most_certain_{share}",
+        title=f"MAE of the most certain {share} %",
+        question=Question.ASSOCIATION,
+        meaning=f"Mean absolute error of the {share} % of rows with the least uncertainty.",
+        formula=f"mean |e| over the {share} % most certain",
+        source="definition",
+        direction=Direction.LOWER,
+        units="y",
+        forms=(
+            Form(
+                needs=("acceptance",),
+                function=selective.Acceptance.risk_at,
+                reduce="statistic",
+                weighted=False,
+                options={"prediction_rate": share / 100},
+            ),
+        ),
+        laws=_BY_UNIT,
+        standard_normal=0.7979,
+        notion=Notion.LOCAL,
+        bounds=_POSITIVE,
+    )
+
+
 _COVERAGE = (
     Metric(
         name="empirical_coverage",
@@ -690,98 +716,7 @@ _ASSOCIATION = (
         notion=Notion.LOCAL,
         bounds=_POSITIVE,
     ),
-    Metric(
-        name="error_most_certain_50",
-        title="MAE of the most certain 50 %",
-        question=Question.ASSOCIATION,
-        meaning="Mean absolute error of the 50 % of rows with the least uncertainty.",
-        formula="mean |e| over the 50 % most certain",
-        source="definition",
-        direction=Direction.LOWER,
-        units="y",
-        forms=(
-            Form(
-                needs=("acceptance",),
-                function=selective.Acceptance.risk_at,
-                reduce="statistic",
-                weighted=False,
-                options={"prediction_rate": 0.5},
-            ),
-        ),
-        laws=_BY_UNIT,
-        standard_normal=0.7979,
-        notion=Notion.LOCAL,
-        bounds=_POSITIVE,
-    ),
-    Metric(
-        name="error_most_certain_80",
-        title="MAE of the most certain 80 %",
-        question=Question.ASSOCIATION,
-        meaning="Mean absolute error of the 80 % of rows with the least uncertainty.",
-        formula="mean |e| over the 80 % most certain",
-        source="definition",
-        direction=Direction.LOWER,
-        units="y",
-        forms=(
-            Form(
-                needs=("acceptance",),
-                function=selective.Acceptance.risk_at,
-                reduce="statistic",
-                weighted=False,
-                options={"prediction_rate": 0.8},
-            ),
-        ),
-        laws=_BY_UNIT,
-        standard_normal=0.7979,
-        notion=Notion.LOCAL,
-        bounds=_POSITIVE,
-    ),
-    Metric(
-        name="error_most_certain_90",
-        title="MAE of the most certain 90 %",
-        question=Question.ASSOCIATION,
-        meaning="Mean absolute error of the 90 % of rows with the least uncertainty.",
-        formula="mean |e| over the 90 % most certain",
-        source="definition",
-        direction=Direction.LOWER,
-        units="y",
-        forms=(
-            Form(
-                needs=("acceptance",),
-                function=selective.Acceptance.risk_at,
-                reduce="statistic",
-                weighted=False,
-                options={"prediction_rate": 0.9},
-            ),
-        ),
-        laws=_BY_UNIT,
-        standard_normal=0.7979,
-        notion=Notion.LOCAL,
-        bounds=_POSITIVE,
-    ),
-    Metric(
-        name="error_most_certain_95",
-        title="MAE of the most certain 95 %",
-        question=Question.ASSOCIATION,
-        meaning="Mean absolute error of the 95 % of rows with the least uncertainty.",
-        formula="mean |e| over the 95 % most certain",
-        source="definition",
-        direction=Direction.LOWER,
-        units="y",
-        forms=(
-            Form(
-                needs=("acceptance",),
-                function=selective.Acceptance.risk_at,
-                reduce="statistic",
-                weighted=False,
-                options={"prediction_rate": 0.95},
-            ),
-        ),
-        laws=_BY_UNIT,
-        standard_normal=0.7979,
-        notion=Notion.LOCAL,
-        bounds=_POSITIVE,
-    ),
+    *(_most_certain(share) for share in (50, 80, 90, 95)),
 )
 
 _TRADE = (
