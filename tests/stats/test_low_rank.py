@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.stats.kernels import RBF
-from howsure.stats.low_rank import dense_factor, pivoted_cholesky
+from howsure.stats.kernels import RBF, CustomKernel, Laplacian, Polynomial
+from howsure.stats.low_rank import dense_factor, landmark_factor, pivoted_cholesky
 
 quick = settings(derandomize=True, deadline=None, max_examples=40)
 
@@ -64,3 +64,42 @@ def test_a_matrix_of_zeros_has_an_empty_or_zero_factor():
     factor, left = dense_factor(np.zeros((3, 3)))
     assert not factor.any()
     assert left == 0.0
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kernel", [RBF(1.0), Laplacian(2.0), Polynomial()])
+def test_landmark_factor_leaves_out_what_it_says(kernel, dtype):
+    rows = child(1, "rows").normal(size=(200, 2)).astype(dtype)
+    gram = kernel.gram(rows, rows)
+    small = float(np.finfo(dtype).eps) * np.abs(gram).max()
+    for rank in (1, 5, 40):
+        factor, residual = landmark_factor(kernel, rows, tolerance=0.0, max_rank=rank)
+        assert factor.dtype == dtype
+        assert factor.shape[1] <= rank
+        left = gram - factor @ factor.T
+        np.testing.assert_allclose(residual, np.diagonal(left), atol=100 * small)
+        assert np.linalg.eigvalsh(left)[0] > -200 * small
+
+
+def test_landmark_factor_of_a_smooth_kernel_meets_its_tolerance_on_every_row():
+    rows = np.append(child(2, "rows").normal(size=3000), [9.0, -7.0])[:, None]  # two far away
+    kernel = RBF(0.5)
+    factor, residual = landmark_factor(kernel, rows, tolerance=1e-9, max_rank=100)
+    assert residual.sum() <= 1e-9
+    assert factor.shape[1] < 60
+    np.testing.assert_allclose(
+        factor[-50:] @ factor[-50:].T, kernel.gram(rows[-50:], rows[-50:]), atol=1e-9
+    )
+
+
+def test_landmark_factor_refuses_an_indefinite_kernel_and_takes_a_zero_one():
+    rows = np.arange(1.0, 30.0)[:, None]
+    with pytest.raises(InputError, match="positive definite"):
+        landmark_factor(
+            CustomKernel(lambda a, b: np.abs(a - b.T) + 1.0), rows, tolerance=0.0, max_rank=20
+        )
+    factor, residual = landmark_factor(
+        Polynomial(1, 1.0, 0.0), 0.0 * rows, tolerance=0.0, max_rank=3
+    )
+    assert not factor.any()
+    assert not residual.any()

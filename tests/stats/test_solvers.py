@@ -63,6 +63,20 @@ def test_preconditioner_is_the_inverse_root():
     vectors = rng.normal(size=(20, 3))
     twice = white.whiten(white.whiten(vectors))
     np.testing.assert_allclose(twice, np.linalg.solve(matrix, vectors), atol=1e-12)
+    np.testing.assert_allclose(white.solve(vectors), twice, atol=1e-12)
+
+
+def test_preconditioner_leaves_small_directions_alone_but_solves_with_them():
+    rng = child(1, "small")
+    factor = np.linalg.qr(rng.normal(size=(20, 3)))[0] * [10.0, 1.0, 1e-3]
+    matrix = factor @ factor.T + 0.7 * np.eye(20)
+    white = Preconditioner(factor, 0.7)
+    vectors = rng.normal(size=(20, 3))
+    exact = np.linalg.solve(matrix, vectors)
+    np.testing.assert_allclose(white.solve(vectors), exact, atol=1e-13)
+    twice = white.whiten(white.whiten(np.eye(20)))
+    assert 1e-9 < np.abs(twice - np.linalg.inv(matrix)).max() < 1e-5
+    assert np.linalg.eigvalsh(twice - np.linalg.inv(matrix))[0] > -1e-13  # never too small
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -15,7 +15,7 @@ from rich.table import Table
 from howsure.cli.options import ReadOptions
 from howsure.core.errors import InputError
 from howsure.core.records import Direction, Record
-from howsure.inputs import Loaded
+from howsure.inputs import ColumnUse, Loaded
 from howsure.metrics.catalogue import catalogue
 from howsure.report.assess import assess_sets
 from howsure.report.assessment import Assessment, renderer
@@ -47,12 +47,12 @@ def run(
     for name in slow:
         if name not in known:
             raise InputError(f"--with must name a measure of howsure metrics, got {name!r}")
+    source = list(files) if len(files) > 1 else files[0]
+    if explain:
+        print_explanation(console, read.explain(source))
+        return
     with Console(stderr=True).status("reading") as status:
-        loaded = read.load(list(files) if len(files) > 1 else files[0])
-        if explain:
-            status.stop()
-            print_explanation(console, loaded)
-            return
+        loaded = read.load(source)
         result = assess_sets(
             loaded.evalsets,
             coverages=read.assessed,
@@ -72,16 +72,16 @@ def run(
         console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
 
 
-def print_explanation(console: Console, loaded: Loaded) -> None:
-    """How the columns were read."""
-    table = Table(title="How the columns were read", title_justify="left")
-    for heading in ("column", "role", "note"):
+def print_explanation(console: Console, uses: Sequence[ColumnUse]) -> None:
+    """How the columns would be read."""
+    several = len({use.source for use in uses}) > 1
+    table = Table(title="How the columns are read", title_justify="left")
+    for heading in (*(["table"] if several else []), "column", "role", "note"):
         table.add_column(heading, overflow="fold")
-    for use in loaded.explanation:
-        table.add_row(escape(use.column), escape(use.role), escape(use.note))
+    for use in uses:
+        cells = (*([use.source] if several else []), use.column, use.role, use.note)
+        table.add_row(*(escape(cell) for cell in cells))
     console.print(table)
-    for note in loaded.notes:
-        console.print(escape(note), highlight=False)
 
 
 def print_verdict(console: Console, result: Assessment) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 import typer
 
 if TYPE_CHECKING:
-    from howsure.inputs import Loaded
+    from howsure.inputs import ColumnUse, Loaded
 
 R = TypeVar("R")
 _READ = "How the columns are read"
@@ -129,12 +129,23 @@ class ReadOptions:
         """Read a file, or several, as these options say."""
         from howsure.inputs import load
 
+        return load(source, **self._chosen())
+
+    def explain(self, source: Any) -> tuple[ColumnUse, ...]:
+        """How the columns would be read, from their names alone."""
+        from howsure.inputs import Flags, explain
+
+        chosen = self._chosen()
+        flags = Flags(**{f.name: chosen[f.name] for f in dataclasses.fields(Flags)})
+        return explain(source, flags, encoding=self.encoding, decimal=self.decimal)
+
+    def _chosen(self) -> dict[str, Any]:
         chosen = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         del chosen["at"]
         chosen["quantiles"] = chosen.pop("quantile")
         for name in ("lower", "upper", "coverage", "quantiles"):
             chosen[name] = chosen[name] or None
-        return load(source, **chosen)
+        return chosen
 
 
 def reads_tables(command: Callable[..., R]) -> Callable[..., R]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Table
 from howsure.figures.build import figures_of
-from howsure.figures.figure import Axis, Figure, Layer, LegendItem, Mark
+from howsure.figures.figure import Axis, Figure, Layer, LegendItem, Mark, Shades
 from howsure.figures.vega import to_vega
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ __all__ = [
     "Layer",
     "LegendItem",
     "Mark",
+    "Shades",
     "figures_of",
     "plot",
     "to_vega",

@@ -11,10 +11,26 @@ import numpy as np
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Table
-from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark, sample_points
-from howsure.figures.layouts import COMPANIONS, LAYOUTS, Layout, layout_of
+from howsure.figures.figure import Axis, Figure, Layer, Mark, sample_points
+from howsure.figures.layouts import (
+    COMPANIONS,
+    LAYOUTS,
+    MAP_ORDER,
+    TABLE_ORDER,
+    Layout,
+    layout_of,
+)
+from howsure.figures.maps import map_figures
+from howsure.figures.marks import mark_layers
 from howsure.figures.palette import SERIES_LIMIT
-from howsure.figures.tables import POINTS, figure_of_table, mark_layers
+from howsure.figures.parts import (
+    band_layers,
+    companion_layers,
+    data_layers,
+    reference_layers,
+    zone_layers,
+)
+from howsure.figures.tables import figure_of_table
 from howsure.figures.text import distinct, headed, one_line
 
 TIME_UNITS = {"ms since 1970": 1e-3, "seconds since 1970": 1.0}
@@ -27,8 +43,8 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
     """Every figure that these curves and tables can make, in the order of a report.
 
     Curves of one name share a figure, one series a model (or a group). Where both models and
-    groups vary, each group has its own figure. Tables of groups and of differences between
-    models become dot plots; other tables make no figure.
+    groups vary, each group has its own figure. Tables of groups, of differences between models
+    and of leaves become dot plots, maps become scatter plots; other tables make no figure.
 
     Parameters
     ----------
@@ -54,6 +70,7 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
     ['Do the stated levels hold?']
     """
     families: dict[str, list[Curve]] = {}
+    curves = tuple(curves)
     for curve in curves:
         if not isinstance(curve, Curve):
             raise InputError(f"curves must hold Curve objects, got {type(curve).__name__}")
@@ -71,10 +88,14 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
             figure = _figure_of_curves(name, part, layout, families, kept)
             if figure is not None:
                 ordered.append((layout.order, figure))
-    for table in kept:
+    models = {curve.model for curve in curves} | {table.model for table in kept}
+    named = [replace(table, model="") for table in kept] if len(models - {""}) < 2 else kept
+    ordered += [(MAP_ORDER, figure) for figure in map_figures(named)]
+    for table in named:
         figure = figure_of_table(table)
         if figure is not None:
-            ordered.append((7, figure))
+            order = MAP_ORDER if table.name.startswith("cce_") else TABLE_ORDER
+            ordered.append((order, figure))
     return tuple(figure for _, figure in sorted(ordered, key=lambda pair: pair[0]))
 
 
@@ -109,23 +130,26 @@ def _figure_of_curves(
         notes.append(f"Shown: the first {len(shown)} of {len(drawn)}.")
     labels = _series_labels(shown, layout)
     x_axis, tail = _x_axis(shown, layout)
+    y_axis = _y_axis(shown, layout)
     edge = x_axis.domain[1] if tail and x_axis.domain else math.inf
     shown = [_up_to(curve, edge) for curve in shown]
-    companions = _companion_layers(shown, labels, layout, families, edge)
+    alone = len(shown) == 1
     data = [
         layer
         for place, (curve, label) in enumerate(zip(shown, labels, strict=True))
-        for layer in _data_layers(curve, label, place, layout, alone=len(shown) == 1)
+        for layer in data_layers(curve, label, place, layout, alone=alone)
     ]
+    companions = companion_layers(shown, labels, layout, _companions(layout, families, edge))
     places = {curve.model: place for place, curve in enumerate(shown)}
-    marks = mark_layers(tables, layout.points, places)
-    behind = [*_band_layers(shown, labels, layout), *_reference_layers(shown, labels, layout)]
-    layers = [*behind, *companions, *data, *marks]
+    marks, shapes = mark_layers(tables, layout.points, places)
+    zones = zone_layers(layout, y_axis)
+    behind = [*band_layers(shown, labels, layout), *reference_layers(shown, labels, layout)]
+    layers = [*zones, *behind, *companions, *data, *marks]
     if data and data[0].mark is Mark.BARS:
         layers = [*data, *behind, *marks]
+    notes += _told_of(layout, families, shown, labels)
     notes += _unlisted(layers, shown, layout)
-    if tail:
-        notes.append(tail)
+    notes += [note for note in (shapes, tail) if note]
     groups = {curve.group for curve in shown}
     place = f" ({one_line(next(iter(groups)))})" if len(groups) == 1 and "" not in groups else ""
     return Figure(
@@ -134,10 +158,38 @@ def _figure_of_curves(
         title=layout.title + place,
         reading=layout.reading,
         x=x_axis,
-        y=_y_axis(shown, layout),
+        y=y_axis,
         layers=tuple(layers),
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _companions(
+    layout: Layout, families: dict[str, list[Curve]], edge: float
+) -> dict[str, list[Curve]]:
+    """The curves that may stand behind a figure's own, ready to be drawn."""
+    return {
+        name: [_up_to(thin, edge) for thin in map(_drawable, families.get(name, ())) if len(thin.x)]
+        for name in layout.companions
+    }
+
+
+def _told_of(
+    layout: Layout,
+    families: dict[str, list[Curve]],
+    curves: Sequence[Curve],
+    labels: Sequence[str],
+) -> list[str]:
+    """What dashed companions say of themselves, under their model's name where there are more."""
+    names = {(c.model, c.group): label for c, label in zip(curves, labels, strict=True)}
+    told = []
+    for name, companion in layout.companions.items():
+        for other in families.get(name, ()):
+            label = names.get((other.model, other.group))
+            if companion.dashed and other.notes and label is not None:
+                whose = f"{label}: " if len(curves) > 1 else ""
+                told.append(whose + headed(other.notes, 400))
+    return told
 
 
 def _in_seconds(curve: Curve) -> Curve:
@@ -160,6 +212,7 @@ def _drawable(curve: Curve) -> Curve:
         lower=at(curve.lower),
         upper=at(curve.upper),
         reference=at(curve.reference),
+        hover={name: part[index] for name, part in curve.hover.items()},
     )
 
 
@@ -180,6 +233,7 @@ def _up_to(curve: Curve, edge: float) -> Curve:
         lower=None if curve.lower is None else cut(curve.lower),
         upper=None if curve.upper is None else cut(curve.upper),
         reference=None if curve.reference is None else cut(curve.reference),
+        hover={n: np.append(part[:inside], math.nan) for n, part in curve.hover.items()},
     )
 
 
@@ -192,7 +246,8 @@ def _series_labels(curves: Sequence[Curve], layout: Layout) -> tuple[str, ...]:
     else:
         names = [curve.model or layout.data for curve in curves]
     bands = [one_line(curve.band, 120) for curve in curves]
-    taken = {layout.reference, layout.band, *layout.companions.values(), *bands}
+    behind = [companion.words for companion in layout.companions.values()]
+    taken = {layout.reference, layout.band, *behind, *bands}
     return distinct([*taken, *names], 120)[len(taken) :]
 
 
@@ -242,7 +297,6 @@ def _unlisted(layers: Sequence[Layer], curves: Sequence[Curve], layout: Layout) 
     if any(layer.mark is Mark.BAND for layer in hidden):
         told.append(f"Shaded: {one_line(curves[0].band, 120) or layout.band}.")
     if any(layer.faint for layer in hidden):
-        told.append(f"Dotted: {', '.join([*layout.companions.values()] or [layout.reference])}.")
-    if any(layer.mark is Mark.POINTS for layer in hidden):
-        told.append(f"Points: {POINTS}.")
+        crowd = [companion.words for companion in layout.companions.values() if companion.crowd]
+        told.append(f"Dotted: {', '.join(crowd or [layout.reference])}.")
     return [" ".join(told)] if told else []

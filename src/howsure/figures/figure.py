@@ -52,6 +52,8 @@ class Axis:
         Whether a range taken from the data must reach zero.
     categories : tuple of str
         Names of the positions of a category axis, all different.
+    clamp : bool
+        Whether what lies beyond `domain` is drawn at its end.
     """
 
     title: str = ""
@@ -59,6 +61,7 @@ class Axis:
     domain: tuple[float, float] | None = None
     zero: bool = False
     categories: tuple[str, ...] = ()
+    clamp: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +117,8 @@ class Layer:
         Whether the legend names its series.
     shape : int, optional
         Index of the shape of points; that of the colour where absent.
+    size : float
+        Area of points, as a multiple of the usual one.
     shade : ndarray of float, shape (k,)
         Empty, or numbers that colour the points by the figure's `Shades`.
     hover : mapping of str to ndarray of float, shape (k,)
@@ -131,6 +136,7 @@ class Layer:
     faint: bool = False
     listed: bool = True
     shape: int | None = None
+    size: float = 1.0
     shade: FloatArray = field(default_factory=_nothing)
     hover: Mapping[str, FloatArray] = field(default_factory=dict)
 

@@ -196,7 +196,8 @@ LAYOUTS: dict[str, Layout] = {
         title="Uncertainty characteristics curve",
         reading=(
             "The bands are scaled from nothing to wide enough for every row. "
-            "Lower is better; where the constant band lies lower, the model's widths do not pay."
+            "Lower is better; where the constant band lies lower, the model's widths do not pay. "
+            "The gain at low miss rates is that of the shaded part."
         ),
         x=Axis(title="Bandwidth", zero=True),
         y=Axis(title="Miss rate", kind="percent", domain=UNIT),
@@ -204,13 +205,15 @@ LAYOUTS: dict[str, Layout] = {
         reference="constant band",
         companions={"characteristic_constant": Companion(words="constant band")},
         points=("characteristic_points", "bandwidth", "miss_rate"),
-        zone=Zone(lower=0.0, upper=LOW_MISS_RATE, words=f"miss rate at most {100 * LOW_MISS_RATE:.4g} %"),
+        zone=Zone(
+            lower=0.0, upper=LOW_MISS_RATE, words=f"miss rate at most {100 * LOW_MISS_RATE:.4g} %"
+        ),
         tail=0.01,
     ),
     "characteristic_deficit": Layout(
         order=7,
         question="Is the scale of the bands right?",
-        title="Bandwidth and deficit, with the least interval score",
+        title="Bandwidth against deficit",
         reading=(
             "The interval score adds up bandwidth and deficit, so it is the same all along the "
             "straight line, and worse above it. The curve touches the line at the scale that "
@@ -222,7 +225,7 @@ LAYOUTS: dict[str, Layout] = {
         reference="constant band",
         companions={
             "characteristic_deficit_constant": Companion(words="constant band", crowd=False),
-            "characteristic_isocost": Companion(words="least interval score", dashed=True),
+            "characteristic_isocost": Companion(words="equal interval score", dashed=True),
         },
         points=("characteristic_points", "bandwidth", "deficit"),
         tail=0.01,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -9,13 +10,13 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.optional import require
-from howsure.figures.figure import Axis, Figure, Layer, Mark
+from howsure.figures.figure import Axis, Figure, Layer, Mark, Shades
 from howsure.figures.palette import LIGHT, MPL_SHAPES, dash_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LABEL_LIMIT = 32
+LABEL_LIMIT = 44
 
 
 def draw(figure: Figure, ax: Axes | None = None) -> Axes:
@@ -67,6 +68,11 @@ def draw(figure: Figure, ax: Axes | None = None) -> Axes:
 def _draw_layer(ax: Axes, figure: Figure, layer: Layer) -> None:
     colour = LIGHT.colour(layer.colour)
     label = (_plain(layer.series) or None) if layer.listed else None
+    if figure.x.clamp and figure.x.domain is not None:
+        x, lower, upper = (
+            np.clip(part, *figure.x.domain) for part in (layer.x, layer.lower, layer.upper)
+        )
+        layer = replace(layer, x=x, lower=lower, upper=upper)
     x = _places(layer.x, figure.x)
     reference = layer.colour < 0
     dash = dash_of(layer.colour, faint=layer.faint)
@@ -85,8 +91,12 @@ def _draw_layer(ax: Axes, figure: Figure, layer: Layer) -> None:
                 x, layer.lower, layer.upper, color=colour, alpha=0.16, linewidth=0, label=label
             )
         case Mark.POINTS:
-            shape = "o" if reference else MPL_SHAPES[layer.colour % len(MPL_SHAPES)]
-            ax.plot(x, layer.y, shape, color=colour, markersize=5.5, label=label, zorder=3)
+            shape = MPL_SHAPES[layer.shaped % len(MPL_SHAPES)]
+            if figure.shades is None:
+                size = 5.5 * layer.size**0.5
+                ax.plot(x, layer.y, shape, color=colour, markersize=size, label=label, zorder=3)
+            else:
+                _draw_shaded(ax, layer, figure.shades)
         case Mark.INTERVALS:
             lines = ax.hlines if figure.is_horizontal() else ax.vlines
             place = layer.y if figure.is_horizontal() else x
@@ -108,6 +118,28 @@ def _draw_layer(ax: Axes, figure: Figure, layer: Layer) -> None:
                 ax.axvline(place, label=label, **line)
             for place in layer.y:
                 ax.axhline(place, label=label, **line)
+        case Mark.ZONE:
+            for lower, upper in zip(layer.lower, layer.upper, strict=True):
+                ax.axhspan(lower, upper, color=colour, alpha=0.1, linewidth=0, label=label)
+
+
+def _draw_shaded(ax: Axes, layer: Layer, shades: Shades) -> None:
+    """Points coloured by a number, with a bar that tells the classes."""
+    colours = require("matplotlib.colors", extra="plots")
+    points = ax.scatter(
+        layer.x,
+        layer.y,
+        c=layer.shade,
+        s=16,
+        cmap=colours.ListedColormap(LIGHT.shades(shades.classes)),
+        norm=colours.BoundaryNorm(shades.edges, shades.classes),
+        edgecolors="white",
+        linewidths=0.3,
+        zorder=3,
+    )
+    figure = ax.get_figure()
+    assert figure is not None
+    figure.colorbar(points, ax=ax, label=_plain(shades.title), ticks=list(shades.edges))
 
 
 def _places(x: FloatArray, axis: Axis) -> Any:

@@ -11,12 +11,31 @@ from howsure.core.arrays import FloatArray
 from howsure.core.records import Curve
 from howsure.figures.figure import REFERENCE, Axis, Layer, Mark
 from howsure.figures.layouts import Layout
-from howsure.figures.text import headed, one_line
+from howsure.figures.text import distinct, headed, one_line
 
 
 def data_layers(
     curve: Curve, label: str, colour: int, layout: Layout, *, alone: bool
 ) -> list[Layer]:
+    """The curve itself, with its intervals where it is made of points.
+
+    Parameters
+    ----------
+    curve : Curve
+        Ready to be drawn.
+    label : str
+        What the legend calls it.
+    colour : int
+        As in `Layer`.
+    layout : Layout
+        How it is drawn.
+    alone : bool
+        Whether the figure shows no other curve; only then are bars filled.
+
+    Returns
+    -------
+    list of Layer
+    """
     mark = Mark.STEP if curve.step and layout.mark is not Mark.BARS else layout.mark
     whole = Layer(mark=mark, x=curve.x, y=curve.y, series=label, colour=colour)
     if mark is Mark.BARS:
@@ -26,6 +45,8 @@ def data_layers(
             edges, outline = np.append(left, right[-1]), np.append(tops, tops[-1])
             return [replace(whole, mark=Mark.STEP, x=edges, y=outline)]
         return [replace(whole, x=middle, y=tops, lower=left, upper=right)]
+    titles = distinct(map(headed, curve.hover), 40)
+    whole = replace(whole, hover=dict(zip(titles, curve.hover.values(), strict=True)))
     if layout.band_about == "reference" or curve.lower is None or curve.upper is None:
         return [whole]
     whole = replace(whole, lower=curve.lower, upper=curve.upper)
@@ -48,7 +69,21 @@ def _bar_ends(x: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def band_layers(curves: Sequence[Curve], labels: Sequence[str], layout: Layout) -> list[Layer]:
-    """The bands; one neutral band where it surrounds the reference and all curves share it."""
+    """The bands; one neutral band where it surrounds the reference and all curves share it.
+
+    Parameters
+    ----------
+    curves : sequence of Curve
+        All curves of the figure.
+    labels : sequence of str
+        What the legend calls them.
+    layout : Layout
+        How they are drawn.
+
+    Returns
+    -------
+    list of Layer
+    """
     bands: list[tuple[FloatArray, FloatArray, FloatArray, str, int]] = []
     for place, (curve, label) in enumerate(zip(curves, labels, strict=True)):
         if curve.lower is None or curve.upper is None or layout.mark is Mark.POINTS:
@@ -78,10 +113,18 @@ def band_layers(curves: Sequence[Curve], labels: Sequence[str], layout: Layout) 
     return layers
 
 
-def reference_layers(
-    curves: Sequence[Curve], labels: Sequence[str], layout: Layout
-) -> list[Layer]:
-    """What the curves are judged against; one neutral line where all share it."""
+def reference_layers(curves: Sequence[Curve], labels: Sequence[str], layout: Layout) -> list[Layer]:
+    """What the curves are judged against; one neutral line where all share it.
+
+    Parameters
+    ----------
+    curves, labels, layout
+        As in `band_layers`.
+
+    Returns
+    -------
+    list of Layer
+    """
     judged = [
         (curve.x, curve.reference, label, place)
         for place, (curve, label) in enumerate(zip(curves, labels, strict=True))
@@ -118,7 +161,7 @@ def companion_layers(
     Parameters
     ----------
     curves, labels, layout
-        As in `data_layers`, of the whole figure.
+        As in `band_layers`.
     others : mapping of str to sequence of Curve
         Drawable curves by the companion's name.
 
@@ -151,14 +194,24 @@ def companion_layers(
 
 
 def zone_layers(layout: Layout, y: Axis) -> list[Layer]:
-    """The range of y that a layout shades, where the figure has the layout's axis."""
+    """The range of y that a layout shades, where the figure has the layout's axis.
+
+    Parameters
+    ----------
+    layout : Layout
+        Which range.
+    y : Axis
+        The figure's y axis.
+
+    Returns
+    -------
+    list of Layer
+    """
     if layout.zone is None or y.kind != layout.y.kind:
         return []
     zone = layout.zone
     lower, upper = np.array([zone.lower]), np.array([zone.upper])
-    return [
-        Layer(mark=Mark.ZONE, lower=lower, upper=upper, series=zone.words, colour=REFERENCE)
-    ]
+    return [Layer(mark=Mark.ZONE, lower=lower, upper=upper, series=zone.words, colour=REFERENCE)]
 
 
 def _same(parts: Sequence[tuple[FloatArray, ...]]) -> bool:

@@ -1,4 +1,4 @@
-"""Figures from tables: groups against the nominal coverage, differences between models."""
+"""Dot plots of tables: groups, differences between models, leaves of a tree."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ import numpy as np
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.records import Direction, Table
+from howsure.figures.columns import number, of_model, texts
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, Axis, Figure, Layer, Mark
-from howsure.figures.palette import SERIES_LIMIT
 from howsure.figures.text import distinct, one_line
 
 ROWS_LIMIT = 40
 """The most rows of a dot plot."""
-POINTS = "operating points"
-"""What the named points on a curve are."""
+DIFFER = "differ, neither favoured"
+"""What is said of a difference beyond chance in a measure that favours no side."""
+REACH = 20.0
+"""Half-widths from zero past which a difference is drawn at the edge."""
+CERTAIN = 1e-9
+"""Half-width, as a share of a difference, below which the difference has no spread."""
 
 
 def figure_of_table(table: Table) -> Figure | None:
@@ -25,7 +29,8 @@ def figure_of_table(table: Table) -> Figure | None:
     ``groups`` needs the columns ``group``, ``empirical_coverage``, ``lower``, ``upper`` and
     ``nominal``. ``models`` needs ``difference`` (of ``model_a`` from ``model_b``), ``lower`` and
     ``upper``; ``metric``, ``coverage`` and the models name the row, and ``direction`` (as in
-    `Record`) tells which model it favours.
+    `Record`) tells which model it favours. ``cce_tree`` needs ``where``, ``cce`` and
+    ``standard_error``; ``rows`` weighs the leaves.
 
     Parameters
     ----------
@@ -46,57 +51,17 @@ def figure_of_table(table: Table) -> Figure | None:
         return _groups_figure(table)
     if table.name == "models":
         return _models_figure(table)
+    if table.name == "cce_tree":
+        return _leaves_figure(table)
     return None
-
-
-def mark_layers(tables: Sequence[Table], name: str, places: Mapping[str, int]) -> list[Layer]:
-    """Named points to set on a curve's figure, one layer a table.
-
-    Parameters
-    ----------
-    tables : sequence of Table
-        Where to look.
-    name : str
-        The table's name. It holds a text column ``point`` and numbers ``x`` and ``y``, or
-        ``bandwidth`` and ``miss_rate``.
-    places : mapping of str to int
-        The models that the figure shows, with their colours.
-
-    Returns
-    -------
-    list of Layer
-        Where there are several models, points have their model's colour and no legend.
-    """
-    layers: list[Layer] = []
-    alone = len(places) == 1
-    for table in tables:
-        if not name or table.name != name or (table.model and table.model not in places):
-            continue
-        x, y = _first(table, "x", "bandwidth"), _first(table, "y", "miss_rate")
-        if x is None or y is None:
-            continue
-        rows = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
-        names = distinct(_names(table), 60)
-        model = one_line(table.model, 60)
-        layers.append(
-            Layer(
-                mark=Mark.POINTS,
-                x=x[rows],
-                y=y[rows],
-                series=POINTS if alone else f"{POINTS} · {model}",
-                colour=SERIES_LIMIT - 1 if alone else places.get(table.model, 0),
-                labels=tuple(names[row] for row in rows),
-                listed=alone,
-            )
-        )
-    return layers
 
 
 def worst_first(table: Table) -> IntArray:
     """The order of a table's rows that puts the worst first.
 
     Groups are ordered by the upper end of their coverage's interval: first those whose low
-    coverage is best proven. Any other table keeps its order.
+    coverage is best proven. Rows of a map are ordered by their CCE. Any other table keeps its
+    order.
 
     Parameters
     ----------
@@ -113,15 +78,17 @@ def worst_first(table: Table) -> IntArray:
     >>> worst_first(Table(name="groups", columns={"upper": upper}))
     array([1, 2, 0])
     """
-    upper = _number(table, "upper") if table.name == "groups" else None
-    if upper is None:
-        return np.arange(len(table))
-    return np.argsort(upper, kind="stable")
+    ranks = None
+    if table.name == "groups":
+        ranks = number(table, "upper")
+    elif table.name == "cce_map" and (cce := number(table, "cce")) is not None:
+        ranks = -cce
+    return np.arange(len(table)) if ranks is None else np.argsort(ranks, kind="stable")
 
 
 def _groups_figure(table: Table) -> Figure | None:
-    value, nominal = _number(table, "empirical_coverage"), _number(table, "nominal")
-    lower, upper = _number(table, "lower"), _number(table, "upper")
+    value, nominal = number(table, "empirical_coverage"), number(table, "nominal")
+    lower, upper = number(table, "lower"), number(table, "upper")
     if value is None or lower is None or upper is None or nominal is None or not len(table):
         return None
     level = float(nominal[0])
@@ -154,7 +121,7 @@ def _groups_figure(table: Table) -> Figure | None:
     layers += _dot_layers(rows, names, value, lower, upper, kinds)
     return Figure(
         name="groups",
-        question="Which groups are let down?" + _of_model(table),
+        question="Which groups are let down?" + of_model(table),
         title=f"Coverage by {column or 'group'}",
         reading=reading,
         x=Axis(title="Empirical coverage", kind="percent"),
@@ -173,48 +140,124 @@ def _without_column(names: list[str]) -> tuple[list[str], str]:
 
 
 def _models_figure(table: Table) -> Figure | None:
-    value, lower, upper = (_number(table, name) for name in ("difference", "lower", "upper"))
+    value, lower, upper = (number(table, name) for name in ("difference", "lower", "upper"))
     if value is None or lower is None or upper is None:
         return None
-    rows = np.flatnonzero(np.isfinite(value) & np.isfinite(lower) & np.isfinite(upper))[:ROWS_LIMIT]
+    known = np.isfinite(value) & np.isfinite(lower) & np.isfinite(upper)
+    every = _names(table)
+    notes = [one_line(table.notes, 400)] if table.notes else []
+    hover = {"p-value": number(table, "p_value")}
+    reading = "An interval that crosses the line at zero leaves the choice open."
+    scale, axis = np.ones(len(value)), Axis(title="Difference", zero=True)
+    if len(set(texts(table, "metric"))) > 1:
+        scale, axis, known, told = _in_half_widths(value, (upper - lower) / 2, known, every)
+        notes += told
+        hover = {"In its own units": value, **hover}
+        reading += " Each difference is divided by half the width of its interval."
+    rows = np.flatnonzero(known)[:ROWS_LIMIT]
     if not len(rows):
         return None
-    scale, unit = np.ones(len(value)), ""
-    if len(set(_texts(table, "metric"))) > 1:
-        half = (upper - lower) / 2
-        scale, unit = np.where(half > 0, half, 1.0), " (half-widths of its interval)"
-    pairs = set(zip(_texts(table, "model_a"), _texts(table, "model_b"), strict=True))
+    pairs = set(zip(texts(table, "model_a"), texts(table, "model_b"), strict=True))
     pair = ": " + " − ".join(next(iter(pairs))) if len(pairs) == 1 else ""
-    every = _names(table)
     names = distinct((every[row] for row in rows), 60)
-    apart = (lower[rows] > 0) | (upper[rows] < 0)
-    favoured = np.array([_favoured(table, row, float(value[row])) for row in rows], dtype=object)
-    kinds: list[tuple[BoolArray, str, int]] = [
-        (apart & (favoured == model), f"favours {model}" if model else "zero excluded", place)
-        for place, model in enumerate(dict.fromkeys(favoured[apart].tolist()))
-    ]
-    kinds.append((~apart, "undecided", REFERENCE))
     layers = [Layer(mark=Mark.RULE, x=np.array([0.0]), series="no difference", colour=REFERENCE)]
-    layers += _dot_layers(rows, names, value / scale, lower / scale, upper / scale, kinds)
+    kinds = _decisions(table, rows, value, (lower > 0) | (upper < 0))
+    scaled = (value / scale, lower / scale, upper / scale)
+    layers += _dot_layers(rows, names, *scaled, kinds, hover)
     return Figure(
         name="models",
         question="Which model is better, and is it chance?",
         title=f"Paired differences{pair}",
-        reading="An interval that crosses the line at zero leaves the choice open.",
-        x=Axis(title=f"Difference{unit}", zero=True),
+        reading=reading,
+        x=axis,
         y=Axis(kind="category", categories=names),
         layers=tuple(layers),
-        notes=(one_line(table.notes, 400),) if table.notes else (),
+        notes=tuple(notes),
     )
+
+
+def _in_half_widths(
+    value: FloatArray, half: FloatArray, known: BoolArray, names: list[str]
+) -> tuple[FloatArray, Axis, BoolArray, list[str]]:
+    """Divisors that bring differences in several units on one axis, and which rows they serve."""
+    certain = known & (half <= CERTAIN * np.abs(value)) & (value != 0)
+    scale = np.where(half > 0, half, 1.0)
+    far = known & ~certain & (np.abs(value) > REACH * scale)
+    notes = [
+        *_told_apart("Left out, as the same in every row", names, certain),
+        *_told_apart(f"At the edge, beyond {REACH:g} half-widths", names, far),
+    ]
+    axis = Axis(title="Difference (half-widths)", zero=True)
+    if far.any():
+        axis = replace(axis, domain=(-REACH, REACH), clamp=True)
+    return scale, axis, known & ~certain, notes
+
+
+def _decisions(
+    table: Table, rows: IntArray, value: FloatArray, apart: BoolArray
+) -> list[tuple[BoolArray, str, int]]:
+    """Which model each row favours beyond chance, in the colour that the model has elsewhere."""
+    beyond = apart[rows]
+    favoured = np.array([_favoured(table, row, float(value[row])) for row in rows], dtype=object)
+    models = list(dict.fromkeys([*texts(table, "model_a"), *texts(table, "model_b")]))
+    return [
+        *(
+            (beyond & (favoured == model), f"favours {model}", place)
+            for place, model in enumerate(models)
+            if model
+        ),
+        (beyond & (favoured == ""), DIFFER, len(models)),
+        (~beyond, "undecided", REFERENCE),
+    ]
+
+
+def _told_apart(words: str, names: list[str], chosen: BoolArray) -> list[str]:
+    """A note on the rows chosen, if any."""
+    told = ", ".join(names[row] for row in np.flatnonzero(chosen))
+    return [one_line(f"{words}: {told}.", 400)] if told else []
 
 
 def _favoured(table: Table, row: int, difference: float) -> str:
     """The model that the difference of a row speaks for; empty where that is not known."""
-    direction = _texts(table, "direction")[row]
+    direction = texts(table, "direction")[row]
     if difference == 0 or direction not in {Direction.LOWER.value, Direction.HIGHER.value}:
         return ""
     first_wins = (difference < 0) == (direction == Direction.LOWER.value)
-    return _texts(table, "model_a" if first_wins else "model_b")[row]
+    return texts(table, "model_a" if first_wins else "model_b")[row]
+
+
+def _leaves_figure(table: Table) -> Figure | None:
+    """Mean CCE in the leaves of a tree, against the mean over all of them."""
+    value, error = number(table, "cce"), number(table, "standard_error")
+    if value is None or error is None or "where" not in table.columns:
+        return None
+    rows = np.flatnonzero(np.isfinite(value) & np.isfinite(error))[:ROWS_LIMIT]
+    if not len(rows):
+        return None
+    size = number(table, "rows")
+    overall = float(np.average(value[rows], weights=None if size is None else size[rows]))
+    every = texts(table, "where", 120)
+    names = distinct((every[row] for row in rows), 120)
+    lower, upper = value - 1.96 * error, value + 1.96 * error
+    kinds: list[tuple[BoolArray, str, int]] = [
+        (lower[rows] > overall, "above the mean", HIGHLIGHT),
+        (lower[rows] <= overall, "not above it", 0),
+    ]
+    rule = Layer(mark=Mark.RULE, x=np.array([overall]), series="mean of all", colour=REFERENCE)
+    return Figure(
+        name="cce_tree",
+        question="Which inputs go with the error?" + of_model(table),
+        title="Mean CCE where the inputs are alike",
+        reading=(
+            "Each row is a part of the inputs that a shallow tree has found, with its 95 % "
+            "interval. One wholly right of the line is a part where the model is more wrong than "
+            "elsewhere."
+        ),
+        x=Axis(title="Mean CCE", zero=True),
+        y=Axis(kind="category", categories=names),
+        layers=(rule, *_dot_layers(rows, names, value, lower, upper, kinds)),
+        notes=(one_line(table.notes, 400),) if table.notes else (),
+    )
 
 
 def _dot_layers(
@@ -224,6 +267,7 @@ def _dot_layers(
     lower: FloatArray,
     upper: FloatArray,
     kinds: Sequence[tuple[BoolArray, str, int]],
+    hover: Mapping[str, FloatArray | None] | None = None,
 ) -> list[Layer]:
     """Intervals and points for each kind of row, at positions in the order of `rows`."""
     layers = []
@@ -243,36 +287,19 @@ def _dot_layers(
             colour=colour,
             labels=labels,
         )
-        layers += [interval, replace(interval, mark=Mark.POINTS, x=value[picked])]
+        more = {name: part[picked] for name, part in (hover or {}).items() if part is not None}
+        layers += [interval, replace(interval, mark=Mark.POINTS, x=value[picked], hover=more)]
     return layers
-
-
-def _number(table: Table, name: str) -> FloatArray | None:
-    column = table.columns.get(name)
-    if column is None or column.dtype.kind not in "fiu":
-        return None
-    return column.astype(np.float64)
-
-
-def _first(table: Table, *names: str) -> FloatArray | None:
-    return next((found for name in names if (found := _number(table, name)) is not None), None)
-
-
-def _texts(table: Table, name: str) -> list[str]:
-    column = table.columns.get(name)
-    if column is None:
-        return [""] * len(table)
-    return ["" if text is None else one_line(text, 60) for text in column.tolist()]
 
 
 def _names(table: Table) -> list[str]:
     """What names each row: its group, its point, or its metric and its models."""
     for name in ("group", "point"):
         if name in table.columns:
-            return _texts(table, name)
-    metrics, first, second = (_texts(table, name) for name in ("metric", "model_a", "model_b"))
+            return texts(table, name)
+    metrics, first, second = (texts(table, name) for name in ("metric", "model_a", "model_b"))
     several = len(set(zip(first, second, strict=True))) > 1
-    coverage = _number(table, "coverage")
+    coverage = number(table, "coverage")
     if coverage is not None and len(np.unique(coverage[np.isfinite(coverage)])) < 2:
         coverage = None
     names = []
@@ -283,7 +310,3 @@ def _names(table: Table) -> list[str]:
             words += f" at {100 * coverage[row]:.4g} %"
         names.append(" · ".join(filter(None, (words, pair))) or f"row {row + 1}")
     return names
-
-
-def _of_model(table: Table) -> str:
-    return f" ({one_line(table.model, 60)})" if table.model else ""

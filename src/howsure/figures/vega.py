@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from howsure.core.arrays import FloatArray
-from howsure.figures.figure import Axis, AxisKind, Figure, Layer, Mark
+from howsure.figures.figure import Axis, AxisKind, Figure, Layer, Mark, Shades
 from howsure.figures.palette import LIGHT, VEGA_SHAPES, Palette, dash_of
 from howsure.figures.text import distinct
 
@@ -16,6 +16,8 @@ Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 HEIGHT = 320
+MAP_HEIGHT = 420
+LABEL_LIMIT = 260
 ROW_HEIGHT = 22
 FEW_ROW_HEIGHT = 32
 _FORMATS = {"number": ",.4~g", "percent": ".1%"}
@@ -54,6 +56,31 @@ def to_vega(
     >>> spec["layer"][0]["mark"]["type"]
     'line'
     """
+    if figure.shades is None:
+        colour = _series_channel(figure, palette, legend)
+    else:
+        colour = _shade_channel(figure.shades, palette, legend)
+    layers = [_layer(figure, layer, palette) for layer in figure.layers]
+    hovered = _hovered(figure)
+    if figure.shades is not None:
+        layers = [{**layers[0], "data": {"name": "hovered"}}]
+        layers[0]["encoding"]["color"] = colour
+    layers.append(_hover_layer(figure, colour, {name for row in hovered for name in row}))
+    horizontal = figure.is_horizontal()
+    height = MAP_HEIGHT if figure.shades else HEIGHT
+    return {
+        "$schema": SCHEMA,
+        "width": width,
+        "height": _height_of_rows(len(figure.y.categories)) if horizontal else height,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "datasets": {"hovered": hovered},
+        "layer": layers,
+        "config": config_of(palette),
+    }
+
+
+def _series_channel(figure: Figure, palette: Palette, legend: bool) -> Spec:
+    """A colour for each series."""
     listed = [item.label for item in figure.legend()]
     colours = {layer.series: palette.colour(layer.colour) for layer in figure.layers}
     scale = {"domain": list(colours), "range": list(colours.values())}
@@ -61,18 +88,20 @@ def to_vega(
     if legend and len(listed) > 1:
         legend_spec = {"title": None, "orient": "top", "symbolType": "stroke", "columns": 3}
         legend_spec["values"] = listed
-    colour = {"field": "series", "type": "nominal", "scale": scale, "legend": legend_spec}
-    layers = [_layer(figure, layer, palette) for layer in figure.layers]
-    layers.append(_hover_layer(figure, colour))
-    horizontal = figure.is_horizontal()
-    return {
-        "$schema": SCHEMA,
-        "width": width,
-        "height": _height_of_rows(len(figure.y.categories)) if horizontal else HEIGHT,
-        "autosize": {"type": "fit-x", "contains": "padding"},
-        "layer": layers,
-        "config": config_of(palette),
+    return {"field": "series", "type": "nominal", "scale": scale, "legend": legend_spec}
+
+
+def _shade_channel(shades: Shades, palette: Palette, legend: bool) -> Spec:
+    """A colour for each class of a number."""
+    scale = {
+        "type": "threshold",
+        "domain": list(shades.edges[1:-1]),
+        "range": list(palette.shades(shades.classes)),
     }
+    legend_spec: Spec | None = None
+    if legend:
+        legend_spec = {"title": shades.title, "orient": "top", "gradientLength": 240}
+    return {"field": "shade", "type": "quantitative", "scale": scale, "legend": legend_spec}
 
 
 def _height_of_rows(count: int) -> int:
@@ -148,21 +177,22 @@ def _is_cut(figure: Figure, layer: Layer) -> bool:
 
 def _mark(layer: Layer, palette: Palette, *, clip: bool) -> Spec:
     dash = {"strokeDash": list(dash_of(layer.colour, faint=layer.faint))}
-    reference = layer.colour < 0
-    shape = "circle" if reference else VEGA_SHAPES[layer.colour % len(VEGA_SHAPES)]
-    thickness = 1.5 if reference or layer.faint else 2.25
+    shape = VEGA_SHAPES[layer.shaped % len(VEGA_SHAPES)]
+    thickness = 1.5 if layer.colour < 0 or layer.faint else 2.25
     match layer.mark:
         case Mark.LINE | Mark.STEP:
             path = {"interpolate": "step-after"} if layer.mark is Mark.STEP else {}
             return {"type": "line", "clip": clip, "strokeWidth": thickness, **dash, **path}
         case Mark.BAND:
             return {"type": "area", "clip": clip, "opacity": 0.16, "line": False}
+        case Mark.POINTS if len(layer.shade):
+            return {"type": "point", "filled": True, "opacity": 0.9, "size": 36, "shape": shape}
         case Mark.POINTS:
             return {
                 "type": "point",
                 "filled": True,
                 "opacity": 1,
-                "size": 64,
+                "size": 64 * layer.size,
                 "shape": shape,
                 "stroke": palette.surface,
                 "strokeWidth": 1,
@@ -173,6 +203,8 @@ def _mark(layer: Layer, palette: Palette, *, clip: bool) -> Spec:
             return {"type": "bar", "opacity": 0.55, "stroke": palette.surface, "strokeWidth": 1}
         case Mark.RULE:
             return {"type": "rule", "strokeWidth": 1.5, **dash}
+        case Mark.ZONE:
+            return {"type": "rect", "opacity": 0.1}
 
 
 def _position(figure: Figure, layer: Layer) -> Spec:
@@ -180,6 +212,8 @@ def _position(figure: Figure, layer: Layer) -> Spec:
     match layer.mark:
         case Mark.RULE:
             return {"x": x} if len(layer.x) else {"y": y}
+        case Mark.ZONE:
+            return {"y": _channel(figure.y, "lo"), "y2": {"field": "hi"}}
         case Mark.BARS:
             ends = {"x": _channel(figure.x, "lo"), "x2": {"field": "hi"}}
             return {**ends, "y": y, "y2": {"datum": 0}}
@@ -197,11 +231,16 @@ def _channel(axis: Axis, field: str) -> Spec:
             "field": field,
             "type": "ordinal",
             "scale": {"domain": list(axis.categories)},
-            "axis": {"title": title, "grid": False, "labelOverlap": False},
+            "axis": {
+                "title": title,
+                "grid": False,
+                "labelOverlap": False,
+                "labelLimit": LABEL_LIMIT,
+            },
         }
     scale: Spec = {"zero": axis.zero}
     if axis.domain is not None:
-        scale = {"domain": list(axis.domain)}
+        scale = {"domain": list(axis.domain), **({"clamp": True} if axis.clamp else {})}
     if axis.kind == "time":
         return {
             "field": field,
@@ -231,7 +270,17 @@ def _rows(figure: Figure, layer: Layer) -> list[Spec]:
             columns[name] = _plain(part)
     if layer.labels:
         columns["label"] = layer.labels
+    if len(layer.shade):
+        columns["shade"] = _plain(layer.shade)
+    titles = _hover_titles(figure)
+    for title, part in layer.hover.items():
+        columns[f"more{titles.index(title)}"] = _plain(part)
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _hover_titles(figure: Figure) -> list[str]:
+    """Titles of the further numbers that the hover text shows."""
+    return list(dict.fromkeys(title for layer in figure.layers for title in layer.hover))
 
 
 def _plain(part: FloatArray) -> list[float | None]:
@@ -239,23 +288,28 @@ def _plain(part: FloatArray) -> list[float | None]:
     return [float(f"{number:.7g}") if math.isfinite(number) else None for number in part.tolist()]
 
 
-def _hover_layer(figure: Figure, colour: Spec) -> Spec:
-    """Unseen points over the data: the nearest one lights up and names itself.
-
-    It alone holds the colour scale; the other layers share it.
-    """
+def _hovered(figure: Figure) -> list[Spec]:
+    """A row for each mark that can be pointed at."""
     rows: list[Spec] = []
     for layer in figure.layers:
         if layer.mark not in {Mark.LINE, Mark.STEP, Mark.POINTS, Mark.BARS}:
             continue
         if layer.colour < 0 and not layer.labels:
             continue
-        rows += [{**row, "series": layer.series} for row in _rows(figure, layer)]
-    present = {name for row in rows for name in row}
+        named = {"series": layer.series} if layer.series else {}
+        rows += [{**row, **named} for row in _rows(figure, layer)]
+    return rows
+
+
+def _hover_layer(figure: Figure, colour: Spec, present: set[str]) -> Spec:
+    """Unseen points over the data: the nearest one lights up and names itself.
+
+    It alone holds the scale of the series' colours; the other layers share it.
+    """
     select = {"type": "point", "nearest": True, "on": "pointerover", "clear": "pointerout"}
     lit = {"param": "hover", "empty": False, "value": 1}
     return {
-        "data": {"values": rows},
+        "data": {"name": "hovered"},
         "params": [{"name": "hover", "select": select}],
         "mark": {
             "type": "point",
@@ -283,14 +337,17 @@ def _hover_text(figure: Figure, present: set[str]) -> str:
     x_kind, y_kind = figure.x.kind, figure.y.kind
     parts: list[tuple[str, str, AxisKind]] = []
     if "label" in present and not figure.is_horizontal():
-        parts.append(("Point", "label", "category"))
-    parts.append(("Series", "series", "category"))
+        parts.append((figure.naming, "label", "category"))
+    if "series" in present:
+        parts.append(("Series", "series", "category"))
     parts.append((figure.x.title or "x", "x", x_kind))
     parts.append((figure.y.title or ("Row" if y_kind == "category" else "y"), "y", y_kind))
     if "lo" in present:
         bars = any(layer.mark is Mark.BARS for layer in figure.layers)
         along = x_kind if figure.is_horizontal() or bars else y_kind
         parts += [("From", "lo", along), ("To", "hi", along)]
+    more = [(title, f"more{place}") for place, title in enumerate(_hover_titles(figure))]
+    parts += [(title, field, "number") for title, field in more if field in present]
     titles = distinct([title for title, _, _ in parts], 48)
     told = zip(titles, parts, strict=True)
     return "{" + ", ".join(f"{json.dumps(t)}: {_told(f, k)}" for t, (_, f, k) in told) + "}"

@@ -60,8 +60,9 @@ class NaiveBootstrap(Method):
     Source: Heskes 1997; Sluijterman, Cator and Heskes, arXiv 2106.03395, Algorithm 1 and
     equation 9. With ``spread="mean"``, R = M/2 pairs, g_r a pair's mean and w = ½ mean
     (difference)²: σ_ω² = max(var g − w/2, 0) + var g/R, and M is R in the convention; the two
-    terms are the variance due to data and what is left of the resampling itself. Dividing σ_ω²
-    by M instead would be wrong: members share their data.
+    terms are the variance due to data and what is left of the resampling itself. Where training
+    is much more random than data, the floor at 0 makes it a little large. Dividing σ_ω² by M
+    instead would be wrong: members share their data.
 
     Examples
     --------

@@ -22,6 +22,8 @@ from howsure.core.rng import child
 from howsure.stats.binomial import clopper_pearson
 
 _RESAMPLES: Final = 2000
+_ROUNDING: Final = 1e-9
+_GRAM_TRIALS: Final = 1000  # trials whose pairs tell the error of a degenerate score
 _BLOCK: Final = 4_000_000  # numbers held at once while resampling: 32 MB
 
 
@@ -217,8 +219,8 @@ class Brier:
     corrected, bias_squared, variance : float
         The same three without Monte-Carlo error; NaN from a single trial.
     standard_error, bias_squared_error, variance_error : float
-        Jackknife standard errors of these three over trials, with the test points held fixed;
-        NaN from fewer than three trials.
+        Standard errors of these three over trials, with the test points held fixed; NaN from
+        fewer than three trials.
     noise : float
         Monte-Carlo error expected in `raw`: raw − corrected. It is what a method with the right
         coverage everywhere would show.
@@ -264,11 +266,12 @@ def brier(coverage_by_trial: npt.ArrayLike, coverage: float) -> Brier:
     -----
     With d_si = p_si − (1−α): raw = mean_i d̄_i². Corrected = mean_i (d̄_i² − s_i²/S), s_i² the
     sample variance over trials (for 0/1 values s_i²/S = ĉ_i(1−ĉ_i)/(S−1)), which equals
-    mean_i of the mean of d_si d_ti over pairs of trials s ≠ t: a U-statistic, hence unbiased.
-    Its jackknife error needs the n products Σ_i d_si d̄_i alone. Where coverage is right at every
-    point the U-statistic is degenerate, and the jackknife error is about √2 too large: a test
-    of 0 is then conservative. Source: Sluijterman, Cator and Heskes, equation 8 (raw); the
-    correction is ours.
+    the mean of g_st = mean_i d_si d_ti over pairs of trials s ≠ t: a U-statistic, hence unbiased.
+    Its error is the jackknife's over trials, but at least √(2 mean g_st² / (S(S−1))), the error
+    that it has where coverage is right at every point: there the U-statistic is degenerate, its
+    law is that of a chi-squared less its mean, and the jackknife alone would be near 0 whenever
+    the score is near its least value. Source: Sluijterman, Cator and Heskes, equation 8 (raw);
+    Hoeffding 1948 (U-statistics); the correction is ours.
 
     Examples
     --------
@@ -277,7 +280,7 @@ def brier(coverage_by_trial: npt.ArrayLike, coverage: float) -> Brier:
     (0.0, -0.0033)
     """
     shares = as_matrix(coverage_by_trial, "coverage_by_trial")
-    if (shares < -1e-9).any() or (shares > 1 + 1e-9).any():
+    if (shares < -_ROUNDING).any() or (shares > 1 + _ROUNDING).any():
         raise InputError(
             "coverage_by_trial must lie in [0, 1], "
             f"got {float(shares.min()):g} to {float(shares.max()):g}"
@@ -292,6 +295,9 @@ def brier(coverage_by_trial: npt.ArrayLike, coverage: float) -> Brier:
     corrected, without = _over_pairs(within, own)
     average = off.mean(axis=1)
     bias, bias_without = _over_pairs(average * float(average.sum()), np.square(average))
+    some = slice(_GRAM_TRIALS)
+    table = off[some] @ off[some].T / points
+    outer = np.multiply.outer(average[some], average[some])
     return Brier(
         raw=raw,
         raw_bias_squared=raw_bias,
@@ -299,9 +305,9 @@ def brier(coverage_by_trial: npt.ArrayLike, coverage: float) -> Brier:
         corrected=corrected,
         bias_squared=bias,
         variance=corrected - bias,
-        standard_error=_jackknife(without),
-        bias_squared_error=_jackknife(bias_without),
-        variance_error=_jackknife(without - bias_without),
+        standard_error=_error(without, table),
+        bias_squared_error=_error(bias_without, outer),
+        variance_error=_error(without - bias_without, table - outer),
         noise=raw - corrected,
         trials=trials,
         points=points,
@@ -343,7 +349,8 @@ class CoverageBand:
         array([-1,  1])
         """
         nominal = check_fraction(coverage, "coverage")
-        return (self.lower > nominal).astype(np.int64) - (self.upper < nominal).astype(np.int64)
+        above, below = self.lower > nominal + _ROUNDING, self.upper < nominal - _ROUNDING
+        return above.astype(np.int64) - below.astype(np.int64)
 
 
 def coverage_band(
@@ -383,10 +390,13 @@ def coverage_band(
     -----
     The critical value c is the `confidence` quantile of max_i |Σ_s ξ_s (p_si − p̄_i)| / (√(S−1) s_i)
     over independent standard normal multipliers ξ_s (points with s_i = 0 left out): it knows how
-    points depend on each other through shared training sets. Values in between: p̄_i ± c′ s_i/√S,
-    c′ the quantile of Student's t with S − 1 degrees of freedom at the normal probability of c.
-    Binary: Clopper–Pearson intervals at the confidence 2Φ(c) − 1. Source: Degras 2017 for bands
-    of this kind; Chernozhukov, Chetverikov and Kato 2013 for the multipliers.
+    points depend on each other through shared training sets. Values in between: the logit of p̄_i
+    ± c′ s_i/(√S p̄_i(1 − p̄_i)), c′ the quantile of Student's t with S − 1 degrees of freedom at
+    the normal probability of c. Binary: Clopper–Pearson intervals at the confidence 2Φ(c) − 1.
+    Where p_si is very skewed over trials and they are few, the band holds less often: in a
+    simulation of 40 independent points with p_si = Φ(1.7 + 0.6z), 89 % at S = 50 instead of 95 %
+    (94 % with 0.85 + 0.3z). Source: Degras 2017 for bands of this kind; Chernozhukov, Chetverikov
+    and Kato 2013 for the multipliers; the logit is ours, as coverage is skewed near 1.
 
     Examples
     --------
@@ -401,6 +411,8 @@ def coverage_band(
         raise InputError(f"coverage_by_trial must have at least 2 trials, got {trials}")
     if binary and not np.isin(shares, (0.0, 1.0)).all():
         raise InputError("coverage_by_trial must hold 0 and 1 alone where binary, got others")
+    if resamples < 1:
+        raise InputError(f"resamples must be at least 1, got {resamples!r}")
     level = check_fraction(confidence, "confidence")
     value = shares.mean(axis=0)
     sd = shares.std(axis=0, ddof=1)
@@ -411,8 +423,10 @@ def coverage_band(
     if binary:
         lower, upper = clopper_pearson(np.round(value * trials), trials, single)
     else:
-        reach = error * float(special.stdtrit(trials - 1, 0.5 + 0.5 * single))
-        lower, upper = np.maximum(value - reach, 0.0), np.minimum(value + reach, 1.0)
+        times = float(special.stdtrit(trials - 1, 0.5 + 0.5 * single))
+        room = value * (1.0 - value)
+        reach = np.divide(times * error, room, out=np.zeros_like(room), where=error > 0)
+        lower, upper = (special.expit(special.logit(value) + side * reach) for side in (-1, 1))
     return CoverageBand(value, error, lower, upper, level, single)
 
 
@@ -434,10 +448,17 @@ def _over_pairs(within: FloatArray, own: FloatArray) -> tuple[float, FloatArray]
     return value, (total - 2.0 * (within - own)) / ((trials - 1) * (trials - 2))
 
 
-def _jackknife(without: FloatArray) -> float:
-    """Standard error from the values without each trial in turn."""
-    spread = float(np.square(without - without.mean()).sum())
-    return math.sqrt(spread * (len(without) - 1) / len(without))
+def _error(without: FloatArray, table: FloatArray) -> float:
+    """Jackknife standard error, at least that of a degenerate statistic.
+
+    Parameters are the values without each trial in turn, and the table of pairs of trials (of
+    some of the trials, where there are many).
+    """
+    trials, some = len(without), len(table)
+    jackknife = float(np.square(without - without.mean()).sum()) * (trials - 1) / trials
+    pairs = float(np.square(table).sum() - np.square(np.diag(table)).sum())
+    least = 2.0 * pairs / (some * max(some - 1, 1)) / (trials * max(trials - 1, 1))
+    return math.sqrt(max(jackknife, least)) if trials > 2 else math.nan
 
 
 def _critical(

@@ -215,7 +215,7 @@ def with_embedding(held: EvalSet) -> EvalSet:
     """The set with an embedding of its features: numbers scaled, labels as indicators."""
     if held.embedding is not None or not held.features:
         return held
-    from howsure.inputs.tabular import tabular_encoder
+    from howsure.inputs.encoders.tabular import tabular_encoder
 
     embedding = tabular_encoder(held.features).transform(held.features)
     return replace(held, embedding=embedding)

@@ -107,7 +107,7 @@ def fit_monitor(reference: EvalSet, *, seed: int = 0, everything: bool = False) 
     """
     if not reference.features:
         raise InputError("the reference must hold features, got none: name them with --features")
-    from howsure.inputs.tabular import tabular_encoder
+    from howsure.inputs.encoders.tabular import tabular_encoder
 
     encoder = tabular_encoder(reference.features)
     embedded = replace(reference, embedding=encoder.transform(reference.features))

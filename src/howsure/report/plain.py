@@ -208,6 +208,8 @@ def _curve(curve: Curve) -> dict[str, Any]:
         value = getattr(curve, part.name)
         if part.name in {"x", "y", "lower", "upper", "reference"}:
             plain[part.name] = None if value is None else _numbers(value)
+        elif part.name == "hover":
+            plain["hover"] = {str(name): _numbers(one) for name, one in value.items()}
         else:
             plain[part.name] = _value(value)
     return plain

@@ -151,7 +151,8 @@ def _coverage_line(found: Findings, state: Calibration) -> VerdictLine:
         text = f"{what}: underconfident, the intervals are wider than they need to be."
         return VerdictLine(text, "bad", question)
     if state == "undecided":
-        text = f"{what}: {cover.n:,.0f} rows are too few to tell whether that is right."
+        rows = "1 row is" if cover.n == 1 else f"{cover.n:,.0f} rows are"
+        text = f"{what}: {rows} too few to tell whether that is right."
         return VerdictLine(text, "undecided", question)
     return VerdictLine(f"{what}: in line with the claim.", "good", question)
 

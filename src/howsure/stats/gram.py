@@ -104,15 +104,6 @@ class GramOperator:
                 out[right] += tile.T @ vectors[left]
         return out
 
-    def column(self, row: int) -> Array:
-        """One column of K, shape (n,)."""
-        found: Array = self._kernel.gram(self.rows[row : row + 1], self.rows)[0]
-        return found
-
-    def diagonal(self) -> Array:
-        """Diagonal of K, shape (n,)."""
-        return self._kernel.diagonal(self.rows)
-
     def _tiles(self, stage: str) -> Iterator[tuple[slice, slice]]:
         parts = tiles(len(self.rows))
         pairs = [(parts[i], parts[j]) for i in range(len(parts)) for j in range(i, len(parts))]

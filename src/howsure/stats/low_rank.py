@@ -9,7 +9,11 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
-from howsure.stats.kernels import Array
+from howsure.core.rng import child
+from howsure.stats.kernels import Array, Kernel
+
+_ROUNDS = 4
+_WORST = 100  # badly served rows that join the candidates in each round
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +124,96 @@ def pivoted_cholesky(
     return PivotedFactor(factor[:rank].T, pivots[:rank].copy(), residual)
 
 
+def landmark_factor(
+    kernel: Kernel, rows: Array, *, tolerance: float, max_rank: int, seed: int = 0
+) -> tuple[Array, Array]:
+    """Low-rank factor of a kernel's Gram matrix by a few large steps.
+
+    As good as `pivoted_cholesky` where it matters, and made of few matrix products: landmarks
+    are pivots within a random sample of rows. While the rank stays below its limit, so that the
+    kernel is smooth, the rows served worst join the sample until the tolerance is met.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    rows : ndarray of float, shape (n, d)
+        The rows.
+    tolerance : float
+        Sum of the residual diagonal that is good enough.
+    max_rank : int
+        Largest rank.
+    seed : int
+        Seed of the sample.
+
+    Returns
+    -------
+    factor : ndarray of float, shape (n, r)
+        F with K − F Fᵀ positive semi-definite.
+    residual : ndarray of float, shape (n,)
+        Diagonal of K − F Fᵀ.
+
+    Raises
+    ------
+    InputError
+        If the kernel is clearly not positive semi-definite.
+
+    Examples
+    --------
+    >>> from howsure.stats.kernels import RBF
+    >>> rows = np.linspace(0.0, 1.0, 50)[:, None]
+    >>> factor, residual = landmark_factor(RBF(1.0), rows, tolerance=1e-9, max_rank=20)
+    >>> factor.shape[1] < 12, bool(residual.sum() < 1e-9)
+    (True, True)
+    """
+    rng = child(seed, "landmark factor")
+    chosen = rng.permutation(len(rows))[: 2 * max_rank]
+    diagonal = kernel.diagonal(rows)
+    if not diagonal.any():
+        return np.zeros((len(rows), 1), dtype=rows.dtype), np.zeros_like(diagonal)
+    slack = np.sqrt(np.finfo(rows.dtype).eps) * float(diagonal.max())
+    for _ in range(_ROUNDS):
+        sample = rows[chosen]
+        pivots, triangle = _pivots_of(kernel.gram(sample, sample), max_rank)
+        landmarks = chosen[pivots]
+        factor = coordinates(triangle, kernel.gram(rows[landmarks], rows))
+        residual = diagonal - np.einsum("ij,ij->i", factor, factor)
+        _check_residual(residual, slack, "kernel")
+        np.maximum(residual, 0.0, out=residual)
+        if residual.sum() <= tolerance or len(pivots) >= max_rank:
+            break
+        worst = np.argsort(residual)[-_WORST:]
+        chosen = np.union1d(landmarks, worst)
+    return factor, residual
+
+
+def coordinates(triangle: Array, cross: Array) -> Array:
+    """Rows' coordinates in the landmarks' span: (L⁻¹ k(Z, rows))ᵀ, shape (n, r).
+
+    Parameters
+    ----------
+    triangle : ndarray of float, shape (r, r)
+        L, the lower Cholesky factor of the landmarks' Gram matrix.
+    cross : ndarray of float, shape (r, n)
+        Kernel of landmarks and rows; overwritten.
+
+    Returns
+    -------
+    ndarray of float, shape (n, r)
+
+    Examples
+    --------
+    >>> coordinates(np.array([[2.0]]), np.array([[4.0, 1.0]])).tolist()
+    [[2.0], [0.5]]
+    """
+    from scipy.linalg import solve_triangular
+
+    found: Array = solve_triangular(
+        triangle, cross, lower=True, overwrite_b=True, check_finite=False
+    ).T
+    return found
+
+
 def dense_factor(matrix: FloatArray, name: str = "kernel") -> tuple[FloatArray, float]:
     """Full-precision factor A ≈ L Lᵀ of a positive semi-definite matrix held in memory.
 
@@ -162,6 +256,18 @@ def dense_factor(matrix: FloatArray, name: str = "kernel") -> tuple[FloatArray, 
     residual = diagonal - np.einsum("ij,ij->i", factor, factor)
     _check_residual(residual, np.sqrt(np.finfo(np.float64).eps) * scale, name)
     return factor, float(np.maximum(residual, 0.0).sum())
+
+
+def _pivots_of(gram: Array, max_rank: int) -> tuple[IntArray, Array]:
+    """Pivots and triangle of a Gram matrix held in memory, in one library call."""
+    from scipy.linalg import lapack
+
+    factorise = lapack.spstrf if gram.dtype == np.float32 else lapack.dpstrf
+    stop = 16 * float(np.finfo(gram.dtype).eps) * float(np.diagonal(gram).max(initial=0.0))
+    lower, order, rank, _ = factorise(gram.T, tol=stop, lower=1, overwrite_a=1)
+    kept = max(1, min(int(rank), max_rank))
+    triangle: Array = np.tril(lower[:kept, :kept])
+    return np.asarray(order[:kept] - 1, dtype=np.int64), triangle
 
 
 def _check_residual(residual: Array, slack: float, name: str) -> None:

@@ -8,7 +8,7 @@ from howsure.core.arrays import FloatArray
 from howsure.core.rng import child
 from howsure.stats.gram import reported, tiles
 from howsure.stats.kernels import Array, Kernel
-from howsure.stats.low_rank import pivoted_cholesky
+from howsure.stats.low_rank import coordinates, pivoted_cholesky
 from howsure.stats.ridge import KernelSystem, RidgeSystem, Solution
 from howsure.stats.solvers import SolverOptions
 
@@ -121,13 +121,7 @@ class NystromSystem(KernelSystem):
         return sample[found.pivots], found.triangle
 
     def _features(self, rows: Array) -> Array:
-        from scipy.linalg import solve_triangular
-
-        cross = self.kernel.gram(self._landmarks, rows)
-        features: Array = solve_triangular(
-            self._triangle, cross, lower=True, overwrite_b=True, check_finite=False
-        ).T
-        return features
+        return coordinates(self._triangle, self.kernel.gram(self._landmarks, rows))
 
     def _sums(
         self, rows: Array, targets: FloatArray, counts: FloatArray | None

@@ -16,7 +16,7 @@ from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.stats.gram import GramOperator, cross_product
 from howsure.stats.kernels import Array, Kernel, check_positive_definite
-from howsure.stats.low_rank import PivotedFactor, pivoted_cholesky
+from howsure.stats.low_rank import landmark_factor
 from howsure.stats.solvers import Preconditioner, SolverOptions, block_cg
 
 _BLOCK = 256  # right-hand sides solved together
@@ -151,11 +151,11 @@ class RidgeSystem(KernelSystem):
             kernel, rows, memory=self.options.memory, progress=self.options.progress
         )
         self._cholesky: tuple[Array, bool] | None = None
-        self._factor: PivotedFactor | None = None
+        self._factor: tuple[Array, Array] | None = None
         self._preconditioner: Preconditioner | None = None
 
     def solve(self, targets: FloatArray, counts: FloatArray | None = None) -> Solution:
-        right: Array = targets.astype(self.operator.rows.dtype, copy=False)
+        right: Array = targets.astype(self.rows.dtype, copy=False)
         root = None if counts is None else np.sqrt(counts)[:, None].astype(right.dtype)
         if self._direct(right.shape[1]):
             return self._by_cholesky(right, root)
@@ -170,20 +170,20 @@ class RidgeSystem(KernelSystem):
         return cross_product(
             self.kernel,
             grid,
-            self.operator.rows,
+            self.rows,
             solution.coefficients,
             progress=self.options.progress,
         )
 
-    def factor(self) -> PivotedFactor:
-        """The low-rank factor of K behind the preconditioner, made once."""
+    def factor(self) -> tuple[Array, Array]:
+        """The low-rank factor of K behind the preconditioner, and what it leaves out."""
         if self._factor is None:
-            rows = len(self.operator.rows)
-            self._factor = pivoted_cholesky(
-                self.operator.diagonal(),
-                self.operator.column,
+            self._factor = landmark_factor(
+                self.kernel,
+                self.rows,
                 tolerance=self.ridge * self.options.accuracy * 1e-2,
-                max_rank=max(1, min(_RANK, rows // 8)),
+                max_rank=max(1, min(_RANK, len(self.rows) // 8)),
+                seed=self.options.seed,
             )
         return self._factor
 
@@ -192,7 +192,7 @@ class RidgeSystem(KernelSystem):
             return True
         if self.options.method == "iterative":
             return False
-        return self.operator.fits and columns * _CHOLESKY_SHARE >= len(self.operator.rows)
+        return self.operator.fits and columns * _CHOLESKY_SHARE >= len(self.rows)
 
     def _by_cholesky(self, targets: Array, root: Array | None) -> Solution:
         from scipy.linalg import cho_solve
@@ -222,12 +222,13 @@ class RidgeSystem(KernelSystem):
     def _by_gradients(self, targets: Array, root: Array | None) -> Solution:
         whitener = self._whitener(root)
         scaled = targets if root is None else root * targets
-        whitened = whitener.whiten(scaled)
         allowed = self.options.accuracy / 8.0
-        size = float(np.linalg.norm(whitened))
-        left_out = self._left_out(root) / self.ridge
-        if left_out * size <= allowed:  # K is its own low-rank factor: nothing to iterate
-            return self._shortcut(targets, scaled, root, whitener, left_out * size)
+        direct = whitener.solve(scaled)
+        size = np.sqrt(max(float(np.sum(direct * scaled, dtype=np.float64)), 0.0))
+        error = self._left_out(root) / self.ridge * size
+        if error <= allowed:  # K is its own low-rank factor: nothing to iterate
+            return self._shortcut(targets, direct, root, error)
+        whitened = whitener.whiten(scaled)
 
         def apply(vectors: Array) -> Array:
             inner = whitener.whiten(vectors)
@@ -252,22 +253,15 @@ class RidgeSystem(KernelSystem):
         return self._measured(targets, root, coefficients, "block conjugate gradients", iterations)
 
     def _shortcut(
-        self,
-        targets: Array,
-        scaled: Array,
-        root: Array | None,
-        whitener: Preconditioner,
-        error: float,
+        self, targets: Array, direct: Array, root: Array | None, error: float
     ) -> Solution:
-        inner = whitener.whiten(whitener.whiten(scaled))
-        coefficients = inner if root is None else root * inner
-        factor = self.factor().factor
+        coefficients = direct if root is None else root * direct
+        factor, _ = self.factor()
         size = float(np.linalg.norm(targets))
-        residual = self._left_out(root) * float(np.linalg.norm(inner)) / size if size else 0.0
-        fitted = factor @ (factor.T @ coefficients)
+        residual = self._left_out(root) * float(np.linalg.norm(direct)) / size if size else 0.0
         return Solution(
             coefficients=coefficients,
-            fitted=fitted,
+            fitted=factor @ (factor.T @ coefficients),
             solver="low-rank factor",
             residual=residual,
             error=error,
@@ -302,14 +296,14 @@ class RidgeSystem(KernelSystem):
 
     def _whitener(self, root: Array | None) -> Preconditioner:
         if root is not None:
-            return Preconditioner(root * self.factor().factor, self.ridge)
+            return Preconditioner(root * self.factor()[0], self.ridge)
         if self._preconditioner is None:
-            self._preconditioner = Preconditioner(self.factor().factor, self.ridge)
+            self._preconditioner = Preconditioner(self.factor()[0], self.ridge)
         return self._preconditioner
 
     def _left_out(self, root: Array | None) -> float:
         """Trace of the kernel matrix less its low-rank factor."""
-        residual = self.factor().residual
+        residual = self.factor()[1]
         return float(residual.sum() if root is None else residual @ np.square(root[:, 0]))
 
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.stats.gram import Progress
 from howsure.stats.kernels import Array
@@ -18,6 +19,7 @@ from howsure.stats.kernels import Array
 Method = Literal["auto", "iterative", "dense", "nystrom"]
 
 _ITERATIONS = 500
+_NEGLIGIBLE = 1e-3  # of ρ: eigenvalues that a preconditioner need not see
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class SolverOptions:
 
 
 class Preconditioner:
-    """M = F Fᵀ + ρI with F a pivoted Cholesky factor of K, and products with M^(-1/2).
+    """M = F Fᵀ + ρI with F a pivoted Cholesky factor of K: products with M⁻¹ and M^(-1/2).
 
     K − F Fᵀ is positive semi-definite, so M ≤ K + ρI. Two things follow. First, for any x,
     ‖k(x)ᵀ(K+ρI)⁻¹R‖ ≤ √k(x,x) ‖M^(-1/2) R‖: the error that a residual R leaves in a prediction.
@@ -99,25 +101,42 @@ class Preconditioner:
     Examples
     --------
     >>> m = Preconditioner(np.array([[1.0], [0.0]]), 3.0)
+    >>> m.solve(np.eye(2)).round(3).tolist()
+    [[0.25, 0.0], [0.0, 0.333]]
     >>> m.whiten(np.eye(2)).round(3).tolist()
     [[0.5, 0.0], [0.0, 0.577]]
     """
 
-    __slots__ = ("_basis", "_shrink", "ridge")
+    __slots__ = ("_basis", "_factor", "_shrink", "_values", "_vectors", "ridge")
 
     def __init__(self, factor: Array, ridge: float) -> None:
         self.ridge = ridge
-        orthonormal, triangle = np.linalg.qr(factor)
-        left, singular, _ = np.linalg.svd(triangle)
-        self._basis: Array = orthonormal @ left
-        shrink = 1.0 - np.sqrt(ridge / (ridge + singular.astype(np.float64) ** 2))
+        self._factor = factor
+        inner: FloatArray = (factor.T @ factor).astype(np.float64)
+        values, vectors = np.linalg.eigh(inner)
+        self._values: FloatArray = np.maximum(values, 0.0)
+        self._vectors: FloatArray = vectors
+        # Directions far below ρ are left as they are in the root: M shrinks by a thousandth
+        # there, stays below K + ρI, and the basis stays orthonormal to many digits.
+        kept = self._values > _NEGLIGIBLE * ridge
+        scaled = vectors[:, kept] / np.sqrt(self._values[kept])
+        self._basis: Array = factor @ scaled.astype(factor.dtype)
+        shrink = 1.0 - np.sqrt(ridge / (ridge + self._values[kept]))
         self._shrink: Array = shrink[:, None].astype(factor.dtype)
+
+    def solve(self, vectors: Array) -> Array:
+        """M⁻¹ V, by Woodbury's identity."""
+        inner = self._vectors.T @ (self._factor.T @ vectors)
+        inner = self._vectors @ (inner / (self.ridge + self._values)[:, None])
+        solved: Array = vectors - self._factor @ inner.astype(vectors.dtype, copy=False)
+        solved /= vectors.dtype.type(self.ridge)
+        return solved
 
     def whiten(self, vectors: Array) -> Array:
         """M^(-1/2) V."""
         kept = self._basis.T @ vectors
         whitened: Array = vectors - self._basis @ (self._shrink * kept)
-        whitened /= np.sqrt(self.ridge).astype(vectors.dtype)
+        whitened /= vectors.dtype.type(np.sqrt(self.ridge))
         return whitened
 
 

@@ -146,7 +146,9 @@ class CentredGamma(Noise):
     Parameters
     ----------
     shape : float
-        k, above 0. The default 0.1 is far from normal: skewness 2/√k ≈ 6.3.
+        k, above 0. The default 0.1 is far from normal: skewness 2/√k ≈ 6.3, and 2 % of its mass
+        lies within a rounding error of its least value −√k. There y cannot be told from that
+        value, and probabilities of intervals that end there are right to a few hundredths only.
 
     Raises
     ------

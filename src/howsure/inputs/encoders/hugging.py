@@ -144,7 +144,8 @@ class ImageModel(Embedder):
     def __init__(self, loaded: _Loaded) -> None:
         processors = require("transformers", extra="text").AutoImageProcessor
         self._torch = require("torch", extra="text")
-        self._processor = processors.from_pretrained(**loaded.source)
+        # The other backend rounds otherwise: vectors would depend on torchvision's presence.
+        self._processor = processors.from_pretrained(backend="pil", **loaded.source)
         self._loaded = loaded
 
     def embed(self, batch: list[Pixels]) -> npt.ArrayLike:

@@ -14,7 +14,6 @@ import numpy.typing as npt
 from howsure.core.arrays import IntArray, shortened
 from howsure.core.errors import InputError
 from howsure.core.optional import require
-from howsure.inputs.source import listed
 
 Kind = Literal["text", "image"]
 Pixels = npt.NDArray[np.uint8]
@@ -22,6 +21,7 @@ Pixels = npt.NDArray[np.uint8]
 KINDS = ("text", "image")
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 _NAMED = 5  # bad files that a message names
+_SHOWN = 120  # characters of a path that a message shows
 _WIDE_MODES = ("I", "F")  # Pillow's modes of more than 8 bits a channel begin so
 
 
@@ -89,7 +89,7 @@ class ImageFiles(Items):
         if missing:
             raise InputError(
                 f"items must be image files that exist, got {len(missing)} of {len(self)} "
-                f"missing: {listed(missing, _NAMED)}"
+                f"missing: {_named(missing)}"
             )
 
     def __len__(self) -> int:
@@ -114,7 +114,7 @@ class ImageFiles(Items):
                 bad.append((path, image))
         raise InputError(
             f"items must be image files that can be read, got {len(bad)} of {len(self)} that "
-            f"cannot: {listed((path for path, _ in bad), _NAMED)} (the first: {bad[0][1]})"
+            f"cannot: {_named([path for path, _ in bad])} (the first: {bad[0][1]})"
         )
 
 
@@ -256,6 +256,13 @@ def read_image(path: str) -> Pixels | str:
     except (OSError, ValueError, SyntaxError, EOFError, pil.DecompressionBombError) as error:
         return " ".join(str(error).split()) or type(error).__name__
     return pixels
+
+
+def _named(paths: list[str]) -> str:
+    """Some paths for a message; of long ones the end, which tells them apart."""
+    shown = [repr(path if len(path) <= _SHOWN else "…" + path[-_SHOWN:]) for path in paths[:_NAMED]]
+    more = len(paths) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
 def _wanted(values: list[Any]) -> type:

@@ -13,6 +13,7 @@ from howsure.core.optional import require
 from howsure.inputs.encoders.embedder import Embedder
 from howsure.inputs.encoders.items import Kind
 from howsure.inputs.encoders.loading import choose_device, opening, reason
+from howsure.inputs.source import listed
 
 _SAFE = ".safetensors"
 
@@ -108,14 +109,15 @@ def _checked(library: Any, name: str) -> tuple[str, str | None]:
         _must_be_safe(name, hub.download_pretrained_from_hf(rest))
         return name, None
     model_name, _, pretrained = name.partition("/")
-    tags = library.list_pretrained_tags_by_model(model_name)
-    if not pretrained:
+    known = library.get_pretrained_cfg(model_name, pretrained) if pretrained else None
+    path = os.path.expanduser(pretrained)
+    if not known and not os.path.isfile(path):  # then the model would be random
+        tags = library.list_pretrained_tags_by_model(model_name)
         raise InputError(
-            f"encoder 'open_clip:{name}' must name its weights, for without them it is random: "
-            f"open_clip:{name}/TAG with a tag of {', '.join(tags) or 'none known'}, or a file"
+            f"encoder 'open_clip:NAME/PRETRAINED' must name weights: a safetensors file, or one "
+            f"of the tags that {model_name!r} has ({listed(tags) or 'none'}), got {pretrained!r}"
         )
-    known = library.get_pretrained_cfg(model_name, pretrained)
-    path = library.download_pretrained(known) if known else os.path.expanduser(pretrained)
+    path = library.download_pretrained(known) if known else path
     _must_be_safe(name, path)
     return model_name, pretrained if known else path
 

@@ -22,7 +22,7 @@ from howsure.metrics.congruence.beliefs import Belief, Empirical
 from howsure.metrics.congruence.embedding import Atoms, expected_diagonal, expected_gram
 from howsure.stats.gram import tiles
 from howsure.stats.kernels import Kernel
-from howsure.stats.low_rank import dense_factor, pivoted_cholesky
+from howsure.stats.low_rank import coordinates, dense_factor, pivoted_cholesky
 
 _CANDIDATES = 60_000  # atoms among which landmarks are sought at once
 _ATOMS = 65_536  # atoms whose features are held at once
@@ -66,20 +66,12 @@ class LandmarkMap:
         for rows in tiles(len(law), size):
             part = law.part(rows)
             atoms = part.atoms()
-            values = self._coordinates(atoms)
+            cross = expected_gram(self.kernel, self.landmarks, atoms)
+            values: FloatArray = coordinates(self.triangle, cross).astype(np.float64, copy=False)
             left = expected_diagonal(self.kernel, atoms) - np.einsum("ij,ij->i", values, values)
             features[rows] = part.average(values)
             residual[rows] = part.average(np.maximum(left, 0.0)[:, None])[:, 0]
         return features, residual
-
-    def _coordinates(self, atoms: Atoms) -> FloatArray:
-        from scipy.linalg import solve_triangular
-
-        cross = expected_gram(self.kernel, self.landmarks, atoms)
-        found: FloatArray = solve_triangular(
-            self.triangle, cross, lower=True, overwrite_b=True, check_finite=False
-        ).T
-        return found
 
 
 class OutputFactor(ABC):

@@ -126,7 +126,7 @@ def characteristic_curves(view: View, coverages: Sequence[float] = ()) -> list[C
         for ending, each in (("", curve), ("_constant", constant)):
             on = each.on(x="bandwidth", y_axis=y_axis)
             drawn = on.drawn(300, model=model, reference=False)
-            made.append(replace(drawn, name=name + ending))
+            made.append(replace(drawn, name=name + ending, notes=on.area().reason))
     return [*made, *_isocost(curve, coverages, model)]
 
 

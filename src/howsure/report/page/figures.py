@@ -9,17 +9,22 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 from markupsafe import Markup
 
 from howsure.core.arrays import FloatArray
-from howsure.figures import Axis, Figure, Layer, Mark, to_vega
+from howsure.figures import Axis, Figure, Layer, Mark, Shades, to_vega
 from howsure.figures.figure import sample_points
 from howsure.figures.palette import CSS, VEGA_SHAPES, dash_of
 from howsure.report.page import formats
 from howsure.report.page.sections import Cell, Column, Grid, Part
 
 DATA_LIMIT = 41
-"""The most rows of each series in a figure's table."""
+"""The most rows of each line in a figure's table."""
+MAP_DATA_LIMIT = 100
+"""The most rows of a map in its table."""
+LONG_NAME = 24
+"""Rows with longer names than this need a figure over the whole width."""
 _PATHS = {
     "circle": "M12 2.6a3.4 3.4 0 1 0 .01 0z",
     "square": "M9 3h6v6H9z",
@@ -42,6 +47,15 @@ class Swatch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ramp:
+    """The legend of a scale of colours: its title, its colours, the ends of its classes."""
+
+    title: str
+    colours: tuple[str, ...]
+    ends: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
     """A figure with all that stands around it."""
 
@@ -50,6 +64,7 @@ class Block:
     legend: tuple[Swatch, ...]
     data: Grid
     described: str
+    ramp: Ramp | None = None
     wide: bool = False
     short: bool = False
 
@@ -69,7 +84,9 @@ def blocks_of(figures: Iterable[Figure]) -> list[Block]:
     blocks: list[Block] = []
     alone = False
     for place, block in enumerate(map(block_of, figures)):
-        wide = place == 0 or len(block.figure.y.categories) > 12
+        names = block.figure.y.categories
+        long = len(names) > 12 or any(len(name) > LONG_NAME for name in names)
+        wide = place == 0 or long or block.ramp is not None
         if wide and alone:
             blocks[-1] = replace(blocks[-1], wide=True)
         alone = not wide and not alone
@@ -95,6 +112,9 @@ def block_of(figure: Figure) -> Block:
     items = figure.legend()
     axes = f"{figure.y.title or 'rows'} against {figure.x.title}"
     series = ", ".join(item.label for item in items)
+    told = f" Series: {series}." if series else ""
+    if figure.shades is not None:
+        told = f" Colour: {figure.shades.title}."
     return Block(
         figure=figure,
         spec=script_json(spec),
@@ -104,13 +124,22 @@ def block_of(figure: Figure) -> Block:
                 tone=tone_of(item.colour),
                 kind=_swatch_kind(item.mark),
                 dash=" ".join(map(str, dash_of(item.colour, faint=item.faint))),
-                path=_PATHS[VEGA_SHAPES[max(item.colour, 0) % len(VEGA_SHAPES)]],
+                path=_PATHS[VEGA_SHAPES[item.shape % len(VEGA_SHAPES)]],
             )
             for item in items
         ),
         data=_data_grid(figure),
-        described=f"{figure.title}: {axes}. Series: {series}. The data follow as a table.",
+        described=f"{figure.title}: {axes}.{told} The data follow as a table.",
+        ramp=None if figure.shades is None else _ramp(figure.shades),
         short=0 < len(figure.y.categories) < 9,
+    )
+
+
+def _ramp(shades: Shades) -> Ramp:
+    return Ramp(
+        title=shades.title,
+        colours=CSS.shades(shades.classes),
+        ends=tuple(map(formats.number, shades.edges)),
     )
 
 
@@ -159,42 +188,72 @@ def tone_of(colour: int) -> str:
 
 
 def _swatch_kind(mark: Mark) -> str:
-    if mark in {Mark.BAND, Mark.BARS}:
+    if mark in {Mark.BAND, Mark.BARS, Mark.ZONE}:
         return "area"
     return "point" if mark in {Mark.POINTS, Mark.INTERVALS} else "line"
 
 
 def _data_grid(figure: Figure) -> Grid:
-    """The figure's numbers, each series thinned to few rows."""
+    """The figure's numbers, each line thinned to few rows, the strongest points of a map."""
     layers = [layer for layer in figure.layers if layer.mark is not Mark.INTERVALS]
-    ended = any(len(layer.lower) for layer in layers)
-    rows = [row for layer in layers for row in _data_rows(figure, layer, ended)]
-    titles = ["Series", figure.x.title or "x", figure.y.title or "Row"]
-    columns = [Column(title=titles[0])]
-    columns.append(Column(title=titles[1], numeric=True))
-    columns.append(Column(title=titles[2], numeric=figure.y.kind != "category"))
-    if ended:
-        columns += [Column(title="From", numeric=True), Column(title="To", numeric=True)]
-    return Grid(title="", columns=tuple(columns), parts=(Part(rows=tuple(rows)),))
+    shown = _Shown(
+        series=any(layer.series for layer in layers),
+        label=any(layer.labels for layer in layers) and not figure.is_horizontal(),
+        ends=any(len(layer.lower) for layer in layers),
+        hover=tuple(dict.fromkeys(title for layer in layers for title in layer.hover)),
+    )
+    rows = [row for layer in layers for row in _data_rows(figure, layer, shown)]
+    columns = [
+        *([Column(title="Series")] if shown.series else []),
+        *([Column(title=figure.naming)] if shown.label else []),
+        Column(title=figure.x.title or "x", numeric=True),
+        Column(title=figure.y.title or "Row", numeric=figure.y.kind != "category"),
+        *([Column(title=end, numeric=True) for end in ("From", "To")] if shown.ends else []),
+        *(Column(title=title, numeric=True) for title in shown.hover),
+    ]
+    notes: tuple[str, ...] = ()
+    if figure.shades is not None and any(len(layer) > MAP_DATA_LIMIT for layer in layers):
+        notes = (f"The {MAP_DATA_LIMIT} points with the highest {figure.shades.title}.",)
+    return Grid(title="", columns=tuple(columns), parts=(Part(rows=tuple(rows)),), notes=notes)
 
 
-def _data_rows(figure: Figure, layer: Layer, ended: bool) -> list[tuple[Cell, ...]]:
-    index = list(range(len(layer)))
-    if len(layer) > DATA_LIMIT and len(layer.x) and layer.mark is not Mark.POINTS:
-        index = sample_points(layer.x, DATA_LIMIT).tolist()
-    rows = []
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shown:
+    """Which of the columns that may be empty a figure's table shows."""
+
+    series: bool
+    label: bool
+    ends: bool
+    hover: tuple[str, ...]
+
+
+def _data_rows(figure: Figure, layer: Layer, shown: _Shown) -> list[tuple[Cell, ...]]:
     horizontal = figure.is_horizontal()
     across = figure.x if horizontal or layer.mark is Mark.BARS else figure.y
-    for place in index:
+    rows = []
+    for place in _listed(layer):
         row = [
-            Cell(text=layer.series),
+            *([Cell(text=layer.series)] if shown.series else []),
+            *([Cell(text=layer.labels[place] if layer.labels else "")] if shown.label else []),
             _point(layer.x, place, figure.x),
             _point(layer.y, place, figure.y),
         ]
-        if ended:
+        if shown.ends:
             row += [_point(layer.lower, place, across), _point(layer.upper, place, across)]
+        nothing = np.zeros(0)
+        row += [_point(layer.hover.get(title, nothing), place, Axis()) for title in shown.hover]
         rows.append(tuple(row))
     return rows
+
+
+def _listed(layer: Layer) -> list[int]:
+    """Places of the marks that a figure's table lists."""
+    if len(layer.shade):
+        strongest = np.argsort(-layer.shade, kind="stable")[:MAP_DATA_LIMIT]
+        return [int(place) for place in strongest]
+    if len(layer) > DATA_LIMIT and len(layer.x) and layer.mark is not Mark.POINTS:
+        return [int(place) for place in sample_points(layer.x, DATA_LIMIT)]
+    return list(range(len(layer)))
 
 
 def _point(part: FloatArray, place: int, axis: Axis) -> Cell:

@@ -20,8 +20,18 @@ TABLE_TITLES = {
     "worst_rows": "The worst rows",
     "models": "Differences between models",
     "characteristic_points": "Operating points",
+    "cce_map": "Congruence at every row",
+    "cce_rows": "Rows where the belief is farthest from the data, and nearest to it",
+    "cce_tree": "Which inputs go with the error",
 }
-COLUMN_TITLES = {"p_value": "p-value", "adjusted_p_value": "Adjusted p-value"}
+COLUMN_TITLES = {
+    "p_value": "p-value",
+    "adjusted_p_value": "Adjusted p-value",
+    "cce": "CCE",
+    "cce_when_grown": "CCE where the tree was grown",
+}
+INPUT_TABLES = {"worst_rows": {}, "cce_rows": {"cce": "CCE"}}
+"""Tables of rows of the input, whose columns keep their names, with those that are ours."""
 DIRECTIONS = {
     Direction.LOWER: ("↓", "lower"),
     Direction.HIGHER: ("↑", "higher"),
@@ -224,7 +234,7 @@ def table_grid(
     order = worst_first(table)[:limit]
     notes = [table.notes] if table.notes else []
     if len(table) > len(order):
-        which = "worst" if table.name in {"groups", "worst_rows"} else "first"
+        which = "worst" if table.name in {"groups", "worst_rows", "cce_map"} else "first"
         notes.append(
             f"The {which} {len(order)} of {len(table):,} rows. The JSON form of this report "
             "holds all."
@@ -252,8 +262,8 @@ def _column_title(table: Table, name: str) -> str:
     """A label where there is one; rows of the input keep the names of its columns."""
     if name in table.labels:
         return table.labels[name]
-    if table.name == "worst_rows":
-        return name
+    if table.name in INPUT_TABLES:
+        return INPUT_TABLES[table.name].get(name, name)
     return COLUMN_TITLES.get(name) or headed(name.replace("_", " "))
 
 

@@ -63,6 +63,7 @@ def properties() -> str:
 
 def _declared(scheme: str, palette: Palette, page: Mapping[str, str]) -> str:
     colours = {f"series-{place}": colour for place, colour in enumerate(palette.series)}
+    colours |= {f"ramp-{place}": colour for place, colour in enumerate(palette.ramp)}
     colours |= {
         "reference": palette.reference,
         "highlight": palette.highlight,

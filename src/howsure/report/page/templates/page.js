@@ -88,8 +88,22 @@
   // Figures: drawn by Vega through its interpreter, so that no text is ever run as code.
   const refuse = () => Promise.reject(new Error("this page loads nothing"));
   const loader = { load: refuse, sanitize: refuse, http: refuse, file: refuse };
+  // On a phone the names of rows take two lines where they have two parts.
+  const phone = matchMedia("(max-width: 36rem)");
+  const fit = (spec) => {
+    const rows = spec.layer.map((layer) => layer.encoding.y).find((y) => y?.type === "ordinal");
+    if (!rows || !phone.matches) return spec;
+    const look = { labelLimit: 120, labelExpr: "split(datum.label, ', ')", labelFontSize: 11 };
+    for (const { encoding } of spec.layer) {
+      if (encoding.y?.axis) Object.assign(encoding.y.axis, look);
+    }
+    if (rows.scale.domain.some((name) => name.includes(", "))) {
+      spec.height = Math.max(spec.height, 34 * rows.scale.domain.length + 10);
+    }
+    return spec;
+  };
   const draw = (plot) => {
-    const spec = JSON.parse(document.getElementById(plot.dataset.spec).textContent);
+    const spec = fit(JSON.parse(document.getElementById(plot.dataset.spec).textContent));
     plot.textContent = "";
     return vegaEmbed(plot, spec, {
       actions: false,
@@ -108,6 +122,7 @@
   };
   const plots = typeof vegaEmbed === "undefined" ? [] : $$(".plot");
   Promise.all(plots.map(draw)).then(() => root.classList.add("ready"));
+  phone.addEventListener("change", () => plots.forEach(draw));
 
   // The command: copied, or marked for copying where the browser forbids it.
   const copy = document.getElementById("copy");

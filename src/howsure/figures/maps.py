@@ -1,0 +1,133 @@
+"""Maps of rows, coloured by a number: where a model is wrong."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.records import Table
+from howsure.figures.columns import number, of_model, texts
+from howsure.figures.figure import Axis, Figure, Layer, Mark, Shades
+from howsure.figures.text import headed, one_line
+
+MAP_LIMIT = 2_000
+"""The most points of one map; several maps share twice as many."""
+_CLASSES = 8
+_HOVERED = (
+    ("cce", "CCE"),
+    ("perfect", "CCE of a right model"),
+    ("p_value", "p-value"),
+)
+
+
+def map_figures(tables: Sequence[Table]) -> list[Figure]:
+    """A scatter plot of each table ``cce_map``, all with one scale of colours.
+
+    Parameters
+    ----------
+    tables : sequence of Table
+        Where to look. A map holds the numbers ``first``, ``second`` and ``cce``, and may hold
+        ``row``, ``perfect`` and ``p_value``; its labels title the axes.
+
+    Returns
+    -------
+    list of Figure
+
+    Examples
+    --------
+    >>> columns = {name: np.arange(3.0) for name in ("first", "second", "cce")}
+    >>> (figure,) = map_figures([Table(name="cce_map", columns=columns)])
+    >>> figure.question, figure.shades.edges
+    ('Where is the model wrong?', (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0))
+    """
+    maps = [(table, rows) for table in tables if len(rows := _rows(table))]
+    if not maps:
+        return []
+    limit = min(MAP_LIMIT, 2 * MAP_LIMIT // len(maps))
+    values = [_column(table, "cce")[rows] for table, rows in maps]
+    edges = class_edges(min(v[0] for v in values), max(v[-1] for v in values))
+    return [_map_figure(table, rows, edges, limit) for table, rows in maps]
+
+
+def class_edges(low: float, high: float, most: int = _CLASSES) -> tuple[float, ...]:
+    """Round ends of at most so many classes of one width that hold a range.
+
+    Parameters
+    ----------
+    low, high : float
+        The range, low ≤ high.
+    most : int
+        The most classes, at least 2.
+
+    Returns
+    -------
+    tuple of float
+        Rising, at least three.
+
+    Examples
+    --------
+    >>> class_edges(0.003, 0.055)
+    (0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06)
+    """
+    spread = max(high - low, 1e-9 * max(abs(low), abs(high))) or 1.0
+    size = 10.0 ** math.floor(math.log10(spread / most))
+    steps = [size * part for part in (1.0, 2.0, 2.5, 5.0, 10.0, 20.0)]
+    ends = [(math.floor(low / step), math.ceil(high / step), step) for step in steps]
+    first, last, step = next(found for found in ends if found[1] - found[0] <= most)
+    return tuple(float(f"{place * step:.12g}") for place in range(first, max(last, first + 2) + 1))
+
+
+def _column(table: Table, name: str) -> FloatArray:
+    found = number(table, name)
+    return np.zeros(0) if found is None else found
+
+
+def _rows(table: Table) -> IntArray:
+    """Rows that have a place and a colour, the highest last: it is drawn on top."""
+    if table.name != "cce_map":
+        return np.zeros(0, dtype=np.int64)
+    parts = [number(table, name) for name in ("first", "second", "cce")]
+    if any(part is None for part in parts):
+        return np.zeros(0, dtype=np.int64)
+    first, second, value = (part for part in parts if part is not None)
+    seen = np.flatnonzero(np.isfinite(first) & np.isfinite(second) & np.isfinite(value))
+    return seen[np.argsort(value[seen], kind="stable")]
+
+
+def _map_figure(table: Table, rows: IntArray, edges: tuple[float, ...], limit: int) -> Figure:
+    shown = rows
+    notes = [one_line(table.notes, 400)] if table.notes else []
+    if len(rows) > limit:
+        shown = rows[np.linspace(0, len(rows) - 1, limit).round().astype(np.int64)]
+        notes.append(f"Shown: {limit:,} of {len(rows):,} rows, from the lowest CCE to the highest.")
+    told = {title: _column(table, name) for name, title in _HOVERED}
+    names = texts(table, "row")
+    layer = Layer(
+        mark=Mark.POINTS,
+        x=_column(table, "first")[shown],
+        y=_column(table, "second")[shown],
+        shade=told["CCE"][shown],
+        labels=tuple(names[row] for row in shown) if "row" in table.columns else (),
+        hover={title: part[shown] for title, part in told.items() if len(part)},
+        listed=False,
+    )
+    x, y = (headed(table.labels.get(name, name)) for name in ("first", "second"))
+    return Figure(
+        name="cce_map",
+        question="Where is the model wrong?" + of_model(table),
+        title="Congruence at every row",
+        reading=(
+            "Each point is a row. The stronger its colour, the farther the predictive law is from "
+            "what happened at like inputs (CCE). Strong points that lie together show where; "
+            "hover tells what a right model would score there."
+        ),
+        x=Axis(title=x),
+        y=Axis(title=y),
+        layers=(layer,),
+        notes=tuple(notes),
+        shades=Shades(title="CCE", edges=edges),
+        naming="Row",
+    )
