@@ -68,11 +68,7 @@ def draw(figure: Figure, ax: Axes | None = None) -> Axes:
 def _draw_layer(ax: Axes, figure: Figure, layer: Layer) -> None:
     colour = LIGHT.colour(layer.colour)
     label = (_plain(layer.series) or None) if layer.listed else None
-    if figure.x.clamp and figure.x.domain is not None:
-        x, lower, upper = (
-            np.clip(part, *figure.x.domain) for part in (layer.x, layer.lower, layer.upper)
-        )
-        layer = replace(layer, x=x, lower=lower, upper=upper)
+    layer = _clamped(layer, figure.x)
     x = _places(layer.x, figure.x)
     reference = layer.colour < 0
     dash = dash_of(layer.colour, faint=layer.faint)
@@ -90,13 +86,13 @@ def _draw_layer(ax: Axes, figure: Figure, layer: Layer) -> None:
             ax.fill_between(
                 x, layer.lower, layer.upper, color=colour, alpha=0.16, linewidth=0, label=label
             )
+        case Mark.POINTS if figure.shades is not None:
+            _draw_shaded(ax, layer, figure.shades)
         case Mark.POINTS:
             shape = MPL_SHAPES[layer.shaped % len(MPL_SHAPES)]
-            if figure.shades is None:
-                size = 5.5 * layer.size**0.5
-                ax.plot(x, layer.y, shape, color=colour, markersize=size, label=label, zorder=3)
-            else:
-                _draw_shaded(ax, layer, figure.shades)
+            look: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.6}
+            look |= {"markersize": 6.0 * layer.size**0.5, "clip_on": not figure.x.clamp}
+            ax.plot(x, layer.y, shape, color=colour, label=label, zorder=3, **look)
         case Mark.INTERVALS:
             lines = ax.hlines if figure.is_horizontal() else ax.vlines
             place = layer.y if figure.is_horizontal() else x
@@ -133,13 +129,21 @@ def _draw_shaded(ax: Axes, layer: Layer, shades: Shades) -> None:
         s=16,
         cmap=colours.ListedColormap(LIGHT.shades(shades.classes)),
         norm=colours.BoundaryNorm(shades.edges, shades.classes),
-        edgecolors="white",
-        linewidths=0.3,
+        linewidths=0.0,
         zorder=3,
     )
     figure = ax.get_figure()
     assert figure is not None
     figure.colorbar(points, ax=ax, label=_plain(shades.title), ticks=list(shades.edges))
+
+
+def _clamped(layer: Layer, axis: Axis) -> Layer:
+    """The layer with what lies beyond a clamped x axis brought to its ends."""
+    if not axis.clamp or axis.domain is None:
+        return layer
+    parts = (layer.x, layer.lower, layer.upper)
+    x, lower, upper = (np.clip(part, *axis.domain) for part in parts)
+    return replace(layer, x=x, lower=lower, upper=upper)
 
 
 def _places(x: FloatArray, axis: Axis) -> Any:

@@ -1,0 +1,70 @@
+"""Algorithm 3 on the UCI tables: each becomes a world in which cheap methods are tested."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyarrow import csv
+from sklearn.linear_model import LinearRegression
+
+from howsure.methods.linear import LinearT
+from howsure.methods.regressors import SplitConformal
+from howsure.protocols.pointwise import pointwise
+from howsure.worlds import CutWorld, ForestWorld
+
+TARGETS = {
+    "boston": ("MEDV",),
+    "concrete": ("strength",),
+    "energy": ("Y1_heating_load",),
+    "kin8nm": ("y",),
+    "naval": ("kMc", "kMt"),
+    "power": ("PE",),
+    "protein": ("RMSD",),
+    "wine_red": ("quality",),
+    "yacht": ("resistance",),
+}
+ROWS = 300
+
+
+def table(folder: Path, target: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs and target of one table; further targets are left out."""
+    found = csv.read_csv(folder / "data.csv.gz")
+    inputs = [found[name].to_numpy() for name in found.column_names if name not in target]
+    return np.column_stack(inputs).astype(float), found[target[0]].to_numpy().astype(float)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_every_table_is_a_world(name: str, data_dir: Callable[[str], Path]) -> None:
+    """Twenty trials on a sample of the rows: conformal intervals cover, lines miss the mean."""
+    x, y = table(data_dir(f"uci_{name}"), TARGETS[name])
+    rows = np.random.default_rng(0).permutation(len(y))[:ROWS]
+    world = ForestWorld.from_data(x[rows], y[rows], name=name, trees=30)
+    truth = world.truth(world.test_set(0).x)
+    lower, upper = truth.interval(0.8)
+    np.testing.assert_allclose(truth.cdf(upper) - truth.cdf(lower), 0.8, atol=1e-9)
+    simulated = world.row_mean.var() + np.square(world.row_scale).mean()
+    assert 0.85 < simulated / y[rows].var() < 1.2
+
+    line = pointwise(world, LinearT(), coverages=(0.8,), trials=20)
+    assert line.trials == 20
+    score = line.brier("cicf", 0.8)
+    assert score.corrected > 10 * score.standard_error
+    conformal = SplitConformal(LinearRegression(), coverages=(0.8,))
+    result = pointwise(world, conformal, trials=20)
+    marginal = result.by_trial("picf", 0.8).mean()
+    assert marginal == pytest.approx(0.8, abs=0.08)
+    assert result.brier("picf", 0.8).variance > 0.005
+
+
+def test_a_big_table_is_cut_in_a_hundred(data_dir: Callable[[str], Path]) -> None:
+    """The third source: 100 training sets of 450 rows of the protein table."""
+    x, y = table(data_dir("uci_protein"), TARGETS["protein"])
+    world = CutWorld.from_data(x, y)
+    result = pointwise(world, SplitConformal(LinearRegression(), coverages=(0.8,)), trials=100)
+    assert result.n_train == 452
+    shares = result.picp(0.8)
+    assert shares.mean() == pytest.approx(0.8, abs=0.04)
+    assert shares.std() > 0.01
