@@ -215,7 +215,9 @@ class Case:
         cells = [f"{number:9.4f}" if np.isfinite(number) else f"{'':9}" for number in numbers[:4]]
         cells.append(f"{numbers[4]:9.2f}")
         cells.append(f"{'' if self.published is None else f'{self.published:.4f}':>11}")
-        cells.append(f"{'' if self.checked is None else '{:.3f} ± {:.3f}'.format(*self.checked):>15}")
+        cells.append(
+            f"{'' if self.checked is None else '{:.3f} ± {:.3f}'.format(*self.checked):>15}"
+        )
         if self.p_values:
             cells.append(f"   p ≤ {max(self.p_values):.3f}")
         return f"  {self.label:<32}{''.join(cells)}".rstrip()
@@ -382,3 +384,225 @@ def shape_kept(study: Study) -> dict[str, float]:
         )
         for case in study.cases[:-1]
     }
+
+
+def ignoring_x(seeds: int, replicates: int) -> tuple[Study, Study]:
+    """Figure 1: y ~ N(3x, 1) with x ~ N(0, 1), and a model that says N(0, 10) everywhere.
+
+    The model that is right stands beside it; and the calibration errors of both, with the one that
+    a perfect model of this size has.
+    """
+    models = {
+        "ignores x": lambda x: Normals(np.zeros_like(x), np.full_like(x, np.sqrt(10.0))),
+        "right": lambda x: Normals(3.0 * x, np.ones_like(x)),
+    }
+    known = {
+        ("half-variance", "ignores x", "ℓ = 1"): (0.209, (0.223, 0.008)),
+        ("variance", "ignores x", "ℓ = 1"): (None, (0.359, 0.013)),
+    }
+    errors, cases = [], []
+    for model, law in models.items():
+        rows = [one_figure(seed, law) for seed in range(seeds)]
+        errors.append(calibration_case(model, rows))
+        for gamma in ("variance", "half-variance"):
+            for mode in ("ℓ = 1", "exact"):
+                found = [
+                    null_reference(
+                        CongruenceReference(
+                            x,
+                            y,
+                            sampled if mode == "ℓ = 1" else belief,
+                            bandwidth=1.0,
+                            output_bandwidth=gamma,
+                        ),
+                        outcomes=belief.draw,
+                        replicates=replicates,
+                        seed=seed,
+                    )
+                    for seed, (x, y, belief, sampled) in enumerate(rows)
+                ]
+                published, checked = known.get((gamma, model, mode), (None, None))
+                cases.append(
+                    Case(
+                        label=f"{model}, {gamma}, {mode}",
+                        grid=np.array([x for x, *_ in rows]),
+                        values=np.array([[null.point_observed] for null in found]),
+                        null=np.array([null.point_expected for null in found]),
+                        published=published,
+                        checked=checked,
+                        p_values=tuple(null.p_value for null in found),
+                    )
+                )
+    return (
+        Study(title="Figure 1: congruence error (γ of y by two readings)", cases=tuple(cases)),
+        Study(title="Figure 1: calibration error", cases=tuple(errors)),
+    )
+
+
+def one_figure(
+    seed: int, law: Callable[[FloatArray], Normals]
+) -> tuple[FloatArray, FloatArray, Normals, Belief]:
+    """Inputs, outcomes, a model's belief, and one draw a row of it."""
+    rng = child(seed, "congruence studies", "figure 1")
+    x = rng.standard_normal(500)
+    y = 3.0 * x + rng.standard_normal(500)
+    belief = law(x)
+    return x, y, belief, drawn(belief, rng, 1)
+
+
+def calibration_case(
+    model: str, rows: Sequence[tuple[FloatArray, FloatArray, Normals, Belief]]
+) -> Case:
+    """The calibration error of the same beliefs: one number for each set of data."""
+    found = [
+        calibration_error(ndtr((y - belief.mean[:, 0]) / belief.sd[:, 0]))
+        for _, y, belief, _ in rows
+    ]
+    ours = model == "ignores x"
+    return Case(
+        label=model,
+        grid=np.zeros((len(rows), 1)),
+        values=np.array([[[one.value]] for one in found]),
+        null=np.array([[one.null] for one in found], dtype=np.float64),
+        published=0.007 if ours else None,
+        checked=(0.015, 0.009) if ours else None,
+    )
+
+
+def main(seeds: int = 3, *, quick: bool = False, folder: Path | None = None) -> Mapping[str, Study]:
+    """Run all studies on some sets of data, and draw them into a folder if asked.
+
+    Quick: fewer draws and replicates of the null; no sample is smaller.
+    """
+    nulls, repeats, replicates = (4, 6, 39) if quick else (20, 20, 199)
+    base = {"bandwidth": 0.5}
+    studies = {setting.name: behaviour(setting, seeds) for setting in BEHAVIOURS}
+    sweeps: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
+        "lambda": (
+            "Regularisation (γ = 0.5)",
+            {f"λ = {value:g}": {**base, "regularization": value} for value in STRENGTHS},
+        ),
+        "gamma": (
+            "Bandwidth of x (λ = 0.1)",
+            {f"γ = {value:g}": {"bandwidth": value} for value in GAMMAS},
+        ),
+        "kernel": (
+            "Kernel of x (λ = 0.1)",
+            {name: {"kernel": kernel} for name, kernel in KERNELS.items()},
+        ),
+        "output kernel": (
+            "Kernel of y, the same four (x: rbf, γ = 0.5; λ = 0.1)",
+            {name: {**base, "output_kernel": kernel} for name, kernel in KERNELS.items()},
+        ),
+    }
+    for name, (title, settings) in sweeps.items():
+        studies[name] = sweep(title, settings, seeds, nulls)
+    studies["down-sampling"] = down_sampling(seeds, nulls)
+    for name, law in {"right": WAVE, "too wide": WIDE, "other relation": LINE}.items():
+        studies[f"draws, {name}"] = draws_study(name, law, seeds, repeats, replicates)
+    studies["figure 1"], studies["calibration"] = ignoring_x(seeds, replicates)
+    if folder is not None:
+        draw(folder, studies)
+    return studies
+
+
+def draw(folder: Path, studies: Mapping[str, Study]) -> None:
+    """Three figures of small panels; grey is the null."""
+    sheet, panels = _sheet(2, 6, (12.0, 4.2), sharey=True)
+    for row, setting in zip(panels, BEHAVIOURS, strict=True):
+        for axes, case in zip(row, studies[setting.name].cases, strict=True):
+            axes.plot(case.grid.T, case.values[:, 0].T, color="C0", alpha=0.35, linewidth=0.8)
+            axes.plot(case.grid.mean(axis=0), case.values.mean(axis=(0, 1)), color="C0")
+            axes.plot(case.grid.mean(axis=0), case.null.mean(axis=0), color="0.5", dashes=(3, 2))
+            axes.set_title(case.label, fontsize=9)
+        row[0].set_ylabel(f"{setting.name}\nMCMD")
+    sheet.savefig(folder / "congruence-behaviours.png")
+
+    sheet, panels = _sheet(2, 5, (13.0, 5.4))
+    names = ("lambda", "gamma", "kernel", "output kernel", "down-sampling")
+    for column, name in zip(panels.T, names, strict=True):
+        _curves(column[0], studies[name])
+        _levels(column[1], studies[name].cases)
+    panels[0, 0].set_ylabel("MCMD at x")
+    sheet.savefig(folder / "congruence-choices.png")
+
+    sheet, panels = _sheet(1, 5, (13.0, 3.2))
+    for axes, name in zip(panels[0], ("right", "too wide", "other relation"), strict=False):
+        _levels(axes, studies[f"draws, {name}"].cases)
+        axes.set_title(f"Model: {name}", fontsize=9)
+    _figure_one(panels[0, 3], panels[0, 4], studies["figure 1"])
+    sheet.savefig(folder / "congruence-draws.png")
+
+
+def _sheet(rows: int, columns: int, size: tuple[float, float], *, sharey: bool = False) -> Any:
+    matplotlib = require("matplotlib.figure", extra="plots")
+    sheet = matplotlib.Figure(figsize=size, layout="constrained", dpi=72)
+    panels = sheet.subplots(rows, columns, squeeze=False, sharey=sharey)
+    for axes in panels.flat:
+        axes.tick_params(labelsize=8)
+        axes.spines[["top", "right"]].set_visible(False)
+    return sheet, panels
+
+
+def _curves(axes: Any, study: Study) -> None:
+    """Values over x, one colour a setting, with the null of each in dashes."""
+    for number, case in enumerate(study.cases):
+        x, shade = case.grid.mean(axis=0), f"C{number}"
+        axes.plot(x, case.values.mean(axis=(0, 1)), color=shade)
+        axes.plot(x, case.null.mean(axis=0), color=shade, linewidth=0.8, dashes=(3, 2))
+    axes.set_title(study.title.split(" (")[0].split(",")[0], fontsize=9)
+    axes.set_yscale("log")
+
+
+def _levels(axes: Any, cases: Sequence[Case]) -> None:
+    """Mean of each setting, with its spread over sets of data, and its null as a ring."""
+    rows = np.arange(len(cases))
+    for row, case in zip(rows, cases, strict=True):
+        spread = np.nan_to_num(case.data_sd)
+        axes.errorbar(case.mean, row, xerr=spread, fmt="o", color=f"C{row}", markersize=5)
+    axes.plot([case.expected for case in cases], rows, "o", color="0.5", fillstyle="none")
+    axes.set_yticks(rows, [case.label for case in cases])
+    axes.invert_yaxis()
+    axes.set_xlim(left=0.0)
+    axes.set_xlabel("mean (ring: null)", fontsize=8)
+
+
+def _figure_one(left: Any, right: Any, study: Study) -> None:
+    """The data with the model's central 90 %, and the error over x with its null."""
+    x, y, belief, _ = one_figure(0, lambda x: Normals(0.0 * x, np.full_like(x, np.sqrt(10.0))))
+    left.plot(x, y, ".", color="0.3", markersize=2)
+    left.axhspan(*(1.645 * belief.sd[0, 0] * np.array([-1.0, 1.0])), color="C0", alpha=0.25)
+    left.set_title("Data, and 90 % of a model\nthat ignores x", fontsize=9)
+    order = np.argsort(x)
+    for number, gamma in enumerate(("variance", "half-variance")):
+        case = study[f"ignores x, {gamma}, ℓ = 1"]
+        right.plot(x[order], case.values[0, 0, order], color=f"C{number}", label=gamma)
+        right.plot(x[order], case.null[0, order], color=f"C{number}", dashes=(3, 2), linewidth=0.8)
+    right.set_title("Its CCE at x, by two readings\nof γ of y (dashes: null)", fontsize=9)
+    right.legend(fontsize=8, frameon=False)
+
+
+def tables(studies: Iterable[Study]) -> str:
+    """All numbers as plain text."""
+    parts = []
+    for study in studies:
+        parts.append(study.table())
+        if study.title == "Down-sampling":
+            kept = ", ".join(f"{label}: {value:.3f}" for label, value in shape_kept(study).items())
+            parts.append(f"  correlation over x with the curve of all pairs: {kept}")
+        parts.append("")
+    return "\n".join(parts)
+
+
+def command() -> None:
+    """Read the command line, print the tables, draw the figures."""
+    parser = argparse.ArgumentParser(description="Studies of the conditional congruence error.")
+    parser.add_argument("--seeds", type=int, default=3, help="sets of data")
+    parser.add_argument("--quick", action="store_true", help="few draws and replicates")
+    parser.add_argument("--plot", type=Path, metavar="FOLDER", help="draw the figures there")
+    asked = parser.parse_args()
+    print(tables(main(asked.seeds, quick=asked.quick, folder=asked.plot).values()))
+
+
+if __name__ == "__main__":
+    command()

@@ -115,7 +115,7 @@ def rolling(model: str = "") -> Curve:
 
 
 def characteristic(model: str = "") -> tuple[Curve, Curve, Table]:
-    """A characteristics curve with a long tail, the constant band's, and two marks."""
+    """A characteristics curve with a long tail, the constant band's, and three marks."""
     rng = np.random.default_rng(1)
     x = np.concatenate([[0.0], np.sort(rng.exponential(1.0, 400) ** 1.3)])
     y = np.linspace(1, 0, 401)
@@ -127,18 +127,104 @@ def characteristic(model: str = "") -> tuple[Curve, Curve, Table]:
         y_label="miss rate",
         step=True,
         model=model,
+        hover={"k": x / x[300]},
     )
     other = Curve(name="characteristic_constant", x=1.1 * x, y=y, step=True, model=model)
+    names = ["as predicted", "miss rate 0.1", "least interval score at 0.9"]
+    rows = [300, 360, 362]
     marks = Table(
         name="characteristic_points",
         columns={
-            "point": np.array(["operating point", "lowest cost"], dtype=object),
-            "bandwidth": x[[300, 340]],
-            "miss_rate": y[[300, 340]],
+            "point": np.array(names, dtype=object),
+            "k": x[rows] / x[300],
+            "bandwidth": x[rows],
+            "miss_rate": y[rows],
+            "deficit": _shortfall(x)[rows],
         },
         model=model,
     )
     return curve, other, marks
+
+
+def _shortfall(x: FloatArray) -> FloatArray:
+    """Mean distance of the sample of `characteristic` to bands of each width."""
+    return np.array([np.maximum(x - width, 0.0).mean() for width in x])
+
+
+def deficit(model: str = "") -> tuple[Curve, Curve, Curve]:
+    """The deficit of the same bands, the constant band's, and a line of equal interval score."""
+    x = characteristic(model)[0].x
+    y = _shortfall(x)
+    curve = Curve(
+        name="characteristic_deficit",
+        x=x,
+        y=y,
+        x_label="bandwidth (MW)",
+        y_label="deficit (MW)",
+        model=model,
+        hover={"k": x / x[300]},
+    )
+    constant = Curve(name="characteristic_deficit_constant", x=1.1 * x, y=y, model=model)
+    least = float(np.min(x + 10 * y))
+    isocost = Curve(
+        name="characteristic_isocost",
+        x=np.array([0.0, least]),
+        y=np.array([least / 10, 0.0]),
+        model=model,
+        notes=f"along the line the interval score is {2 * least:.4g}.",
+    )
+    return curve, constant, isocost
+
+
+def congruence(model: str = "", count: int = 150) -> tuple[Table, Table, Table]:
+    """A map of rows, the rows at its ends, and the leaves of a tree."""
+    rng = np.random.default_rng(8)
+    first, second = rng.normal(size=(2, count))
+    cce = 0.004 + 0.05 / (1 + np.exp(-3 * (first - 1))) + 0.001 * rng.random(count)
+    named = np.array([f"r{place}" for place in range(count)], dtype=object)
+    order = np.argsort(-cce)
+    ends = np.r_[order[:4], order[-4:]]
+    return (
+        Table(
+            name="cce_map",
+            columns={
+                "row": named,
+                "first": first,
+                "second": second,
+                "cce": cce,
+                "perfect": np.full(count, 0.007),
+                "p_value": np.clip(rng.random(count), 0.01, 1),
+            },
+            labels={"first": "first principal coordinate", "cce": "CCE"},
+            model=model,
+            notes="The p-values are pointwise.",
+        ),
+        Table(
+            name="cce_rows",
+            columns={
+                "kind": np.array(["worst"] * 4 + ["best"] * 4, dtype=object),
+                "row": named[ends],
+                "cce": cce[ends],
+                "wind_speed": first[ends],
+            },
+            model=model,
+        ),
+        Table(
+            name="cce_tree",
+            columns={
+                "where": np.array(
+                    ["wind > 7.3", "wind ≤ 7.3, hour ≤ 10.5", "wind ≤ 7.3, hour > 10.5"],
+                    dtype=object,
+                ),
+                "rows": np.array([20.0, 60.0, 70.0]),
+                "cce": np.array([0.04, 0.012, 0.009]),
+                "standard_error": np.array([0.002, 0.001, 0.0005]),
+                "cce_when_grown": np.array([0.041, 0.013, 0.008]),
+            },
+            model=model,
+            notes="A shallow tree grown on half of the rows; cce is the mean on the other half.",
+        ),
+    )
 
 
 def groups(count: int = 9, model: str = "", names: list[str] | None = None) -> Table:
@@ -352,8 +438,9 @@ def content() -> PageContent:
             rolling(),
             curve,
             constant,
+            *deficit(),
         ),
-        tables=(groups(), models(), worst_rows(), marks),
+        tables=(groups(), models(), worst_rows(), marks, *congruence()),
         glossary=glossary(),
         command=(
             "howsure assess wind_forecast.parquet --y power --lower lo90 --upper hi90 "
@@ -383,13 +470,20 @@ def several_models(names: tuple[str, ...] = ("boosted trees", "linear", "deep"))
             told,
             oracle,
             rolling(name),
+            *characteristic(name)[:2],
+            *deficit(name),
         ]
     return PageContent(
         title="Three models on one table",
         verdict=verdict(),
         records=tuple(r for name in names for r in records(name)),
         curves=tuple(curves),
-        tables=(groups(60, model=names[0]), models(names[0], names[1])),
+        tables=(
+            groups(60, model=names[0]),
+            models(names[0], names[1]),
+            *(characteristic(name)[2] for name in names),
+            *(congruence(name)[0] for name in names[:2]),
+        ),
         glossary=glossary(),
         command="howsure assess a.csv b.csv c.csv -o report.html",
         facts={"Rows": "12,000", "Models": ", ".join(names)},

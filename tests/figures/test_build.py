@@ -17,7 +17,8 @@ from howsure.figures import Figure, Layer, Mark, figures_of, plot
 from howsure.figures.build import POINTS_LIMIT
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, sample_points
 from howsure.figures.palette import SERIES_LIMIT
-from howsure.figures.tables import ROWS_LIMIT
+from howsure.figures.tables import DIFFER, ROWS_LIMIT
+from howsure.metrics.characteristic.statistics import LOW_MISS_RATE
 
 
 def only(*items: Curve | Table) -> Figure:
@@ -49,8 +50,11 @@ def test_calibration_comes_first_whatever_the_order_given() -> None:
         "error_by_width",
         "risk_coverage",
         "characteristic",
+        "characteristic_deficit",
         "groups",
         "models",
+        "cce_map",
+        "cce_tree",
         "rolling_coverage",
     ]
 
@@ -201,7 +205,7 @@ def test_a_long_tail_is_cut_and_said() -> None:
     assert figure.x.domain is not None
     assert figure.x.domain[1] == pytest.approx(1.04, abs=0.02)
     assert figure.notes == ("The last 1% of the fall, out to 50, lies beyond the right edge.",)
-    (line,) = figure.layers
+    (line,) = layers(figure, Mark.STEP)
     assert line.x[-1] == figure.x.domain[1]
     assert line.y[-1] == line.y[-2]
     compact = Curve(name="characteristic", x=x[:-1], y=np.linspace(1, 0, 1000))
@@ -217,19 +221,100 @@ def test_both_names_of_the_characteristics_curve_are_known() -> None:
 def test_operating_points_are_marked_on_the_curve() -> None:
     curve, constant, marks = samples.characteristic()
     figure = only(curve, constant, marks)
-    (points,) = layers(figure, Mark.POINTS)
-    assert points.labels == ("operating point", "lowest cost")
-    np.testing.assert_array_equal(points.x, marks.columns["bandwidth"])
-    np.testing.assert_array_equal(points.y, marks.columns["miss_rate"])
-    assert "operating points" in labels(figure)
+    points = layers(figure, Mark.POINTS)
+    names = ["as predicted", "miss rate 0.1", "least interval score at 0.9"]
+    assert [layer.labels for layer in points] == [(name,) for name in names]
+    assert labels(figure)[1:4] == names
+    assert len({(layer.shaped, layer.colour) for layer in points}) == 3
+    for place, layer in enumerate(points):
+        assert layer.x == marks.columns["bandwidth"][place]
+        assert layer.y == marks.columns["miss_rate"][place]
+        assert layer.hover["k"] == marks.columns["k"][place]
 
 
 def test_operating_points_of_several_models_have_their_models_colours() -> None:
     parts = [part for model in "ab" for part in samples.characteristic(model)]
     figure = only(*parts)
-    assert labels(figure) == ["a", "b"]
-    assert [layer.colour for layer in layers(figure, Mark.POINTS)] == [0, 1]
-    assert figure.notes[0] == "Dotted: constant band. Points: operating points."
+    assert labels(figure) == ["a", "b", "miss rate at most 20 %"]
+    points = layers(figure, Mark.POINTS)
+    assert [layer.colour for layer in points] == [0, 0, 0, 1, 1, 1]
+    assert [layer.shaped for layer in points] == [0, 1, 2, 0, 1, 2]
+    assert figure.notes[:2] == (
+        "Dotted: constant band.",
+        "Points, circle: as predicted; square: miss rate 0.1; "
+        "triangle: least interval score at 0.9.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["miss rate 0.2", "miss rate 0.7"], ["miss rate 0.2, 0.7"]),
+        (["miss rate 0.2", "now", "miss rate"], ["miss rate 0.2", "now", "miss rate"]),
+        ([f"kind{letter}" for letter in "abcdefg"], ["operating points"]),
+        (["a", "a"], ["a", "a (2)"]),
+        (["", ""], ["(empty)", "(empty) (2)"]),
+    ],
+)
+def test_points_of_one_kind_share_a_shape(names: list[str], told: list[str]) -> None:
+    curve, _, _ = samples.characteristic()
+    place = np.linspace(0.1, 0.9, len(names))
+    columns = {"point": np.array(names, dtype=object), "bandwidth": place, "miss_rate": place}
+    figure = only(curve, Table(name="characteristic_points", columns=columns))
+    assert [layer.series for layer in layers(figure, Mark.POINTS)] == told
+    assert sum(len(layer.labels) for layer in layers(figure, Mark.POINTS)) == len(names)
+
+
+def test_points_without_a_place_are_left_out() -> None:
+    curve, _, marks = samples.characteristic()
+    marks.columns["bandwidth"][1] = math.nan
+    shown = [layer.series for layer in layers(only(curve, marks), Mark.POINTS)]
+    assert shown == ["as predicted", "least interval score at 0.9"]
+    bare = Table(name="characteristic_points", columns={"point": np.array(["a"], dtype=object)})
+    assert not layers(only(curve, bare), Mark.POINTS)
+
+
+def test_low_miss_rates_are_shaded_and_said() -> None:
+    figure = only(samples.characteristic()[0])
+    (zone,) = layers(figure, Mark.ZONE)
+    assert (zone.lower, zone.upper) == (0.0, LOW_MISS_RATE)
+    assert "miss rate at most 20 %" in labels(figure)
+    assert "low miss rates" in figure.reading
+    x = np.array([0.0, 1.0])
+    deficit = Curve(name="characteristic_curve", x=x, y=1 - x, y_label="deficit (units of y)")
+    assert not layers(only(deficit), Mark.ZONE)
+
+
+def test_the_deficit_stands_above_a_line_of_equal_interval_score() -> None:
+    _, _, marks = samples.characteristic()
+    figure = only(*samples.deficit(), marks)
+    assert figure.question == "Is the scale of the bands right?"
+    line, constant = (layer for layer in layers(figure, Mark.LINE) if layer.colour == REFERENCE)
+    if line.faint:
+        line, constant = constant, line
+    assert (line.series, constant.series) == ("equal interval score", "constant band")
+    (curve,) = (layer for layer in layers(figure, Mark.LINE) if layer.colour == 0)
+    gap = curve.y - np.interp(curve.x, line.x, line.y)
+    assert gap[curve.x <= line.x[-1]].min() >= -1e-9
+    points = layers(figure, Mark.POINTS)
+    assert [float(layer.y[0]) for layer in points] == list(marks.columns["deficit"])
+    assert any(note.startswith("Along the line the interval score is") for note in figure.notes)
+
+
+def test_several_models_have_a_line_of_equal_score_each_under_their_names() -> None:
+    figure = only(*samples.deficit("net"), *samples.deficit("trees"))
+    faint = [layer.series for layer in layers(figure, Mark.LINE) if layer.faint]
+    assert faint == ["equal interval score · net", "equal interval score · trees"]
+    assert [note.partition(":")[0] for note in figure.notes[:3]] == ["net", "trees", "Dotted"]
+
+
+def test_numbers_of_the_points_travel_to_the_hover_text() -> None:
+    curve, _, _ = samples.characteristic()
+    (line,) = layers(only(curve), Mark.STEP)
+    inside = np.isin(line.x, curve.x)
+    np.testing.assert_allclose(line.hover["k"][inside], line.x[inside] / curve.x[300])
+    assert np.isnan(line.hover["k"][~inside]).all()
+    assert not inside.all()  # the point at the cut edge is none of the curve's own
 
 
 def test_a_wild_band_does_not_stretch_the_risk_axis() -> None:
@@ -308,7 +393,7 @@ def test_groups_of_one_name_stay_apart() -> None:
         (1.0, "lower is better", "favours b"),
         (-1.0, "higher is better", "favours b"),
         (1.0, "higher is better", "favours a"),
-        (1.0, "closer to the target is better", "zero excluded"),
+        (1.0, "closer to the target is better", DIFFER),
     ],
 )
 def test_a_difference_favours_the_better_model(
@@ -342,6 +427,67 @@ def test_differences_in_several_units_share_an_axis_of_half_widths() -> None:
     assert figure.title == "Paired differences: boosted trees − linear"
     undecided = next(x for x in layers(figure, Mark.POINTS) if x.series == "undecided")
     assert undecided.labels == ("mae",)
+
+
+def test_a_model_keeps_its_colour_whichever_is_favoured_first() -> None:
+    table = samples.models("net", "trees")
+    table.columns["difference"][:] *= -1
+    table.columns["lower"][:], table.columns["upper"][:] = (
+        -table.columns["upper"],
+        -table.columns["lower"],
+    )
+    shown = {layer.series: layer.colour for layer in layers(only(table), Mark.POINTS)}
+    assert shown["favours trees"] == 1
+    table.columns["difference"][0] *= -1
+    table.columns["lower"][0], table.columns["upper"][0] = -0.17, -0.09
+    shown = {layer.series: layer.colour for layer in layers(only(table), Mark.POINTS)}
+    assert shown["favours net"] == 0
+
+
+def test_a_difference_without_spread_is_left_out_and_said() -> None:
+    table = samples.models()
+    for name in ("difference", "lower", "upper"):
+        table.columns[name][3] = 0.3
+    table.columns["upper"][3] += 1e-15
+    figure = only(table)
+    assert len(figure.y.categories) == 3
+    assert figure.notes[-1] == "Left out, as the same in every row: bias."
+    assert figure.x.domain is None
+
+
+def test_far_differences_are_drawn_at_the_edge_and_said() -> None:
+    table = samples.models()
+    table.columns["difference"][1], table.columns["lower"][1] = -1900.0, -1900.7
+    table.columns["upper"][1] = -1899.3
+    figure = only(table)
+    assert (figure.x.domain, figure.x.clamp) == ((-20.0, 20.0), True)
+    assert figure.notes[-1] == "At the edge, beyond 20 half-widths: interval score."
+    values = {
+        label: value
+        for layer in layers(figure, Mark.POINTS)
+        for label, value in zip(layer.labels, layer.hover["In its own units"], strict=True)
+    }
+    assert values["interval score"] == -1900.0
+
+
+def test_leaves_above_the_mean_stand_out() -> None:
+    _, _, tree = samples.congruence()
+    figure = only(tree)
+    (rule,) = layers(figure, Mark.RULE)
+    assert rule.x[0] == pytest.approx((20 * 0.04 + 60 * 0.012 + 70 * 0.009) / 150)
+    (high,) = (layer for layer in layers(figure, Mark.POINTS) if layer.colour == HIGHLIGHT)
+    assert high.labels == ("wind > 7.3",)
+    assert high.lower[0] == pytest.approx(0.04 - 1.96 * 0.002)
+    assert figure.y.categories == tuple(tree.columns["where"])
+    tree.columns["cce"][:] = math.nan
+    assert figures_of(tables=[tree]) == ()
+
+
+def test_the_model_is_named_where_there_are_several() -> None:
+    alone = figures_of(tables=[*samples.congruence("net"), samples.groups(model="net")])
+    assert not any("(net)" in figure.question for figure in alone)
+    both = figures_of(tables=[*samples.congruence("net"), *samples.congruence("trees")])
+    assert [figure.question.partition("(")[2] for figure in both] == ["net)", "trees)"] * 2
 
 
 def test_other_tables_and_tables_without_the_columns_make_no_figure() -> None:

@@ -78,3 +78,28 @@ def test_colours_are_told_apart_by_every_kind_of_sight(palette: Palette, vision:
 def test_neighbours_differ_in_dash_too() -> None:
     assert len(set(DASHES)) == len(DASHES)
     assert len(CSS.series) == len(LIGHT.series) == len(DARK.series)
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
+def test_the_ramp_leaves_the_surface_step_by_step_for_every_kind_of_sight(palette: Palette) -> None:
+    away = 1 if palette is DARK else -1
+    for vision in VISION.values():
+        for classes in (5, 8, len(palette.ramp)):
+            seen = np.array([lab(vision @ linear(c)) for c in palette.shades(classes)])
+            rise = away * np.diff(seen[:, 0])
+            assert rise.min() > 0.3 * rise.mean() > 0
+            if classes == 8:
+                assert np.linalg.norm(np.diff(seen, axis=0), axis=1).min() > 5
+    usual = np.array([lab(linear(colour)) for colour in palette.ramp])
+    rise = away * np.diff(usual[:, 0])
+    assert rise.max() < 2 * rise.min()  # lightness changes evenly
+    assert all(contrast(colour, palette.surface) >= 3.0 for colour in palette.ramp)
+    assert len(set(palette.ramp)) == len(palette.ramp) == len(CSS.ramp)
+
+
+@pytest.mark.parametrize("classes", [1, 2, 7, 25])
+def test_shades_span_the_ramp(classes: int) -> None:
+    shades = LIGHT.shades(classes)
+    assert len(shades) == classes
+    assert shades[0] == LIGHT.ramp[0]
+    assert shades[-1] == LIGHT.ramp[-1] or classes == 1

@@ -111,7 +111,21 @@ def test_clusters_widen_standard_errors() -> None:
     held = EvalSet.checked(y, belief, cluster=cluster)
     grouped = evaluate(held, metrics=["empirical_coverage"]).records[0]
     assert grouped.standard_error > 3 * plain.standard_error
-    assert "cluster" in grouped.reason
+    assert "cluster bootstrap of 60" in grouped.reason
+    by_cluster = (np.abs(y) <= 1.7).reshape(60, 50).mean(axis=1)
+    assert grouped.standard_error == pytest.approx(by_cluster.std() / np.sqrt(60), rel=0.1)
+    assert grouped.lower < grouped.value < grouped.upper
+    shuffled = child(1, "order").permutation(3_000)
+    again = evaluate(held.take(shuffled), metrics=["empirical_coverage"]).records[0]
+    assert (again.lower, again.upper) == (grouped.lower, grouped.upper)
+
+
+def test_clusters_reach_measures_that_are_not_means() -> None:
+    plain = normal_set(400)
+    held = EvalSet.checked(plain.y, plain.beliefs, cluster=np.arange(400))
+    for first, second in zip(evaluate(plain).records, evaluate(held).records, strict=True):
+        if not np.isnan(second.standard_error) and first.standard_error > 1e-9:
+            assert second.standard_error == pytest.approx(first.standard_error, rel=0.12)
 
 
 def test_importance_weights_use_kish() -> None:
@@ -216,6 +230,9 @@ def test_curves_of_every_kind() -> None:
         "rolling_coverage",
         "characteristic",
         "characteristic_constant",
+        "characteristic_deficit",
+        "characteristic_deficit_constant",
+        "characteristic_isocost",
     }
     levels = [0.05, 0.5, 0.95]
     table = Quantiles(levels, np.tile([-1.6, 0.0, 1.6], (50, 1)))

@@ -12,11 +12,13 @@ import numpy as np
 from howsure.core.arrays import FloatArray, check_fraction
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Record
+from howsure.core.rng import child
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.evaluate.view import INTERVAL_KINDS, SLOW_ROWS, View
 from howsure.metrics.metric import Form, Metric
 from howsure.predictions import EvalSet, Intervals, LabelSets
 from howsure.stats.binomial import clopper_pearson
+from howsure.stats.bootstrap import bootstrap_means
 from howsure.stats.estimate import Statistic, mean_statistic, standard_error
 
 _UNKNOWN = "the nominal coverage of the intervals is unknown"
@@ -216,23 +218,42 @@ def _with_error(
     record = replace(record, confidence=confidence)
     if found.influence is None or not math.isfinite(found.value):
         return record
-    cluster = None if evalset.cluster is None else evalset.cluster.codes
-    error = standard_error(found.influence, evalset.weights, cluster)
-    plain = cluster is None and (evalset.weights is None or evalset.weights.kind == "frequency")
-    if share and plain:
+    if evalset.cluster is not None:
+        return _by_clusters(record, found, evalset, bounds)
+    error = standard_error(found.influence, evalset.weights)
+    if share and (evalset.weights is None or evalset.weights.kind == "frequency"):
         ends = clopper_pearson(round(found.value * record.n), record.n, confidence=confidence)
         return replace(record, standard_error=error, lower=float(ends[0]), upper=float(ends[1]))
     if math.isnan(error):
         return record
-    free = record.n - 1 if cluster is None else float(len(np.unique(cluster)) - 1)
-    reach = float(special.stdtrit(max(free, 1.0), 0.5 + confidence / 2.0)) * error
+    reach = float(special.stdtrit(max(record.n - 1, 1.0), 0.5 + confidence / 2.0)) * error
     low, high = max(found.value - reach, bounds[0]), min(found.value + reach, bounds[1])
-    notes = [record.reason]
-    if cluster is not None:
-        notes.append("standard error from clusters")
-    elif evalset.weights is not None and evalset.weights.kind == "importance":
-        notes.append("approximate: importance weights")
-    reason = "; ".join(note for note in notes if note)
+    reason = record.reason
+    if evalset.weights is not None and evalset.weights.kind == "importance":
+        reason = "; ".join(note for note in (reason, "approximate: importance weights") if note)
+    return replace(record, standard_error=error, lower=low, upper=high, reason=reason)
+
+
+def _by_clusters(
+    record: Record, found: Statistic, evalset: EvalSet, bounds: tuple[float, float]
+) -> Record:
+    """Standard error and percentile interval from resampling whole clusters.
+
+    A mean is resampled as it is; any other statistic through its influence values, to first order.
+    """
+    assert evalset.cluster is not None
+    assert found.influence is not None
+    drawn = bootstrap_means(
+        found.value + found.influence,
+        child(0, "cluster bootstrap", record.metric),
+        weights=evalset.weights,
+        cluster=evalset.cluster.codes,
+    )
+    error = float(drawn.standard_error()[0])
+    ends = drawn.interval(record.confidence)
+    low, high = (float(np.clip(end[0], *bounds)) for end in ends)
+    notes = (record.reason, f"cluster bootstrap of {len(evalset.cluster.labels):,} clusters")
+    reason = "; ".join(note for note in (*notes, drawn.note) if note)
     return replace(record, standard_error=error, lower=low, upper=high, reason=reason)
 
 
