@@ -25,10 +25,13 @@ FLOORS = {
     "cli": 6,
 }
 OPTIONAL = {
+    "PIL",
     "altair",
     "dask",
     "matplotlib",
     "nibabel",
+    "numpyro",
+    "open_clip",
     "pandas",
     "polars",
     "tifffile",

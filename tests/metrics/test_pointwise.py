@@ -120,7 +120,7 @@ def test_errors_are_the_jackknife_or_that_of_a_degenerate_statistic(
 ) -> None:
     score, n = brier(shares, coverage), len(shares)
     without = [brier(np.delete(shares, s, axis=0), coverage) for s in range(n)]
-    off = shares - coverage
+    off = shares - shares.mean(axis=0)
     average = off.mean(axis=1)
 
     def error(values: list[float], pair: Callable[[int, int], float]) -> float:
@@ -158,6 +158,15 @@ def test_a_perfect_score_is_within_its_error(dependent: bool) -> None:
         errors.append(score.standard_error)
     assert far / repeats < 0.005
     assert np.std(scores) == pytest.approx(math.sqrt(np.mean(np.square(errors))), rel=0.5)
+
+
+def test_a_known_fault_has_no_error_of_its_own() -> None:
+    """The same wrong coverage in every trial is known exactly, however few the trials."""
+    rng = np.random.default_rng(0)
+    assert brier(np.full((5, 4), 0.5), 0.8).standard_error < 1e-12
+    scores = [brier(0.5 + 0.01 * rng.uniform(-1, 1, size=(20, 4)), 0.8) for _ in range(500)]
+    claimed = math.sqrt(np.mean([score.standard_error**2 for score in scores]))
+    assert claimed == pytest.approx(np.std([score.corrected for score in scores]), rel=0.15)
 
 
 def test_many_trials_share_the_table_of_some() -> None:

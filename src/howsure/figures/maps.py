@@ -16,6 +16,8 @@ from howsure.figures.text import headed, one_line
 MAP_LIMIT = 2_000
 """The most points of one map; several maps share twice as many."""
 _CLASSES = 8
+_EXTREME = 1e150
+"""Beyond this size, numbers have no class; below its inverse, they are all one."""
 _HOVERED = (
     ("cce", "CCE"),
     ("perfect", "CCE of a right model"),
@@ -60,7 +62,7 @@ def class_edges(low: float, high: float, most: int = _CLASSES) -> tuple[float, .
     low, high : float
         The range, low ≤ high.
     most : int
-        The most classes, at least 2.
+        The most classes, at least 4.
 
     Returns
     -------
@@ -72,7 +74,7 @@ def class_edges(low: float, high: float, most: int = _CLASSES) -> tuple[float, .
     >>> class_edges(0.003, 0.055)
     (0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06)
     """
-    spread = max(high - low, 1e-9 * max(abs(low), abs(high))) or 1.0
+    spread = max(high - low, 1e-3 * max(abs(low), abs(high)), 1.0 / _EXTREME)
     size = 10.0 ** math.floor(math.log10(spread / most))
     steps = [size * part for part in (1.0, 2.0, 2.5, 5.0, 10.0, 20.0)]
     ends = [(math.floor(low / step), math.ceil(high / step), step) for step in steps]
@@ -93,7 +95,8 @@ def _rows(table: Table) -> IntArray:
     if any(part is None for part in parts):
         return np.zeros(0, dtype=np.int64)
     first, second, value = (part for part in parts if part is not None)
-    seen = np.flatnonzero(np.isfinite(first) & np.isfinite(second) & np.isfinite(value))
+    coloured = np.abs(value) < _EXTREME
+    seen = np.flatnonzero(np.isfinite(first) & np.isfinite(second) & coloured)
     return seen[np.argsort(value[seen], kind="stable")]
 
 

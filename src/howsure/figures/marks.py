@@ -57,7 +57,7 @@ def mark_layers(
             continue
         names = distinct(texts(table, "point"), 60)
         model = one_line(table.model, 60)
-        for words, rows in _kinds(names).items():
+        for words, rows in _kinds(names):
             seen = [row for row in rows if np.isfinite(x[row]) and np.isfinite(y[row])]
             if not seen:
                 continue
@@ -82,20 +82,20 @@ def mark_layers(
     return layers, f"Points, {'; '.join(told)}."
 
 
-def _kinds(names: Sequence[str]) -> dict[str, list[int]]:
-    """Rows of each kind of point, by what the legend calls it."""
-    kinds: dict[str, list[int]] = {}
+def _kinds(names: Sequence[str]) -> list[tuple[str, list[int]]]:
+    """What the legend calls each kind of point, and the rows of the kind."""
+    kinds: dict[tuple[str, bool], list[int]] = {}
     for row, name in enumerate(names):
         found = _NUMBERED.fullmatch(name)
-        kinds.setdefault(found[1] if found else name, []).append(row)
+        stem = found[1] if found else name
+        kinds.setdefault((stem, found is not None), []).append(row)
     if len(kinds) > len(VEGA_SHAPES):
-        return {POINTS: list(range(len(names)))}
-    return {_words(stem, [names[row] for row in rows]): rows for stem, rows in kinds.items()}
+        return [(POINTS, list(range(len(names))))]
+    return [(_words(stem, [names[row] for row in rows]), rows) for (stem, _), rows in kinds.items()]
 
 
 def _words(stem: str, names: Sequence[str]) -> str:
     """The name of the only one, or what the names share with their numbers."""
     if len(names) == 1:
         return names[0]
-    numbers = [name[len(stem) :].strip() for name in names]
-    return one_line(f"{stem} {', '.join(filter(None, numbers))}", 60)
+    return one_line(f"{stem} {', '.join(name[len(stem) :].strip() for name in names)}", 60)

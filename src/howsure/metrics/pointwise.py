@@ -267,11 +267,11 @@ def brier(coverage_by_trial: npt.ArrayLike, coverage: float) -> Brier:
     With d_si = p_si − (1−α): raw = mean_i d̄_i². Corrected = mean_i (d̄_i² − s_i²/S), s_i² the
     sample variance over trials (for 0/1 values s_i²/S = ĉ_i(1−ĉ_i)/(S−1)), which equals
     the mean of g_st = mean_i d_si d_ti over pairs of trials s ≠ t: a U-statistic, hence unbiased.
-    Its error is the jackknife's over trials, but at least √(2 mean g_st² / (S(S−1))), the error
-    that it has where coverage is right at every point: there the U-statistic is degenerate, its
-    law is that of a chi-squared less its mean, and the jackknife alone would be near 0 whenever
-    the score is near its least value. Source: Sluijterman, Cator and Heskes, equation 8 (raw);
-    Hoeffding 1948 (U-statistics); the correction is ours.
+    Its error is the jackknife's over trials, but at least √(2 mean c_st² / (S(S−1))), c_st being
+    g_st of d_si − d̄_i: the error that it has where coverage is right at every point. There the
+    U-statistic is degenerate, its law is that of a chi-squared less its mean, and the jackknife
+    alone would be near 0 whenever the score is near its least value. Source: Sluijterman, Cator
+    and Heskes, equation 8 (raw); Hoeffding 1948 (U-statistics); the correction is ours.
 
     Examples
     --------
@@ -295,9 +295,9 @@ def brier(coverage_by_trial: npt.ArrayLike, coverage: float) -> Brier:
     corrected, without = _over_pairs(within, own)
     average = off.mean(axis=1)
     bias, bias_without = _over_pairs(average * float(average.sum()), np.square(average))
-    some = slice(_GRAM_TRIALS)
-    table = off[some] @ off[some].T / points
-    outer = np.multiply.outer(average[some], average[some])
+    some = (off - mean)[:_GRAM_TRIALS]
+    table, alone = some @ some.T / points, some.mean(axis=1)
+    outer = np.multiply.outer(alone, alone)
     return Brier(
         raw=raw,
         raw_bias_squared=raw_bias,
@@ -451,8 +451,8 @@ def _over_pairs(within: FloatArray, own: FloatArray) -> tuple[float, FloatArray]
 def _error(without: FloatArray, table: FloatArray) -> float:
     """Jackknife standard error, at least that of a degenerate statistic.
 
-    Parameters are the values without each trial in turn, and the table of pairs of trials (of
-    some of the trials, where there are many).
+    Parameters are the values without each trial in turn, and the table of pairs of trials less
+    their means (of some of the trials, where there are many).
     """
     trials, some = len(without), len(table)
     jackknife = float(np.square(without - without.mean()).sum()) * (trials - 1) / trials
