@@ -117,7 +117,7 @@ def shown_marks(page: Any) -> list[int]:
 def test_every_figure_is_drawn_and_none_is_empty(opened: Open) -> None:
     page, _ = opened(samples.content())
     counts = shown_marks(page)
-    assert len(counts) == 10
+    assert len(counts) == 13
     assert all(count >= 2 for count in counts), counts
     boxes = page.eval_on_selector_all(
         ".plot svg", "all => all.map((one) => one.getBoundingClientRect().toJSON())"
@@ -282,6 +282,97 @@ def test_hovering_names_the_row_the_group_and_the_model(opened: Open) -> None:
     assert any(name in hover_text(several, 0) for name in ("boosted trees", "linear", "deep"))
 
 
+def told_at(page: Any, question: str, across: float = 0.55, down: float = 0.5) -> dict[str, str]:
+    """The hover text at a place of the drawing that answers a question."""
+    plot = page.locator("figure").filter(has_text=question).first.locator(".plot")
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    x, y = box["x"] + box["width"] * across, box["y"] + box["height"] * down
+    page.mouse.move(x, y)
+    page.mouse.move(x + 2, y + 1)
+    tip = page.locator("#tip")
+    tip.wait_for(state="visible")
+    return dict(zip(*[iter(tip.inner_text().split("\n"))] * 2, strict=True))
+
+
+def a_map() -> PageContent:
+    """The map alone."""
+    return PageContent(title="t", tables=samples.congruence()[:1])
+
+
+def test_hovering_a_map_names_the_row_and_what_a_right_model_would_score(opened: Open) -> None:
+    page, _ = opened(a_map())
+    told = told_at(page, "Where is the model wrong?")
+    table = samples.congruence()[0]
+    row = list(table.columns["row"]).index(told["Row"])
+    assert float(told["CCE"]) == pytest.approx(table.columns["cce"][row], rel=1e-3)
+    assert float(told["p-value"]) == pytest.approx(table.columns["p_value"][row], rel=1e-3)
+    assert told["CCE of a right model"] == "0.007"
+
+
+def test_hovering_a_characteristics_curve_tells_k(opened: Open) -> None:
+    curve = samples.characteristic()[0]
+    page, _ = opened(PageContent(title="t", curves=(curve, *samples.deficit())))
+    for question, width in (("lower miss rate", "Bandwidth (MW)"), ("Is the scale", "Bandwidth")):
+        told = told_at(page, question, across=0.4, down=0.6)
+        place = next(float(text) for name, text in told.items() if name.startswith(width))
+        assert float(told["k"]) == pytest.approx(place / curve.x[300], rel=2e-3)
+
+
+def test_a_map_is_drawn_in_the_colours_of_its_legend_in_light_and_dark(opened: Open) -> None:
+    shown = {}
+    for scheme in ("light", "dark"):
+        page, _ = opened(a_map(), color_scheme=scheme)
+        card = page.locator("figure").filter(has_text="Where is the model wrong?")
+        legend = card.locator(".ramp-colours i").evaluate_all(
+            "all => all.map((one) => getComputedStyle(one).backgroundColor)"
+        )
+        points = card.locator("[class*='mark-symbol'] path").evaluate_all(
+            """all => all.filter((one) => one.getAttribute("opacity") !== "0")
+                .map((one) => getComputedStyle(one).fill)"""
+        )
+        assert len(points) == 150
+        assert set(points) <= set(legend)
+        assert points[-1] == legend[-1]  # the strongest is drawn last, on top
+        shown[scheme] = legend
+    assert not set(shown["light"]) & set(shown["dark"])
+
+
+def pairs() -> PageContent:
+    """Groups with long names of two parts."""
+    names = [f"region=north, season={season}" for season in ("spring", "summer", "autumn")]
+    table = samples.groups(4, names=[*(name.removeprefix("region=") for name in names), "south"])
+    return PageContent(title="t", tables=(table,), curves=(samples.calibration(),))
+
+
+def row_labels(page: Any) -> list[str]:
+    """Names of the rows of a dot plot, the lines of each joined by a stroke."""
+    card = page.locator("figure").filter(has_text="Which groups are let down?")
+    labels: list[str] = card.locator(".role-axis-label text").evaluate_all(
+        """all => all.map((one) =>
+            [...one.querySelectorAll("tspan")].map((line) => line.textContent).join(" / ")
+              || one.textContent)"""
+    )
+    return labels
+
+
+def test_long_names_of_groups_are_whole_on_a_desk_and_take_two_lines_on_a_phone(
+    opened: Open,
+) -> None:
+    page, _ = opened(pairs())
+    assert "north, season=spring" in row_labels(page)
+    page.set_viewport_size(PHONE)
+    page.wait_for_timeout(600)
+    labels = row_labels(page)
+    assert "north / season=spring" in labels
+    assert "south" in labels
+    assert not any("…" in label for label in labels)
+    assert overflow(page) == []
+    page.set_viewport_size(DESK)
+    page.wait_for_timeout(600)
+    assert "north, season=spring" in row_labels(page)
+
+
 def surface(page: Any) -> int:
     """How light the page is, 0 to 255."""
     colour: str = page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -373,7 +464,7 @@ def hostile_content(text: str = HOSTILE) -> PageContent:
     record = samples.record(text, 1.0, 0.1, units=text, model=text, source=text, reason=text)
     told, oracle = samples.risk_coverage(text)
     curve, constant, marks = samples.characteristic(text)
-    points = np.array([text, f"{text}2"], dtype=object)
+    points = np.array([text, f"{text}2", f"{text} 3"], dtype=object)
     return PageContent(
         title=text,
         verdict=tuple(VerdictLine(text, tone, text) for tone in ("bad", "good", "info")),
@@ -384,7 +475,7 @@ def hostile_content(text: str = HOSTILE) -> PageContent:
             Record(metric=text, value=float("nan"), reason=text, model=text),
         ),
         curves=tuple(
-            replace(one, notes=text, band=text, x_label=text, y_label=text)
+            replace(one, notes=text, band=text, x_label=text, y_label=text, hover={text: one.x})
             for one in (
                 samples.calibration(text),
                 samples.calibration("b"),
@@ -402,6 +493,7 @@ def hostile_content(text: str = HOSTILE) -> PageContent:
             samples.models(text, "b"),
             samples.worst_rows(column=text, value=text),
             replace(marks, columns={**marks.columns, "point": points}),
+            *samples.hostile_congruence(text),
         ),
         glossary=(GlossaryEntry(name=text, title=text, meaning=text, formula=text, source=text),),
         command=text,
@@ -412,7 +504,7 @@ def hostile_content(text: str = HOSTILE) -> PageContent:
 def test_hostile_text_never_runs_on_the_page_nor_in_hover_texts(opened: Open) -> None:
     page, _ = opened(hostile_content())
     drawings = page.locator(".plot.drawn").count()
-    assert drawings == page.locator(".plot").count() == 7
+    assert drawings == page.locator(".plot").count() == 9
     named = 0
     for place in range(drawings):
         text = hover_text(page, place)
@@ -515,7 +607,7 @@ def test_figures_follow_the_width_of_the_window(opened: Open) -> None:
 def test_without_scripts_the_words_and_the_tables_are_there(opened: Open) -> None:
     page, _ = opened(samples.content(), java_script_enabled=False)
     assert page.locator(".headline").is_visible()
-    assert page.get_by_text("The drawing needs JavaScript").count() == 10
+    assert page.get_by_text("The drawing needs JavaScript").count() == 13
     assert page.locator("#numbers table").first.is_visible()
 
 

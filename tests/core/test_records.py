@@ -40,6 +40,13 @@ def test_results_are_frozen_and_travel() -> None:
         assert made == made
 
 
+def test_a_curve_carries_further_numbers_of_its_points() -> None:
+    line = np.array([0.0, 1.0])
+    assert Curve(name="c", x=line, y=line).hover == {}
+    made = Curve(name="c", x=line, y=line, hover={"k": 2 * line})
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(made)).hover["k"], 2 * line)
+
+
 def test_a_table_knows_its_length() -> None:
     assert len(Table(name="t", columns={"a": np.arange(3)})) == 3
     assert len(Table(name="t", columns={})) == 0

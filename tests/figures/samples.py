@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -487,4 +488,17 @@ def several_models(names: tuple[str, ...] = ("boosted trees", "linear", "deep"))
         glossary=glossary(),
         command="howsure assess a.csv b.csv c.csv -o report.html",
         facts={"Rows": "12,000", "Models": ", ".join(names)},
+    )
+
+
+def hostile_congruence(text: str) -> tuple[Table, ...]:
+    """Tables of congruence in which every text is hostile."""
+    whole, ends, tree = congruence(text, count=12)
+    names = np.array([f"{text} {place}" for place in range(12)], dtype=object)
+    leaves = np.array([text, f"{text}, {text}", "c"], dtype=object)
+    labels = {"first": text, "second": text}
+    return (
+        replace(whole, columns={**whole.columns, "row": names}, labels=labels, notes=text),
+        replace(ends, columns={**ends.columns, text: names[:8]}),
+        replace(tree, columns={**tree.columns, "where": leaves}, notes=text),
     )

@@ -404,6 +404,67 @@ def test_a_drawn_curve_is_short_and_exact_where_it_stands(y_axis):
         assert drawn.reference[::25] == pytest.approx(short, abs=1e-9)
 
 
+@pytest.mark.parametrize("move", ["scale", "bias"])
+@pytest.mark.parametrize("y_axis", ["miss_rate", "deficit"])
+def test_a_drawn_curve_tells_the_setting_of_each_point(y_axis, move):
+    rng = np.random.default_rng(7)
+    error, below, above = rng.normal(size=3_000), *rng.uniform(0.5, 2.0, (2, 3_000))
+    curve = characteristic_curve(error, 0 * error, -below, above, y_axis=y_axis, move=move)
+    drawn = curve.drawn(60)
+    (name,) = drawn.hover
+    assert name == {"scale": "k", "bias": "t"}[move]
+    for x, y, knob in zip(drawn.x, drawn.y, drawn.hover[name], strict=True):
+        point = curve.at(knob=knob)
+        assert (point.bandwidth, getattr(point, y_axis)) == pytest.approx((x, y), abs=1e-12)
+
+
+def test_a_drawn_curve_ends_where_every_row_is_captured():
+    # the excess bends at k = 200 |e|, long after the last row is inside
+    error, band = np.array([1.0, -0.5, 2.0]), np.ones(3)
+    curve = characteristic_curve(error, 0 * error, -0.99 * band, band)
+    assert curve.knob[-1] > 100
+    drawn = curve.drawn()
+    assert drawn.x[-1] == curve.at(miss_rate=0.0).bandwidth == pytest.approx(2.0 * 0.995)
+    assert drawn.y.tolist() == [1.0, 2 / 3, 1 / 3, 0.0]
+
+
+def test_a_curve_is_drawn_without_a_constant_band_on_request():
+    alone, beside = example().drawn(reference=False), example().drawn()
+    assert alone.reference is None
+    assert beside.reference is not None
+    assert alone.y.tolist() == beside.y.tolist()
+    assert "constant" in beside.notes
+    assert "constant" not in alone.notes
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 50.0, 1e4])
+def test_ends_that_round_differently_leave_a_symmetric_band_symmetric(scale):
+    rng = np.random.default_rng(8)
+    point, sd = scale * rng.normal(size=500), np.exp(rng.normal(size=500))
+    y = point + sd * rng.normal(size=500)
+    lower, upper = point - 1.6448536269514722 * sd, point + 1.6448536269514722 * sd
+    assert ((point - lower) != (upper - point)).any()
+    curve = characteristic_curve(y, point, lower, upper)
+    assert len(curve.knob) <= 501
+    assert curve.knob[-1] == pytest.approx(np.max(np.abs(y - point) / (1.6448536269514722 * sd)))
+    exact = characteristic_curve(y - point, 0 * y, -(upper - lower) / 2, (upper - lower) / 2)
+    assert curve.area().value == pytest.approx(exact.area().value, rel=1e-14 * (1 + scale))
+
+
+@pytest.mark.parametrize(
+    ("point", "lower", "upper"),
+    [
+        (0.0, -1.0, 1.0 + 1e-9),  # meant: far above the rounding of the ends
+        (1.0, 1.0, 1.0 + 2.2e-16),  # at the rounding of the ends, but all that there is
+    ],
+)
+def test_bands_that_are_meant_to_differ_still_differ(point, lower, upper):
+    curve = characteristic_curve([point], [point], [lower], [upper])
+    assert curve.bands.below[0] == point - lower
+    assert curve.bands.above[0] == upper - point
+    assert curve.bands.below[0] != curve.bands.above[0]
+
+
 def test_a_short_curve_is_drawn_whole():
     assert example().drawn().x.tolist() == example().x.tolist()
     with pytest.raises(InputError, match="points must be at least 4"):

@@ -13,6 +13,7 @@ from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.evaluate import assess_groups, compare, curves_of, evaluate, worst_rows
 from howsure.metrics.evaluate.measure import choose_coverages
+from howsure.metrics.scores import interval_score
 from howsure.predictions import (
     Distribution,
     EvalSet,
@@ -239,6 +240,33 @@ def test_curves_of_every_kind() -> None:
     held = EvalSet.checked(child(0, "q").normal(size=50), table)
     curve = next(c for c in curves_of(evaluate(held)) if c.name == "calibration")
     assert curve.x.tolist() == levels
+
+
+@pytest.mark.parametrize("coverages", [(), (0.8,), (0.5, 0.95)])
+def test_the_isocost_line_touches_the_deficit_curve_at_the_least_score(
+    coverages: tuple[float, ...],
+) -> None:
+    held = normal_set(400)
+    made = {c.name: c for c in curves_of(evaluate(held, coverages=coverages))}
+    line, curve = made["characteristic_isocost"], made["characteristic_deficit"]
+    coverage = {(): 0.9, (0.8,): 0.8, (0.5, 0.95): 0.95}[coverages]
+    assert -np.diff(line.y)[0] / np.diff(line.x)[0] == pytest.approx(1 - coverage)
+    gap = curve.y - np.interp(curve.x, line.x, line.y)
+    assert gap[curve.x <= line.x[-1]].min() >= -1e-12  # the curve never lies below the line
+    lower, upper = held.beliefs[0].interval(0.9)
+    point = held.beliefs[0].point()
+
+    def score(k: float) -> float:
+        low, high = point + k * (lower - point), point + k * (upper - point)
+        return float(interval_score(held.y, low, high, coverage=coverage).mean())
+
+    least = min(score(float(k)) for k in np.abs(held.y - point) / (upper - point))
+    assert 2 * line.x[-1] == pytest.approx(least, rel=1e-9)
+    assert f"is {least:.4g}, the least" in line.notes
+    assert f"as predicted it is {score(1.0):.4g}" in line.notes
+    assert score(float(curve.hover["k"][5])) == pytest.approx(
+        2 * curve.x[5] + 2 / (1 - coverage) * curve.y[5]
+    )
 
 
 def test_worst_rows_are_the_worst() -> None:

@@ -38,7 +38,7 @@ def table(folder: Path, target: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_every_table_is_a_world(name: str, data_dir: Callable[[str], Path]) -> None:
-    """Twenty trials on a sample of the rows: conformal intervals cover, lines miss the mean."""
+    """Twenty trials on a sample of rows: lines miss the mean, conformal covers on average alone."""
     x, y = table(data_dir(f"uci_{name}"), TARGETS[name])
     rows = np.random.default_rng(0).permutation(len(y))[:ROWS]
     world = ForestWorld.from_data(x[rows], y[rows], name=name, trees=30)
@@ -46,17 +46,17 @@ def test_every_table_is_a_world(name: str, data_dir: Callable[[str], Path]) -> N
     lower, upper = truth.interval(0.8)
     np.testing.assert_allclose(truth.cdf(upper) - truth.cdf(lower), 0.8, atol=1e-9)
     simulated = world.row_mean.var() + np.square(world.row_scale).mean()
-    assert 0.85 < simulated / y[rows].var() < 1.2
+    assert 0.9 < simulated / y[rows].var() < 1.5  # f follows some noise on so few noisy rows
 
     line = pointwise(world, LinearT(), coverages=(0.8,), trials=20)
     assert line.trials == 20
     score = line.brier("cicf", 0.8)
     assert score.corrected > 10 * score.standard_error
     conformal = SplitConformal(LinearRegression(), coverages=(0.8,))
-    result = pointwise(world, conformal, trials=20)
-    marginal = result.by_trial("picf", 0.8).mean()
-    assert marginal == pytest.approx(0.8, abs=0.08)
-    assert result.brier("picf", 0.8).variance > 0.005
+    splits = [pointwise(world, conformal, trials=5, seed=seed) for seed in range(8)]
+    marginal = np.mean([result.by_trial("picf", 0.8).mean() for result in splits])
+    assert marginal == pytest.approx(0.8, abs=0.05)
+    assert min(result.brier("picf", 0.8).variance for result in splits) > 0.005
 
 
 def test_a_big_table_is_cut_in_a_hundred(data_dir: Callable[[str], Path]) -> None:

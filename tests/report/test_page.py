@@ -18,9 +18,10 @@ import pytest
 
 from figures import samples
 from howsure.core.records import Direction, Record, Table
+from howsure.figures import figures_of
 from howsure.report.content import GlossaryEntry, PageContent, VerdictLine
 from howsure.report.page import render
-from howsure.report.page.figures import blocks_of, script_json
+from howsure.report.page.figures import MAP_DATA_LIMIT, blocks_of, script_json
 from howsure.report.page.render import render_page
 from howsure.report.page.sections import ROWS_LIMIT, anchor
 
@@ -101,8 +102,8 @@ def test_there_is_one_drawing_a_figure_with_calibration_first(page: str) -> None
         for given, text in elements.scripts
         if given.get("type") == "application/json"
     ]
-    assert len(specs) == 10
-    assert len([g for g in elements.all("div") if g.get("data-spec")]) == 10
+    assert len(specs) == 13
+    assert len([g for g in elements.all("div") if g.get("data-spec")]) == 13
     first = next(g for g in elements.all("div") if g.get("data-spec"))
     assert str(first["aria-label"]).startswith("Calibration curve: Observed share against Nominal")
 
@@ -169,7 +170,7 @@ def hostile_content(text: str = HOSTILE) -> PageContent:
             Record(metric=text, value=math.nan, reason=text, model=text),
         ),
         curves=tuple(
-            replace(curve, notes=text, band=text, x_label=text, y_label=text)
+            replace(curve, notes=text, band=text, x_label=text, y_label=text, hover={text: curve.x})
             for curve in (
                 samples.calibration(text),
                 samples.calibration(text + "2"),
@@ -183,6 +184,7 @@ def hostile_content(text: str = HOSTILE) -> PageContent:
             samples.models(text, "b"),
             samples.worst_rows(column=text, value=text),
             samples.characteristic(text)[2],
+            *samples.hostile_congruence(text),
         ),
         glossary=(
             GlossaryEntry(
@@ -300,8 +302,6 @@ def test_cards_fill_both_columns() -> None:
     figures = [block.figure for block in blocks_of(())]
     assert figures == []
     content = samples.content()
-    from howsure.figures import figures_of
-
     blocks = blocks_of(figures_of(content.curves, (samples.groups(20),)))
     width, place = [], 0
     for block in blocks:
@@ -312,6 +312,51 @@ def test_cards_fill_both_columns() -> None:
             place += 1
     assert place % 2 == 0
     assert width[0]
+
+
+def test_a_map_has_a_legend_of_its_colours_and_a_short_table(page: str) -> None:
+    assert page.count('class="ramp"') == 1
+    edges = re.findall(r'<div class="ramp-ends">(.*?)</div>', page)[0]
+    assert re.findall(r"<span>(.*?)</span>", edges) == [
+        "0",
+        "0.01",
+        "0.02",
+        "0.03",
+        "0.04",
+        "0.05",
+        "0.06",
+    ]
+    colours = re.findall(r"background: var\(--ramp-(\d+)\)", page)
+    assert [int(place) for place in colours] == [0, 5, 10, 14, 19, 24]
+    assert all(f"--ramp-{place}: #" in page for place in range(25))
+    block = next(b for b in blocks_of(figures_of(tables=samples.content().tables)) if b.ramp)
+    assert block.wide
+    assert block.data.size == MAP_DATA_LIMIT
+    assert block.data.notes == ("The 100 points with the highest CCE.",)
+    titles = [column.title for column in block.data.columns]
+    assert titles == [
+        "Row", "First principal coordinate", "Second", "CCE", "CCE of a right model", "p-value",
+    ]  # fmt: skip
+    shown = [float(row[3].text) for row in block.data.parts[0].rows]
+    assert shown == sorted(shown, reverse=True)
+    assert block.described.endswith("Colour: CCE. The data follow as a table.")
+
+
+def test_the_table_of_a_figure_names_points_and_tells_what_hover_tells() -> None:
+    curve, constant, marks = samples.characteristic()
+    (block,) = blocks_of(figures_of([curve, constant], [marks]))
+    titles = [column.title for column in block.data.columns]
+    assert titles == ["Series", "Point", "Bandwidth (MW)", "Miss rate", "From", "To", "k"]
+    rows = block.data.parts[0].rows
+    (named,) = (row for row in rows if row[1].text == "miss rate 0.1")
+    assert float(named[-1].text) == pytest.approx(marks.columns["k"][1], rel=1e-3)
+    assert {row[-1].text for row in rows if row[0].text == "constant band"} == {""}
+
+
+def test_rows_with_long_names_have_the_whole_width() -> None:
+    long = [f"region=north, season={season}" for season in ("spring", "autumn")]
+    figures = figures_of([samples.calibration()], [samples.groups(2, names=long)])
+    assert [block.wide for block in blocks_of(figures)] == [True, True]
 
 
 def test_directions_are_said_in_words(page: str) -> None:

@@ -15,6 +15,7 @@ from howsure.core.records import Notion, Record, Table
 from howsure.report.content import GlossaryEntry, PageContent
 from howsure.report.page import formats
 from howsure.report.page.sections import (
+    ROWS_LIMIT,
     group_grid,
     record_grid,
     split_records,
@@ -217,3 +218,24 @@ def test_cells_of_every_kind() -> None:
         math.nan,
     ]
     assert formats.column(cells) == ["–", "yes", "no", "3", "−4,000", "text", "–", "–"]
+
+
+def test_tables_of_congruence_have_titles_and_the_map_is_listed_worst_first() -> None:
+    whole, ends, tree = (table_grid(table) for table in samples.congruence("net"))
+    assert [grid.title.removesuffix(" · net") for grid in (whole, ends, tree)] == [
+        "Congruence at every row",
+        "Rows where the belief is farthest from the data, and nearest to it",
+        "Which inputs go with the error",
+    ]
+    titles = [column.title for column in whole.columns]
+    assert titles == ["Row", "first principal coordinate", "Second", "CCE", "Perfect", "p-value"]
+    shown = [float(row[3].key) for row in whole.parts[0].rows]
+    assert shown == sorted(shown, reverse=True)
+    assert [column.title for column in ends.columns] == ["kind", "row", "CCE", "wind_speed"]
+    assert tree.columns[-1].title == "CCE where the tree was grown"
+
+
+def test_a_long_map_says_that_it_lists_the_worst() -> None:
+    grid = table_grid(samples.congruence(count=500)[0])
+    assert grid.size == ROWS_LIMIT
+    assert grid.notes[-1].startswith(f"The worst {ROWS_LIMIT} of 500 rows.")

@@ -38,6 +38,7 @@ def read(content: PageContent) -> Any:
 
 def test_json_holds_every_record_curve_and_table() -> None:
     content = samples.content()
+    assert any(curve.hover for curve in content.curves)
     whole = read(content)
     assert whole["format"] == FORMAT
     assert whole["command"] == content.command
@@ -49,6 +50,7 @@ def test_json_holds_every_record_curve_and_table() -> None:
         assert plain["x"] == curve.x.tolist()
         assert plain["y"] == curve.y.tolist()
         assert plain["name"] == curve.name
+        assert plain["hover"] == {name: part.tolist() for name, part in curve.hover.items()}
     for plain, table in zip(whole["tables"], content.tables, strict=True):
         assert list(plain["columns"]) == list(table.columns)
         assert all(len(column) == len(table) for column in plain["columns"].values())

@@ -66,9 +66,14 @@ def test_test_rows_and_training_rows_are_apart(forest: ForestWorld) -> None:
     assert fixed.n == 90
     assert not own & {tuple(row) for row in fixed.x}
     assert {tuple(row) for row in fixed.x} | own == {tuple(row) for row in forest.x}
-    drawn = forest.training_set(0, 0, 200, n_test=30)
-    assert drawn.n == 200
-    assert not own & {tuple(row) for row in drawn.x}
+    drawn, other = (forest.training_set(0, t, 60, n_test=30) for t in (0, 1))
+    first, second = ({tuple(row) for row in d.x} for d in (drawn, other))
+    assert len(first) == len(second) == 60
+    assert first != second
+    assert not own & (first | second)
+    more = forest.training_set(0, 0, 80, n_test=30)
+    assert np.array_equal(more.x[:60], drawn.x)
+    assert np.array_equal(more.y[:60], drawn.y)
 
 
 def test_only_y_is_simulated(forest: ForestWorld) -> None:
@@ -128,7 +133,7 @@ def test_bad_tables_are_refused(forest: ForestWorld) -> None:
     with pytest.raises(InputError, match=r"n_test must be .* at most 119"):
         forest.test_set(0, 120)
     with pytest.raises(InputError, match=r"n_train must be .* at most 96"):
-        forest.training_set(0, 0, 97, covariates="fixed")
+        forest.training_set(0, 0, 97)
     with pytest.raises(InputError, match="10 columns"):
         forest.truth(np.zeros((2, 3)))
 

@@ -74,7 +74,9 @@ def class_edges(low: float, high: float, most: int = _CLASSES) -> tuple[float, .
     >>> class_edges(0.003, 0.055)
     (0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06)
     """
-    spread = max(high - low, 1e-3 * max(abs(low), abs(high)), 1.0 / _EXTREME)
+    spread = max(high - low, 1e-3 * max(abs(low), abs(high)))
+    if spread < 1.0 / _EXTREME:
+        spread = 1.0
     size = 10.0 ** math.floor(math.log10(spread / most))
     steps = [size * part for part in (1.0, 2.0, 2.5, 5.0, 10.0, 20.0)]
     ends = [(math.floor(low / step), math.ceil(high / step), step) for step in steps]

@@ -17,7 +17,7 @@ from howsure.stats.kernels import Array, Kernel
 T = TypeVar("T")
 Progress = Callable[[str, int, int], None]
 
-_TILE = 2048  # rows and columns of a tile: 32 MB in 64 bits
+_TILE = 1024  # rows and columns of a tile: 8 MB in 64 bits, within reach of a cache
 
 
 class GramOperator:
