@@ -57,13 +57,13 @@ def check(made: EvalSet) -> None:
         ("bars.csv", ROWS.replace(",", "|")),
         ("quoted.csv", '"y","pred","region"\n"1","1.5","north"\n"2","2.5","south"\n'),
         ("spaces.csv", "y,pred,region\n 1 , 1.5,north\n2 ,+2.5 ,south\n"),
-        ("t.csv.gz", gzip.compress(ROWS.encode())),
+        ("t.csv.gz", gzip.compress(ROWS.encode(), mtime=0)),
         (
             "two_members.csv.gz",
-            gzip.compress(ROWS[:20].encode()) + gzip.compress(ROWS[20:].encode()),
+            gzip.compress(ROWS[:20].encode(), mtime=0) + gzip.compress(ROWS[20:].encode(), mtime=0),
         ),
         ("t.csv.zst", pa.compress(ROWS.encode(), codec="zstd", asbytes=True)),
-        ("t.tsv.GZ", gzip.compress(ROWS.replace(",", "\t").encode())),
+        ("t.tsv.GZ", gzip.compress(ROWS.replace(",", "\t").encode(), mtime=0)),
         ("unnamed.csv", ",y,pred,region\n0,1,1.5,north\n1,2,2.5,south\n"),
         ("unnamed_end.csv", "y,pred,region,,\n1,1.5,north,,\n2,2.5,south,,\n"),
         ("exponents.csv", "y,pred,region\n1e0,15E-1,north\n.2e1,2.5000,south\n"),
@@ -121,7 +121,10 @@ def test_encodings_by_name(tmp_path: Path, encoding: str) -> None:
         (ROWS.encode("utf-16")[:-1], "must be utf-16"),
         (b"PK\x03\x04rest", "content is zip, as a spreadsheet is: save it as CSV"),
         (b"PAR1rest", "the ending says .csv file, but the content is Parquet"),
-        (gzip.compress(ROWS.encode()), "the ending says .csv file, but the content is gzip"),
+        (
+            gzip.compress(ROWS.encode(), mtime=0),
+            "the ending says .csv file, but the content is gzip",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, content: bytes | str, said: str) -> None:
