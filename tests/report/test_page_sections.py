@@ -224,7 +224,7 @@ def test_tables_of_congruence_have_titles_and_the_map_is_listed_worst_first() ->
     whole, ends, tree = (table_grid(table) for table in samples.congruence("net"))
     assert [grid.title.removesuffix(" · net") for grid in (whole, ends, tree)] == [
         "Congruence at every row",
-        "Rows where the belief is farthest from the data, and nearest to it",
+        "Rows of the highest and the lowest CCE",
         "Which inputs go with the error",
     ]
     titles = [column.title for column in whole.columns]

@@ -130,7 +130,7 @@ def test_infinite_ends_have_the_right_probability(name: str) -> None:
 
 def test_uniform_extremes_of_the_generator_stay_finite() -> None:
     class Lowest(np.random.Generator):
-        def random(self, size: int) -> np.ndarray:  # type: ignore[override]
+        def random(self, size: int) -> np.ndarray:
             return np.zeros(size)
 
     lowest = Lowest(np.random.PCG64(0))

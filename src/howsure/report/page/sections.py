@@ -21,7 +21,7 @@ TABLE_TITLES = {
     "models": "Differences between models",
     "characteristic_points": "Operating points",
     "cce_map": "Congruence at every row",
-    "cce_rows": "Rows where the belief is farthest from the data, and nearest to it",
+    "cce_rows": "Rows of the highest and the lowest CCE",
     "cce_tree": "Which inputs go with the error",
 }
 COLUMN_TITLES = {
