@@ -273,15 +273,21 @@ def test_binary_bands_hold_at_all_points_together() -> None:
     assert hold / repeats > 0.95 - 3 * math.sqrt(0.05 * 0.95 / repeats)
 
 
-def test_one_point_needs_no_more_than_its_own_interval() -> None:
-    shares = np.random.default_rng(0).uniform(0.4, 0.9, size=(50, 1))
+@pytest.mark.parametrize("trials", [4, 50])
+def test_one_point_needs_no_more_than_its_own_interval(trials: int) -> None:
+    shares = np.random.default_rng(0).uniform(0.4, 0.9, size=(trials, 1))
     band = coverage_band(shares, resamples=200_000)
     mean = shares.mean()
-    error = shares.std(ddof=1) / math.sqrt(50) / (mean * (1 - mean))
-    ends = special.logit(mean) + stats.t.ppf([0.025, 0.975], 49) * error
-    assert band.lower[0] == pytest.approx(special.expit(ends[0]), abs=5e-4)
-    assert band.upper[0] == pytest.approx(special.expit(ends[1]), abs=5e-4)
-    assert band.standard_error[0] == pytest.approx(shares.std(ddof=1) / math.sqrt(50))
+    error = shares.std(ddof=1) / math.sqrt(trials)
+    reach = stats.t.ppf([0.025, 0.975], trials - 1) * error / (mean * (1 - mean))
+    ends = special.expit(special.logit(mean) + reach)
+    assert band.lower[0] == pytest.approx(ends[0], abs=2e-3)
+    assert band.upper[0] == pytest.approx(ends[1], abs=2e-3)
+    assert band.standard_error[0] == pytest.approx(error)
+
+
+def test_one_binary_point_needs_no_more_than_its_own_interval() -> None:
+    shares = np.random.default_rng(0).uniform(0.4, 0.9, size=(50, 1))
     held = (shares > 0.6) * 1.0
     exact = clopper_pearson(held.sum(), 50, 0.95)
     found = coverage_band(held, binary=True, resamples=200_000)

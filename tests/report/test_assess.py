@@ -109,6 +109,10 @@ def test_plot_draws_on_given_axes() -> None:
     assert result.plot("risk_coverage", ax=axes) is axes
     assert axes.get_lines()
     plt.close(figure)
+    legend = result.plot("characteristic").get_legend()
+    words = [text.get_text() for text in legend.get_texts()]
+    assert "constant band" in words
+    plt.close("all")
     with pytest.raises(InputError, match="name must be one of"):
         result.plot("nonsense")
 

@@ -66,11 +66,13 @@ def test_true_intervals_cover_alike_at_every_point(name: str, noise: str) -> Non
 @pytest.mark.parametrize("name", worlds())
 @pytest.mark.parametrize("noise", ["normal", "gamma", "heavy_tailed"])
 def test_what_is_drawn_agrees_with_the_truth(name: str, noise: str) -> None:
-    """P(Y ≤ y | x) of what was drawn is uniform; the middle half of y is as wide as it should."""
+    """P(Y ≤ y | x) of what was drawn is uniform, and independent of x."""
     world = world_named(name, noise=noise)
     for draw in (world.test_set(1, 3000), world.training_set(1, 5, 3000)):
         pit = world.truth(draw.x).cdf(draw.y)
         assert stats.kstest(pit, "uniform").pvalue > 1e-3
+        for column in draw.x.T:  # the noise knows nothing of x
+            assert abs(stats.spearmanr(column, pit).statistic) < 0.08
 
 
 @pytest.mark.parametrize("name", worlds())

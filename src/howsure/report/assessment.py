@@ -99,14 +99,18 @@ class Assessment:
         return figures_of(self.curves, self.tables)
 
     def plot(self, name: str = "calibration", ax: Any = None) -> Any:
-        """Draw the curve or table of this name with matplotlib; returns the axes."""
+        """Draw the curve or table of this name, and what stands beside it; returns the axes."""
         from howsure.figures import plot
+        from howsure.figures.layouts import layout_of
 
+        layout = layout_of(name)
+        beside = {*layout.companions, layout.points[0] if layout.points else ""}
         drawable: tuple[Curve | Table, ...] = (*self.curves, *self.tables)
         items = [item for item in drawable if item.name == name]
         if not items:
             names = sorted({item.name for item in drawable})
             raise InputError(f"name must be one of {', '.join(names)}, got {name!r}")
+        items += [item for item in drawable if item.name in beside]
         return plot(items, ax=ax)
 
     def table(self) -> pa.Table:

@@ -129,15 +129,7 @@ class RidgeSystem(KernelSystem):
     [0.5, 0.0]
     """
 
-    __slots__ = (
-        "_cholesky",
-        "_factor",
-        "_preconditioner",
-        "kernel",
-        "operator",
-        "options",
-        "ridge",
-    )
+    __slots__ = ("_cholesky", "_factor", "_preconditioner", "operator")
 
     def __init__(
         self,
