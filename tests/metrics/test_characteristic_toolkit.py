@@ -3,8 +3,6 @@
 import csv
 import gzip
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -82,14 +80,9 @@ def test_it_knows_no_weights_and_one_wish():
 
 
 @pytest.fixture(scope="module")
-def notebook():
+def notebook(data_dir):
     """The toolkit's sample predictions and what its notebook printed."""
-    root = os.environ.get("HOWSURE_DATA")
-    if not root:
-        pytest.skip("HOWSURE_DATA is not set: the sample predictions of UQ360 are not at hand")
-    folder = Path(root) / "preds_ucc_uq360"
-    if not folder.is_dir():
-        pytest.skip("HOWSURE_DATA holds no preds_ucc_uq360")
+    folder = data_dir("preds_ucc_uq360")
     with gzip.open(folder / "sample_predict.csv.gz", "rt") as file:
         table = np.array(list(csv.reader(file))[1:], dtype=float)
     return table, json.loads((folder / "expected_from_notebook.json").read_text())
