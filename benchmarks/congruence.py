@@ -133,6 +133,10 @@ def main() -> None:
         f"{'rows':>8} {'seconds':>8} {'two-sample':>10} {'ratio':>6} {'shared':>7} {'ratio':>6} "
         f"{'gap²':>8}  solver, rank, landmarks, products, error"
     )
+    warm = problem(300, options.columns, options.wide)
+    cce(
+        warm[0], warm[1], Draws(warm[2]), bandwidth=options.gamma
+    )  # loads libraries, starts threads
     for rows in options.rows:
         print(compare(rows, options), flush=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
