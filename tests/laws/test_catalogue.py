@@ -144,7 +144,7 @@ def test_standard_errors_are_right() -> None:
     low, high = 0.8, 1.25  # the sd of 150 values is known to ±6 %; three of these, and skewness
     wide = {
         "median_width": (0.7, 1.6),  # its error needs the density of widths at the median
-        "normalised_width": (0.0, math.inf),  # the range of y is taken as known
+        "normalised_width": (0.0, high),  # the range of y is taken as known: too small, never large
         "binned_r2": (low, 1.5),  # near its bound of 1 it is quadratic in the noise
         "ence": (low, 1.75),  # absolute values fold at the noise floor: sd × √(1 − 2/π)
     }
