@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -91,6 +92,32 @@ class Method(ABC):
         InputError
             If a value is missing or not finite, or there are too few rows.
         """
+
+    @property
+    def batch(self) -> int:
+        """How many data sets `fit_many` takes best at once; 1 where it only loops."""
+        return 1
+
+    def fit_many(
+        self,
+        data: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]],
+        rngs: Sequence[np.random.Generator],
+    ) -> Sequence[Fitted]:
+        """Fit several data sets, each with its own generator; the same as fitting one by one.
+
+        Parameters
+        ----------
+        data : sequence of (x, y)
+            One pair of inputs and targets a data set.
+        rngs : sequence of numpy.random.Generator
+            One a data set.
+
+        Returns
+        -------
+        sequence of Fitted
+            In the order given.
+        """
+        return [self.fit(x, y, rng) for (x, y), rng in zip(data, rngs, strict=True)]
 
 
 def checked_rows(
