@@ -9,7 +9,7 @@ demo: .venv/.report
 	$(BIN)/python examples/demo.py
 
 test: .venv/.dev lint
-	$(BIN)/python -m pytest -n 2
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 lint: .venv/.dev
 	$(BIN)/ruff check .
