@@ -120,6 +120,50 @@ def row_uniforms(seed: int, name: str, keys: KeyArray) -> FloatArray:
     return ((mixed >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
 
 
+def row_normals(seed: int, name: str, keys: KeyArray, columns: int) -> FloatArray:
+    """Draw standard normal numbers for each row key, independent over columns.
+
+    Parameters
+    ----------
+    seed : int
+        The experiment's seed.
+    name : str
+        What the draws are for; other names give independent draws.
+    keys : ndarray of uint64, shape (n,)
+        From `row_keys`.
+    columns : int
+        Numbers a row.
+
+    Returns
+    -------
+    ndarray of float, shape (n, columns)
+
+    Notes
+    -----
+    Box and Muller (1958): one hash gives two uniform numbers of 32 bits, and these two normal
+    ones, of at most 6.7 in size.
+
+    Examples
+    --------
+    >>> draws = row_normals(0, "noise", row_keys([1.0, 2.0, 3.0]), 2)
+    >>> draws.shape
+    (3, 2)
+    >>> again = row_normals(0, "noise", row_keys([3.0, 1.0, 2.0]), 2)
+    >>> bool((again[1] == draws[0]).all())
+    True
+    """
+    salt = np.uint64(_entropy(seed, (name,)) & 0xFFFFFFFFFFFFFFFF)
+    pairs = -(-columns // 2)
+    steps = _mix(np.arange(1, pairs + 1, dtype=np.uint64) * _GOLDEN)
+    mixed = _mix(_mix(keys ^ salt)[:, None] + steps)
+    radius = np.sqrt(-2.0 * np.log(((mixed >> np.uint64(32)) + 0.5) * 2.0**-32))
+    angle = (mixed & np.uint64(0xFFFFFFFF)) * (np.pi * 2.0**-31)
+    drawn = np.empty((len(keys), 2 * pairs))
+    np.multiply(radius, np.cos(angle), out=drawn[:, 0::2])
+    np.multiply(radius, np.sin(angle), out=drawn[:, 1::2])
+    return drawn[:, :columns]
+
+
 def _entropy(seed: int, parts: tuple[str | int | float, ...]) -> int:
     if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
         raise InputError(f"seed must be an integer of at least 0, got {seed!r}")

@@ -1,0 +1,59 @@
+"""Whether predictions are larger where the example is harder, and hold their coverage there.
+
+Ease comes from disturbing the input; cells of equal mass by ease replace bins of size, which
+mislead. Source: Jang and Lee 2025.
+"""
+
+from howsure.metrics.adaptivity.association import rank_ss, satisfaction_rate, signed_r2, t_ss
+from howsure.metrics.adaptivity.cells import (
+    RAPS_STRATA,
+    TORCHCP_STRATA,
+    EaseCells,
+    Strata,
+    StratumCells,
+)
+from howsure.metrics.adaptivity.coverage import escv, rank_cv, sscv, t_cv
+from howsure.metrics.adaptivity.ease import REPEATS, ease, surrogate_ease
+from howsure.metrics.adaptivity.floor import NoiseFloor, noise_floor
+from howsure.metrics.adaptivity.perturbations import (
+    Brightness,
+    Contrast,
+    GaussianNoise,
+    Perturbation,
+    Saturation,
+)
+from howsure.metrics.adaptivity.results import AdaptivityMeasure, CellTable, Resampling
+from howsure.metrics.adaptivity.sets import class_numbers, label_rank, set_deficit, set_excess
+
+__all__ = [
+    "RAPS_STRATA",
+    "REPEATS",
+    "TORCHCP_STRATA",
+    "AdaptivityMeasure",
+    "Brightness",
+    "CellTable",
+    "Contrast",
+    "EaseCells",
+    "GaussianNoise",
+    "NoiseFloor",
+    "Perturbation",
+    "Resampling",
+    "Saturation",
+    "Strata",
+    "StratumCells",
+    "class_numbers",
+    "ease",
+    "escv",
+    "label_rank",
+    "noise_floor",
+    "rank_cv",
+    "rank_ss",
+    "satisfaction_rate",
+    "set_deficit",
+    "set_excess",
+    "signed_r2",
+    "sscv",
+    "surrogate_ease",
+    "t_cv",
+    "t_ss",
+]

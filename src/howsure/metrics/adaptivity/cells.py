@@ -1,0 +1,166 @@
+"""Rows put into cells, by ease or by strata, and what each cell holds on average.
+
+Cells by ease have equal mass. Rows that tie at an edge are shared between the cells beside it in
+proportion, so that the order of rows does not matter and a weight of two is a row twice.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector
+from howsure.core.errors import InputError
+
+Strata = Sequence[tuple[float, float]]
+
+TORCHCP_STRATA: Final = ((0, 1), (2, 3), (4, 10), (11, 100), (101, 1000))
+"""Sizes of label sets, as TorchCP groups them; closed ranges."""
+RAPS_STRATA: Final = ((0, 1), (2, 3), (4, 6), (7, 10), (11, 100), (101, 1000))
+"""Sizes or ranks as Angelopoulos et al. (2021) group them; closed ranges."""
+
+
+class Cells(ABC):
+    """A rule that puts rows into B cells, for any multiplicities of the rows."""
+
+    __slots__ = ()
+    low: FloatArray
+    high: FloatArray
+
+    @abstractmethod
+    def sums(self, values: FloatArray, counts: FloatArray) -> FloatArray:
+        """Sum of count × value in each cell, shape (B, k); an empty cell has zeros.
+
+        Parameters
+        ----------
+        values : ndarray of float, shape (n, k)
+            Columns of the rows.
+        counts : ndarray of float, shape (n,)
+            How often each row counts.
+        """
+
+    def means(self, values: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mass of each cell, shape (B,), and means in it, shape (B, k); NaN where it is empty."""
+        columns = np.column_stack((np.ones(len(values)), values))
+        total = self.sums(columns, counts)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return total[:, 0], total[:, 1:] / total[:, :1]
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False, eq=False)
+class EaseCells(Cells):
+    """Cells of equal mass, in rising order of ease.
+
+    Cell b holds the positions ⌊(b − 1)N/B⌋ < j ≤ ⌊bN/B⌋ of the rows in rising order of ease,
+    N being the sum of the counts (without rounding where that is no whole number).
+
+    Parameters
+    ----------
+    ease : array-like of shape (n,)
+        Ease of the rows; any number by which they are sorted.
+    bins : int
+        Number of cells, from 1 to n.
+
+    Raises
+    ------
+    InputError
+        If an ease is not finite, or the number of bins is not in that range.
+
+    Examples
+    --------
+    >>> cells = EaseCells([0.1, 0.4, 0.2, 0.3], 2)
+    >>> cells.sums(np.array([[1.0], [2.0], [3.0], [4.0]]), np.ones(4))[:, 0]
+    array([4., 6.])
+    """
+
+    bins: int
+    low: FloatArray
+    high: FloatArray
+    _order: IntArray
+    _ends: IntArray
+
+    def __init__(self, ease: npt.ArrayLike, bins: int) -> None:
+        values = as_vector(ease, "ease")
+        if not isinstance(bins, (int, np.integer)) or isinstance(bins, bool):
+            raise InputError(f"bins must be a whole number, got {bins!r}")
+        if not 1 <= bins <= len(values):
+            raise InputError(f"bins must lie between 1 and the {len(values)} rows, got {bins}")
+        order = np.argsort(values, kind="stable")
+        ranked = values[order]
+        ends = np.r_[np.flatnonzero(ranked[1:] != ranked[:-1]), len(ranked) - 1] + 1
+        edges = np.arange(bins + 1) * len(values) // bins
+        object.__setattr__(self, "bins", int(bins))
+        object.__setattr__(self, "low", ranked[edges[:-1]])
+        object.__setattr__(self, "high", ranked[edges[1:] - 1])
+        object.__setattr__(self, "_order", order)
+        object.__setattr__(self, "_ends", ends)
+
+    def sums(self, values: FloatArray, counts: FloatArray) -> FloatArray:
+        """Sum of count × value in each cell, shape (B, k)."""
+        mass = np.r_[0.0, np.cumsum(counts[self._order])[self._ends - 1]]
+        edges = np.arange(self.bins + 1) * mass[-1] / self.bins
+        if mass[-1] == np.floor(mass[-1]):
+            edges = np.floor(edges + 1e-9)
+        table = np.empty((self.bins, values.shape[1]))
+        for column, given in enumerate(values.T):
+            reached = np.r_[0.0, np.cumsum((counts * given)[self._order])[self._ends - 1]]
+            table[:, column] = np.diff(np.interp(edges, mass, reached))
+        return table
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False, eq=False)
+class StratumCells(Cells):
+    """Cells given as closed ranges of a number; rows of none are left out.
+
+    Parameters
+    ----------
+    by : array-like of shape (n,)
+        What puts a row into a stratum: a set's size, a label's rank.
+    strata : sequence of (low, high), or None
+        Disjoint ranges in rising order, both ends included; a number between two ranges belongs
+        to the one above. None makes each value that occurs a stratum of its own.
+
+    Raises
+    ------
+    InputError
+        If a number is not finite, or the ranges are not in rising order.
+
+    Examples
+    --------
+    >>> cells = StratumCells([1, 1, 2, 5], ((0, 1), (2, 3)))
+    >>> cells.sums(np.ones((4, 1)), np.ones(4))[:, 0]
+    array([2., 1.])
+    """
+
+    low: FloatArray
+    high: FloatArray
+    _codes: IntArray
+
+    def __init__(self, by: npt.ArrayLike, strata: Strata | None) -> None:
+        values = as_vector(by, "by")
+        if strata is None:
+            high = np.unique(values)
+            low = high
+        else:
+            ends = as_matrix(strata, "strata", columns=2)
+            low, high = ends[:, 0], ends[:, 1]
+            if (low > high).any() or (low[1:] <= high[:-1]).any():
+                raise InputError(f"strata must be ranges in rising order, got {strata!r}")
+        codes = np.searchsorted(high, values)
+        outside = (codes == len(high)) | (values < low[0])
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+        object.__setattr__(self, "_codes", np.where(outside, len(high), codes))
+
+    def sums(self, values: FloatArray, counts: FloatArray) -> FloatArray:
+        """Sum of count × value in each cell, shape (B, k)."""
+        cells = len(self.high)
+        columns = [np.bincount(self._codes, counts * given, cells + 1) for given in values.T]
+        return np.column_stack(columns)[:cells].astype(np.float64)

@@ -1,0 +1,288 @@
+"""Coverage held in every cell: by ease (T-CV), by size (SSCV, ESCV) or by the label's rank."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, as_vector, check_fraction
+from howsure.core.errors import InputError
+from howsure.metrics.adaptivity.cells import (
+    RAPS_STRATA,
+    TORCHCP_STRATA,
+    Cells,
+    EaseCells,
+    Strata,
+    StratumCells,
+)
+from howsure.metrics.adaptivity.floor import noise_floor
+from howsure.metrics.adaptivity.results import (
+    AdaptivityMeasure,
+    CellTable,
+    Resampling,
+    bootstrapped,
+    canonical_rows,
+)
+
+_DEFAULT = Resampling()
+
+
+def t_cv(
+    covered: npt.ArrayLike,
+    ease: npt.ArrayLike,
+    *,
+    coverage: float,
+    bins: int = 50,
+    weights: npt.ArrayLike | None = None,
+    resampling: Resampling = _DEFAULT,
+) -> AdaptivityMeasure:
+    """Largest violation of coverage over cells of equal mass by ease (T-CV); lower is better.
+
+    T-CV = max_b |(1−α) − cov_b|, cov_b the share covered in cell b.
+
+    Parameters
+    ----------
+    covered : array-like of shape (n,)
+        Whether each row was covered: 0 or 1.
+    ease : array-like of shape (n,)
+        Ease of each row; see `howsure.metrics.adaptivity.ease`.
+    coverage : float
+        Nominal coverage 1−α.
+    bins : int
+        Number of cells, from 1 to n.
+    weights : array-like of shape (n,), optional
+        Multiplicities of the rows.
+    resampling : Resampling
+        How the bootstrap interval is drawn.
+
+    Returns
+    -------
+    AdaptivityMeasure
+        In [0, 1], with the exact law for a perfect model as its floor.
+
+    Raises
+    ------
+    InputError
+        If lengths differ, an entry of `covered` is neither 0 nor 1, an ease is not finite, or
+        the bins are more than the rows.
+
+    Notes
+    -----
+    Over-coverage counts as under-coverage does. Rows that tie in ease at an edge are shared
+    between the cells. Source: Jang and Lee 2025, equations 2 and 3.
+
+    Examples
+    --------
+    >>> t_cv([1, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], coverage=0.9, bins=2).value
+    0.4
+    """
+    values = as_vector(ease, "ease")
+    rows, counts = canonical_rows(_two(values, covered, "covered"), weights)
+    return _violation("t_cv", EaseCells(rows[:, 0], bins), rows[:, 1], counts, coverage, resampling)
+
+
+def sscv(
+    covered: npt.ArrayLike,
+    size: npt.ArrayLike,
+    *,
+    coverage: float,
+    strata: Strata | None = TORCHCP_STRATA,
+    weights: npt.ArrayLike | None = None,
+    resampling: Resampling = _DEFAULT,
+) -> AdaptivityMeasure:
+    """Largest violation of coverage over strata of set size (SSCV); lower is better.
+
+    Parameters
+    ----------
+    covered : array-like of shape (n,)
+        Whether each row was covered: 0 or 1.
+    size : array-like of shape (n,)
+        Size of each label set, or width of each interval.
+    coverage : float
+        Nominal coverage 1−α.
+    strata : sequence of (low, high), or None
+        Closed ranges of size; None makes every size a stratum. Empty strata are skipped.
+    weights : array-like of shape (n,), optional
+        Multiplicities of the rows.
+    resampling : Resampling
+        How the bootstrap interval is drawn.
+
+    Returns
+    -------
+    AdaptivityMeasure
+        NaN where no row lies in a stratum.
+
+    Raises
+    ------
+    InputError
+        If lengths differ, `covered` is neither 0 nor 1, or strata are not in rising order.
+
+    Notes
+    -----
+    A perfect *adaptive* model need not have this at its floor: size and coverage may depend on
+    each other even where coverage holds at each x. The floor supposes that they do not. Source:
+    Angelopoulos et al. 2021, section 4.
+
+    Examples
+    --------
+    >>> sscv([1, 1, 0, 1], [1, 1, 2, 3], coverage=0.9).value
+    0.4
+    """
+    rows, counts = canonical_rows(_two(as_vector(size, "size"), covered, "covered"), weights)
+    cells = StratumCells(rows[:, 0], strata)
+    return _violation("sscv", cells, rows[:, 1], counts, coverage, resampling)
+
+
+def escv(
+    covered: npt.ArrayLike,
+    size: npt.ArrayLike,
+    *,
+    coverage: float,
+    two_sided: bool = True,
+    weights: npt.ArrayLike | None = None,
+    resampling: Resampling = _DEFAULT,
+) -> AdaptivityMeasure:
+    """Largest violation of coverage over each exact set size of at least 1 (ESCV); lower is better.
+
+    Parameters
+    ----------
+    covered, size, coverage, weights, resampling
+        As `sscv`.
+    two_sided : bool
+        Whether over-coverage counts too, as Jang and Lee use the measure; otherwise
+        max_j max(0, 1−α−cov_j), as the paper of SAPS defines it.
+
+    Returns
+    -------
+    AdaptivityMeasure
+        NaN where all sets are empty.
+
+    Raises
+    ------
+    InputError
+        As `sscv`.
+
+    Notes
+    -----
+    Source: Huang et al. 2024 (one-sided); Jang and Lee 2025 (two-sided). Its floor is two-sided
+    in both.
+
+    Examples
+    --------
+    >>> escv([0, 1, 1, 1], [0, 1, 1, 2], coverage=0.9).value
+    0.1
+    >>> escv([0, 1, 1, 1], [0, 1, 1, 2], coverage=0.9, two_sided=False).value
+    0.0
+    """
+    sizes = as_vector(size, "size")
+    rows, counts = canonical_rows(_two(sizes, covered, "covered"), weights)
+    kept = rows[:, 0] >= 1
+    rows, counts = rows[kept], counts[kept]
+    if not len(rows):
+        empty = np.zeros(0)
+        return _missing("escv", CellTable(low=empty, high=empty, n=empty, means={}))
+    cells = StratumCells(rows[:, 0], None)
+    return _violation("escv", cells, rows[:, 1], counts, coverage, resampling, two_sided=two_sided)
+
+
+def rank_cv(
+    covered: npt.ArrayLike,
+    rank: npt.ArrayLike,
+    *,
+    coverage: float,
+    strata: Strata | None = RAPS_STRATA,
+    weights: npt.ArrayLike | None = None,
+    resampling: Resampling = _DEFAULT,
+) -> AdaptivityMeasure:
+    """Largest violation of coverage over strata of the true label's rank; descriptive.
+
+    Parameters
+    ----------
+    covered, coverage, weights, resampling
+        As `sscv`.
+    rank : array-like of shape (n,)
+        Rank of the true label, from 1; see `label_rank`.
+    strata : sequence of (low, high), or None
+        Closed ranges of rank.
+
+    Returns
+    -------
+    AdaptivityMeasure
+        Its cells hold the coverage of each stratum.
+
+    Raises
+    ------
+    InputError
+        As `sscv`.
+
+    Notes
+    -----
+    Sets are formed without the label, and a label of high rank is one that the model missed: no
+    method can hold coverage by rank, so a large value is no fault by itself.
+
+    Examples
+    --------
+    >>> rank_cv([1, 1, 0], [1, 1, 7], coverage=0.9).cells.means["coverage"]
+    array([ 1., nan, nan,  0., nan, nan])
+    """
+    rows, counts = canonical_rows(_two(as_vector(rank, "rank"), covered, "covered"), weights)
+    cells = StratumCells(rows[:, 0], strata)
+    return _violation("rank_cv", cells, rows[:, 1], counts, coverage, resampling)
+
+
+def _violation(
+    name: str,
+    cells: Cells,
+    covered: FloatArray,
+    counts: FloatArray,
+    coverage: float,
+    resampling: Resampling,
+    *,
+    two_sided: bool = True,
+) -> AdaptivityMeasure:
+    target = check_fraction(coverage, "coverage")
+    if ((covered != 0) & (covered != 1)).any():
+        raise InputError("covered must hold 0 or 1 in every row")
+    column = covered[:, None]
+
+    def largest(multiplicities: FloatArray) -> float:
+        share = cells.means(column, multiplicities)[1][:, 0]
+        gap = target - share[np.isfinite(share)]
+        if not len(gap):
+            return math.nan
+        return float(np.abs(gap).max() if two_sided else max(gap.max(), 0.0))
+
+    mass, means = cells.means(column, counts)
+    table = CellTable(low=cells.low, high=cells.high, n=mass, means={"coverage": means[:, 0]})
+    value = largest(counts)
+    if math.isnan(value):
+        return _missing(name, table)
+    draws = bootstrapped(largest, counts, resampling, name)
+    lower, upper = resampling.interval(draws)
+    floor = noise_floor(
+        np.maximum(mass, mass > 0), target, observed=value, confidence=resampling.confidence
+    )
+    return AdaptivityMeasure(
+        name=name,
+        value=value,
+        lower=lower,
+        upper=upper,
+        confidence=resampling.confidence,
+        floor=floor.mean,
+        floor_upper=floor.upper,
+        p_value=floor.p_value,
+        n=float(mass.sum()),
+        cells=table,
+    )
+
+
+def _missing(name: str, table: CellTable) -> AdaptivityMeasure:
+    return AdaptivityMeasure(
+        name=name, value=math.nan, n=0.0, cells=table, reason="no row lies in any stratum"
+    )
+
+
+def _two(first: FloatArray, second: npt.ArrayLike, name: str) -> FloatArray:
+    return np.column_stack((first, as_vector(second, name, length=len(first))))

@@ -1,0 +1,199 @@
+"""Ease of an example: how little the prediction moves when its input is disturbed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.errors import InputError
+from howsure.core.rng import row_keys
+from howsure.metrics.adaptivity.perturbations import GaussianNoise, Inputs, Perturbation
+
+Outputs = npt.NDArray[Any]
+Similarity = Callable[[Outputs, Outputs], FloatArray]
+
+REPEATS: Final = 20
+"""Disturbances an example, as proposed for Jang and Lee's M; they vary it from 10 to 50."""
+_ROWS: Final = 16_384
+
+
+def ease(
+    predict: Callable[[Any], npt.ArrayLike],
+    x: npt.ArrayLike,
+    perturbation: Perturbation,
+    *,
+    repeats: int = REPEATS,
+    similarity: Literal["cosine", "absolute", "wasserstein"] | Similarity | None = None,
+    seed: int = 0,
+    rows_at_once: int = _ROWS,
+) -> FloatArray:
+    """Mean similarity of a prediction to those of disturbed inputs; higher is easier.
+
+    E(x) = (1/M) Σ_m sim(f(x), f(t_m(x))).
+
+    Parameters
+    ----------
+    predict : callable
+        Maps inputs, shape (k, …), to outputs of k rows: class probabilities (k, classes), means
+        (k,), or means and standard deviations (k, 2) for ``wasserstein``. Called on batches.
+    x : array-like of shape (n, …)
+        Inputs.
+    perturbation : Perturbation
+        How inputs are disturbed.
+    repeats : int
+        Disturbances M an example, at least 1.
+    similarity : {"cosine", "absolute", "wasserstein"} or callable, optional
+        ``cosine`` of two rows of outputs; ``absolute``: −|μ − μ'|; ``wasserstein``: minus the
+        2-Wasserstein distance of two normal laws. A function takes two arrays of outputs and
+        gives one number a row. Cosine if outputs have columns, absolute if they have none.
+    seed : int
+        Seed of the disturbances, which depend on a row's content and not on its place.
+    rows_at_once : int
+        Disturbed rows in one call of `predict`, at most.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+        Cosine: in [0, 1] for probabilities. The others: at most 0, in the units of y.
+
+    Raises
+    ------
+    InputError
+        If inputs or outputs are not finite, or an option breaks its rule.
+
+    Notes
+    -----
+    Labels are not read, so that ease may serve to form conformal groups. Source: Jang and Lee
+    2025, equation 1, where f is the softmax and t adds Gaussian noise; that it is averaged over M
+    draws is inferred. For regression the paper's similarity is not known.
+
+    Examples
+    --------
+    >>> x = np.array([[-3.0], [0.1], [3.0]])
+    >>> def predict(x):
+    ...     p = 1 / (1 + np.exp(-5 * x[:, 0]))
+    ...     return np.column_stack((1 - p, p))
+    >>> ease(predict, x, GaussianNoise(0.3)).round(2)
+    array([1.  , 0.88, 1.  ])
+    """
+    for name, count in (("repeats", repeats), ("rows_at_once", rows_at_once)):
+        if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 1:
+            raise InputError(f"{name} must be a whole number of at least 1, got {count!r}")
+    inputs = _inputs(x)
+    keys = row_keys(inputs.reshape(len(inputs), -1))
+    result = np.empty(len(inputs))
+    step = max(1, rows_at_once // repeats)
+    for start in range(0, len(inputs), step):
+        rows = inputs[start : start + step]
+        own = keys[start : start + step]
+        plain = _outputs(predict(rows), len(rows))
+        many = [perturbation.apply(rows, own, seed, m) for m in range(repeats)]
+        moved = _outputs(predict(np.concatenate(many)), repeats * len(rows))
+        compare = _similarity(similarity, plain)
+        alike = compare(np.tile(plain, (repeats,) + (1,) * (plain.ndim - 1)), moved)
+        result[start : start + step] = alike.reshape(repeats, len(rows)).mean(axis=0)
+    return result
+
+
+def surrogate_ease(
+    probabilities: npt.ArrayLike, *, sd: float = 1.0, repeats: int = REPEATS, seed: int = 0
+) -> FloatArray:
+    """Ease from class probabilities alone, by noise on their logarithms; where inputs are lost.
+
+    Parameters
+    ----------
+    probabilities : array-like of shape (n, classes)
+        Rows that sum to one; zeros are legal.
+    sd : float
+        Standard deviation of the noise on each log-probability.
+    repeats, seed
+        As `ease`.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+        In [0, 1]. It tells no more than the probabilities do, unlike ease of inputs, and is to be
+        named as a surrogate wherever it is used.
+
+    Raises
+    ------
+    InputError
+        If a probability is negative or not finite.
+
+    Examples
+    --------
+    >>> sure, unsure = surrogate_ease([[0.98, 0.01, 0.01], [0.4, 0.3, 0.3]])
+    >>> bool(sure > unsure)
+    True
+    """
+    table = as_matrix(probabilities, "probabilities")
+    if (table < 0).any():
+        raise InputError(f"probabilities must not be negative, got {table.min():g}")
+    logs = np.log(np.maximum(table, np.finfo(np.float64).tiny))
+    return ease(_softmax, logs, GaussianNoise(sd), repeats=repeats, seed=seed)
+
+
+def _softmax(logits: FloatArray) -> FloatArray:
+    raised = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
+
+
+def _inputs(x: npt.ArrayLike) -> Inputs:
+    inputs = np.asarray(x)
+    if inputs.dtype.kind not in "iufb" or inputs.ndim < 2 or not inputs.size:
+        raise InputError(
+            "x must be numbers of shape (n, …) with at least one row and one column, got "
+            f"shape {inputs.shape} of {inputs.dtype}"
+        )
+    if inputs.dtype.kind != "f":
+        inputs = inputs.astype(np.float64)
+    if not np.isfinite(inputs).all():
+        raise InputError("x must be finite")
+    return inputs
+
+
+def _outputs(value: npt.ArrayLike, rows: int) -> Outputs:
+    outputs = np.asarray(value, dtype=np.float64)
+    if outputs.ndim not in (1, 2) or len(outputs) != rows:
+        raise InputError(f"predict must give {rows} rows of outputs, got shape {outputs.shape}")
+    if not np.isfinite(outputs).all():
+        raise InputError("predict must give finite outputs")
+    return outputs
+
+
+def _similarity(choice: str | Similarity | None, outputs: Outputs) -> Similarity:
+    if choice is None:
+        return _cosine if outputs.ndim == 2 else _absolute
+    if callable(choice):
+        return choice
+    known: dict[str, tuple[Similarity, bool]] = {
+        "cosine": (_cosine, outputs.ndim == 2),
+        "absolute": (_absolute, outputs.ndim == 1),
+        "wasserstein": (_wasserstein, outputs.ndim == 2 and outputs.shape[1] == 2),
+    }
+    if choice not in known:
+        raise InputError(f"similarity must be one of {sorted(known)} or a function, got {choice!r}")
+    compare, fits = known[choice]
+    if not fits:
+        raise InputError(f"similarity {choice!r} does not fit outputs of shape {outputs.shape}")
+    return compare
+
+
+def _cosine(first: Outputs, second: Outputs) -> FloatArray:
+    dots = np.einsum("ij,ij->i", first, second)
+    norms = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+    if not norms.all():
+        raise InputError("predict must give no row of zeros for the cosine")
+    return np.asarray(np.minimum(dots / norms, 1.0))
+
+
+def _absolute(first: Outputs, second: Outputs) -> FloatArray:
+    return np.asarray(-np.abs(first - second))
+
+
+def _wasserstein(first: Outputs, second: Outputs) -> FloatArray:
+    return np.asarray(-np.hypot(*(first - second).T))

@@ -1,0 +1,189 @@
+"""What a measure of adaptivity gives: a number, its interval, and what chance alone would show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, check_fraction
+from howsure.core.errors import InputError
+from howsure.core.rng import child
+from howsure.core.weights import check_multiplicities
+
+_MOST_COPIES = 100_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resampling:
+    """How the interval and the simulated floor of a measure are drawn.
+
+    Parameters
+    ----------
+    replicates : int
+        Bootstrap resamples of the rows; 0 for no interval.
+    permutations : int
+        Shuffles for a floor that has no closed form; 0 for none.
+    confidence : float
+        Of the interval and of the floor's upper end.
+    seed : int
+        Seed of all draws.
+
+    Raises
+    ------
+    InputError
+        If a count is negative, or the confidence leaves (0, 1).
+
+    Examples
+    --------
+    >>> Resampling(replicates=0).confidence
+    0.95
+    """
+
+    replicates: int = 500
+    permutations: int = 500
+    confidence: float = 0.95
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("replicates", "permutations"):
+            count = getattr(self, name)
+            if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+                raise InputError(f"{name} must be a whole number of at least 0, got {count!r}")
+        check_fraction(self.confidence, "confidence")
+
+    def interval(self, draws: FloatArray) -> tuple[float, float]:
+        """Percentile interval; NaN without draws, or where one is not finite."""
+        if len(draws) < 2 or not np.isfinite(draws).all():
+            return math.nan, math.nan
+        tail = (1 - self.confidence) / 2
+        low, high = np.quantile(draws, [tail, 1 - tail], method="weibull")
+        return float(low), float(high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CellTable:
+    """The cells behind a measure, each array of shape (B,).
+
+    Attributes
+    ----------
+    low, high : ndarray of float
+        Range of what the cells are made by: ease, size or rank.
+    n : ndarray of float
+        Rows in each cell.
+    means : dict of str to ndarray of float
+        Mean of each column in the cell; NaN where it is empty.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    n: FloatArray
+    means: dict[str, FloatArray]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AdaptivityMeasure:
+    """One number on how a prediction adapts, with what is needed to judge it.
+
+    Attributes
+    ----------
+    name : str
+        Which measure.
+    value : float
+        The number; NaN where it cannot be computed, and then `reason` says why.
+    lower, upper : float
+        Bootstrap interval over rows. Where the value is a maximum over cells, resampling adds
+        noise to noise: the interval lies too high, and is to be read beside the floor.
+    confidence : float
+        Of the interval and of `floor_upper`.
+    floor : float
+        What chance alone gives on average at this n and these cells: for a violation of coverage,
+        that of a perfect model; for an association, that of shuffled rows.
+    floor_upper : float
+        Its upper quantile: a value below says nothing.
+    p_value : float
+        Probability under chance alone of a value at least as large.
+    n : float
+        Rows behind the number.
+    cells : CellTable
+        The cells.
+    reason : str
+        Why the number is missing, or what limits it.
+    """
+
+    name: str
+    value: float
+    lower: float = math.nan
+    upper: float = math.nan
+    confidence: float = 0.95
+    floor: float = math.nan
+    floor_upper: float = math.nan
+    p_value: float = math.nan
+    n: float
+    cells: CellTable
+    reason: str = ""
+
+
+def canonical_rows(
+    columns: FloatArray, weights: npt.ArrayLike | None
+) -> tuple[FloatArray, FloatArray]:
+    """Rows sorted by content, whole-number weights written out as repeats, and their counts.
+
+    Parameters
+    ----------
+    columns : ndarray of float, shape (n, k)
+        What the measure reads of each row.
+    weights : array-like of shape (n,), optional
+        Multiplicities; fractions stay with their row.
+
+    Returns
+    -------
+    columns : ndarray of float, shape (N, k)
+    counts : ndarray of float, shape (N,)
+
+    Raises
+    ------
+    InputError
+        If weights are negative, not finite or all zero, or sum past a hundred million rows.
+
+    Examples
+    --------
+    >>> canonical_rows(np.array([[2.0], [1.0]]), np.array([2.0, 1.0]))[0][:, 0]
+    array([1., 2., 2.])
+    """
+    counts = check_multiplicities(weights, len(columns))
+    if counts is not None and (counts == np.floor(counts)).all():
+        if counts.sum() > _MOST_COPIES:
+            raise InputError(f"weights must sum to at most {_MOST_COPIES}, got {counts.sum():g}")
+        columns = np.repeat(columns, counts.astype(np.int64), axis=0)
+        counts = None
+    order = np.lexsort(columns.T)
+    counts = np.ones(len(columns)) if counts is None else counts[order]
+    return columns[order], counts
+
+
+def bootstrapped(
+    statistic: Callable[[FloatArray], float], counts: FloatArray, resampling: Resampling, name: str
+) -> FloatArray:
+    """A statistic of multiplicities on resamples of the rows, shape (replicates,).
+
+    Examples
+    --------
+    >>> values = np.array([1.0, 2.0, 3.0])
+    >>> draws = bootstrapped(
+    ...     lambda c: float(c @ values / c.sum()), np.ones(3), Resampling(replicates=5), "mean"
+    ... )
+    >>> draws.shape
+    (5,)
+    """
+    return np.array([statistic(drawn) for drawn in _draws(counts, resampling, name)])
+
+
+def _draws(counts: FloatArray, resampling: Resampling, name: str) -> Iterator[FloatArray]:
+    rng = child(resampling.seed, "adaptivity", name, "bootstrap")
+    n = len(counts)
+    for _ in range(resampling.replicates):
+        yield counts * np.bincount(rng.integers(0, n, size=n), minlength=n)

@@ -1,0 +1,279 @@
+"""Measures of adaptivity against their definitions, published floors and the laws of rows."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from howsure.core.errors import InputError
+from howsure.metrics.adaptivity import (
+    RAPS_STRATA,
+    EaseCells,
+    Resampling,
+    StratumCells,
+    escv,
+    label_rank,
+    noise_floor,
+    rank_cv,
+    rank_ss,
+    satisfaction_rate,
+    set_deficit,
+    set_excess,
+    signed_r2,
+    sscv,
+    t_cv,
+    t_ss,
+)
+
+NONE = Resampling(replicates=0, permutations=0)
+SEEDS = st.integers(0, 10_000)
+
+
+def drawn(seed: int, n: int = 200) -> tuple[np.ndarray, ...]:
+    rng = np.random.default_rng(seed)
+    ease = rng.normal(size=n)
+    size = rng.integers(0, 8, n).astype(float)
+    rank = rng.integers(1, 12, n).astype(float)
+    return ease, size, rank, (size >= rank).astype(float)
+
+
+@settings(derandomize=True, deadline=None, max_examples=30)
+@given(SEEDS, st.integers(3, 40))
+def test_cells_of_ease_are_those_of_the_definition(seed: int, bins: int) -> None:
+    ease, _, _, covered = drawn(seed)
+    order = sorted(range(len(ease)), key=lambda i: ease[i])
+    worst = 0.0
+    for b in range(1, bins + 1):
+        cell = order[(b - 1) * len(ease) // bins : b * len(ease) // bins]
+        worst = max(worst, abs(0.9 - sum(covered[i] for i in cell) / len(cell)))
+    found = t_cv(covered, ease, coverage=0.9, bins=bins, resampling=NONE)
+    assert found.value == pytest.approx(worst, abs=1e-12)
+    assert found.cells.n.sum() == len(ease)
+
+
+@settings(derandomize=True, deadline=None, max_examples=30)
+@given(SEEDS)
+def test_the_signed_r2_of_cells_is_that_of_a_fitted_line(seed: int) -> None:
+    ease, size, rank, _ = drawn(seed)
+    cells = np.array_split(np.argsort(ease), 10)
+    x = np.array([rank[c].mean() for c in cells])
+    y = np.array([size[c].mean() for c in cells])
+    slope, offset = np.polyfit(x, y, 1)
+    unexplained = np.square(y - slope * x - offset).sum() / np.square(y - y.mean()).sum()
+    found = t_ss(size, rank, ease, bins=10, resampling=NONE)
+    assert found.value == pytest.approx(math.copysign(1 - unexplained, slope), abs=1e-10)
+
+
+@settings(derandomize=True, deadline=None, max_examples=20)
+@given(SEEDS, st.booleans())
+def test_order_and_repetition_of_rows_change_nothing(seed: int, tied: bool) -> None:
+    ease, size, rank, covered = drawn(seed, 60)
+    ease = np.round(ease, 0 if tied else 9)
+    counts = np.random.default_rng(seed).integers(0, 4, 60)
+    counts[0] = 1
+    shuffle = np.random.default_rng(seed + 1).permutation(counts.sum())
+    draw = Resampling(replicates=20, permutations=20)
+    long = [np.repeat(a, counts)[shuffle] for a in (ease, size, rank, covered)]
+    pairs = [
+        (
+            t_cv(covered, ease, coverage=0.8, bins=7, weights=counts, resampling=draw),
+            t_cv(long[3], long[0], coverage=0.8, bins=7, resampling=draw),
+        ),
+        (
+            t_ss(size, rank, ease, bins=7, weights=counts, resampling=draw),
+            t_ss(long[1], long[2], long[0], bins=7, resampling=draw),
+        ),
+        (
+            sscv(covered, size, coverage=0.8, weights=counts, resampling=draw),
+            sscv(long[3], long[1], coverage=0.8, resampling=draw),
+        ),
+        (
+            rank_ss(size, rank, weights=counts, resampling=draw),
+            rank_ss(long[1], long[2], resampling=draw),
+        ),
+    ]
+    for first, second in pairs:
+        for name in ("value", "lower", "upper", "floor", "floor_upper", "p_value", "n"):
+            assert getattr(first, name) == pytest.approx(
+                getattr(second, name), abs=1e-12, nan_ok=True
+            )
+
+
+def test_ties_at_an_edge_are_shared() -> None:
+    cells = EaseCells([1.0, 2.0, 2.0, 2.0], 2)
+    sums = cells.sums(np.array([[1.0], [0.0], [0.0], [3.0]]), np.ones(4))
+    assert sums[:, 0] == pytest.approx([2.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("bins", "size", "medians"),
+    [
+        (50, 400, (0.05, 0.045, 0.0375, 0.0275)),
+        (100, 200, (0.075, 0.07, 0.055, 0.04)),
+        (20, 1000, (0.027, 0.024, 0.02, 0.015)),
+    ],
+)
+def test_floor_is_that_deduced_from_the_paper(
+    bins: int, size: int, medians: tuple[float, ...]
+) -> None:
+    for coverage, median in zip((0.8, 0.85, 0.9, 0.95), medians, strict=True):
+        assert noise_floor([size] * bins, coverage).median == pytest.approx(median, abs=1e-9)
+
+
+def test_floor_of_unequal_cells_is_that_of_simulation() -> None:
+    sizes = np.array([3, 40, 41, 500])
+    draws = np.random.default_rng(0).binomial(sizes, 0.9, size=(200_000, 4)) / sizes
+    largest = np.abs(draws - 0.9).max(axis=1)
+    exact = noise_floor(sizes, 0.9, observed=0.1)
+    assert exact.mean == pytest.approx(largest.mean(), abs=4 * largest.std() / 447)
+    assert exact.p_value == pytest.approx((largest >= 0.1 - 1e-9).mean(), abs=0.005)
+    assert (largest <= exact.upper + 1e-9).mean() >= 0.948
+
+
+def test_a_perfect_model_sits_at_its_floor() -> None:
+    rng = np.random.default_rng(1)
+    values = []
+    for _ in range(300):
+        covered = rng.random(1000) < 0.9
+        values.append(t_cv(covered, rng.random(1000), coverage=0.9, bins=20, resampling=NONE).value)
+    floor = noise_floor([50] * 20, 0.9)
+    assert np.mean(values) == pytest.approx(floor.mean, abs=4 * np.std(values) / 17)
+    assert np.mean(np.array(values) > floor.upper) < 0.09
+
+
+def test_shuffled_difficulty_puts_the_slope_at_its_floor() -> None:
+    rng = np.random.default_rng(2)
+    beyond = []
+    for seed in range(60):
+        ease, size, rank, _ = drawn(seed, 400)
+        found = t_ss(
+            size, rng.permutation(rank), ease, bins=10, resampling=Resampling(replicates=0)
+        )
+        assert abs(found.floor) < 0.05
+        beyond.append(found.p_value <= 0.1)
+    assert np.mean(beyond) < 0.25
+
+
+def test_intervals_hold_the_value_of_a_population() -> None:
+    """Coverage of the percentile interval of T-SS, where the population's value is known."""
+    rng = np.random.default_rng(3)
+
+    def world(n: int) -> tuple[np.ndarray, ...]:
+        ease = rng.random(n)
+        size = np.square(ease - 0.4) + 0.2 * rng.normal(size=n)
+        return size, 3 - 2 * ease + 0.5 * rng.normal(size=n), ease
+
+    truth = t_ss(*world(2_000_000), bins=5, resampling=NONE).value
+    assert -0.8 < truth < -0.05
+    held = 0
+    for _ in range(100):
+        found = t_ss(*world(1500), bins=5, resampling=Resampling(replicates=99, permutations=0))
+        held += found.lower <= truth <= found.upper
+    assert held >= 88
+
+
+def test_widths_of_one_size_and_models_that_never_err_have_no_slope() -> None:
+    ease = np.arange(40.0)
+    flat = t_ss(np.ones(40), ease, ease, bins=5, resampling=NONE)
+    assert math.isnan(flat.value)
+    assert "mean size" in flat.reason
+    sure = t_ss(ease, np.ones(40), ease, bins=5, resampling=NONE)
+    assert "mean difficulty" in sure.reason
+    assert math.isnan(signed_r2(np.array([1.0, 2.0]), np.array([1.0, 2.0])))
+
+
+@settings(derandomize=True, deadline=None, max_examples=30)
+@given(SEEDS)
+def test_deficit_less_excess_plus_size_is_rank(seed: int) -> None:
+    _, size, rank, _ = drawn(seed)
+    other = np.random.default_rng(seed).integers(0, 20, len(size))
+    for sizes in (size, other):
+        identity = set_deficit(rank, sizes) - set_excess(rank, sizes) + sizes
+        assert (identity == rank).all()
+
+
+def test_strata_of_size_follow_their_definitions() -> None:
+    _, size, _, covered = drawn(4, 500)
+    shares = {j: covered[size == j].mean() for j in range(8)}
+    found = escv(covered, size, coverage=0.5, resampling=NONE)
+    assert found.value == pytest.approx(max(abs(0.5 - shares[j]) for j in range(1, 8)))
+    one_sided = escv(covered, size, coverage=0.5, two_sided=False, resampling=NONE)
+    assert one_sided.value == pytest.approx(max(max(0.5 - shares[j], 0) for j in range(1, 8)))
+    groups = [(0, 1), (2, 3), (4, 10)]
+    by_stratum = [covered[(size >= a) & (size <= b)].mean() for a, b in groups]
+    assert sscv(covered, size, coverage=0.5, resampling=NONE).value == pytest.approx(
+        max(abs(0.5 - share) for share in by_stratum)
+    )
+    assert math.isnan(escv([0, 0], [0, 0], coverage=0.9).value)
+
+
+def test_singletons_of_a_method_that_covers_too_much() -> None:
+    """Over-coverage of sets of one label is what ESCV shows of such a method."""
+    covered = np.r_[np.ones(946), np.zeros(54)]
+    found = escv(covered, np.ones(1000), coverage=0.8, resampling=NONE)
+    assert found.value == pytest.approx(0.146)
+
+
+def test_rank_strata_describe() -> None:
+    _, _, rank, covered = drawn(5, 400)
+    found = rank_cv(covered, rank, coverage=0.9, resampling=NONE)
+    for cell, (low, high) in enumerate(RAPS_STRATA):
+        inside = (rank >= low) & (rank <= high)
+        if inside.any():
+            assert found.cells.means["coverage"][cell] == pytest.approx(covered[inside].mean())
+    assert rank_ss(rank, rank, resampling=NONE).value == pytest.approx(1.0)
+
+
+def test_property_holds_for_sizes_that_follow_difficulty_and_half_the_time_by_chance() -> None:
+    rng = np.random.default_rng(6)
+    hard = rng.random(2000)
+    draw = Resampling(replicates=30, permutations=30)
+    assert satisfaction_rate(2 * hard, hard, resampling=draw).value == 1.0
+    assert satisfaction_rate(-hard, hard, resampling=draw).value == 0.0
+    noise = satisfaction_rate(rng.random(2000), hard, resampling=draw)
+    assert noise.floor == pytest.approx(0.5, abs=0.02)
+    assert noise.lower <= noise.value <= noise.upper
+    assert satisfaction_rate(np.ones(50), hard[:50], resampling=NONE).value == 1.0
+
+
+def test_property_rate_of_normal_pairs_is_the_arcsine_law() -> None:
+    """Means of many rows are normal: the rate is 1/2 + arcsin(ρ)/π."""
+    rng = np.random.default_rng(7)
+    hard = rng.normal(size=20_000)
+    size = 0.6 * hard + 0.8 * rng.normal(size=20_000)
+    rho = np.corrcoef(hard, size)[0, 1]
+    found = satisfaction_rate(size, hard, pairs=20_000, resampling=NONE)
+    assert found.value == pytest.approx(0.5 + np.arcsin(rho) / np.pi, abs=4 * 0.5 / 141)
+
+
+def test_ranks_of_labels() -> None:
+    rng = np.random.default_rng(8)
+    scores = rng.dirichlet(np.ones(6), size=50)
+    y = rng.integers(0, 6, 50)
+    expected = [1 + (row > row[k]).sum() for row, k in zip(scores, y, strict=True)]
+    assert label_rank(scores, y).tolist() == expected
+    assert label_rank(np.full((1, 5), 0.2), [3]).tolist() == [3.0]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: t_cv([1, 0], [1, 2], coverage=0.9, bins=3), "bins must lie between 1 and the 2"),
+        (lambda: t_cv([1, 2], [1, 2], coverage=0.9, bins=2), "covered must hold 0 or 1"),
+        (lambda: t_cv([1, 0], [1, np.nan], coverage=0.9, bins=2), "ease"),
+        (lambda: t_cv([1, 0], [1, 2], coverage=1.0, bins=2), "coverage"),
+        (lambda: t_ss([1, 2], [1, 2], [1, 2], bins=2), "at least 3"),
+        (lambda: t_ss([1, 2, 3], [1, 2], [1, 2, 3], bins=3), "difficulty"),
+        (lambda: sscv([1], [1], coverage=0.9, strata=((2, 3), (0, 1))), "rising order"),
+        (lambda: label_rank([[0.5, 0.5]], [2]), "class numbers from 0 to 1"),
+        (lambda: satisfaction_rate([1], [1], subset=0), "subset"),
+        (lambda: Resampling(replicates=-1), "replicates"),
+        (lambda: noise_floor([0.0], 0.9), "a cell with rows"),
+        (lambda: StratumCells([np.inf], None), "by"),
+    ],
+)
+def test_bad_input_is_named(call, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        call()
