@@ -8,6 +8,7 @@ not depend on the order of rows.
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,8 @@ KeyArray = npt.NDArray[np.uint64]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_WIDE = 16
+_FOLD = 1 << 18
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 
 
@@ -77,9 +80,10 @@ def row_keys(*columns: npt.ArrayLike) -> KeyArray:
     """
     state: KeyArray | None = None
     for column in columns:
-        values = np.asarray(column, dtype=np.float64) + 0.0  # -0.0 and 0.0 are one value
-        for part in values.reshape(len(values), -1).T:
-            bits = np.ascontiguousarray(part).view(np.uint64)
+        given = np.asarray(column)
+        parts = given.reshape(len(given), -1)
+        narrow = _bits(parts).T if parts.shape[1] <= _WIDE else [_folded(parts)]
+        for bits in narrow:
             state = _mix(bits if state is None else state ^ (_mix(bits) + _GOLDEN))
     if state is None:
         raise InputError("row_keys needs at least one column")
@@ -92,8 +96,8 @@ def row_keys(*columns: npt.ArrayLike) -> KeyArray:
     return _mix(state + _GOLDEN * repeat)
 
 
-def row_uniforms(seed: int, name: str, keys: KeyArray) -> FloatArray:
-    """Draw one uniform number in (0, 1) for each row key.
+def row_uniforms(seed: int, name: str, keys: KeyArray, columns: int | None = None) -> FloatArray:
+    """Draw uniform numbers in (0, 1) for each row key.
 
     Parameters
     ----------
@@ -103,10 +107,12 @@ def row_uniforms(seed: int, name: str, keys: KeyArray) -> FloatArray:
         What the draw is for; other names give independent draws.
     keys : ndarray of uint64, shape (n,)
         From `row_keys`.
+    columns : int, optional
+        Independent numbers a row; one without a column if omitted.
 
     Returns
     -------
-    ndarray of float, shape (n,)
+    ndarray of float, shape (n,) or (n, columns)
 
     Examples
     --------
@@ -115,9 +121,9 @@ def row_uniforms(seed: int, name: str, keys: KeyArray) -> FloatArray:
     >>> bool((row_uniforms(0, "pit", keys[::-1])[::-1] == draws).all())
     True
     """
-    salt = np.uint64(_entropy(seed, (name,)) & 0xFFFFFFFFFFFFFFFF)
-    mixed = _mix(_mix(keys ^ salt) + _GOLDEN)
-    return ((mixed >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    if columns is None:
+        return _uniform(_mix(_salted(seed, name, keys) + _GOLDEN))
+    return _uniform(_spread(_salted(seed, name, keys), columns))
 
 
 def row_normals(seed: int, name: str, keys: KeyArray, columns: int) -> FloatArray:
@@ -152,16 +158,48 @@ def row_normals(seed: int, name: str, keys: KeyArray, columns: int) -> FloatArra
     >>> bool((again[1] == draws[0]).all())
     True
     """
-    salt = np.uint64(_entropy(seed, (name,)) & 0xFFFFFFFFFFFFFFFF)
     pairs = -(-columns // 2)
-    steps = _mix(np.arange(1, pairs + 1, dtype=np.uint64) * _GOLDEN)
-    mixed = _mix(_mix(keys ^ salt)[:, None] + steps)
+    mixed = _spread(_salted(seed, name, keys), pairs)
     radius = np.sqrt(-2.0 * np.log(((mixed >> np.uint64(32)) + 0.5) * 2.0**-32))
     angle = (mixed & np.uint64(0xFFFFFFFF)) * (np.pi * 2.0**-31)
     drawn = np.empty((len(keys), 2 * pairs))
     np.multiply(radius, np.cos(angle), out=drawn[:, 0::2])
     np.multiply(radius, np.sin(angle), out=drawn[:, 1::2])
     return drawn[:, :columns]
+
+
+def _bits(values: npt.NDArray[Any]) -> KeyArray:
+    """The bits of numbers; -0.0 and 0.0 are one value."""
+    return np.asarray(values.astype(np.float64) + 0.0).view(np.uint64)
+
+
+def _folded(rows: npt.NDArray[Any]) -> KeyArray:
+    """One hash of many columns: a sum of their mixed bits times odd numbers, modulo 2⁶⁴."""
+    factors = _mix(np.arange(1, rows.shape[1] + 1, dtype=np.uint64) * _GOLDEN) | np.uint64(1)
+    step = max(1, _FOLD // rows.shape[1])
+    blocks = [
+        np.einsum("ij,j->i", _stirred(_bits(rows[start : start + step])), factors)
+        for start in range(0, len(rows), step)
+    ]
+    return np.concatenate(blocks) if blocks else np.empty(0, dtype=np.uint64)
+
+
+def _stirred(bits: KeyArray) -> KeyArray:
+    """Bring high bits down, so that numbers that differ in few bits differ in many."""
+    return (bits ^ (bits >> np.uint64(32))) * _MIX_1
+
+
+def _salted(seed: int, name: str, keys: KeyArray) -> KeyArray:
+    return _mix(keys ^ np.uint64(_entropy(seed, (name,)) & 0xFFFFFFFFFFFFFFFF))
+
+
+def _spread(state: KeyArray, columns: int) -> KeyArray:
+    """Independent hashes from one a row, shape (n, columns)."""
+    return _mix(state[:, None] + _mix(np.arange(1, columns + 1, dtype=np.uint64) * _GOLDEN))
+
+
+def _uniform(bits: KeyArray) -> FloatArray:
+    return ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
 
 
 def _entropy(seed: int, parts: tuple[str | int | float, ...]) -> int:

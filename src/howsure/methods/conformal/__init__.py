@@ -8,15 +8,27 @@ Given the calibration set, the share of new rows covered follows the law Beta(k,
 (Vovk 2012, "Conditional validity of inductive conformal predictors").
 """
 
+from howsure.methods.conformal.adapting import (
+    Adaptation,
+    Calibration,
+    Marginal,
+    Mondrian,
+    RankChoice,
+    Thresholds,
+    UniformBins,
+)
 from howsure.methods.conformal.ranks import (
+    DELTA,
     RankRule,
     conformal_rank,
     coverage_range,
     level_ranks,
     order_statistics,
+    pac_rank,
     repetitions,
     rows_needed,
 )
+from howsure.methods.conformal.regions import Range, region_ends, uncrossed
 from howsure.methods.conformal.scores import Band, LowerEnd, Offset, Scaled, Score, UpperEnd
 from howsure.methods.conformal.thresholds import (
     Threshold,
@@ -24,29 +36,55 @@ from howsure.methods.conformal.thresholds import (
     calibrate,
     check_few,
     check_too_few,
+    conformal_threshold,
     held,
+    held_scores,
     raise_too_large,
+)
+from howsure.methods.conformal.weighted import (
+    CovariateShift,
+    Localized,
+    density_ratio,
+    weighted_thresholds,
 )
 
 __all__ = [
+    "DELTA",
+    "Adaptation",
     "Band",
+    "Calibration",
+    "CovariateShift",
+    "Localized",
     "LowerEnd",
+    "Marginal",
+    "Mondrian",
     "Offset",
+    "Range",
+    "RankChoice",
     "RankRule",
     "Scaled",
     "Score",
     "Threshold",
+    "Thresholds",
     "TooFew",
+    "UniformBins",
     "UpperEnd",
     "calibrate",
     "check_few",
     "check_too_few",
     "conformal_rank",
+    "conformal_threshold",
     "coverage_range",
+    "density_ratio",
     "held",
+    "held_scores",
     "level_ranks",
     "order_statistics",
+    "pac_rank",
     "raise_too_large",
+    "region_ends",
     "repetitions",
     "rows_needed",
+    "uncrossed",
+    "weighted_thresholds",
 ]

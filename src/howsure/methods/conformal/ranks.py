@@ -12,12 +12,17 @@ from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.errors import InputError
 from howsure.core.weights import Weights
 
-RankRule = Literal["conformal", "paper"]
+RankRule = Literal["conformal", "paper", "pac"]
+
+DELTA: Final = 0.05
+"""Of PAC thresholds: the share of calibration sets that may fall short of the coverage."""
 
 _ROUNDING: Final = 1e-12
 
 
-def conformal_rank(n: float, coverage: float, rule: RankRule = "conformal") -> int:
+def conformal_rank(
+    n: float, coverage: float, rule: RankRule = "conformal", delta: float = DELTA
+) -> int:
     """Rank of the calibration score that serves as threshold, counted from 1.
 
     Parameters
@@ -26,10 +31,14 @@ def conformal_rank(n: float, coverage: float, rule: RankRule = "conformal") -> i
         Number of calibration rows (effective number for importance weights), above 0.
     coverage : float
         Nominal coverage 1−α, in (0, 1).
-    rule : {"conformal", "paper"}
-        ``conformal``: ⌈(n + 1)(1 − α)⌉, which guarantees the coverage; it exceeds n where n is
-        too small. ``paper``: ⌊n(1 − α)⌋ + 1, the rule of Gustafsson, Danelljan and Schön (TMLR
-        2023); it equals the first or is one smaller, never exceeds n, and guarantees nothing.
+    rule : {"conformal", "paper", "pac"}
+        ``conformal``: ⌈(n + 1)(1 − α)⌉, which guarantees the coverage on average over
+        calibration sets; it exceeds n where n is too small. ``paper``: ⌊n(1 − α)⌋ + 1, the rule
+        of Gustafsson, Danelljan and Schön (TMLR 2023); it equals the first or is one smaller,
+        never exceeds n, and guarantees nothing. ``pac``: the smallest that guarantees the
+        coverage for all but a share δ of calibration sets; see `pac_rank`.
+    delta : float
+        δ of ``pac``, in (0, 1).
 
     Returns
     -------
@@ -51,17 +60,73 @@ def conformal_rank(n: float, coverage: float, rule: RankRule = "conformal") -> i
         return math.ceil((n + 1) * target - slack)
     if rule == "paper":
         return math.floor(n * target + slack) + 1
-    raise InputError(f"rank must be 'conformal' or 'paper', got {rule!r}")
+    if rule == "pac":
+        return pac_rank(n, target, delta)
+    raise InputError(f"rank must be 'conformal', 'paper' or 'pac', got {rule!r}")
 
 
-def rows_needed(coverage: float) -> int:
-    """Smallest number of calibration rows with a finite threshold at this coverage.
+def pac_rank(n: float, coverage: float, delta: float = DELTA) -> int:
+    """Rank whose threshold covers enough for nearly every calibration set, counted from 1.
+
+    Parameters
+    ----------
+    n : float
+        Number of calibration rows, above 0.
+    coverage : float
+        Nominal coverage 1−α, in (0, 1).
+    delta : float
+        δ: the share of calibration sets that may cover less than that, in (0, 1).
+
+    Returns
+    -------
+    int
+        ⌊n⌋ + 1 where no finite threshold will do.
+
+    Raises
+    ------
+    InputError
+        If the coverage or δ leaves (0, 1).
+
+    Notes
+    -----
+    The share covered at rank r follows Beta(r, n + 1 − r), so r is the smallest with
+    P(Beta(r, n + 1 − r) < 1 − α) ≤ δ. For whole n it is n − k, with k the most misses for which
+    the binomial P(X ≤ k) with n trials at rate α is at most δ: the training-conditional bound of
+    Vovk 2012, Proposition 2; Park et al. 2020, "PAC confidence sets for deep neural networks".
 
     Examples
     --------
-    >>> rows_needed(0.9), rows_needed(0.99)
-    (9, 99)
+    >>> pac_rank(1000, 0.9), conformal_rank(1000, 0.9), pac_rank(20, 0.9)
+    (916, 901, 21)
     """
+    target, share = check_fraction(coverage, "coverage"), check_fraction(delta, "delta")
+    most = math.floor(n)
+    ranks = np.arange(1, most + 1)
+    short = special.betainc(ranks, n + 1.0 - ranks, target) > share * (1.0 + _ROUNDING)
+    return int(short.sum()) + 1
+
+
+def rows_needed(coverage: float, rule: RankRule = "conformal", delta: float = DELTA) -> int:
+    """Smallest number of calibration rows with a finite threshold at this coverage.
+
+    Parameters
+    ----------
+    coverage, rule, delta
+        As in `conformal_rank`.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> rows_needed(0.9), rows_needed(0.99), rows_needed(0.9, "pac")
+    (9, 99, 29)
+    """
+    if rule == "pac":
+        return math.ceil(math.log(delta) / math.log(coverage) - 1e-9)
+    if rule == "paper":
+        return 1
     return math.ceil(coverage / (1.0 - coverage) - 1e-9)
 
 

@@ -9,6 +9,7 @@ from typing import final
 import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,11 @@ class Score(ABC):
         """Score of each row, shape (n,); larger is further away, +inf is out of reach."""
 
     @abstractmethod
-    def region(self, band: Band, threshold: float) -> tuple[FloatArray, FloatArray]:
-        """Ends of {y : score(y) ≤ threshold}, a finite threshold; empty where they cross."""
+    def region(self, band: Band, threshold: float | FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Ends of {y : score(y) ≤ threshold}, empty where they cross.
+
+        The threshold is finite: one number, or one a row.
+        """
 
 
 @final
@@ -64,7 +68,7 @@ class Offset(Score):
         """Distance outside the band; negative inside."""
         return np.maximum(band.lower - y, y - band.upper)
 
-    def region(self, band: Band, threshold: float) -> tuple[FloatArray, FloatArray]:
+    def region(self, band: Band, threshold: float | FloatArray) -> tuple[FloatArray, FloatArray]:
         """Both ends moved outward by the threshold."""
         return band.lower - threshold, band.upper + threshold
 
@@ -79,7 +83,7 @@ class LowerEnd(Score):
         """Distance below the lower end; negative above it."""
         return band.lower - y
 
-    def region(self, band: Band, threshold: float) -> tuple[FloatArray, FloatArray]:
+    def region(self, band: Band, threshold: float | FloatArray) -> tuple[FloatArray, FloatArray]:
         """From the moved lower end upward."""
         return band.lower - threshold, np.full_like(band.upper, np.inf)
 
@@ -94,7 +98,7 @@ class UpperEnd(Score):
         """Distance above the upper end; negative below it."""
         return y - band.upper
 
-    def region(self, band: Band, threshold: float) -> tuple[FloatArray, FloatArray]:
+    def region(self, band: Band, threshold: float | FloatArray) -> tuple[FloatArray, FloatArray]:
         """Up to the moved upper end."""
         return np.full_like(band.lower, -np.inf), band.upper + threshold
 
@@ -117,7 +121,15 @@ class Scaled(Score):
     __slots__ = ()
 
     def score(self, y: FloatArray, band: Band) -> FloatArray:
-        """Critical scale; 0 for no error, +inf for an error toward an end without width."""
+        """Critical scale; 0 for no error, +inf for an error toward an end without width.
+
+        Raises
+        ------
+        InputError
+            If a band has no centre, as one with infinite ends may have none.
+        """
+        if np.isnan(band.center).any():
+            raise InputError("intervals must be bounded to be scaled, got infinite ends")
         error = y - band.center
         reach = np.where(error >= 0, band.upper - band.center, band.center - band.lower)
         size = np.abs(error)
@@ -125,7 +137,7 @@ class Scaled(Score):
         np.divide(size, reach, out=scale, where=reach > 0)
         return np.where(size == 0, 0.0, scale)
 
-    def region(self, band: Band, threshold: float) -> tuple[FloatArray, FloatArray]:
+    def region(self, band: Band, threshold: float | FloatArray) -> tuple[FloatArray, FloatArray]:
         """The band stretched by the threshold about its centre."""
         return (
             band.center - threshold * (band.center - band.lower),

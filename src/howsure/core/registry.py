@@ -1,0 +1,145 @@
+"""Things by name: those that come with howsure, and those that other packages bring.
+
+Another package adds a thing by an entry point in its own metadata::
+
+    [project.entry-points."howsure.methods"]
+    my_method = "my_package.module:MyMethod"
+
+Nothing is imported before it is asked for, so a broken package harms only who uses it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Iterable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
+from typing import Any, final
+
+from howsure.core.errors import HowsureError, InputError
+
+
+class PluginError(HowsureError):
+    """A thing that another package announces cannot be loaded."""
+
+
+@final
+class Registry:
+    """Things of one kind by name, loaded when they are asked for.
+
+    Parameters
+    ----------
+    kind : str
+        What one of them is called in messages, such as ``"method"``.
+    group : str
+        Name of the entry points by which other packages add to it, such as
+        ``"howsure.methods"``.
+    built_in : mapping of str to str
+        What comes with howsure: a name, and ``"module:attribute"``. A built-in keeps its name
+        whatever other packages announce.
+
+    Examples
+    --------
+    >>> codecs = Registry("codec", "howsure.no_such_group", {"json": "json:dumps"})
+    >>> codecs.names()
+    ('json',)
+    >>> codecs.get("json")([1])
+    '[1]'
+    >>> codecs.get("jsno")
+    Traceback (most recent call last):
+    ...
+    howsure.core.errors.InputError: codec must be one of json, got 'jsno'; near: json
+    """
+
+    __slots__ = ("_built_in", "group", "kind")
+
+    def __init__(self, kind: str, group: str, built_in: Mapping[str, str] | None = None) -> None:
+        self.kind = kind
+        self.group = group
+        self._built_in = MappingProxyType(dict(built_in or {}))
+
+    def names(self) -> tuple[str, ...]:
+        """All names: the built-in ones in their order, then those of other packages."""
+        brought = sorted({point.name for point in self._points()} - set(self._built_in))
+        return (*self._built_in, *brought)
+
+    def get(self, name: object) -> Any:
+        """Load the thing of this name.
+
+        Parameters
+        ----------
+        name : str
+            One of `names`.
+
+        Returns
+        -------
+        object
+            Whatever the name stands for.
+
+        Raises
+        ------
+        InputError
+            If there is no such name; the message lists the names, and the near ones.
+        PluginError
+            If it comes from another package and cannot be loaded, or two packages claim the name.
+        """
+        if isinstance(name, str) and name in self._built_in:
+            return _attribute(self._built_in[name])
+        points = [point for point in self._points() if point.name == name]
+        if not points:
+            raise InputError(unknown(name, self.names(), self.kind))
+        return self._loaded(points)
+
+    def _points(self) -> tuple[EntryPoint, ...]:
+        return tuple(entry_points(group=self.group))
+
+    def _loaded(self, points: list[EntryPoint]) -> Any:
+        """What an entry point names; whatever its package raises is told as one error."""
+        first = points[0]
+        if len({point.value for point in points}) > 1:
+            owners = " and ".join(sorted(map(_owner, points)))
+            raise PluginError(f"{self.kind} {first.name!r} is claimed by {owners}: keep one")
+        try:
+            return first.load()
+        except Exception as error:
+            raise PluginError(
+                f"{self.kind} {first.name!r} cannot be loaded from {_owner(first)} "
+                f"({first.value}): {type(error).__name__}: {error}"
+            ) from error
+
+
+def unknown(name: object, known: Iterable[str], argument: str) -> str:
+    """The message for a name that is not known: what there is, and what is near.
+
+    Parameters
+    ----------
+    name : object
+        What came.
+    known : iterable of str
+        The names there are.
+    argument : str
+        The argument's name.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> unknown("linaer", ["linear", "fan"], "world")
+    "world must be one of linear, fan, got 'linaer'; near: linear"
+    """
+    names = list(known)
+    near = difflib.get_close_matches(str(name).lower(), names, n=3, cutoff=0.5)
+    hint = f"; near: {', '.join(near)}" if near else ""
+    return f"{argument} must be one of {', '.join(names)}, got {name!r}{hint}"
+
+
+def _attribute(target: str) -> Any:
+    module, _, attribute = target.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def _owner(point: EntryPoint) -> str:
+    return f"package {point.dist.name}" if point.dist is not None else "an unnamed package"

@@ -1,0 +1,23 @@
+"""Conformal prediction for classification: sets of labels with guaranteed coverage."""
+
+from howsure.methods.conformal.labels.classifier import CalibratedLabels, LabelConformal
+from howsure.methods.conformal.labels.easing import EaseBins
+from howsure.methods.conformal.labels.scores import APS, LAC, RAPS, SAPS, GivenScore, LabelScore
+from howsure.methods.conformal.labels.temperature import fit_temperature, tempered
+from howsure.methods.conformal.labels.tuning import TunedCalibration, TunedLabels
+
+__all__ = [
+    "APS",
+    "LAC",
+    "RAPS",
+    "SAPS",
+    "CalibratedLabels",
+    "EaseBins",
+    "GivenScore",
+    "LabelConformal",
+    "LabelScore",
+    "TunedCalibration",
+    "TunedLabels",
+    "fit_temperature",
+    "tempered",
+]

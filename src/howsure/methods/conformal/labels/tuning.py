@@ -1,0 +1,240 @@
+"""Scores and groups chosen on rows held out for it: tuned RAPS and SAPS, O-LAC and O-SAPS."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.rng import row_keys, row_uniforms
+from howsure.methods.conformal.adapting import Mondrian, UniformBins
+from howsure.methods.conformal.labels.classifier import (
+    CalibratedLabels,
+    LabelConformal,
+    Outputs,
+    checked_table,
+)
+from howsure.methods.conformal.labels.easing import EaseBins
+from howsure.methods.conformal.labels.scores import LAC, RAPS, SAPS, LabelScore, Table
+from howsure.methods.conformal.ranks import conformal_rank, order_statistics
+from howsure.metrics.adaptivity import (
+    Resampling,
+    label_rank,
+    sscv,
+    t_ss,
+)
+from howsure.predictions import LabelSets
+
+Criterion = Literal["t_ss", "sscv", "size"]
+Candidate = tuple[LabelScore, int | None]
+"""A score, and the number of groups by ease; None for the base's own groups."""
+_Eases = tuple[FloatArray, FloatArray]
+
+RAPS_PENALTIES: Final = (0.0, 1e-5, 1e-4, 8e-4, 9e-4, 1e-3, 1.5e-3, 2e-3)
+"""λ that the code of RAPS tries for adaptivity, and 0."""
+RAPS_SIZE_PENALTIES: Final = (0.001, 0.01, 0.1, 0.2, 0.5)
+"""λ that it tries for size."""
+SAPS_PENALTIES: Final = (0.02, 0.05, *(round(0.05 * k, 2) for k in range(2, 13)))
+"""λ that the paper of SAPS tries."""
+BINS: Final = (5, 10, 20, 50)
+"""Numbers of groups by ease that O- methods try."""
+
+_BASE: Final = LabelConformal()
+_GROUPS: Final = EaseBins()
+_QUIET: Final = Resampling(replicates=0, permutations=0)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TunedLabels:
+    """`LabelConformal` whose score and groups are the best of several on held-out rows.
+
+    Parameters
+    ----------
+    base : LabelConformal
+        Everything but the score and the groups.
+    family : {"raps", "saps", "o_lac", "o_saps"}
+        What is tuned: λ of RAPS (with k_reg from the ranks of true labels) or of SAPS; the number
+        of groups by ease of LAC; both of SAPS.
+    criterion : {"t_ss", "sscv", "size"}
+        The highest T-SS, the lowest SSCV or the smallest mean size on the tuning rows. Jang and
+        Lee use T-SS in their text and name SSCV in an appendix.
+    share : float, optional
+        Share of the rows that tune; 0.3 for RAPS, 0.2 for SAPS, 0.5 for O-LAC and O-SAPS if
+        omitted.
+    penalties : tuple of float, optional
+        λ to try.
+    bins : tuple of int
+        Numbers of groups to try; those that leave a group fewer than 10/α calibration rows are
+        dropped, but for the smallest.
+    groups : EaseBins
+        How ease is computed, for groups and for T-SS.
+    evaluation_bins : int
+        Cells of T-SS, at most a tenth of the tuning rows.
+
+    Raises
+    ------
+    InputError
+        If an option breaks its rule.
+
+    Notes
+    -----
+    Rows are split by content, so that their order does not matter. The rows that tune do not
+    calibrate: coverage keeps its guarantee. T-SS on the tuning rows uses the ease that forms the
+    groups, which favours it. Source: Jang and Lee 2025, Algorithm 2.
+
+    Examples
+    --------
+    >>> TunedLabels(family="o_lac").name
+    'O-LAC'
+    """
+
+    base: LabelConformal = _BASE
+    family: Literal["raps", "saps", "o_lac", "o_saps"] = "o_saps"
+    criterion: Criterion = "t_ss"
+    share: float | None = None
+    penalties: tuple[float, ...] | None = None
+    bins: tuple[int, ...] = BINS
+    groups: EaseBins = _GROUPS
+    evaluation_bins: int = 50
+
+    def __post_init__(self) -> None:
+        if self.family not in _SHARES:
+            raise InputError(f"family must be one of {sorted(_SHARES)}, got {self.family!r}")
+        if self.criterion not in ("t_ss", "sscv", "size"):
+            raise InputError(f"criterion must be 't_ss', 'sscv' or 'size', got {self.criterion!r}")
+        if self.share is not None and not 0 < self.share < 1:
+            raise InputError(f"share must lie in (0, 1), got {self.share!r}")
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return {"raps": "RAPS", "saps": "SAPS", "o_lac": "O-LAC", "o_saps": "O-SAPS"}[self.family]
+
+    def calibrate(self, x: npt.ArrayLike, y: npt.ArrayLike) -> TunedCalibration:
+        """Choose on one part of the rows, and learn thresholds from the other.
+
+        Raises
+        ------
+        InputError
+            As `LabelConformal.calibrate`, or if a part has no rows.
+        UnanswerableError
+            If no candidate can be judged.
+        """
+        inputs = np.asarray(x)
+        outputs = Outputs(self.base.model)
+        table = checked_table(outputs(inputs), LAC())
+        labels = self.base.numbers(y, table)
+        tuning = _chosen(table, self.share or _SHARES[self.family], self.base.seed)
+        tuned = _Rows(table[tuning], labels[tuning], inputs[tuning])
+        rest = _Rows(table[~tuning], labels[~tuning], inputs[~tuning])
+        eases = self._eases(outputs, rest, tuned)
+        candidates = self._candidates(tuned, len(rest.labels))
+        judged = [self._judge(candidate, rest, tuned, eases) for candidate in candidates]
+        if np.isnan(judged).all():
+            raise UnanswerableError(
+                f"no choice of {self.name} has a finite {self.criterion} on the tuning rows"
+            )
+        score, groups = candidates[int(np.nanargmax(judged))]
+        adapt = self.base.adapt if groups is None else Mondrian(replace(self.groups, bins=groups))
+        method = replace(self.base, score=score, adapt=adapt)
+        learnt = method.learnt(
+            rest.table, rest.labels, rest.x, outputs=outputs, reference=inputs[:0]
+        )
+        chosen = CalibratedLabels(method, outputs, learnt, table.shape[1])
+        return TunedCalibration(chosen, tuple(zip(candidates, judged, strict=True)))
+
+    def _eases(self, outputs: Outputs, rest: _Rows, tuned: _Rows) -> _Eases | None:
+        if self.criterion != "t_ss" and self.family in ("raps", "saps"):
+            return None
+        rule = self.groups.learn(rest.x, outputs)
+        return rule.ease(rest.x), rule.ease(tuned.x)
+
+    def _candidates(self, tuned: _Rows, rows: int) -> list[Candidate]:
+        randomized = self.base.score.random or self.family == "o_lac"
+        if self.family == "raps":
+            sizes = self.criterion == "size"
+            penalties = self.penalties or (RAPS_SIZE_PENALTIES if sizes else RAPS_PENALTIES)
+            rank = label_rank(tuned.table, tuned.labels)
+            place = min(conformal_rank(len(rank), self.base.coverage), len(rank))
+            free = int(order_statistics(rank, np.array([place]))[0])
+            return [(RAPS(p, free, randomized), None) for p in penalties]
+        penalties = self.penalties or SAPS_PENALTIES
+        if self.family == "saps":
+            return [(SAPS(p, randomized), None) for p in penalties]
+        least = 10 / (1 - self.base.coverage)
+        numbers = sorted(set(self.bins))
+        kept = [b for b in numbers if rows / b >= least] or numbers[:1]
+        if self.family == "o_lac":
+            return [(LAC(), b) for b in kept]
+        return [(SAPS(p, randomized), b) for b in kept for p in penalties]
+
+    def _judge(
+        self, candidate: Candidate, rest: _Rows, tuned: _Rows, eases: _Eases | None
+    ) -> float:
+        """How good a candidate is on the tuning rows; higher is better."""
+        score, groups = candidate
+        adapt, at, new = self.base.adapt, rest.x, tuned.x
+        if groups is not None and eases is not None:  # the groups of EaseBins, ease being known
+            adapt, at, new = Mondrian(UniformBins(0, groups)), eases[0][:, None], eases[1][:, None]
+        method = replace(self.base, score=score, adapt=adapt)
+        learnt = method.learnt(
+            rest.table, rest.labels, at, outputs=Outputs(self.base.model), reference=at[:0]
+        )
+        sets = method.sets(tuned.table, learnt.at(new)[:, 0])
+        size = sets.sizes.astype(np.float64)
+        if self.criterion == "size":
+            return -float(size.mean())
+        if self.criterion == "sscv" or eases is None:
+            covered = sets.contains(tuned.labels.astype(np.float64))
+            return -sscv(covered, size, coverage=self.base.coverage, resampling=_QUIET).value
+        bins = max(3, min(self.evaluation_bins, len(size) // 10))
+        rank = label_rank(tuned.table, tuned.labels)
+        return t_ss(size, rank, eases[1], bins=bins, resampling=_QUIET).value
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    table: Table
+    labels: IntArray
+    x: npt.NDArray[Any]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class TunedCalibration:
+    """A calibrated `TunedLabels`.
+
+    Attributes
+    ----------
+    chosen : CalibratedLabels
+        The best candidate, calibrated.
+    tried : tuple of (candidate, criterion)
+        Every candidate with its criterion, higher being better (size and SSCV with a minus).
+    """
+
+    chosen: CalibratedLabels
+    tried: tuple[tuple[Candidate, float], ...]
+
+    def predict(self, x: npt.ArrayLike) -> LabelSets:
+        """Sets of labels for rows of inputs; see `CalibratedLabels.predict`."""
+        return self.chosen.predict(x)
+
+
+_SHARES: Final = {"raps": 0.3, "saps": 0.2, "o_lac": 0.5, "o_saps": 0.5}
+
+
+def _chosen(table: Table, share: float, seed: int) -> npt.NDArray[np.bool_]:
+    """Which rows tune: those of the smallest draws, so that order does not matter."""
+    count = round(share * len(table))
+    if not 0 < count < len(table):
+        raise InputError(f"share must leave rows on both sides, got {count} of {len(table)}")
+    draws = row_uniforms(seed, "tuning rows", row_keys(table))
+    chosen = np.zeros(len(table), dtype=np.bool_)
+    chosen[np.argsort(draws)[:count]] = True
+    return chosen
