@@ -204,3 +204,35 @@ def test_unknown_methods_and_kinds_are_refused() -> None:
     fitted = ConformalIntervals().fit(held_out)
     with pytest.raises(HowsureError, match="must hold intervals"):
         fitted.apply(EvalSet.checked([0.0], point=[0.0]))
+
+
+@pytest.mark.parametrize("method", ["cqr", "asymmetric", "scale"])
+def test_pac_intervals_cover_enough_for_nearly_every_calibration_set(method: str) -> None:
+    """Row 23: all but a share δ of calibration sets reach the coverage."""
+    fresh = rows("fresh", 20_000)
+    reached = []
+    for trial in range(200):
+        held_out = rows(f"held out {trial}", 150)
+        fitted = ConformalIntervals(method, rank="pac", delta=0.2, coverage=0.8).fit(held_out)
+        reached.append(covered(fitted.apply(fresh), 0.8) / fresh.n >= 0.8)
+    share = float(np.mean(reached))
+    assert share >= 0.8 - 3 * np.sqrt(0.16 / 200)
+    if method != "asymmetric":  # its two ends share δ, which is cautious
+        assert share <= 0.8 + 3 * np.sqrt(0.16 / 200) + 0.06  # a rank is whole
+    held_out = rows("few", 20)
+    few = ConformalIntervals(method, rank="pac").fit(held_out)
+    assert np.isinf(few.apply(held_out).beliefs[0].interval(0.9)).all()
+    needed = {"asymmetric": 72}.get(method, 29)
+    assert f"{needed} calibration rows are needed, got 20" in few.notes[0]
+    with pytest.raises(InputError, match="delta must lie strictly between"):
+        ConformalIntervals(method, rank="pac", delta=0.0).fit(held_out)
+
+
+def test_pac_says_what_it_guarantees() -> None:
+    held_out = rows("words", 500)
+    mended = recalibrate(held_out, held_out, rank="pac", delta=0.1)
+    assert (
+        "at least 90 % of rows are covered for all but 10 of 100"
+        in (mended.guarantees["intervals"])
+    )
+    assert covered(mended.evalset, 0.9) > covered(recalibrate(held_out, held_out).evalset, 0.9)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import TypeVar, get_args
 
 from rich.console import Console
 from rich.markup import escape
@@ -13,12 +14,14 @@ from howsure.cli.options import ReadOptions
 from howsure.core.errors import InputError
 from howsure.core.records import Record
 from howsure.inputs import write_table
-from howsure.methods.conformal import TooFew
-from howsure.methods.recalibration import recalibrate
+from howsure.methods.conformal import DELTA, RankRule, TooFew
+from howsure.methods.recalibration import DEFAULT_LEVELS, recalibrate
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.evaluate import evaluate
 from howsure.predictions import EvalSet
 from howsure.predictions.columns import to_columns
+
+T = TypeVar("T", bound=str)
 
 
 def run(
@@ -29,15 +32,47 @@ def run(
     too_few: str,
     seed: int,
     read: ReadOptions,
+    rank: str = "conformal",
+    delta: float = DELTA,
+    levels: str | None = None,
 ) -> None:
-    """Fit on the held-out table, apply to the file, write, and print before and after."""
+    """Fit on the held-out table, apply to the file, write, and print before and after.
+
+    Parameters
+    ----------
+    file, calibration, output : Path
+        The table to mend, the held-out table, and where the new one goes.
+    method, too_few, rank, delta
+        As in `howsure.methods.recalibration.recalibrate`.
+    seed : int
+        Fixes all random draws.
+    read : ReadOptions
+        How tables are read.
+    levels : str, optional
+        Levels of the quantiles that laws and samples become, with commas between.
+
+    Raises
+    ------
+    InputError
+        If an option or a table breaks its rule.
+    """
     console = Console()
+    ranks: tuple[RankRule, ...] = get_args(RankRule)
+    choices: tuple[TooFew, ...] = get_args(TooFew)
+    chosen_rank, chosen_few = _chosen("--rank", rank, ranks), _chosen("--too-few", too_few, choices)
+    wanted_levels = DEFAULT_LEVELS if levels is None else _levels(levels)
     given, held_out = _one(read, file), _one(read, calibration)
     coverage = read.assessed[0] if read.assessed else None
-    if too_few not in ("infinite", "error"):
-        raise InputError(f"--too-few must be infinite or error, got {too_few!r}")
-    choice: TooFew = "infinite" if too_few == "infinite" else "error"
-    mended = recalibrate(given, held_out, method=method, coverage=coverage, too_few=choice)
+    mended = recalibrate(
+        given,
+        held_out,
+        method=method,
+        coverage=coverage,
+        too_few=chosen_few,
+        rank=chosen_rank,
+        delta=delta,
+        levels=wanted_levels,
+    )
     write_table(to_columns(mended.evalset), output)
     for belief, used in mended.methods.items():
         guarantee = mended.guarantees[belief]
@@ -49,6 +84,20 @@ def run(
     after = evaluate(mended.evalset, coverages=wanted, seed=seed)
     console.print(_before_after(before.records, after.records))
     console.print(f"written: {escape(str(output))}", highlight=False, soft_wrap=True)
+
+
+def _chosen(flag: str, value: str, choices: tuple[T, ...]) -> T:
+    for choice in choices:
+        if value == choice:
+            return choice
+    raise InputError(f"{flag} must be {' or '.join(choices)}, got {value!r}")
+
+
+def _levels(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError as error:
+        raise InputError(f"--levels must be numbers with commas between, got {text!r}") from error
 
 
 def _one(read: ReadOptions, path: Path) -> EvalSet:

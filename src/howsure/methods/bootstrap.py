@@ -82,15 +82,7 @@ class NaiveBootstrap(Method):
     spread: Spread = "member"
 
     def __post_init__(self) -> None:
-        if self.convention not in ("paper", "code"):
-            raise InputError(f"convention must be 'paper' or 'code', got {self.convention!r}")
-        if self.spread not in ("member", "mean"):
-            raise InputError(f"spread must be 'member' or 'mean', got {self.spread!r}")
-        least = 2 if self.spread == "member" else 4
-        whole = isinstance(self.members, int) and not isinstance(self.members, bool)
-        if not whole or self.members < least or (self.spread == "mean" and self.members % 2):
-            rule = f"at least {least}" + (" and even" if self.spread == "mean" else "")
-            raise InputError(f"members must be a whole number, {rule}, got {self.members!r}")
+        check_members(self.members, self.convention, self.spread)
 
     @property
     def name(self) -> str:
@@ -117,8 +109,7 @@ class NaiveBootstrap(Method):
             )
         ensemble = _Ensemble(self, tuple(members), 0.0)
         mean, variance = ensemble.mean_and_variance(inputs[held])
-        left = np.maximum(np.square(targets[held] - mean) - variance, 0.0)
-        return replace(ensemble, noise=float(left.mean()))
+        return replace(ensemble, noise=noise_left(targets[held], mean, variance))
 
 
 @final
@@ -130,23 +121,106 @@ class _Ensemble(Fitted):
 
     def predict(self, x: npt.ArrayLike) -> Beliefs:
         """Student's t laws of a new y and of the mean at each row of x."""
-        mean, variance = self.mean_and_variance(x)
-        units = len(self.members) // (2 if self.method.spread == "mean" else 1)
-        df = float(units if self.method.convention == "paper" else units - 1)
-        return Beliefs(
-            outcome=located("t", mean, np.sqrt(variance + self.noise), df=df),
-            mean=located("t", mean, np.sqrt(variance), df=df),
-        )
+        df = degrees_of_freedom(len(self.members), self.method.convention, self.method.spread)
+        return t_laws(*self.mean_and_variance(x), self.noise, df)
 
     def mean_and_variance(self, x: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Mean of the members and its claimed variance at each row of x."""
         forecasts = np.stack([point_of(member, x) for member in self.members])
-        ddof = 1 if self.method.convention == "paper" else 0
-        if self.method.spread == "member":
-            return forecasts.mean(axis=0), forecasts.var(axis=0, ddof=ddof)
-        pairs = forecasts.reshape(-1, 2, forecasts.shape[1])
-        means = pairs.mean(axis=1)
-        between = means.var(axis=0, ddof=ddof)
-        training = 0.5 * np.square(pairs[:, 0] - pairs[:, 1]).mean(axis=0)
-        data = np.maximum(between - 0.5 * training, 0.0)
-        return means.mean(axis=0), data + between / len(means)
+        return mean_and_variance(forecasts, self.method.convention, self.method.spread)
+
+
+def check_members(members: int, convention: Convention, spread: Spread) -> None:
+    """Check the options of a bootstrap.
+
+    Raises
+    ------
+    InputError
+        If there are too few members, a number that is not even where they come in pairs, or a
+        choice is unknown.
+
+    Examples
+    --------
+    >>> check_members(50, "paper", "member")
+    """
+    if convention not in ("paper", "code"):
+        raise InputError(f"convention must be 'paper' or 'code', got {convention!r}")
+    if spread not in ("member", "mean"):
+        raise InputError(f"spread must be 'member' or 'mean', got {spread!r}")
+    least = 2 if spread == "member" else 4
+    whole = isinstance(members, int) and not isinstance(members, bool)
+    if not whole or members < least or (spread == "mean" and members % 2):
+        rule = f"at least {least}" + (" and even" if spread == "mean" else "")
+        raise InputError(f"members must be a whole number, {rule}, got {members!r}")
+
+
+def mean_and_variance(
+    forecasts: FloatArray, convention: Convention, spread: Spread
+) -> tuple[FloatArray, FloatArray]:
+    """Mean of bootstrap members and its claimed variance at each x; see `NaiveBootstrap`.
+
+    Parameters
+    ----------
+    forecasts : ndarray of float, shape (m, n)
+        Of each member; for ``spread="mean"`` members 2r and 2r + 1 share a resample.
+    convention : {"paper", "code"}
+        Divisor M − 1, or M.
+    spread : {"member", "mean"}
+        Whose variance.
+
+    Returns
+    -------
+    mean, variance : ndarray of float, shape (n,)
+
+    Examples
+    --------
+    >>> mean_and_variance(np.array([[0.0], [2.0]]), "paper", "member")
+    (array([1.]), array([2.]))
+    """
+    ddof = 1 if convention == "paper" else 0
+    if spread == "member":
+        return forecasts.mean(axis=0), forecasts.var(axis=0, ddof=ddof)
+    pairs = forecasts.reshape(-1, 2, forecasts.shape[1])
+    means = pairs.mean(axis=1)
+    between = means.var(axis=0, ddof=ddof)
+    training = 0.5 * np.square(pairs[:, 0] - pairs[:, 1]).mean(axis=0)
+    data = np.maximum(between - 0.5 * training, 0.0)
+    return means.mean(axis=0), data + between / len(means)
+
+
+def noise_left(y: FloatArray, mean: FloatArray, variance: FloatArray) -> float:
+    """Variance of the noise: mean over held-out rows of max((y − mean)² − variance, 0).
+
+    Examples
+    --------
+    >>> noise_left(np.array([0.0, 3.0]), np.zeros(2), np.ones(2))
+    4.0
+    """
+    return float(np.maximum(np.square(y - mean) - variance, 0.0).mean())
+
+
+def degrees_of_freedom(members: int, convention: Convention, spread: Spread) -> float:
+    """Of the t law: the number of resamples, or one fewer.
+
+    Examples
+    --------
+    >>> degrees_of_freedom(50, "code", "member")
+    49.0
+    """
+    units = members // (2 if spread == "mean" else 1)
+    return float(units if convention == "paper" else units - 1)
+
+
+def t_laws(mean: FloatArray, variance: FloatArray, noise: float, df: float) -> Beliefs:
+    """Student's t laws: of a new y with variance + noise, of the mean with the variance alone.
+
+    Examples
+    --------
+    >>> beliefs = t_laws(np.array([0.0]), np.array([9.0]), 16.0, df=50.0)
+    >>> beliefs.outcome.parameters["scale"], beliefs.mean.parameters["scale"]
+    (array([5.]), array([3.]))
+    """
+    return Beliefs(
+        outcome=located("t", mean, np.sqrt(variance + noise), df=df),
+        mean=located("t", mean, np.sqrt(variance), df=df),
+    )

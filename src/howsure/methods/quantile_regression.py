@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -71,9 +72,8 @@ class QuantileRegression(Method):
                 f"regressor must have the parameter {self.parameter!r}, "
                 f"got {type(self.regressor).__name__}"
             )
-        prefix = self.parameter.rpartition("__")[0]
-        loss = held.get(f"{prefix}__loss" if prefix else "loss", "quantile")
-        if loss != "quantile":
+        loss = _loss(held, self.parameter)
+        if loss not in (None, "quantile"):
             raise InputError(
                 f"regressor must minimise the pinball loss (loss='quantile'), got loss={loss!r}"
             )
@@ -97,7 +97,7 @@ class QuantileRegression(Method):
             If a value is not finite, or there are fewer than two rows.
         """
         inputs, targets = checked_rows(x, y, least=2)
-        levels = _levels(self.coverages)
+        levels = central_levels(self.coverages)
         models = (
             trained(self.regressor, inputs, targets, rng, **{self.parameter: float(level)})
             for level in levels
@@ -159,7 +159,7 @@ class PredictedQuantiles(Method):
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> _Table:
         """Fit a copy of the regressor."""
         inputs, targets = checked_rows(x, y, least=2)
-        return _Table(_levels(self.coverages), trained(self.regressor, inputs, targets, rng))
+        return _Table(central_levels(self.coverages), trained(self.regressor, inputs, targets, rng))
 
 
 @final
@@ -206,16 +206,36 @@ def boosted_quantiles(coverages: tuple[float, ...] = COVERAGES) -> QuantileRegre
 def quantile_parameter(regressor: Any) -> str | None:
     """A regressor's parameter ``quantile``, perhaps of a step within it; None without one.
 
+    A regressor with a choice of loss has one only under the loss ``quantile``.
+
     Examples
     --------
     >>> from sklearn.linear_model import QuantileRegressor
     >>> quantile_parameter(QuantileRegressor())
     'quantile'
     """
-    names = [k for k in parameters_of(regressor) if k == "quantile" or k.endswith("__quantile")]
+    held = parameters_of(regressor)
+    names = [
+        key
+        for key in held
+        if (key == "quantile" or key.endswith("__quantile"))
+        and _loss(held, key) in (None, "quantile")
+    ]
     return names[0] if len(names) == 1 else None
 
 
-def _levels(coverages: tuple[float, ...]) -> FloatArray:
-    """The levels that bound the central intervals, in rising order."""
+def _loss(held: Mapping[str, Any], parameter: str) -> Any:
+    """The loss beside a parameter; None where there is no choice."""
+    prefix = parameter.rpartition("__")[0]
+    return held.get(f"{prefix}__loss" if prefix else "loss")
+
+
+def central_levels(coverages: tuple[float, ...]) -> FloatArray:
+    """The levels that bound the central intervals, in rising order.
+
+    Examples
+    --------
+    >>> central_levels((0.5, 0.8))
+    array([0.1 , 0.25, 0.75, 0.9 ])
+    """
     return np.array(sorted({level for c in coverages for level in tail_levels(c)}))

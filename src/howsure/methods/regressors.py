@@ -1,4 +1,4 @@
-"""Methods around scikit-learn's regressors: their own sd or quantiles, or conformal intervals."""
+"""Methods around scikit-learn's regressors, chosen by what a regressor can predict."""
 
 from __future__ import annotations
 
@@ -10,17 +10,14 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix, as_vector
 from howsure.core.errors import InputError
-from howsure.methods.conformal import Band, Offset, calibrate
+from howsure.methods.conformal.inductive import SplitConformal
 from howsure.methods.interface import (
     COVERAGES,
     Beliefs,
     Fitted,
     Method,
-    checked_coverages,
     checked_rows,
-    held_out,
     located,
-    point_of,
     predict_options,
     trained,
 )
@@ -29,7 +26,8 @@ from howsure.methods.quantile_regression import (
     QuantileRegression,
     quantile_parameter,
 )
-from howsure.predictions import Intervals
+
+__all__ = ["GaussianProcess", "PredictedSd", "SplitConformal", "as_method"]
 
 
 @final
@@ -115,88 +113,6 @@ class _Process(Fitted):
 
 @final
 @dataclass(frozen=True, slots=True)
-class SplitConformal(Method):
-    """Split conformal prediction around any regressor: forecast ± a quantile of held-out errors.
-
-    Parameters
-    ----------
-    regressor : scikit-learn regressor
-        What forecasts.
-    calibration : int or float
-        Rows, or the share of rows, held out for calibration.
-    coverages : tuple of float
-        The coverages of its intervals.
-
-    Raises
-    ------
-    InputError
-        If an option breaks its rule.
-
-    Notes
-    -----
-    Half-width: the ⌈(n + 1)(1 − α)⌉-th smallest of n held-out |y − f̂|; infinite where n is too
-    small. Covers 1 − α on average over x, for any law of exchangeable rows. Source: Lei et al.
-    2018, Algorithm 2.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LinearRegression
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.uniform(size=(200, 1))
-    >>> fitted = SplitConformal(LinearRegression()).fit(x, rng.normal(size=200), rng)
-    >>> fitted.predict([[0.5]]).outcome.coverages
-    (0.7, 0.8, 0.9, 0.95)
-    """
-
-    regressor: Any
-    calibration: float = 0.5
-    coverages: tuple[float, ...] = COVERAGES
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "coverages", checked_coverages(self.coverages))
-
-    @property
-    def name(self) -> str:
-        """What reports call it."""
-        return f"split conformal ({type(self.regressor).__name__})"
-
-    @property
-    def fixed_coverages(self) -> tuple[float, ...]:
-        """The coverages of its intervals."""
-        return self.coverages
-
-    def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> _Conformal:
-        """Train on one part of the rows, and learn half-widths from the other.
-
-        Raises
-        ------
-        InputError
-            If a value is not finite, or there are too few rows.
-        """
-        inputs, targets = checked_rows(x, y, least=3)
-        held = held_out(rng, len(targets), self.calibration, "calibration")
-        model = trained(self.regressor, inputs[~held], targets[~held], rng)
-        point = point_of(model, inputs[held])
-        band = Band(point, point, point)
-        halves = [calibrate(Offset(), targets[held], band, c).value for c in self.coverages]
-        return _Conformal(model, np.array(halves), self.coverages)
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Conformal(Fitted):
-    model: Any
-    halves: FloatArray
-    coverages: tuple[float, ...]
-
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
-        """Intervals for a new y at each row of x."""
-        point = point_of(self.model, x)[:, None]
-        return Beliefs(Intervals(point - self.halves, point + self.halves, self.coverages))
-
-
-@final
-@dataclass(frozen=True, slots=True)
 class PredictedSd(Method):
     """Any regressor whose ``predict(x, return_std=True)`` gives a mean and an sd: normal laws.
 
@@ -254,14 +170,15 @@ class _Spread(Fitted):
 
 
 def as_method(thing: Any, coverages: tuple[float, ...] = COVERAGES) -> Method:
-    """A method from what a user has: a method, or a regressor with an sd or with quantiles.
+    """A method from what a user has: a method, or a regressor, by what it can predict.
 
     Parameters
     ----------
     thing : Method or scikit-learn regressor
         A method passes through. A regressor is wrapped by what it offers, in this order:
-        ``predict(x, return_std=True)``, ``predict(x, quantiles=levels)``, or a parameter
-        ``quantile``.
+        ``predict(x, return_std=True)`` in `PredictedSd`, ``predict(x, quantiles=levels)`` in
+        `PredictedQuantiles`, a parameter ``quantile`` (under the loss ``quantile``, where it has
+        a choice) in `QuantileRegression`, and a point forecast alone in `SplitConformal`.
     coverages : tuple of float
         The coverages of methods that fix them.
 
@@ -272,18 +189,24 @@ def as_method(thing: Any, coverages: tuple[float, ...] = COVERAGES) -> Method:
     Raises
     ------
     InputError
-        If it offers none of these; the message says what to wrap it in.
+        If it is neither, or a class in place of an instance.
 
     Examples
     --------
-    >>> from sklearn.linear_model import ARDRegression, QuantileRegressor
-    >>> as_method(ARDRegression()).name, as_method(QuantileRegressor()).name
-    ('ARDRegression', 'quantile regression (QuantileRegressor)')
+    >>> from sklearn.linear_model import ARDRegression, LinearRegression, QuantileRegressor
+    >>> [as_method(model()).name for model in (ARDRegression, QuantileRegressor, LinearRegression)]
+    ['ARDRegression', 'quantile regression (QuantileRegressor)',
+     'split conformal (LinearRegression)']
     """
     if isinstance(thing, Method):
         return thing
     if isinstance(thing, type):
         raise InputError(f"method must be an instance, got the class {thing.__name__}")
+    if not (hasattr(thing, "fit") and hasattr(thing, "predict")):
+        raise InputError(
+            "method must be a method, or a regressor with fit and predict, "
+            f"got {type(thing).__name__}"
+        )
     options = predict_options(thing)
     if "return_std" in options:
         return PredictedSd(thing)
@@ -292,8 +215,4 @@ def as_method(thing: Any, coverages: tuple[float, ...] = COVERAGES) -> Method:
     parameter = quantile_parameter(thing)
     if parameter is not None:
         return QuantileRegression(thing, parameter, coverages)
-    raise InputError(
-        "method must predict an sd (return_std=True), quantiles (quantiles=levels) or one "
-        f"quantile (a parameter 'quantile'), got {type(thing).__name__}: wrap a point forecaster "
-        "in SplitConformal or NaiveBootstrap"
-    )
+    return SplitConformal(thing, coverages=coverages)

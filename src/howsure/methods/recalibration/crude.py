@@ -13,17 +13,21 @@ from howsure.methods.conformal import TooFew, order_statistics, raise_too_large,
 from howsure.methods.recalibration.base import (
     Learnt,
     Method,
-    Recalibrator,
     belief_of,
     check_spread,
     effective_rows,
     fit_notes,
-    matching,
     signature,
     spread_kind,
 )
-from howsure.methods.recalibration.levels import DEFAULT_LEVELS, hold_below, plan_levels
-from howsure.predictions import Distribution, EvalSet, Quantiles
+from howsure.methods.recalibration.levels import (
+    DEFAULT_LEVELS,
+    hold_below,
+    level_words,
+    plan_levels,
+)
+from howsure.methods.recalibration.tables import TableRecalibrator
+from howsure.predictions import Distribution, EvalSet, Samples
 
 
 @final
@@ -105,26 +109,12 @@ class Crude(Method):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CrudeRecalibrator(Recalibrator):
-    """Fitted `Crude`.
+class CrudeRecalibrator(TableRecalibrator):
+    """Fitted `Crude`; see `TableRecalibrator`."""
 
-    Attributes
-    ----------
-    fitted_to : str
-        What the rows must hold: the family of laws, or the number of samples.
-    """
-
-    fitted_to: str
-
-    @np.errstate(over="ignore", invalid="ignore")
-    def transform(self, evalset: EvalSet) -> tuple[Quantiles, tuple[str, ...]]:
-        """Quantiles at the levels reached."""
-        belief = matching(evalset, spread_kind(self.belief), self.fitted_to)
-        mean, sd = belief.point(), belief.sd()
-        shift, *quantiles = self.parameters
-        standard = np.array([learnt.value for learnt in quantiles])
-        values = (mean + shift.value)[:, None] + sd[:, None] * standard
-        return Quantiles([learnt.nominal for learnt in quantiles], values), ()
+    def _quantiles(self, belief: Distribution | Samples, learnt: FloatArray) -> FloatArray:
+        mean = belief.point() + self.parameters[0].value
+        return np.asarray(mean[:, None] + belief.sd()[:, None] * learnt)
 
 
 def _mean(error: FloatArray, calibration: EvalSet) -> float:
@@ -134,11 +124,7 @@ def _mean(error: FloatArray, calibration: EvalSet) -> float:
 
 def _words(n: float, *, exact: bool, shift: bool) -> str:
     if exact and not shift:
-        return (
-            f"A new row exchangeable with the {n:g} calibration rows lies at or below its "
-            "quantile at level p with probability rank/(n + 1), the rank being (n + 1)p rounded "
-            "outward (at least, if z-scores tie)."
-        )
+        return level_words(n, "z-scores") + "."
     return (
         f"Approximate: quantiles of {n:g} calibration z-scores"
         + (", from which their own mean error was taken out" if shift else "")

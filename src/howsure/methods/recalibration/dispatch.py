@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from howsure.core.errors import InputError
 from howsure.core.records import Table
-from howsure.methods.conformal import RankRule, TooFew
+from howsure.methods.conformal import DELTA, RankRule, TooFew
 from howsure.methods.recalibration.base import POINT, Method, Recalibrator, kinds_of
 from howsure.methods.recalibration.crude import Crude
 from howsure.methods.recalibration.intervals import ConformalIntervals
@@ -36,13 +36,14 @@ class Options:
 
     Attributes
     ----------
-    coverage, too_few, rank, levels
+    coverage, too_few, rank, delta, levels
         As in `recalibrate`.
     """
 
     coverage: float | None = None
     too_few: TooFew = "infinite"
     rank: RankRule = "conformal"
+    delta: float = DELTA
     levels: npt.ArrayLike = DEFAULT_LEVELS
 
 
@@ -51,7 +52,7 @@ Maker = Callable[[Options], Method]
 
 def _conformal(name: str, belief: str) -> Maker:
     return lambda options: ConformalIntervals(
-        name, belief, options.coverage, options.rank, options.too_few
+        name, belief, options.coverage, options.rank, options.too_few, options.delta
     )
 
 
@@ -154,6 +155,7 @@ def recalibrate(
     coverage: float | None = None,
     too_few: TooFew = "infinite",
     rank: RankRule = "conformal",
+    delta: float = DELTA,
     levels: npt.ArrayLike = DEFAULT_LEVELS,
 ) -> Recalibrated:
     """Widen, narrow or shift the beliefs of a test set by what calibration rows teach.
@@ -180,8 +182,10 @@ def recalibrate(
     too_few : {"infinite", "error"}
         Where calibration rows are too few for a finite answer: infinite intervals and quantile
         levels left out, both with a note, or a refusal.
-    rank : {"conformal", "paper"}
+    rank : {"conformal", "paper", "pac"}
         Rank of the interval methods, see `howsure.methods.conformal.conformal_rank`.
+    delta : float
+        δ of the rank ``pac``: the share of calibration sets that may fall short of the coverage.
     levels : array-like of shape (k,)
         Levels of the quantiles that ``isotonic`` and ``crude`` give.
 
@@ -209,7 +213,7 @@ def recalibrate(
     {'intervals': 'cqr'}
     """
     _check_kinds(test, calibration, method)
-    options = Options(coverage=coverage, too_few=too_few, rank=rank, levels=levels)
+    options = Options(coverage=coverage, too_few=too_few, rank=rank, delta=delta, levels=levels)
     kinds = kinds_of(test)
     fitted = tuple(_method(kind, calibration, method, options).fit(calibration) for kind in kinds)
     notes: list[str] = []

@@ -11,6 +11,7 @@ import numpy as np
 from howsure.core.arrays import FloatArray, check_fraction
 from howsure.core.errors import InputError
 from howsure.methods.conformal import (
+    DELTA,
     Band,
     LowerEnd,
     Offset,
@@ -23,6 +24,7 @@ from howsure.methods.conformal import (
     calibrate,
     coverage_range,
     rows_needed,
+    uncrossed,
 )
 from howsure.methods.recalibration.base import (
     POINT,
@@ -87,8 +89,11 @@ class ConformalIntervals(Method):
         Nominal coverage to reach. Intervals reach their own by default; otherwise those given at
         the nearest coverage are moved to reach this one. Needed for a point forecast and for
         intervals of unknown coverage.
-    rank : {"conformal", "paper"}
+    rank : {"conformal", "paper", "pac"}
         See `howsure.methods.conformal.conformal_rank`.
+    delta : float
+        δ of ``pac``: the share of calibration sets that may fall short of the coverage; where
+        each end has its own offset, they share it.
     too_few : {"infinite", "error"}
         What to do where the calibration rows are too few for a finite interval.
 
@@ -108,6 +113,7 @@ class ConformalIntervals(Method):
     coverage: float | None = None
     rank: RankRule = "conformal"
     too_few: TooFew = "infinite"
+    delta: float = DELTA
 
     @np.errstate(over="ignore", invalid="ignore")
     def fit(self, calibration: EvalSet) -> IntervalRecalibrator:
@@ -116,8 +122,8 @@ class ConformalIntervals(Method):
         Raises
         ------
         InputError
-            If the coverage is unknown or not in (0, 1), the rows hold no such belief, a scale
-            has nothing to stretch, or too few rows are refused.
+            If the coverage is unknown, or it or δ is not in (0, 1), the rows hold no such belief,
+            a scale has nothing to stretch, or too few rows are refused.
         """
         if self.method not in _SCORES or self.belief not in (Intervals.kind, POINT):
             raise InputError(
@@ -141,6 +147,7 @@ class ConformalIntervals(Method):
                     1.0 - (1.0 - coverage) / len(scores),
                     weights=calibration.weights,
                     rule=self.rank,
+                    delta=self.delta / len(scores),
                     too_few=self.too_few,
                 )
                 for score, _ in scores
@@ -154,8 +161,8 @@ class ConformalIntervals(Method):
                 for column in columns
                 for (_, name), threshold in zip(scores, column.thresholds, strict=True)
             ),
-            guarantee=" ".join(_words(column, self.rank) for column in columns),
-            notes=(*fit_notes(calibration), *_notes(columns)),
+            guarantee=" ".join(_words(column, self) for column in columns),
+            notes=(*fit_notes(calibration), *_notes(columns, self)),
             columns=tuple(columns),
             moved=self.coverage is not None,
             centred=centred,
@@ -280,11 +287,7 @@ def _region(
         if math.isfinite(threshold.value):
             low, high = score.region(band, threshold.value)
             lower, upper = np.maximum(lower, low), np.minimum(upper, high)
-    crossed = lower > upper
-    middle = (lower[crossed] + upper[crossed]) / 2.0
-    lower[crossed] = middle
-    upper[crossed] = middle
-    return lower, upper, int(crossed.sum())
+    return uncrossed(lower, upper)
 
 
 def _learnt(name: str, column: _Column, threshold: Threshold) -> Learnt:
@@ -301,7 +304,7 @@ def _learnt(name: str, column: _Column, threshold: Threshold) -> Learnt:
     )
 
 
-def _words(column: _Column, rule: RankRule) -> str:
+def _words(column: _Column, method: ConformalIntervals) -> str:
     first = column.thresholds[0]
     name = f"{100 * column.coverage:g} % intervals"
     if not first.exact:
@@ -320,12 +323,17 @@ def _words(column: _Column, rule: RankRule) -> str:
         )
     if len(column.thresholds) > 1:
         text += ", missed equally often on either side"
-    if rule == "paper" and column.expected < column.coverage:
+    if method.rank == "pac":
+        text += (
+            f"; at least {100 * column.coverage:g} % of rows are covered for all but "
+            f"{100 * method.delta:g} of 100 calibration sets"
+        )
+    if method.rank == "paper" and column.expected < column.coverage:
         text += "; the paper's rank falls short of the nominal coverage"
     return text + "."
 
 
-def _notes(columns: list[_Column]) -> list[str]:
+def _notes(columns: list[_Column], method: ConformalIntervals) -> list[str]:
     notes = []
     for column in columns:
         endless = [t for t in column.thresholds if math.isinf(t.value)]
@@ -338,7 +346,8 @@ def _notes(columns: list[_Column]) -> list[str]:
             continue
         target = 1.0 - (1.0 - column.coverage) / len(column.thresholds)
         if endless[0].rank > endless[0].n:
-            why = f"{rows_needed(target)} calibration rows are needed, got {endless[0].n:g}"
+            needed = rows_needed(target, method.rank, method.delta / len(column.thresholds))
+            why = f"{needed} calibration rows are needed, got {endless[0].n:g}"
         else:
             why = "too many calibration intervals have no width to scale"
         notes.append(f"Intervals at coverage {column.coverage:g} are infinite: {why}.")

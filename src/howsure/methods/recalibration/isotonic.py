@@ -8,20 +8,20 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
+from howsure.core.arrays import FloatArray
 from howsure.methods.conformal import TooFew, repetitions
 from howsure.methods.recalibration.base import (
     Method,
-    Recalibrator,
     belief_of,
     effective_rows,
     fit_notes,
-    matching,
     signature,
     spread_kind,
 )
-from howsure.methods.recalibration.levels import DEFAULT_LEVELS, plan_levels
+from howsure.methods.recalibration.levels import DEFAULT_LEVELS, level_words, plan_levels
 from howsure.methods.recalibration.pit import pit_knots
-from howsure.predictions import Distribution, EvalSet, Prediction, Quantiles, Samples
+from howsure.methods.recalibration.tables import TableRecalibrator
+from howsure.predictions import Distribution, EvalSet, Prediction, Samples
 
 
 @final
@@ -91,24 +91,11 @@ class Isotonic(Method):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IsotonicRecalibrator(Recalibrator):
-    """Fitted `Isotonic`.
+class IsotonicRecalibrator(TableRecalibrator):
+    """Fitted `Isotonic`; see `TableRecalibrator`."""
 
-    Attributes
-    ----------
-    fitted_to : str
-        What the rows must hold: the family of laws, or the number of samples.
-    """
-
-    fitted_to: str
-
-    @np.errstate(over="ignore", invalid="ignore")
-    def transform(self, evalset: EvalSet) -> tuple[Quantiles, tuple[str, ...]]:
-        """Quantiles at the levels reached."""
-        belief = matching(evalset, spread_kind(self.belief), self.fitted_to)
-        knots = np.array([learnt.value for learnt in self.parameters])
-        values = np.sort(belief.quantile(knots), axis=1)  # SciPy's may fall by a rounding
-        return Quantiles([learnt.nominal for learnt in self.parameters], values), ()
+    def _quantiles(self, belief: Distribution | Samples, learnt: FloatArray) -> FloatArray:
+        return np.sort(belief.quantile(learnt), axis=1)  # SciPy's may fall by a rounding
 
 
 def _reach(belief: Prediction) -> tuple[float, float, bool]:
@@ -121,11 +108,7 @@ def _reach(belief: Prediction) -> tuple[float, float, bool]:
 
 def _words(n: float, *, exact: bool, jumps: bool) -> str:
     if exact and not jumps:
-        return (
-            f"A new row exchangeable with the {n:g} calibration rows lies at or below its "
-            "quantile at level p with probability rank/(n + 1), the rank being (n + 1)p rounded "
-            "outward (at least, if PIT values tie)."
-        )
+        return level_words(n, "PIT values") + "."
     return (
         f"Approximate: the mean PIT of {n:g} calibration rows is made uniform; no finite-sample "
         "guarantee."

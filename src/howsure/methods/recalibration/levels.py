@@ -138,6 +138,21 @@ def plan_levels(levels: npt.ArrayLike, n: float, too_few: TooFew, *, exact: bool
     return plan.keep((low >= 1) & (high <= n), f"need more than {n:g} calibration rows", too_few)
 
 
+def level_words(n: float, what: str) -> str:
+    """What holds of quantiles whose ranks are exact, in words; `what` must not tie.
+
+    Examples
+    --------
+    >>> level_words(99, "errors")[:55]
+    'A new row exchangeable with the 99 calibration rows lie'
+    """
+    return (
+        f"A new row exchangeable with the {n:g} calibration rows lies at or below its quantile at "
+        "level p with probability rank/(n + 1), the rank being (n + 1)p rounded outward (at "
+        f"least, if {what} tie)"
+    )
+
+
 def hold_below(
     value: float,
     y: FloatArray,

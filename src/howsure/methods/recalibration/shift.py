@@ -17,7 +17,7 @@ from howsure.methods.recalibration.base import (
     effective_rows,
     fit_notes,
 )
-from howsure.methods.recalibration.levels import hold_below, plan_levels
+from howsure.methods.recalibration.levels import hold_below, level_words, plan_levels
 from howsure.predictions import EvalSet, Quantiles
 
 
@@ -126,8 +126,4 @@ def _listed(levels: tuple[float, ...] | list[float]) -> str:
 def _words(n: float, *, exact: bool) -> str:
     if not exact:
         return "Approximate: weighted quantiles of the errors; no finite-sample guarantee."
-    return (
-        f"A new row exchangeable with the {n:g} calibration rows lies at or below its quantile at "
-        "level p with probability rank/(n + 1), the rank being (n + 1)p rounded outward (at "
-        "least, if errors tie); rows that are sorted afterwards may differ."
-    )
+    return level_words(n, "errors") + "; rows that are sorted afterwards may differ."

@@ -1,0 +1,102 @@
+"""From things to plain values, from which `howsure.methods.options` makes them again."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from howsure.core.errors import InputError
+from howsure.methods.options import attribute
+
+
+def plain(value: Any, name: str) -> Any:
+    """A thing as values that JSON knows, from which `thing` makes it again.
+
+    Parameters
+    ----------
+    value : object
+        A number, text, list or mapping; a dataclass or an estimator of scikit-learn, which
+        becomes a mapping of ``name`` and all its options; or an importable function or class.
+    name : str
+        What it is, for the message.
+
+    Returns
+    -------
+    object
+
+    Raises
+    ------
+    InputError
+        If it cannot be written down, as a function made on the spot cannot.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> plain(LinearRegression(positive=True), "regressor")["positive"]
+    True
+    """
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"number": str(value)}
+    if isinstance(value, list | tuple):
+        return [plain(item, name) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): plain(item, name) for key, item in value.items()}
+    if inspect.isclass(value) or inspect.isroutine(value):
+        return {"name": path_of(value, name)}
+    return {"name": path_of(type(value), name), **options_of(value, name)}
+
+
+def options_of(value: Any, name: str) -> dict[str, Any]:
+    """All options of a dataclass or an estimator, as values that JSON knows.
+
+    Raises
+    ------
+    InputError
+        If it is neither, or an option cannot be written down.
+
+    Examples
+    --------
+    >>> from howsure.methods.linear import LinearT
+    >>> options_of(LinearT(), "method")
+    {'intercept': True}
+    """
+    if dataclasses.is_dataclass(value):
+        held = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.init}
+    elif hasattr(value, "get_params"):
+        held = value.get_params(deep=False)
+    else:
+        raise InputError(
+            f"{name} must be a dataclass or have get_params to be written down, got {value!r}"
+        )
+    return {key: plain(item, f"{name}: {key}") for key, item in held.items()}
+
+
+def path_of(value: Any, name: str) -> str:
+    """``module:attribute`` of a class or function.
+
+    Raises
+    ------
+    InputError
+        If it cannot be imported by that path.
+
+    Examples
+    --------
+    >>> path_of(math.sqrt, "ratio")
+    'math:sqrt'
+    """
+    module = getattr(value, "__module__", None)
+    path = getattr(value, "__qualname__", "")
+    target = f"{module}:{path}"
+    importable = module is not None and "<" not in path
+    if not importable or attribute(target, name) is not value:
+        raise InputError(f"{name} must be importable to be written down, got {value!r}")
+    return target

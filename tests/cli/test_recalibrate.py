@@ -1,0 +1,75 @@
+"""The choices of `howsure recalibrate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv
+
+from howsure.cli.options import ReadOptions
+from howsure.cli.recalibrate import run
+from howsure.core.errors import InputError
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> tuple[Path, Path, Path]:
+    rng = np.random.default_rng(0)
+    paths = tmp_path / "given.csv", tmp_path / "held.csv", tmp_path / "new.csv"
+    for path in paths[:2]:
+        mean = rng.normal(size=99)
+        y = mean + rng.normal(size=99)
+        csv.write_csv(
+            pa.table(
+                {"y": y, "lower_90": mean - 1, "upper_90": mean + 1, "mean": mean, "sd": y * 0 + 1}
+            ),
+            path,
+        )
+    return paths
+
+
+def mended(tables: tuple[Path, Path, Path], **options: Any) -> pa.Table:
+    method = options.pop("method", None)
+    run(*tables, method, options.pop("too_few", "infinite"), 0, ReadOptions(), **options)
+    return csv.read_csv(tables[2])
+
+
+def test_ranks_widen_in_their_order(tables: tuple[Path, Path, Path]) -> None:
+    widths = []
+    for rank in ("paper", "conformal", "pac"):
+        table = mended(tables, rank=rank)
+        columns = [name for name in table.column_names if name.startswith(("lower", "upper"))]
+        lower, upper = (table[name].to_numpy() for name in sorted(columns))
+        widths.append(float((upper - lower).mean()))
+    assert widths[0] <= widths[1] < widths[2]
+    assert np.isfinite(widths).all()
+    loose = mended(tables, rank="pac", delta=0.45)
+    columns = sorted(name for name in loose.column_names if name.startswith(("lower", "upper")))
+    assert (loose[columns[1]].to_numpy() - loose[columns[0]].to_numpy()).mean() < widths[2]
+
+
+def test_levels_are_those_asked(tables: tuple[Path, Path, Path]) -> None:
+    table = mended(tables, method="isotonic", levels="0.1, 0.5,0.9")
+    quantiles = [name for name in table.column_names if name.startswith("q")]
+    assert len(quantiles) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"rank": "numpy"}, "--rank must be conformal or paper or pac, got 'numpy'"),
+        ({"too_few": "cut"}, "--too-few must be infinite or error, got 'cut'"),
+        ({"rank": "pac", "delta": 2.0}, "delta must lie strictly between"),
+        ({"levels": "low"}, "--levels must be numbers"),
+        ({"method": "crude", "levels": "0.5,0.1"}, "levels must rise strictly"),
+    ],
+)
+def test_bad_choices_are_refused(
+    tables: tuple[Path, Path, Path], options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(InputError, match=words):
+        mended(tables, **options)
+    assert not tables[2].exists()
