@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from howsure.methods.regressors import SplitConformal
 from howsure.metrics.pointwise import brier, cicf, cicp, picf, picp
 from howsure.predictions import Intervals, Prediction
 from howsure.protocols.pointwise import Precision, pointwise
-from howsure.protocols.pointwise_result import PointwiseResult
+from howsure.protocols.pointwise_result import PointwiseResult, joined
 from howsure.worlds import (
     CutWorld,
     ForestWorld,
@@ -29,6 +30,7 @@ from howsure.worlds import (
     world_named,
     worlds,
 )
+from protocols.sameness import same
 
 Answer = Callable[[int, np.ndarray], Any]
 
@@ -441,7 +443,7 @@ def test_a_forest_is_a_world_like_any_other() -> None:
         ({"n_test": 0}, "n_test must be"),
         ({"covariates": "both"}, "covariates must be"),
         ({"world": "liner"}, "near: linear"),
-        ({"method": LinearRegression()}, "wrap a point forecaster"),
+        ({"method": object()}, "a regressor with fit and predict"),
         ({"method": linear_quantiles((0.5,)), "coverages": (0.8,)}, "among those of quantile"),
         (
             {
@@ -484,3 +486,142 @@ def test_bad_questions_to_a_result_are_refused() -> None:
         silent.cicp(0.5)
     with pytest.raises(UnanswerableError, match="gives no confidence intervals"):
         silent.width("cicf", 0.5)
+
+
+class Batched(Told):
+    """Fits up to `size` data sets at once; keeps the numbers of each batch."""
+
+    def __init__(self, answer: Answer, size: int, poison: float = math.inf) -> None:
+        super().__init__(answer)
+        self.size = size
+        self.poison = poison
+        self.batches: list[int] = []
+
+    @property
+    def batch(self) -> int:
+        return self.size
+
+    def fit(self, x: Any, y: Any, rng: np.random.Generator) -> Fitted:
+        if abs(float(y[0])) > self.poison:
+            raise ZeroDivisionError("poisoned")
+        return super().fit(x, y, rng)
+
+    def fit_many(self, data: Any, rngs: Any) -> Any:
+        self.batches.append(len(data))
+        return super().fit_many(data, rngs)
+
+
+def shifted(number: int, x: np.ndarray) -> Beliefs:
+    return normal(x, 1.0 + 0.1 * number)
+
+
+def test_batches_give_what_single_fits_give() -> None:
+    """Batches begin at multiples of their size; each trial keeps its own random numbers."""
+    single, many = Told(shifted), Batched(shifted, 4)
+    one, other = (pointwise("linear", m, trials=9, n_test=5, first_trial=2) for m in (single, many))
+    same(one, other)
+    assert many.batches == [2, 4, 3]
+    assert many.drawn == single.drawn
+    assert np.array_equal(np.stack(many.seen), np.stack(single.seen))
+
+
+def test_a_batch_of_fits_may_hold_one_that_fails() -> None:
+    """Only the guilty trials fail, and the others' random numbers are as ever."""
+    alone = Batched(lambda n, x: normal(x), 1, poison=1.8)
+    many = Batched(lambda n, x: normal(x), 5, poison=1.8)
+    one, other = (pointwise("linear", m, trials=20, n_test=5) for m in (alone, many))
+    same(one, other)
+    assert 0 < len(other.failures) < 10
+    assert many.batches == [5, 5, 5, 5]
+    assert other.failures[0].message == "poisoned"
+    wanted = pointwise("linear", Told(lambda n, x: normal(x)), trials=20, n_test=5)
+    kept = np.setdiff1d(np.arange(20), [f.trial for f in other.failures])
+    assert np.array_equal(other.lower, wanted.lower[kept])
+
+
+def test_a_batch_that_returns_too_few_is_fitted_one_by_one() -> None:
+    class Short(Batched):
+        def fit_many(self, data: Any, rngs: Any) -> Any:
+            return []
+
+    method = Short(lambda n, x: normal(x), 3)
+    assert pointwise("linear", method, trials=6, n_test=5).trials == 6
+
+
+def test_a_wish_is_met_inside_a_batch() -> None:
+    """What the rest of the batch gave is left out, as if it had not been fitted."""
+    stop = Precision(standard_error=0.05, least=3, every=1)
+    one, other = (
+        pointwise("linear", m, trials=30, n_test=5, stop=stop)
+        for m in (Told(lambda n, x: normal(x)), Batched(lambda n, x: normal(x), 8))
+    )
+    same(one, other)
+    assert other.trials == 3
+
+
+@pytest.mark.parametrize("cuts", [(0, 12), (0, 1, 12), (0, 3, 4, 9, 12)])
+@pytest.mark.parametrize("size", [1, 3])
+def test_parts_join_to_the_whole(cuts: tuple[int, ...], size: int) -> None:
+    """In any order, with failures and warnings, also where the mean is believed of."""
+
+    def run(**options: Any) -> PointwiseResult:
+        method = Batched(lambda n, x: normal(x), size, poison=1.8)
+        return pointwise("linear", method, n_test=7, seed=3, **options)
+
+    parts = [run(first_trial=a, trials=b - a) for a, b in itertools.pairwise(cuts)]
+    same(joined(parts[::-1]), run(trials=12))
+    if len(cuts) == 2:
+        line = pointwise("linear", LinearT(), trials=6, n_test=7)
+        halves = [
+            pointwise("linear", LinearT(), trials=3, n_test=7, first_trial=first)
+            for first in (0, 3)
+        ]
+        same(joined(halves), line)
+
+
+def test_parts_with_gaps_say_how_many_are_at_hand() -> None:
+    parts = [linear(trials=2, n_test=5, first_trial=first) for first in (0, 6)]
+    result = joined(parts, planned=10)
+    assert (result.trials, result.trials_planned) == (4, 10)
+    assert result.stop == "4 of 10 trials at hand"
+
+
+def test_a_part_in_which_all_trials_failed_joins_the_others() -> None:
+    bad = pointwise("linear", Told(lambda n, x: "fit"), trials=2, n_test=5)
+    good = pointwise("linear", Told(lambda n, x: normal(x)), trials=2, n_test=5, first_trial=2)
+    result = joined([bad, good])
+    assert (result.trials, len(result.failures)) == (2, 2)
+    assert "trials" not in result.reasons
+    assert result.by_trial("picf", 0.8).shape == (2, 5)
+    assert "no trial succeeded" in joined([bad]).reasons["picf"]
+
+
+def test_a_table_without_truth_joins() -> None:
+    world = CutWorld.from_data(np.arange(200.0), np.arange(200.0), rows=10)
+    whole = pointwise(world, LinearT(), trials=6)
+    same(joined([pointwise(world, LinearT(), trials=3, first_trial=k) for k in (0, 3)]), whole)
+    with pytest.raises(InputError, match=r"trials must be at most 1, .* from number 18"):
+        pointwise(world, LinearT(), trials=2, first_trial=18)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"first_trial": 2}, "hold a trial once, got trial 2 twice"),
+        ({"first_trial": 3, "seed": 1}, "one test, got seed 0 and 1"),
+        ({"first_trial": 3, "n_train": 7}, "one test, got n_train"),
+        ({"first_trial": 3, "n_test": 6}, "different test sets"),
+    ],
+)
+def test_parts_of_other_tests_do_not_join(options: dict[str, Any], words: str) -> None:
+    first = linear(trials=3, n_test=5)
+    with pytest.raises(InputError, match=words):
+        joined([first, linear(**{"trials": 2, "n_test": 5, **options})])
+    with pytest.raises(InputError, match="at least one"):
+        joined([])
+
+
+@pytest.mark.parametrize("first", [-1, 1.5, True])
+def test_bad_first_trials_are_refused(first: Any) -> None:
+    with pytest.raises(InputError, match="first_trial must be a whole number"):
+        linear(trials=2, first_trial=first)

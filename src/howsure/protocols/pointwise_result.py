@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -74,13 +76,15 @@ class PointwiseResult:
     failures : tuple of Failure
         Trials left out.
     warnings : mapping of str to int
-        Warnings, with the number of trials that gave each.
+        Warnings, with the number of trials that gave each; trials fitted together count once.
     trials_planned : int
         Trials at most.
     stop : str
         Why trials ended, in words.
     reasons : mapping of str to str
         Why ``picf``, ``cicf``, ``trials`` or ``log_likelihood`` is not known.
+    first_trial : int
+        Number of the first trial.
     """
 
     world: str
@@ -103,6 +107,7 @@ class PointwiseResult:
     trials_planned: int
     stop: str
     reasons: Mapping[str, str]
+    first_trial: int = 0
 
     @property
     def trials(self) -> int:
@@ -190,3 +195,127 @@ class PointwiseResult:
             given = ", ".join(f"{c:g}" for c in self.coverages)
             raise InputError(f"coverage must be one of {given}, got {coverage:g}")
         return column
+
+
+def joined(blocks: Sequence[PointwiseResult], *, planned: int | None = None) -> PointwiseResult:
+    """One result from several of other trials of the same test.
+
+    Parameters
+    ----------
+    blocks : sequence of PointwiseResult
+        Of `pointwise` with one world, method, seed and options, and each with its own
+        `first_trial`; in any order.
+    planned : int, optional
+        Trials that there shall be in the end; those of the blocks if omitted.
+
+    Returns
+    -------
+    PointwiseResult
+        What one run of all the trials gives.
+
+    Raises
+    ------
+    InputError
+        If there is none, they are not of one test, or two hold the same trial.
+
+    Examples
+    --------
+    >>> from howsure.methods.linear import LinearT
+    >>> from howsure.protocols.pointwise import pointwise
+    >>> whole = pointwise("linear", LinearT(), trials=5, n_test=9)
+    >>> head = pointwise("linear", LinearT(), trials=3, n_test=9)
+    >>> rest = pointwise("linear", LinearT(), trials=2, first_trial=3, n_test=9)
+    >>> bool((joined([rest, head]).lower == whole.lower).all())
+    True
+    """
+    if not blocks:
+        raise InputError("blocks must hold at least one result, got none")
+    parts = sorted(blocks, key=lambda part: part.first_trial)
+    first = parts[0]
+    for before, after in pairwise(parts):
+        _check_one_test(before, after)
+    succeeded = [part for part in parts if part.trials]
+    failures = [failure for part in parts for failure in part.failures]
+    likelihood = np.concatenate([part.log_likelihood for part in parts])
+    mean_ends = _mean_ends(succeeded)
+    tried = len(likelihood) + len(failures)
+    wanted = sum(part.trials_planned for part in parts) if planned is None else planned
+    complete = tried == wanted
+    return replace(
+        first,
+        lower=np.concatenate([part.lower for part in parts]),
+        upper=np.concatenate([part.upper for part in parts]),
+        mass=_stacked([part.mass for part in parts]),
+        mean_ends=mean_ends,
+        log_likelihood=likelihood,
+        failures=tuple(failures),
+        warnings=dict(sum((Counter(part.warnings) for part in parts), Counter())),
+        trials_planned=wanted,
+        stop="all trials planned" if complete else f"{tried} of {wanted} trials at hand",
+        reasons=why_unknown(
+            first.method,
+            failures=failures,
+            knows_truth=first.truth is not None,
+            knows_mean=mean_ends is not None,
+            log_likelihood=likelihood,
+        ),
+    )
+
+
+def why_unknown(
+    method: str,
+    *,
+    failures: Sequence[Failure],
+    knows_truth: bool,
+    knows_mean: bool,
+    log_likelihood: FloatArray,
+) -> dict[str, str]:
+    """Why something cannot be known, by what it is: the `reasons` of a result.
+
+    Examples
+    --------
+    >>> known = {"knows_truth": True, "knows_mean": True, "log_likelihood": np.ones(2)}
+    >>> why_unknown("line", failures=(), **known)
+    {}
+    """
+    if not len(log_likelihood):
+        first = failures[0]
+        failed = f"no trial succeeded; the first failed in {first.stage}: {first.message}"
+        return dict.fromkeys(("picf", "cicf", "trials", "log_likelihood"), failed)
+    reasons = {}
+    if not knows_truth:
+        reasons = dict.fromkeys(("picf", "cicf"), "the world does not know the law of y")
+    elif not knows_mean:
+        reasons["cicf"] = no_mean(method)
+    if np.isnan(log_likelihood).any():
+        reasons["log_likelihood"] = f"{method} gives no density"
+    return reasons
+
+
+def no_mean(method: str) -> str:
+    """The reason where a method speaks of y alone."""
+    return f"{method} gives no confidence intervals for the mean"
+
+
+def _check_one_test(before: PointwiseResult, after: PointwiseResult) -> None:
+    for name in ("world", "method", "seed", "covariates", "n_train", "coverages", "confidence"):
+        one, other = getattr(before, name), getattr(after, name)
+        if one != other:
+            raise InputError(f"blocks must be of one test, got {name} {one!r} and {other!r}")
+    if not (np.array_equal(before.x, after.x) and np.array_equal(before.y, after.y)):
+        raise InputError("blocks must be of one test, got different test sets")
+    if after.first_trial < before.first_trial + before.trials + len(before.failures):
+        raise InputError(f"blocks must hold a trial once, got trial {after.first_trial} twice")
+
+
+def _mean_ends(parts: Sequence[PointwiseResult]) -> tuple[FloatArray, FloatArray] | None:
+    """Ends of the confidence intervals of all parts; None unless all have them."""
+    ends = [part.mean_ends for part in parts if part.mean_ends is not None]
+    if not ends or len(ends) < len(parts):
+        return None
+    return np.concatenate([low for low, _ in ends]), np.concatenate([high for _, high in ends])
+
+
+def _stacked(tables: Sequence[FloatArray | None]) -> FloatArray | None:
+    known = [table for table in tables if table is not None]
+    return np.concatenate(known) if known else None

@@ -11,10 +11,11 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
+from howsure.core.registry import unknown
 from howsure.worlds.base import KnownWorld, World
 from howsure.worlds.functions import FunctionWorld, RowFunction
 from howsure.worlds.inputs import Box, TwoModes
-from howsure.worlds.naming import lookup
+from howsure.worlds.naming import BROUGHT
 from howsure.worlds.noise import Noise
 
 _PAPER = "Sluijterman, Cator and Heskes, arXiv 2106.03395"
@@ -24,7 +25,7 @@ _PI = math.pi
 
 @cache
 def worlds() -> Mapping[str, KnownWorld]:
-    """Every world by name; all have normal noise.
+    """Every world that comes with howsure, by name; all have normal noise.
 
     Returns
     -------
@@ -44,7 +45,8 @@ def world_named(name: str | World, noise: str | Noise | None = None) -> World:
     Parameters
     ----------
     name : str or World
-        A name of `worlds`.
+        A name of `worlds`, or one that another package brings by an entry point of the group
+        ``howsure.worlds``: a world, or what makes one when it is called.
     noise : str or Noise, optional
         Its noise law; see `noise_named`.
 
@@ -57,13 +59,15 @@ def world_named(name: str | World, noise: str | Noise | None = None) -> World:
     InputError
         If there is no such world or law (the message names the near ones), or the world has no
         noise law to change.
+    PluginError
+        If another package's world cannot be loaded.
 
     Examples
     --------
     >>> world_named("toy_bimodal", noise="laplace").noise.name
     'laplace'
     """
-    world = name if isinstance(name, World) else lookup(worlds(), name, "world")
+    world = name if isinstance(name, World) else _found(name)
     if noise is None:
         return world
     if not isinstance(world, KnownWorld):
@@ -72,6 +76,20 @@ def world_named(name: str | World, noise: str | Noise | None = None) -> World:
             f"got {noise!r}"
         )
     return world.with_noise(noise)
+
+
+def _found(name: object) -> World:
+    """The world of this name: one of howsure's, or one that another package brings."""
+    known, brought = worlds(), BROUGHT.names()
+    if isinstance(name, str) and name in known:
+        return known[name]
+    if name not in brought:
+        raise InputError(unknown(name, (*known, *brought), "world"))
+    found = BROUGHT.get(name)
+    world = found if isinstance(found, World) else found()
+    if not isinstance(world, World):
+        raise InputError(f"world {name!r} must be a World, got {type(world).__name__}")
+    return world
 
 
 def constant(value: float) -> RowFunction:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from howsure.core.errors import InputError
+from howsure.core.registry import Registry, unknown
+
+BROUGHT: Final = Registry("world", "howsure.worlds")
+"""Worlds of other packages, by entry points of the group ``howsure.worlds``."""
 
 T = TypeVar("T")
 
@@ -41,6 +44,4 @@ def lookup(known: Mapping[str, T], name: object, argument: str) -> T:
     """
     if isinstance(name, str) and name in known:
         return known[name]
-    near = difflib.get_close_matches(str(name).lower(), known, n=3, cutoff=0.5)
-    hint = f"; near: {', '.join(near)}" if near else ""
-    raise InputError(f"{argument} must be one of {', '.join(known)}, got {name!r}{hint}")
+    raise InputError(unknown(name, known, argument))

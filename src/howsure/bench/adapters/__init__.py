@@ -1,0 +1,1 @@
+"""Protocols as bench knows them, a file each."""

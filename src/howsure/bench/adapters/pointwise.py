@@ -1,0 +1,171 @@
+"""Coverage at every point, in blocks of simulations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Final, final
+
+from howsure.bench.adapters.pointwise_tables import from_tables, to_output
+from howsure.bench.methods import make_method, method_identity
+from howsure.bench.plan import Plan
+from howsure.bench.protocol import Adapter, Combined, Progress, Trial
+from howsure.bench.worlds import make_world, noise_of, world_identity
+from howsure.core.arrays import check_fraction
+from howsure.core.errors import InputError
+from howsure.core.registry import unknown
+from howsure.methods.interface import COVERAGES, checked_coverages
+from howsure.protocols.pointwise import pointwise
+from howsure.protocols.pointwise_result import PointwiseResult, joined
+from howsure.protocols.pointwise_views import records
+from howsure.results import Store, TrialOutput, records_table, stacked
+
+_TABLES: Final = ("records", "predictions", "points")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Options:
+    """Options of a plan of this protocol, with their defaults."""
+
+    coverages: tuple[float, ...] = COVERAGES
+    simulations: int = 100
+    block: int | None = None
+    n_train: int | None = None
+    n_test: int | None = None
+    covariates: str = "random"
+    confidence: float = 0.95
+
+    @classmethod
+    def of(cls, plan: Plan) -> _Options:
+        """Check those of a plan."""
+        for key in plan.options:
+            if key not in cls.__slots__:
+                raise InputError(unknown(key, cls.__slots__, "option of protocol 'pointwise'"))
+        given = dict(plan.options)
+        coverages = given.pop("coverages", COVERAGES)
+        if not isinstance(coverages, list | tuple):
+            raise InputError(f"coverages must be a list of numbers, got {coverages!r}")
+        found = cls(coverages=checked_coverages(tuple(coverages)), **given)
+        for name in ("simulations", "block", "n_train", "n_test"):
+            _count(name, getattr(found, name))
+        if found.covariates not in ("random", "fixed"):
+            raise InputError(f"covariates must be 'random' or 'fixed', got {found.covariates!r}")
+        check_fraction(found.confidence, "confidence")
+        return found
+
+    def identity(self, n_train: int | None) -> dict[str, Any]:
+        """What decides the outcome of a block, apart from its place; a method may have its rows."""
+        return {
+            "coverages": list(self.coverages),
+            "n_train": _count("n_train", self.n_train if n_train is None else n_train),
+            "n_test": self.n_test,
+            "covariates": self.covariates,
+        }
+
+
+@final
+class PointwiseAdapter(Adapter):
+    """`howsure.protocols.pointwise`: a trial is a block of simulations.
+
+    Options of a plan: ``simulations`` (training sets of each world, method and seed; 100),
+    ``coverages``, ``n_train``, ``n_test``, ``covariates``, ``confidence`` (of the bands), and
+    ``block``: simulations of one trial, by default the least multiple of what the method fits at
+    once that is 10 or more. An ``n_train`` in a method's entry holds for that method.
+    """
+
+    __slots__ = ()
+    name: ClassVar[str] = "pointwise"
+    version: ClassVar[int] = 1
+    headline: ClassVar[tuple[str, ...]] = (
+        *("empirical_coverage", "picf_brier_corrected", "prediction_width"),
+        *("cicp", "cicf_brier_corrected", "confidence_width"),
+        *("log_likelihood", "failed_trials"),
+    )
+
+    def trials(self, plan: Plan) -> tuple[Trial, ...]:
+        """Blocks of every world, method and seed."""
+        options = _Options.of(plan)
+        made = {
+            label: make_method(label, entry, options.coverages)
+            for label, entry in plan.methods.items()
+        }
+        found: list[Trial] = []
+        for world, entry in plan.worlds.items():
+            identity, files = world_identity(world, entry, plan.folder)
+            for label, method in made.items():
+                words = plan.methods[label]
+                common = {
+                    "world": identity,
+                    "method": method_identity(method, words),
+                    "options": options.identity(words.get("n_train")),
+                }
+                labels, context = {"world": world, "method": label}, {"files": files}
+                found += [
+                    self.trial(
+                        {**common, "seed": seed, **place}, labels, {**context, "method": words}
+                    )
+                    for seed in plan.seeds
+                    for place in _blocks(options, method.batch)
+                ]
+        return tuple(found)
+
+    def run(self, trial: Trial, progress: Progress | None = None) -> TrialOutput:
+        """Run a block."""
+        told = trial.identity
+        options = told["options"]
+        coverages = tuple(options["coverages"])
+        result = pointwise(
+            make_world(told["world"], trial.context["files"]),
+            make_method(trial.labels["method"], trial.context["method"], coverages),
+            coverages=coverages,
+            trials=told["trials"],
+            first_trial=told["first_trial"],
+            n_train=options["n_train"],
+            n_test=options["n_test"],
+            covariates=options["covariates"],
+            seed=told["seed"],
+            progress=progress,
+        )
+        return to_output(result)
+
+    def combine(self, plan: Plan, trials: Sequence[Trial], store: Store) -> Combined:
+        """One `PointwiseResult` of each world, method and seed, named as the plan does."""
+        options = _Options.of(plan)
+        groups: dict[tuple[str, str, int], list[Trial]] = {}
+        for trial in trials:
+            key = (trial.labels["world"], trial.labels["method"], trial.identity["seed"])
+            groups.setdefault(key, []).append(trial)
+        results: dict[str, list[PointwiseResult]] = {}
+        tables = []
+        for (world, method, seed), parts in groups.items():
+            whole = joined([_read(part, store) for part in parts], planned=options.simulations)
+            result = replace(whole, confidence=options.confidence)
+            keys: Mapping[str, str | int] = {"world": world, "method": method, "seed": seed}
+            tables.append(records_table(records(result), keys))
+            many = len(plan.seeds) > 1
+            shown = replace(result, method=f"{method}, seed {seed}") if many else result
+            results.setdefault(world, []).append(shown)
+        return Combined(table=stacked(tables), results=results)
+
+
+def _count(name: str, value: int | None) -> int | None:
+    if value is not None and (type(value) is not int or value < 1):
+        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
+    return value
+
+
+def _blocks(options: _Options, batch: int) -> list[dict[str, int]]:
+    """First trial and number of trials of each block."""
+    size = options.block or batch * math.ceil(10 / batch)
+    firsts = range(0, options.simulations, size)
+    return [{"first_trial": k, "trials": min(size, options.simulations - k)} for k in firsts]
+
+
+def _read(trial: Trial, store: Store) -> PointwiseResult:
+    address = trial.address
+    tables = {name: store.table(address, name) for name in _TABLES}
+    knows = "scale" in tables["points"].column_names
+    noise = noise_of(trial.identity["world"], trial.context["files"]) if knows else None
+    found = from_tables(store.entry(address).facts, tables, noise)
+    return replace(found, world=trial.labels["world"], method=trial.labels["method"])

@@ -1,0 +1,160 @@
+"""What bench asks of a protocol: its trials, to run one, and to put them together.
+
+A protocol registers an adapter by name: those of howsure in `protocols`, those of another package
+by an entry point in the group ``howsure.protocols``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, final
+
+import pyarrow as pa
+
+from howsure.bench.plan import Plan
+from howsure.core.errors import InputError
+from howsure.core.registry import Registry
+from howsure.results import FORMAT, Store, TrialOutput, address_of
+
+Progress = Callable[[str, int, int], None]
+"""Called with a stage in words, the steps done, and the steps in all."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One piece of work of a plan.
+
+    Attributes
+    ----------
+    protocol : str
+        Name of the protocol.
+    identity : mapping
+        Everything that decides the outcome, as plain values; see `Adapter.trial`.
+    labels : mapping of str to str
+        What the plan calls its parts (``world``, ``method``). They decide nothing.
+    context : mapping
+        What is needed to run it and decides nothing beyond the identity: paths of data whose
+        content's hash the identity has, the plan's own words.
+    """
+
+    protocol: str
+    identity: Mapping[str, Any]
+    labels: Mapping[str, str]
+    context: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        """The hash of the identity, under which results are kept."""
+        return address_of(self.identity)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Combined:
+    """Trials of a plan put together.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+        One row a number: columns ``world``, ``method``, ``seed``, then those of
+        `howsure.results.records_table`.
+    results : mapping of str to sequence
+        By world label: what the protocol's report is drawn from.
+    """
+
+    table: pa.Table
+    results: Mapping[str, Sequence[Any]]
+
+
+class Adapter(ABC):
+    """A protocol as bench knows it. Subclasses are final and need no arguments.
+
+    Attributes
+    ----------
+    name : str
+        The protocol's name.
+    version : int
+        Raised when a trial of the same identity would give something else.
+    headline : tuple of str
+        The measures that are shown unless others are asked for.
+    """
+
+    __slots__ = ()
+    name: ClassVar[str]
+    version: ClassVar[int]
+    headline: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def trials(self, plan: Plan) -> tuple[Trial, ...]:
+        """All trials of a plan, in the order in which they are run.
+
+        Raises
+        ------
+        InputError
+            If a name or an option is not known, or breaks its rule.
+        """
+
+    @abstractmethod
+    def run(self, trial: Trial, progress: Progress | None = None) -> TrialOutput:
+        """Run one trial, in whatever process; what it raises is kept as the trial's failure."""
+
+    @abstractmethod
+    def combine(self, plan: Plan, trials: Sequence[Trial], store: Store) -> Combined:
+        """Put together the trials of a plan that are done and whole in the store."""
+
+    def trial(
+        self,
+        identity: Mapping[str, Any],
+        labels: Mapping[str, str],
+        context: Mapping[str, Any] | None = None,
+    ) -> Trial:
+        """A trial whose identity also holds the protocol, its version and the store's form."""
+        frame = {"format": FORMAT, "protocol": self.name, "version": self.version}
+        return Trial(
+            protocol=self.name,
+            identity={**frame, **identity},
+            labels=labels,
+            context=context or {},
+        )
+
+
+protocols: Final = Registry(
+    "protocol",
+    "howsure.protocols",
+    {"pointwise": "howsure.bench.adapters.pointwise:PointwiseAdapter"},
+)
+"""Adapters by the protocol's name; they load when they are asked for."""
+
+
+def adapter_of(protocol: str) -> Adapter:
+    """The adapter of a protocol.
+
+    Raises
+    ------
+    InputError
+        If there is no such protocol; the message names the near ones.
+
+    Examples
+    --------
+    >>> adapter_of("pointwise").name
+    'pointwise'
+    """
+    adapter = protocols.get(protocol)()
+    if not isinstance(adapter, Adapter):
+        raise InputError(f"protocol {protocol!r} must be an Adapter, got {type(adapter).__name__}")
+    return adapter
+
+
+def trials_of(plan: Plan) -> tuple[Trial, ...]:
+    """All trials of a plan; two labels of one thing give trials of one address.
+
+    Examples
+    --------
+    >>> from howsure.bench import load_plan
+    >>> len(trials_of(load_plan("smoke", ["simulations=4", "block=2"])))
+    8
+    """
+    return adapter_of(plan.protocol).trials(plan)

@@ -1,0 +1,202 @@
+"""`howsure bench …`: run a plan, and see what came of it."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from howsure.core.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from howsure.bench import Combined, Plan
+    from howsure.results import Store
+
+app = typer.Typer(name="bench", no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+
+Name = Annotated[str, typer.Argument(metavar="PLAN", help="A plan's name, or a TOML file.")]
+StoreFolder = Annotated[Path, typer.Option("--store", help="Folder where results are kept.")]
+Changes = Annotated[
+    list[str],
+    typer.Option("--set", metavar="KEY=VALUE", help="Change the plan, as simulations=20; repeat."),
+]
+Format = Literal["table", "csv", "json", "parquet"]
+
+_STORE: Final = Path("howsure-results")
+_REPORTS: Final = {"pointwise": "howsure.report.pointwise:write_report"}
+_INTERRUPTED: Final = 130
+
+
+@app.callback()
+def root() -> None:
+    """Run plans of experiments, resume them, and show their results."""
+
+
+@app.command()
+def run(
+    plan: Name,
+    store: StoreFolder = _STORE,
+    jobs: Annotated[int, typer.Option(help="Processes; -1 for as many as cores.")] = 1,
+    set_: Changes = [],  # noqa: B006
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Run trials again that failed.")
+    ] = False,
+) -> None:
+    """Run what is not done yet; exit 0 if no trial failed, 1 if one did, 130 if interrupted."""
+    from howsure.bench import run as run_plan
+    from howsure.cli.bench_progress import Shown
+
+    told, kept = _opened(plan, store, set_)
+    console = Console()
+    try:
+        with Shown() as watcher:
+            summary = run_plan(told, kept, jobs=jobs, retry_failed=retry_failed, watcher=watcher)
+    except KeyboardInterrupt:
+        typer.echo(
+            "stopped: what is done is kept, and the same command goes on from here", err=True
+        )
+        raise typer.Exit(_INTERRUPTED) from None
+    there = summary.skipped - summary.failed_before
+    parts = [f"{summary.done} done", f"{there} there already"]
+    if summary.failed or summary.failed_before:
+        parts.append(f"{summary.failed} failed, {summary.failed_before} failed before")
+    if summary.failed_parts:
+        parts.append(f"{summary.failed_parts} parts of them failed")
+    line = f"{summary.trials} trials: {', '.join(parts)}; {summary.seconds:.1f} s; {store}"
+    console.print(line, highlight=False, markup=False, soft_wrap=True)
+    if summary.failed or summary.failed_before:
+        typer.echo(f"howsure bench status {plan} --store {store} says why", err=True)
+        raise typer.Exit(1)
+
+
+@app.command()
+def status(plan: Name, store: StoreFolder = _STORE, set_: Changes = []) -> None:  # noqa: B006
+    """Say which trials are done, failed, damaged, at work or missing, and why."""
+    from howsure.bench import survey
+    from howsure.cli.bench_tables import print_status
+
+    told, kept = _opened(plan, store, set_)
+    print_status(Console(), survey(told, kept))
+
+
+@app.command()
+def show(
+    plan: Name,
+    store: StoreFolder = _STORE,
+    set_: Changes = [],  # noqa: B006
+    metric: Annotated[list[str], typer.Option(help="Only this measure, or 'all'; repeat.")] = [],  # noqa: B006
+    format_: Annotated[
+        Format | None, typer.Option("--format", help="By default that of the output's ending.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write a file.")] = None,
+) -> None:
+    """Show results side by side, or write them as a table: one row a number."""
+    from howsure.bench import adapter_of
+    from howsure.cli.bench_tables import print_results, written
+
+    told, kept = _opened(plan, store, set_)
+    form = _form(format_, output)
+    table = _results(told, kept).table
+    wanted = _wanted(table, metric, adapter_of(told.protocol).headline)
+    if form == "table":
+        print_results(Console(), table, wanted)
+        return
+    chosen = table if not metric else table.filter(_mask(table, wanted))
+    data = written(chosen, form)
+    if output is None:
+        typer.echo(data.decode(), nl=False)
+        return
+    from howsure.core.files import atomic_write
+
+    atomic_write(output, data)
+    typer.echo(f"written: {output}")
+
+
+@app.command()
+def report(
+    plan: Name,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Write .html, .md, .json or .csv.")
+    ],
+    store: StoreFolder = _STORE,
+    set_: Changes = [],  # noqa: B006
+) -> None:
+    """Draw the report page of a plan's results."""
+    told, kept = _opened(plan, store, set_)
+    if told.protocol not in _REPORTS:
+        raise InputError(f"protocol {told.protocol!r} has no report page: see howsure bench show")
+    module, _, name = _REPORTS[told.protocol].partition(":")
+    results = _results(told, kept).results
+    getattr(importlib.import_module(module), name)(results, output, title=told.name)
+    typer.echo(f"written: {output}")
+
+
+@app.command()
+def plans() -> None:
+    """List the plans that come with howsure."""
+    from howsure.bench import load_plan, plan_names
+
+    console = Console()
+    for name in plan_names():
+        text = f"[cyan]{escape(name)}[/cyan]  {escape(load_plan(name).description)}"
+        console.print(text, highlight=False, soft_wrap=True)
+
+
+def _opened(name: str, folder: Path, changes: list[str]) -> tuple[Plan, Store]:
+    from howsure.bench import load_plan
+    from howsure.results import Store
+
+    return load_plan(name, changes), Store(folder)
+
+
+def _results(plan: Plan, store: Store) -> Combined:
+    """Results so far; a word on stderr where some trials are not done."""
+    from howsure.bench import combined, survey
+
+    found = survey(plan, store)
+    undone = len({entry.address for _, entry in found.not_done()})
+    if undone:
+        total = sum(found.counts.values())
+        typer.echo(f"note: {undone} of {total} trials are not done: see bench status", err=True)
+    return combined(plan, found, store)
+
+
+def _form(asked: Format | None, output: Path | None) -> Format:
+    """What to write: what was asked for, else what the ending says."""
+    endings: dict[str, Format] = {".csv": "csv", ".json": "json", ".parquet": "parquet"}
+    if output is None:
+        if asked == "parquet":
+            raise InputError("--format parquet must have a file to go to (-o), got none")
+        return asked or "table"
+    found = asked or endings.get(output.suffix.lower())
+    if found is None or found == "table":
+        raise InputError(
+            f"--output must end in {', '.join(endings)}, or have a --format, got {str(output)!r}"
+        )
+    return found
+
+
+def _wanted(table: pa.Table, asked: list[str], headline: tuple[str, ...]) -> tuple[str, ...]:
+    """Measures to show, all of which there are."""
+    from howsure.core.registry import unknown
+
+    given = tuple(dict.fromkeys(table["metric"].to_pylist()))
+    if "all" in asked:
+        return given
+    for name in asked:
+        if name not in given:
+            raise InputError(unknown(name, given, "--metric"))
+    return tuple(asked) or headline
+
+
+def _mask(table: pa.Table, wanted: tuple[str, ...]) -> pa.ChunkedArray:
+    import pyarrow as pa
+    from pyarrow import compute as pc
+
+    return pc.is_in(table["metric"], value_set=pa.array(wanted))

@@ -1,0 +1,97 @@
+"""Tables of `howsure bench` for people and for programs."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections import Counter
+
+import pyarrow as pa
+from pyarrow import csv
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from howsure.bench import Survey
+from howsure.results import Cell, Comparison, side_by_side
+from howsure.results.tables import parquet_bytes
+
+_STATES = ("done", "failed", "damaged", "at work", "missing")
+
+
+def print_status(console: Console, found: Survey) -> None:
+    """How many trials of each world and method are in which state, then what went wrong."""
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    parts: Counter[tuple[str, str]] = Counter()
+    for trial, entry in found.found:
+        place = (trial.labels.get("world", ""), trial.labels.get("method", ""))
+        state = "at work" if entry.address in found.at_work else entry.status
+        counts.setdefault(place, Counter())[state] += 1
+        parts[place] += entry.failed_parts
+    shown = [state for state in _STATES if any(states[state] for states in counts.values())]
+    table = Table()
+    for heading in ("world", "method", *shown, *(["failed parts"] if parts.total() else [])):
+        table.add_column(heading, no_wrap=True)
+    for place, states in counts.items():
+        numbers = [str(states[state] or "") for state in shown]
+        table.add_row(
+            *map(escape, place), *numbers, *([str(parts[place])] if parts.total() else [])
+        )
+    console.print(table)
+    for trial, entry in found.not_done():
+        told = entry.problem
+        if entry.failure is not None:
+            told = f"{entry.failure.error}: {entry.failure.message}"
+        if told:
+            where = f"{trial.labels.get('method', '')} on {trial.labels.get('world', '')}"
+            line = f"{entry.status}: {where} ({entry.address[:12]}): {told}"
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def print_results(console: Console, table: pa.Table, metrics: tuple[str, ...]) -> None:
+    """Methods side by side, a table a world; the best and its equals are bold."""
+    found = side_by_side(table, metrics)
+    for world in dict.fromkeys(row.world for row in found):
+        rows = [row for row in found if row.world == world]
+        methods = list(dict.fromkeys(name for row in rows for name in row.cells))
+        shown = Table(title=escape(world), title_justify="left")
+        shown.add_column("measure", no_wrap=True)
+        for heading in ("at", *methods, "perfect"):
+            shown.add_column(escape(heading))
+        for row in rows:
+            at = "" if math.isnan(row.coverage) else f"{row.coverage:g}"
+            cells = [_cell(row, name) for name in methods]
+            perfect = "" if math.isnan(row.target) else f"{row.target:g}"
+            shown.add_row(escape(row.metric), at, *cells, perfect)
+        console.print(shown)
+    console.print(
+        "value ± standard error over simulations; bold: the best, and what differs from it by "
+        "less than 1.96 standard errors",
+        highlight=False,
+    )
+
+
+def written(table: pa.Table, form: str) -> bytes:
+    """A table as CSV, JSON (a list of rows; what is not a number is null) or Parquet."""
+    if form == "parquet":
+        return parquet_bytes(table)
+    if form == "csv":
+        sink = io.BytesIO()
+        csv.write_csv(table, sink)
+        return sink.getvalue()
+    rows = [{key: _plain(value) for key, value in row.items()} for row in table.to_pylist()]
+    return (json.dumps(rows, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def _plain(value: object) -> object:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _cell(row: Comparison, name: str) -> str:
+    cell = row.cells.get(name, Cell(value=math.nan, standard_error=math.nan))
+    if math.isnan(cell.value):
+        return "–"
+    error = "" if math.isnan(cell.standard_error) else f" ± {cell.standard_error:.2g}"
+    text = escape(f"{cell.value:.4g}{error}")
+    return f"[bold]{text}[/bold]" if name in row.best and len(row.cells) > 1 else text

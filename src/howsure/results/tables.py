@@ -1,0 +1,135 @@
+"""Tables as Arrow and Parquet, which pandas, Polars, DuckDB and R read."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+from howsure.core.errors import InputError
+from howsure.core.records import Record, Table
+
+_FIELDS = (
+    "metric",
+    "coverage",
+    "value",
+    "standard_error",
+    "lower",
+    "upper",
+    "confidence",
+    "n",
+    "target",
+    "null",
+    "direction",
+    "notion",
+    "units",
+    "reason",
+)
+
+
+def to_arrow(table: Table, keys: Mapping[str, str | int] | None = None) -> pa.Table:
+    """An Arrow table of a table's columns, after columns that say one thing in every row.
+
+    Parameters
+    ----------
+    table : Table
+        What is to be kept.
+    keys : mapping of str to str or int, optional
+        Columns that are the same in every row, such as the method's name.
+
+    Returns
+    -------
+    pyarrow.Table
+        Text of the keys is coded as a dictionary, so that repeats cost nothing.
+
+    Raises
+    ------
+    InputError
+        If a key is also a column, or columns differ in length.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> table = Table(name="records", columns={"value": np.array([0.9, 0.8])})
+    >>> to_arrow(table, {"method": "line"}).column_names
+    ['method', 'value']
+    """
+    twice = set(keys or {}) & set(table.columns)
+    if twice:
+        raise InputError(f"columns must not be named as keys are, got {', '.join(sorted(twice))}")
+    columns = {name: pa.array(np.asarray(held)) for name, held in table.columns.items()}
+    lengths = {len(held) for held in columns.values()}
+    if len(lengths) > 1:
+        raise InputError(f"columns of table {table.name!r} must have one length, got {lengths}")
+    return pa.table({**_constant(keys or {}, lengths.pop() if lengths else 0), **columns})
+
+
+def parquet_bytes(table: pa.Table) -> bytes:
+    """A table as the bytes of a Parquet file."""
+    sink = io.BytesIO()
+    parquet.write_table(table, sink, compression="zstd")
+    return sink.getvalue()
+
+
+def parquet_table(data: bytes, title: str) -> pa.Table:
+    """The table that a Parquet file's bytes hold.
+
+    Raises
+    ------
+    InputError
+        If they are not those of a Parquet file.
+    """
+    try:
+        return parquet.read_table(pa.BufferReader(data))
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{title} is not a readable Parquet file: {error}") from error
+
+
+def stacked(tables: Sequence[pa.Table]) -> pa.Table:
+    """Tables one below the other; a column that one lacks is missing in its rows."""
+    return pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
+
+
+def records_table(records: Sequence[Record], keys: Mapping[str, str | int]) -> pa.Table:
+    """Records as a table: the keys, then one column a field.
+
+    Parameters
+    ----------
+    records : sequence of Record
+        One row each.
+    keys : mapping of str to str or int
+        Columns that are the same in every row.
+
+    Returns
+    -------
+    pyarrow.Table
+
+    Examples
+    --------
+    >>> found = records_table([Record(metric="mae", value=1.5)], {"method": "line"})
+    >>> found.column_names[:4]
+    ['method', 'metric', 'coverage', 'value']
+    """
+    columns: dict[str, Any] = {
+        name: np.array([_plain(getattr(record, name)) for record in records]) for name in _FIELDS
+    }
+    return to_arrow(Table(name="records", columns=columns), keys)
+
+
+def _plain(value: float | str) -> float | str:
+    return str(value) if isinstance(value, str) else float(value)
+
+
+def _constant(keys: Mapping[str, str | int], rows: int) -> dict[str, pa.Array]:
+    found = {}
+    for name, value in keys.items():
+        if isinstance(value, str):
+            codes = pa.array(np.zeros(rows, dtype=np.int32))
+            found[name] = pa.DictionaryArray.from_arrays(codes, pa.array([value]))
+        else:
+            found[name] = pa.array(np.full(rows, value, dtype=np.int64))
+    return found

@@ -1,0 +1,73 @@
+"""Methods that misbehave, for plans to name."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+from threadpoolctl import threadpool_info
+
+from howsure.methods.interface import Fitted, Method
+from howsure.methods.linear import LinearT
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Killer(Method):
+    """A line whose process dies at some data sets: each time, or the first time.
+
+    Which data sets: those whose first y has a fractional part (of 1000 y) below `share`.
+    """
+
+    flags: str
+    share: float = 0.2
+    once: bool = True
+
+    @property
+    def name(self) -> str:
+        return "killer"
+
+    def fit(self, x: Any, y: Any, rng: np.random.Generator) -> Fitted:
+        if abs(float(y[0])) * 1000 % 1 < self.share:
+            flag = Path(self.flags) / f"{float(y[0])!r}"
+            if not (self.once and flag.exists()):
+                flag.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+        return LinearT().fit(x, y, rng)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Slow(Method):
+    """A line that takes its time."""
+
+    seconds: float = 0.05
+
+    @property
+    def name(self) -> str:
+        return "slow"
+
+    def fit(self, x: Any, y: Any, rng: np.random.Generator) -> Fitted:
+        time.sleep(self.seconds)
+        return LinearT().fit(x, y, rng)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Threads(Method):
+    """A line that fails where linear algebra has more than one thread."""
+
+    @property
+    def name(self) -> str:
+        return "threads"
+
+    def fit(self, x: Any, y: Any, rng: np.random.Generator) -> Fitted:
+        counts = {pool["num_threads"] for pool in threadpool_info()}
+        if counts != {1}:
+            raise RuntimeError(f"threads: {counts}")
+        return LinearT().fit(x, y, rng)

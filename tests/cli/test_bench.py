@@ -1,0 +1,186 @@
+"""`howsure bench …` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+from howsure.bench import load_plan, survey, trials_of
+from howsure.cli.main import app
+from howsure.core.errors import HowsureError
+from howsure.results import Store
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["bench", *arguments], env={"COLUMNS": "200"})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    return str(tmp_path / "store")
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> str:
+    place = str(tmp_path_factory.mktemp("bench") / "store")
+    assert call("run", "smoke", "--store", place).exit_code == 0
+    return place
+
+
+def test_a_plan_runs_and_goes_on(folder: str) -> None:
+    first = call("run", "smoke", "--store", folder, "--set", "simulations=4")
+    assert first.exit_code == 0
+    assert "4 trials: 4 done, 0 there already" in first.stdout
+    more = call("run", "smoke", "--store", folder)
+    assert "8 trials: 4 done, 4 there already" in more.stdout
+    assert call("run", "smoke", "--store", folder, "--jobs", "2").exit_code == 0
+
+
+def test_status_counts_and_tells_why(folder: str) -> None:
+    empty = call("status", "smoke", "--store", folder)
+    assert empty.exit_code == 0
+    assert "missing" in empty.stdout
+    assert not Path(folder).exists()
+    call("run", "smoke", "--store", folder)
+    victim = trials_of(load_plan("smoke"))[0].address
+    file = Path(folder) / "trials" / victim / "records.parquet"
+    file.write_bytes(file.read_bytes()[:100])
+    told = call("status", "smoke", "--store", folder).stdout
+    assert f"damaged: line on line ({victim[:12]})" in told
+    assert "records.parquet should be of" in told.replace("\n", "")
+
+
+def test_failures_set_the_exit_status(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from howsure.bench.adapters.pointwise import PointwiseAdapter
+
+    def broken(*_: object) -> None:
+        raise MemoryError("too big")
+
+    monkeypatch.setattr(PointwiseAdapter, "run", broken)
+    failed = call("run", "smoke", "--store", folder)
+    assert failed.exit_code == 1
+    assert "8 failed, 0 failed before" in failed.stdout
+    assert "failed: line on line: MemoryError: too big" in failed.stderr
+    monkeypatch.undo()
+    before = call("run", "smoke", "--store", folder)
+    assert before.exit_code == 1
+    assert "0 done, 0 there already, 0 failed, 8 failed before" in before.stdout
+    told = call("status", "smoke", "--store", folder)
+    assert "MemoryError: too big" in told.stdout
+    assert call("run", "smoke", "--store", folder, "--retry-failed").exit_code == 0
+
+
+def test_results_are_shown_side_by_side(filled: str) -> None:
+    told = call("show", "smoke", "--store", filled)
+    assert told.exit_code == 0
+    for word in ("empirical_coverage", "through_zero", "fan", "±", "perfect"):
+        assert word in told.stdout
+    assert "picf_variance" not in told.stdout
+    every = call("show", "smoke", "--store", filled, "--metric", "all").stdout
+    assert "picf_variance" in every
+    one = call("show", "smoke", "--store", filled, "--metric", "cicp").stdout
+    assert "empirical_coverage" not in one
+
+
+def test_results_are_written_as_tables(filled: str, tmp_path: Path) -> None:
+    frames = []
+    for ending in ("csv", "json", "parquet"):
+        path = tmp_path / f"results.{ending}"
+        told = call("show", "smoke", "--store", filled, "-o", str(path))
+        assert told.stdout == f"written: {path}\n"
+        frames.append(getattr(pd, f"read_{ending}")(path))
+    csv, plain, parquet = frames
+    assert len(csv) == len(plain) == len(parquet) > 100
+    assert set(parquet["world"]) == {"line", "fan"}
+    pd.testing.assert_series_equal(csv["value"], parquet["value"])
+    pd.testing.assert_series_equal(plain["value"], parquet["value"])
+    shown = call("show", "smoke", "--store", filled, "--format", "csv", "--metric", "cicp").stdout
+    assert len(shown.splitlines()) == 1 + 2 * 2 * 2
+    rows = json.loads(call("show", "smoke", "--store", filled, "--format", "json").stdout)
+    assert rows[0]["method"] == "line"
+
+
+def test_results_so_far_come_with_a_note(filled: str) -> None:
+    told = call("show", "smoke", "--store", filled, "--set", "simulations=12")
+    assert told.exit_code == 0
+    assert "note: 4 of 12 trials are not done" in told.stderr
+
+
+def test_a_report_is_drawn(filled: str, tmp_path: Path) -> None:
+    pytest.importorskip("altair")
+    page = tmp_path / "report.html"
+    told = call("report", "smoke", "--store", filled, "-o", str(page))
+    assert told.exit_code == 0, told.exception
+    assert "through_zero" in page.read_text(encoding="utf-8")
+
+
+def test_plans_are_listed() -> None:
+    told = call("plans").stdout
+    assert "sluijterman" in told
+    assert "smoke" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("run", "smok"), "near: smoke"),
+        (("run", "smoke", "--set", "simulatons=3"), "near: simulations"),
+        (("run", "smoke", "--jobs", "0"), "jobs must be"),
+        (("show", "smoke"), "no trial of plan 'smoke' is done"),
+        (("report", "smoke", "-o", "x.html"), "no trial of plan 'smoke' is done"),
+        (("show", "smoke", "--format", "parquet"), "must have a file to go to"),
+        (("show", "smoke", "-o", "x.txt"), "must end in .csv, .json, .parquet"),
+        (("show", "smoke", "-o", "x.txt", "--format", "table"), "must end in"),
+    ],
+)
+def test_bad_input_is_told(folder: str, arguments: tuple[str, ...], words: str) -> None:
+    told = call(*arguments, "--store", folder)
+    assert isinstance(told.exception, HowsureError)
+    assert words in str(told.exception)
+
+
+def test_a_measure_that_is_not_there_is_told(filled: str) -> None:
+    told = call("show", "smoke", "--store", filled, "--metric", "cic")
+    assert "near: cicp" in str(told.exception)
+
+
+def test_a_newer_store_is_told(filled: str, tmp_path: Path) -> None:
+    (tmp_path / "store.json").write_text('{"format": 99}')
+    told = call("show", "smoke", "--store", str(tmp_path))
+    assert "newer howsure" in str(told.exception)
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_an_interrupt_ends_cleanly(folder: str, jobs: str) -> None:
+    """Ctrl-C goes to all processes of the terminal's group: exit 130, what is done is kept."""
+    plan = load_plan("smoke", ["simulations=4000"])
+    command = [sys.executable, "-c", "from howsure.cli.main import main; main()"]
+    arguments = ["bench", "run", "smoke", "--set", "simulations=4000", "--store", folder]
+    with subprocess.Popen(
+        [*command, *arguments, "--jobs", jobs],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        store = Store(folder)
+        deadline = time.monotonic() + 60
+        while len(store.addresses()) < 20 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "stopped: what is done is kept" in errors
+    assert "Traceback" not in errors
+    counts = survey(plan, Store(folder)).counts
+    assert set(counts) == {"done", "missing"}
+    assert counts["done"] >= 10

@@ -1,0 +1,329 @@
+"""The store: whole or not at all, readable by anyone, and honest about damage."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from pyarrow import parquet
+
+from howsure.core.errors import InputError
+from howsure.core.records import Table
+from howsure.results import FORMAT, DamagedError, Store, TrialError, TrialOutput, address_of
+from howsure.results.folder import LocalFolder
+
+IDENTITY = {"seed": 0, "world": {"world": "linear"}, "options": [0.8, None, True]}
+ADDRESS = address_of(IDENTITY)
+
+
+def output(values: Any = (0.25, np.nan, -np.inf)) -> TrialOutput:
+    numbers = np.array(values, dtype=np.float64)
+    return TrialOutput(
+        records=Table(name="records", columns={"metric": np.array(["a"] * len(numbers))}),
+        predictions=Table(name="predictions", columns={"lower": numbers}),
+        tables={"points": Table(name="points", columns={"x0": numbers + 1})},
+        keys={"method": "line", "seed": 3},
+        facts={"reasons": {"cicf": "none"}, "n": 3},
+        failed_parts=2,
+    )
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+def written(store: Store) -> Path:
+    store.write(ADDRESS, IDENTITY, output(), {"howsure": "1"})
+    return store.root / "trials" / ADDRESS
+
+
+def test_what_is_written_is_read(store: Store) -> None:
+    written(store)
+    entry = store.entry(ADDRESS, thorough=True)
+    assert (entry.status, entry.failed_parts, entry.problem) == ("done", 2, "")
+    assert entry.identity == IDENTITY
+    assert entry.facts == {"reasons": {"cicf": "none"}, "n": 3}
+    assert entry.provenance == {"howsure": "1"}
+    assert set(entry.tables) == {"records", "predictions", "points"}
+    found = store.table(ADDRESS, "predictions")
+    assert found.column_names == ["trial", "method", "seed", "lower"]
+    np.testing.assert_array_equal(found["lower"].to_numpy(), [0.25, np.nan, -np.inf])
+    assert set(found["trial"].to_pylist()) == {ADDRESS}
+    assert found["seed"].to_pylist() == [3, 3, 3]
+    assert store.addresses() == (ADDRESS,)
+
+
+def test_tables_are_plain_parquet_that_pandas_reads(store: Store) -> None:
+    folder = written(store)
+    frame = pd.read_parquet(folder / "predictions.parquet")
+    assert frame["lower"].tolist()[0] == 0.25
+    assert frame["method"].unique().tolist() == ["line"]
+    other = address_of({"seed": 1})
+    store.write(other, {"seed": 1}, output())
+    assert store.tables("predictions").num_rows == 6
+    assert set(store.tables("predictions")["trial"].to_pylist()) == {ADDRESS, other}
+    assert store.tables("predictions", [other]).num_rows == 3
+
+
+def test_an_empty_table_is_kept(store: Store) -> None:
+    store.write(ADDRESS, IDENTITY, output(()))
+    assert store.table(ADDRESS, "predictions").num_rows == 0
+    assert store.entry(ADDRESS, thorough=True).status == "done"
+
+
+def test_a_failure_is_kept_and_replaced(store: Store) -> None:
+    failure = TrialError(error="ValueError", message="nö", trace="Traceback …")
+    store.write_failure(ADDRESS, IDENTITY, failure, {"seconds": 1.0})
+    entry = store.entry(ADDRESS)
+    assert (entry.status, entry.failure) == ("failed", failure)
+    assert store.tables().num_rows == 0
+    with pytest.raises(InputError, match="has no tables"):
+        store.table(ADDRESS, "records")
+    written(store)
+    assert store.entry(ADDRESS).status == "done"
+
+
+def test_nothing_is_known_of_what_never_ran(store: Store) -> None:
+    assert store.entry(ADDRESS).status == "missing"
+    assert store.addresses() == ()
+    assert store.tables().num_rows == 0
+    assert not store.root.exists()
+    with pytest.raises(InputError, match="no tables, got the name 'records'"):
+        store.table(ADDRESS, "records")
+
+
+@pytest.mark.parametrize("name", ["records", "predictions", "points"])
+@pytest.mark.parametrize("harm", ["cut", "gone", "flipped", "empty"])
+def test_damage_is_named(store: Store, name: str, harm: str) -> None:
+    file = written(store) / f"{name}.parquet"
+    data = bytearray(file.read_bytes())
+    if harm == "gone":
+        file.unlink()
+    elif harm == "flipped":
+        data[len(data) // 2] ^= 0xFF
+        file.write_bytes(data)
+    else:
+        file.write_bytes(data[: len(data) // 2] if harm == "cut" else b"")
+    entry = store.entry(ADDRESS, thorough=True)
+    assert entry.status == "damaged"
+    assert f"{name}.parquet" in entry.problem
+    assert store.entry(ADDRESS).status == ("done" if harm == "flipped" else "damaged")
+    with pytest.raises(DamagedError, match=f"{name}.parquet is not what was written"):
+        store.table(ADDRESS, name)
+    written(store)
+    assert store.entry(ADDRESS, thorough=True).status == "done"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 1}', "\x00\xff"])
+def test_a_damaged_list_of_files_is_named(store: Store, text: str) -> None:
+    (written(store) / "trial.json").write_bytes(text.encode("latin-1"))
+    entry = store.entry(ADDRESS)
+    assert entry.status == "damaged"
+    assert "trial.json is not readable" in entry.problem
+    with pytest.raises(DamagedError, match=r"trial.json is not readable"):
+        store.table(ADDRESS, "records")
+
+
+def test_files_without_their_list_do_not_count(store: Store) -> None:
+    """What a killed process leaves: some files, whole or hidden, and no trial.json."""
+    folder = written(store)
+    (folder / "trial.json").unlink()
+    (folder / ".0123456789abcdef.json").write_text("{")
+    assert store.entry(ADDRESS).status == "missing"
+    assert store.tables().num_rows == 0
+
+
+def test_a_newer_store_is_refused(store: Store) -> None:
+    written(store)
+    (store.root / "store.json").write_text(json.dumps({"format": FORMAT + 1}))
+    with pytest.raises(InputError, match=r"newer howsure \(form 2; this one reads up to 1\)"):
+        Store(store.root)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "3", "\xff"])
+def test_an_unreadable_store_is_refused(store: Store, text: str) -> None:
+    written(store)
+    (store.root / "store.json").write_text(text, encoding="latin-1")
+    with pytest.raises(InputError, match=r"store.json is not readable"):
+        Store(store.root)
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(InputError, match=r"holds 'thesis.txt' and no store.json"):
+        Store(tmp_path)
+    with pytest.raises(InputError, match="is not one"):
+        Store(tmp_path / "thesis.txt")
+    with pytest.raises(InputError, match="must be a local folder, got 's3://bucket/x'"):
+        Store("s3://bucket/x")
+
+
+def full(*args: Any, **kwargs: Any) -> Any:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("call", ["write_bytes", "replace"])
+def test_a_full_disk_is_told_and_leaves_what_was(
+    store: Store, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    folder = written(store)
+    before = {p.name: p.read_bytes() for p in folder.iterdir()}
+    monkeypatch.setattr(Path, call, full)
+    with pytest.raises(InputError, match="No space left on device"):
+        store.write(ADDRESS, IDENTITY, output((1.0,)))
+    monkeypatch.undo()
+    assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
+    other = address_of({"seed": 9})
+    monkeypatch.setattr(Path, call, full)
+    with pytest.raises(InputError, match="No space left on device"):
+        store.write(other, {"seed": 9}, output())
+    monkeypatch.undo()
+    assert store.entry(other).status == "missing"
+
+
+def test_a_disk_that_fills_between_files_leaves_the_trial_undone(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first file fits, the second does not: no trial.json, and the next write succeeds."""
+    real, count = Path.write_bytes, []
+
+    def write(self: Path, data: bytes) -> int:
+        count.append(self)
+        return full() if len(count) == 3 else real(self, data)
+
+    monkeypatch.setattr(Path, "write_bytes", write)
+    with pytest.raises(InputError, match="No space left"):
+        store.write(ADDRESS, IDENTITY, output())
+    monkeypatch.undo()
+    assert store.entry(ADDRESS).status == "missing"
+    written(store)
+    assert store.entry(ADDRESS, thorough=True).status == "done"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a small disk is mounted on Linux alone")
+def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)]
+    done = subprocess.run(mount, capture_output=True, check=False)
+    if done.returncode:
+        pytest.skip(f"mount is not permitted: {done.stderr.decode().strip()}")
+    try:
+        store = Store(place / "store")
+        written(store)
+        other = address_of({"seed": 9})
+        with pytest.raises(InputError, match="No space left on device"):
+            store.write(other, {"seed": 9}, output(np.random.default_rng(0).random(20_000)))
+        assert store.entry(other).status == "missing"
+        assert store.entry(ADDRESS, thorough=True).status == "done"
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_claim_is_one_processs(store: Store) -> None:
+    """Another process is refused while it lasts; it ends with the process that made it."""
+    code = (
+        "import sys, time\n"
+        "from howsure.results import Store\n"
+        "with Store(sys.argv[1]).claimed(sys.argv[2], {'pid': 7}) as mine:\n"
+        "    print(mine, flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    argv = [sys.executable, "-c", code, str(store.root), ADDRESS]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "True\n"
+        assert store.in_work(ADDRESS)
+        assert store.claim_note(ADDRESS) == {"pid": 7}
+        with store.claimed(ADDRESS, {"pid": 8}) as mine:
+            assert not mine
+        assert store.claim_note(ADDRESS) == {"pid": 7}
+        other.kill()
+    assert not store.in_work(ADDRESS)
+    assert store.claim_note(ADDRESS) == {"pid": 7}  # it died at work
+    with store.claimed(ADDRESS, {"pid": 8}) as mine:
+        assert mine
+        with store.claimed(ADDRESS, {"pid": 9}) as again:
+            assert not again
+        assert store.claim_note(ADDRESS) == {"pid": 8}
+    assert store.claim_note(ADDRESS) == {}
+    assert store.entry(ADDRESS).status == "missing"
+
+
+def test_a_claim_that_cannot_be_written_is_told(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(store)
+    monkeypatch.setattr(os, "open", full)
+    with (
+        pytest.raises(InputError, match="No space left on device"),
+        store.claimed(ADDRESS, {}),
+    ):
+        pass
+    monkeypatch.undo()
+    monkeypatch.setattr(os, "write", full)
+    with (
+        pytest.raises(InputError, match="No space left on device"),
+        store.claimed(ADDRESS, {"pid": 1}),
+    ):
+        pass
+
+
+def test_addresses_tell_what_differs() -> None:
+    base = {"a": 1, "b": [1.5, "x"], "c": {"d": None}}
+    assert address_of(base) == address_of({"c": {"d": None}, "b": [1.5, "x"], "a": 1})
+    assert len(address_of(base)) == 64
+    others: list[dict[str, Any]] = [
+        {**base, "a": 2},
+        {**base, "a": True},
+        {**base, "a": "1"},
+        {**base, "b": ["x", 1.5]},
+        {**base, "e": None},
+    ]
+    assert len({address_of(item) for item in [base, *others]}) == 6
+    for bad in (np.float64("nan"), float("inf"), object(), {1, 2}):
+        with pytest.raises(InputError, match="what decides a trial must be"):
+            address_of({"a": bad})
+
+
+def test_keys_may_not_hide_columns(store: Store) -> None:
+    table = Table(name="records", columns={"method": np.array(["x"])})
+    with pytest.raises(InputError, match="must not be named as keys are, got method"):
+        store.write(ADDRESS, IDENTITY, TrialOutput(records=table, keys={"method": "line"}))
+    uneven = Table(name="records", columns={"a": np.zeros(1), "b": np.zeros(2)})
+    with pytest.raises(InputError, match="must have one length"):
+        store.write(ADDRESS, IDENTITY, TrialOutput(records=uneven))
+    assert store.entry(ADDRESS).status == "missing"
+
+
+def test_a_folder_reads_what_is_there(tmp_path: Path) -> None:
+    folder = LocalFolder(tmp_path)
+    assert folder.read("none") is None
+    assert folder.names("none") == ()
+    (tmp_path / "sub").mkdir()
+    with pytest.raises(InputError, match="cannot be read: Is a directory"):
+        folder.read("sub")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="cannot be written"):
+        folder.write("file/below", b"")
+    assert not folder.held("none")
+
+
+def test_repeats_of_keys_cost_nothing(store: Store) -> None:
+    many = TrialOutput(
+        records=Table(name="records", columns={"value": np.zeros(100_000)}),
+        keys={"method": "a rather long name of a method"},
+    )
+    store.write(ADDRESS, IDENTITY, many)
+    file = store.root / "trials" / ADDRESS / "records.parquet"
+    assert file.stat().st_size < 20_000
+    assert parquet.read_table(file)["method"].to_pylist()[-1] == "a rather long name of a method"
