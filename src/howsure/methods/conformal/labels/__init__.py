@@ -1,7 +1,7 @@
 """Conformal prediction for classification: sets of labels with guaranteed coverage."""
 
 from howsure.methods.conformal.labels.classifier import CalibratedLabels, LabelConformal
-from howsure.methods.conformal.labels.easing import EaseBins
+from howsure.methods.conformal.labels.easing import EaseBins, EaseColumn, EaseGroups
 from howsure.methods.conformal.labels.scores import APS, LAC, RAPS, SAPS, GivenScore, LabelScore
 from howsure.methods.conformal.labels.temperature import fit_temperature, tempered
 from howsure.methods.conformal.labels.tuning import TunedCalibration, TunedLabels
@@ -13,6 +13,8 @@ __all__ = [
     "SAPS",
     "CalibratedLabels",
     "EaseBins",
+    "EaseColumn",
+    "EaseGroups",
     "GivenScore",
     "LabelConformal",
     "LabelScore",

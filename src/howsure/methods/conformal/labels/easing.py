@@ -58,9 +58,7 @@ class EaseBins:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.bins, int) and not isinstance(self.bins, bool)
-        if not whole or self.bins < 2:
-            raise InputError(f"bins must be a whole number of at least 2, got {self.bins!r}")
+        _check_bins(self.bins)
 
     def learn(self, x: FloatArray, forecast: Callable[[FloatArray], FloatArray]) -> EaseRule:
         """Put the edges at quantiles of the ease of these rows."""
@@ -68,7 +66,7 @@ class EaseBins:
         if not isinstance(how, Perturbation):
             how = GaussianNoise.relative(x, how)
         rule = EaseRule(forecast, how, self.repeats, self.seed, np.empty(0))
-        edges = np.unique(np.quantile(rule.ease(x), np.arange(1, self.bins) / self.bins))
+        edges = _inner_edges(rule.ease(x), self.bins)
         return EaseRule(forecast, how, self.repeats, self.seed, edges)
 
 
@@ -102,3 +100,92 @@ class EaseRule:
     def __call__(self, x: FloatArray) -> Labels:
         """Numbers of groups from 0, shape (m,)."""
         return np.searchsorted(self.edges, self.ease(x), side="right")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class EaseColumn:
+    """Groups of equal numbers of rows by an ease that is known already: a column of x.
+
+    Parameters
+    ----------
+    column : int
+        Which column of x.
+    bins : int
+        Number of groups, at least 2; fewer where eases tie.
+
+    Raises
+    ------
+    InputError
+        If an option breaks its rule.
+
+    Notes
+    -----
+    For studies that split the same rows again and again: ease is computed once, put beside the
+    probabilities, and a model that reads the other columns serves as classifier.
+
+    Examples
+    --------
+    >>> x = np.arange(10.0)[:, None]
+    >>> np.bincount(EaseColumn(0, 2).learn(x, lambda rows: rows[:, 0])(x)).tolist()
+    [5, 5]
+    """
+
+    column: int
+    bins: int = 10
+
+    def __post_init__(self) -> None:
+        _check_bins(self.bins)
+        if not isinstance(self.column, int) or isinstance(self.column, bool) or self.column < 0:
+            raise InputError(f"column must be a whole number of at least 0, got {self.column!r}")
+
+    def learn(self, x: FloatArray, forecast: Callable[[FloatArray], FloatArray]) -> EaseColumnRule:
+        """Put the edges at quantiles of the ease of these rows.
+
+        Raises
+        ------
+        InputError
+            If x has no such column.
+        """
+        rule = EaseColumnRule(self.column, np.empty(0))
+        return EaseColumnRule(self.column, _inner_edges(rule.ease(x), self.bins))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class EaseColumnRule:
+    """Learnt `EaseColumn`.
+
+    Attributes
+    ----------
+    column : int
+        Which column of x.
+    edges : ndarray of float, shape (b − 1,)
+        Inner edges; an ease on one belongs to the group above.
+    """
+
+    column: int
+    edges: FloatArray
+
+    def ease(self, x: FloatArray) -> FloatArray:
+        """Ease of rows, shape (m,)."""
+        if x.ndim != 2 or self.column >= x.shape[1]:
+            raise InputError(f"x must have a column {self.column} of ease, got shape {x.shape}")
+        return np.asarray(x[:, self.column], dtype=np.float64)
+
+    def __call__(self, x: FloatArray) -> Labels:
+        """Numbers of groups from 0, shape (m,)."""
+        return np.searchsorted(self.edges, self.ease(x), side="right")
+
+
+EaseGroups = EaseBins | EaseColumn
+"""Groups by ease, computed or given."""
+
+
+def _check_bins(bins: int) -> None:
+    if not isinstance(bins, int) or isinstance(bins, bool) or bins < 2:
+        raise InputError(f"bins must be a whole number of at least 2, got {bins!r}")
+
+
+def _inner_edges(values: FloatArray, bins: int) -> FloatArray:
+    return np.unique(np.quantile(values, np.arange(1, bins) / bins))

@@ -18,7 +18,7 @@ from howsure.methods.conformal.labels.classifier import (
     Outputs,
     checked_table,
 )
-from howsure.methods.conformal.labels.easing import EaseBins
+from howsure.methods.conformal.labels.easing import EaseBins, EaseGroups
 from howsure.methods.conformal.labels.scores import LAC, RAPS, SAPS, LabelScore, Table
 from howsure.methods.conformal.ranks import conformal_rank, order_statistics
 from howsure.metrics.adaptivity import (
@@ -30,8 +30,8 @@ from howsure.metrics.adaptivity import (
 from howsure.predictions import LabelSets
 
 Criterion = Literal["t_ss", "sscv", "size"]
-Candidate = tuple[LabelScore, int | None]
-"""A score, and the number of groups by ease; None for the base's own groups."""
+Candidate = tuple[LabelScore, EaseGroups | None]
+"""A score, and groups by ease; None for the base's own groups."""
 _Eases = tuple[FloatArray, FloatArray]
 
 RAPS_PENALTIES: Final = (0.0, 1e-5, 1e-4, 8e-4, 9e-4, 1e-3, 1.5e-3, 2e-3)
@@ -71,8 +71,9 @@ class TunedLabels:
     bins : tuple of int
         Numbers of groups to try; those that leave a group fewer than 10/α calibration rows are
         dropped, but for the smallest.
-    groups : EaseBins
-        How ease is computed, for groups and for T-SS.
+    groups : EaseBins, EaseColumn or tuple of these
+        How ease is computed. Several, such as noise of several sizes, are tried in turn for the
+        groups of O-LAC and O-SAPS; the first gives the cells of T-SS for all of them.
     evaluation_bins : int
         Cells of T-SS, at most a tenth of the tuning rows.
 
@@ -99,7 +100,7 @@ class TunedLabels:
     share: float | None = None
     penalties: tuple[float, ...] | None = None
     bins: tuple[int, ...] = BINS
-    groups: EaseBins = _GROUPS
+    groups: EaseGroups | tuple[EaseGroups, ...] = _GROUPS
     evaluation_bins: int = 50
 
     def __post_init__(self) -> None:
@@ -109,6 +110,12 @@ class TunedLabels:
             raise InputError(f"criterion must be 't_ss', 'sscv' or 'size', got {self.criterion!r}")
         if self.share is not None and not 0 < self.share < 1:
             raise InputError(f"share must lie in (0, 1), got {self.share!r}")
+        if not self._ways or not all(isinstance(way, EaseGroups) for way in self._ways):
+            raise InputError(f"groups must be EaseBins or EaseColumn, got {self.groups!r}")
+
+    @property
+    def _ways(self) -> tuple[EaseGroups, ...]:
+        return self.groups if isinstance(self.groups, tuple) else (self.groups,)
 
     @property
     def name(self) -> str:
@@ -134,27 +141,35 @@ class TunedLabels:
         rest = _Rows(table[~tuning], labels[~tuning], inputs[~tuning])
         eases = self._eases(outputs, rest, tuned)
         candidates = self._candidates(tuned, len(rest.labels))
-        judged = [self._judge(candidate, rest, tuned, eases) for candidate in candidates]
+        judged = [
+            self._judge(score, groups, rest, tuned, eases, place)
+            for score, groups, place in candidates
+        ]
         if np.isnan(judged).all():
             raise UnanswerableError(
                 f"no choice of {self.name} has a finite {self.criterion} on the tuning rows"
             )
-        score, groups = candidates[int(np.nanargmax(judged))]
-        adapt = self.base.adapt if groups is None else Mondrian(replace(self.groups, bins=groups))
+        score, groups, _ = candidates[int(np.nanargmax(judged))]
+        adapt = self.base.adapt if groups is None else Mondrian(groups)
         method = replace(self.base, score=score, adapt=adapt)
         learnt = method.learnt(
             rest.table, rest.labels, rest.x, outputs=outputs, reference=inputs[:0]
         )
         chosen = CalibratedLabels(method, outputs, learnt, table.shape[1])
-        return TunedCalibration(chosen, tuple(zip(candidates, judged, strict=True)))
+        tried = tuple(((s, g), value) for (s, g, _), value in zip(candidates, judged, strict=True))
+        return TunedCalibration(chosen, tried)
 
-    def _eases(self, outputs: Outputs, rest: _Rows, tuned: _Rows) -> _Eases | None:
-        if self.criterion != "t_ss" and self.family in ("raps", "saps"):
-            return None
-        rule = self.groups.learn(rest.x, outputs)
-        return rule.ease(rest.x), rule.ease(tuned.x)
+    def _eases(self, outputs: Outputs, rest: _Rows, tuned: _Rows) -> list[_Eases]:
+        """Ease of both parts in each way; only what the family and the criterion need."""
+        grouped = self.family in ("o_lac", "o_saps")
+        ways = self._ways if grouped else self._ways[: self.criterion == "t_ss"]
+        rules = [way.learn(rest.x, outputs) for way in ways]
+        return [(rule.ease(rest.x), rule.ease(tuned.x)) for rule in rules]
 
-    def _candidates(self, tuned: _Rows, rows: int) -> list[Candidate]:
+    def _candidates(
+        self, tuned: _Rows, rows: int
+    ) -> list[tuple[LabelScore, EaseGroups | None, int]]:
+        """Scores with groups, and the place of the way in which their ease is computed."""
         randomized = self.base.score.random or self.family == "o_lac"
         if self.family == "raps":
             sizes = self.criterion == "size"
@@ -162,25 +177,36 @@ class TunedLabels:
             rank = label_rank(tuned.table, tuned.labels)
             place = min(conformal_rank(len(rank), self.base.coverage), len(rank))
             free = int(order_statistics(rank, np.array([place]))[0])
-            return [(RAPS(p, free, randomized), None) for p in penalties]
+            return [(RAPS(p, free, randomized), None, 0) for p in penalties]
         penalties = self.penalties or SAPS_PENALTIES
         if self.family == "saps":
-            return [(SAPS(p, randomized), None) for p in penalties]
+            return [(SAPS(p, randomized), None, 0) for p in penalties]
         least = 10 / (1 - self.base.coverage)
         numbers = sorted(set(self.bins))
         kept = [b for b in numbers if rows / b >= least] or numbers[:1]
-        if self.family == "o_lac":
-            return [(LAC(), b) for b in kept]
-        return [(SAPS(p, randomized), b) for b in kept for p in penalties]
+        plain = self.family == "o_lac"
+        scores: list[LabelScore] = [LAC()] if plain else [SAPS(p, randomized) for p in penalties]
+        return [
+            (score, replace(way, bins=b), place)
+            for place, way in enumerate(self._ways)
+            for b in kept
+            for score in scores
+        ]
 
     def _judge(
-        self, candidate: Candidate, rest: _Rows, tuned: _Rows, eases: _Eases | None
+        self,
+        score: LabelScore,
+        groups: EaseGroups | None,
+        rest: _Rows,
+        tuned: _Rows,
+        eases: list[_Eases],
+        place: int,
     ) -> float:
         """How good a candidate is on the tuning rows; higher is better."""
-        score, groups = candidate
         adapt, at, new = self.base.adapt, rest.x, tuned.x
-        if groups is not None and eases is not None:  # the groups of EaseBins, ease being known
-            adapt, at, new = Mondrian(UniformBins(0, groups)), eases[0][:, None], eases[1][:, None]
+        if groups is not None:  # the groups of its own rule, ease being known
+            adapt = Mondrian(UniformBins(0, groups.bins))
+            at, new = (part[:, None] for part in eases[place])
         method = replace(self.base, score=score, adapt=adapt)
         learnt = method.learnt(
             rest.table, rest.labels, at, outputs=Outputs(self.base.model), reference=at[:0]
@@ -189,12 +215,12 @@ class TunedLabels:
         size = sets.sizes.astype(np.float64)
         if self.criterion == "size":
             return -float(size.mean())
-        if self.criterion == "sscv" or eases is None:
+        if self.criterion == "sscv":
             covered = sets.contains(tuned.labels.astype(np.float64))
             return -sscv(covered, size, coverage=self.base.coverage, resampling=_QUIET).value
         bins = max(3, min(self.evaluation_bins, len(size) // 10))
         rank = label_rank(tuned.table, tuned.labels)
-        return t_ss(size, rank, eases[1], bins=bins, resampling=_QUIET).value
+        return t_ss(size, rank, eases[0][1], bins=bins, resampling=_QUIET).value
 
 
 @final

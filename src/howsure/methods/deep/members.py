@@ -1,0 +1,244 @@
+"""Networks to be trained, and networks that were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray
+from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.rng import child
+
+Weights = npt.NDArray[np.float32]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Training:
+    """How networks are trained; defaults are those of the toy studies and of Keras' Adam.
+
+    Parameters
+    ----------
+    layers : tuple of int
+        Units of the hidden layers, all with ReLU.
+    epochs : int
+        Passes over the data.
+    batch_size : int
+        Rows of a step; the last step of an epoch takes what is left.
+    learning_rate : float
+        Of Adam, with β₁ = 0.9, β₂ = 0.999, ε = 1e-7.
+    penalty : float
+        The loss holds (penalty/n) Σ w² over the kernels of the hidden layers.
+    chunk : int
+        How many networks a thread trains at once, at most; it bounds memory, and changes no
+        network.
+
+    Raises
+    ------
+    InputError
+        If an option breaks its rule.
+
+    Examples
+    --------
+    >>> Training(layers=(50,)).epochs
+    80
+    """
+
+    layers: tuple[int, ...] = (40, 30, 20)
+    epochs: int = 80
+    batch_size: int = 32
+    learning_rate: float = 1e-3
+    penalty: float = 0.0
+    chunk: int = 128
+
+    def __post_init__(self) -> None:
+        layers = as_tuple(self.layers, "layers")
+        object.__setattr__(self, "layers", layers)
+        if not layers:
+            raise InputError("layers must hold at least one number of units, got none")
+        for units in layers:
+            check_whole(units, "layers", least=1)
+        check_whole(self.epochs, "epochs", least=1)
+        check_whole(self.batch_size, "batch_size", least=1)
+        check_whole(self.chunk, "chunk", least=1)
+        if not 0.0 < self.learning_rate < np.inf:
+            raise InputError(f"learning_rate must be above 0, got {self.learning_rate!r}")
+        if not 0.0 <= self.penalty < np.inf:
+            raise InputError(f"penalty must be at least 0, got {self.penalty!r}")
+
+
+def as_tuple(values: Any, name: str) -> tuple[Any, ...]:
+    """Several values as a tuple; one number or text is refused.
+
+    Raises
+    ------
+    InputError
+        If it is not several.
+
+    Examples
+    --------
+    >>> as_tuple([40, 30], "layers")
+    (40, 30)
+    """
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InputError(f"{name} must hold several numbers, got {values!r}")
+    return tuple(values)
+
+
+def check_whole(value: int, name: str, *, least: int) -> int:
+    """Check a whole number.
+
+    Raises
+    ------
+    InputError
+        If it is not one, or is too small.
+
+    Examples
+    --------
+    >>> check_whole(3, "epochs", least=1)
+    3
+    """
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < least:
+        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return int(value)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Member:
+    """A network to be trained: its data, and where its random numbers come from.
+
+    Parameters
+    ----------
+    x : ndarray of float, shape (n, d)
+        Inputs.
+    y : ndarray of float, shape (n,)
+        Targets.
+    seed : int
+        The seed of everything random.
+    index : int
+        Its number among those of this seed.
+    resample : int, optional
+        Which resample of the rows (n of n, with replacement) it is trained on; the rows
+        themselves if omitted. Members of one seed and resample share their rows.
+
+    Examples
+    --------
+    >>> member = Member(np.zeros((5, 1)), np.arange(5.0), seed=0, index=3, resample=1)
+    >>> member.rows()[1].shape
+    (5,)
+    """
+
+    x: FloatArray
+    y: FloatArray
+    seed: int
+    index: int = 0
+    resample: int | None = None
+
+    def rng(self, part: str) -> np.random.Generator:
+        """The member's own generator for one purpose."""
+        return child(self.seed, "network", self.index, part)
+
+    def rows(self) -> tuple[FloatArray, FloatArray]:
+        """What it is trained on."""
+        if self.resample is None:
+            return self.x, self.y
+        n = len(self.y)
+        chosen = child(self.seed, "resample", self.resample).integers(n, size=n)
+        return self.x[chosen], self.y[chosen]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Scale:
+    """What a network's data were standardised by: means and sds (divisor n), 1 where constant.
+
+    Attributes
+    ----------
+    x_center, x_unit : ndarray of float, shape (d,)
+        Of the inputs.
+    y_center, y_unit : float
+        Of the targets; 0 and 1 where they were left as they are.
+
+    Examples
+    --------
+    >>> Scale.of(np.array([[1.0], [3.0]]), np.array([5.0, 5.0]), targets=True).y_unit
+    1.0
+    """
+
+    x_center: FloatArray
+    x_unit: FloatArray
+    y_center: float
+    y_unit: float
+
+    @classmethod
+    def of(cls, x: FloatArray, y: FloatArray, *, targets: bool) -> Scale:
+        """The scale of these rows; of the inputs alone if targets stay as they are."""
+        with np.errstate(over="ignore", invalid="ignore"):  # see `sound`
+            unit, spread = x.std(axis=0), float(y.std())
+            return cls(
+                x_center=x.mean(axis=0),
+                x_unit=np.where(unit > 0, unit, 1.0),
+                y_center=float(y.mean()) if targets else 0.0,
+                y_unit=spread if targets and spread > 0 else 1.0,
+            )
+
+    @property
+    def sound(self) -> bool:
+        """Whether the data were small enough for finite means and sds."""
+        numbers = (*self.x_center, *self.x_unit, self.y_center, self.y_unit)
+        return bool(np.isfinite(numbers).all())
+
+    def inputs(self, x: FloatArray) -> FloatArray:
+        """Inputs on the scale of training."""
+        return np.asarray((x - self.x_center) / self.x_unit)
+
+    def targets(self, y: FloatArray) -> FloatArray:
+        """Targets on the scale of training."""
+        return np.asarray((y - self.y_center) / self.y_unit)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """A trained network.
+
+    Attributes
+    ----------
+    kernels : tuple of ndarray of float32, shapes (out, in)
+        Weights of each layer, the output layer last.
+    biases : tuple of ndarray of float32, shapes (out,)
+        One array a layer.
+    scale : Scale
+        What its data were standardised by.
+    failure : str, optional
+        Why it is of no use: its loss was not finite, or its data were too large.
+    rates : ndarray of float, shape (epochs, layers)
+        Learnt rates of dropout after each epoch, one column a layer; of no columns without them.
+    """
+
+    kernels: tuple[Weights, ...]
+    biases: tuple[Weights, ...]
+    scale: Scale
+    failure: str | None = None
+    rates: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+
+
+def check_sound(networks: tuple[Network, ...]) -> None:
+    """Raise `UnanswerableError` if a network has failed.
+
+    Examples
+    --------
+    >>> check_sound(())
+    """
+    bad = [(k, item.failure) for k, item in enumerate(networks) if item.failure is not None]
+    if bad:
+        raise UnanswerableError(
+            f"{len(bad)} of {len(networks)} networks failed (first network {bad[0][0]}: "
+            f"{bad[0][1]})"
+        )
