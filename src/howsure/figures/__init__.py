@@ -9,6 +9,7 @@ from howsure.core.errors import InputError
 from howsure.core.records import Curve, Table
 from howsure.figures.build import figures_of
 from howsure.figures.figure import Axis, Figure, Layer, LegendItem, Mark, Shades
+from howsure.figures.ranks import rank_figure
 from howsure.figures.vega import to_vega
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ __all__ = [
     "Shades",
     "figures_of",
     "plot",
+    "rank_figure",
     "to_vega",
 ]
 

@@ -35,12 +35,12 @@ _BUILT_IN: Final[Mapping[str, str]] = {
     "cv_plus": f"{_CONFORMAL}.cross:CVPlus",
     "jackknife_plus": f"{_CONFORMAL}.cross:JackknifePlus",
     "jackknife_after_bootstrap": f"{_CONFORMAL}.cross:JackknifeAfterBootstrap",
-    "network_bootstrap": f"{_HERE}.deep:NetworkBootstrap",
-    "deep_ensemble": f"{_HERE}.deep:DeepEnsemble",
-    "mc_dropout": f"{_HERE}.deep:MCDropout",
-    "concrete_dropout": f"{_HERE}.deep:ConcreteDropout",
-    "mean_variance_network": f"{_HERE}.deep:MeanVarianceNetwork",
-    "quantile_network": f"{_HERE}.deep:QuantileNetwork",
+    "network_bootstrap": f"{_HERE}.deep.bootstrap:NetworkBootstrap",
+    "deep_ensemble": f"{_HERE}.deep.ensembles:DeepEnsemble",
+    "mc_dropout": f"{_HERE}.deep.montecarlo:MCDropout",
+    "concrete_dropout": f"{_HERE}.deep.montecarlo:ConcreteDropout",
+    "mean_variance_network": f"{_HERE}.deep.ensembles:MeanVarianceNetwork",
+    "quantile_network": f"{_HERE}.deep.ensembles:QuantileNetwork",
 }
 
 METHODS: Final = Registry("method", "howsure.methods", _BUILT_IN)

@@ -1,0 +1,27 @@
+"""Conditional coverage: where does coverage fail, by how much, and is it more than chance?"""
+
+from howsure.metrics.conditional.dependence import Dependence, hsic, width_correlation
+from howsure.metrics.conditional.ert import ERT, ExcessRisk, ert, excess_risk
+from howsure.metrics.conditional.groups import CoverageGap, coverage_gap
+from howsure.metrics.conditional.local_pit import LocalPit, local_pit
+from howsure.metrics.conditional.regions import Region
+from howsure.metrics.conditional.slab import Slab, WorstSlab, searched_slab, worst_slab
+
+__all__ = [
+    "ERT",
+    "CoverageGap",
+    "Dependence",
+    "ExcessRisk",
+    "LocalPit",
+    "Region",
+    "Slab",
+    "WorstSlab",
+    "coverage_gap",
+    "ert",
+    "excess_risk",
+    "hsic",
+    "local_pit",
+    "searched_slab",
+    "width_correlation",
+    "worst_slab",
+]

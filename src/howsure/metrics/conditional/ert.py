@@ -1,0 +1,359 @@
+"""Excess risk of the target coverage (ERT): can anything predict who is missed?
+
+A model with conditional coverage misses at random: no classifier, however good, then forecasts
+coverage better than the constant 1 − α. How much better one does on rows that it has not seen
+bounds from below how far the conditional coverage strays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from howsure.core.arrays import BoolArray, FloatArray, as_vector, check_fraction
+from howsure.core.errors import InputError
+from howsure.core.rng import child
+from howsure.metrics.conditional.forests import (
+    FEWEST_PER_FOLD,
+    chance_elsewhere,
+    check_model,
+    folds_of,
+)
+from howsure.metrics.conditional.regions import Region, region_of, tree_parts
+from howsure.metrics.conditional.rows import Problem, as_covered, as_problem
+
+Loss = Literal["squared", "absolute", "log"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExcessRisk:
+    """Excess risk of the target coverage by one loss.
+
+    Attributes
+    ----------
+    value : float
+        The excess risk; negative where the chances are worse than the constant.
+    standard_error, lower, upper : float
+        From the rows, with its normal interval.
+    under, over : float
+        Parts of the rows that are thought covered less, and more, than the target; they sum to
+        the value.
+    under_standard_error, over_standard_error : float
+        Their standard errors.
+    null, null_upper : float
+        Mean and 95 % quantile for a model with conditional coverage, where simulated; else 0,
+        which its mean does not exceed, and NaN.
+    p_value : float
+        That such a model would score as high: simulated, or by the normal limit, one-sided
+        (twice that for the absolute loss, as the folds agree on a sign).
+    """
+
+    value: float
+    standard_error: float = math.nan
+    lower: float = math.nan
+    upper: float = math.nan
+    under: float = math.nan
+    over: float = math.nan
+    under_standard_error: float = math.nan
+    over_standard_error: float = math.nan
+    null: float = 0.0
+    null_upper: float = math.nan
+    p_value: float = math.nan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ERT:
+    """Outcome of `ert`.
+
+    Attributes
+    ----------
+    squared, absolute, log : ExcessRisk
+        By each loss; NaN where `reason` says why.
+    probability : ndarray of float, shape (n,)
+        Cross-fitted chance that each row is covered, in the order of the rows given.
+    region : Region or None
+        Where it is worst: the part of `parts` whose chances, learnt on one half of the rows, lie
+        farthest from the target.
+    parts : tuple of Region
+        Leaves of a shallow tree on those chances, the worst first, judged on the other half.
+    n : int
+        Number of rows.
+    reason : str
+        Why there is no answer.
+    """
+
+    squared: ExcessRisk
+    absolute: ExcessRisk
+    log: ExcessRisk
+    probability: FloatArray
+    region: Region | None = None
+    parts: tuple[Region, ...] = ()
+    n: int = 0
+    reason: str = ""
+
+    @property
+    def value(self) -> float:
+        """Excess risk by the squared loss."""
+        return self.squared.value
+
+
+def ert(
+    covered: npt.ArrayLike,
+    x: npt.ArrayLike,
+    *,
+    coverage: float,
+    classifier: Any = None,
+    folds: int = 5,
+    replicates: int = 0,
+    names: Sequence[str] | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> ERT:
+    """Excess risk of the target coverage, cross-fitted; 0 or less is best.
+
+    Parameters
+    ----------
+    covered : array-like of shape (n,)
+        Whether each row was covered.
+    x : array-like of shape (n, d)
+        Inputs; finite.
+    coverage : float
+        The target 1 − α, in (0, 1).
+    classifier : scikit-learn classifier, optional
+        Or a pipeline; anything that can be cloned and has ``predict_proba``. A forest of 50 trees
+        with large leaves if omitted.
+    folds : int
+        Parts that the rows are cut into; each is forecast by the others.
+    replicates : int
+        Models with conditional coverage to simulate, each with all its fits, for the null; none
+        if 0.
+    names : sequence of str, optional
+        Names of the inputs.
+    confidence : float
+        Of the intervals.
+    seed : int
+        Fixes folds, halves and simulations.
+
+    Returns
+    -------
+    ERT
+        By the squared and the absolute loss and in nats. NaN with a reason where a fold holds
+        fewer than ten rows, or no input varies.
+
+    Raises
+    ------
+    InputError
+        If an argument leaves its domain, lengths differ, or the classifier lacks a method.
+
+    Notes
+    -----
+    See `excess_risk` for the formulas. The target is constant over the rows. Rows must be
+    independent. Source: S. Braun, D. Holzmüller, M. I. Jordan and F. Bach (2025,
+    arXiv:2512.11779).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(2000, 2))
+    >>> chance = np.where(x[:, 0] > 1, 0.5, 0.97)
+    >>> found = ert(rng.random(2000) < chance, x, coverage=0.9, names=["age", "dose"])
+    >>> float(np.mean((chance - 0.9) ** 2)), found.value
+    (0.029, 0.021)
+    >>> found.region.where
+    'age > 1.277'
+    """
+    problem = as_problem(covered, x, coverage, names, seed)
+    level = check_fraction(confidence, "confidence")
+    if classifier is not None:
+        check_model(classifier, "predict_proba", "classifier")
+    if not isinstance(replicates, (int, np.integer)) or replicates < 0:
+        raise InputError(f"replicates must be a whole number of at least 0, got {replicates!r}")
+    fold = folds_of(problem.n, folds)
+    reason = ""
+    if problem.n < FEWEST_PER_FOLD * folds:
+        reason = f"{folds} folds need at least {FEWEST_PER_FOLD * folds} rows, got {problem.n}"
+    elif np.ptp(problem.x, axis=0).max() == 0:
+        reason = "no input varies"
+    if reason:
+        none = ExcessRisk(value=math.nan, null=math.nan)
+        unknown = np.full(problem.n, np.nan)
+        return ERT(
+            squared=none, absolute=none, log=none, probability=unknown, n=problem.n, reason=reason
+        )
+    chance = _cross_fitted(classifier, problem.x, problem.covered, fold)
+    drawn = _simulated(classifier, problem, fold, replicates, seed)
+    squared, absolute, log = (
+        _beside(excess_risk(problem.covered, chance, coverage, loss, level), drawn.get(loss))
+        for loss in _LOSSES
+    )
+    given = np.empty(problem.n)
+    given[problem.order] = chance
+    parts = _parts(classifier, problem, level)
+    return ERT(
+        squared=squared,
+        absolute=absolute,
+        log=log,
+        probability=given,
+        region=parts[0],
+        parts=parts,
+        n=problem.n,
+    )
+
+
+def excess_risk(
+    covered: npt.ArrayLike,
+    chance: npt.ArrayLike,
+    coverage: float,
+    loss: Loss = "squared",
+    confidence: float = 0.95,
+) -> ExcessRisk:
+    """How much better known chances forecast coverage than the target does.
+
+    Parameters
+    ----------
+    covered : array-like of shape (n,)
+        c_i: whether each row was covered.
+    chance : array-like of shape (n,)
+        h_i: chance that it is covered, in [0, 1], learnt from other rows; strictly inside for
+        the log loss.
+    coverage : float
+        The target 1 − α, in (0, 1).
+    loss : {"squared", "absolute", "log"}
+        How forecasts are judged.
+    confidence : float
+        Of the interval.
+
+    Returns
+    -------
+    ExcessRisk
+
+    Raises
+    ------
+    InputError
+        If an argument leaves its domain or lengths differ.
+
+    Notes
+    -----
+    Squared: mean of (1−α−c_i)² − (h_i−c_i)². Absolute: mean of sign(h_i−(1−α))·(c_i−(1−α)).
+    Log: mean log-loss of 1−α minus that of h_i, in nats. With p_i the true chances, their
+    expectations are E[(p−(1−α))²] − E[(p−h)²], at most E|p−(1−α)|, and E[KL(p‖1−α)] −
+    E[KL(p‖h)]; each is largest at h = p. Source: Braun et al. (2025, arXiv:2512.11779).
+
+    Examples
+    --------
+    >>> excess_risk([1, 0, 1, 1], [0.95, 0.4, 0.95, 0.95], 0.9).value
+    0.1681
+    """
+    hit = as_covered(covered)
+    h = as_vector(chance, "chance", length=len(hit))
+    nominal, level = check_fraction(coverage, "coverage"), check_fraction(confidence, "confidence")
+    if loss not in _LOSSES:
+        raise InputError(f"loss must be one of {tuple(_LOSSES)}, got {loss!r}")
+    closed = loss != "log"
+    if ((h < 0) | (h > 1)).any() or (not closed and ((h == 0) | (h == 1)).any()):
+        domain = "[0, 1]" if closed else "(0, 1)"
+        raise InputError(f"chance must lie in {domain}, got {h.min():g} to {h.max():g}")
+    scores = _LOSSES[loss](hit.astype(np.float64), h, nominal)
+    value, error = _mean(scores)
+    under, under_error = _mean(np.where(h < nominal, scores, 0.0))
+    over, over_error = _mean(np.where(h > nominal, scores, 0.0))
+    reach = float(special.ndtri((1 + level) / 2)) * error
+    tail = float(special.ndtr(-value / error)) if error > 0 else float(value <= 0)
+    return ExcessRisk(
+        value=value,
+        standard_error=error,
+        lower=value - reach,
+        upper=value + reach,
+        under=under,
+        over=over,
+        under_standard_error=under_error,
+        over_standard_error=over_error,
+        p_value=min(1.0, 2 * tail) if loss == "absolute" else tail,
+    )
+
+
+def _squared(c: FloatArray, h: FloatArray, target: float) -> FloatArray:
+    return np.asarray(np.square(target - c) - np.square(h - c))
+
+
+def _absolute(c: FloatArray, h: FloatArray, target: float) -> FloatArray:
+    return np.asarray(np.sign(h - target) * (c - target))
+
+
+def _log(c: FloatArray, h: FloatArray, target: float) -> FloatArray:
+    return np.asarray(np.where(c == 1, np.log(h / target), np.log1p(-h) - math.log1p(-target)))
+
+
+_LOSSES: dict[Loss, Callable[[FloatArray, FloatArray, float], FloatArray]] = {
+    "squared": _squared,
+    "absolute": _absolute,
+    "log": _log,
+}
+
+
+def _mean(scores: FloatArray) -> tuple[float, float]:
+    error = float(scores.std(ddof=1)) / math.sqrt(len(scores)) if len(scores) > 1 else math.nan
+    return float(scores.mean()), error
+
+
+def _cross_fitted(
+    classifier: Any, x: FloatArray, covered: BoolArray, fold: npt.NDArray[np.int64]
+) -> FloatArray:
+    """Chance of each row by the rows of the other folds."""
+    chance = np.empty(len(x))
+    for number in range(int(fold.max()) + 1):
+        here = fold == number
+        chance[here] = chance_elsewhere(classifier, x[~here], covered[~here], x[here])
+    return chance
+
+
+def _simulated(
+    classifier: Any, problem: Problem, fold: npt.NDArray[np.int64], replicates: int, seed: int
+) -> dict[Loss, FloatArray]:
+    """Excess risks of models with conditional coverage, with all their fits."""
+    drawn: dict[Loss, list[float]] = {loss: [] for loss in _LOSSES}
+    for number in range(replicates):
+        lucky = child(seed, "ert null", number).random(problem.n) < problem.coverage
+        chance = _cross_fitted(classifier, problem.x, lucky, fold)
+        for loss, values in drawn.items():
+            values.append(excess_risk(lucky, chance, problem.coverage, loss).value)
+    return {loss: np.array(values) for loss, values in drawn.items() if values}
+
+
+def _beside(found: ExcessRisk, drawn: FloatArray | None) -> ExcessRisk:
+    """The excess risk with its simulated null, where there is one."""
+    if drawn is None:
+        return found
+    return replace(
+        found,
+        null=float(drawn.mean()),
+        null_upper=float(np.quantile(drawn, 0.95)),
+        p_value=float((1 + np.count_nonzero(drawn >= found.value)) / (1 + len(drawn))),
+    )
+
+
+def _parts(classifier: Any, problem: Problem, confidence: float) -> tuple[Region, ...]:
+    """Parts of the inputs that one half of the rows tells apart, judged on the other half."""
+    half = problem.n // 2
+    chance = chance_elsewhere(classifier, problem.x[:half], problem.covered[:half], problem.x)
+    part, words = tree_parts(problem.x, chance, problem.names)
+    learnt = {leaf: abs(float(chance[part == leaf].mean()) - problem.coverage) for leaf in words}
+    regions = []
+    for leaf in sorted(words, key=lambda leaf: (-learnt[leaf], leaf)):
+        first = problem.covered[:half][part[:half] == leaf]
+        region = region_of(
+            words[leaf],
+            part[half:] == leaf,
+            problem.covered[half:],
+            problem.coverage,
+            found=float(first.mean()) if len(first) else math.nan,
+            confidence=confidence,
+        )
+        regions.append(region)
+    return tuple(regions)

@@ -1,0 +1,179 @@
+"""Chances learnt from other rows: cross-fitting, with any scikit-learn model."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.errors import InputError
+
+TREES = 50
+"""Trees of the default forests; each leaf holds about the root of the number of rows."""
+FEWEST_PER_FOLD = 10
+"""Rows of each fold without which nothing is learnt."""
+
+
+def default_classifier(n: int) -> Any:
+    """The forest that estimates chances of coverage where no classifier is given.
+
+    Parameters
+    ----------
+    n : int
+        Rows that it will see.
+
+    Returns
+    -------
+    sklearn.ensemble.ExtraTreesClassifier
+        Large leaves, so that it stays near a constant where nothing is to be learnt; one thread.
+
+    Examples
+    --------
+    >>> default_classifier(10_000).min_samples_leaf
+    100
+    """
+    from sklearn.ensemble import ExtraTreesClassifier
+
+    return ExtraTreesClassifier(TREES, min_samples_leaf=_leaf(n), max_features=1.0, random_state=0)
+
+
+def default_regressor(n: int) -> Any:
+    """The forest that estimates local PIT distributions where no regressor is given.
+
+    Parameters
+    ----------
+    n : int
+        Rows that it will see.
+
+    Returns
+    -------
+    sklearn.ensemble.ExtraTreesRegressor
+        Its trees split for all levels at once, so its estimates rise with the level.
+
+    Examples
+    --------
+    >>> default_regressor(100).min_samples_leaf
+    10
+    """
+    from sklearn.ensemble import ExtraTreesRegressor
+
+    return ExtraTreesRegressor(TREES, min_samples_leaf=_leaf(n), max_features=1.0, random_state=0)
+
+
+def _leaf(n: int) -> int:
+    return max(10, math.isqrt(n))
+
+
+def check_model(model: Any, method: str, name: str) -> None:
+    """Check that a model can be fitted and asked.
+
+    Raises
+    ------
+    InputError
+        If it lacks the methods.
+
+    Examples
+    --------
+    >>> check_model("forest", "predict", "regressor")
+    Traceback (most recent call last):
+    ...
+    howsure.core.errors.InputError: regressor must have the methods fit and predict, got str
+    """
+    if not (hasattr(model, "fit") and hasattr(model, method)):
+        raise InputError(
+            f"{name} must have the methods fit and {method}, got {type(model).__name__}"
+        )
+
+
+def chance_elsewhere(
+    model: Any, x: FloatArray, covered: BoolArray, elsewhere: FloatArray
+) -> FloatArray:
+    """Chance of coverage at other inputs, by a fresh copy of a classifier.
+
+    Parameters
+    ----------
+    model : scikit-learn classifier or None
+        With ``predict_proba``; None for the default.
+    x : ndarray of float, shape (n, d)
+        Inputs of the rows to learn from.
+    covered : ndarray of bool, shape (n,)
+        Whether they were covered.
+    elsewhere : ndarray of float, shape (m, d)
+        Where to estimate.
+
+    Returns
+    -------
+    ndarray of float, shape (m,)
+        At least 1/(2n) and at most 1 − 1/(2n), so that no logarithm is infinite.
+
+    Examples
+    --------
+    >>> chance_elsewhere(None, np.zeros((4, 1)), np.ones(4, dtype=bool), np.zeros((1, 1)))
+    array([0.875])
+    """
+    edge = 0.5 / len(x)
+    if covered.all() or not covered.any():
+        return np.full(len(elsewhere), 1 - edge if covered.all() else edge)
+    fitted = _copy(default_classifier(len(x)) if model is None else model)
+    fitted.fit(x, covered.astype(np.int64))
+    column = int(np.flatnonzero(np.asarray(fitted.classes_) == 1)[0])
+    chance = np.asarray(fitted.predict_proba(elsewhere), dtype=np.float64)[:, column]
+    return np.asarray(np.clip(chance, edge, 1 - edge))
+
+
+def shares_elsewhere(
+    model: Any, x: FloatArray, below: FloatArray, elsewhere: FloatArray
+) -> FloatArray:
+    """Local shares at or below each level at other inputs, by a fresh copy of a regressor.
+
+    Parameters
+    ----------
+    model : scikit-learn regressor or None
+        That takes several outputs; None for the default.
+    x : ndarray of float, shape (n, d)
+        Inputs of the rows to learn from.
+    below : ndarray of float, shape (n, k)
+        Indicators that each row lies at or below each level.
+    elsewhere : ndarray of float, shape (m, d)
+        Where to estimate.
+
+    Returns
+    -------
+    ndarray of float, shape (m, k)
+        In [0, 1], rising with the level.
+
+    Examples
+    --------
+    >>> shares_elsewhere(None, np.zeros((4, 1)), np.eye(4)[:, :2], np.zeros((1, 1)))
+    array([[0.25, 0.25]])
+    """
+    fitted = _copy(default_regressor(len(x)) if model is None else model).fit(x, below)
+    found = np.asarray(fitted.predict(elsewhere), dtype=np.float64).reshape(len(elsewhere), -1)
+    return np.sort(np.clip(found, 0.0, 1.0), axis=1)
+
+
+def folds_of(n: int, folds: int) -> IntArray:
+    """Fold of each row, in turn, for rows in the order of their content.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two folds.
+
+    Examples
+    --------
+    >>> folds_of(5, 2)
+    array([0, 1, 0, 1, 0])
+    """
+    if not isinstance(folds, (int, np.integer)) or isinstance(folds, bool) or folds < 2:
+        raise InputError(f"folds must be a whole number of at least 2, got {folds!r}")
+    return np.arange(n) % folds
+
+
+def _copy(model: Any) -> Any:
+    """An unfitted copy, so that the model that came stays as it was."""
+    from sklearn.base import clone
+
+    return clone(model)

@@ -1,0 +1,191 @@
+"""Where coverage fails: regions of the inputs in words, judged on rows that did not find them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.stats.binomial import Alternative, binomial_test, clopper_pearson
+
+LEAF_SHARE = 0.05
+"""Least share of the rows in a leaf of the tree that names regions."""
+LEAST_GAIN = 0.05
+"""Least share of the variance that a split of that tree explains."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """A part of the inputs, and how often its rows are covered.
+
+    Attributes
+    ----------
+    where : str
+        The part, in words.
+    n : int
+        Rows inside that had no say in choosing it; all its rows where `found` is NaN.
+    share : float
+        Share of such rows that lie inside.
+    empirical_coverage, lower, upper : float
+        Coverage of those rows, with its exact interval; NaN if there are none.
+    p_value : float
+        Exact binomial p-value against the nominal coverage.
+    found : float
+        Coverage inside on the rows that chose the region: too far from the nominal one, as it
+        was sought. NaN where there was no search.
+    """
+
+    where: str
+    n: int
+    share: float
+    empirical_coverage: float
+    lower: float
+    upper: float
+    p_value: float
+    found: float = math.nan
+
+
+def region_of(
+    where: str,
+    inside: BoolArray,
+    covered: BoolArray,
+    coverage: float,
+    *,
+    found: float = math.nan,
+    confidence: float = 0.95,
+    alternative: Alternative = "two-sided",
+) -> Region:
+    """Describe a region by rows that had no say in choosing it.
+
+    Parameters
+    ----------
+    where : str
+        The region, in words.
+    inside, covered : ndarray of bool, shape (m,)
+        Which of those rows lie inside, and which are covered.
+    coverage : float
+        Nominal coverage.
+    found : float
+        Coverage inside on the rows that chose it.
+    confidence : float
+        Of the interval.
+    alternative : {"two-sided", "less", "greater"}
+        What the coverage is suspected to be, beside the nominal one.
+
+    Returns
+    -------
+    Region
+
+    Examples
+    --------
+    >>> hit = np.array([True, False, True, True])
+    >>> region_of("x0 > 1", hit, hit, 0.5).empirical_coverage
+    1.0
+    """
+    n, hits = int(inside.sum()), int(covered[inside].sum())
+    lower, upper = clopper_pearson(hits, n, confidence)
+    return Region(
+        where=where,
+        n=n,
+        share=n / len(inside),
+        empirical_coverage=hits / n if n else math.nan,
+        lower=float(lower) if n else math.nan,
+        upper=float(upper) if n else math.nan,
+        p_value=float(binomial_test(hits, n, coverage, alternative)) if n else math.nan,
+        found=found,
+    )
+
+
+def tree_parts(
+    x: FloatArray, values: FloatArray, names: Sequence[str], *, depth: int = 3
+) -> tuple[IntArray, dict[int, str]]:
+    """Divide rows by a shallow tree in which a number differs.
+
+    Parameters
+    ----------
+    x : ndarray of float, shape (n, d)
+        Inputs.
+    values : ndarray of float, shape (n,)
+        The number that the parts shall tell apart.
+    names : sequence of str
+        Names of the inputs; a name with ``=`` is an indicator of a label.
+    depth : int
+        Depth of the tree.
+
+    Returns
+    -------
+    part : ndarray of int, shape (n,)
+        The leaf of each row.
+    words : dict of int to str
+        Each leaf in words.
+
+    Examples
+    --------
+    >>> x = np.arange(100.0)[:, None]
+    >>> part, words = tree_parts(x, (x[:, 0] > 50).astype(float), ["age"], depth=1)
+    >>> sorted(words.values())
+    ['age > 50.5', 'age ≤ 50.5']
+    """
+    from sklearn.tree import DecisionTreeRegressor
+
+    least = max(int(LEAF_SHARE * len(x)), 1)
+    tree = DecisionTreeRegressor(
+        max_depth=depth,
+        min_samples_leaf=least,
+        min_impurity_decrease=LEAST_GAIN * float(values.var()),
+        random_state=0,
+    ).fit(x, values)
+    part = np.asarray(tree.apply(x), dtype=np.int64)
+    every = _rules(tree.tree_, names)
+    return part, {int(leaf): every[int(leaf)] for leaf in np.unique(part)}
+
+
+def _rules(tree: Any, names: Sequence[str]) -> dict[int, str]:
+    """What leads to each node of a fitted scikit-learn tree, in words."""
+    limits: dict[int, dict[int, tuple[float, float]]] = {0: {}}
+    for node in range(tree.node_count):
+        left, right = int(tree.children_left[node]), int(tree.children_right[node])
+        if left < 0:
+            continue
+        feature, edge = int(tree.feature[node]), float(tree.threshold[node])
+        low, high = limits[node].get(feature, (-math.inf, math.inf))
+        limits[left] = {**limits[node], feature: (low, min(high, edge))}
+        limits[right] = {**limits[node], feature: (max(low, edge), high)}
+    return {node: _words(known, names) for node, known in limits.items()}
+
+
+def _words(limits: dict[int, tuple[float, float]], names: Sequence[str]) -> str:
+    told = [between(names[feature], *ends) for feature, ends in limits.items()]
+    return ", ".join(told) or "all rows"
+
+
+def between(name: str, low: float, high: float) -> str:
+    """A range of one input, in words.
+
+    Parameters
+    ----------
+    name : str
+        The input; a name with ``=`` is an indicator of a label.
+    low, high : float
+        Its ends; infinite where it has none.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> between("age", 20.0, 30.0), between("site=north", 0.5, np.inf)
+    ('20 < age ≤ 30', 'site=north')
+    """
+    if "=" in name and 0 < min(abs(low), abs(high)) < 1 and math.isinf(max(abs(low), abs(high))):
+        return f"not {name}" if math.isinf(low) else name
+    if math.isinf(low) and math.isinf(high):
+        return f"any {name}"
+    if math.isinf(low):
+        return f"{name} ≤ {high:.4g}"
+    return f"{name} > {low:.4g}" if math.isinf(high) else f"{low:.4g} < {name} ≤ {high:.4g}"

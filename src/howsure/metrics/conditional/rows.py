@@ -1,0 +1,140 @@
+"""What every measure of conditional coverage does first: check its rows, and order them.
+
+Rows are put into an order that their content decides, and halves and folds are cut from it: so
+no answer depends on the order in which rows came. Rows must be independent and unweighted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    as_matrix,
+    as_vector,
+    check_fraction,
+)
+from howsure.core.errors import InputError
+from howsure.core.rng import row_keys
+from howsure.stats.bootstrap import subsample
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """Checked rows in the order of their content.
+
+    Attributes
+    ----------
+    covered : ndarray of bool, shape (n,)
+        Whether each row's interval or set held what happened.
+    x : ndarray of float, shape (n, d)
+        Inputs.
+    coverage : float
+        Nominal coverage, in (0, 1).
+    names : tuple of str
+        Names of the inputs.
+    order : ndarray of int, shape (n,)
+        Where each row stood when it came.
+    """
+
+    covered: BoolArray
+    x: FloatArray
+    coverage: float
+    names: tuple[str, ...]
+    order: IntArray
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.covered)
+
+
+def as_problem(
+    covered: npt.ArrayLike,
+    x: npt.ArrayLike,
+    coverage: float,
+    names: Sequence[str] | None,
+    seed: int,
+) -> Problem:
+    """Check rows of coverage and inputs, and order them by content.
+
+    Raises
+    ------
+    InputError
+        If an indicator is neither 0 nor 1, an input is missing or infinite, lengths differ, the
+        coverage lies outside (0, 1), or names and inputs differ in number.
+
+    Examples
+    --------
+    >>> as_problem([True, False], [[1.0], [2.0]], 0.9, None, 0).names
+    ('x0',)
+    """
+    hit = as_covered(covered)
+    inputs = as_matrix(x, "x", length=len(hit))
+    nominal = check_fraction(coverage, "coverage")
+    known = as_names(names, inputs.shape[1])
+    order = content_order(seed, hit.astype(np.float64), inputs)
+    return Problem(hit[order], inputs[order], nominal, known, order)
+
+
+def as_covered(covered: npt.ArrayLike) -> BoolArray:
+    """Check indicators of coverage.
+
+    Raises
+    ------
+    InputError
+        If one is neither 0 nor 1.
+
+    Examples
+    --------
+    >>> as_covered([1, 0])
+    array([ True, False])
+    """
+    hit = as_vector(covered, "covered")
+    wrong = (hit != 0) & (hit != 1)
+    if wrong.any():
+        raise InputError(
+            f"covered must hold truth values, got {hit[int(np.argmax(wrong))]:g} "
+            f"at row {int(np.argmax(wrong))}"
+        )
+    return np.asarray(hit == 1)
+
+
+def as_names(names: Sequence[str] | None, columns: int) -> tuple[str, ...]:
+    """Names of the inputs; ``x0``, ``x1``, … where none are given.
+
+    Raises
+    ------
+    InputError
+        If there are more or fewer names than inputs.
+
+    Examples
+    --------
+    >>> as_names(None, 2)
+    ('x0', 'x1')
+    """
+    if names is None:
+        return tuple(f"x{column}" for column in range(columns))
+    if len(names) != columns:
+        raise InputError(f"names must hold {columns} names, as x has columns, got {len(names)}")
+    return tuple(map(str, names))
+
+
+def content_order(seed: int, *columns: FloatArray) -> IntArray:
+    """A random order of the rows that their content and the seed decide.
+
+    Examples
+    --------
+    >>> values = np.array([3.0, 1.0, 2.0])
+    >>> first = values[content_order(0, values)]
+    >>> bool((first == values[::-1][content_order(0, values[::-1])]).all())
+    True
+    """
+    keys = row_keys(*columns)
+    return subsample(keys, len(keys), seed=seed, name="conditional")

@@ -1,0 +1,424 @@
+"""Worst-slab coverage: the coverage between two parallel planes, where it is worst.
+
+The slab is sought on one half of the rows and judged on the other. Judged on the rows that
+chose it, even a perfect model looks bad: that number is given too, beside what it would be if
+every row were covered at the nominal rate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from howsure.core.arrays import BoolArray, FloatArray, IntArray, check_fraction
+from howsure.core.errors import InputError
+from howsure.core.rng import child
+from howsure.metrics.conditional.regions import Region, between, region_of
+from howsure.metrics.conditional.rows import as_problem
+
+CUTS = 2_000
+"""Slabs end at every row of the search, or at about so many evenly spaced ones where there are
+more than twice as many."""
+LEAST_INSIDE = 5
+"""Rows that the smallest slab must hold in the half that is searched."""
+_CLOSE = 1e-9
+_TIED = 1e-12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slab:
+    """Rows with lower ≤ direction · (x − centre) / scale ≤ upper.
+
+    Attributes
+    ----------
+    direction : ndarray of float, shape (d,)
+        Of length one, on standardised inputs; 0 for an input that does not vary.
+    lower, upper : float
+        Its ends; infinite where it has none.
+    centre, scale : ndarray of float, shape (d,)
+        Mean and sd of the inputs.
+    names : tuple of str
+        Names of the inputs.
+    """
+
+    direction: FloatArray
+    lower: float
+    upper: float
+    centre: FloatArray
+    scale: FloatArray
+    names: tuple[str, ...]
+
+    def contains(self, x: FloatArray) -> BoolArray:
+        """Which rows lie inside, shape (n,)."""
+        place = ((x - self.centre) / self.scale) @ self.direction
+        return np.asarray((place >= self.lower) & (place <= self.upper))
+
+    def describe(self, most: int = 3) -> str:
+        """The slab in words: its strongest inputs, and its ends.
+
+        Parameters
+        ----------
+        most : int
+            The most inputs to name.
+
+        Returns
+        -------
+        str
+        """
+        order = np.argsort(-np.abs(self.direction), kind="stable")[:most]
+        first = int(order[0])
+        if abs(self.direction[first]) > 1 - _CLOSE:
+            ends = [
+                self.centre[first] + self.scale[first] * end / self.direction[first]
+                for end in (self.lower, self.upper)
+            ]
+            return between(self.names[first], min(ends), max(ends))
+        told = " ".join(
+            f"{'+' if self.direction[i] > 0 else '−'} {abs(self.direction[i]):.2f}·{self.names[i]}"
+            for i in order
+            if self.direction[i]
+        ).removeprefix("+ ")
+        more = " + …" if np.count_nonzero(self.direction) > most else ""
+        return f"{between(f'{told}{more}', self.lower, self.upper)} (inputs standardised)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorstSlab:
+    """Outcome of `worst_slab`.
+
+    Attributes
+    ----------
+    value : float
+        Coverage inside the slab on the half that did not choose it; NaN where `reason` says why.
+    standard_error, lower, upper : float
+        Its standard error and exact interval.
+    null : float
+        What a model with conditional coverage would show: the nominal coverage.
+    null_lower : float
+        The 5 % quantile of that, at this number of rows inside.
+    p_value : float
+        Exact, one-sided: such a model would show no more than `value`.
+    region : Region or None
+        The slab in words, with its rows.
+    slab : Slab or None
+        The slab.
+    searched, searched_null, searched_null_lower, searched_p_value : float
+        Coverage inside on the half that chose it; its mean and its 5 % quantile for a model with
+        conditional coverage, by the same search on simulated indicators; the share of these
+        searches that found no more.
+    n : int
+        Rows of both halves.
+    reason : str
+        Why there is no answer, or what limits it.
+    """
+
+    value: float
+    standard_error: float = math.nan
+    lower: float = math.nan
+    upper: float = math.nan
+    null: float = math.nan
+    null_lower: float = math.nan
+    p_value: float = math.nan
+    region: Region | None = None
+    slab: Slab | None = None
+    searched: float = math.nan
+    searched_null: float = math.nan
+    searched_null_lower: float = math.nan
+    searched_p_value: float = math.nan
+    n: int = 0
+    reason: str = ""
+
+
+def worst_slab(
+    covered: npt.ArrayLike,
+    x: npt.ArrayLike,
+    *,
+    coverage: float,
+    share: float = 0.1,
+    directions: int = 1000,
+    replicates: int = 99,
+    names: Sequence[str] | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> WorstSlab:
+    """Find the slab of the inputs that is covered worst, and judge it on other rows.
+
+    Parameters
+    ----------
+    covered : array-like of shape (n,)
+        Whether each row was covered.
+    x : array-like of shape (n, d)
+        Inputs, in any units; finite.
+    coverage : float
+        Nominal coverage, in (0, 1).
+    share : float
+        Least share of the searched rows in a slab, in (0, 1).
+    directions : int
+        Random directions of the slabs; the d inputs' own directions are tried besides. With one
+        input that varies there is no other.
+    replicates : int
+        Searches on simulated indicators, for the null of `searched`.
+    names : sequence of str, optional
+        Names of the inputs.
+    confidence : float
+        Of the interval.
+    seed : int
+        Fixes halves, directions and simulations.
+
+    Returns
+    -------
+    WorstSlab
+        In [0, 1]; the nominal coverage is best. NaN with a reason where no input varies, or where
+        the smallest slab would hold fewer than five of the searched rows.
+
+    Raises
+    ------
+    InputError
+        If an argument leaves its domain or lengths differ.
+
+    Notes
+    -----
+    min over unit vectors v and a ≤ b, with a share of at least δ inside, of the mean of c_i over
+    rows with a ≤ v·x_i ≤ b, for x in units of its sd. Rows are independent, so on the other
+    half a model with conditional coverage covers a binomial number of the rows inside: that null
+    is exact. The null of the searched minimum is simulated: Bernoulli(1 − α) indicators, the same
+    rows and directions. For each direction the exact minimum is found by Dinkelbach's iteration
+    on prefix sums of the sorted rows, O(n log n). Source: M. Cauchois, S. Gupta and J. C. Duchi,
+    JMLR 22 (2021); halves as in Y. Romano, M. Sesia and E. Candès (2020,
+    arXiv:2006.02544).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(2000, 2))
+    >>> covered = rng.random(2000) < np.where(x[:, 0] > 1, 0.5, 0.95)
+    >>> found = worst_slab(covered, x, coverage=0.9, directions=50, names=["age", "dose"])
+    >>> found.region.where, round(found.value, 2)
+    ('age > 1.204', 0.5)
+    """
+    problem = as_problem(covered, x, coverage, names, seed)
+    delta, level = check_fraction(share, "share"), check_fraction(confidence, "confidence")
+    for count, name in ((directions, "directions"), (replicates, "replicates")):
+        if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 1:
+            raise InputError(f"{name} must be a whole number of at least 1, got {count!r}")
+    half = problem.n // 2
+    if math.floor(delta * half) < LEAST_INSIDE:
+        need = 2 * math.ceil(LEAST_INSIDE / delta)
+        return _unanswered(f"two halves need at least {need} rows, got {problem.n}", problem.n)
+    centre, scale = problem.x.mean(axis=0), problem.x.std(axis=0)
+    varies = np.ptp(problem.x[:half], axis=0) > _TIED * np.abs(problem.x[:half]).max(axis=0)
+    if not varies.any():
+        return _unanswered("no input varies", problem.n)
+    scale = np.where(varies, scale, 1.0)
+    rows = ((problem.x[:half] - centre) / scale)[:, varies]
+    tried = _directions(varies, directions, seed)
+    draws = child(seed, "worst slab null").random((half, replicates)) < problem.coverage
+    columns = np.column_stack([problem.covered[:half], draws])
+    values, place, ends = _search(rows, columns, tried[:, varies], delta)
+    slab = Slab(tried[place], *ends, centre, scale, problem.names)
+    return _judged(problem.covered, problem.x, half, slab, values, problem.coverage, level)
+
+
+def searched_slab(
+    covered: npt.ArrayLike,
+    x: npt.ArrayLike,
+    *,
+    share: float = 0.1,
+    directions: int = 1000,
+    seed: int = 0,
+) -> tuple[float, Slab]:
+    """The lowest coverage of a slab on the rows that chose it: biased, for comparison alone.
+
+    Parameters
+    ----------
+    covered, x, share, directions, seed
+        As in `worst_slab`.
+
+    Returns
+    -------
+    value : float
+        The minimum; far below the nominal coverage even for a perfect model.
+    slab : Slab
+        Where it lies.
+
+    Raises
+    ------
+    InputError
+        As `worst_slab`, or if no input varies.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> value, _ = searched_slab(rng.random(1000) < 0.9, rng.normal(size=(1000, 5)))
+    >>> value < 0.8
+    True
+    """
+    problem = as_problem(covered, x, 0.5, None, seed)
+    delta = check_fraction(share, "share")
+    centre, scale = problem.x.mean(axis=0), problem.x.std(axis=0)
+    varies = np.ptp(problem.x, axis=0) > _TIED * np.abs(problem.x).max(axis=0)
+    if not varies.any():
+        raise InputError("x must vary for a slab to be sought, got equal rows")
+    scale = np.where(varies, scale, 1.0)
+    tried = _directions(varies, directions, seed)
+    rows = ((problem.x - centre) / scale)[:, varies]
+    values, place, ends = _search(rows, problem.covered[:, None], tried[:, varies], delta)
+    return float(values[0]), Slab(tried[place], *ends, centre, scale, problem.names)
+
+
+def _unanswered(reason: str, n: int) -> WorstSlab:
+    return WorstSlab(value=math.nan, n=n, reason=reason)
+
+
+def _judged(
+    covered: BoolArray,
+    x: FloatArray,
+    half: int,
+    slab: Slab,
+    values: FloatArray,
+    coverage: float,
+    confidence: float,
+) -> WorstSlab:
+    """The slab on the half that did not choose it."""
+    region = region_of(
+        slab.describe(),
+        slab.contains(x[half:]),
+        covered[half:],
+        coverage,
+        found=float(values[0]),
+        confidence=confidence,
+        alternative="less",
+    )
+    simulated = values[1:]
+    value, m = region.empirical_coverage, region.n
+    reason = "no row of the other half lies in the slab" if m == 0 else ""
+    if covered[:half].all():
+        reason = "every searched row is covered: no slab is worse than another"
+    return WorstSlab(
+        value=value,
+        standard_error=math.sqrt(value * (1 - value) / m) if m else math.nan,
+        lower=region.lower,
+        upper=region.upper,
+        null=coverage,
+        null_lower=_binomial_quantile(0.05, m, coverage) / m if m else math.nan,
+        p_value=region.p_value,
+        region=region,
+        slab=slab,
+        searched=float(values[0]),
+        searched_null=float(simulated.mean()),
+        searched_null_lower=float(np.quantile(simulated, 0.05)),
+        searched_p_value=float(
+            (1 + np.count_nonzero(simulated <= values[0] + _CLOSE)) / (1 + len(simulated))
+        ),
+        n=len(covered),
+        reason=reason,
+    )
+
+
+def _binomial_quantile(level: float, n: int, share: float) -> float:
+    counts = np.arange(n + 1)
+    return float(np.searchsorted(special.bdtr(counts, n, share), level))
+
+
+def _directions(varies: BoolArray, count: int, seed: int) -> FloatArray:
+    """The axes of the inputs that vary, then random unit vectors in their span."""
+    axes = np.eye(len(varies))[varies]
+    if len(axes) == 1:
+        return axes
+    drawn = child(seed, "worst slab directions").standard_normal((count, len(axes)))
+    drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
+    return np.concatenate([axes, drawn @ axes])
+
+
+def _search(
+    rows: FloatArray, columns: BoolArray, directions: FloatArray, share: float
+) -> tuple[FloatArray, int, tuple[float, float]]:
+    """Lowest mean of each column over all slabs; for the first column, also where it lies.
+
+    All columns share the sorting of the rows and start from the best slab known so far: most
+    directions need one pass to see that they hold nothing better.
+    """
+    n = len(rows)
+    step = max(1, n // CUTS) if n > 2 * CUTS else 1
+    least = math.ceil(share * n - _CLOSE)
+    best = columns.mean(axis=0)
+    held = columns.astype(np.uint8)
+    where, ends = 0, (-math.inf, math.inf)
+    for number, direction in enumerate(directions):
+        place = rows @ direction
+        order = np.argsort(place, kind="stable")
+        place = place[order]
+        cuts = _cuts(place, step)
+        total = _prefix_sums(held[order], cuts)
+        last = np.searchsorted(cuts, cuts - least, side="right") - 1
+        open_ = last >= 0
+        low, high = _improve(total, cuts, last[open_], np.flatnonzero(open_), best)
+        if low >= 0:
+            where, ends = number, _ends(place, int(cuts[low]), int(cuts[high]))
+    return best, where, ends
+
+
+def _cuts(place: FloatArray, step: int) -> IntArray:
+    """Places where a slab may begin or end: never between rows that project alike."""
+    tied = np.diff(place) <= _TIED * max(abs(place[0]), abs(place[-1]))
+    wanted: IntArray = np.r_[np.arange(0, len(place), step), len(place)]
+    if not tied.any():
+        return wanted
+    legal = np.r_[0, np.flatnonzero(~tied) + 1, len(place)]
+    return np.unique(legal[np.searchsorted(legal, wanted)]).astype(np.int64)
+
+
+def _prefix_sums(held: npt.NDArray[np.uint8], cuts: IntArray) -> FloatArray:
+    """Sum of each column over the rows before each cut, shape (k, columns)."""
+    sizes = np.diff(cuts)
+    step, columns = int(sizes[0]), held.shape[1]
+    total = np.zeros((len(cuts), columns))
+    if step <= 255 and (sizes[:-1] == step).all():
+        even = len(sizes) if sizes[-1] == step else len(sizes) - 1
+        blocks = held[: even * step].reshape(even, step, columns)
+        total[1 : even + 1] = blocks.sum(axis=1, dtype=np.uint8)
+        if even < len(sizes):
+            total[-1] = held[even * step :].sum(axis=0)
+    else:
+        total[1:] = np.add.reduceat(held.astype(np.float32), cuts[:-1], axis=0)
+    return np.cumsum(total, axis=0, out=total)
+
+
+def _improve(
+    total: FloatArray, cuts: IntArray, last: IntArray, ends: IntArray, best: FloatArray
+) -> tuple[int, int]:
+    """Lower `best` where this direction holds a better slab; the first column's cuts, or −1.
+
+    Dinkelbach (1967): with D_i = S_i − λ N_i, a slab has a mean below λ exactly where
+    D_b − max(D_a over legal a) < 0; its mean is the next λ, until none is left.
+    """
+    found = (-1, -1)
+    alive = np.arange(len(best))
+    while len(alive):
+        level = best[alive]
+        tilted = total[:, alive] - cuts[:, None] * level
+        most = np.maximum.accumulate(tilted, axis=0)
+        gaps = tilted[ends] - most[last]
+        row = gaps.argmin(axis=0)
+        better = gaps[row, np.arange(len(alive))] < -_CLOSE
+        for i in np.flatnonzero(better):
+            b = int(ends[row[i]])
+            a = int(tilted[: last[row[i]] + 1, i].argmax())
+            column = int(alive[i])
+            best[column] = (total[b, column] - total[a, column]) / (cuts[b] - cuts[a])
+            if column == 0:
+                found = (a, b)
+        alive = alive[better]
+    return found
+
+
+def _ends(place: FloatArray, low: int, high: int) -> tuple[float, float]:
+    """Ends of a slab midway to the next rows outside; none where there is no row outside."""
+    lower = -math.inf if low == 0 else float(place[low - 1] + place[low]) / 2
+    upper = math.inf if high == len(place) else float(place[high - 1] + place[high]) / 2
+    return lower, upper

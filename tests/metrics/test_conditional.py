@@ -1,0 +1,557 @@
+"""Conditional coverage: oracles, laws, and the regions that fail."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special, stats
+
+from howsure.core.errors import InputError
+from howsure.metrics.conditional import (
+    coverage_gap,
+    ert,
+    excess_risk,
+    hsic,
+    local_pit,
+    searched_slab,
+    width_correlation,
+    worst_slab,
+)
+from howsure.metrics.conditional.dependence import median_gap
+from howsure.metrics.conditional.slab import _search
+from oracles.conditional import dense_hsic, lowest_slab, mean_deviation, permuted_mean
+
+RIGHT = 0.9
+
+
+def right(n: int, columns: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs, and the coverage of a model that is right at every one of them."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, columns)), rng.random(n) < RIGHT
+
+
+def wrong(n: int, columns: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same for a model that fails past 1 of the first input and is right on average."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, columns))
+    failing = x[:, 0] > 1
+    chance = np.where(failing, 0.5, 0.9756)
+    return x, rng.random(n) < chance, chance
+
+
+def leaf(depth: int = 2) -> Any:
+    from sklearn.tree import DecisionTreeClassifier
+
+    return DecisionTreeClassifier(max_depth=depth, min_samples_leaf=20, random_state=0)
+
+
+# Worst slab
+
+
+@settings(derandomize=True, deadline=None, max_examples=25)
+@given(st.integers(0, 10_000), st.integers(4, 18), st.sampled_from([0.1, 0.3, 0.6]), st.booleans())
+def test_the_search_finds_the_lowest_of_all_slabs(
+    seed: int, n: int, share: float, tied: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 2))
+    x = np.round(x) if tied else x
+    covered = rng.random((n, 3)) < 0.7
+    directions = np.array([[1.0, 0.0], [0.6, 0.8], [-0.8, 0.6]])
+    values, number, (low, high) = _search(x, covered, directions, share)
+    least = math.ceil(share * n - 1e-9)
+    for column in range(3):
+        tried = [lowest_slab(covered[:, column], x, d, least) for d in directions]
+        assert values[column] == pytest.approx(min(tried), abs=1e-12)
+    place = x @ directions[number]
+    inside = (place >= low) & (place <= high)
+    assert inside.sum() >= least
+    assert covered[inside, 0].mean() == pytest.approx(values[0], abs=1e-12)
+
+
+def test_many_rows_are_searched_on_a_grid_of_ends() -> None:
+    x, covered = right(9_000, 1, 0)
+    value, slab = searched_slab(covered, x, share=0.1)
+    place = np.sort(x[:, 0])
+    order = np.argsort(x[:, 0])
+    total = np.r_[0, np.cumsum(covered[order])]
+    exact = min(
+        ((total[m:] - total[:-m]) / m).min() for m in range(900, 1_800)
+    )  # twice the least share can be halved
+    assert exact <= value <= exact + 0.004
+    assert len(place) == 9_000
+    assert covered[slab.contains(x)].mean() == pytest.approx(value, abs=1e-12)
+
+
+def test_judged_on_its_own_rows_a_right_model_looks_bad() -> None:
+    """Search and evaluation on the same rows, as a peer does, says about .75 for .90."""
+    own, honest, errors = [], [], []
+    for seed in range(8):
+        x, covered = right(1_000, 8, seed)
+        own.append(searched_slab(covered, x, directions=1_000, seed=seed)[0])
+        found = worst_slab(covered, x, coverage=RIGHT, directions=200, replicates=1, seed=seed)
+        honest.append(found.value)
+        errors.append(found.standard_error)
+    assert np.mean(own) == pytest.approx(0.75, abs=0.02)
+    error = math.sqrt(np.square(errors).sum()) / len(errors)
+    assert np.mean(honest) == pytest.approx(RIGHT, abs=3 * error)
+    assert error < 0.02
+
+
+def test_the_p_values_of_right_models_are_uniform_and_those_of_wrong_ones_small() -> None:
+    honest, searched = [], []
+    for seed in range(150):
+        x, covered = right(300, 3, seed)
+        found = worst_slab(covered, x, coverage=RIGHT, directions=20, replicates=39, seed=seed)
+        honest.append(found.p_value)
+        searched.append(found.searched_p_value)
+        assert found.null == RIGHT
+    assert np.mean(np.array(honest) <= 0.1) <= 0.16  # exact for counts: at most .1 but for luck
+    assert stats.kstest(searched, "uniform").pvalue > 0.01
+    x, covered, _ = wrong(1_000, 3, 0)
+    found = worst_slab(covered, x, coverage=RIGHT, directions=100, names=["age", "b", "c"])
+    assert found.p_value < 1e-6
+    assert found.searched_p_value == 0.01
+    assert found.value == pytest.approx(0.5, abs=0.12)
+    assert found.searched < found.searched_null_lower
+    assert found.region is not None
+    assert found.slab is not None
+    assert " < age" in found.region.where or "age > " in found.region.where
+    assert x[found.slab.contains(x), 0].min() > 0.95
+    assert found.region.n == round(found.region.share * 500)
+
+
+def test_the_slab_does_not_depend_on_units_or_the_order_of_rows() -> None:
+    x, covered, _ = wrong(600, 3, 1)
+    first = worst_slab(covered, x, coverage=RIGHT, directions=30, replicates=9)
+    backwards = worst_slab(covered[::-1], x[::-1], coverage=RIGHT, directions=30, replicates=9)
+    assert backwards.value == first.value
+    assert backwards.searched_p_value == first.searched_p_value
+    assert first.slab is not None
+    assert backwards.slab is not None
+    np.testing.assert_allclose(first.slab.direction, backwards.slab.direction)
+    inside = first.slab.contains(x)
+    assert 0 < inside.sum() < 600
+
+
+def test_slabs_across_inputs_are_told_by_their_strongest() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(4_000, 3))
+    covered = rng.random(4_000) < np.where(x[:, 0] + x[:, 1] > 1.5, 0.4, 0.97)
+    found = worst_slab(covered, x, coverage=RIGHT, directions=300, replicates=9)
+    assert found.slab is not None
+    assert found.region is not None
+    assert abs(found.slab.direction[:2].sum()) > 1.2  # of at most √2
+    assert "·x0" in found.region.where
+    assert "·x1" in found.region.where
+
+
+# Coverage gap
+
+
+@given(st.integers(1, 60), st.floats(0.02, 0.98))
+@settings(derandomize=True, deadline=None, max_examples=60)
+def test_the_null_of_the_gap_is_the_mean_deviation(n: int, share: float) -> None:
+    found = coverage_gap(np.ones(2 * n), np.repeat([0, 1], n), coverage=share, replicates=1)
+    assert found.null == pytest.approx(mean_deviation(n, share), rel=1e-9)
+
+
+def test_the_gap_by_hand() -> None:
+    sizes, hits = np.array([10, 40, 50]), np.array([10, 30, 45])
+    covered = np.concatenate(
+        [np.r_[np.ones(h), np.zeros(n - h)] for n, h in zip(sizes, hits, strict=True)]
+    )
+    found = coverage_gap(covered, np.repeat(["a", "b", "c"], sizes), coverage=0.9, name="site")
+    off = hits / sizes - 0.9
+    assert found.value == pytest.approx(np.abs(off).mean())
+    cut = np.maximum(off**2 - 0.09 / sizes, 0)
+    assert found.debiased == pytest.approx(cut.mean())
+    assert found.region is not None
+    assert (found.region.where, found.region.n) == ("site=b", 40)
+    raw = [stats.binomtest(int(h), int(n), 0.9).pvalue for h, n in zip(hits, sizes, strict=True)]
+    assert found.p_values[1] == pytest.approx(min(1, 3 * 2 * stats.binom.cdf(30, 40, 0.9)))
+    assert np.argmin(raw) == 1
+
+
+def test_right_models_sit_at_the_null_of_the_gap() -> None:
+    raw, debiased, p_values = [], [], []
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(20), rng.integers(5, 60, 20))
+    for seed in range(200):
+        covered = np.random.default_rng(seed).random(len(groups)) < RIGHT
+        found = coverage_gap(covered, groups, coverage=RIGHT, replicates=199, seed=seed)
+        raw.append(found.value - found.null)
+        debiased.append(found.debiased - found.debiased_null)
+        p_values.append(found.p_value)
+    for excess in (raw, debiased):
+        assert abs(np.mean(excess)) < 3 * np.std(excess) / math.sqrt(len(excess))
+    assert stats.kstest(p_values, "uniform").pvalue > 0.01
+
+
+# HSIC and correlation
+
+
+@pytest.mark.parametrize("law", ["uniform", "lognormal", "pareto"])
+def test_hsic_is_the_dense_one(law: str) -> None:
+    rng = np.random.default_rng(0)
+    width = {
+        "uniform": rng.uniform(1, 3, 2_000),
+        "lognormal": rng.lognormal(0, 1, 2_000),
+        "pareto": rng.pareto(1.0, 2_000),
+    }[law]
+    covered = rng.random(2_000) < 0.8 + 0.15 * (width > np.median(width))
+    found = hsic(covered, width, coverage=RIGHT, permutations=9)
+    assert found.value == pytest.approx(dense_hsic(covered, width), abs=1e-9)
+    assert found.rank < 200
+
+
+@given(st.lists(st.floats(0.1, 10.0), min_size=2, max_size=40, unique=True))
+@settings(derandomize=True, deadline=None, max_examples=100)
+def test_the_median_gap_is_the_median_of_all(values: list[float]) -> None:
+    from scipy.spatial.distance import pdist
+
+    array = np.array(values)
+    gaps = pdist(array[:, None])
+    assert median_gap(array) == pytest.approx(np.median(gaps[gaps > 0]), rel=1e-9, abs=1e-12)
+
+
+def test_the_median_gap_of_repeated_widths_is_that_of_different_ones() -> None:
+    assert median_gap(np.array([1.0] * 9 + [3.0])) == pytest.approx(2.0)
+
+
+def test_the_null_of_hsic_is_its_mean_over_all_permutations() -> None:
+    width = np.array([1.0, 1.3, 2.0, 2.2, 3.5, 4.0])
+    covered = np.array([1, 1, 0, 1, 0, 1])
+    found = hsic(covered, width, coverage=RIGHT, permutations=1)
+    assert found.null == pytest.approx(permuted_mean(covered, width), rel=1e-6)
+
+
+def test_hsic_and_the_correlation_do_not_change_with_units() -> None:
+    rng = np.random.default_rng(0)
+    width = rng.gamma(2.0, size=400)
+    covered = rng.random(400) < RIGHT
+    for measure in (hsic, width_correlation):
+        first = measure(covered, width, coverage=RIGHT, permutations=99)
+        second = measure(covered, 1e-6 * width, coverage=RIGHT, permutations=99)
+        assert second.value == pytest.approx(first.value, rel=1e-9)
+        assert second.p_value == first.p_value
+        again = measure(covered[::-1], width[::-1], coverage=RIGHT, permutations=99)
+        assert (again.value, again.p_value) == pytest.approx((first.value, first.p_value), rel=1e-9)
+
+
+def test_the_correlation_and_its_error_are_those_of_scipy_and_of_repeats() -> None:
+    values, told = [], []
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        width = rng.gamma(3.0, size=300)
+        covered = rng.random(300) < np.clip(0.75 + 0.05 * width, 0, 1)
+        found = width_correlation(covered, width, coverage=RIGHT, permutations=1)
+        assert found.value == pytest.approx(stats.pearsonr(width, covered)[0], rel=1e-9)
+        values.append(found.value)
+        told.append(found.standard_error)
+    assert np.mean(told) == pytest.approx(np.std(values), rel=0.2)
+
+
+def test_the_standard_error_of_hsic_is_that_of_repeats() -> None:
+    values, told = [], []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        width = rng.uniform(1, 3, 500)
+        covered = rng.random(500) < np.where(width < 1.5, 0.6, 0.98)
+        found = hsic(covered, width, coverage=RIGHT, permutations=1)
+        values.append(found.value)
+        told.append(found.standard_error)
+    assert np.mean(told) == pytest.approx(np.std(values), rel=0.25)
+
+
+def test_the_failing_widths_are_named() -> None:
+    rng = np.random.default_rng(0)
+    width = rng.uniform(1, 3, 3_000)
+    covered = rng.random(3_000) < np.where(width > 2.8, 0.5, 0.95)
+    found = hsic(covered, width, coverage=RIGHT, permutations=99)
+    assert found.p_value == 0.01
+    assert found.region is not None
+    assert found.region.where.endswith("≤ width")
+    assert float(found.region.where.split()[0]) == pytest.approx(2.8, abs=0.04)
+    assert found.region.empirical_coverage == pytest.approx(0.5, abs=0.12)
+
+
+# ERT
+
+
+def test_known_chances_give_the_closed_forms() -> None:
+    x, covered, chance = wrong(40_000, 1, 0)
+    target = RIGHT
+    expected = {
+        "squared": np.mean((chance - target) ** 2),
+        "absolute": np.mean(np.abs(chance - target)),
+        "log": np.mean(special.rel_entr(chance, target) + special.rel_entr(1 - chance, 1 - target)),
+    }
+    for loss, mean in expected.items():
+        found = excess_risk(covered, chance, target, loss)
+        assert found.value == pytest.approx(mean, abs=4 * found.standard_error)
+        assert found.under + found.over == pytest.approx(found.value)
+        assert found.lower < mean < found.upper
+    failing = x[:, 0] > 1
+    under = excess_risk(covered, chance, target).under
+    assert under == pytest.approx(np.mean(failing * 0.4**2), abs=0.006)
+
+
+@given(st.integers(0, 1000))
+@settings(derandomize=True, deadline=None, max_examples=30)
+def test_the_excess_risk_by_hand(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    c, h = (rng.random(20) < 0.8) * 1.0, rng.uniform(0.05, 0.95, 20)
+    target = 0.85
+    by_hand = {
+        "squared": (target - c) ** 2 - (h - c) ** 2,
+        "absolute": np.where(h > target, 1.0, -1.0) * (c - target),
+        "log": c * np.log(h / target) + (1 - c) * np.log((1 - h) / (1 - target)),
+    }
+    for loss, scores in by_hand.items():
+        found = excess_risk(c, h, target, loss)
+        assert found.value == pytest.approx(scores.mean())
+        assert found.standard_error == pytest.approx(scores.std(ddof=1) / math.sqrt(20))
+        assert found.over == pytest.approx((scores * (h > target)).mean())
+
+
+def test_ert_approaches_the_truth_from_below_and_names_the_place() -> None:
+    x, covered, chance = wrong(4_000, 3, 0)
+    found = ert(covered, x, coverage=RIGHT, names=["age", "b", "c"], classifier=leaf())
+    truth = np.mean((chance - RIGHT) ** 2)
+    assert 0.8 * truth < found.value < truth + 2 * found.squared.standard_error
+    assert found.squared.p_value < 1e-10
+    assert found.region is not None
+    assert found.region.where.startswith("age > ")
+    assert float(found.region.where.split()[-1]) == pytest.approx(1.0, abs=0.05)
+    assert found.region.lower < 0.5 < found.region.upper
+    assert sum(part.n for part in found.parts) == 2_000
+    assert found.probability[x[:, 0] > 1].mean() == pytest.approx(0.5, abs=0.05)
+    assert found.probability[x[:, 0] < 1].mean() == pytest.approx(0.9756, abs=0.01)
+
+
+def test_ert_leaves_the_classifier_as_it_was_and_ignores_the_order_of_rows() -> None:
+    x, covered, _ = wrong(400, 2, 0)
+    model = leaf()
+    first = ert(covered, x, coverage=RIGHT, classifier=model)
+    assert not hasattr(model, "tree_")
+    order = np.random.default_rng(0).permutation(400)
+    again = ert(covered[order], x[order], coverage=RIGHT, classifier=model)
+    assert again.value == pytest.approx(first.value, rel=1e-12)
+    np.testing.assert_allclose(again.probability, first.probability[order])
+
+
+def test_a_right_model_sits_at_the_simulated_null_of_ert() -> None:
+    x, covered = right(500, 2, 3)
+    found = ert(covered, x, coverage=RIGHT, classifier=leaf(4), replicates=99)
+    for risk in (found.squared, found.absolute, found.log):
+        assert risk.p_value > 0.02
+        assert risk.value <= risk.null_upper
+    assert found.squared.null < 0  # noise in the chances costs
+    x, covered, _ = wrong(500, 2, 3)
+    assert (
+        ert(covered, x, coverage=RIGHT, classifier=leaf(4), replicates=99).squared.p_value == 0.01
+    )
+
+
+def test_over_coverage_counts_too() -> None:
+    x, _ = right(300, 2, 0)
+    found = ert(np.ones(300), x, coverage=RIGHT)
+    assert found.value == pytest.approx(0.01, abs=1e-4)
+    assert found.squared.under == 0.0
+    assert found.absolute.value == pytest.approx(0.1)
+
+
+# Local PIT
+
+
+def test_the_local_pit_finds_where_beliefs_fail_and_how() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(4_000, 2))
+    past = x[:, 0] > 1
+    noise = rng.normal(size=4_000)
+    faults = {
+        "too narrow": noise * np.where(past, 2.5, 1.0),
+        "too wide": noise * np.where(past, 0.3, 1.0),
+        "too low": noise + 1.5 * past,
+        "too high": noise - 1.5 * past,
+    }
+    from sklearn.tree import DecisionTreeRegressor
+
+    model = DecisionTreeRegressor(max_depth=2, min_samples_leaf=50)
+    for fault, z in faults.items():
+        found = local_pit(special.ndtr(z), x, regressor=model)
+        assert found.fault == fault
+        assert found.p_value < 1e-6
+        assert found.region_p_value < 1e-3
+        assert found.region is not None
+        edge = re.match(r"(?:x0 > )?([0-9.]+)", found.region.where)
+        assert edge is not None, found.region.where
+        assert float(edge[1]) > 0.95
+        assert found.distance[past].mean() > 5 * found.distance[~past].mean()
+        assert (np.diff(found.cdf, axis=1) >= 0).all()
+
+
+def test_the_value_of_the_local_pit_is_the_mean_squared_distance() -> None:
+    """With a regressor that is right, the expectation is the mean of (r − γ)²."""
+    rng = np.random.default_rng(0)
+    x = (rng.random(20_000) < 0.5).astype(float)[:, None]
+    pit = np.where(x[:, 0] == 1, rng.beta(2, 1, 20_000), rng.beta(1, 2, 20_000))
+    levels = np.arange(1, 20) / 20
+    local = [stats.beta(1, 2).cdf(levels), stats.beta(2, 1).cdf(levels)]
+    truth = np.mean([np.square(part - levels).mean() for part in local])
+    from sklearn.linear_model import LinearRegression
+
+    found = local_pit(pit, x, regressor=LinearRegression())
+    assert found.value == pytest.approx(truth, abs=4 * found.standard_error)
+    np.testing.assert_allclose(found.cdf[x[:, 0] == 1].mean(axis=0), local[1], atol=0.02)
+
+
+# Laws: coverage indicators permuted across rows
+
+
+def _null_slab(covered: np.ndarray, x: np.ndarray, width: np.ndarray) -> float:
+    found = worst_slab(covered, x, coverage=RIGHT, directions=20, replicates=1)
+    return (found.value - found.null) / math.sqrt(0.09 / (found.region.n if found.region else 1))
+
+
+def _null_gap(covered: np.ndarray, x: np.ndarray, width: np.ndarray) -> float:
+    found = coverage_gap(covered, np.digitize(x[:, 0], [-1, 0, 1]), coverage=RIGHT, replicates=49)
+    return (found.value - found.null) * 20
+
+
+def _null_hsic(covered: np.ndarray, x: np.ndarray, width: np.ndarray) -> float:
+    found = hsic(covered, width, coverage=RIGHT, permutations=1)
+    return (found.value - found.null) / found.null
+
+
+def _null_correlation(covered: np.ndarray, x: np.ndarray, width: np.ndarray) -> float:
+    found = width_correlation(covered, width, coverage=RIGHT, permutations=1)
+    return found.value * math.sqrt(len(x))
+
+
+@pytest.mark.parametrize("distance", [_null_slab, _null_gap, _null_hsic, _null_correlation])
+def test_permuted_coverage_sits_at_the_null(
+    distance: Callable[[np.ndarray, np.ndarray, np.ndarray], float],
+) -> None:
+    """The count of covered rows varies as a right model's would: the gap's null says so."""
+    x, _ = right(500, 3, 0)
+    width = np.abs(x[:, 0]) + 0.5
+    rng = np.random.default_rng(1)
+    counts = rng.binomial(500, 1 - RIGHT, 120)
+    found = np.array(
+        [distance(rng.permutation(np.arange(500) >= count), x, width) for count in counts]
+    )
+    assert abs(found.mean()) < 3.5 * found.std() / math.sqrt(len(found))
+
+
+def test_permuted_coverage_and_pit_leave_nothing_to_learn() -> None:
+    from sklearn.tree import DecisionTreeRegressor
+
+    x, _ = right(500, 3, 0)
+    covered = np.arange(500) >= 50
+    pit = (np.arange(500) + 0.5) / 500
+    rng = np.random.default_rng(1)
+    regressor = DecisionTreeRegressor(max_depth=2, min_samples_leaf=20)
+    rejected = []
+    for _ in range(100):
+        shuffled = rng.permutation(covered)
+        found = ert(shuffled, x, coverage=RIGHT, classifier=leaf())
+        local = local_pit(rng.permutation(pit), x, regressor=regressor)
+        risks = (found.squared, found.absolute, found.log, local)
+        rejected.append([risk.p_value < 0.05 for risk in risks])
+    assert (np.mean(rejected, axis=0) <= 0.11).all()
+
+
+# Bad input
+
+
+def test_what_cannot_be_answered_is_nan_with_a_reason() -> None:
+    x, covered = right(60, 2, 0)
+    few = worst_slab(covered, x, coverage=RIGHT)
+    assert "at least 100 rows, got 60" in few.reason
+    x, covered = right(200, 2, 0)
+    flat = np.ones((200, 2))
+    cases = {
+        few.reason: few.value,
+        "no input varies": worst_slab(covered, flat, coverage=RIGHT).value,
+    }
+    for measure in (ert, local_pit):
+        start = covered if measure is ert else np.linspace(0, 1, 200)
+        options: dict[str, Any] = {"coverage": RIGHT}
+        found = measure(start, flat, **options)
+        assert "no input varies" in found.reason
+        cases[str(measure)] = found.value
+        small = measure(start[:20], x[:20], **options)
+        assert "at least 50 rows, got 20" in small.reason
+        cases[f"{measure} small"] = small.value
+    for measure in (hsic, width_correlation):
+        for hits, widths, reason in (
+            (covered, np.full(200, 0.3), "all widths are equal"),
+            (np.ones(200), x[:, 0] ** 2, "every row is covered"),
+            (np.zeros(200), x[:, 0] ** 2, "no row is covered"),
+            (covered, np.where(covered, np.inf, 1.0), "some intervals are unbounded"),
+        ):
+            got = measure(hits, widths, coverage=RIGHT)
+            assert got.reason == reason
+            cases[f"{measure} {reason}"] = got.value
+    single = coverage_gap(covered, ["a"] * 200, coverage=RIGHT)
+    assert "one group" in single.reason
+    cases["one group"] = single.value
+    assert all(math.isnan(value) for value in cases.values()), cases
+
+
+def test_constant_inputs_are_left_out_of_slabs() -> None:
+    x, covered, _ = wrong(600, 2, 0)
+    with_constant = np.column_stack([np.full(600, 7.0), x])
+    found = worst_slab(covered, with_constant, coverage=RIGHT, directions=50, replicates=9)
+    assert found.slab is not None
+    assert found.slab.direction[0] == 0.0
+    assert found.value < 0.75
+
+
+def test_when_every_row_is_covered_no_slab_is_worse() -> None:
+    x, _ = right(300, 2, 0)
+    found = worst_slab(np.ones(300), x, coverage=RIGHT, directions=10, replicates=9)
+    assert (found.value, found.standard_error, found.p_value) == (1.0, 0.0, 1.0)
+    assert "every searched row is covered" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda c, x: worst_slab(c, x, coverage=90), "coverage must lie"),
+        (lambda c, x: worst_slab(c, x, coverage=0.9, share=0), "share must lie"),
+        (lambda c, x: worst_slab(c, x, coverage=0.9, directions=0), "directions must be"),
+        (lambda c, x: worst_slab(c, x[:-1], coverage=0.9), "x must have 200 rows"),
+        (lambda c, x: worst_slab(c, x * np.nan, coverage=0.9), "x must hold finite"),
+        (lambda c, x: worst_slab(c + 1.5, x, coverage=0.9), "covered must hold truth values"),
+        (lambda c, x: worst_slab(c, x, coverage=0.9, names=["a"]), "names must hold 2"),
+        (lambda c, x: searched_slab(c, np.ones_like(x)), "x must vary"),
+        (lambda c, x: ert(c, x, coverage=0.9, folds=1), "folds must be"),
+        (lambda c, x: ert(c, x, coverage=0.9, replicates=-1), "replicates must be"),
+        (lambda c, x: ert(c, x, coverage=0.9, classifier="forest"), "fit and predict_proba"),
+        (lambda c, x: excess_risk(c, np.ones(200) * 1.1, 0.9), "chance must lie in"),
+        (lambda c, x: excess_risk(c, np.ones(200), 0.9, "log"), "chance must lie in"),
+        (lambda c, x: excess_risk(c, np.ones(200), 0.9, "cubic"), "loss must be one of"),
+        (lambda c, x: hsic(c, -np.ones(200), coverage=0.9), "width must not be negative"),
+        (lambda c, x: hsic(c, np.full(200, np.nan), coverage=0.9), "width must hold no missing"),
+        (lambda c, x: hsic(c, x[:, 0] ** 2, coverage=0.9, permutations=0), "permutations must be"),
+        (lambda c, x: coverage_gap(c, ["a"], coverage=0.9), "groups must have 200 rows"),
+        (lambda c, x: coverage_gap(c, c, coverage=0.9, replicates=0), "replicates must be"),
+        (lambda c, x: local_pit(c * 2.0, x), "pit"),
+        (lambda c, x: local_pit(c, x, levels=[0.5, 0.4]), "levels must rise"),
+        (lambda c, x: local_pit(c, x, regressor="forest"), "fit and predict"),
+    ],
+)
+def test_bad_input_is_refused(call: Callable[..., object], match: str) -> None:
+    x, covered = right(200, 2, 0)
+    with pytest.raises(InputError, match=match):
+        call(covered * 1.0, x)

@@ -1,0 +1,151 @@
+"""Conditional coverage of evaluation sets: records, tables, and reasons."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from howsure.core.records import Notion, Record
+from howsure.core.rng import child
+from howsure.figures import figures_of
+from howsure.metrics.evaluate import conditional
+from howsure.metrics.evaluate.conditional import assess_conditional, input_table
+from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets
+
+NAMES = {
+    "worst_slab",
+    "ert_squared",
+    "ert_absolute",
+    "ert_log",
+    "hsic",
+    "width_correlation",
+    "local_pit",
+    "coverage_gap",
+    "coverage_gap_debiased",
+}
+
+
+def held(n: int = 1_200, *, wrong: float = 1.0, seed: int = 0) -> EvalSet:
+    """Normal beliefs whose sd is too small in the north."""
+    rng = child(seed, "conditional")
+    age, site = rng.uniform(20, 80, n), rng.choice(["north", "south"], n, p=[0.3, 0.7])
+    sd = 0.5 + age / 80
+    y = sd * np.where(site == "north", wrong, 1.0) * rng.normal(size=n)
+    return EvalSet.checked(
+        y,
+        Distribution.normal(np.zeros(n), sd),
+        features={"age": age, "site": site},
+        groups={"site": site},
+        model="net",
+    )
+
+
+def records(report: conditional.ConditionalReport) -> dict[str, Record]:
+    return {record.metric: record for record in report.records}
+
+
+@pytest.fixture(scope="module")
+def wrong() -> conditional.ConditionalReport:
+    return assess_conditional(held(wrong=2.5))
+
+
+def test_a_model_wrong_in_one_place_fails_every_measure_that_can_see_it(
+    wrong: conditional.ConditionalReport,
+) -> None:
+    found = records(wrong)
+    assert set(found) == NAMES
+    for name in NAMES - {"hsic", "width_correlation"}:
+        assert found[name].options["p_value"] < 1e-2, name
+        assert not math.isnan(found[name].standard_error)
+        assert "north" in str(found[name].options["where"]), name
+        assert found[name].model == "net"
+    assert found["worst_slab"].value < 0.75
+    assert found["worst_slab"].target == found["worst_slab"].null == 0.9
+    assert found["local_pit"].options["fault"] == "too narrow"
+    assert found["coverage_gap"].notion is Notion.GROUP
+    assert found["ert_squared"].notion is Notion.LOCAL
+
+
+def test_the_regions_are_told_in_one_table(wrong: conditional.ConditionalReport) -> None:
+    tables = {table.name: table for table in wrong.tables}
+    regions = tables["conditional_regions"].columns
+    assert regions["measure"].tolist() == [
+        "worst_slab",
+        "ert",
+        "hsic",
+        "local_pit",
+        "coverage_gap site",
+    ]
+    coverage = dict(zip(regions["measure"], regions["empirical_coverage"], strict=True))
+    assert coverage["ert"] < 0.7
+    parts = tables["conditional_parts"].columns
+    assert parts["n"].sum() == 600
+    (curve,) = wrong.curves
+    assert curve.name == "local_pit"
+    assert len(figures_of([curve])) == 1
+
+
+def test_a_right_model_passes() -> None:
+    found = records(assess_conditional(held(seed=5)))
+    low = [name for name, record in found.items() if float(record.options["p_value"]) < 0.01]
+    assert low == []
+
+
+def test_the_answer_does_not_depend_on_the_order_of_rows() -> None:
+    one = held(400, wrong=2.0)
+    other = one.take(np.arange(400)[::-1])
+    first, second = records(assess_conditional(one)), records(assess_conditional(other))
+    for name, record in first.items():
+        assert second[name].value == pytest.approx(record.value, rel=1e-9), name
+        assert second[name].options["p_value"] == pytest.approx(record.options["p_value"])
+
+
+def test_what_the_content_does_not_permit_has_a_reason() -> None:
+    y = np.linspace(-1.2, 1.2, 200)
+    bare = EvalSet.checked(y, Intervals(-np.ones(200), np.ones(200), coverage=0.9))
+    found = records(assess_conditional(bare))
+    assert all(math.isnan(record.value) for record in found.values())
+    assert "inputs are needed" in found["worst_slab"].reason
+    assert "inputs are needed" in found["local_pit"].reason
+    assert found["hsic"].reason == "all widths are equal"
+    assert "no groups" in found["coverage_gap"].reason
+    unknown = EvalSet.checked(y, Intervals(-np.ones(200), np.ones(200)), features={"x": y})
+    found = records(assess_conditional(unknown))
+    assert "nominal coverage" in found["ert_squared"].reason
+    weighted = EvalSet.checked(y, bare.beliefs, features={"x": y}, weights=np.full(200, 2))
+    found = records(assess_conditional(weighted))
+    assert all("unweighted" in record.reason for record in found.values())
+    assert set(found) == NAMES
+
+
+def test_label_sets_are_judged_by_their_sizes() -> None:
+    rng = np.random.default_rng(0)
+    member = rng.random((300, 5)) < 0.7
+    y = rng.integers(0, 5, 300)
+    sets = EvalSet.checked(y, LabelSets(member, coverage=0.7), features={"x": rng.normal(size=300)})
+    found = records(assess_conditional(sets))
+    assert not math.isnan(found["hsic"].value)
+    assert not math.isnan(found["ert_squared"].value)
+
+
+def test_large_sets_are_thinned_by_content(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conditional, "MOST_ROWS", 300)
+    one = held(700)
+    found = records(assess_conditional(one))
+    assert found["worst_slab"].n == 300
+    assert found["worst_slab"].reason == "on 300 of 700 rows"
+    whole = records(assess_conditional(one, everything=True))
+    assert whole["worst_slab"].n == 700
+
+
+def test_wide_embeddings_are_judged_by_their_principal_coordinates() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(100, 60))
+    wide = EvalSet.checked(np.zeros(100), point=np.zeros(100), embedding=rows)
+    matrix, names = input_table(wide)
+    assert matrix.shape == (100, 20)
+    assert names[0] == "principal coordinate 1"
+    narrow = EvalSet.checked(np.zeros(100), point=np.zeros(100), embedding=rows[:, :3])
+    assert input_table(narrow)[1] == ("embedding 0", "embedding 1", "embedding 2")
