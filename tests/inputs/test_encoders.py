@@ -7,7 +7,7 @@ import pickle
 import shutil
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,11 @@ PIXELS = np.random.default_rng(0).integers(0, 256, (5, 16, 16, 3), dtype=np.uint
 
 
 @pytest.fixture(scope="module")
-def torch() -> Any:
-    return pytest.importorskip("torch", reason="torch is not installed")
+def torch() -> Iterator[Any]:
+    library = pytest.importorskip("torch", reason="torch is not installed")
+    with library.random.fork_rng():  # the models' weights are drawn here, the same every time
+        library.manual_seed(0)
+        yield library
 
 
 @pytest.fixture(scope="module")

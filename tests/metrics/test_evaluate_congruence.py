@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +13,14 @@ from scipy import stats
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
 from howsure.inputs import load_inputs
-from howsure.metrics.congruence import Draws, Empirical, Normals, Support
-from howsure.metrics.evaluate import assess_congruence, belief_of, congruence_mode
+from howsure.metrics.congruence import Draws, Empirical, Normals, NullReference, Support
+from howsure.metrics.evaluate import (
+    CongruenceOptions,
+    assess_congruence,
+    belief_of,
+    congruence_mode,
+)
+from howsure.metrics.evaluate.congruence_views import map_table
 from howsure.predictions import Distribution, EvalSet, Intervals, Samples
 from howsure.report.assess import assess, with_embedding
 from howsure.report.monitor import fit_monitor
@@ -48,7 +56,8 @@ def test_a_model_wrong_somewhere_is_caught_and_the_place_named() -> None:
     assert len(tables["cce_map"]) == 700
     grown, fresh = (tables["cce_tree"].columns[c][0] for c in ("cce_when_grown", "cce"))
     assert fresh == pytest.approx(grown, rel=0.2)
-    assert {curve.name for curve in report.curves} == {"rejection", "rejection_oracle"}
+    losses = {"rejection", "rejection_nll"}
+    assert {curve.name for curve in report.curves} == losses | {f"{name}_oracle" for name in losses}
 
 
 def test_every_law_embeds_in_the_mode_that_serves_all() -> None:
@@ -104,7 +113,7 @@ def test_assess_uses_one_mode_for_all_models() -> None:
 
 
 def test_a_monitor_flags_where_the_model_is_wrong_without_labels() -> None:
-    reference = wave(900, wrong=1.5)
+    reference = replace(wave(900, wrong=1.5), embedding=None)
     monitor = fit_monitor(reference)
     scored = monitor.score({"x": np.array([1.8, -1.8]), "side": np.array(["left", "left"])})
     assert scored.columns["flagged"][0]
@@ -129,3 +138,138 @@ def test_unlabelled_rows_must_look_like_the_reference(
 ) -> None:
     with pytest.raises(InputError, match=match):
         load_inputs(table, wave(60).features)
+
+
+def grouped(n: int = 1200, *, seed: int = 0, apart: bool = False) -> EvalSet:
+    """Five sites alike in x; in one of them the model is wrong. Apart: x tells the site."""
+    rng = child(seed, "sites")
+    site = rng.choice(["oslo", "lima", "cairo", "turin", "delhi"], n, p=[0.3, 0.3, 0.2, 0.1, 0.1])
+    x = rng.uniform(-2, 2, n) + (4.0 * (site == "turin") if apart else 0.0)
+    y = np.sin(x) + 0.3 * rng.normal(size=n) + 0.9 * (site == "turin")
+    held = EvalSet.checked(
+        y,
+        Distribution.normal(np.sin(x), np.full(n, 0.3)),
+        features={"x": x, "noise": rng.normal(size=n)},
+        groups={"site": site, "day": rng.choice(["mon", "tue", "wed"], n)},
+    )
+    return with_embedding(held)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_the_group_where_the_model_is_wrong_is_named(apart: bool) -> None:
+    for seed in range(3):
+        report = assess_congruence(grouped(seed=seed, apart=apart), "exact")
+        tree = next(table for table in report.tables if table.name == "cce_tree")
+        where = [str(rule).split(", ") for rule in tree.columns["where"]]
+        cce, grown = tree.columns["cce"], tree.columns["cce_when_grown"]
+        if not apart:
+            named = np.array(["site=turin" in rule for rule in where])
+            assert cce[named].min() > 1.3 * cce[~named].max()
+        assert "site=turin" in where[0] or (apart and "x > " in str(where[0]))
+        assert cce[0] == pytest.approx(grown[0], rel=0.25)
+        assert "CCE given the inputs and site, day." in tree.notes
+
+
+def test_a_group_that_is_right_everywhere_explains_nothing() -> None:
+    held = grouped()
+    right = EvalSet.checked(
+        held.y - 0.9 * (held.groups["site"].values() == "turin"),
+        held.beliefs,
+        features=held.features,
+        groups=held.groups,
+    )
+    report = assess_congruence(with_embedding(right), "exact")
+    tree = next(table for table in report.tables if table.name == "cce_tree")
+    wrong = assess_congruence(held, "exact")
+    worst = next(table for table in wrong.tables if table.name == "cce_tree")
+    assert tree.columns["cce"].max() < worst.columns["cce"].max() / 2
+
+
+def test_groups_stand_beside_an_embedding_of_any_kind() -> None:
+    held = grouped(400)
+    assert held.embedding is not None
+    wide = np.hstack([held.embedding, child(0, "wide").normal(size=(held.n, 30))])
+    for embedding in (held.embedding[:, :1], 1e4 * held.embedding, wide):
+        part = replace(held, embedding=embedding, features={})
+        report = assess_congruence(part, "exact")
+        tree = next(table for table in report.tables if table.name == "cce_tree")
+        assert "site=turin" in str(tree.columns["where"][0])
+
+
+def test_the_map_by_principal_coordinates_and_by_t_sne() -> None:
+    held = wave(300)
+    plain = assess_congruence(held, "exact").tables[0]
+    near = assess_congruence(held, "exact", options=CongruenceOptions(layout="t-sne")).tables[0]
+    again = assess_congruence(held, "exact", options=CongruenceOptions(layout="t-sne")).tables[0]
+    assert plain.labels["first"] == "first principal coordinate"
+    assert near.labels["first"] == "first t-SNE coordinate"
+    assert "t-SNE" in near.notes
+    assert "t-SNE" not in plain.notes
+    for name in ("first", "second"):
+        np.testing.assert_array_equal(near.columns[name], again.columns[name])
+    np.testing.assert_array_equal(near.columns["cce"], plain.columns["cce"])
+    assert held.embedding is not None
+    centred = held.embedding - held.embedding.mean(axis=0)
+    _, scale, _ = np.linalg.svd(centred)
+    for name, size in zip(("first", "second"), scale, strict=False):
+        assert np.linalg.norm(plain.columns[name]) == pytest.approx(size)
+
+
+def test_t_sne_keeps_clusters_together_and_draws_few_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("howsure.metrics.evaluate.congruence_views.MOST_EMBEDDED", 300)
+    rng = child(0, "clusters")
+    kind = np.arange(400) % 3
+    rows = 8.0 * np.eye(3)[kind] + 0.3 * rng.normal(size=(400, 3))
+    values, zeros = kind.astype(float), np.zeros(400)
+    null = NullReference(
+        observed=0.0,
+        expected=0.0,
+        upper=0.0,
+        p_value=1.0,
+        level=0.95,
+        replicates=zeros,
+        point_observed=zeros,
+        point_expected=zeros,
+        point_upper=zeros,
+        point_p_value=zeros,
+    )
+    table = map_table(
+        rows, values, null, np.arange(400), second=("y", zeros), layout="t-sne", model="m"
+    )
+    assert len(table) == 300
+    assert "300 of 400 rows" in table.notes
+    plane = np.stack([table.columns["first"], table.columns["second"]], axis=1)
+    found = table.columns["cce"].astype(int)
+    np.testing.assert_array_equal(found, table.columns["row"] % 3)
+    middle = np.stack([plane[found == k].mean(axis=0) for k in range(3)])
+    nearest = np.linalg.norm(plane[:, None] - middle, axis=2).argmin(axis=1)
+    assert (nearest == found).mean() > 0.99
+
+
+@pytest.mark.parametrize(
+    ("choice", "match"),
+    [
+        ({"draws": 0}, "draws must be at least 1"),
+        ({"regularization": 0.0}, "regularization must be positive"),
+        ({"regularization": math.nan}, "regularization must be positive"),
+        ({"bandwidth": -1.0}, "bandwidth must be positive"),
+        ({"bandwidth": math.nan}, "bandwidth must be positive"),
+        ({"layout": "umap"}, "layout must be pca or t-sne"),
+    ],
+)
+def test_bad_choices_are_named(choice: dict[str, Any], match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        CongruenceOptions(**choice)
+    record = assess_congruence(wave(60), "exact", options=CongruenceOptions(kernel="x")).record
+    assert "kernel must be one of" in record.reason
+
+
+def test_stages_are_told_from_first_to_last() -> None:
+    told: list[tuple[str, int, int]] = []
+    options = CongruenceOptions(progress=lambda *step: told.append(step))
+    assess_congruence(wave(100), "exact", options=options)
+    own = [(done, total) for _, done, total in told if total == 4]
+    assert own == [(done, 4) for done in range(5)]
+    assert all(stage.startswith("congruence of model") for stage, _, _ in told)

@@ -12,13 +12,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from howsure.cli.options import ReadOptions
+from howsure.cli.options import CongruenceFlags, ReadOptions
+from howsure.cli.progress import Stages
 from howsure.core.errors import InputError
 from howsure.core.records import Direction, Record
-from howsure.inputs import ColumnUse, Loaded
+from howsure.inputs import ColumnUse
 from howsure.metrics.catalogue import catalogue
-from howsure.report.assess import assess_sets
+from howsure.report.assess import MISSING_IMAGES, assess_given
 from howsure.report.assessment import Assessment, renderer
+from howsure.report.door import from_loaded, source_name
 
 _TONES = {"good": "green", "bad": "red", "undecided": "yellow", "info": "cyan"}
 _ARROWS = {
@@ -37,6 +39,8 @@ def run(
     slow: Sequence[str],
     confidence: float,
     seed: int,
+    progress: bool | None,
+    tuned: CongruenceFlags,
     read: ReadOptions,
 ) -> None:
     """Read, assess, print, and write what is asked for."""
@@ -51,20 +55,22 @@ def run(
     if explain:
         print_explanation(console, read.explain(source))
         return
-    with Console(stderr=True).status("reading") as status:
-        loaded = read.load(source)
-        result = assess_sets(
-            loaded.evalsets,
+    choices = tuned.options()
+    with Stages(progress) as stages:
+        stages("reading", 0, 0)
+        loaded = read.load(source, stages)
+        result = assess_given(
+            from_loaded(loaded, source_name(list(files))),
             coverages=read.assessed,
             confidence=confidence,
             seed=seed,
             slow=slow,
-            facts=_facts(files, loaded),
             command=shlex.join(["howsure", *sys.argv[1:]]),
-            progress=status.update,
+            congruence=choices,
+            progress=stages,
         )
         for path in outputs:
-            status.update(f"writing {path.name}")
+            stages(f"writing {path.name}", 0, 0)
             result.save(path)
     print_verdict(console, result)
     print_records(console, result)
@@ -91,6 +97,9 @@ def print_verdict(console: Console, result: Assessment) -> None:
         tone = _TONES[line.tone]
         text = escape(line.text)
         console.print(f"[{tone}]{_MARKS[line.tone]}[/{tone}] {text}", highlight=False)
+    if MISSING_IMAGES in result.facts:
+        words = escape(result.facts[MISSING_IMAGES])
+        console.print(f"[yellow]![/yellow] Files are gone of {words}.", highlight=False)
     console.print()
 
 
@@ -144,12 +153,3 @@ def _cells(record: Record) -> tuple[str, str, str, str, str, str]:
 
 def _number(value: float, digits: int = 3) -> str:
     return "" if math.isnan(value) else f"{value:.{digits}g}"
-
-
-def _facts(files: Sequence[Path], loaded: Loaded) -> dict[str, str]:
-    facts = {"Source": ", ".join(path.name for path in files)}
-    if loaded.dropped:
-        facts["Dropped rows"] = f"{loaded.dropped:,}"
-    if loaded.notes:
-        facts["Reading"] = "; ".join(loaded.notes)
-    return facts

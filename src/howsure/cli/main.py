@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from howsure.cli.options import ReadOptions, reads_tables
+from howsure.cli.bench import app as bench_app
+from howsure.cli.options import CongruenceFlags, ReadOptions, reads_tables, tunes_congruence
 from howsure.core.errors import HowsureError, InputError
 
 app = typer.Typer(
@@ -50,6 +51,7 @@ def root(
 
 @app.command()
 @reads_tables
+@tunes_congruence
 def assess(
     files: Files,
     output: Outputs = [],  # noqa: B006
@@ -65,7 +67,14 @@ def assess(
     ] = None,
     confidence: Confidence = 0.95,
     seed: Seed = 0,
+    progress: Annotated[
+        bool | None,
+        typer.Option(
+            "--progress/--no-progress", help="Tell of long work; by default on a terminal only."
+        ),
+    ] = None,
     *,
+    tuned: CongruenceFlags,
     read: ReadOptions,
 ) -> None:
     """Give a verdict on predictions: coverage, calibration, groups, width, error."""
@@ -74,11 +83,11 @@ def assess(
 
         if len(files) != 1:
             raise InputError(f"--reference scores one file, got {len(files)}")
-        watch(files[0], reference, output, "mean_cce" in with_, seed, read)
+        watch(files[0], reference, output, "mean_cce" in with_, seed, progress, tuned, read)
         return
     from howsure.cli.assess import run
 
-    run(files, output, explain_input, with_, confidence, seed, read)
+    run(files, output, explain_input, with_, confidence, seed, progress, tuned, read)
 
 
 @app.command()
@@ -131,6 +140,15 @@ def recalibrate(
     too_few: Annotated[
         str, typer.Option(help="Too few held-out rows for a coverage: infinite or error.")
     ] = "infinite",
+    rank: Annotated[
+        str, typer.Option(help="Conformal methods: what coverage means: conformal, paper or pac.")
+    ] = "conformal",
+    delta: Annotated[
+        float, typer.Option(help="pac: share of held-out tables that may fall short.")
+    ] = 0.05,
+    levels: Annotated[
+        str | None, typer.Option(help="Quantile levels to give, as 0.05,0.5,0.95.")
+    ] = None,
     seed: Seed = 0,
     *,
     read: ReadOptions,
@@ -138,7 +156,7 @@ def recalibrate(
     """Widen, narrow or shift beliefs by a held-out table; show measures before and after."""
     from howsure.cli.recalibrate import run
 
-    run(file, calibration, output, method, too_few, seed, read)
+    run(file, calibration, output, method, too_few, seed, read, rank, delta, levels)
 
 
 @app.command()
@@ -166,6 +184,75 @@ def characteristic(
 
 
 @app.command()
+def simulate(
+    source: Annotated[
+        str, typer.Argument(metavar="WORLD|TABLE", help="A world's name, or a table of your own.")
+    ],
+    method: Annotated[
+        list[str],
+        typer.Option(
+            "--method",
+            metavar="NAME[:OPTION=VALUE,…]",
+            help="A method's name, or module:attribute of a method or regressor; repeat.",
+        ),
+    ] = [],  # noqa: B006
+    output: Outputs = [],  # noqa: B006
+    target: Annotated[str | None, typer.Option(help="The table's column of y.")] = None,
+    features: Annotated[
+        str | None, typer.Option(metavar="A,B", help="The table's columns of x; all if omitted.")
+    ] = None,
+    coverage: Annotated[
+        list[float], typer.Option(help="Nominal coverage, such as 0.9; repeat.")
+    ] = [],  # noqa: B006
+    trials: Annotated[int, typer.Option(help="Training sets to draw, at most.")] = 100,
+    until_se: Annotated[
+        float | None, typer.Option(help="Stop once a Monte-Carlo standard error is this small.")
+    ] = None,
+    of: Annotated[str, typer.Option(help="Whose: picf, cicf or brier.")] = "picf",
+    noise: Annotated[
+        str | None, typer.Option(help="Noise law, such as normal, student_t3, gamma or laplace.")
+    ] = None,
+    residuals: Annotated[
+        str, typer.Option(help="A table's noise: from out-of-bag or in-sample residuals.")
+    ] = "out-of-bag",
+    train_rows: Annotated[int | None, typer.Option(help="Rows of a training set.")] = None,
+    test_rows: Annotated[int | None, typer.Option(help="Test points.")] = None,
+    covariates: Annotated[
+        str, typer.Option(help="Whether x is drawn anew in each trial: random or fixed.")
+    ] = "random",
+    missing: Annotated[str, typer.Option(help="Missing values: error or drop.")] = "error",
+    encoding: Annotated[str | None, typer.Option(help="Text encoding of the table.")] = None,
+    decimal: Annotated[str, typer.Option(help="Decimal mark of text tables: . or ,")] = ".",
+    seed: Seed = 0,
+) -> None:
+    """Test a method's intervals at every point of a world whose truth is known."""
+    from howsure.cli.simulate import Request, run
+
+    run(
+        Request(
+            source=source,
+            methods=method,
+            target=target,
+            features=[name.strip() for name in (features or "").split(",") if name.strip()],
+            coverages=coverage,
+            trials=trials,
+            until=until_se,
+            of=of,
+            noise=noise,
+            residuals=residuals,
+            n_train=train_rows,
+            n_test=test_rows,
+            covariates=covariates,
+            seed=seed,
+            missing=missing,
+            encoding=encoding,
+            decimal=decimal,
+            outputs=output,
+        )
+    )
+
+
+@app.command()
 def metrics(
     name: Annotated[str | None, typer.Argument(help="One measure, in full.")] = None,
 ) -> None:
@@ -173,6 +260,9 @@ def metrics(
     from howsure.cli.metrics import run
 
     run(name)
+
+
+app.add_typer(bench_app)
 
 
 def main() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,12 +12,17 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Shown
 
-from howsure.cli.options import ReadOptions
+from howsure.cli.assess import print_verdict
+from howsure.cli.options import CongruenceFlags, ReadOptions
+from howsure.cli.progress import Stages
 from howsure.core.errors import InputError
-from howsure.inputs import load_inputs, write_table
+from howsure.inputs import Unlabelled, load_unlabelled, write_table
 from howsure.report.monitor import fit_monitor
+from howsure.report.watch import Watched, watch
 
 WORST = 10
+REPORTS = (".html", ".json", ".md")
+"""Endings of outputs that hold a report; others hold the rows with their scores."""
 
 
 def run(
@@ -24,35 +31,51 @@ def run(
     outputs: Sequence[Path],
     everything: bool,
     seed: int,
+    progress: bool | None,
+    tuned: CongruenceFlags,
     read: ReadOptions,
 ) -> None:
     """Fit on the labelled reference, score the file's rows, print and write."""
     console = Console()
-    with Console(stderr=True).status("reading") as status:
-        sets = read.load(reference).evalsets
-        if len(sets) != 1:
-            raise InputError(f"{reference.name} must hold one model, got {len(sets)}")
-        status.update("fitting the reference")
-        monitor = fit_monitor(sets[0], seed=seed, everything=everything)
-        features = load_inputs(file, sets[0].features, encoding=read.encoding, decimal=read.decimal)
-        status.update("scoring")
-        table = monitor.score(features)
+    with Stages(progress) as stages:
+        options = tuned.options(stages)
+        stages(f"reading {reference.name}", 0, 0)
+        loaded = read.load(reference, stages)
+        if len(loaded.evalsets) != 1:
+            raise InputError(f"{reference.name} must hold one model, got {len(loaded.evalsets)}")
+        stages("fitting the reference", 0, 0)
+        monitor = fit_monitor(loaded.evalsets[0], seed=seed, everything=everything, options=options)
+        stages(f"reading {file.name}", 0, 0)
+        new = load_unlabelled(
+            file, loaded, encoding=read.encoding, decimal=read.decimal, progress=stages
+        )
+        found = watch(
+            monitor,
+            new,
+            facts={"Source": file.name, "Reference table": reference.name},
+            command=shlex.join(["howsure", *sys.argv[1:]]),
+        )
         for path in outputs:
-            write_table({**table.columns, **features}, path)
-    scores, flagged = table.columns["cce"], table.columns["flagged"]
-    share = float(flagged.mean())
-    tone = "red" if share > 0.1 else "green"
-    console.print(
-        f"[{tone}]{100 * share:.1f} %[/{tone}] of {len(scores):,} rows are flagged; 5 % would be "
-        "if the model were right.",
-        highlight=False,
-    )
-    shown = Shown(title="Rows where the model is farthest from the data", title_justify="left")
-    for heading in ("row", "CCE", "right model", "p", *features):
-        shown.add_column(escape(heading))
-    for row in np.argsort(-scores)[:WORST]:
-        numbers = [f"{table.columns[name][row]:.3g}" for name in ("cce", "perfect", "p_value")]
-        shown.add_row(str(row), *numbers, *(escape(str(v[row])) for v in features.values()))
-    console.print(shown)
+            stages(f"writing {path.name}", 0, 0)
+            if path.suffix.lower() in REPORTS:
+                found.report.save(path)
+            else:
+                write_table(found.columns(new), path)
+    print_verdict(console, found.report)
+    console.print(_worst(found, new))
     for path in outputs:
         console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
+
+
+def _worst(found: Watched, new: Unlabelled) -> Shown:
+    """The rows of the highest errors."""
+    columns = found.table.columns
+    beside = {**new.features, **new.texts}
+    shown = Shown(title="Rows where the model is farthest from the data", title_justify="left")
+    for heading in ("row", "CCE", "right model", "p", *beside):
+        shown.add_column(escape(heading), overflow="fold")
+    for row in np.argsort(-columns["cce"], kind="stable")[:WORST]:
+        numbers = [f"{columns[name][row]:.3g}" for name in ("cce", "perfect", "p_value")]
+        known = [escape(str(value[row])[:200]) for value in beside.values()]
+        shown.add_row(escape(str(columns["row"][row])), *numbers, *known)
+    return shown

@@ -7,15 +7,19 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast, get_type_hints
 
 import typer
 
 if TYPE_CHECKING:
     from howsure.inputs import ColumnUse, Loaded
+    from howsure.metrics.evaluate import CongruenceOptions
+    from howsure.metrics.evaluate.congruence_views import Layout
+    from howsure.stats.gram import Progress
 
 R = TypeVar("R")
 _READ = "How the columns are read"
+_CONGRUENCE = "Conditional congruence"
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,20 @@ class ReadOptions:
             metavar="PATTERN", help="Embedding columns, such as 'emb_*'.", rich_help_panel=_READ
         ),
     ] = None
+    encode: Annotated[
+        list[str],
+        typer.Option(
+            metavar="COL=ENCODER",
+            help="Encode a column of texts or image paths, as text=transformers:FOLDER.",
+            rich_help_panel=_READ,
+        ),
+    ] = field(default_factory=list)
+    image: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of image paths: the best and worst are shown.", rich_help_panel=_READ
+        ),
+    ] = None
     weights: Annotated[
         str | None, typer.Option(help="Column of weights.", rich_help_panel=_READ)
     ] = None
@@ -125,11 +143,11 @@ class ReadOptions:
         """The coverages to assess; empty leaves the choice to the content."""
         return self.at or self.coverage
 
-    def load(self, source: Any) -> Loaded:
+    def load(self, source: Any, progress: Progress | None = None) -> Loaded:
         """Read a file, or several, as these options say."""
         from howsure.inputs import load
 
-        return load(source, **self._chosen())
+        return load(source, progress=progress, **self._chosen())
 
     def explain(self, source: Any) -> tuple[ColumnUse, ...]:
         """How the columns would be read, from their names alone."""
@@ -143,14 +161,77 @@ class ReadOptions:
         chosen = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         del chosen["at"]
         chosen["quantiles"] = chosen.pop("quantile")
-        for name in ("lower", "upper", "coverage", "quantiles"):
+        for name in ("lower", "upper", "coverage", "quantiles", "encode"):
             chosen[name] = chosen[name] or None
         return chosen
 
 
+@dataclass(frozen=True)
+class CongruenceFlags:
+    """What the conditional congruence error is told; every field is a flag."""
+
+    gamma: Annotated[
+        float | None,
+        typer.Option(
+            help="γ of the kernel of the inputs; from their variance if omitted.",
+            rich_help_panel=_CONGRUENCE,
+        ),
+    ] = None
+    regularization: Annotated[
+        float, typer.Option(help="λ of the regression on the inputs.", rich_help_panel=_CONGRUENCE)
+    ] = 0.1
+    kernel: Annotated[
+        str,
+        typer.Option(
+            help="Kernel of the inputs: auto, rbf, laplacian or polynomial.",
+            rich_help_panel=_CONGRUENCE,
+        ),
+    ] = "auto"
+    draws: Annotated[
+        int | None,
+        typer.Option(
+            help="Draws a row; exact where the laws allow it if omitted.",
+            rich_help_panel=_CONGRUENCE,
+        ),
+    ] = None
+    layout: Annotated[
+        str,
+        typer.Option("--map", help="Map of the inputs: pca or t-sne.", rich_help_panel=_CONGRUENCE),
+    ] = "pca"
+
+    def options(self, progress: Progress | None = None) -> CongruenceOptions:
+        """The choices that these flags make.
+
+        Raises
+        ------
+        InputError
+            If one lies outside its domain.
+        """
+        from howsure.metrics.evaluate import CongruenceOptions
+
+        return CongruenceOptions(
+            kernel=self.kernel,
+            bandwidth=self.gamma,
+            regularization=self.regularization,
+            draws=self.draws,
+            layout=cast("Layout", self.layout),
+            progress=progress,
+        )
+
+
 def reads_tables(command: Callable[..., R]) -> Callable[..., R]:
     """Give a command every field of `ReadOptions` as a flag; it receives them as ``read``."""
-    hints = get_type_hints(ReadOptions, include_extras=True)
+    return _spread(command, "read", ReadOptions)
+
+
+def tunes_congruence(command: Callable[..., R]) -> Callable[..., R]:
+    """Give a command every field of `CongruenceFlags` as a flag; it receives them as ``tuned``."""
+    return _spread(command, "tuned", CongruenceFlags)
+
+
+def _spread(command: Callable[..., R], name: str, flags: type[Any]) -> Callable[..., R]:
+    """A command whose one argument of a dataclass comes as a flag for each field."""
+    hints = get_type_hints(flags, include_extras=True)
     extra = [
         inspect.Parameter(
             f.name,
@@ -160,16 +241,16 @@ def reads_tables(command: Callable[..., R]) -> Callable[..., R]:
             else f.default,
             annotation=hints[f.name],
         )
-        for f in dataclasses.fields(ReadOptions)
+        for f in dataclasses.fields(flags)
     ]
 
     @functools.wraps(command)
     def wrapper(*args: Any, **kwargs: Any) -> R:
         chosen = {p.name: kwargs.pop(p.name) for p in extra}
-        return command(*args, read=ReadOptions(**chosen), **kwargs)
+        return command(*args, **{name: flags(**chosen)}, **kwargs)
 
     own = inspect.signature(command, eval_str=True).parameters.values()
-    kept = [p.replace(kind=p.KEYWORD_ONLY) for p in own if p.name != "read"]
+    kept = [p.replace(kind=p.KEYWORD_ONLY) for p in own if p.name != name]
     wrapper.__signature__ = inspect.Signature([*kept, *extra])  # type: ignore[attr-defined]
     wrapper.__annotations__ = {p.name: p.annotation for p in [*kept, *extra]}
     return wrapper

@@ -245,8 +245,22 @@ LAYOUTS: dict[str, Layout] = {
         companions={"rejection_oracle": Companion(words="oracle order")},
         fits_curve=True,
     ),
-    "rolling_coverage": Layout(
+    "rejection_nll": Layout(
         order=11,
+        question="Does it help the likelihood to withhold suspect rows?",
+        title="Rejection by CCE, likelihood",
+        reading=(
+            "Rows are withheld from the highest CCE on. A curve that falls below the level of "
+            "random order withholds the rows whose outcomes surprised the model."
+        ),
+        x=Axis(title="Share of rows rejected", kind="percent", domain=UNIT),
+        y=Axis(title="Mean NLL of the rows kept"),
+        data="highest CCE first",
+        reference="random order",
+        companions={"rejection_nll_oracle": Companion(words="oracle order")},
+    ),
+    "rolling_coverage": Layout(
+        order=12,
         question="Does coverage hold over time?",
         title="Rolling coverage",
         reading="Where the nominal level leaves the shaded band, coverage has drifted.",
@@ -256,6 +270,27 @@ LAYOUTS: dict[str, Layout] = {
         reference="nominal",
         band="band",
     ),
+    **{
+        f"{name}{form}": Layout(
+            order=13,
+            question=f"{question} ({where})",
+            title=f"{name.upper()} {where}",
+            reading="Right intervals follow the dashed line; where a band leaves it they are off.",
+            x=axis,
+            y=Axis(title="Coverage", kind="percent"),
+            reference="nominal",
+            band="simultaneous band",
+        )
+        for name, question in (
+            ("picf", "Do prediction intervals hold a new y at every x?"),
+            ("cicf", "Do confidence intervals hold the mean at every x?"),
+        )
+        for form, where, axis in (
+            ("", "along x", Axis(title="x")),
+            ("_local", "in bins", Axis(title="x")),
+            ("_sorted", "in rising order", Axis(title="Share of points", kind="percent")),
+        )
+    },
 }
 """Layouts by the curve's name."""
 

@@ -5,7 +5,7 @@ from howsure.inputs.files import open_table
 from howsure.inputs.roles import ColumnUse, Flags, IntervalColumns, LawColumns, Roles, parse_law
 from howsure.inputs.source import Source
 from howsure.inputs.tables import Loaded, explain, load
-from howsure.inputs.unlabelled import load_inputs
+from howsure.inputs.unlabelled import Unlabelled, load_inputs, load_unlabelled
 from howsure.inputs.write import write_table
 
 __all__ = [
@@ -16,10 +16,12 @@ __all__ = [
     "Loaded",
     "Roles",
     "Source",
+    "Unlabelled",
     "assign_roles",
     "explain",
     "load",
     "load_inputs",
+    "load_unlabelled",
     "open_table",
     "parse_law",
     "write_table",

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from howsure.core.arrays import BoolArray
+from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError
 from howsure.inputs.alignment import Part
 from howsure.inputs.cells import Cells
@@ -27,7 +27,12 @@ Crossing = Literal["error", "sort"]
 
 
 def build(
-    parts: Sequence[Part], kept: BoolArray, *, weights_kind: str | None, crossing: Crossing
+    parts: Sequence[Part],
+    kept: BoolArray,
+    *,
+    weights_kind: str | None,
+    crossing: Crossing,
+    embedding: FloatArray | None = None,
 ) -> tuple[EvalSet, ...]:
     """One evaluation set for each model.
 
@@ -41,6 +46,8 @@ def build(
         What weights mean.
     crossing : {"error", "sort"}
         What to do with rows whose quantiles cross.
+    embedding : ndarray of float, shape (k, e), optional
+        Of the rows kept, where it is not held by columns.
 
     Raises
     ------
@@ -51,6 +58,8 @@ def build(
         parts = [part.take(kept) for part in parts]
     first = parts[0]
     shared = _shared(first, weights_kind)
+    if embedding is not None:
+        shared["embedding"] = embedding
     made = []
     for part in parts:
         try:
@@ -82,14 +91,14 @@ def _shared(part: Part, weights_kind: str | None) -> dict[str, Any]:
     if weights_kind is None and roles.weights is not None:
         important = normal_form(roles.weights).startswith("importance")
         weights_kind = "importance" if important else "frequency"
-    embedding = [cells.numbers[name] for name in roles.embedding]
+    embedding = [cells.vectors[name] for name in roles.embedding]
     return {
         "y": cells.numbers[roles.y],
         "features": {
             name: column.categories().values() if isinstance(column, Labels) else column
             for name, column in cells.features.items()
         },
-        "embedding": np.column_stack(embedding) if embedding else None,
+        "embedding": np.hstack(embedding) if embedding else None,
         "groups": {name: cells.labels[name].categories() for name in roles.groups},
         "weights": weights,
         "weights_kind": weights_kind or "frequency",

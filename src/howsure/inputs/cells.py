@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,10 @@ class Cells:
         Groups, cluster and model.
     features : mapping of str to ndarray of float or Labels
         Inputs of the model.
+    vectors : mapping of str to ndarray of float, shape (n, e)
+        Columns of the embedding, NaN where missing.
+    texts : mapping of str to ndarray of str, shape (n,)
+        Texts and paths, None where missing.
     time : ndarray of shape (n,), optional
         When each row happened.
     names : ndarray of shape (n,), optional
@@ -47,6 +51,8 @@ class Cells:
     numbers: Mapping[str, FloatArray]
     labels: Mapping[str, Labels]
     features: Mapping[str, FloatArray | Labels]
+    vectors: Mapping[str, FloatArray] = field(default_factory=dict)
+    texts: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     time: npt.NDArray[Any] | None = None
     names: npt.NDArray[Any] | None = None
 
@@ -61,6 +67,8 @@ class Cells:
                 name: column.take(rows) if isinstance(column, Labels) else column[rows]
                 for name, column in self.features.items()
             },
+            vectors={name: column[rows] for name, column in self.vectors.items()},
+            texts={name: column[rows] for name, column in self.texts.items()},
             time=None if self.time is None else self.time[rows],
             names=None if self.names is None else self.names[rows],
         )
@@ -78,10 +86,11 @@ class Cells:
         ends = {name for pair in self.roles.intervals for name in (pair.lower, pair.upper)}
         columns = {name: column for name, column in self.numbers.items() if name not in ends}
         columns |= {n: c for n, c in self.features.items() if not isinstance(c, Labels)}
+        columns |= self.vectors
         if self.time is not None and self.time.dtype.kind == "f" and self.roles.time is not None:
             columns[self.roles.time] = self.time
         for name, column in columns.items():
-            infinite = np.isinf(column)
+            infinite = np.isinf(column).reshape(len(column), -1).any(axis=1)
             if infinite.any():
                 raise InputError(
                     f"{self.title}: column {quoted(name)} must hold finite numbers, got "
@@ -96,6 +105,10 @@ class Cells:
             yield name, label.missing()
         for name, item in self.features.items():
             yield name, item.missing() if isinstance(item, Labels) else np.isnan(item)
+        for name, vector in self.vectors.items():
+            yield name, np.asarray(np.isnan(vector).any(axis=1))
+        for name, text in self.texts.items():
+            yield name, values.unnamed(text)
         if self.time is not None:
             dated = self.time.dtype.kind == "M"
             yield self.roles.time or "time", np.isnat(self.time) if dated else np.isnan(self.time)
@@ -129,7 +142,9 @@ def read_cells(source: Source, roles: Roles) -> tuple[Cells, tuple[str, ...]]:
     numeric, coded = _number_columns(roles), _label_columns(roles)
     kinds: dict[str, Kind] = dict.fromkeys(roles.features, "any")
     kinds |= dict.fromkeys(numeric, "number")
-    kinds |= {name: "text" for name in (roles.time, roles.rows) if name is not None}
+    texts = _text_columns(roles)
+    kinds |= dict.fromkeys(roles.embedding, "vector")
+    kinds |= {name: "text" for name in (roles.time, roles.rows, *texts) if name is not None}
     kinds |= dict.fromkeys(coded, "label")
     table = source.read(kinds)
     try:
@@ -151,6 +166,10 @@ def read_cells(source: Source, roles: Roles) -> tuple[Cells, tuple[str, ...]]:
                 name: values.feature(table[name], name, from_text=text, decimal=mark)
                 for name in roles.features
             },
+            vectors={
+                name: values.vectors(table[name], name, decimal=mark) for name in roles.embedding
+            },
+            texts={name: values.texts(table[name], name) for name in texts},
             time=time,
             names=None if roles.rows is None else values.names(table[roles.rows], roles.rows),
         )
@@ -170,9 +189,13 @@ def _number_columns(roles: Roles) -> tuple[str, ...]:
         *(name for _, name in roles.quantiles),
         *roles.samples,
         *(value for value in parameters if isinstance(value, str)),
-        *roles.embedding,
         roles.weights,
     ]
+    return tuple(dict.fromkeys(name for name in wanted if name))
+
+
+def _text_columns(roles: Roles) -> tuple[str, ...]:
+    wanted = (None if roles.encode is None else roles.encode[0], roles.image)
     return tuple(dict.fromkeys(name for name in wanted if name is not None))
 
 

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from howsure.core.errors import InputError
+from howsure.inputs.encoders.encode import Encoder
 from howsure.inputs.naming import PATTERNS, SYNONYMS, normal_form
 from howsure.inputs.pairing import (
     as_number,
@@ -17,7 +18,15 @@ from howsure.inputs.pairing import (
     guessed_pairs,
     two_readings,
 )
-from howsure.inputs.roles import Flags, IntervalColumns, LawColumns, Names, Roles, parse_law
+from howsure.inputs.roles import (
+    Flags,
+    IntervalColumns,
+    LawColumns,
+    Names,
+    Roles,
+    parse_encode,
+    parse_law,
+)
 from howsure.inputs.source import listed, quoted
 
 _VARIANCE: Final = frozenset({"var", "variance", "pred_var", "y_var", "predictive_variance"})
@@ -76,6 +85,8 @@ class _Assignment:
             given: Names = getattr(flags, role)
             if given is not None:
                 self._many[role] = self._expanded(self._split(given, role), role, self._names)
+        self._encode = self._named_encode()
+        self._image = self._named("image")
         self._law = self._named_law()
         self._pairs = self._named_pairs()
         self._levels = (
@@ -98,7 +109,8 @@ class _Assignment:
             self._guess(role)
         levels = self._guess_levels() if self._levels is None else self._levels
         self._guess_matching("samples")
-        self._guess_matching("embedding")
+        if self._encode is None:
+            self._guess_matching("embedding")
         if self._flags.features is None:
             self._guess_matching("features")
         else:
@@ -117,6 +129,8 @@ class _Assignment:
             groups=self._many["groups"],
             features=self._many["features"],
             embedding=self._many["embedding"],
+            encode=self._encode,
+            image=self._image,
             weights=self._single["weights"],
             cluster=self._single["cluster"],
             time=self._single["time"],
@@ -180,6 +194,16 @@ class _Assignment:
             found.update(dict.fromkeys(matches))
         self._claimed.update(found)
         return tuple(found)
+
+    def _named_encode(self) -> tuple[str, Encoder] | None:
+        """The column to encode, which leaves no other embedding."""
+        found = parse_encode(self._flags.encode)
+        if found is None:
+            return None
+        if self._many.get("embedding"):
+            raise InputError("encode and embedding both give an embedding: give one of them")
+        self._many["embedding"] = ()
+        return self._column(found[0], "encode"), found[1]
 
     def _named_law(self) -> LawColumns | None:
         if not self._flags.law:

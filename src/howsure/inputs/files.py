@@ -91,6 +91,7 @@ class ParquetTable(Source):
 
     def __init__(self, path: Path) -> None:
         self.title = str(path)
+        self.folder = path.parent
         self._path = path
         with refusing(self.title), pq.ParquetFile(path) as file:
             self._schema = file.schema_arrow
@@ -121,6 +122,7 @@ class ArrowTable(Source):
 
     def __init__(self, path: Path) -> None:
         self.title = str(path)
+        self.folder = path.parent
         self._path = path
         with refusing(self.title), self._open() as reader:
             self._schema = reader.schema
@@ -149,13 +151,19 @@ class ArrowTable(Source):
 
 
 def check_flat(schema: pa.Schema, wanted: Mapping[str, Kind], title: str) -> None:
-    """Raise `InputError` where a column that is asked for holds lists or records."""
-    for name in wanted:
+    """Raise `InputError` where a column holds lists or records, lists of a vector aside."""
+    for name, wish in wanted.items():
         kind = schema.field(name).type
-        if pa.types.is_nested(kind):
+        if pa.types.is_nested(kind) and not (wish == "vector" and is_list(kind)):
             raise InputError(
                 f"{title}: column {quoted(name)} must hold one value a row, got nested type {kind}"
             )
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Whether a type holds lists, of one length or of several."""
+    tests = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(test(kind) for test in tests)
 
 
 def some_rows(table: pa.Table, title: str) -> pa.Table:

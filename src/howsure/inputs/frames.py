@@ -52,7 +52,7 @@ class FrameTable(Source):
             for name in kinds:
                 series = frame.get_column(self._native[name])
                 columns[name] = _arrow(series.to_arrow, series.to_list)
-        return _table(columns, self.title)
+        return _table(columns, kinds, self.title)
 
 
 class MappingTable(Source):
@@ -84,17 +84,18 @@ class MappingTable(Source):
         columns: dict[str, pa.ChunkedArray] = {}
         for name in kinds:
             with refusing(f"{self.title}: column {quoted(name)}"):
-                columns[name] = _column(self._arrays[name])
+                vector = kinds[name] == "vector"
+                columns[name] = _column(self._arrays[name], vector=vector)
             length = len(next(iter(columns.values())))
             if len(columns[name]) != length:
                 raise InputError(
                     f"{self.title}: columns must have one length, got {length} rows and "
                     f"{len(columns[name])} in {quoted(name)}"
                 )
-        return _table(columns, self.title)
+        return _table(columns, kinds, self.title)
 
 
-def _column(values: Any) -> pa.ChunkedArray:
+def _column(values: Any, *, vector: bool = False) -> pa.ChunkedArray:
     if isinstance(values, Categories):
         return pa.chunked_array([pa.array(values.values(), from_pandas=True)])
     if isinstance(values, str | bytes | set | frozenset | Mapping):
@@ -103,6 +104,9 @@ def _column(values: Any) -> pa.ChunkedArray:
         values = values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
         if values.ndim == 2 and values.shape[1] == 1:
             values = values[:, 0]
+        if values.ndim == 2 and vector:
+            flat = pa.array(np.ascontiguousarray(values).reshape(-1))
+            return pa.chunked_array([pa.FixedSizeListArray.from_arrays(flat, values.shape[1])])
         if values.ndim != 1:
             raise TypeError(f"an array of shape (rows,) is needed, got shape {values.shape}")
     return _arrow(lambda: pa.array(values, from_pandas=True), lambda: list(values))
@@ -124,7 +128,9 @@ def _is_missing(item: object) -> bool:
     return isinstance(item, float | np.floating | np.datetime64) and bool(item != item)
 
 
-def _table(columns: Mapping[str, pa.ChunkedArray], title: str) -> pa.Table:
+def _table(
+    columns: Mapping[str, pa.ChunkedArray], kinds: Mapping[str, Kind], title: str
+) -> pa.Table:
     table = pa.table(dict(columns))
-    check_flat(table.schema, dict.fromkeys(columns, "any"), title)
+    check_flat(table.schema, kinds, title)
     return some_rows(table, title)

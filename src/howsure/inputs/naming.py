@@ -37,7 +37,7 @@ PATTERNS: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
     {
         "groups": re.compile(r"groups?|group_.+"),
         "features": re.compile(r"x\d*|x_.+|features?_.+|feat_.+"),
-        "embedding": re.compile(r"(emb|embedding)_?\d+"),
+        "embedding": re.compile(r"(emb|embedding)_?\d+|embeddings?"),
         "samples": re.compile(r"(s_|(sample|draw|member|ens|ensemble)_?)\d+"),
     }
 )

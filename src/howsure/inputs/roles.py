@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 
+from howsure.core.arrays import shortened
 from howsure.core.errors import InputError
+from howsure.inputs.encoders.encode import Encoder
 
 Names = str | Sequence[str] | None
+Encode = Mapping[str, Encoder] | str | Sequence[str] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,8 +19,8 @@ class Flags:
 
     Attributes
     ----------
-    y, point, mean, sd, weights, cluster, time, model, rows : str, optional
-        A column's name.
+    y, point, mean, sd, weights, cluster, time, model, rows, image : str, optional
+        A column's name; `image` holds paths of image files.
     lower, upper : str or sequence of str, optional
         Columns of the ends of intervals, in one order.
     coverage : float or sequence of float, optional
@@ -26,7 +29,10 @@ class Flags:
         Columns of quantiles.
     samples, embedding, groups, features : str or sequence of str, optional
         Names or patterns such as ``s_*``; a text may hold several with commas between. A pattern
-        of features takes columns that have no other role.
+        of features takes columns that have no other role. A column of the embedding may hold a
+        list of numbers in each cell.
+    encode : mapping of str to encoder, "COLUMN=ENCODER", or a sequence of one such, optional
+        A column of texts or of paths of images, and what turns it into the embedding.
     law : str, optional
         ``NAME:PARAMETER=COLUMN,…``; a number may stand for a column.
     """
@@ -44,6 +50,8 @@ class Flags:
     groups: Names = None
     features: Names = None
     embedding: Names = None
+    encode: Encode = None
+    image: str | None = None
     weights: str | None = None
     cluster: str | None = None
     time: str | None = None
@@ -96,8 +104,9 @@ class Roles:
 
     Attributes
     ----------
-    y, point, mean, sd, weights, cluster, time, model, rows : str, optional
-        Column names. `mean` is set where `sd` is: then the two are a normal law.
+    y, point, mean, sd, weights, cluster, time, model, rows, image : str, optional
+        Column names; `y` is empty where rows need no label. `mean` is set where `sd` is: then
+        the two are a normal law.
     intervals : tuple of IntervalColumns
         Pairs of ends.
     quantiles : tuple of (float, str)
@@ -106,6 +115,8 @@ class Roles:
         Column names.
     law : LawColumns, optional
         A law by name.
+    encode : (str, encoder), optional
+        The column that becomes the embedding, and what encodes it.
     guessed : frozenset of str
         Roles that no flag gave.
     notes : mapping of str to str
@@ -123,6 +134,8 @@ class Roles:
     groups: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     embedding: tuple[str, ...] = ()
+    encode: tuple[str, Encoder] | None = None
+    image: str | None = None
     weights: str | None = None
     cluster: str | None = None
     time: str | None = None
@@ -161,6 +174,10 @@ class Roles:
         for role, columns in {**many, "embedding": self.embedding}.items():
             for column in columns:
                 say(column, role)
+        if self.encode is not None:
+            column, encoder = self.encode
+            say(column, f"encoded by {encoder_name(encoder)}")
+        say(self.image, "path of an image")
         for role in ("weights", "cluster", "time", "model"):
             say(getattr(self, role), role)
         say(self.rows, "name of the row")
@@ -175,6 +192,52 @@ class Roles:
             )
             for name in names
         )
+
+
+def encoder_name(encoder: Encoder) -> str:
+    """What to call an encoder.
+
+    Examples
+    --------
+    >>> encoder_name("transformers:folder"), encoder_name(len)
+    ('transformers:folder', 'len')
+    """
+    if isinstance(encoder, str):
+        return encoder
+    return str(getattr(encoder, "__name__", type(encoder).__name__))
+
+
+def parse_encode(given: Encode) -> tuple[str, Encoder] | None:
+    """The column to encode and its encoder; None where none is given.
+
+    Raises
+    ------
+    InputError
+        If it is written otherwise, or there is more than one column.
+
+    Examples
+    --------
+    >>> parse_encode("note=transformers:models/small"), parse_encode("")
+    (('note', 'transformers:models/small'), None)
+    """
+    if given is None or (isinstance(given, Sized) and len(given) == 0):
+        return None
+    if isinstance(given, Mapping):
+        pairs = list(given.items())
+    else:
+        parts = [given] if isinstance(given, str) else given
+        if not isinstance(parts, Sequence) or not all(isinstance(part, str) for part in parts):
+            raise InputError(f"encode must be a mapping or COLUMN=ENCODER, got {shortened(given)}")
+        pairs = [(column, encoder) for column, _, encoder in (p.partition("=") for p in parts)]
+    if len(pairs) > 1:
+        raise InputError(f"encode must name one column, got {len(pairs)}")
+    column, encoder = pairs[0]
+    if not isinstance(column, str) or not column or (isinstance(encoder, str) and not encoder):
+        raise InputError(
+            "encode must be COLUMN=ENCODER, such as note=transformers:FOLDER, got "
+            f"{shortened(given)}"
+        )
+    return column, encoder
 
 
 def parse_law(text: str) -> LawColumns:

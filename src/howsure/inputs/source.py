@@ -6,13 +6,15 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final, Literal
 
 import pyarrow as pa
 
 from howsure.core.errors import HowsureError, InputError
 
-Kind = Literal["number", "label", "text", "any"]
+Kind = Literal["number", "label", "text", "vector", "any"]
+"""What a column shall be read as; a vector is a number or a list of numbers in each cell."""
 
 MISSING_WORDS: Final = (
     *("", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaN", "nan", "-NaN", "-nan"),
@@ -35,6 +37,8 @@ class Source(ABC):
         Whether its cells are text, so that ``1`` may be a number or a label.
     decimal : str
         The decimal mark of numbers in text.
+    folder : Path, optional
+        Where its file lies; None where it is none.
     """
 
     title: str
@@ -42,6 +46,7 @@ class Source(ABC):
     notes: tuple[str, ...] = ()
     from_text: bool = False
     decimal: str = "."
+    folder: Path | None = None
 
     @abstractmethod
     def read(self, kinds: Mapping[str, Kind]) -> pa.Table:

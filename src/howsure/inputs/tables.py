@@ -9,19 +9,22 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray
+from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError
 from howsure.inputs.alignment import Part, align, check_same_rows, split_models
 from howsure.inputs.building import Crossing, build, crossing_notes
 from howsure.inputs.cells import Cells, read_cells
 from howsure.inputs.columns import assign_roles
+from howsure.inputs.encoding import encoded, image_column, located
 from howsure.inputs.files import open_table
 from howsure.inputs.frames import FrameTable, MappingTable
-from howsure.inputs.roles import ColumnUse, Flags, Names, Roles
+from howsure.inputs.roles import ColumnUse, Encode, Flags, Names, Roles
 from howsure.inputs.source import Source, listed, quoted
 from howsure.inputs.text import COMPRESSION
 from howsure.predictions import EvalSet
+from howsure.stats.gram import Progress
 
 Missing = Literal["error", "drop"]
 
@@ -43,6 +46,13 @@ class Loaded:
         For each column, in how many rows of the tables its cell was missing.
     notes : tuple of str
         What the reader of a result should know.
+    roles : Roles
+        The columns' roles in the first table.
+    texts : mapping of str to ndarray of str, shape (n,)
+        The column of texts or paths that was encoded or named as images, as it stands in the
+        table, for the rows of the sets.
+    images : ndarray of str, shape (n,), optional
+        The image file of each row, as an absolute path; it need not exist.
     """
 
     evalsets: tuple[EvalSet, ...]
@@ -50,6 +60,9 @@ class Loaded:
     dropped: int = 0
     dropped_by: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    roles: Roles = field(default_factory=lambda: Roles(y="y"))
+    texts: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    images: npt.NDArray[Any] | None = None
 
 
 def load(
@@ -68,6 +81,8 @@ def load(
     groups: Names = None,
     features: Names = None,
     embedding: Names = None,
+    encode: Encode = None,
+    image: str | None = None,
     weights: str | None = None,
     weights_kind: str | None = None,
     cluster: str | None = None,
@@ -78,6 +93,7 @@ def load(
     crossing: Crossing = "error",
     encoding: str | None = None,
     decimal: str = ".",
+    progress: Progress | None = None,
 ) -> Loaded:
     """Read a table, or several, into evaluation sets.
 
@@ -89,9 +105,9 @@ def load(
         called after its file. What is known of the rows besides (groups, features, weights,
         cluster, time) comes from the first.
     y, point, lower, upper, coverage, mean, sd, quantiles, samples, law, groups, features, \
-embedding, weights, cluster, time, model, rows
+embedding, encode, image, weights, cluster, time, model, rows
         The columns of each role, as in `Flags`; names decide where nothing is said, and ``""``
-        leaves a role empty.
+        leaves a role empty. Paths of images start from the table's folder.
     weights_kind : {"frequency", "importance"}, optional
         What weights mean: ``frequency`` unless the column is called ``importance_weight``.
     missing : {"error", "drop"}
@@ -102,6 +118,8 @@ embedding, weights, cluster, time, model, rows
         Encoding of text files; UTF-8, or what a byte order mark says, if omitted.
     decimal : {".", ","}
         Decimal mark of text files.
+    progress : callable, optional
+        Called with a stage's name, steps done and steps in all, where a column is encoded.
 
     Returns
     -------
@@ -111,7 +129,8 @@ embedding, weights, cluster, time, model, rows
     ------
     InputError
         If a table cannot be read, its columns cannot be told apart, a cell is missing or is not
-        what its role needs, a belief is impossible, or models do not share their rows.
+        what its role needs, a belief is impossible, models do not share their rows, or a column
+        cannot be encoded.
 
     Examples
     --------
@@ -141,6 +160,8 @@ embedding, weights, cluster, time, model, rows
         groups=groups,
         features=features,
         embedding=embedding,
+        encode=encode,
+        image=image,
         weights=weights,
         cluster=cluster,
         time=time,
@@ -158,7 +179,9 @@ embedding, weights, cluster, time, model, rows
     parts = _named_parts(tables)
     kept = _kept(parts, gaps)
     check_same_rows(parts, kept)
-    made = build(parts, kept, weights_kind=weights_kind, crossing=crossing)
+    first = parts[0].take(kept)
+    vectors, texts, images = embedded(first.cells, tables[0][0], progress)
+    made = build(parts, kept, weights_kind=weights_kind, crossing=crossing, embedding=vectors)
     dropped = sum(cells.n for _, cells in tables) - len(parts) * int(kept.sum())
     if dropped:
         said = ", ".join(f"{quoted(name)} {count}" for name, count in gaps.items())
@@ -171,6 +194,9 @@ embedding, weights, cluster, time, model, rows
         dropped=dropped,
         dropped_by=gaps,
         notes=(*notes, *crossing_notes(made)),
+        roles=tables[0][1].roles,
+        texts=texts,
+        images=images,
     )
 
 
@@ -216,6 +242,30 @@ def sources(source: Any, encoding: str | None, decimal: str) -> list[Source]:
     return found
 
 
+def embedded(
+    cells: Cells, source: Source, progress: Progress | None
+) -> tuple[FloatArray | None, Mapping[str, npt.NDArray[Any]], npt.NDArray[Any] | None]:
+    """The encoded column's vectors, texts and paths to show, and the files of images."""
+    roles = cells.roles
+    try:
+        column = image_column(roles, None if roles.encode is None else cells.texts[roles.encode[0]])
+    except InputError as error:
+        raise InputError(f"{source.title}: {error}") from error
+    images = None if column is None else located(cells.texts[column], source.folder)
+    if roles.encode is None:
+        return None, cells.texts, images
+    name, encoder = roles.encode
+    vectors = encoded(
+        cells.texts[name],
+        name,
+        encoder,
+        images=images if column == name else None,
+        title=source.title,
+        progress=progress,
+    )
+    return vectors, cells.texts, images
+
+
 def _with_roles(sources: Sequence[Source], flags: Flags) -> list[tuple[Source, Roles]]:
     """Roles of each table; after the first, only those that tell of a model, and its groups."""
     pairs: list[tuple[Source, Roles]] = []
@@ -223,7 +273,15 @@ def _with_roles(sources: Sequence[Source], flags: Flags) -> list[tuple[Source, R
         if pairs:
             groups = [name for name in pairs[0][1].groups if name in source.names]
             flags = replace(
-                flags, groups=groups, features="", embedding="", weights="", cluster="", time=""
+                flags,
+                groups=groups,
+                features="",
+                embedding="",
+                encode=None,
+                image=None,
+                weights="",
+                cluster="",
+                time="",
             )
         try:
             pairs.append((source, assign_roles(source.names, flags)))

@@ -63,6 +63,7 @@ class TextFile(Source):
         if decimal not in (".", ","):
             raise InputError(f"decimal must be '.' or ',', got {decimal!r}")
         self.title = str(path)
+        self.folder = path.parent
         self.decimal = decimal
         self._path = path
         self._encoding = encoding
@@ -96,7 +97,11 @@ class TextFile(Source):
 
     def _read(self, kinds: Mapping[str, Kind], number: pa.DataType, block: int) -> pa.Table:
         kept = list(kinds) or [self.names[0]]
-        types = {"number": number, "label": pa.dictionary(pa.int32(), pa.string())}
+        types = {
+            "number": number,
+            "vector": number,
+            "label": pa.dictionary(pa.int32(), pa.string()),
+        }
         options = pacsv.ConvertOptions(
             include_columns=kept,
             column_types={

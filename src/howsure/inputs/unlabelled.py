@@ -1,17 +1,122 @@
-"""Inputs of rows whose y is not known yet."""
+"""Inputs of rows whose y is not known yet, or not for all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.inputs import values
+from howsure.inputs.alignment import Part
+from howsure.inputs.building import build
+from howsure.inputs.cells import read_cells
+from howsure.inputs.roles import Roles
 from howsure.inputs.source import Kind, Source, quoted
-from howsure.inputs.tables import sources
+from howsure.inputs.tables import Loaded, embedded, sources
+from howsure.predictions import EvalSet
+from howsure.stats.gram import Progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unlabelled:
+    """Rows to be scored, and the outcomes of those that have one already.
+
+    Attributes
+    ----------
+    names : ndarray of shape (n,)
+        Names of the rows; their numbers from 0 where the table names none.
+    features : mapping of str to ndarray of shape (n,)
+        The reference's features.
+    embedding : ndarray of float, shape (n, e), optional
+        Where the reference's embedding is held by columns or comes from an encoder.
+    texts : mapping of str to ndarray of str, shape (n,)
+        As in `Loaded`.
+    images : ndarray of str, shape (n,), optional
+        As in `Loaded`.
+    labelled : EvalSet, optional
+        Beliefs and outcomes of the rows that have both.
+    places : ndarray of int, shape (k,)
+        Where the rows of `labelled` stand among all.
+    """
+
+    names: npt.NDArray[Any]
+    features: Mapping[str, npt.NDArray[Any]]
+    embedding: FloatArray | None = None
+    texts: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    images: npt.NDArray[Any] | None = None
+    labelled: EvalSet | None = None
+    places: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+
+def load_unlabelled(
+    source: Any,
+    like: Loaded,
+    *,
+    encoding: str | None = None,
+    decimal: str = ".",
+    progress: Progress | None = None,
+) -> Unlabelled:
+    """Read the rows of a table as those of a labelled reference were read.
+
+    The same columns serve as inputs, and a column of texts or images goes through the same
+    encoder. Where the table holds the reference's y and predictions too, the rows that have them
+    are labelled.
+
+    Parameters
+    ----------
+    source : path, dataframe or mapping of str to array
+        One table.
+    like : Loaded
+        The reference, with one model.
+    encoding, decimal, progress
+        As in `load`.
+
+    Returns
+    -------
+    Unlabelled
+
+    Raises
+    ------
+    InputError
+        If a column of the inputs is absent, holds other content, or misses a cell; or if y or a
+        prediction is there and is none.
+
+    Examples
+    --------
+    >>> from howsure.inputs import load
+    >>> like = load({"y": [0.0, 1.0], "mean": [0.0, 1.0], "sd": [1.0, 1.0], "x": [3.0, 4.0]})
+    >>> new = {"x": [5.0, 6.0], "y": [0.5, None], "mean": [0.0, 1.0], "sd": [1.0, 1.0]}
+    >>> found = load_unlabelled(new, like)
+    >>> found.features["x"].tolist(), found.places.tolist()
+    ([5.0, 6.0], [0])
+    """
+    table = sources(source, encoding, decimal)[0]
+    (reference,) = like.evalsets
+    roles = _input_roles(table, like.roles, reference)
+    cells, _ = read_cells(table, roles)
+    for name, gone in cells.missing().items():
+        raise InputError(
+            f"{table.title}: column {quoted(name)} must hold no missing cells, got "
+            f"{int(gone.sum())} (first at row {int(np.argmax(gone))})"
+        )
+    cells.check_finite()
+    vectors, texts, images = embedded(cells, table, progress)
+    held = [cells.vectors[name] for name in roles.embedding]
+    labelled, places = _labelled(table, like.roles)
+    return Unlabelled(
+        names=np.arange(cells.n) if cells.names is None else cells.names,
+        features=_features(table, reference.features),
+        embedding=np.hstack(held) if held else vectors,
+        texts=texts,
+        images=images,
+        labelled=labelled,
+        places=places,
+    )
 
 
 def load_inputs(
@@ -46,11 +151,14 @@ def load_inputs(
     >>> load_inputs({"x": [1.0, 2.0], "note": ["a", "b"]}, {"x": np.zeros(1)})
     {'x': array([1., 2.])}
     """
-    table: Source = sources(source, encoding, decimal)[0]
-    absent = [name for name in like if name not in table.names]
-    if absent:
-        listed = ", ".join(quoted(name) for name in absent)
-        raise InputError(f"{table.title} must hold the reference's features, got none of {listed}")
+    table = sources(source, encoding, decimal)[0]
+    _check_present(table, list(like), "features")
+    return _features(table, like)
+
+
+def _features(table: Source, like: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    if not like:
+        return {}
     numeric = {name: value.dtype.kind in "biuf" for name, value in like.items()}
     kinds: dict[str, Kind] = {name: "number" if numeric[name] else "label" for name in like}
     held = table.read(kinds)
@@ -72,3 +180,59 @@ def load_inputs(
             )
         found[name] = column
     return found
+
+
+def _input_roles(table: Source, roles: Roles, reference: EvalSet) -> Roles:
+    """The reference's roles of inputs alone."""
+    if not reference.features and not roles.embedding and roles.encode is None:
+        raise InputError("the reference must hold features or an embedding, got neither")
+    encoded = () if roles.encode is None else (roles.encode[0],)
+    _check_present(table, list(reference.features), "features")
+    _check_present(table, [*roles.embedding, *encoded], "embedding")
+    _check_present(table, [] if roles.image is None else [roles.image], "images")
+    return Roles(
+        y="",
+        features=tuple(reference.features),
+        embedding=roles.embedding,
+        encode=roles.encode,
+        image=roles.image,
+        rows=roles.rows if roles.rows in table.names else None,
+    )
+
+
+def _check_present(table: Source, names: list[str], what: str) -> None:
+    absent = [name for name in names if name not in table.names]
+    if absent:
+        said = ", ".join(quoted(name) for name in absent)
+        raise InputError(f"{table.title} must hold the reference's {what}, got none of {said}")
+
+
+def _labelled(table: Source, roles: Roles) -> tuple[EvalSet | None, IntArray]:
+    """The rows that have y and a prediction, and where they stand; None where none does."""
+    wanted = replace(
+        roles,
+        features=(),
+        groups=(),
+        embedding=(),
+        encode=None,
+        image=None,
+        weights=None,
+        cluster=None,
+        time=None,
+        model=None,
+        rows=None,
+    )
+    nothing = np.zeros(0, dtype=np.int64)
+    if not set(wanted.by_column()) <= set(table.names):
+        return None, nothing
+    cells, _ = read_cells(table, wanted)
+    cells.check_finite()
+    kept = np.ones(cells.n, dtype=np.bool_)
+    for gone in cells.missing().values():
+        kept &= ~gone
+    places = np.flatnonzero(kept)
+    if not len(places):
+        return None, nothing
+    part = Part("new rows", cells, np.arange(cells.n))
+    (made,) = build([part], kept, weights_kind=None, crossing="sort")
+    return made, places

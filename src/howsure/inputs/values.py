@@ -6,6 +6,7 @@ among names.
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
+from howsure.inputs.files import is_list
 from howsure.inputs.source import MISSING_WORDS, quoted
 
 MOST_FLOAT_LABELS: Final = 100
@@ -87,6 +89,57 @@ def numbers(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatA
     ):
         raise InputError(f"column {quoted(name)} must hold numbers, got type {kind}")
     return np.asarray(pc.cast(plain, pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+
+
+def vectors(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatArray:
+    """A column of numbers or of lists of numbers as a matrix; what is missing is NaN.
+
+    Parameters
+    ----------
+    column : pyarrow.ChunkedArray
+        Numbers as in `numbers`; lists of numbers; or text with a list in JSON in each cell.
+    name : str
+        The column's name, for the message.
+    decimal : str
+        Decimal mark of numbers in text.
+
+    Returns
+    -------
+    ndarray of float, shape (n, e)
+
+    Raises
+    ------
+    InputError
+        If a cell is neither, or lists differ in length.
+
+    Examples
+    --------
+    >>> vectors(pa.chunked_array([[[1.0, 2.0], [3.0, 4.0]]]), "embedding")
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    plain = _plain(column)
+    if _is_text(plain.type):
+        plain = _as_lists(plain, name)
+    if not is_list(plain.type):
+        return numbers(plain, name, decimal=decimal)[:, None]
+    inner = plain.type.value_type
+    if not (pa.types.is_integer(inner) or pa.types.is_floating(inner)):
+        raise InputError(f"column {quoted(name)} must hold lists of numbers, got type {plain.type}")
+    if not pa.types.is_large_list(plain.type):
+        plain = plain.cast(pa.large_list(inner))
+    present = np.asarray(pc.is_valid(plain).to_numpy(), dtype=np.bool_)
+    lengths = np.asarray(pc.list_value_length(plain.drop_null()).to_numpy())
+    widths = np.unique(lengths)
+    if len(widths) != 1 or widths[0] == 0:
+        said = f"{widths[0]} to {widths[-1]}" if len(widths) else "none"
+        raise InputError(
+            f"column {quoted(name)} must hold lists of one length, at least 1, got {said}"
+        )
+    out = np.full((len(plain), int(widths[0])), math.nan)
+    flat = pc.cast(pc.list_flatten(plain), pa.float64(), safe=False).to_numpy()
+    out[present] = np.asarray(flat).reshape(-1, out.shape[1])
+    return out
 
 
 def labels(column: pa.ChunkedArray, name: str, *, from_text: bool = False) -> Labels:
@@ -186,6 +239,25 @@ def names(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
     return np.asarray(
         pc.if_else(pc.equal(text, ""), pa.scalar(None, text.type), text).to_numpy(), dtype=object
     )
+
+
+def texts(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
+    """A column as texts, None where there is none.
+
+    Raises
+    ------
+    InputError
+        If it holds something else.
+
+    Examples
+    --------
+    >>> texts(pa.chunked_array([["a note", ""]]), "note").tolist()
+    ['a note', None]
+    """
+    plain = _plain(column)
+    if not (_is_text(plain.type) or pa.types.is_null(plain.type)):
+        raise InputError(f"column {quoted(name)} must hold texts, got type {plain.type}")
+    return names(plain.cast(pa.large_string()), name)
 
 
 def unnamed(found: npt.NDArray[Any]) -> BoolArray:
@@ -333,6 +405,31 @@ def _label_array(found: list[Any], name: str, *, from_text: bool) -> npt.NDArray
     array = np.empty(len(found), dtype=object)
     array[:] = found
     return array
+
+
+def _as_lists(text: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """Text that holds a list in JSON in each cell as lists; other text as it came."""
+    trimmed = _without_words(text)
+    filled = trimmed.drop_null()
+    if len(filled) == 0 or not str(filled[0].as_py()).startswith("["):
+        return text
+    found: list[Any] = []
+    for row, cell in enumerate(trimmed.to_pylist()):
+        try:
+            values = None if cell is None else json.loads(cell)
+        except (ValueError, RecursionError):
+            values = cell
+        if values is not None and not _is_list_of_numbers(values):
+            raise InputError(
+                f"column {quoted(name)} must hold lists of numbers such as [0.5, -1], got "
+                f"{quoted(str(cell))} at row {row}, counting from 0"
+            )
+        found.append(values)
+    return pa.chunked_array([pa.array(found, type=pa.large_list(pa.float64()))])
+
+
+def _is_list_of_numbers(value: object) -> bool:
+    return isinstance(value, list) and all(type(item) in (int, float) for item in value)
 
 
 def _is_whole(text: str) -> bool:

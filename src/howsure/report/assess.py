@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from howsure._version import __version__
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Curve, Record, Table
 from howsure.metrics.evaluate import (
+    CongruenceOptions,
     CongruenceReport,
     Evaluation,
     assess_congruence,
@@ -26,49 +27,71 @@ from howsure.metrics.evaluate import (
     worst_rows,
 )
 from howsure.metrics.evaluate.view import SLOW_ROWS
-from howsure.predictions import Distribution, EvalSet, Prediction
+from howsure.predictions import EvalSet
 from howsure.report.assessment import Assessment
 from howsure.report.content import VerdictLine
+from howsure.report.door import Given, from_arrays, from_table, is_table
+from howsure.report.images import MODELS, image_table, missing_images
 from howsure.report.verdict import verdict
+from howsure.stats.gram import Progress
 
-Progress = Callable[[str], None]
+MISSING_IMAGES = "Missing images"
+"""The fact that names them."""
 
 
 def assess(
-    y: npt.ArrayLike,
+    y: Any,
     prediction: Any = None,
     *,
-    point: npt.ArrayLike | None = None,
+    point: Any = None,
     x: Any = None,
-    groups: Mapping[str, npt.ArrayLike] | npt.ArrayLike | None = None,
-    weights: npt.ArrayLike | None = None,
-    weights_kind: str = "frequency",
-    cluster: npt.ArrayLike | None = None,
-    time: npt.ArrayLike | None = None,
+    embedding: Any = None,
+    encode: Any = None,
+    image: Any = None,
+    groups: Any = None,
+    weights: Any = None,
+    weights_kind: str | None = None,
+    cluster: Any = None,
+    time: Any = None,
     coverage: float | Sequence[float] = (),
     confidence: float = 0.95,
     seed: int = 0,
-    model: str = "model",
+    model: str | None = None,
     slow: Iterable[str] = (),
+    congruence: CongruenceOptions | None = None,
+    progress: Progress | None = None,
 ) -> Assessment:
     """Say how sure predictions are, and whether they are right to be.
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        What happened.
+    y : array-like of shape (n,), or a table
+        What happened. Or a table that holds y and predictions: a path, several paths, a data
+        frame, a mapping of columns, or what `howsure.load` returned; then `prediction` is left
+        out, and `point`, `x`, `embedding`, `image`, `groups`, `weights`, `cluster`, `time` and
+        `model` name columns of it, as in `howsure.load`.
     prediction : Prediction, tuple of Prediction, frozen SciPy law, or mapping
         What was believed. A mapping of model names to predictions compares models on these rows.
     point : array-like of shape (n,), optional
         A point forecast beside it.
     x : array-like of shape (n, d), mapping or data frame, optional
-        Inputs of the model; shown with the worst rows.
+        Inputs of the model.
+    embedding : array-like of shape (n, e), optional
+        A numeric representation of the inputs, for congruence; by default one is made of `x`.
+    encode : mapping of str to encoder, or "COLUMN=ENCODER", optional
+        A column of `x` (or of the table) that holds texts or paths of images, and what turns it
+        into the embedding: ``{"note": "transformers:FOLDER"}``; all encoders of
+        `howsure.inputs.encoders.encode` serve.
+    image : str or sequence of paths of shape (n,), optional
+        The column of `x` (or of the table) that holds paths of images, or the paths: the best
+        and the worst are shown. An encoded column of images needs no mention. Paths start from
+        the table's folder, or from the current one.
     groups : mapping of str to array-like of shape (n,), or array-like of shape (n,), optional
         Labels that divide the rows.
     weights : array-like of shape (n,), optional
         How much rows count; `weights_kind` says in which sense.
-    weights_kind : {"frequency", "importance"}
-        ``frequency``: a weight of two is a row twice.
+    weights_kind : {"frequency", "importance"}, optional
+        ``frequency`` (the default): a weight of two is a row twice.
     cluster, time : array-like of shape (n,), optional
         Which rows depend on each other; when rows happened.
     coverage : float or sequence of float
@@ -77,10 +100,14 @@ def assess(
         Confidence of every interval about a number.
     seed : int
         Fixes all draws.
-    model : str
+    model : str, optional
         Name of the model.
     slow : iterable of str
         Measures to compute past 50,000 rows that are slow there.
+    congruence : CongruenceOptions, optional
+        Kernel, λ, draws and map of the conditional congruence error.
+    progress : callable, optional
+        Called with a stage's name, steps done and steps in all (0 where that is not known).
 
     Returns
     -------
@@ -100,24 +127,57 @@ def assess(
     >>> result = assess(y, Intervals(np.full(500, -1.0), np.full(500, 1.0), coverage=0.9))
     >>> print(result.verdict.splitlines()[0])
     The 90 % intervals cover 66 % (61.7–70.1): overconfident, the intervals are too narrow.
+
+    A table, whose columns are recognised by their names:
+
+    >>> table = {"y": y, "lower_90": np.full(500, -1.0), "upper_90": np.full(500, 1.0)}
+    >>> assess(table).verdict == result.verdict
+    True
     """
-    shared: dict[str, Any] = {
+    wanted = [coverage] if isinstance(coverage, (int, float)) else list(coverage)
+    named = {
         "point": point,
-        "features": _features(x),
-        "groups": _named(groups),
+        "embedding": embedding,
+        "encode": encode,
+        "image": image,
+        "groups": groups,
         "weights": weights,
         "weights_kind": weights_kind,
         "cluster": cluster,
         "time": time,
+        "model": model,
     }
-    n = np.asarray(y).shape[0] if np.ndim(y) else 0
-    models = prediction if isinstance(prediction, Mapping) else {model: prediction}
-    sets = [
-        EvalSet.checked(y, _beliefs(belief, n), model=str(name), **shared)
-        for name, belief in models.items()
-    ]
-    wanted = [coverage] if isinstance(coverage, (int, float)) else list(coverage)
-    return assess_sets(sets, coverages=wanted, confidence=confidence, seed=seed, slow=slow)
+    if prediction is None and is_table(y):
+        columns = {**named, "features": x, "coverage": wanted or None}
+        given = from_table(y, columns, progress)
+    else:
+        named |= {"weights_kind": weights_kind or "frequency", "model": model or "model"}
+        given = from_arrays(y, prediction, x=x, progress=progress, **named)
+    return assess_given(
+        given,
+        coverages=wanted,
+        confidence=confidence,
+        seed=seed,
+        slow=slow,
+        congruence=congruence,
+        progress=progress,
+    )
+
+
+def assess_given(
+    given: Given,
+    *,
+    facts: Mapping[str, str] | None = None,
+    **options: Any,
+) -> Assessment:
+    """Assess what came through the door; options as in `assess_sets`."""
+    return assess_sets(
+        given.evalsets,
+        beside=given.beside,
+        images=given.images,
+        facts={**given.facts, **(facts or {})},
+        **options,
+    )
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
@@ -130,7 +190,10 @@ def assess_sets(
     slow: Iterable[str] = (),
     facts: Mapping[str, str] | None = None,
     command: str = "",
-    progress: Progress = lambda _: None,
+    congruence: CongruenceOptions | None = None,
+    beside: Mapping[str, npt.NDArray[Any]] | None = None,
+    images: npt.NDArray[Any] | None = None,
+    progress: Progress | None = None,
 ) -> Assessment:
     """Assess evaluation sets of one or several models, as `assess` does.
 
@@ -138,14 +201,16 @@ def assess_sets(
     ----------
     evalsets : sequence of EvalSet
         One a model; several must hold the same rows.
-    coverages, confidence, seed, slow
+    coverages, confidence, seed, slow, congruence, progress
         As in `assess`.
     facts : mapping of str to str, optional
         What else to state of the input.
     command : str
         What reproduces the assessment.
-    progress : callable
-        Told in words what is being done.
+    beside : mapping of str to ndarray of shape (n,), optional
+        What else to show of the rows of best and worst congruence.
+    images : ndarray of str, shape (n,), optional
+        The image file of each row.
 
     Returns
     -------
@@ -154,18 +219,21 @@ def assess_sets(
     if not evalsets:
         raise InputError("evalsets must hold at least one model, got none")
     asked = frozenset(slow)
+    told = progress or _silent
     records: list[Record] = []
     curves: list[Curve] = []
     tables: list[Table] = []
     done: list[Evaluation] = []
     notes: list[str] = []
-    for held in evalsets:
-        progress(f"measuring {held.model}")
+    steps = 3 * len(evalsets)
+    for place, held in enumerate(evalsets):
+        told(f"measures of {held.model}", 3 * place, steps)
         found = evaluate(held, coverages=coverages, confidence=confidence, seed=seed, slow=asked)
-        progress(f"looking at groups of {held.model}")
+        told(f"groups of {held.model}", 3 * place + 1, steps)
         grouped = assess_groups(
             found, confidence=confidence, seed=seed, statistics="group_statistics" in asked
         )
+        told(f"curves of {held.model}", 3 * place + 2, steps)
         curves.extend(curves_of(found, confidence=confidence))
         records.extend((*found.records, *grouped.records))
         notes.extend(grouped.notes)
@@ -173,14 +241,14 @@ def assess_sets(
         made = (grouped.table, points, worst_rows(found))
         tables.extend(table for table in made if table is not None)
         done.append(found)
-    progress("looking at every input")
-    for report in _congruence(evalsets, seed, asked):
+    options = replace(congruence or CongruenceOptions(), progress=progress)
+    for report in _congruence(evalsets, seed, asked, options, beside or {}, images):
         records.append(report.record)
         tables.extend(report.tables)
         curves.extend(report.curves)
     comparison = None
     if len(done) > 1:
-        progress("comparing models")
+        told("comparison of models", 0, 0)
         comparison = compare(done, confidence=confidence, seed=seed)
         tables.append(comparison)
     lines = _lines(records, evalsets, comparison)
@@ -189,26 +257,66 @@ def assess_sets(
         records=tuple(records),
         curves=tuple(curves),
         tables=tuple(tables),
-        facts={**_facts(done, confidence, seed), **(facts or {}), **_noted(notes)},
+        facts={
+            **_facts(done, confidence, seed),
+            **(facts or {}),
+            **missing_fact(images, evalsets[0].row_names()),
+            **_noted(notes),
+        },
         command=command,
     )
 
 
+def missing_fact(images: npt.NDArray[Any] | None, names: npt.NDArray[Any]) -> dict[str, str]:
+    """What to state of images that are gone; nothing where none is."""
+    if images is None or len(images) != len(names):
+        return {}
+    gone = missing_images(images, names)
+    return {MISSING_IMAGES: gone} if gone else {}
+
+
+def _silent(stage: str, done: int, total: int) -> None:
+    """Nobody listens."""
+
+
 def _congruence(
-    evalsets: Sequence[EvalSet], seed: int, asked: frozenset[str]
+    evalsets: Sequence[EvalSet],
+    seed: int,
+    asked: frozenset[str],
+    options: CongruenceOptions,
+    beside: Mapping[str, npt.NDArray[Any]],
+    images: npt.NDArray[Any] | None,
 ) -> list[CongruenceReport]:
     """Conditional congruence of every model, in one mode; nothing without inputs."""
     if not any(held.features or held.embedding is not None for held in evalsets):
         return []
     wanted = "mean_cce" in asked
-    if evalsets[0].n > SLOW_ROWS and not wanted:
+    if evalsets[0].n > SLOW_ROWS and not wanted and evalsets[0].embedding is None:
         return []
     embedded = [with_embedding(held) for held in evalsets]
     try:
-        mode = congruence_mode(embedded)
+        mode = congruence_mode(embedded, options.draws)
     except UnanswerableError:
         return []
-    return [assess_congruence(held, mode, seed=seed, everything=wanted) for held in embedded]
+    reports = []
+    for place, held in enumerate(embedded):
+        known = {name: value for name, value in beside.items() if len(value) == held.n}
+        report = assess_congruence(
+            held, mode, seed=seed, everything=wanted, options=options, beside=known
+        )
+        if len(embedded) > 1:
+            named = [replace(c, notes=f"{held.model}: {c.notes}") for c in report.curves if c.notes]
+            report = replace(report, curves=(*named, *(c for c in report.curves if not c.notes)))
+        if images is not None and len(images) == held.n and report.tables and place < MODELS:
+            report = _with_images(report, images)
+        reports.append(report)
+    return reports
+
+
+def _with_images(report: CongruenceReport, images: npt.NDArray[Any]) -> CongruenceReport:
+    """The report with small pictures of the best and worst rows."""
+    rows = next(table for table in report.tables if table.name == "cce_rows")
+    return replace(report, tables=(*report.tables, image_table(rows, images[report.places])))
 
 
 def with_embedding(held: EvalSet) -> EvalSet:
@@ -237,49 +345,6 @@ def _lines(
             )
             lines.append(VerdictLine(named, line.tone, line.question))
     return tuple(lines)
-
-
-def _beliefs(prediction: Any, n: int) -> tuple[Prediction, ...]:
-    """Any legal form of a belief as a tuple of predictions."""
-    if prediction is None:
-        return ()
-    if isinstance(prediction, Prediction):
-        return (prediction,)
-    if hasattr(prediction, "dist") and hasattr(prediction, "args"):
-        return (Distribution.from_scipy(prediction, n=n),)
-    if isinstance(prediction, (tuple, list)) and all(
-        isinstance(part, Prediction) for part in prediction
-    ):
-        return tuple(prediction)
-    raise InputError(
-        "prediction must be Intervals, Quantiles, Distribution, Samples, LabelSets, a tuple of "
-        f"them, or a frozen SciPy law, got {type(prediction).__name__}"
-    )
-
-
-def _features(x: Any) -> dict[str, npt.ArrayLike] | None:
-    if x is None:
-        return None
-    if isinstance(x, Mapping):
-        return {str(name): value for name, value in x.items()}
-    if hasattr(x, "columns"):
-        import narwhals as nw
-
-        frame = nw.from_native(x, eager_only=True)
-        return {name: frame[name].to_numpy() for name in frame.columns}
-    table = np.asarray(x)
-    table = table[:, None] if table.ndim == 1 else table
-    if table.ndim != 2:
-        raise InputError(f"x must have two dimensions, got shape {table.shape}")
-    return {f"x{j}": table[:, j] for j in range(table.shape[1])}
-
-
-def _named(groups: Any) -> dict[str, npt.ArrayLike] | None:
-    if groups is None:
-        return None
-    if isinstance(groups, Mapping):
-        return {str(name): value for name, value in groups.items()}
-    return {str(getattr(groups, "name", None) or "group"): np.asarray(groups)}
 
 
 def _facts(done: Sequence[Evaluation], confidence: float, seed: int) -> dict[str, str]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
+from howsure.core.arrays import FloatArray, as_matrix
 from howsure.core.errors import InputError
 from howsure.core.records import Table
-from howsure.metrics.congruence import CongruenceReference
+from howsure.metrics.congruence import CongruenceReference, NullReference
 from howsure.metrics.evaluate import (
+    CongruenceOptions,
     congruence_mode,
     fitted_reference,
     reference_rows,
@@ -20,6 +22,11 @@ from howsure.metrics.evaluate import (
 )
 from howsure.metrics.evaluate.congruence import Mode
 from howsure.predictions import EvalSet
+from howsure.stats.gram import reported, tiles
+
+CHUNK = 20_000
+"""Rows that are scored at once."""
+_PLAIN = CongruenceOptions()
 
 
 @final
@@ -29,6 +36,21 @@ class Monitor:
 
     Made by `fit_monitor`. The conditional congruence error needs no label at the point where it
     is evaluated, so rows can be scored as they come.
+
+    Attributes
+    ----------
+    part : EvalSet
+        The labelled rows.
+    reference : CongruenceReference
+        Fitted on them.
+    mode : {"exact", "samples"}
+        How beliefs are embedded.
+    encoder : TabularEncoder, optional
+        What turns features into inputs; None where the reference came with an embedding.
+    seed : int
+        Of the draws.
+    options : CongruenceOptions
+        Kernel, λ, draws, progress.
     """
 
     part: EvalSet
@@ -36,14 +58,56 @@ class Monitor:
     mode: Mode
     encoder: Any
     seed: int
+    options: CongruenceOptions = _PLAIN
 
-    def score(self, features: Mapping[str, npt.NDArray[Any]]) -> Table:
-        """Score rows by their features.
+    def inputs(
+        self,
+        features: Mapping[str, npt.NDArray[Any]] | None = None,
+        embedding: npt.ArrayLike | None = None,
+    ) -> FloatArray:
+        """The inputs of new rows, made as the reference's were.
 
         Parameters
         ----------
-        features : mapping of str to ndarray of shape (n,)
-            The same features as the reference's.
+        features : mapping of str to ndarray of shape (n,), optional
+            The reference's features, where it came with features alone.
+        embedding : array-like of shape (n, e), optional
+            An embedding by the reference's encoder, where it came with one.
+
+        Raises
+        ------
+        InputError
+            If the wrong one is given, or it does not fit the reference.
+        """
+        if self.encoder is None:
+            assert self.part.embedding is not None
+            if embedding is None:
+                raise InputError("embedding is needed, as the reference came with one, got none")
+            return as_matrix(embedding, "embedding", columns=self.part.embedding.shape[1])
+        if not features:
+            raise InputError("features are needed, as the reference came with them, got none")
+        return np.asarray(self.encoder.transform(features), dtype=np.float64)
+
+    def compare(self, grid: FloatArray) -> NullReference:
+        """Errors at inputs beside those of a right model there."""
+        parts = [
+            right_model(self.reference, self.part, self.mode, grid=grid[rows], seed=self.seed)
+            for rows in reported(tiles(len(grid), CHUNK), "scores of rows", self.options.progress)
+        ]
+        return parts[0] if len(parts) == 1 else _joined(parts)
+
+    def score(
+        self,
+        features: Mapping[str, npt.NDArray[Any]] | None = None,
+        *,
+        embedding: npt.ArrayLike | None = None,
+    ) -> Table:
+        """Score rows by their inputs.
+
+        Parameters
+        ----------
+        features, embedding
+            As in `inputs`.
 
         Returns
         -------
@@ -51,28 +115,38 @@ class Monitor:
             Named ``monitor``: row, cce, perfect (of a right model there), upper (its 95 %
             quantile), p_value, flagged.
         """
-        grid = np.asarray(self.encoder.transform(features), dtype=np.float64)
-        null = right_model(self.reference, self.part, self.mode, grid=grid, seed=self.seed)
-        return Table(
-            name="monitor",
-            columns={
-                "row": np.arange(len(grid)),
-                "cce": null.point_observed,
-                "perfect": null.point_expected,
-                "upper": null.point_upper,
-                "p_value": null.point_p_value,
-                "flagged": null.point_observed > null.point_upper,
-            },
-            model=self.part.model,
-            notes=(
-                "CCE at each row from a labelled reference; a row is flagged where a right model "
-                "would score lower in 95 % of worlds. One row in twenty is flagged by chance."
-            ),
-        )
+        null = self.compare(self.inputs(features, embedding))
+        return scored(null, np.arange(len(null.point_observed)), self.part.model)
 
 
-def fit_monitor(reference: EvalSet, *, seed: int = 0, everything: bool = False) -> Monitor:
-    """Fit a monitor on labelled rows with features and a predictive law.
+def scored(null: NullReference, names: npt.NDArray[Any], model: str) -> Table:
+    """The table ``monitor`` of scores that were compared with a right model's."""
+    return Table(
+        name="monitor",
+        columns={
+            "row": names,
+            "cce": null.point_observed,
+            "perfect": null.point_expected,
+            "upper": null.point_upper,
+            "p_value": null.point_p_value,
+            "flagged": null.point_observed > null.point_upper,
+        },
+        model=model,
+        notes=(
+            "CCE at each row from a labelled reference; a row is flagged where a right model "
+            "would score lower in 95 % of worlds. One row in twenty is flagged by chance."
+        ),
+    )
+
+
+def fit_monitor(
+    reference: EvalSet,
+    *,
+    seed: int = 0,
+    everything: bool = False,
+    options: CongruenceOptions = _PLAIN,
+) -> Monitor:
+    """Fit a monitor on labelled rows with features or an embedding, and a predictive law.
 
     Parameters
     ----------
@@ -82,6 +156,9 @@ def fit_monitor(reference: EvalSet, *, seed: int = 0, everything: bool = False) 
         Fixes draws and the choice of rows.
     everything : bool
         Use all rows; by default at most 2,000, chosen by their content.
+    options : CongruenceOptions
+        Kernel, λ, draws. The published rejection form has draws=1 and, for one raw column of
+        inputs, bandwidth=1.
 
     Returns
     -------
@@ -90,7 +167,7 @@ def fit_monitor(reference: EvalSet, *, seed: int = 0, everything: bool = False) 
     Raises
     ------
     InputError
-        If the reference has no features.
+        If the reference has neither features nor an embedding.
     UnanswerableError
         If it holds no predictive law, or its rows are weighted or clustered.
 
@@ -105,12 +182,37 @@ def fit_monitor(reference: EvalSet, *, seed: int = 0, everything: bool = False) 
     >>> bool(scored.columns["cce"][0] > 3 * scored.columns["cce"][1])
     True
     """
-    if not reference.features:
-        raise InputError("the reference must hold features, got none: name them with --features")
-    from howsure.inputs.encoders.tabular import tabular_encoder
+    encoder = None
+    if reference.embedding is None:
+        if not reference.features:
+            raise InputError(
+                "the reference must hold features or an embedding, got neither: name them with "
+                "--features, --embedding or --encode"
+            )
+        from howsure.inputs.encoders.tabular import tabular_encoder
 
-    encoder = tabular_encoder(reference.features)
-    embedded = replace(reference, embedding=encoder.transform(reference.features))
-    part = reference_rows(embedded, seed=seed, everything=everything)
-    mode = congruence_mode([part])
-    return Monitor(part, fitted_reference(part, mode, seed=seed), mode, encoder, seed)
+        encoder = tabular_encoder(reference.features)
+        reference = replace(reference, embedding=encoder.transform(reference.features))
+    part = reference_rows(reference, seed=seed, everything=everything)
+    mode = congruence_mode([part], options.draws)
+    fitted = fitted_reference(part, mode, seed=seed, options=options)
+    return Monitor(part, fitted, mode, encoder, seed, options)
+
+
+def _joined(parts: Sequence[NullReference]) -> NullReference:
+    """One comparison of several blocks of rows, whose replicates are the same worlds."""
+    sizes = np.array([len(part.point_observed) for part in parts], dtype=np.float64)
+    means = np.average([part.replicates for part in parts], axis=0, weights=sizes)
+    observed = float(np.average([part.observed for part in parts], weights=sizes))
+    return replace(
+        parts[0],
+        observed=observed,
+        expected=float(means.mean()),
+        upper=float(np.quantile(means, parts[0].level)),
+        p_value=float((1 + (means >= observed).sum()) / (len(means) + 1)),
+        replicates=means,
+        point_observed=np.concatenate([part.point_observed for part in parts]),
+        point_expected=np.concatenate([part.point_expected for part in parts]),
+        point_upper=np.concatenate([part.point_upper for part in parts]),
+        point_p_value=np.concatenate([part.point_p_value for part in parts]),
+    )

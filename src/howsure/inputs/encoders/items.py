@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, final
 
@@ -229,6 +229,17 @@ def as_list(items: Any) -> list[Any]:
     return values
 
 
+def are_image_files(texts: Iterable[str]) -> int:
+    """How many texts end as names of image files do.
+
+    Examples
+    --------
+    >>> are_image_files(["cells/a.PNG", "a.txt"])
+    1
+    """
+    return sum(text.lower().endswith(_SUFFIXES) for text in texts)
+
+
 def read_image(path: str) -> Pixels | str:
     """Read an image file as RGB; its first frame, turned as its orientation tag says.
 
@@ -285,7 +296,7 @@ def _not_text(value: Any, kind: str | None) -> Any:
 def _string_kind(values: list[str], kind: str | None) -> str:
     if kind is not None:
         return kind
-    files = sum(value.lower().endswith(_SUFFIXES) for value in values)
+    files = are_image_files(values)
     if 0 < files < len(values):
         raise InputError(
             f"kind must be given where {files} of {len(values)} strings end like image files, "

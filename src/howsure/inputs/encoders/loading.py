@@ -64,12 +64,15 @@ def working(name: str) -> Iterator[None]:
 @contextmanager
 def quiet(log: Any) -> Iterator[None]:
     """Hold back the loading reports of `transformers`, and then let it speak as before."""
-    verbosity = log.get_verbosity()
+    verbosity, bars = log.get_verbosity(), log.is_progress_bar_enabled()
     log.set_verbosity_error()
+    log.disable_progress_bar()
     try:
         yield
     finally:
         log.set_verbosity(verbosity)
+        if bars:
+            log.enable_progress_bar()
 
 
 def reason(error: BaseException) -> str:

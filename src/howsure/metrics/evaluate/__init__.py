@@ -2,6 +2,7 @@
 
 from howsure.metrics.evaluate.compare import compare
 from howsure.metrics.evaluate.congruence import (
+    CongruenceOptions,
     CongruenceReport,
     assess_congruence,
     belief_of,
@@ -17,6 +18,7 @@ from howsure.metrics.evaluate.trade import operating_points
 from howsure.metrics.evaluate.view import View
 
 __all__ = [
+    "CongruenceOptions",
     "CongruenceReport",
     "Evaluation",
     "GroupReport",

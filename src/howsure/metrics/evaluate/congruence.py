@@ -6,14 +6,14 @@ Needs inputs (an embedding) beside the beliefs. One mode serves all models of a 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.rng import child, row_keys
@@ -25,13 +25,23 @@ from howsure.metrics.congruence import (
     Empirical,
     Normals,
     NullReference,
+    SolverOptions,
     Support,
     mean_cce,
     null_reference,
-    rejection_curve,
+)
+from howsure.metrics.evaluate.congruence_views import (
+    Layout,
+    extremes,
+    extremes_table,
+    map_table,
+    rejection_curves,
+    tree_table,
 )
 from howsure.predictions import Distribution, EvalSet, Prediction, Samples
+from howsure.stats.bandwidths import normalize_rows
 from howsure.stats.bootstrap import subsample
+from howsure.stats.gram import Progress
 
 Mode = Literal["exact", "samples"]
 
@@ -41,24 +51,112 @@ REPLICATES = 99
 BOOTSTRAPS = 10
 WIDE = 16
 MOST_SUPPORT = 4_000_000
-WORST = 15
+MOST_GROUP_LABELS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CongruenceOptions:
+    """The choices behind a conditional congruence error.
+
+    Attributes
+    ----------
+    kernel : str
+        Of the inputs, as in `howsure.metrics.congruence.cce`; ``auto`` is ``polynomial`` for
+        inputs of more than 16 columns and ``rbf`` otherwise.
+    bandwidth : str or float, optional
+        Of the kernel of the inputs; a number is γ.
+    regularization : float
+        λ.
+    draws : int, optional
+        ℓ, draws a row. By default the exact embedding where every belief has one, and 5 draws
+        otherwise.
+    layout : {"pca", "t-sne"}
+        Of the map.
+    progress : callable, optional
+        Called with a stage's name, steps done and steps in all.
+
+    Raises
+    ------
+    InputError
+        If a number lies outside its domain, or the layout is unknown.
+
+    Examples
+    --------
+    >>> CongruenceOptions(bandwidth=1.0, draws=1).regularization
+    0.1
+    """
+
+    kernel: str = "auto"
+    bandwidth: str | float | None = None
+    regularization: float = 0.1
+    draws: int | None = None
+    layout: Layout = "pca"
+    progress: Progress | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.draws is not None and (isinstance(self.draws, bool) or self.draws < 1):
+            raise InputError(f"draws must be at least 1, got {self.draws!r}")
+        if not (math.isfinite(self.regularization) and self.regularization > 0):
+            raise InputError(f"regularization must be positive, got {self.regularization!r}")
+        if isinstance(self.bandwidth, (int, float)) and not self.bandwidth > 0:
+            raise InputError(f"bandwidth must be positive, got {self.bandwidth!r}")
+        if self.layout not in ("pca", "t-sne"):
+            raise InputError(f"layout must be pca or t-sne, got {self.layout!r}")
+
+    def kernel_for(self, width: int) -> str:
+        """The kernel for inputs of so many columns."""
+        if self.kernel != "auto":
+            return self.kernel
+        return "polynomial" if width > WIDE else "rbf"
+
+    def stage(self, words: str, done: int = 0, total: int = 0) -> None:
+        """Tell of a stage."""
+        if self.progress is not None:
+            self.progress(words, done, total)
+
+    def within(self, words: str) -> Progress | None:
+        """Tell of steps inside a stage."""
+        outer = self.progress
+        if outer is None:
+            return None
+        return lambda stage, done, total: outer(f"{words}: {stage}", done, total)
+
+
+_PLAIN = CongruenceOptions()
 
 
 @dataclass(frozen=True, slots=True)
 class CongruenceReport:
-    """What conditional congruence tells of one model: its record, and where it is wrong."""
+    """What conditional congruence tells of one model: its record, and where it is wrong.
+
+    Attributes
+    ----------
+    record : Record
+        The mean error beside that of a right model.
+    tables : tuple of Table
+        ``cce_map``, ``cce_rows`` and ``cce_tree``.
+    curves : tuple of Curve
+        Rejection by the error.
+    places : ndarray of int, shape (k,)
+        Where the rows of ``cce_rows`` stand in the evaluation set.
+    """
 
     record: Record
     tables: tuple[Table, ...] = ()
     curves: tuple[Curve, ...] = ()
+    places: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
-def congruence_mode(evalsets: Sequence[EvalSet]) -> Mode:
-    """The mode that serves all models: exact where every belief embeds exactly."""
-    return "exact" if all(_exact(held) is not None for held in evalsets) else "samples"
+def congruence_mode(evalsets: Sequence[EvalSet], draws: int | None = None) -> Mode:
+    """The mode that serves all models: exact where every belief embeds exactly.
+
+    A number of draws asks for the other mode.
+    """
+    exact = all(_exact(held) is not None for held in evalsets)
+    return "exact" if exact and draws is None else "samples"
 
 
-def belief_of(held: EvalSet, mode: Mode, *, seed: int = 0) -> Belief:
+def belief_of(held: EvalSet, mode: Mode, *, seed: int = 0, draws: int = DRAWS) -> Belief:
     """The predictive laws of an evaluation set in the form that congruence takes.
 
     Parameters
@@ -66,9 +164,11 @@ def belief_of(held: EvalSet, mode: Mode, *, seed: int = 0) -> Belief:
     held : EvalSet
         With a distribution or samples.
     mode : {"exact", "samples"}
-        No Monte-Carlo noise, or five draws a row.
+        No Monte-Carlo noise, or draws.
     seed : int
         Fixes the draws.
+    draws : int
+        How many a row.
 
     Returns
     -------
@@ -90,7 +190,7 @@ def belief_of(held: EvalSet, mode: Mode, *, seed: int = 0) -> Belief:
         if found is None:
             raise UnanswerableError("the beliefs have no exact embedding")
         return found
-    return Draws(_law(held).sample(child(seed, "congruence draws", held.model), DRAWS))
+    return Draws(_law(held).sample(child(seed, "congruence draws", held.model), draws))
 
 
 def _law(held: EvalSet) -> Prediction:
@@ -121,7 +221,13 @@ def _exact(held: EvalSet) -> Belief | None:
 
 
 def assess_congruence(
-    held: EvalSet, mode: Mode, *, seed: int = 0, everything: bool = False
+    held: EvalSet,
+    mode: Mode,
+    *,
+    seed: int = 0,
+    everything: bool = False,
+    options: CongruenceOptions = _PLAIN,
+    beside: Mapping[str, npt.NDArray[Any]] | None = None,
 ) -> CongruenceReport:
     """Mean CCE beside that of a perfectly congruent model, and where the model is wrong.
 
@@ -135,17 +241,27 @@ def assess_congruence(
         Fixes draws and the choice of rows.
     everything : bool
         Past 2,000 rows, rows are chosen at random unless this is true.
+    options : CongruenceOptions
+        Kernel, λ, draws, layout of the map.
+    beside : mapping of str to ndarray of shape (n,), optional
+        What else to show of the best and worst rows.
 
     Returns
     -------
     CongruenceReport
-        Tables ``cce_map`` (two principal coordinates of the inputs, and CCE), ``cce_rows`` (best
-        and worst) and ``cce_tree`` (which features explain high CCE, with held-out means).
+        Tables ``cce_map`` (a plane of the inputs, and CCE), ``cce_rows`` (best and worst) and
+        ``cce_tree`` (which features or groups explain high CCE, with held-out means).
     """
+    words = f"congruence of {held.model}"
     try:
-        part = reference_rows(held, seed=seed, everything=everything)
-        reference = fitted_reference(part, mode, seed=seed)
+        rows = reference_places(held, seed=seed, everything=everything)
+        part = held if len(rows) == held.n else held.take(rows)
+        options.stage(f"{words}: reference", 0, 4)
+        reference = fitted_reference(part, mode, seed=seed, options=options)
+        reference.solution()
+        options.stage(f"{words}: a right model's errors", 1, 4)
         null = right_model(reference, part, mode, seed=seed)
+        options.stage(f"{words}: bootstrap", 2, 4)
         spread = mean_cce(reference, bootstraps=BOOTSTRAPS, seed=seed)
     except (UnanswerableError, InputError) as error:
         return CongruenceReport(_record(held, math.nan, str(error)))
@@ -164,11 +280,25 @@ def assess_congruence(
             "draws": float(score.draws),
         },
     )
-    names = part.row_names()
-    tables = [_map(part, score.values, null, names), _extremes(part, score.values, names)]
-    tree = _tree(part, score.values, seed)
+    options.stage(f"{words}: {options.layout} map, rows, tree", 3, 4)
+    map_ = map_table(
+        np.asarray(reference.inputs.rows, dtype=np.float64),
+        score.values,
+        null,
+        part.row_names(),
+        second=("y", part.y),
+        layout=options.layout,
+        model=part.model,
+        seed=seed,
+    )
+    places = extremes(score.values)
+    known = {name: value[rows] for name, value in (beside or {}).items()}
+    tables = [map_, extremes_table(part, score.values, places, known)]
+    tree = _explained(part, score.values, mode, seed, options)
     tables = [*tables, *([] if tree is None else [tree])]
-    return CongruenceReport(record, tuple(tables), _rejection(part, score.values))
+    options.stage(f"{words}: done", 4, 4)
+    curves = rejection_curves(part, score.values)
+    return CongruenceReport(record, tuple(tables), curves, rows[places])
 
 
 def reference_rows(held: EvalSet, *, seed: int = 0, everything: bool = False) -> EvalSet:
@@ -179,23 +309,42 @@ def reference_rows(held: EvalSet, *, seed: int = 0, everything: bool = False) ->
     UnanswerableError
         If there are no inputs or no predictive law, or rows are weighted or clustered.
     """
+    rows = reference_places(held, seed=seed, everything=everything)
+    return held if len(rows) == held.n else held.take(rows)
+
+
+def reference_places(held: EvalSet, *, seed: int = 0, everything: bool = False) -> IntArray:
+    """Where the rows of `reference_rows` stand, in rising order; errors as there."""
     if held.embedding is None:
         raise UnanswerableError("congruence needs inputs: features or an embedding")
     if held.weights is not None or held.cluster is not None:
         raise UnanswerableError("congruence needs independent, unweighted rows")
     _law(held)
     if everything or held.n <= MOST_ROWS:
-        return held
+        return np.arange(held.n)
     keys = row_keys(held.y, held.embedding)
-    return held.take(np.sort(subsample(keys, MOST_ROWS, seed=seed, name="congruence")))
+    return np.sort(subsample(keys, MOST_ROWS, seed=seed, name="congruence"))
 
 
-def fitted_reference(part: EvalSet, mode: Mode, *, seed: int = 0) -> CongruenceReference:
+def fitted_reference(
+    part: EvalSet,
+    mode: Mode,
+    *,
+    seed: int = 0,
+    options: CongruenceOptions = _PLAIN,
+) -> CongruenceReference:
     """Fit a reference on labelled rows; it scores any inputs without labels."""
     assert part.embedding is not None
-    kernel = "polynomial" if part.embedding.shape[1] > WIDE else "rbf"
-    belief = belief_of(part, mode, seed=seed)
-    return CongruenceReference(part.embedding, part.y, belief, kernel=kernel)
+    belief = belief_of(part, mode, seed=seed, draws=options.draws or DRAWS)
+    return CongruenceReference(
+        part.embedding,
+        part.y,
+        belief,
+        kernel=options.kernel_for(part.embedding.shape[1]),
+        bandwidth=options.bandwidth,
+        regularization=options.regularization,
+        solver=SolverOptions(progress=options.within(f"congruence of {part.model}")),
+    )
 
 
 def right_model(
@@ -228,145 +377,45 @@ def _record(held: EvalSet, value: float, reason: str, **known: Any) -> Record:
     )
 
 
-def _map(part: EvalSet, values: FloatArray, null: NullReference, names: npt.NDArray[Any]) -> Table:
+def _explained(
+    part: EvalSet, values: FloatArray, mode: Mode, seed: int, options: CongruenceOptions
+) -> Table | None:
+    """The tree of errors. Groups that are no inputs count as inputs here.
+
+    An error given the inputs alone is an average over groups, so that a group in which the model
+    is wrong would stay unseen wherever its inputs are those of the others.
+    """
+    new = {name: group for name, group in part.groups.items() if name not in part.features}
+    if not new or part.n < 100:
+        return tree_table(part, values, seed)
     assert part.embedding is not None
-    centred = part.embedding - part.embedding.mean(axis=0)
-    if centred.shape[1] == 1:
-        plane = np.stack([part.embedding[:, 0], part.y], axis=1)
-        titles = {"first": "input", "second": "y"}
-    else:
-        left, scale, _ = np.linalg.svd(centred, full_matrices=False)
-        plane = left[:, :2] * scale[:2]
-        titles = {"first": "first principal coordinate", "second": "second principal coordinate"}
-    return Table(
-        name="cce_map",
-        columns={
-            "row": names,
-            "first": plane[:, 0],
-            "second": plane[:, 1],
-            "cce": values,
-            "perfect": null.point_expected,
-            "p_value": null.point_p_value,
-        },
-        labels={**titles, "cce": "CCE", "perfect": "CCE of a right model"},
-        model=part.model,
-        notes="Where the predictive law is far from the data; the p-values are pointwise.",
+    kernel = options.kernel_for(part.embedding.shape[1])
+    reference = CongruenceReference(
+        _with_groups(part.embedding, [group.values() for group in new.values()], kernel),
+        part.y,
+        belief_of(part, mode, seed=seed, draws=options.draws or DRAWS),
+        kernel=kernel,
+        regularization=options.regularization,
+        solver=SolverOptions(progress=options.within(f"groups in congruence of {part.model}")),
     )
+    notes = f"CCE given the inputs and {', '.join(new)}."
+    return tree_table(part, reference.score().values, seed, notes)
 
 
-def _rejection(part: EvalSet, values: FloatArray) -> tuple[Curve, ...]:
-    """Mean |error| of the rows kept when those with the highest CCE are withheld."""
-    errors = np.abs(part.y - _law(part).point())
-    found = rejection_curve(values, errors)
-    kept = np.unique(np.linspace(0, len(found.rejected) - 1, 200).astype(np.int64))
-    x_label, y_label = "Share of rows rejected", "Mean |error| of rows kept"
-    return (
-        Curve(
-            name="rejection",
-            x=found.rejected[kept],
-            y=found.error[kept],
-            reference=np.full(len(kept), found.random),
-            model=part.model,
-            area=found.area,
-            x_label=x_label,
-            y_label=y_label,
-            notes="Rows are withheld by their CCE, which needs no label.",
-        ),
-        Curve(
-            name="rejection_oracle",
-            x=found.rejected[kept],
-            y=found.oracle[kept],
-            model=part.model,
-            area=found.oracle_area,
-            x_label=x_label,
-            y_label=y_label,
-        ),
-    )
-
-
-def _extremes(part: EvalSet, values: FloatArray, names: npt.NDArray[Any]) -> Table:
-    order = np.argsort(values)
-    count = min(WORST, len(order) // 2)
-    rows = np.r_[order[::-1][:count], order[:count]]
-    columns: dict[str, npt.NDArray[Any]] = {
-        "kind": np.array(["worst"] * count + ["best"] * count, dtype=object),
-        "row": names[rows],
-        "cce": values[rows],
-        "y": part.y[rows],
-    }
-    columns |= {name: value[rows] for name, value in part.features.items() if name not in columns}
-    return Table(
-        name="cce_rows",
-        columns=columns,
-        model=part.model,
-        notes="Rows where the predictive law is farthest from the data, and nearest to it.",
-    )
-
-
-def _tree(part: EvalSet, values: FloatArray, seed: int) -> Table | None:
-    """Leaves of a shallow tree grown on half of the rows, with their means on the other half."""
-    named = _numeric_features(part)
-    if not named or part.n < 100:
-        return None
-    from sklearn.tree import DecisionTreeRegressor
-
-    table = np.stack(list(named.values()), axis=1)
-    keys = row_keys(part.y, table)
-    held_out = np.ones(part.n, dtype=np.bool_)
-    held_out[subsample(keys, part.n // 2, seed=seed, name="tree")] = False
-    tree = DecisionTreeRegressor(max_depth=2, min_samples_leaf=max(part.n // 20, 10))
-    tree.fit(table[~held_out], values[~held_out])
-    leaf, seen = tree.apply(table), np.unique(tree.apply(table))
-    rules = _rules(tree.tree_, list(named))
-    rows = [(rules[int(node)], *_leaf(values, leaf == node, held_out)) for node in seen]
-    rows.sort(key=lambda row: -row[2])
-    headings = ("rows", "cce", "standard_error", "cce_when_grown")
-    columns: dict[str, npt.NDArray[Any]] = {
-        "where": np.array([row[0] for row in rows], dtype=object)
-    }
-    for place, heading in enumerate(headings, start=1):
-        columns[heading] = np.array([row[place] for row in rows])
-    return Table(
-        name="cce_tree",
-        columns=columns,
-        model=part.model,
-        notes="A shallow tree grown on half of the rows; cce is the mean on the other half.",
-    )
-
-
-def _leaf(
-    values: FloatArray, inside: npt.NDArray[np.bool_], held_out: npt.NDArray[np.bool_]
-) -> tuple[float, float, float, float]:
-    fresh, grown = values[inside & held_out], values[inside & ~held_out]
-    error = float(fresh.std(ddof=1) / math.sqrt(len(fresh))) if len(fresh) > 1 else math.nan
-    mean = float(fresh.mean()) if len(fresh) else math.nan
-    return float(len(fresh)), mean, error, float(grown.mean()) if len(grown) else math.nan
-
-
-def _numeric_features(part: EvalSet) -> dict[str, FloatArray]:
-    """Numbers as they are; each common label of other features as an indicator."""
-    found: dict[str, FloatArray] = {}
-    for name, value in part.features.items():
-        if value.dtype.kind in "biuf":
-            found[name] = value.astype(np.float64)
-            continue
-        labels, counts = np.unique(value.astype(str), return_counts=True)
-        for label in labels[np.argsort(-counts)][:10]:
-            found[f"{name}={label}"] = (value.astype(str) == label).astype(np.float64)
-    return found
-
-
-def _rules(tree: Any, names: list[str]) -> dict[int, str]:
-    """What leads to each node of a fitted scikit-learn tree, in words."""
-    rules = {0: "all rows"}
-    for node in range(tree.node_count):
-        left, right = int(tree.children_left[node]), int(tree.children_right[node])
-        if left < 0:
-            continue
-        name, edge = names[int(tree.feature[node])], float(tree.threshold[node])
-        before = "" if node == 0 else f"{rules[node]}, "
-        low, high = f"{name} ≤ {edge:.4g}", f"{name} > {edge:.4g}"
-        if "=" in name and edge == 0.5:
-            low, high = f"not {name}", name
-        rules[left], rules[right] = before + low, before + high
-    return rules
+def _with_groups(
+    embedding: FloatArray, groups: Sequence[npt.NDArray[Any]], kernel: str
+) -> FloatArray:
+    """Inputs beside indicators of the common labels of groups, both of like weight."""
+    unit = kernel == "polynomial" and embedding.shape[1] > 1
+    rows = np.asarray(normalize_rows(embedding, "embedding")) if unit else embedding
+    parts = [rows]
+    for values in groups:
+        texts = values.astype(str)
+        labels, counts = np.unique(texts, return_counts=True)
+        kept = labels[np.argsort(-counts, kind="stable")][:MOST_GROUP_LABELS]
+        marks = (texts[:, None] == kept).astype(np.float64)
+        if unit:
+            parts.append(marks / math.sqrt(len(groups)))
+        elif (spread := float(marks.var(axis=0).sum())) > 0:
+            parts.append(marks * math.sqrt(float(rows.var(axis=0).mean()) / spread))
+    return np.hstack(parts)

@@ -19,6 +19,7 @@ from howsure.report.content import PageContent
 from howsure.report.page import sections
 from howsure.report.page.figures import blocks_of
 from howsure.report.page.formats import clean
+from howsure.report.page.galleries import galleries
 from howsure.report.page.theme import properties
 
 FACT_LENGTH = 48
@@ -60,7 +61,9 @@ def render_page(content: PageContent) -> str:
     code = [Markup(library), _own_code()] if library else [_own_code()]
     facts = [(str(name), str(fact)) for name, fact in content.facts.items()]
     tables = [
-        sections.table_grid(table, content.glossary) for table in content.tables if len(table)
+        sections.table_grid(table, content.glossary)
+        for table in content.tables
+        if len(table) and table.name != "cce_images"
     ]
     page = (
         _environment()
@@ -70,6 +73,7 @@ def render_page(content: PageContent) -> str:
             tones=_TONES,
             blocks=blocks_of(figures),
             drawn=bool(library),
+            galleries=galleries(content.tables),
             tables=tables,
             records=sections.record_grid(content),
             groups=sections.group_grid(content),

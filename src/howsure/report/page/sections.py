@@ -23,6 +23,8 @@ TABLE_TITLES = {
     "cce_map": "Congruence at every row",
     "cce_rows": "Rows of the highest and the lowest CCE",
     "cce_tree": "Which inputs go with the error",
+    "cce_images": "Images of the highest and the lowest CCE",
+    "monitor": "Rows scored without labels",
 }
 COLUMN_TITLES = {
     "p_value": "p-value",
@@ -30,6 +32,8 @@ COLUMN_TITLES = {
     "cce": "CCE",
     "cce_when_grown": "CCE where the tree was grown",
 }
+UNSHOWN = {"thumbnail"}
+"""Columns that only a page can show, in its own way."""
 INPUT_TABLES = {"worst_rows": {}, "cce_rows": {"cce": "CCE"}}
 """Tables of rows of the input, whose columns keep their names, with those that are ours."""
 DIRECTIONS = {
@@ -242,6 +246,8 @@ def table_grid(
     entries = {entry.name: entry for entry in glossary}
     columns, cells = [], []
     for name, column in table.columns.items():
+        if name in UNSHOWN:
+            continue
         columns.append(Column(title=_column_title(table, name), numeric=column.dtype.kind in "fiu"))
         values = [formats.plain(column[row]) for row in order]
         texts = formats.column(values)

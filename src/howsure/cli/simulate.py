@@ -1,0 +1,348 @@
+"""`howsure simulate`: coverage at every point, of any method, in any world."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, Literal, cast
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from howsure.cli.simulate_table import Missing, read_learning_table
+from howsure.core.errors import InputError
+from howsure.core.registry import unknown
+from howsure.methods.catalogue import method_named, methods
+from howsure.methods.interface import Method
+from howsure.protocols.pointwise import Precision, pointwise
+from howsure.protocols.pointwise_result import PointwiseResult
+from howsure.report.page import formats
+from howsure.report.page.pointwise_sections import WorldPart
+from howsure.report.pointwise import PointwiseReport, form_of, pointwise_report
+from howsure.worlds import Covariates, ForestWorld, World, world_named, worlds
+
+_TOY: Final = "toy_"
+_TONES: Final = {"good": "green", "bad": "red", "undecided": "yellow", "info": "cyan"}
+_MARKS: Final = {"good": "✓", "bad": "✗", "undecided": "?", "info": "→"}
+_TOLD: Final = (
+    "empirical_coverage",
+    "picf_points_off",
+    "picf_brier_corrected",
+    "prediction_width",
+    "cicp",
+    "cicf_brier_corrected",
+)
+_RESIDUALS: Final = {"out-of-bag": "out_of_bag", "in-sample": "in_sample"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is to be simulated; each field is a flag of the command."""
+
+    source: str
+    methods: Sequence[str]
+    target: str | None = None
+    features: Sequence[str] = ()
+    coverages: Sequence[float] = ()
+    trials: int = 100
+    until: float | None = None
+    of: str = "picf"
+    noise: str | None = None
+    residuals: str = "out-of-bag"
+    n_train: int | None = None
+    n_test: int | None = None
+    covariates: str = "random"
+    seed: int = 0
+    missing: str = "error"
+    encoding: str | None = None
+    decimal: str = "."
+    outputs: Sequence[Path] = field(default_factory=tuple)
+
+
+def run(request: Request) -> None:
+    """Simulate, print what was found, and write what is asked for."""
+    for path in request.outputs:
+        form_of(path)
+    if not request.methods:
+        raise InputError(
+            f"--method must name at least one method, got none: one of {', '.join(methods())}, or "
+            "module:attribute"
+        )
+    _import_from_here()
+    tested = [_Tested.of(spec, tuple(request.coverages)) for spec in request.methods]
+    console = Console()
+    with _bar() as bar:
+        task = bar.add_task("fitting the world", total=None)
+        world, names, facts = make_world(request)
+        bar.remove_task(task)
+        results = [_result(world, one, request, bar) for one in tested]
+        task = bar.add_task("writing the report", total=None)
+        report = pointwise_report(
+            {world.name: _renamed(results, request.methods)},
+            title=f"Coverage at every point of {world.name}",
+            names={world.name: names} if names else None,
+            facts=facts,
+            command=shlex.join(["howsure", *sys.argv[1:]]),
+        )
+        for path in request.outputs:
+            report.save(path)
+    print_report(console, report)
+    for path in request.outputs:
+        console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
+
+
+def make_world(request: Request) -> tuple[World, tuple[str, ...], dict[str, str]]:
+    """The world of a name or a table, the names of its columns of x, and what else to state."""
+    name = _world_name(request.source)
+    if name is not None:
+        for flag, given in (("--target", request.target), ("--features", request.features)):
+            if given:
+                raise InputError(f"{flag} is for a table, but {name} is a world of howsure's")
+        world = world_named(name, request.noise)
+        return world, (), {"World": world.description}
+    if request.target is None:
+        raise InputError("--target must name the table's column of y, got none")
+    if request.residuals not in _RESIDUALS:
+        raise InputError(f"--residuals must be {' or '.join(_RESIDUALS)}, got {request.residuals}")
+    path = Path(request.source)
+    table = read_learning_table(
+        path,
+        request.target,
+        features=request.features,
+        missing=cast("Missing", request.missing),
+        encoding=request.encoding,
+        decimal=request.decimal,
+    )
+    made = ForestWorld.from_data(
+        table.x,
+        table.y,
+        name=path.name.partition(".")[0] or path.name,
+        residuals=cast("Literal['out_of_bag', 'in_sample']", _RESIDUALS[request.residuals]),
+        noise=request.noise or "normal",
+        seed=request.seed,
+    )
+    facts = {
+        "Source": f"{path.name}, {len(table.y):,} rows",
+        "World": "the table's own x; y simulated from two random forests fitted to it",
+        "Noise": f"{made.noise.name}, from {request.residuals} residuals",
+    }
+    if table.notes:
+        facts["Reading"] = "; ".join(table.notes)
+    return made, table.names, facts
+
+
+def parse_method(spec: str) -> tuple[str, dict[str, Any]]:
+    """Name and options of a method: ``NAME`` or ``MODULE:ATTRIBUTE``, then ``:OPTION=VALUE,…``.
+
+    A value is read as JSON where it is JSON, and is text otherwise. ``regressor.max_depth=3``
+    is an option of the regressor that ``regressor=forest`` names.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read so.
+
+    Examples
+    --------
+    >>> parse_method("naive_bootstrap:members=20,regressor=tree,regressor.max_depth=3")
+    ('naive_bootstrap', {'members': 20, 'regressor': {'name': 'tree', 'max_depth': 3}})
+    >>> parse_method("mypkg:MyRegressor:alpha=0.5")
+    ('mypkg:MyRegressor', {'alpha': 0.5})
+    """
+    name, _, tail = spec.partition(":")
+    while tail and "=" not in tail.partition(":")[0]:
+        part, _, tail = tail.partition(":")
+        name += f":{part}"
+    options: dict[str, Any] = {}
+    for pair in _cut(tail):
+        key, sign, value = pair.partition("=")
+        if not key or not sign:
+            raise InputError(f"--method must look like NAME:OPTION=VALUE,…, got {spec!r}")
+        whole, dot, inner = key.partition(".")
+        if not dot:
+            options[key] = _value(value)
+            continue
+        outer = options.setdefault(whole, {})
+        if not isinstance(outer, dict):
+            outer = options[whole] = {"name": outer}
+        outer[inner] = _value(value)
+    if not name:
+        raise InputError(f"--method must name a method, got {spec!r}")
+    return name, options
+
+
+@dataclass(frozen=True, slots=True)
+class _Tested:
+    """A method, and how it was asked for."""
+
+    spec: str
+    method: Method
+
+    @classmethod
+    def of(cls, spec: str, coverages: tuple[float, ...]) -> _Tested:
+        """The method of a flag, made for these coverages where it fixes them."""
+        name, options = parse_method(spec)
+        made = method_named(name, **options)
+        if coverages and made.fixed_coverages is not None and "coverages" not in options:
+            made = method_named(name, **options, coverages=coverages)
+        return cls(spec, made)
+
+
+def _result(world: World, one: _Tested, request: Request, bar: Progress) -> PointwiseResult:
+    task = bar.add_task(one.method.name, total=request.trials)
+    stop = None
+    if request.until is not None:
+        of = cast("Literal['picf', 'cicf', 'brier']", request.of)
+        stop = Precision(standard_error=request.until, of=of)
+    found = pointwise(
+        world,
+        one.method,
+        coverages=tuple(request.coverages) or None,
+        trials=request.trials,
+        n_train=request.n_train,
+        n_test=request.n_test,
+        covariates=cast("Covariates", request.covariates),
+        stop=stop,
+        seed=request.seed,
+        progress=lambda _, done, total: bar.update(task, completed=done, total=total),
+    )
+    bar.update(task, completed=request.trials, total=request.trials)
+    return found
+
+
+def print_report(console: Console, report: PointwiseReport) -> None:
+    """The main message, a line a method, then the tables."""
+    lines = [line for part in report.parts for line in part.lines]
+    if report.headline is not None and len(lines) > 1:
+        lines.insert(0, report.headline)
+    console.print()
+    for line in lines:
+        tone = _TONES[line.tone]
+        asked = f"{escape(line.question)}. " if line.question and line.tone != "info" else ""
+        text = f"[{tone}]{_MARKS[line.tone]}[/{tone}] [dim]{asked}[/dim]{escape(line.text)}"
+        console.print(text, highlight=False)
+    for part in report.parts:
+        console.print()
+        console.print(_compared(part))
+        for result in report.results[part.name]:
+            if result.failures:
+                first = result.failures[0]
+                told = f"{first.stage}: {first.error}: {first.message}"
+                words = f"{result.method}: {len(result.failures)} trials failed; first in {told}"
+                console.print(escape(words), style="red", highlight=False)
+            if "standard error" in result.stop:
+                console.print(escape(f"{result.method}: {result.stop}"), highlight=False)
+    console.print(
+        "off: share of test points where coverage is surely off; Brier: corrected for Monte-Carlo "
+        "error, of new y and of the mean. -o report.html or report.md shows all.",
+        style="dim",
+        highlight=False,
+    )
+
+
+def _compared(part: WorldPart) -> Table:
+    """Methods beside each other at every coverage, the numbers that decide."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("method", overflow="fold", min_width=18)
+    for title in ("PICP", "off", "Brier", "width", "CICP", "Brier", "log-lik."):
+        table.add_column(title, justify="right", no_wrap=True)
+    held = {(r.model, r.metric, _at(r.coverage)): r.value for r in part.records}
+    for level in sorted({_at(r.coverage) for r in part.records} - {-1.0}):
+        table.add_row(f"[bold]nominal {100 * level:.4g} %[/bold]")
+        for model in dict.fromkeys(record.model for record in part.records):
+            if (model, "empirical_coverage", level) not in held:
+                continue
+            values = [held[model, metric, level] for metric in _TOLD]
+            values.append(held[model, "log_likelihood", -1.0])
+            cells = [formats.number(value, 3) for value in values]
+            if not math.isnan(values[1]):
+                cells[1] = f"{100 * values[1]:.0f} %"
+            table.add_row(escape(model), *cells)
+    return table
+
+
+def _at(coverage: float) -> float:
+    return -1.0 if math.isnan(coverage) else coverage
+
+
+@contextmanager
+def _bar() -> Iterator[Progress]:
+    """Bars on stderr with the time that is left; they go when the work ends."""
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        speed_estimate_period=600.0,
+        disable=not console.is_terminal,
+    ) as bar:
+        yield bar
+
+
+def _import_from_here() -> None:
+    """Make modules of the current folder importable, as ``python -m`` does."""
+    here = os.getcwd()
+    if here not in sys.path:
+        sys.path.insert(0, here)
+
+
+def _world_name(source: str) -> str | None:
+    """A world's name, with or without ``toy_``; None for a table."""
+    known = worlds()
+    for name in (source, f"{_TOY}{source}"):
+        if name in known:
+            return name
+    if not Path(source).suffix and not Path(source).exists():
+        short = [name.removeprefix(_TOY) for name in known]
+        raise InputError(unknown(source, short, "world (or a table with its ending)"))
+    return None
+
+
+def _cut(text: str) -> list[str]:
+    """Parts between commas that stand outside brackets."""
+    parts, depth = [""], 0
+    for char in text:
+        depth += (char in "[{(") - (char in "]})")
+        if char == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return parts if text else []
+
+
+def _value(text: str) -> Any:
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError:
+        return text
+    return found if not isinstance(found, Mapping) else text
+
+
+def _renamed(results: Sequence[PointwiseResult], specs: Sequence[str]) -> list[PointwiseResult]:
+    """Results whose methods share a name are called by what was asked for."""
+    names = [result.method for result in results]
+    return [
+        replace(result, method=spec) if names.count(result.method) > 1 else result
+        for result, spec in zip(results, specs, strict=True)
+    ]

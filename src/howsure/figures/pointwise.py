@@ -1,0 +1,371 @@
+"""Figures of a test of coverage at every point: histograms, profiles, intervals over the truth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import final
+
+import numpy as np
+
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.records import Curve
+from howsure.figures.figure import HIGHLIGHT, REFERENCE, Axis, Figure, Layer, Mark, sample_points
+from howsure.figures.text import headed, one_line
+
+MOST_BINS = 24
+"""The most bars of a histogram."""
+MOST_POINTS = 400
+"""The most points of a line."""
+MOST_INTERVALS = 90
+"""The most intervals that are drawn one by one."""
+_NONE = np.zeros(0)
+_STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """What a figure says around its drawing; as in `Figure`."""
+
+    name: str
+    question: str
+    title: str
+    reading: str
+    x: str
+    notes: tuple[str, ...] = field(default_factory=tuple)
+
+
+def share_histogram(
+    shares: Mapping[str, FloatArray],
+    coverage: float,
+    words: Words,
+    *,
+    places: Mapping[str, int],
+    of: str,
+) -> Figure:
+    """How coverages are spread: filled bars of one method, outlines of several.
+
+    Parameters
+    ----------
+    shares : mapping of str to ndarray of float, shape (k,)
+        For each method, coverages in [0, 1].
+    coverage : float
+        The nominal coverage, drawn as a line.
+    words : Words
+        What the figure says.
+    places : mapping of str to int
+        Colour of each method.
+    of : str
+        What is counted, such as ``test points``.
+
+    Returns
+    -------
+    Figure
+
+    Examples
+    --------
+    >>> words = Words(name="picp", question="?", title="PICP", reading="", x="PICP")
+    >>> shares = {"linear": np.array([0.78, 0.82, 0.86])}
+    >>> figure = share_histogram(shares, 0.8, words, places={"linear": 0}, of="trials")
+    >>> figure.layers[0].mark.value, figure.layers[1].x
+    ('bars', array([0.8]))
+    """
+    edges = _edges([*shares.values(), np.array([coverage])])
+    layers = []
+    for method, values in shares.items():
+        heights = np.histogram(values, edges)[0] / len(values)
+        if len(shares) == 1:
+            middle = 0.5 * (edges[1:] + edges[:-1])
+            layers.append(
+                Layer(
+                    mark=Mark.BARS,
+                    x=middle,
+                    y=heights,
+                    lower=edges[:-1],
+                    upper=edges[1:],
+                    series=method,
+                    colour=places.get(method, 0),
+                )
+            )
+            continue
+        outline = np.concatenate([[0.0], heights, [0.0]])
+        left = np.concatenate([[edges[0]], edges])
+        layers.append(
+            Layer(mark=Mark.STEP, x=left, y=outline, series=method, colour=places.get(method, 0))
+        )
+    rule = Layer(mark=Mark.RULE, x=np.array([coverage]), series=_nominal(coverage), colour=-1)
+    return Figure(
+        name=words.name,
+        question=words.question,
+        title=words.title,
+        reading=words.reading,
+        x=Axis(title=words.x, kind="percent", domain=(float(edges[0]), float(edges[-1]))),
+        y=Axis(title=f"Share of {of}", kind="percent", zero=True),
+        layers=(*layers, rule),
+        notes=words.notes,
+    )
+
+
+def coverage_profile(
+    curves: Sequence[Curve], coverage: float, words: Words, *, places: Mapping[str, int]
+) -> Figure:
+    """Coverage along x, one line with its band a method, over the nominal level.
+
+    Parameters
+    ----------
+    curves : sequence of Curve
+        One a method, with bands.
+    coverage : float
+        The nominal coverage.
+    words : Words
+        What the figure says.
+    places : mapping of str to int
+        Colour of each method.
+
+    Returns
+    -------
+    Figure
+
+    Examples
+    --------
+    >>> x = np.linspace(0.0, 1.0, 50)
+    >>> curve = Curve(name="picf", x=x, y=x, lower=x, upper=x, model="linear")
+    >>> words = Words(name="picf", question="?", title="PICF", reading="", x="x")
+    >>> figure = coverage_profile([curve], 0.9, words, places={"linear": 2})
+    >>> [(layer.mark.value, layer.colour) for layer in figure.layers]
+    [('band', 2), ('line', -1), ('line', 2)]
+    """
+    bands, lines = [], []
+    for curve in curves:
+        index = sample_points(curve.x, MOST_POINTS)
+        colour = places.get(curve.model, 0)
+        x, y = curve.x[index], curve.y[index]
+        low, high = _NONE, _NONE
+        if curve.lower is not None and curve.upper is not None:
+            low, high = curve.lower[index], curve.upper[index]
+            bands.append(
+                Layer(
+                    mark=Mark.BAND,
+                    x=x,
+                    lower=low,
+                    upper=high,
+                    series=f"band of {curve.model}",
+                    colour=colour,
+                    listed=False,
+                )
+            )
+        line = Layer(
+            mark=Mark.LINE,
+            x=x,
+            y=y,
+            lower=low,
+            upper=high,
+            series=curve.model,
+            colour=colour,
+            hover={headed(title): part[index] for title, part in curve.hover.items()},
+        )
+        lines.append(line)
+    every = np.concatenate([curve.x for curve in curves])
+    across = np.array([every.min(), every.max()])
+    level = Layer(
+        mark=Mark.LINE,
+        x=across,
+        y=np.full(2, coverage),
+        series=_nominal(coverage),
+        colour=REFERENCE,
+    )
+    shaded = {one_line(curve.band, 200) for curve in curves if curve.band}
+    notes = (f"Shaded: {'; '.join(sorted(shaded))}.",) if shaded else ()
+    return Figure(
+        name=words.name,
+        question=words.question,
+        title=words.title,
+        reading=words.reading,
+        x=Axis(title=headed(words.x)),
+        y=Axis(title="Coverage", kind="percent"),
+        layers=(*bands, level, *lines),
+        notes=(*words.notes, *notes),
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OneRun:
+    """Intervals of one trial over a test set whose truth is known.
+
+    Attributes
+    ----------
+    x : ndarray of float, shape (n,)
+        Where the test points lie: a column of x, or the true mean.
+    y : ndarray of float, shape (n,)
+        What happened there.
+    lower, upper : ndarray of float, shape (n,)
+        Prediction intervals.
+    mean : ndarray of float, shape (n,)
+        True mean of y.
+    mean_lower, mean_upper : ndarray of float, shape (n,), optional
+        Confidence intervals.
+    true_lower, true_upper : ndarray of float, shape (n,)
+        True central intervals of y.
+    """
+
+    x: FloatArray
+    y: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    mean: FloatArray
+    true_lower: FloatArray
+    true_upper: FloatArray
+    mean_lower: FloatArray | None = None
+    mean_upper: FloatArray | None = None
+
+
+def intervals_along_x(run: OneRun, words: Words, *, colour: int) -> Figure:
+    """Intervals of one run along the only column of x, over the true mean and the data.
+
+    Parameters
+    ----------
+    run : OneRun
+        What to draw.
+    words : Words
+        What the figure says.
+    colour : int
+        The method's colour.
+
+    Returns
+    -------
+    Figure
+    """
+    order = np.argsort(run.x, kind="stable")
+    order = order[sample_points(run.x[order], MOST_POINTS)]
+    x = run.x[order]
+
+    def band(low: FloatArray, high: FloatArray, series: str, tone: int) -> Layer:
+        return Layer(
+            mark=Mark.BAND, x=x, lower=low[order], upper=high[order], series=series, colour=tone
+        )
+
+    layers = [band(run.lower, run.upper, "prediction interval", colour)]
+    if run.mean_lower is not None and run.mean_upper is not None:
+        layers.append(band(run.mean_lower, run.mean_upper, "confidence interval", colour + 1))
+    edges = (run.true_lower, run.true_upper)
+    layers += [
+        Layer(
+            mark=Mark.LINE,
+            x=x,
+            y=edge[order],
+            series="true interval",
+            colour=REFERENCE,
+            faint=True,
+        )
+        for edge in edges
+    ]
+    layers.append(
+        Layer(mark=Mark.LINE, x=x, y=run.mean[order], series="true mean", colour=REFERENCE)
+    )
+    drawn = order[np.linspace(0, len(order) - 1, min(len(order), 150)).round().astype(np.int64)]
+    return Figure(
+        name=words.name,
+        question=words.question,
+        title=words.title,
+        reading=words.reading,
+        x=Axis(title=headed(words.x)),
+        y=Axis(title="y"),
+        layers=(*layers, *_points(run, drawn, colour)),
+        notes=words.notes,
+    )
+
+
+def intervals_over_truth(run: OneRun, words: Words, *, colour: int) -> Figure:
+    """Intervals of one run at single test points, in the order of their true means.
+
+    Parameters
+    ----------
+    run : OneRun
+        What to draw; `run.x` is the true mean.
+    words : Words
+        What the figure says.
+    colour : int
+        The method's colour.
+
+    Returns
+    -------
+    Figure
+    """
+    order = np.argsort(run.mean, kind="stable")
+    count = min(len(order), MOST_INTERVALS)
+    chosen = order[np.linspace(0, len(order) - 1, count).round().astype(np.int64)]
+    finite = chosen[np.isfinite(run.lower[chosen]) & np.isfinite(run.upper[chosen])]
+    mean = run.mean[finite]
+    layers = [
+        Layer(
+            mark=Mark.INTERVALS,
+            x=mean,
+            lower=run.lower[finite],
+            upper=run.upper[finite],
+            series="prediction interval",
+            colour=colour,
+            listed=False,
+        ),
+        Layer(mark=Mark.LINE, x=mean, y=mean, series="true mean", colour=REFERENCE),
+    ]
+    notes = list(words.notes)
+    if len(finite) < len(order):
+        notes.append(f"Shown: {len(finite)} of {len(order):,} test points.")
+    return Figure(
+        name=words.name,
+        question=words.question,
+        title=words.title,
+        reading=words.reading,
+        x=Axis(title="True mean of y"),
+        y=Axis(title="y"),
+        layers=(*layers, *_points(run, finite, colour)),
+        notes=tuple(notes),
+    )
+
+
+def _points(run: OneRun, chosen: IntArray, colour: int) -> list[Layer]:
+    """What happened, told apart by whether the intervals hold it."""
+    x, y = run.x[chosen], run.y[chosen]
+    inside = (run.lower[chosen] <= y) & (y <= run.upper[chosen])
+    kinds: list[tuple[BoolArray, str, int, int]] = [
+        (inside, "y inside its interval", colour, 0),
+        (~inside, "y outside it", HIGHLIGHT, 3),
+    ]
+    return [
+        Layer(
+            mark=Mark.POINTS,
+            x=x[kind],
+            y=y[kind],
+            series=series,
+            colour=tone,
+            shape=shape,
+            size=0.5,
+            labels=tuple(f"test point {row}" for row in chosen[kind]),
+            hover={
+                "Lower end": run.lower[chosen][kind],
+                "Upper end": run.upper[chosen][kind],
+                "True mean": run.mean[chosen][kind],
+            },
+        )
+        for kind, series, tone, shape in kinds
+        if kind.any()
+    ]
+
+
+def _nominal(coverage: float) -> str:
+    return f"nominal {100 * coverage:.4g} %"
+
+
+def _edges(values: Sequence[FloatArray]) -> FloatArray:
+    """Round edges of at most so many equal bins over all values, within [0, 1]."""
+    low = max(min(float(part.min()) for part in values), 0.0)
+    high = min(max(float(part.max()) for part in values), 1.0)
+    most = min(max(2.0 * max(map(len, values)) ** (1 / 3), 10.0), MOST_BINS)
+    step = next((s for s in _STEPS if (high - low) / s <= most), 0.05)
+    first, last = math.floor(low / step - 1e-9), math.ceil(high / step + 1e-9)
+    first, last = max(first, 0), min(max(last, first + 2), round(1 / step))
+    first = min(first, last - 2)
+    return np.round(np.arange(first, last + 1) * step, 6)

@@ -1,0 +1,412 @@
+"""Where a model is wrong: a map of congruence errors, the extreme rows, a tree, rejection."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.errors import UnanswerableError
+from howsure.core.records import Curve, Table
+from howsure.core.rng import child, row_keys
+from howsure.metrics.congruence import NullReference, rejection_curve
+from howsure.predictions import Distribution, EvalSet, Samples
+from howsure.stats.bootstrap import subsample
+
+Layout = Literal["pca", "t-sne"]
+
+WORST = 15
+MOST_EMBEDDED = 2_000
+"""The most rows of a t-SNE map."""
+MOST_LABELS = 20
+"""The most labels of one column that a tree looks at."""
+LOSSES = {"rejection": "|error|", "rejection_nll": "NLL"}
+"""What each rejection curve is of."""
+_LONGEST = 160
+_POINTS = 200
+
+
+def map_table(
+    rows: FloatArray,
+    values: FloatArray,
+    null: NullReference,
+    names: npt.NDArray[Any],
+    *,
+    second: tuple[str, FloatArray],
+    layout: Layout = "pca",
+    model: str = "",
+    seed: int = 0,
+) -> Table:
+    """Congruence errors over a plane.
+
+    Parameters
+    ----------
+    rows : ndarray of float, shape (n, e)
+        Inputs, as the kernel takes them.
+    values : ndarray of float, shape (n,)
+        Congruence errors.
+    null : NullReference
+        At the same inputs.
+    names : ndarray of shape (n,)
+        Names of the rows.
+    second : (str, ndarray of float, shape (n,))
+        What to draw against inputs of one column, with its title: y where it is known.
+    layout : {"pca", "t-sne"}
+        Two principal coordinates, or t-SNE (van der Maaten and Hinton 2008) of at most 2,000
+        rows, chosen by their content. Inputs of one column are drawn as they are.
+    model : str
+        The model's name.
+    seed : int
+        Of t-SNE.
+
+    Returns
+    -------
+    Table
+        Named ``cce_map``.
+    """
+    notes = "Where the predictive law is far from the data; the p-values are pointwise."
+    chosen = np.arange(len(rows))
+    if rows.shape[1] == 1:
+        plane = np.stack([rows[:, 0], second[1]], axis=1)
+        titles = ("input", second[0])
+    elif layout == "t-sne" and len(rows) > 3:
+        if len(rows) > MOST_EMBEDDED:
+            keys = row_keys(rows, values)
+            chosen = np.sort(subsample(keys, MOST_EMBEDDED, seed=seed, name="t-sne"))
+            notes += f" t-SNE of {len(chosen):,} of {len(rows):,} rows, chosen at random."
+        plane = _neighbours(rows[chosen], seed)
+        titles = ("first t-SNE coordinate", "second t-SNE coordinate")
+        notes += " t-SNE keeps neighbours together; distances between clusters mean nothing."
+    else:
+        plane = _principal(rows)
+        titles = ("first principal coordinate", "second principal coordinate")
+    return Table(
+        name="cce_map",
+        columns={
+            "row": names[chosen],
+            "first": plane[:, 0],
+            "second": plane[:, 1],
+            "cce": values[chosen],
+            "perfect": null.point_expected[chosen],
+            "p_value": null.point_p_value[chosen],
+        },
+        labels={
+            "first": titles[0],
+            "second": titles[1],
+            "cce": "CCE",
+            "perfect": "CCE of a right model",
+        },
+        model=model,
+        notes=notes,
+    )
+
+
+def extremes(values: FloatArray, most: int = WORST) -> IntArray:
+    """Places of the highest errors, the highest first, then of the lowest, the lowest first.
+
+    Examples
+    --------
+    >>> extremes(np.array([0.2, 0.1, 0.9, 0.5])).tolist()
+    [2, 3, 1, 0]
+    """
+    order = np.argsort(values, kind="stable")
+    count = min(most, len(order) // 2)
+    return np.concatenate([order[::-1][:count], order[:count]])
+
+
+def extremes_table(
+    part: EvalSet,
+    values: FloatArray,
+    places: IntArray,
+    beside: Mapping[str, npt.NDArray[Any]],
+) -> Table:
+    """The rows of the highest and the lowest error, with what is known of them.
+
+    Parameters
+    ----------
+    part : EvalSet
+        The rows.
+    values : ndarray of float, shape (n,)
+        Congruence errors.
+    places : ndarray of int, shape (k,)
+        From `extremes`.
+    beside : mapping of str to ndarray of shape (n,)
+        What else to show: texts, paths of images.
+
+    Returns
+    -------
+    Table
+        Named ``cce_rows``.
+    """
+    count = len(places) // 2
+    columns: dict[str, npt.NDArray[Any]] = {
+        "kind": np.array(["worst"] * count + ["best"] * count, dtype=object),
+        "row": part.row_names()[places],
+        "cce": values[places],
+        "y": part.y[places],
+    }
+    forecast = point_of(part)
+    if forecast is not None:
+        columns["prediction"] = forecast[places]
+    for name, value in beside.items():
+        columns.setdefault(name, np.array([_short(value[i]) for i in places], dtype=object))
+    for name, value in part.features.items():
+        columns.setdefault(name, value[places])
+    for name, group in part.groups.items():
+        columns.setdefault(name, group.labels[group.codes[places]])
+    return Table(
+        name="cce_rows",
+        columns=columns,
+        model=part.model,
+        notes="Rows where the predictive law is farthest from the data, and nearest to it.",
+    )
+
+
+def tree_table(part: EvalSet, values: FloatArray, seed: int, notes: str = "") -> Table | None:
+    """Which features or groups explain high errors: leaves of a shallow tree.
+
+    The tree is grown on half of the rows; the means are those of the other half.
+
+    Parameters
+    ----------
+    part : EvalSet
+        With features or groups; numbers are split where it serves, labels taken one by one.
+    values : ndarray of float, shape (n,)
+        Congruence errors.
+    seed : int
+        Of the halves.
+    notes : str
+        What else to say.
+
+    Returns
+    -------
+    Table or None
+        Named ``cce_tree``, the leaf of the highest mean first; None below 100 rows, or where
+        there is nothing to split.
+    """
+    named = _splittable(part)
+    if not named or part.n < 100:
+        return None
+    from sklearn.tree import DecisionTreeRegressor
+
+    table = np.stack(list(named.values()), axis=1)
+    held_out = np.ones(part.n, dtype=np.bool_)
+    held_out[subsample(row_keys(part.y, table), part.n // 2, seed=seed, name="tree")] = False
+    tree = DecisionTreeRegressor(
+        max_depth=2, min_samples_leaf=max(part.n // 40, 10), random_state=seed % 2**32
+    )
+    tree.fit(table[~held_out], values[~held_out])
+    leaf = tree.apply(table)
+    rules = _rules(tree.tree_, list(named))
+    rows = [(rules[int(n)], *_leaf(values, leaf == n, held_out)) for n in np.unique(leaf)]
+    rows.sort(key=lambda row: -row[2])
+    headings = ("rows", "cce", "standard_error", "cce_when_grown")
+    columns: dict[str, npt.NDArray[Any]] = {
+        "where": np.array([row[0] for row in rows], dtype=object)
+    }
+    for place, heading in enumerate(headings, start=1):
+        columns[heading] = np.array([row[place] for row in rows])
+    told = "A shallow tree grown on half of the rows; cce is the mean on the other half."
+    return Table(
+        name="cce_tree", columns=columns, model=part.model, notes=f"{told} {notes}".strip()
+    )
+
+
+def rejection_curves(held: EvalSet, scores: FloatArray) -> tuple[Curve, ...]:
+    """Mean |error| and NLL of the rows kept when those of the highest CCE are withheld.
+
+    Parameters
+    ----------
+    held : EvalSet
+        Rows with outcomes.
+    scores : ndarray of float, shape (n,)
+        Their congruence errors.
+
+    Returns
+    -------
+    tuple of Curve
+        ``rejection`` and ``rejection_nll``, each with its oracle (the largest losses first) and,
+        as reference, random order. The NLL is left out where the beliefs hold no density, and
+        both are where they hold no point forecast.
+    """
+    curves: list[Curve] = []
+    for name, losses in losses_of(held).items():
+        notes = "Rows are withheld by their CCE, which needs no label."
+        infinite = _infinite(held) if name == "rejection" else 0
+        if infinite:
+            plural = "rows" if infinite > 1 else "row"
+            notes += f" The NLL is infinite at {infinite:,} {plural}, so that it has no curve."
+        curves += _rejection(held, name, scores, losses, notes)
+    return tuple(curves)
+
+
+def losses_of(held: EvalSet) -> dict[str, FloatArray]:
+    """What rejection may lower, row by row, under the names of its curves.
+
+    Parameters
+    ----------
+    held : EvalSet
+        Rows with outcomes.
+
+    Returns
+    -------
+    dict of str to ndarray of float, shape (n,)
+        ``rejection``: |error|, where there is a point forecast; ``rejection_nll``: the negative
+        log likelihood, where there is a density and it is nowhere zero.
+
+    Examples
+    --------
+    >>> held = EvalSet.checked([0.0, 2.0], Distribution.normal([0.0, 0.0], [1.0, 1.0]))
+    >>> {name: losses.round(2).tolist() for name, losses in losses_of(held).items()}
+    {'rejection': [0.0, 2.0], 'rejection_nll': [0.92, 2.92]}
+    """
+    found: dict[str, FloatArray] = {}
+    forecast = point_of(held)
+    if forecast is not None:
+        found["rejection"] = np.abs(held.y - forecast)
+    surprise = _surprise(held)
+    if surprise is not None and np.isfinite(surprise).all():
+        found["rejection_nll"] = surprise
+    return found
+
+
+def point_of(held: EvalSet) -> FloatArray | None:
+    """The point forecast: as given, else the law's mean, else its median."""
+    if held.point is not None:
+        return held.point
+    for belief in held.beliefs:
+        if isinstance(belief, (Distribution, Samples)):
+            try:
+                return belief.point()
+            except UnanswerableError:  # a law without a mean has a median
+                return belief.quantile([0.5])[:, 0]
+    return None
+
+
+def _surprise(held: EvalSet) -> FloatArray | None:
+    """Negative log likelihood of each row; None where no belief holds a density."""
+    for belief in held.beliefs:
+        try:
+            return -belief.log_density(held.y)
+        except UnanswerableError:
+            continue
+    return None
+
+
+def _infinite(held: EvalSet) -> int:
+    surprise = _surprise(held)
+    return 0 if surprise is None else int((~np.isfinite(surprise)).sum())
+
+
+def _rejection(
+    held: EvalSet, name: str, scores: FloatArray, losses: FloatArray, notes: str
+) -> tuple[Curve, Curve]:
+    words = LOSSES[name]
+    found = rejection_curve(scores, losses)
+    kept = np.unique(np.linspace(0, len(found.rejected) - 1, _POINTS).astype(np.int64))
+    x_label, y_label = "Share of rows rejected", f"Mean {words} of rows kept"
+    told = (
+        f"{notes} Mean over all shares: {found.area:.4g}, in random order "
+        f"{found.random_area:.4g}, by the losses themselves {found.oracle_area:.4g}."
+    )
+    curve = Curve(
+        name=name,
+        x=found.rejected[kept],
+        y=found.error[kept],
+        reference=np.full(len(kept), found.random),
+        model=held.model,
+        area=found.area,
+        notes=told,
+        x_label=x_label,
+        y_label=y_label,
+    )
+    oracle = Curve(
+        name=f"{name}_oracle",
+        x=found.rejected[kept],
+        y=found.oracle[kept],
+        model=held.model,
+        area=found.oracle_area,
+        x_label=x_label,
+        y_label=y_label,
+    )
+    return curve, oracle
+
+
+def _principal(rows: FloatArray) -> FloatArray:
+    """The two principal coordinates, each axis pointing to where its largest loading is positive.
+
+    From the covariance where there are more rows than columns: the map needs few digits.
+    """
+    centred = rows - rows.mean(axis=0)
+    if len(rows) < rows.shape[1]:
+        axes = np.linalg.svd(centred, full_matrices=False)[2][:2].T
+    else:
+        axes = np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :2]
+    largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=0)[None], axis=0)
+    plane = np.zeros((len(rows), 2))
+    plane[:, : axes.shape[1]] = centred @ (axes * np.where(largest < 0.0, -1.0, 1.0))
+    return plane
+
+
+def _neighbours(rows: FloatArray, seed: int) -> FloatArray:
+    from sklearn.manifold import TSNE
+
+    state = int(child(seed, "t-sne").integers(2**31))
+    perplexity = min(30.0, (len(rows) - 1) / 3)
+    started = _principal(rows)
+    scale = float(started[:, 0].std()) or 1.0
+    model = TSNE(random_state=state, perplexity=perplexity, init=1e-4 * started / scale)
+    return np.asarray(model.fit_transform(rows), dtype=np.float64)
+
+
+def _leaf(
+    values: FloatArray, inside: npt.NDArray[np.bool_], held_out: npt.NDArray[np.bool_]
+) -> tuple[float, float, float, float]:
+    fresh, grown = values[inside & held_out], values[inside & ~held_out]
+    error = float(fresh.std(ddof=1) / math.sqrt(len(fresh))) if len(fresh) > 1 else math.nan
+    mean = float(fresh.mean()) if len(fresh) else math.nan
+    return float(len(fresh)), mean, error, float(grown.mean()) if len(grown) else math.nan
+
+
+def _splittable(part: EvalSet) -> dict[str, FloatArray]:
+    """Numbers as they are; each common label of other features and of groups as an indicator."""
+    found: dict[str, FloatArray] = {}
+    labelled: dict[str, npt.NDArray[Any]] = {}
+    for name, value in part.features.items():
+        if value.dtype.kind in "biuf":
+            found[name] = value.astype(np.float64)
+        else:
+            labelled[name] = value.astype(str)
+    for name, group in part.groups.items():
+        if name not in part.features:
+            labelled[name] = group.values().astype(str)
+    for name, texts in labelled.items():
+        labels, counts = np.unique(texts, return_counts=True)
+        for label in labels[np.argsort(-counts, kind="stable")][:MOST_LABELS]:
+            found[f"{name}={label}"] = (texts == label).astype(np.float64)
+    return found
+
+
+def _rules(tree: Any, names: list[str]) -> dict[int, str]:
+    """What leads to each node of a fitted scikit-learn tree, in words."""
+    rules = {0: "all rows"}
+    for node in range(tree.node_count):
+        left, right = int(tree.children_left[node]), int(tree.children_right[node])
+        if left < 0:
+            continue
+        name, edge = names[int(tree.feature[node])], float(tree.threshold[node])
+        before = "" if node == 0 else f"{rules[node]}, "
+        low, high = f"{name} ≤ {edge:.4g}", f"{name} > {edge:.4g}"
+        if "=" in name and edge == 0.5:
+            low, high = f"not {name}", name
+        rules[left], rules[right] = before + low, before + high
+    return rules
+
+
+def _short(value: object) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -1,0 +1,159 @@
+"""Small pictures of the best and worst rows, for tables whose rows are images."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.errors import MissingDependencyError
+from howsure.core.optional import require
+from howsure.core.records import Table
+from howsure.inputs.source import quoted
+
+SIDE = 112
+"""Pixels of a thumbnail's longer side."""
+EACH = 6
+"""Thumbnails of the best rows, and of the worst."""
+NAMED = 5
+"""The most missing files that are named."""
+MODELS = 4
+"""The most models that get thumbnails."""
+_SMALL = 48
+_KNOWN = ("kind", "row", "y", "prediction", "cce", "perfect", "p_value")
+_FORMS = {"image/jpeg": ("JPEG", {"quality": 80, "optimize": True}), "image/png": ("PNG", {})}
+_FAILURES = (OSError, ValueError, SyntaxError, EOFError, MemoryError, OverflowError)
+
+
+def image_table(rows: Table, files: npt.NDArray[Any], *, each: int = EACH) -> Table:
+    """Thumbnails of rows.
+
+    Parameters
+    ----------
+    rows : Table
+        Rows with the columns ``kind`` (``worst`` or ``best``), ``row`` and ``cce``, and maybe
+        ``y`` and ``prediction``; those of a kind stand together, the most extreme first.
+    files : ndarray of str, shape (k,)
+        The image of each row, as an absolute path.
+    each : int
+        The most rows of a kind.
+
+    Returns
+    -------
+    Table
+        Named ``cce_images``: the columns of `rows` that are known, ``image`` (the file's name),
+        ``thumbnail`` (a data URI, empty where there is none) and ``problem`` (why there is none).
+    """
+    kinds = rows.columns["kind"]
+    chosen = np.concatenate(
+        [np.flatnonzero(kinds == kind)[:each] for kind in dict.fromkeys(kinds.tolist())]
+    )
+    columns = {name: rows.columns[name][chosen] for name in _KNOWN if name in rows.columns}
+    made = [thumbnail(str(files[place])) for place in chosen]
+    columns["image"] = np.array(
+        [os.path.basename(str(files[place])) for place in chosen], dtype=object
+    )
+    columns["thumbnail"] = np.array([uri for uri, _ in made], dtype=object)
+    columns["problem"] = np.array([problem for _, problem in made], dtype=object)
+    gone = sum(bool(problem) for _, problem in made)
+    notes = f"{gone} of {len(made)} images cannot be shown." if gone else ""
+    return Table(name="cce_images", columns=columns, model=rows.model, notes=notes)
+
+
+def missing_images(files: npt.NDArray[Any], names: npt.NDArray[Any]) -> str:
+    """Which rows' images are no files; empty where all are.
+
+    Parameters
+    ----------
+    files : ndarray of str, shape (n,)
+        Absolute paths.
+    names : ndarray of shape (n,)
+        Names of the rows.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> missing_images(np.array(["/no/such.png"], dtype=object), np.array([7]))
+    "1 of 1 images: row 7 ('such.png')"
+    """
+    gone = [place for place, path in enumerate(files) if not os.path.isfile(path)]
+    if not gone:
+        return ""
+    named = [f"row {names[row]} ({quoted(os.path.basename(files[row]))})" for row in gone[:NAMED]]
+    more = f" and {len(gone) - NAMED:,} more" if len(gone) > NAMED else ""
+    return f"{len(gone):,} of {len(files):,} images: {', '.join(named)}{more}"
+
+
+def thumbnail(path: str, side: int = SIDE) -> tuple[str, str]:
+    """A small picture of an image file.
+
+    Parameters
+    ----------
+    path : str
+        A file that Pillow can read.
+    side : int
+        Pixels of its longer side.
+
+    Returns
+    -------
+    uri : str
+        A data URI, at most some kilobytes: JPEG, or PNG for images that are tiny themselves.
+        It holds pixels alone, none of what cameras add. Empty where there is none.
+    problem : str
+        Why there is none; empty where there is.
+
+    Examples
+    --------
+    >>> thumbnail("/no/such/image.png")
+    ('', 'the file is gone')
+    """
+    try:
+        pil = require("PIL.Image", extra="text")
+        turned = require("PIL.ImageOps", extra="text").exif_transpose
+    except MissingDependencyError as error:
+        return "", str(error)
+    if not os.path.isfile(path):
+        return "", "the file is gone" if not os.path.lexists(path) else "the path is no file"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a file's size or oddities: it is shown or named
+            with pil.open(path) as image:
+                image.draft("RGB", (2 * side, 2 * side))  # decodes large JPEGs at a fraction
+                small = _shrunk(turned(_eight_bits(image, pil)), side, pil)
+    except (*_FAILURES, pil.DecompressionBombError) as error:
+        words = getattr(error, "strerror", None) or str(error).replace(path, "it")
+        return "", f"the file cannot be read: {' '.join(str(words).split())[:120]}"
+    kind = "image/png" if max(small.size) <= _SMALL else "image/jpeg"
+    form, choices = _FORMS[kind]
+    stream = io.BytesIO()
+    small.save(stream, form, **choices)
+    return f"data:{kind};base64,{base64.b64encode(stream.getvalue()).decode()}", ""
+
+
+def _eight_bits(image: Any, pil: Any) -> Any:
+    """The image; more than 8 bits a channel are stretched from the darkest to the lightest."""
+    if not image.mode.startswith(("I", "F")):
+        return image
+    values = np.asarray(image, dtype=np.float64)
+    finite = values[np.isfinite(values)]
+    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
+    scaled = (np.nan_to_num(values, nan=low, posinf=high, neginf=low) - low) / ((high - low) or 1.0)
+    return pil.fromarray(np.rint(255 * scaled).astype(np.uint8))
+
+
+def _shrunk(image: Any, side: int, pil: Any) -> Any:
+    """At most so many pixels a side, as RGB on white."""
+    image.thumbnail((side, side))
+    if "A" in image.getbands() or "transparency" in image.info:
+        image = image.convert("RGBA")
+        ground = pil.new("RGBA", image.size, "white")
+        image = pil.alpha_composite(ground, image)
+    return image.convert("RGB")

@@ -1,0 +1,274 @@
+"""One world's part of a page on coverage at every point: sentences, tables and figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, final
+
+from howsure.core.errors import UnanswerableError
+from howsure.core.records import Record
+from howsure.protocols.pointwise_result import PointwiseResult, Which
+from howsure.protocols.pointwise_views import records
+from howsure.report.content import VerdictLine
+from howsure.report.page import formats
+from howsure.report.page.pointwise_panels import ALL, Panel, panels
+from howsure.report.page.sections import Cell, Column, Grid, Part
+from howsure.report.pointwise_words import (
+    Finding,
+    comparison_line,
+    failed_line,
+    finding,
+    method_line,
+)
+
+MOST_REGIONS: Final = 5
+"""The most regions listed of one method."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WorldPart:
+    """What a page shows of one world.
+
+    Attributes
+    ----------
+    name : str
+        The world.
+    facts : mapping of str to str
+        Rows, trials, the seed.
+    lines : tuple of VerdictLine
+        What was found.
+    grids : tuple of Grid
+        Methods compared, trials, regions where coverage is off.
+    panels : tuple of Panel
+        Figures.
+    findings : tuple of Finding
+        Coverage of prediction intervals, one a method that could be judged.
+    records : tuple of Record
+        Every number, at every coverage.
+    """
+
+    name: str
+    facts: Mapping[str, str]
+    lines: tuple[VerdictLine, ...]
+    grids: tuple[Grid, ...]
+    panels: tuple[Panel, ...]
+    findings: tuple[Finding, ...]
+    records: tuple[Record, ...]
+
+
+def world_part(
+    name: str, results: Sequence[PointwiseResult], coverage: float, names: Sequence[str] | None
+) -> WorldPart:
+    """Everything that a page shows of one world.
+
+    Parameters
+    ----------
+    name : str
+        The world's name.
+    results : sequence of PointwiseResult
+        One a method, on one test set.
+    coverage : float
+        The nominal coverage that sentences and figures speak of.
+    names : sequence of str, optional
+        Names of the columns of x.
+
+    Returns
+    -------
+    WorldPart
+    """
+    held: dict[Which, list[Finding]] = {"picf": [], "cicf": []}
+    missing: list[VerdictLine] = []
+    for result in results:
+        for which in ALL:
+            try:
+                held[which].append(finding(result, which, coverage, names))
+            except UnanswerableError as error:
+                if which == "picf":
+                    missing.append(failed_line(result, str(error)))
+    numbers = {id(result): records(result) for result in results}
+    best = comparison_line(held["picf"])
+    lines = [*([best] if best else []), *map(method_line, held["picf"] + held["cicf"]), *missing]
+    first = results[0]
+    return WorldPart(
+        name=name,
+        facts={
+            "Test points": f"{len(first.y):,}",
+            "Training rows": f"{first.n_train:,}",
+            "Columns of x": str(first.x.shape[1]),
+            "Covariates": first.covariates,
+            "Seed": str(first.seed),
+        },
+        lines=tuple(lines),
+        grids=_grids(results, numbers, held, coverage),
+        panels=panels(results, held, coverage, names),
+        findings=tuple(held["picf"]),
+        records=tuple(record for result in results for record in numbers[id(result)]),
+    )
+
+
+def _grids(
+    results: Sequence[PointwiseResult],
+    numbers: Mapping[int, Sequence[Record]],
+    held: Mapping[Which, Sequence[Finding]],
+    coverage: float,
+) -> tuple[Grid, ...]:
+    tables = [{_key(r): r for r in numbers[id(result)]} for result in results]
+    found = [_comparison(results, tables, which) for which in ALL]
+    found += [_trials(results, tables), _regions(held, coverage)]
+    return tuple(grid for grid in found if grid is not None)
+
+
+def _key(record: Record) -> tuple[str, float]:
+    return record.metric, -1.0 if math.isnan(record.coverage) else record.coverage
+
+
+_COMPARED: Final[Mapping[Which, tuple[str, tuple[tuple[str, str], ...]]]] = {
+    "picf": (
+        "Prediction intervals",
+        (
+            ("Mean PICP", "empirical_coverage"),
+            ("Mean PICF", "picf_mean"),
+            ("Points off", "picf_points_off"),
+            ("Mean width", "prediction_width"),
+            ("Brier, raw", "picf_brier"),
+            ("Brier, corrected", "picf_brier_corrected"),
+            ("Bias²", "picf_bias_squared"),
+            ("Variance", "picf_variance"),
+        ),
+    ),
+    "cicf": (
+        "Confidence intervals for the mean",
+        (
+            ("Mean CICP", "cicp"),
+            ("Points off", "cicf_points_off"),
+            ("Mean width", "confidence_width"),
+            ("Brier, raw", "cicf_brier"),
+            ("Brier, corrected", "cicf_brier_corrected"),
+            ("Bias²", "cicf_bias_squared"),
+            ("Variance", "cicf_variance"),
+        ),
+    ),
+}
+
+
+def _comparison(
+    results: Sequence[PointwiseResult],
+    tables: Sequence[Mapping[tuple[str, float], Record]],
+    which: Which,
+) -> Grid | None:
+    """Methods beside each other, one part a coverage; None where nothing is known."""
+    title, shown = _COMPARED[which]
+    parts = []
+    reasons: dict[str, None] = {}
+    for coverage in sorted({c for result in results for c in result.coverages}):
+        rows = []
+        for result, table in zip(results, tables, strict=True):
+            if (shown[0][1], coverage) not in table:
+                continue
+            found = [table[metric, coverage] for _, metric in shown]
+            if all(math.isnan(record.value) for record in found):
+                why = found[0].reason.removeprefix(f"{result.method} ")
+                reasons[f"{result.method}: {why}."] = None
+                continue
+            rows.append((Cell(text=result.method), *map(_number, found)))
+        if rows:
+            parts.append(Part(title=f"Nominal {100 * coverage:.4g} %", rows=tuple(rows)))
+    if not parts:
+        return None
+    columns = [Column(title="Method"), *(Column(title=words, numeric=True) for words, _ in shown)]
+    notes = (
+        "± is the Monte-Carlo standard error over trials. Beside a raw Brier score stands what "
+        "Monte-Carlo error alone would give (MC).",
+        *reasons,
+    )
+    return Grid(title=title, columns=tuple(columns), parts=tuple(parts), notes=notes)
+
+
+def _number(record: Record) -> Cell:
+    """A number with its error; a raw Brier score with its Monte-Carlo part."""
+    if math.isnan(record.value):
+        return Cell(text=formats.MISSING)
+    if record.metric.endswith("points_off"):
+        return Cell(text=f"{100 * record.value:.1f} %", key=repr(record.value))
+    if record.metric.endswith("_brier"):
+        noise = formats.number(record.null, 2) if math.isfinite(record.null) else ""
+        small = f"MC {noise}" if noise else ""
+        return Cell(text=formats.number(record.value, 3), small=small, key=repr(record.value))
+    value, error = formats.estimate(record.value, record.standard_error)
+    return Cell(text=value, small=f"± {error}" if error else "", key=repr(record.value))
+
+
+def _trials(
+    results: Sequence[PointwiseResult], tables: Sequence[Mapping[tuple[str, float], Record]]
+) -> Grid:
+    """Log-likelihood, failures, and how many trials were needed."""
+    rows = []
+    for result, table in zip(results, tables, strict=True):
+        failures = len(result.failures)
+        first = result.failures[0] if failures else None
+        told = f"{first.stage}: {first.error}: {first.message}" if first else ""
+        rows.append(
+            (
+                Cell(text=result.method, small=told),
+                _number(table["log_likelihood", -1.0]),
+                Cell(text=f"{result.trials:,}", key=str(result.trials)),
+                Cell(text=f"{result.trials_planned:,}", key=str(result.trials_planned)),
+                Cell(text=str(failures), key=str(failures)),
+                Cell(
+                    text=str(sum(result.warnings.values())), key=str(sum(result.warnings.values()))
+                ),
+                Cell(text=result.stop),
+            )
+        )
+    titles = (
+        ("Method", False),
+        ("Log-likelihood", True),
+        ("Trials", True),
+        ("At most", True),
+        ("Failed", True),
+        ("Warnings", True),
+        ("Why they ended", False),
+    )
+    columns = tuple(Column(title=title, numeric=numeric) for title, numeric in titles)
+    return Grid(title="Trials", columns=columns, parts=(Part(rows=tuple(rows)),))
+
+
+def _regions(held: Mapping[Which, Sequence[Finding]], coverage: float) -> Grid | None:
+    """Where each method fails; None where none does."""
+    parts, notes = [], []
+    for which in ALL:
+        rows = []
+        for found in held[which]:
+            where = found.where.columns
+            if found.where.notes:
+                notes.append(found.where.notes)
+            rows += [
+                (
+                    Cell(text=str(where["where"][row])),
+                    Cell(text=found.result.method),
+                    Cell(text=_percent(where["coverage"][row]), key=repr(where["coverage"][row])),
+                    Cell(text="too seldom" if where["verdict"][row] < 0 else "too often"),
+                    Cell(text=f"{where['points'][row]:,}", key=str(int(where["points"][row]))),
+                )
+                for row in range(min(len(found.where), MOST_REGIONS))
+            ]
+        if rows:
+            parts.append(Part(title=_COMPARED[which][0], rows=tuple(rows)))
+    if not parts:
+        return None
+    columns = (
+        Column(title="Where"),
+        Column(title="Method"),
+        Column(title="Mean coverage there", numeric=True),
+        Column(title="Covers"),
+        Column(title="Test points", numeric=True),
+    )
+    title = f"Where coverage is surely off, nominal {100 * coverage:.4g} %"
+    return Grid(title=title, columns=columns, parts=tuple(parts), notes=tuple(dict.fromkeys(notes)))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * float(share):.1f} %"

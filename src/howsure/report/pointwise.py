@@ -1,0 +1,325 @@
+"""The report of a test of coverage at every point: one page, Markdown, JSON or CSV."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final, final
+
+import numpy as np
+
+from howsure._version import __version__
+from howsure.core.arrays import check_fraction
+from howsure.core.errors import InputError
+from howsure.core.files import atomic_write
+from howsure.core.records import Record, Table
+from howsure.figures.text import distinct
+from howsure.protocols.pointwise_result import PointwiseResult
+from howsure.protocols.pointwise_views import curves, points_table, trials_table
+from howsure.report import plain
+from howsure.report.content import PageContent, VerdictLine
+from howsure.report.page import formats
+from howsure.report.page.pointwise_render import names_of, render_pointwise
+from howsure.report.page.pointwise_sections import WorldPart, world_part
+from howsure.report.page.sections import Grid
+from howsure.report.pointwise_words import GLOSSARY, headline
+
+_FIRST_CHOICE: Final = 0.9
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PointwiseReport:
+    """What tests of coverage at every point found, in every form; `pointwise_report` makes it.
+
+    Attributes
+    ----------
+    title : str
+        A heading.
+    coverage : float
+        The nominal coverage that sentences and figures speak of; tables hold all.
+    headline : VerdictLine, optional
+        The main message; None where nothing could be judged.
+    parts : tuple of WorldPart
+        One a world: sentences, tables, figures.
+    results : mapping of str to tuple of PointwiseResult
+        What it is made from.
+    facts : mapping of str to str
+        What else is known.
+    command : str
+        What makes the report again.
+    """
+
+    title: str
+    coverage: float
+    headline: VerdictLine | None
+    parts: tuple[WorldPart, ...]
+    results: Mapping[str, tuple[PointwiseResult, ...]]
+    facts: Mapping[str, str] = field(default_factory=dict)
+    command: str = ""
+
+    @property
+    def lines(self) -> tuple[VerdictLine, ...]:
+        """Every sentence, the main message first."""
+        first = () if self.headline is None else (self.headline,)
+        rest = (
+            replace(line, question=f"{part.name}, {line.question}")
+            for part in self.parts
+            for line in part.lines
+        )
+        return (*first, *rest)
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """Every number, of every world, method and coverage."""
+        return tuple(record for part in self.parts for record in part.records)
+
+    def content(self) -> PageContent:
+        """Everything, without its form: also each test point's and each trial's numbers."""
+        held = [result for results in self.results.values() for result in results]
+        tables: list[Table] = []
+        for result in held:
+            tables += [points_table(result, self.coverage), trials_table(result, self.coverage)]
+        return PageContent(
+            title=self.title,
+            verdict=self.lines,
+            records=self.records,
+            curves=tuple(curve for result in held for curve in curves(result)),
+            tables=tuple(tables),
+            glossary=GLOSSARY,
+            command=self.command,
+            facts=self.facts,
+        )
+
+    def to_html(self) -> str:
+        """One self-contained page that works offline."""
+        content = PageContent(
+            title=self.title, glossary=GLOSSARY, command=self.command, facts=self.facts
+        )
+        return render_pointwise(content, self.headline, self.parts)
+
+    def to_markdown(self) -> str:
+        """Sentences and tables as Markdown."""
+        blocks = [f"# {plain.escape(self.title)}"]
+        if self.headline is not None:
+            blocks.append(f"**{plain.escape(self.headline.text)}**")
+        for part in self.parts:
+            blocks.append(f"## {plain.escape(part.name)}")
+            facts = part.facts.items()
+            blocks.append("; ".join(plain.escape(f"{name}: {fact}") for name, fact in facts))
+            blocks.append("\n".join(map(_told, part.lines)))
+            for grid in part.grids:
+                blocks += [f"### {plain.escape(grid.title)}", *map(plain.escape, grid.notes)]
+                blocks.append(_markdown(grid))
+        if self.command:
+            blocks += ["## Reproduce", f"```sh\n{self.command}\n```"]
+        return formats.clean("\n\n".join(blocks)) + "\n"
+
+    def to_json(self) -> str:
+        """Every record, curve, test point and trial as JSON."""
+        return plain.to_json(self.content())
+
+    def to_csv(self) -> str:
+        """Every record as a line of CSV."""
+        return plain.to_csv(self.content())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the form that the ending names: .html, .md, .json or .csv, whole or not at all.
+
+        Raises
+        ------
+        InputError
+            If the ending is another, or the file cannot be written.
+        """
+        atomic_write(path, form_of(path)(self))
+
+
+def form_of(path: str | os.PathLike[str]) -> Callable[[PointwiseReport], str]:
+    """What a file's ending makes of a report.
+
+    Raises
+    ------
+    InputError
+        If the ending is none of .html, .md, .json and .csv.
+
+    Examples
+    --------
+    >>> form_of("report.md").__name__
+    'to_markdown'
+    """
+    forms = {
+        ".html": PointwiseReport.to_html,
+        ".md": PointwiseReport.to_markdown,
+        ".json": PointwiseReport.to_json,
+        ".csv": PointwiseReport.to_csv,
+    }
+    ending = Path(path).suffix.lower()
+    if ending not in forms:
+        raise InputError(f"path must end in {', '.join(forms)}, got {os.fspath(path)!r}")
+    return forms[ending]
+
+
+def pointwise_report(
+    results: Mapping[str, Sequence[PointwiseResult]],
+    *,
+    title: str = "Coverage at every point",
+    coverage: float | None = None,
+    names: Mapping[str, Sequence[str]] | None = None,
+    facts: Mapping[str, str] | None = None,
+    command: str = "",
+) -> PointwiseReport:
+    """A report on methods tested in worlds.
+
+    Parameters
+    ----------
+    results : mapping of str to sequence of PointwiseResult
+        By world, one a method. Those of one world that differ in their seed, and so in their
+        test set, are shown apart; methods of one name are numbered.
+    title : str
+        A heading.
+    coverage : float, optional
+        The nominal coverage that sentences and figures speak of, one that every method answered;
+        0.9 if that is one, else the greatest below it, else the least.
+    names : mapping of str to sequence of str, optional
+        Names of the columns of x, by world.
+    facts : mapping of str to str, optional
+        What else to state.
+    command : str
+        What makes the report again.
+
+    Returns
+    -------
+    PointwiseReport
+
+    Raises
+    ------
+    InputError
+        If there is no result, methods of one world and seed differ in their test set, or no
+        coverage is answered by all.
+
+    Examples
+    --------
+    >>> from howsure.methods.linear import LinearT
+    >>> from howsure.protocols.pointwise import pointwise
+    >>> result = pointwise("linear", LinearT(), coverages=(0.8,), trials=20, n_test=30)
+    >>> report = pointwise_report({"linear": [result]})
+    >>> report.headline.tone
+    'good'
+    """
+    held = _by_test_set(results)
+    given = {part: (names or {}).get(name) for part, (name, _) in held.items()}
+    parted = {part: found for part, (_, found) in held.items()}
+    wanted = _coverage([r for found in parted.values() for r in found], coverage)
+    parts = tuple(
+        world_part(part, found, wanted, names_of(given[part], found[0].x.shape[1]))
+        for part, found in parted.items()
+    )
+    findings = [found for part in parts for found in part.findings]
+    stated = {
+        "Worlds": ", ".join(parted),
+        "Methods": ", ".join(dict.fromkeys(r.method for f in parted.values() for r in f)),
+        "Nominal coverage shown": f"{100 * wanted:.4g} %",
+        "howsure": __version__,
+    }
+    return PointwiseReport(
+        title=title,
+        coverage=wanted,
+        headline=headline(findings, len(parted)),
+        parts=parts,
+        results=parted,
+        facts={**stated, **(facts or {})},
+        command=command,
+    )
+
+
+def write_report(
+    results: Mapping[str, Sequence[PointwiseResult]],
+    path: str | os.PathLike[str],
+    *,
+    title: str = "Coverage at every point",
+) -> None:
+    """Write a report on methods tested in worlds: a page, Markdown, JSON or CSV by its ending.
+
+    Parameters
+    ----------
+    results : mapping of str to sequence of PointwiseResult
+        As in `pointwise_report`.
+    path : path
+        Ends in .html, .md, .json or .csv.
+    title : str
+        A heading.
+
+    Raises
+    ------
+    InputError
+        As `pointwise_report`; also if the ending is another, or the file cannot be written.
+    """
+    form_of(path)
+    pointwise_report(results, title=title).save(path)
+
+
+def _by_test_set(
+    results: Mapping[str, Sequence[PointwiseResult]],
+) -> dict[str, tuple[str, tuple[PointwiseResult, ...]]]:
+    """Results that share a test set, by what to call them, with the world's name."""
+    if not results or not all(results.values()):
+        raise InputError("results must hold at least one result for each world, got none")
+    held: dict[str, tuple[str, tuple[PointwiseResult, ...]]] = {}
+    for name, found in results.items():
+        seeds: dict[int, list[PointwiseResult]] = {}
+        for result in found:
+            seeds.setdefault(result.seed, []).append(result)
+        for seed, shared in seeds.items():
+            first = shared[0]
+            for other in shared[1:]:
+                if not np.array_equal(other.y, first.y):
+                    raise InputError(
+                        f"methods of world {name!r} must share its test set where their seed is "
+                        f"one, but {first.method} and {other.method} do not"
+                    )
+            labels = distinct([result.method for result in shared])
+            pairs = zip(shared, labels, strict=True)
+            part = f"{name}, seed {seed}" if len(seeds) > 1 else str(name)
+            held[part] = (str(name), tuple(replace(r, method=label) for r, label in pairs))
+    return held
+
+
+def _coverage(results: Sequence[PointwiseResult], wanted: float | None) -> float:
+    shared = [
+        c
+        for c in results[0].coverages
+        if all(min(abs(c - other) for other in result.coverages) < 1e-9 for result in results)
+    ]
+    if not shared:
+        raise InputError("results must share a nominal coverage, got none that all answered")
+    if wanted is None:
+        below = [c for c in shared if c <= _FIRST_CHOICE + 1e-9]
+        return max(below) if below else min(shared)
+    level = check_fraction(wanted, "coverage")
+    near = min(shared, key=lambda c: abs(c - level))
+    if abs(near - level) > 1e-9:
+        told = ", ".join(f"{c:g}" for c in shared)
+        raise InputError(f"coverage must be one that all methods answered ({told}), got {level:g}")
+    return near
+
+
+def _told(line: VerdictLine) -> str:
+    return f"- **{plain.escape(line.question)}**: {plain.escape(line.text)}"
+
+
+def _markdown(grid: Grid) -> str:
+    """A grid as a Markdown table; the title of a part goes before its rows' first cells."""
+    several = len(grid.parts) > 1
+    titles = [*(["Part"] if several else []), *(column.title for column in grid.columns)]
+    rules = [*([":--"] if several else [])]
+    rules += ["--:" if column.numeric else ":--" for column in grid.columns]
+    rows = [
+        [*([part.title] if several else []), *(f"{c.text} {c.small}".strip() for c in row)]
+        for part in grid.parts
+        for row in part.rows
+    ]
+    lines = [[plain.escape(title) for title in titles], rules]
+    lines += [[plain.escape(cell) for cell in row] for row in rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

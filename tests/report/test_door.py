@@ -1,0 +1,145 @@
+"""Every way through the door of `assess` gives one answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import howsure
+from howsure.core.errors import InputError
+from howsure.core.rng import child
+from howsure.metrics.evaluate import CongruenceOptions
+from howsure.predictions import Distribution
+from howsure.report.assessment import Assessment
+
+N = 150
+
+
+def table() -> dict[str, Any]:
+    rng = child(0, "door")
+    x = rng.uniform(-1, 1, N)
+    notes = [("dark " if value > 0 else "bright ") * 2 for value in x]
+    y = x + 0.3 * rng.normal(size=N)
+    side = np.where(x > 0, "a", "b")
+    return {"y": y, "mean": x, "sd": np.full(N, 0.3), "note": notes, "x": x, "side": side}
+
+
+def lengths(texts: list[str]) -> list[list[float]]:
+    return [[float(len(text)), float(text.count("d"))] for text in texts]
+
+
+def records(result: Assessment) -> list[Any]:
+    return [(r.metric, r.group, r.coverage, r.value, r.null) for r in result.records]
+
+
+def test_tables_and_arrays_agree(tmp_path: Path) -> None:
+    held = table()
+    pd.DataFrame(held).to_parquet(tmp_path / "model.parquet")
+    chosen: dict[str, Any] = {"groups": "side", "encode": {"note": lengths}, "coverage": 0.8}
+    first = howsure.assess(str(tmp_path / "model.parquet"), **chosen)
+    law = Distribution.normal(held["mean"], held["sd"])
+    arrays = howsure.assess(
+        held["y"],
+        law,
+        x={"note": held["note"], "x": held["x"]},
+        groups={"side": held["side"]},
+        encode={"note": lengths},
+        coverage=0.8,
+    )
+    loaded = howsure.load(held, groups="side", encode={"note": lengths})
+    for other in (
+        howsure.assess(pd.DataFrame(held), **chosen),
+        howsure.assess(pl.DataFrame(held), **chosen),
+        howsure.assess(tmp_path / "model.parquet", **chosen),
+        howsure.assess(loaded, coverage=0.8),
+        arrays,
+    ):
+        np.testing.assert_equal(records(other), records(first))
+    assert first.facts["Embedding"] == "note by lengths"
+    assert first.facts["Source"] == "model.parquet"
+    rows = next(t for t in first.tables if t.name == "cce_rows")
+    assert set(rows.columns["note"]) <= {"dark dark", "bright bright"}
+
+
+def test_several_tables_are_several_models(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{name}.csv" for name in ("one", "two")]
+    for path in paths:
+        pd.DataFrame(table()).to_csv(path, index=False)
+    result = howsure.assess([str(path) for path in paths], x="x")
+    assert {record.model for record in result.records} == {"one", "two"}
+    notes = [curve.notes for curve in result.curves if curve.name == "rejection"]
+    assert [note.split(":")[0] for note in notes] == ["one", "two"]
+
+
+def test_an_embedding_as_an_array_or_as_columns() -> None:
+    held = table()
+    points = np.stack([held["x"], held["x"] ** 2], axis=1)
+    law = Distribution.normal(held["mean"], held["sd"])
+    array = howsure.assess(held["y"], law, embedding=points)
+    listed = howsure.assess({**held, "v": points}, embedding="v", x="")
+    assert array.value("mean_cce") == listed.value("mean_cce")
+    with pytest.raises(InputError, match="embedding must have"):
+        howsure.assess(held["y"], law, embedding=points[1:])
+
+
+def test_images_as_paths() -> None:
+    held = table()
+    law = Distribution.normal(held["mean"], held["sd"])
+    paths = [f"/none/{k}.png" for k in range(N)]
+    listed = howsure.assess(held["y"], law, x={"x": held["x"]}, image=paths)
+    named = howsure.assess(held["y"], law, x={"x": held["x"], "p": paths}, image="p")
+    for result in (listed, named):
+        images = next(t for t in result.tables if t.name == "cce_images")
+        assert set(images.columns["problem"]) == {"the file is gone"}
+        assert result.facts["Missing images"].startswith("150 of 150")
+
+
+@pytest.mark.parametrize(
+    ("choices", "match"),
+    [
+        ({"encode": {"nope": lengths}, "x": {"note": ["a"] * N}}, "encode must name a column of x"),
+        ({"encode": {"note": lengths}}, "x holds nothing"),
+        ({"image": "p"}, "image must name a column of x"),
+        ({"image": ["a.png"] * 3}, "image must have 150 rows"),
+        ({"encode": {"n": lengths}, "x": {"n": ["a"] * 3}}, "n must have 150 rows"),
+        (
+            {"encode": {"n": lengths}, "x": {"n": ["a"] * N}, "embedding": np.zeros((N, 2))},
+            "both give an embedding",
+        ),
+    ],
+)
+def test_bad_arrays_are_named(choices: dict[str, Any], match: str) -> None:
+    held = table()
+    law = Distribution.normal(held["mean"], held["sd"])
+    with pytest.raises(InputError, match=match):
+        howsure.assess(held["y"], law, **choices)
+
+
+def test_columns_are_named_where_the_table_is_loaded() -> None:
+    with pytest.raises(InputError, match="got groups beside what load returned"):
+        howsure.assess(howsure.load(table()), groups="side")
+
+
+def test_progress_tells_every_stage() -> None:
+    stages: list[str] = []
+    held = table()
+    howsure.assess(held, x="x", progress=lambda stage, done, total: stages.append(stage))
+    words = " ".join(stages)
+    for word in ("measures", "groups", "curves", "reference", "bootstrap", "map"):
+        assert word in words
+
+
+def test_choices_of_congruence_reach_the_record() -> None:
+    held = table()
+    options = CongruenceOptions(bandwidth=1.0, regularization=0.2, draws=1, layout="t-sne")
+    result = howsure.assess({**held, "emb_1": held["x"]}, congruence=options)
+    told = result.record("mean_cce").options
+    assert told["mode"] == "samples"
+    assert told["draws"] == 1.0
+    assert told["regularization"] == 0.2
+    assert "1" in str(told["kernel"])
