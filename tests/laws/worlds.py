@@ -47,7 +47,24 @@ def belief(
     return (Samples(mean[:, None] + sd[:, None] * rng.normal(size=(len(mean), 39))),)
 
 
+def make_counts(kind: str, n: int, rng: np.random.Generator, *, bias: float = 1.2) -> EvalSet:
+    """Counts beside laws of one family whose means are too high by a factor ``bias``."""
+    mu = np.exp(rng.uniform(-1.0, 3.0, n))
+    second = {
+        "negative_binomial": ("dispersion", 0.3),
+        "double_poisson": ("phi", 0.6),
+        "conway_maxwell_poisson": ("nu", 1.5),
+    }
+    parameters = {"mu": mu}
+    if kind in second:
+        name, centre = second[kind]
+        parameters[name] = centre * np.exp(rng.uniform(-0.5, 0.5, n))
+    y = Distribution(kind, parameters).sample(rng, 1)[:, 0]
+    return EvalSet.checked(y, Distribution(kind, parameters | {"mu": bias * mu}))
+
+
 KINDS = ("intervals", "normal", "logistic", "quantiles", "samples")
+COUNT_KINDS = ("poisson", "negative_binomial", "double_poisson", "conway_maxwell_poisson")
 
 
 def affine(held: EvalSet, shift: float, scale: float) -> EvalSet:

@@ -13,7 +13,7 @@ from howsure.core.rng import child
 from howsure.metrics.congruence import Draws, Empirical, Mixtures, Normals, Support, cce
 from howsure.metrics.congruence.embedding import Atoms, expected_diagonal, expected_gram
 from howsure.metrics.congruence.outputs import law_gram
-from howsure.stats.discrete import ConwayMaxwellPoisson, NegativeBinomial, Poisson
+from howsure.predictions.counts import ConwayMaxwellPoisson, NegativeBinomial, Poisson
 from howsure.stats.kernels import RBF, Laplacian, Polynomial
 from oracles.congruence import rbf, squared_cce
 

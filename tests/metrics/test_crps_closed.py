@@ -20,7 +20,7 @@ from howsure.metrics.crps_closed import (
     crps_normal,
     crps_t,
 )
-from howsure.metrics.crps_counts import crps_negative_binomial, crps_poisson
+from howsure.metrics.crps_counts import crps_negative_binomial, crps_poisson, crps_support
 from howsure.metrics.crps_numeric import crps_numeric
 from oracles import scores as oracle
 
@@ -141,9 +141,33 @@ def test_negative_binomial_is_the_sum_over_counts(size: float, chance: float) ->
     np.testing.assert_allclose(got, want, rtol=2e-7, atol=1e-12)
 
 
+def test_listed_values_are_scored_by_their_definition() -> None:
+    """∫ (F − 1)² between the values, and as a Poisson law cut far out."""
+    rng = np.random.default_rng(5)
+    values = np.sort(rng.normal(size=(30, 6)), axis=1)
+    values[:, 3] = values[:, 2]  # ties
+    shares = rng.dirichlet(np.ones(6), 30)
+    y = rng.normal(size=30)
+    knots = np.sort(np.column_stack([values, y]), axis=1)
+    middles = (knots[:, 1:] + knots[:, :-1]) / 2
+    below = (shares[:, None, :] * (values[:, None, :] <= middles[:, :, None])).sum(axis=2)
+    want = (np.diff(knots, axis=1) * (below - (y[:, None] <= middles)) ** 2).sum(axis=1)
+    np.testing.assert_allclose(crps_support(y, values, shares), want, rtol=1e-12)
+    rate, counts = rng.uniform(0.1, 9.0, 30), np.tile(np.arange(80.0), (30, 1))
+    poisson = stats.poisson.pmf(counts, rate[:, None])
+    truth = np.floor(3 * np.abs(y))
+    np.testing.assert_allclose(
+        crps_support(truth, counts, poisson), crps_poisson(truth, rate), rtol=1e-10, atol=1e-13
+    )
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: crps_support([1], [[1, 0]], [[0.5, 0.5]]), "values must not fall .* row 0"),
+        (lambda: crps_support([1], [[0, 1]], [[0.5, 0.4]]), "got 0.9 in all, 0.4 at the least"),
+        (lambda: crps_support([1], [[0, 1]], [[1.5, -0.5]]), "probabilities must be zero or more"),
+        (lambda: crps_support([1], [[0, 1]], [[1.0]]), "probabilities must have 2 columns"),
         (lambda: crps_normal([1], [1], [0]), "sd must be above 0, got 1 that are not"),
         (lambda: crps_t([1], [1], [0], [1]), "freedom must be above 1"),
         (lambda: crps_gamma([1], [0], [1]), "shape must be above 0"),

@@ -1,24 +1,32 @@
 """The five kinds of prediction, and the evaluation set that holds them beside y."""
 
 from howsure.predictions.base import Prediction
+from howsure.predictions.counts import CountFamily, CountLaw
 from howsure.predictions.distribution import Distribution
 from howsure.predictions.evalset import EvalSet
+from howsure.predictions.families import law_named
 from howsure.predictions.intervals import Intervals
 from howsure.predictions.labelsets import LabelSets
-from howsure.predictions.laws import Law, NormalLaw, ScipyLaw, law_named
+from howsure.predictions.laws import Law, NormalLaw, ScipyLaw
+from howsure.predictions.mixing import mixture
+from howsure.predictions.mixtures import MixtureLaw
 from howsure.predictions.quantiles import Quantiles
 from howsure.predictions.samples import Samples
 
 __all__ = [
+    "CountFamily",
+    "CountLaw",
     "Distribution",
     "EvalSet",
     "Intervals",
     "LabelSets",
     "Law",
+    "MixtureLaw",
     "NormalLaw",
     "Prediction",
     "Quantiles",
     "Samples",
     "ScipyLaw",
     "law_named",
+    "mixture",
 ]

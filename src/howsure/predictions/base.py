@@ -41,6 +41,10 @@ class Prediction(ABC):
         """The numbers that the belief holds, by name, shape (n,) or (n, k)."""
         return {}
 
+    def check_outcomes(self, y: FloatArray) -> None:
+        """Raise `InputError` where a y, shape (n,), is none that the belief speaks of."""
+        return None
+
     def interval(self, coverage: float) -> tuple[FloatArray, FloatArray]:
         """Central interval at a nominal coverage: lower and upper, shape (n,)."""
         raise UnanswerableError(f"{self.kind} give no interval at coverage {coverage:g}")

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, as_vector
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.predictions.base import Prediction, Rows, tail_levels, wanted_levels
-from howsure.predictions.laws import Law, NormalLaw, Parameters, ScipyLaw, law_named
+from howsure.predictions.families import law_named, law_of_scipy
+from howsure.predictions.laws import Law, NormalLaw, Parameters
 
 
 @final
@@ -23,7 +24,7 @@ class Distribution(Prediction):
     Parameters
     ----------
     law : Law or str
-        The family, or its name in ``scipy.stats``.
+        The family, or its name: one of `howsure.predictions.CountFamily`, or of ``scipy.stats``.
     parameters : mapping of str to float or array-like of shape (n,)
         The family's parameters; ``loc`` and ``scale`` default to 0 and 1.
     n : int, optional
@@ -111,7 +112,7 @@ class Distribution(Prediction):
         if family is None or not hasattr(frozen, "args") or not hasattr(family, "_parse_args"):
             raise InputError(f"law must be a frozen scipy.stats distribution, got {frozen!r}")
         shapes, loc, scale = family._parse_args(*frozen.args, **frozen.kwds)
-        law: Law = NormalLaw() if family.name == "norm" else ScipyLaw(family)
+        law = law_of_scipy(family)
         values = dict(zip(law.parameters, (*shapes, loc, scale), strict=False))
         return cls(law, values, n=n)
 
@@ -132,6 +133,10 @@ class Distribution(Prediction):
     def take(self, rows: Rows) -> Self:
         """The same belief for the rows chosen by an index or a mask."""
         return type(self)(self.law, {name: value[rows] for name, value in self.parameters.items()})
+
+    def check_outcomes(self, y: FloatArray) -> None:
+        """Raise `InputError` where a y is none that the law speaks of."""
+        self.law.check_outcomes(y, self.parameters)
 
     def quantile(self, levels: npt.ArrayLike) -> FloatArray:
         """Quantiles at the levels, shape (n, k)."""

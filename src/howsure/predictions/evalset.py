@@ -85,7 +85,8 @@ class EvalSet:
         Raises
         ------
         InputError
-            If lengths differ, a value is missing or not finite, or two beliefs are of one kind.
+            If lengths differ, a value is missing or not finite, two beliefs are of one kind, or y
+            holds other than counts beside laws of counts.
 
         Examples
         --------
@@ -105,6 +106,7 @@ class EvalSet:
         for belief in held:
             if belief.n != n:
                 raise InputError(f"{belief.kind} must have {n} rows as y has, got {belief.n}")
+            belief.check_outcomes(truth)
         if not held and point is None:
             raise InputError("a prediction is needed: a point forecast or a belief, got neither")
         if weights is not None and not isinstance(weights, Weights):

@@ -33,6 +33,10 @@ class Law(ABC):
     def check(self, parameters: Parameters) -> None:
         """Raise `InputError` where a parameter leaves its domain."""
 
+    def check_outcomes(self, y: FloatArray, parameters: Parameters) -> None:
+        """Raise `InputError` where a y is none that laws of this family speak of."""
+        return None
+
     @abstractmethod
     def cdf(self, y: FloatArray, parameters: Parameters) -> FloatArray:
         """P(Y ≤ y)."""
@@ -178,30 +182,3 @@ class ScipyLaw(Law):
                     given[name] = value.astype(np.int64)
         draws = self.family.rvs(**given, size=(size, n), random_state=rng)
         return np.asarray(draws, dtype=np.float64).T
-
-
-def law_named(name: str) -> Law:
-    """The family of this name.
-
-    Parameters
-    ----------
-    name : str
-        A name of ``scipy.stats``, such as ``"norm"``, ``"t"`` or ``"poisson"``.
-
-    Returns
-    -------
-    Law
-
-    Raises
-    ------
-    InputError
-        If there is no such family.
-
-    Examples
-    --------
-    >>> law_named("norm").parameters
-    ('loc', 'scale')
-    >>> law_named("nbinom").parameters
-    ('n', 'p', 'loc')
-    """
-    return NormalLaw() if name in ("norm", "normal", "gaussian") else ScipyLaw(name)

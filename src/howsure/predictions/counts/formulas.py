@@ -12,8 +12,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.arrays import FloatArray, as_vector, check_above
 from howsure.core.errors import InputError
+
+MOST = 1e15
+"""The largest parameter: counts beyond it have no exact neighbours in 64 bits."""
 
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 
@@ -92,28 +95,54 @@ def log_negative_binomial(k: FloatArray, mean: FloatArray, dispersion: FloatArra
     return np.where(k > 0.0, some, -np.log1p(dispersion * mean) / dispersion)
 
 
+def sum_down(table: FloatArray) -> FloatArray:
+    """Sums of columns, term by term in their order: a column's sum depends on no other column.
+
+    NumPy adds a single column in another order than several.
+
+    Examples
+    --------
+    >>> sum_down(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([4., 6.])
+    """
+    return np.asarray(np.cumsum(table, axis=0)[-1] if table.shape[1] == 1 else table.sum(axis=0))
+
+
 def at_whole(counts: FloatArray, log_pmf: Callable[[FloatArray], FloatArray]) -> FloatArray:
     """Apply a log probability at whole counts of zero or more; −∞ elsewhere."""
     whole = (counts >= 0.0) & (counts == np.floor(counts)) & np.isfinite(counts)
     return np.where(whole, log_pmf(np.where(whole, counts, 0.0)), -np.inf)
 
 
-def beside(parameter: FloatArray, counts: FloatArray) -> FloatArray:
-    """A parameter of shape (n,) in a shape that broadcasts with counts."""
-    return parameter if counts.ndim == 1 else parameter[:, None]
-
-
 def at_least_zero(value: npt.ArrayLike, name: str) -> FloatArray:
-    """Check a parameter of zero or more in every row."""
-    array = as_vector(value, name)
-    if (array < 0.0).any():
-        raise InputError(f"{name} must not be negative, got {float(array.min()):g}")
-    return array
+    """Check a mean of zero to 1e15 in every row."""
+    return _between(value, name, 0.0, None)
 
 
 def positive(value: npt.ArrayLike, name: str, length: int | None = None) -> FloatArray:
-    """Check a parameter above zero in every row."""
+    """Check a parameter above zero and at most 1e15 in every row."""
+    array = _between(value, name, 0.0, length)
+    check_above(array, name, 0.0)
+    return array
+
+
+def location(value: npt.ArrayLike, name: str) -> FloatArray:
+    """Check a parameter from 1e-100 to 1e15 in every row."""
+    return _between(value, name, 1e-100, None)
+
+
+def exponent(value: npt.ArrayLike, name: str, length: int) -> FloatArray:
+    """Check a power from 1e-15 to 1e15 in every row."""
+    return _between(value, name, 1.0 / MOST, length)
+
+
+def _between(value: npt.ArrayLike, name: str, least: float, length: int | None) -> FloatArray:
     array = as_vector(value, name, length=length)
-    if (array <= 0.0).any():
-        raise InputError(f"{name} must be positive, got {float(array.min()):g}")
+    wrong = (array < least) | (array > MOST)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            f"{name} must lie between {least:g} and {MOST:g}, got {int(wrong.sum())} that do not "
+            f"(first at row {row}: {array[row]:g})"
+        )
     return array

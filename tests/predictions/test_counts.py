@@ -12,7 +12,7 @@ from scipy.special import gammaln, xlogy
 
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.stats.discrete import (
+from howsure.predictions.counts import (
     ConwayMaxwellPoisson,
     DoublePoisson,
     NegativeBinomial,
@@ -205,10 +205,9 @@ def test_counts_that_cannot_be_have_no_probability(law):
 
 def test_rows_of_very_different_width_are_answered_in_order():
     location = np.array([1e6, 0.2, 300.0, 0.2, 1e6])
-    law = DoublePoisson(location, np.array([1.0, 3.0, 0.1, 3.0, 1.0]))
-    alone = [
-        DoublePoisson([m], [p]).mean()[0] for m, p in zip(location, law.precision, strict=True)
-    ]
+    precision = np.array([1.0, 3.0, 0.1, 3.0, 1.0])
+    law = DoublePoisson(location, precision)
+    alone = [DoublePoisson([m], [p]).mean()[0] for m, p in zip(location, precision, strict=True)]
     np.testing.assert_allclose(law.mean(), alone, rtol=1e-13)
     np.testing.assert_allclose(law.mean()[[0, 4]], 1e6, rtol=1e-9)
 
@@ -222,17 +221,19 @@ def test_efrons_constant_has_limits():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Poisson([-1.0]), "mean must not be negative, got -1"),
-        (lambda: Poisson([float("nan")]), "mean must hold finite numbers"),
-        (lambda: NegativeBinomial([1.0], [0.0]), "dispersion must be positive, got 0"),
+        (lambda: Poisson([-1.0]), r"mu must lie between 0 and 1e\+15, got 1 .*row 0: -1"),
+        (lambda: Poisson([1e16]), "mu must lie between 0 and"),
+        (lambda: Poisson([float("nan")]), "mu must hold finite numbers"),
+        (lambda: NegativeBinomial([1.0], [0.0]), "dispersion must be above 0, got 1"),
         (lambda: NegativeBinomial([1.0, 2.0], [0.5]), "dispersion must have 2 rows"),
-        (lambda: DoublePoisson([0.0], [1.0]), "location must be positive"),
-        (lambda: ConwayMaxwellPoisson([1.0], [0.0]), "power must be positive"),
-        (lambda: ConwayMaxwellPoisson([1e9], [1e-9]), "window of at most"),
+        (lambda: DoublePoisson([0.0], [1.0]), "mu must lie between 1e-100 and"),
+        (lambda: DoublePoisson([1.0], [1e16]), "phi must lie between 1e-15 and"),
+        (lambda: ConwayMaxwellPoisson([1.0], [0.0]), "nu must lie between 1e-15 and"),
         (lambda: Poisson([1.0]).quantile(1.0), "levels must lie strictly between 0 and 1"),
         (lambda: Poisson([1.0]).pmf([1.0, 2.0]), r"counts must have shape \(1,\) or \(1, m\)"),
         (lambda: Poisson([1.0]).pmf([np.nan]), "no missing values"),
         (lambda: DoublePoisson([1.0], [1.0]).log_pmf([1.0], "half"), "normalization must be"),
+        (lambda: Poisson(np.full(3, 1e15)).support(), "at most 134217728 entries, got 3 rows"),
     ],
 )
 def test_bad_input_is_refused(make, message):

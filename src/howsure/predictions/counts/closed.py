@@ -1,0 +1,234 @@
+"""Laws of counts in closed form, with one set of parameters for each row."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Self, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import betainc, betaincc, gammaincc
+
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.predictions.counts.base import BEYOND, CountLaw
+from howsure.predictions.counts.formulas import (
+    at_least_zero,
+    at_whole,
+    deviance,
+    log_negative_binomial,
+    log_spread,
+    positive,
+)
+from howsure.predictions.counts.search import REACH, first_guess, search
+
+_BLOCK = 1 << 14  # quantiles sought at once, which bounds memory
+_ROUNDS = 4  # of Newton's method for the ends
+
+
+class ClosedForm(CountLaw):
+    """A law whose cdf is a special function."""
+
+    _mean: FloatArray
+
+    @abstractmethod
+    def _below(self, counts: FloatArray, rows: IntArray) -> FloatArray:
+        """The cdf of row ``rows[i]`` at the whole count ``counts[i]``, zero or more."""
+
+    @abstractmethod
+    def _log_mass(self, counts: FloatArray, rows: IntArray) -> FloatArray:
+        """Log probability of row ``rows[i]`` at the whole count ``counts[i]``, zero or more."""
+
+    @abstractmethod
+    def _dispersion_of(self, rows: IntArray) -> FloatArray:
+        """a in the variance μ + a μ²."""
+
+    def __len__(self) -> int:
+        return len(self._mean)
+
+    def mean(self) -> FloatArray:
+        """The parameter μ."""
+        return self._mean
+
+    def variance(self) -> FloatArray:
+        """μ + a μ²."""
+        return np.asarray(self._mean * (1.0 + self._dispersion_of(self._all()) * self._mean))
+
+    def log_pmf(self, counts: npt.ArrayLike) -> FloatArray:
+        """Log probability of counts; −∞ where a count is negative or not whole."""
+        count = self._shaped(counts, "counts")
+        flat, rows = count.reshape(-1), self._rows(count)
+        return at_whole(flat, lambda k: self._log_mass(k, rows)).reshape(count.shape)
+
+    def cdf(self, counts: npt.ArrayLike) -> FloatArray:
+        """Probability of at most each count."""
+        count = np.minimum(np.floor(self._shaped(counts, "counts")), BEYOND)
+        flat = np.maximum(count.reshape(-1), 0.0)
+        below = self._below(flat, self._rows(count)).reshape(count.shape)
+        return np.where(count < 0.0, 0.0, below)
+
+    def _quantile(self, levels: FloatArray) -> FloatArray:
+        wanted, rows = levels.reshape(-1), self._rows(levels)
+        out = np.empty_like(wanted)
+        for start in range(0, len(wanted), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            out[part] = self._seek(wanted[part], rows[part])
+        return out.reshape(levels.shape)
+
+    def _seek(self, levels: FloatArray, rows: IntArray) -> FloatArray:
+        def around(counts: FloatArray, places: IntArray) -> tuple[FloatArray, FloatArray]:
+            chosen = rows[places]
+            line = counts + np.arange(1.0 - REACH, REACH + 1.0)[:, None]
+            steps = self._log_steps(np.maximum(line[:-1], 0.0), chosen)
+            mass = np.empty_like(line)
+            mass[REACH - 1] = self._log_mass(counts, chosen)
+            mass[REACH:] = mass[REACH - 1] + np.cumsum(steps[REACH - 1 :], axis=0)
+            mass[: REACH - 1] = mass[REACH - 1] - np.cumsum(steps[REACH - 2 :: -1], axis=0)[::-1]
+            shares = np.where(line < 0.0, 0.0, np.exp(mass))
+            return self._below(counts, chosen), shares
+
+        mean, dispersion = self._mean[rows], self._dispersion_of(rows)
+        variance = mean * (1.0 + dispersion * mean)
+        per = np.divide(1.0, variance, out=np.zeros(len(rows)), where=variance > 0.0)
+        skewness = (1.0 + 2.0 * dispersion * mean) * np.sqrt(per)
+        guess = first_guess(levels, mean, np.sqrt(variance), skewness, 6.0 * dispersion + per)
+        return search(levels, guess, around)
+
+    def _ends(self, depth: float) -> tuple[FloatArray, FloatArray]:
+        """Where Chernoff's exponent reaches the depth: Newton's method, from outside."""
+        mean, dispersion = self._mean, self._dispersion_of(self._all())
+        spread = np.sqrt(2.0 * depth * self.variance())
+        tail = depth * (1.0 / 3.0 + dispersion * mean)
+        high = mean + tail + np.sqrt(np.square(tail) + np.square(spread))
+        low = np.maximum(mean - spread, 0.0)
+        for _ in range(_ROUNDS):
+            high -= self._excess(high, depth)
+            low -= self._excess(low, depth)
+            low = np.maximum(low, 0.0)
+        return np.floor(low), np.ceil(high)
+
+    def _excess(self, at: FloatArray, depth: float) -> FloatArray:
+        """Newton's step for Chernoff's exponent, the log likelihood ratio of means `at` and μ.
+
+        The exponent is convex, so steps from outside stay outside.
+        """
+        mean, dispersion = self._mean, self._dispersion_of(self._all())
+        grown, widened = 1.0 + dispersion * at, 1.0 + dispersion * mean
+        gap = (at - mean) / widened
+        rate = deviance(at, mean * grown / widened, gap)
+        size = 1.0 / np.maximum(dispersion, 1e-300)
+        successes = deviance(size, size * (grown / widened), -gap)
+        rate = np.where(dispersion > 0.0, rate + successes, rate)
+        with np.errstate(divide="ignore", invalid="ignore"):  # at zero, and a mean of zero
+            slope = np.asarray(np.log(at / mean) - np.log(grown / widened))
+        usable = np.isfinite(slope) & (slope != 0.0) & (rate > depth)
+        step: FloatArray = np.divide(rate - depth, slope, out=np.zeros(len(at)), where=usable)
+        return step
+
+    def _log_steps(self, counts: FloatArray, rows: IntArray) -> FloatArray:
+        mean, dispersion = self._mean[rows], self._dispersion_of(rows)
+        ratio = (1.0 + dispersion * counts) * (mean / (1.0 + dispersion * mean)) / (counts + 1.0)
+        with np.errstate(divide="ignore"):  # a mean of zero
+            return np.asarray(np.log(ratio))
+
+    def _rows(self, values: FloatArray) -> IntArray:
+        return np.repeat(self._all(), values.size // len(self))
+
+    def _all(self) -> IntArray:
+        return np.arange(len(self))
+
+
+@final
+class Poisson(ClosedForm):
+    """Poisson law.
+
+    Parameters
+    ----------
+    mu : array-like of shape (n,)
+        Mean and variance, zero or more, at most 1e15.
+
+    Raises
+    ------
+    InputError
+        If a mean lies outside its domain.
+
+    Examples
+    --------
+    >>> Poisson([2.0]).pmf([0]).round(6).tolist()
+    [0.135335]
+    """
+
+    def __init__(self, mu: npt.ArrayLike) -> None:
+        self._mean = at_least_zero(mu, "mu")
+
+    def take(self, rows: IntArray) -> Self:
+        """The laws of some rows."""
+        return type(self)(self._mean[rows])
+
+    def _log_mass(self, counts: FloatArray, rows: IntArray) -> FloatArray:
+        return -deviance(counts, self._mean[rows]) - log_spread(counts)
+
+    def _below(self, counts: FloatArray, rows: IntArray) -> FloatArray:
+        return np.asarray(gammaincc(counts + 1.0, self._mean[rows]))
+
+    def _dispersion_of(self, rows: IntArray) -> FloatArray:
+        return np.zeros(len(rows))
+
+    def sample(self, rng: np.random.Generator, size: int = 1) -> FloatArray:
+        """Draw counts, shape (n, size)."""
+        return rng.poisson(self._mean[:, None], (len(self), size)).astype(np.float64)
+
+
+@final
+class NegativeBinomial(ClosedForm):
+    """Negative binomial law by mean and dispersion: variance = μ + a μ².
+
+    Parameters
+    ----------
+    mu : array-like of shape (n,)
+        μ, zero or more, at most 1e15.
+    dispersion : array-like of shape (n,)
+        a, positive. The number of successes is 1/a, their probability 1/(1 + aμ).
+
+    Raises
+    ------
+    InputError
+        If a parameter lies outside its domain.
+
+    Examples
+    --------
+    >>> NegativeBinomial([2.0], [0.5]).variance().tolist()
+    [4.0]
+    """
+
+    def __init__(self, mu: npt.ArrayLike, dispersion: npt.ArrayLike) -> None:
+        self._mean = at_least_zero(mu, "mu")
+        self._dispersion = positive(dispersion, "dispersion", len(self._mean))
+
+    def take(self, rows: IntArray) -> Self:
+        """The laws of some rows."""
+        return type(self)(self._mean[rows], self._dispersion[rows])
+
+    def _log_mass(self, counts: FloatArray, rows: IntArray) -> FloatArray:
+        return log_negative_binomial(counts, self._mean[rows], self._dispersion[rows])
+
+    def _below(self, counts: FloatArray, rows: IntArray) -> FloatArray:
+        """Iₚ(1/a, k + 1), by its complement where aμ is small; Poisson's where aμ is nothing."""
+        mean, size = self._mean[rows], 1.0 / self._dispersion[rows]
+        odds = mean / size
+        none, near = odds < 1e-14, (odds >= 1e-14) & (odds < 0.1)
+        out = np.empty(len(counts))
+        out[none] = gammaincc(counts[none] + 1.0, mean[none])
+        out[near] = betaincc(counts[near] + 1.0, size[near], (odds / (1.0 + odds))[near])
+        far = odds >= 0.1
+        out[far] = betainc(size[far], counts[far] + 1.0, 1.0 / (1.0 + odds[far]))
+        return out
+
+    def _dispersion_of(self, rows: IntArray) -> FloatArray:
+        return self._dispersion[rows]
+
+    def sample(self, rng: np.random.Generator, size: int = 1) -> FloatArray:
+        """Draw counts, Poisson with gamma means, shape (n, size)."""
+        shape = (len(self), size)
+        rate = rng.gamma(1.0 / self._dispersion[:, None], 1.0, shape)
+        rate *= (self._dispersion * self._mean)[:, None]
+        return rng.poisson(np.minimum(rate, 2.0**62)).astype(np.float64)

@@ -1,0 +1,181 @@
+"""Mixtures of laws, such as those of an ensemble or of a mixture density network.
+
+A mixture is a `Distribution` like any other: its family is that of its parts, written with a plus
+sign (``norm+norm``), its parameters are those of the parts with their numbers, and a weight each.
+`howsure.predictions.mixing.mixture` makes one of several distributions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+import numpy as np
+from scipy.special import logsumexp
+
+from howsure.core.arrays import FloatArray
+from howsure.core.errors import InputError
+from howsure.predictions.laws import Law, Parameters
+
+_SLACK = 1e-6  # of the sum of weights
+_TIE = 1e-12  # of a level, within which a cumulative probability counts as having reached it
+_STEPS = 2200  # of bisection: doubles have fewer halvings between any two of them
+
+
+@final
+class MixtureLaw(Law):
+    """The family of mixtures of k laws, each of its own family.
+
+    Parameters
+    ----------
+    parts : sequence of Law
+        Families of the parts, two or more, all discrete or none.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two, or discrete and continuous ones.
+
+    Notes
+    -----
+    Parameters are ``weight_1``, then those of the first part with ``_1``, and so on. A quantile
+    lies between the least and the greatest of the parts' quantiles, and is found by bisection.
+
+    Examples
+    --------
+    >>> from howsure.predictions.laws import NormalLaw
+    >>> MixtureLaw([NormalLaw(), NormalLaw()]).parameters
+    ('weight_1', 'loc_1', 'scale_1', 'weight_2', 'loc_2', 'scale_2')
+    """
+
+    __slots__ = ("discrete", "name", "parameters", "parts")
+
+    def __init__(self, parts: Sequence[Law]) -> None:
+        if len(parts) < 2:
+            raise InputError(f"parts must be at least 2 laws, got {len(parts)}")
+        kinds = {part.discrete for part in parts}
+        self.name = "+".join(part.name for part in parts)
+        if len(kinds) > 1:
+            raise InputError(f"parts must be all discrete or all continuous, got {self.name}")
+        self.parts = tuple(parts)
+        self.discrete = kinds.pop()
+        self.parameters = tuple(
+            f"{name}_{number}"
+            for number, part in enumerate(parts, 1)
+            for name in ("weight", *part.parameters)
+        )
+
+    def check(self, parameters: Parameters) -> None:
+        """Raise `InputError` where weights are no probabilities, or a part leaves its domain."""
+        weights = self._weights(parameters)
+        total = sum(weights)
+        wrong = np.min(weights, axis=0) < 0.0
+        wrong |= np.abs(total - 1.0) > _SLACK
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            shown = ", ".join(f"{weight[row]:g}" for weight in weights)
+            raise InputError(
+                f"weights of {self.name} must be at least 0 and sum to 1, got {int(wrong.sum())} "
+                f"rows that do not (first at row {row}: {shown})"
+            )
+        for part, own in zip(self.parts, self._own(parameters), strict=True):
+            part.check(own)
+
+    def check_outcomes(self, y: FloatArray, parameters: Parameters) -> None:
+        """Raise `InputError` where a y is none that a part speaks of."""
+        for part, own in zip(self.parts, self._own(parameters), strict=True):
+            part.check_outcomes(y, own)
+
+    def cdf(self, y: FloatArray, parameters: Parameters) -> FloatArray:
+        """P(Y ≤ y): the weighted mean of the parts'."""
+        weights = self._weights(parameters)
+        total = sum(
+            weight * part.cdf(y, own)
+            for weight, part, own in zip(weights, self.parts, self._own(parameters), strict=True)
+        )
+        return np.asarray(np.minimum(total, 1.0))
+
+    def log_density(self, y: FloatArray, parameters: Parameters) -> FloatArray:
+        """Log of the weighted mean of the parts' densities."""
+        with np.errstate(divide="ignore"):  # a weight of zero
+            terms = [
+                np.log(weight) + part.log_density(y, own)
+                for weight, part, own in zip(
+                    self._weights(parameters), self.parts, self._own(parameters), strict=True
+                )
+            ]
+            return np.asarray(logsumexp(np.stack(np.broadcast_arrays(*terms)), axis=0))
+
+    def quantile(self, level: FloatArray, parameters: Parameters) -> FloatArray:
+        """Smallest y with P(Y ≤ y) ≥ level, to the last bit or nearly so."""
+        ends = np.stack(
+            [
+                part.quantile(level, own)
+                for part, own in zip(self.parts, self._own(parameters), strict=True)
+            ]
+        )
+        used = np.stack(np.broadcast_arrays(*self._weights(parameters), ends[0])[:-1]) > 0.0
+        low = np.where(used, ends, np.inf).min(axis=0)
+        high = np.where(used, ends, -np.inf).max(axis=0)
+        reached = level - _TIE * np.minimum(level, 1.0 - level)
+        if self.discrete:
+            low = low - 1.0
+        for _ in range(_STEPS):
+            middle = 0.5 * low + 0.5 * high
+            if self.discrete:
+                middle = np.floor(middle)
+            open_ = (middle > low) & (middle < high)
+            if not open_.any():
+                break
+            enough = self.cdf(middle, parameters) >= reached
+            high = np.where(open_ & enough, middle, high)
+            low = np.where(open_ & ~enough, middle, low)
+        return np.asarray(high)
+
+    def mean(self, parameters: Parameters) -> FloatArray:
+        """Weighted mean of the parts' means."""
+        means = self._moments(parameters)[0]
+        return np.asarray(_average(self._weights(parameters), means))
+
+    def sd(self, parameters: Parameters) -> FloatArray:
+        """Root of the mean variance within parts and the variance of their means."""
+        means, sds = self._moments(parameters)
+        weights = self._weights(parameters)
+        center = _average(weights, means)
+        spread = [np.square(sd) + np.square(m - center) for m, sd in zip(means, sds, strict=True)]
+        return np.asarray(np.sqrt(_average(weights, spread)))
+
+    def sample(self, rng: np.random.Generator, size: int, parameters: Parameters) -> FloatArray:
+        """Draws, shape (n, size): a part by its weight, then a draw from it."""
+        weights = np.stack(self._weights(parameters), axis=1)
+        total = np.cumsum(weights, axis=1)
+        level = rng.random((len(weights), size)) * total[:, -1:]
+        chosen = (total[:, None, :] <= level[:, :, None]).sum(axis=2)
+        drawn = np.empty((len(weights), size))
+        for number, (part, own) in enumerate(zip(self.parts, self._own(parameters), strict=True)):
+            here = chosen == number
+            drawn[here] = part.sample(rng, size, own)[here]
+        return drawn
+
+    def _weights(self, parameters: Parameters) -> list[FloatArray]:
+        return [parameters[f"weight_{number}"] for number in range(1, len(self.parts) + 1)]
+
+    def _own(self, parameters: Parameters) -> list[Parameters]:
+        """Parameters of each part, under the part's names."""
+        return [
+            {name: parameters[f"{name}_{number}"] for name in part.parameters}
+            for number, part in enumerate(self.parts, 1)
+        ]
+
+    def _moments(self, parameters: Parameters) -> tuple[list[FloatArray], list[FloatArray]]:
+        pairs = list(zip(self.parts, self._own(parameters), strict=True))
+        return [part.mean(own) for part, own in pairs], [part.sd(own) for part, own in pairs]
+
+
+def _average(weights: list[FloatArray], values: list[FloatArray]) -> FloatArray:
+    """Σ w v, where a weight of zero silences even an infinite value."""
+    terms = [
+        np.where(weight > 0.0, weight * np.where(weight > 0.0, value, 0.0), 0.0)
+        for weight, value in zip(weights, values, strict=True)
+    ]
+    return np.asarray(sum(terms))

@@ -1,0 +1,212 @@
+"""Sums of laws known up to a constant: against brute force, in many digits, and at extremes."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.special import gammaln, xlogy
+
+from howsure.core.rng import child
+from howsure.predictions.counts import (
+    ConwayMaxwellPoisson,
+    CountLaw,
+    DoublePoisson,
+    NegativeBinomial,
+    Poisson,
+)
+
+quick = settings(derandomize=True, deadline=None, max_examples=80)
+COUNTS = np.arange(60_000.0)
+DISPERSED = (DoublePoisson, ConwayMaxwellPoisson)
+LEVELS = np.array([1e-9, 1e-4, 0.02, 0.3, 0.5, 0.8, 0.99, 1.0 - 1e-6])
+
+
+def log_weights(kind: type[CountLaw], mu: float, power: float) -> np.ndarray:
+    """The published formulas, but for their constants, at all counts."""
+    if kind is ConwayMaxwellPoisson:
+        return power * (COUNTS * np.log(mu) - gammaln(COUNTS + 1.0))
+    own = -COUNTS + xlogy(COUNTS, COUNTS) - gammaln(COUNTS + 1.0)
+    return own + power * (COUNTS + COUNTS * np.log(mu) - xlogy(COUNTS, COUNTS))
+
+
+def brute(kind: type[CountLaw], mu: float, power: float) -> tuple[np.ndarray, np.ndarray]:
+    weights = log_weights(kind, mu, power)
+    shares = np.exp(weights - weights.max())
+    return shares / shares.sum(), np.cumsum(shares) / shares.sum()
+
+
+@quick
+@given(st.sampled_from(DISPERSED), st.floats(-2.0, 3.3), st.floats(-2.7, 1.3))
+def test_sums_agree_with_brute_force(kind: type[CountLaw], mu: float, power: float) -> None:
+    """Narrow and wide, symmetric and skewed: 10^mu up to 2,000, powers from 0.002 to 20."""
+    location, rate = 10.0**mu, 10.0**power
+    shares, below = brute(kind, location, rate)
+    at = np.unique(np.r_[0, 1, 31, 32, 33, np.searchsorted(below, LEVELS)]).astype(float)
+    law = kind(np.full(len(at), location), np.full(len(at), rate))
+    np.testing.assert_allclose(law.cdf(at), below[at.astype(int)], atol=1e-10, rtol=1e-5)
+    np.testing.assert_allclose(law.pmf(at), shares[at.astype(int)], rtol=1e-9, atol=1e-300)
+    mean = (shares * COUNTS).sum()
+    variance = (shares * (COUNTS - mean) ** 2).sum()
+    np.testing.assert_allclose(law.mean(), mean, rtol=1e-9)
+    np.testing.assert_allclose(law.variance(), variance, rtol=1e-8)
+
+
+@quick
+@given(st.sampled_from(DISPERSED), st.floats(-2.0, 3.3), st.floats(-2.7, 1.3))
+def test_quantiles_agree_with_brute_force(kind: type[CountLaw], mu: float, power: float) -> None:
+    location, rate = 10.0**mu, 10.0**power
+    _, below = brute(kind, location, rate)
+    law = kind([location], [rate])
+    found = law.quantile(LEVELS[None])[0]
+    assert found.tolist() == np.searchsorted(below, LEVELS - 1e-11 * LEVELS).tolist()
+    many = law.quantile(np.tile(LEVELS, 40)[None])[0]  # enough to tabulate a wide law
+    assert many.tolist() == np.tile(found, 40).tolist()
+
+
+@pytest.mark.parametrize(("mu", "phi"), [(0.3, 0.2), (40.0, 0.8), (900.0, 0.25), (7.0, 4.5)])
+def test_double_poisson_in_fifty_digits(mu: float, phi: float) -> None:
+    with localcontext() as context:
+        context.prec = 50
+        log_mu, power, factorial = Decimal(mu).ln(), Decimal(phi), Decimal(0)
+        weights = []
+        for k in range(int(mu + 16.0 * math.sqrt(mu / phi) + 200.0 / phi)):
+            log_k = Decimal(max(k, 1)).ln()
+            factorial += log_k
+            weights.append((k * log_k - k - factorial + power * k * (1 + log_mu - log_k)).exp())
+        total = sum(weights)
+        at = [0, int(mu), int(mu + math.sqrt(mu / phi))]
+        below = [float(sum(weights[: k + 1]) / total) for k in at]
+        logs = [float((weights[k] / total).ln()) for k in at]
+    law = DoublePoisson(np.full(3, mu), np.full(3, phi))
+    np.testing.assert_allclose(law.cdf(at), below, atol=1e-11)
+    np.testing.assert_allclose(law.log_pmf(at), logs, rtol=1e-11, atol=1e-11)
+
+
+ANY = {
+    "poisson": lambda mu, power: Poisson(mu),
+    "negative binomial": NegativeBinomial,
+    "double poisson": DoublePoisson,
+    "conway maxwell poisson": ConwayMaxwellPoisson,
+}
+
+
+@quick
+@given(st.sampled_from(sorted(ANY)), st.floats(-6.0, 9.0), st.floats(-6.0, 4.0), st.floats(0, 1))
+def test_cdfs_rise_and_quantiles_undo_them(name: str, mu: float, power: float, at: float) -> None:
+    law = ANY[name]([10.0**mu], [10.0**power])
+    low, high = law.ends()
+    first = np.floor(low + at * (high - low))
+    counts = first[:, None] + np.arange(-2.0, 40.0)
+    below = law.cdf(counts)
+    assert (np.diff(below) >= -1e-12).all()
+    assert ((below >= 0.0) & (below <= 1.0)).all()
+    np.testing.assert_allclose(np.diff(below), law.pmf(counts[:, 1:]), atol=1e-9)
+    inside = (below > 1e-300) & (below < 1.0)
+    back = law.quantile(np.where(inside, below, 0.5))
+    assert (back <= counts)[inside].all()
+
+
+@pytest.mark.parametrize("name", sorted(ANY))
+def test_probabilities_sum_to_one(name: str) -> None:
+    mu = np.array([1e-9, 0.4, 3.0, 60.0, 900.0, 2000.0])
+    law = ANY[name](mu, np.array([2.0, 0.3, 1.0, 0.05, 3.0, 0.2]))
+    low, high = law.ends()
+    values = low[:, None] + np.arange((high - low).max() + 1.0)
+    np.testing.assert_allclose(law.pmf(values).sum(axis=1), 1.0, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", sorted(ANY))
+@pytest.mark.parametrize(("mu", "power"), [(0.2, 0.4), (6.0, 0.7), (80.0, 0.3), (4000.0, 2.0)])
+def test_draws_follow_the_cdf(name: str, mu: float, power: float) -> None:
+    """The largest gap between the shares of draws and the cdf, at Kolmogorov's 1e-4 bound."""
+    law = ANY[name]([mu], [power])
+    draws = law.sample(child(0, "draws", name, mu), 20_000)[0]
+    values, counts = np.unique(draws, return_counts=True)
+    seen = np.cumsum(counts) / len(draws)
+    gap = np.abs(seen - law.cdf(values[None])[0]).max()
+    assert gap < stats.kstwobign.isf(1e-4) / np.sqrt(len(draws))
+
+
+@pytest.mark.parametrize("kind", DISPERSED)
+def test_one_draw_a_row_follows_each_law(kind: type[CountLaw]) -> None:
+    rng = child(1, "rows", kind.__name__)
+    mu, power = 10.0 ** rng.uniform(-1.0, 3.0, 20_000), np.exp(rng.uniform(-1.6, 1.6, 20_000))
+    law = kind(mu, power)
+    y = law.sample(rng)[:, 0]
+    low, high = law.cdf(y - 1.0), law.cdf(y)
+    pit = low + rng.random(len(y)) * (high - low)
+    assert stats.kstest(pit, "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("mu", [1e6, 1e9, 1e12])
+@pytest.mark.parametrize("kind", DISPERSED)
+def test_huge_means_have_normal_quantiles(kind: type[CountLaw], mu: float) -> None:
+    """Mean, variance and quantiles by the expansion of Cornish and Fisher to third order."""
+    for power in (0.3, 1.0, 4.0):
+        law = kind([mu], [power])
+        sd = np.sqrt(mu / power)
+        assert law.variance()[0] == pytest.approx(sd**2, rel=1e-5)
+        z = stats.norm.ppf([0.01, 0.5, 0.999])
+        skewness = 1.0 / np.sqrt(mu * power)
+        lean = 0.0 if kind is DoublePoisson else 0.5 / power - 0.5
+        assert law.mean()[0] - mu == pytest.approx(lean, abs=1e-3 + 1e-15 * mu)
+        guess = mu + lean + sd * (z + skewness * (z**2 - 1.0) / 6.0)
+        found = law.quantile(np.array([[0.01, 0.5, 0.999]]))[0]
+        assert np.abs(found - guess).max() < 1.0 + 1e-9 * sd
+
+
+@pytest.mark.parametrize("kind", DISPERSED)
+def test_extremes_are_safe(kind: type[CountLaw]) -> None:
+    mu = np.array([1e-100, 1e-15, 0.5, 1e3, 1e9, 1e15])
+    for power in (1e-15, 1e-9, 1e-3, 1.0, 1e3, 1e9, 1e15):
+        law = kind(mu, np.full(6, power))
+        for counts in (np.zeros(6), np.full(6, 7.0), np.floor(mu), np.full(6, 1e15)):
+            below = law.cdf(counts)
+            assert ((below >= 0.0) & (below <= 1.0)).all()
+            assert (law.log_pmf(counts) <= 1e-6).all()
+        assert np.isfinite(law.mean()).all()
+        assert (law.variance() >= 0.0).all()
+        middle = law.quantile(0.5)
+        assert np.isfinite(middle).all()
+        assert (middle >= 0.0).all()
+        assert np.isfinite(law.sample(child(2, "extremes"), 3)).all()
+
+
+def test_a_law_without_spread_is_a_point() -> None:
+    for kind in DISPERSED:
+        law = kind([6.2, 1e6 + 0.3], [1e9, 1e9])
+        assert law.quantile(0.5).tolist() == [6.0, 1e6]
+        np.testing.assert_allclose(law.variance(), 0.0, atol=1e-12)
+
+
+def test_the_widest_laws_are_nearly_gamma() -> None:
+    """φ → 0 at fixed μ: k^(-1/2) exp(-φ k (log(k/μ) − 1)), here by integrating on log k."""
+    mu, phi = 5.0, 1e-13
+    law = DoublePoisson([mu], [phi])
+    v = np.linspace(0.0, np.log(60.0 / phi), 400_001)
+    density = np.exp(0.5 * v - phi * np.exp(v) * (v - np.log(mu) - 1.0))
+    mean = np.trapezoid(density * np.exp(v), v) / np.trapezoid(density, v)
+    assert law.mean()[0] == pytest.approx(mean, rel=1e-5)  # the counts near 0 weigh about √φ
+
+
+@pytest.mark.parametrize("name", sorted(ANY))
+def test_a_row_is_answered_alone(name: str) -> None:
+    """To the last bit: equal rows are equal whatever stands beside them."""
+    rng = child(3, "alone", name)
+    mu, power = 10.0 ** rng.uniform(-1.0, 3.0, 2049), 10.0 ** rng.uniform(-2.0, 1.0, 2049)
+    counts, levels = np.floor(mu * rng.uniform(0.2, 2.0, 2049)), rng.random(2049)
+    law = ANY[name](mu, power)
+    together = law.mean(), law.variance(), law.log_pmf(counts), law.cdf(counts)
+    quantiles = law.quantile(levels)
+    for row in (0, 7, 1000, 2047, 2048):
+        alone = law.take(np.array([row]))
+        at = counts[[row]]
+        single = alone.mean(), alone.variance(), alone.log_pmf(at), alone.cdf(at)
+        assert [float(part[0]) for part in single] == [float(part[row]) for part in together]
+        assert alone.quantile(levels[[row]])[0] == quantiles[row]
