@@ -3,6 +3,12 @@
     python benchmarks/congruence.py --rows 1000 3000
     python benchmarks/congruence.py --rows 10000 --wide --dtype float32
     python benchmarks/congruence.py --rows 50000 100000 --no-reference
+    python benchmarks/congruence.py --rows 1000000 --wide --dtype float32 --no-reference
+    python benchmarks/congruence.py --rows 10000 50000 100000 --wide --dtype float32 \
+        --method iterative --backend torch --device cuda --memory 50 --no-reference
+
+The last needs PyTorch, array-api-compat and a GPU; inputs lie on the device beforehand, and
+results come back to the host, so that the clock stops when the device is done.
 
 Two references, both in 64 bits with whole Gram matrices: the two-sample formula with explicit
 inverses, which treats outcomes and draws as unrelated samples, and the dense form that knows
@@ -15,7 +21,7 @@ import argparse
 import resource
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,12 +29,14 @@ from scipy.linalg import cho_factor, cho_solve
 
 from howsure.metrics.congruence import Draws, SolverOptions, cce
 from howsure.stats.bandwidths import normalize_rows
+from howsure.stats.gram import tiles
 
 T = TypeVar("T")
 Array = npt.NDArray[np.float64]
 Gram = Callable[[Array, Array], Array]
 
 LAMBDA = 0.1
+WIDTH = 512
 
 
 def rbf(gamma: float) -> Gram:
@@ -70,16 +78,19 @@ def shared(x: Array, y: Array, drawn: Array, inputs: Gram, outputs: Gram) -> Arr
     return np.asarray(np.einsum("ij,ij->j", weights, inner @ weights))
 
 
-def problem(rows: int, columns: int, wide: bool) -> tuple[Array, Array, Array]:
+def problem(rows: int, options: argparse.Namespace) -> tuple[Array, Array, Array]:
     """Inputs, outcomes and one draw a row from a model that is somewhat wrong."""
     rng = np.random.default_rng(0)
-    if wide:
-        x = rng.standard_normal((rows, 32)) @ rng.standard_normal((32, 512))
-        x += 2.0 * rng.standard_normal(x.shape)
-        x = np.asarray(normalize_rows(x), dtype=np.float64)
-        signal = 10.0 * x[:, :1]
+    if options.wide:
+        mix = rng.standard_normal((32, WIDTH))
+        x = np.empty((rows, WIDTH), dtype=options.dtype)
+        for part in tiles(rows, 10_000):  # so that a million rows need no more than themselves
+            some = rng.standard_normal((part.stop - part.start, 32)) @ mix
+            some += 2.0 * rng.standard_normal(some.shape)
+            x[part] = normalize_rows(some)
+        signal = 10.0 * x[:, :1].astype(np.float64)
     else:
-        x = rng.uniform(0.0, 2.0 * np.pi, (rows, columns))
+        x = rng.uniform(0.0, 2.0 * np.pi, (rows, options.columns))
         signal = np.cos(x[:, :1])
     y = signal + 0.5 * rng.standard_normal((rows, 1))
     return x, y, signal + 0.7 * rng.standard_normal((rows, 1))
@@ -92,21 +103,41 @@ def timed(work: Callable[[], T]) -> tuple[float, T]:
     return time.perf_counter() - start, answer
 
 
+def placed(x: Array, options: argparse.Namespace) -> Any:
+    """Inputs as the array of the library, on the device, that will work with them."""
+    if options.backend == "numpy":
+        return x
+    import torch
+
+    kind = getattr(torch, options.dtype)
+    moved = torch.from_numpy(x).to(device=options.device, dtype=kind)
+    if moved.is_cuda:
+        torch.cuda.synchronize()
+    return moved
+
+
 def compare(rows: int, options: argparse.Namespace) -> str:
     """Time one size, and say how it went."""
-    x, y, drawn = problem(rows, options.columns, options.wide)
-    grid = problem(options.grid, options.columns, options.wide)[0] if options.grid else None
-    solver = SolverOptions(method=options.method, dtype=options.dtype, landmarks=options.landmarks)
+    x, y, drawn = problem(rows, options)
+    grid = placed(problem(options.grid, options)[0], options) if options.grid else None
+    solver = SolverOptions(
+        method=options.method,
+        dtype=options.dtype,
+        landmarks=options.landmarks,
+        memory=1e9 * options.memory,
+    )
     choices = {"kernel": "polynomial"} if options.wide else {"bandwidth": options.gamma}
-    seconds, result = timed(lambda: cce(x, y, Draws(drawn), grid, solver=solver, **choices))
+    inputs = placed(x, options)
+    seconds, result = timed(lambda: cce(inputs, y, Draws(drawn), grid, solver=solver, **choices))
     line = f"{rows:8d} {seconds:8.2f} "
     if options.no_reference or grid is not None:
         line += f"{'':>10} {'':>6} {'':>7} {'':>6} {'':>8}"
     else:
-        inputs = cubic if options.wide else rbf(options.gamma)
+        x = x.astype(np.float64, copy=False)
+        kernel = cubic if options.wide else rbf(options.gamma)
         outputs = rbf(1.0 / (2.0 * float(y.var(ddof=1))))
-        slow, truth = timed(lambda: two_sample(x, y, drawn, inputs, outputs))
-        dense, _ = timed(lambda: shared(x, y, drawn, inputs, outputs))
+        slow, truth = timed(lambda: two_sample(x, y, drawn, kernel, outputs))
+        dense, _ = timed(lambda: shared(x, y, drawn, kernel, outputs))
         gap = float(np.abs(np.square(result.values) - truth).max())
         line += f"{slow:10.2f} {slow / seconds:6.1f} {dense:7.2f} {dense / seconds:6.1f} {gap:8.1e}"
     how = result.diagnostics
@@ -127,20 +158,27 @@ def main() -> None:
     )
     parser.add_argument("--landmarks", type=int, default=1000)
     parser.add_argument("--grid", type=int, default=0, help="new points to score (0: the rows)")
+    parser.add_argument("--memory", type=float, default=2.0, help="GB for one kernel matrix")
+    parser.add_argument("--backend", choices=["numpy", "torch"], default="numpy")
+    parser.add_argument("--device", default="cpu", help="of torch: cpu, cuda, cuda:1")
     parser.add_argument("--no-reference", action="store_true")
     options = parser.parse_args()
     print(
         f"{'rows':>8} {'seconds':>8} {'two-sample':>10} {'ratio':>6} {'shared':>7} {'ratio':>6} "
         f"{'gap²':>8}  solver, rank, landmarks, products, error"
     )
-    warm = problem(300, options.columns, options.wide)
-    cce(
-        warm[0], warm[1], Draws(warm[2]), bandwidth=options.gamma
-    )  # loads libraries, starts threads
+    warm = problem(300, options)  # loads libraries, starts threads and the device
+    for method in ("iterative", "nystrom"):
+        solver = SolverOptions(method=method, dtype=options.dtype)
+        cce(placed(warm[0], options), warm[1], Draws(warm[2]), solver=solver)
     for rows in options.rows:
         print(compare(rows, options), flush=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(f"peak memory {peak:.2f} GB")
+    if options.device != "cpu":
+        import torch
+
+        print(f"peak memory of the device {torch.cuda.max_memory_allocated() / 1e9:.2f} GB")
 
 
 if __name__ == "__main__":

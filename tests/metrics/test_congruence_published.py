@@ -5,7 +5,7 @@ import pytest
 
 from howsure.core.rng import child
 from howsure.metrics.congruence import Draws, Normals, cce, mcmd
-from howsure.stats.discrete import DoublePoisson, NegativeBinomial, Poisson
+from howsure.predictions.counts import DoublePoisson, NegativeBinomial, Poisson
 
 PI = np.pi
 
@@ -129,7 +129,7 @@ def test_exact_embeddings_of_right_models_score_lower_than_draws():
 
 def discrete_wave(rng, rows):
     """y = 30 − K with K Conway–Maxwell–Poisson of power 5: strong under-dispersion."""
-    from howsure.stats.discrete import ConwayMaxwellPoisson
+    from howsure.predictions.counts import ConwayMaxwellPoisson
 
     x = rng.uniform(0.0, 2.0 * PI, rows)
     law = ConwayMaxwellPoisson(np.maximum(10.0 * np.sin(x) + 10.0, 1e-9), np.full(rows, 5.0))

@@ -14,9 +14,9 @@ from howsure.stats.kernels import (
     CustomKernel,
     Laplacian,
     Polynomial,
-    as_rows,
     check_positive_definite,
 )
+from howsure.stats.namespace import as_rows
 
 quick = settings(derandomize=True, deadline=None, max_examples=30)
 

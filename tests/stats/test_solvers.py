@@ -1,5 +1,7 @@
 """Solvers of kernel systems against dense linear algebra."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,12 +9,14 @@ from hypothesis import strategies as st
 
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
+from howsure.stats.bandwidths import total_variance
 from howsure.stats.gram import GramOperator, cross_product
-from howsure.stats.kernels import RBF, CustomKernel, Laplacian, Polynomial, as_rows
+from howsure.stats.kernels import RBF, CustomKernel, Laplacian, Polynomial
 from howsure.stats.low_rank import pivoted_cholesky
+from howsure.stats.namespace import as_rows
 from howsure.stats.nystrom import NystromSystem, kernel_system
 from howsure.stats.ridge import RidgeSystem
-from howsure.stats.solvers import Preconditioner, SolverOptions, block_cg
+from howsure.stats.solvers import NegativeCurvatureError, Preconditioner, SolverOptions, block_cg
 
 quick = settings(derandomize=True, deadline=None, max_examples=25)
 KERNELS = [RBF(0.3), RBF(30.0), Laplacian(1.0), Polynomial()]
@@ -53,6 +57,34 @@ def test_block_cg_reports_failure_and_negative_curvature():
     assert block_cg(lambda v: matrix @ v, targets, stop=1e-12, max_iterations=3)[1:] == (3, False)
     with pytest.raises(InputError, match="negative curvature"):
         block_cg(lambda v: -v, targets, stop=1e-12)
+
+
+def test_block_cg_tells_how_far_it_has_come():
+    rng = child(0, "share")
+    matrix = np.diag(np.geomspace(1.0, 1e4, 60))
+    shares = []
+    _, steps, converged = block_cg(
+        lambda v: matrix @ v, rng.normal(size=(60, 2)), stop=1e-9, progress=shares.append
+    )
+    assert converged
+    assert len(shares) == steps
+    assert shares[-1] == 1.0
+    assert all(0.0 <= share <= 1.0 for share in shares)
+    assert 0.0 < shares[len(shares) * 3 // 4] < 1.0
+
+
+def test_block_cg_gives_up_where_rounding_lets_it_diverge():
+    rng = child(1, "diverge")
+    targets = rng.normal(size=(40, 2)).astype(np.float32)
+
+    def skew(vectors):  # hardly any curvature in any direction, so that steps are far too long
+        return 1e-6 * vectors + np.roll(vectors, 1, axis=0) - np.roll(vectors, -1, axis=0)
+
+    _, steps, converged = block_cg(skew, targets, stop=1e-30)
+    assert not converged
+    assert steps < 20
+    infinite = block_cg(lambda v: v * np.inf, targets, stop=1e-30)
+    assert infinite[1:] == (1, False)
 
 
 def test_preconditioner_is_the_inverse_root():
@@ -200,6 +232,26 @@ def test_nystrom_estimates_its_own_error():
     assert typical == pytest.approx(np.sqrt(np.mean(gap**2)), rel=0.5)
     assert largest > gap.max() / 3
     assert typical > 1e-4  # an approximation that is not exact, or the test says nothing
+    far = 2.0 * x[:400]
+    apart = system.predict(far, system.solve(targets)) - exact.predict(far, exact.solve(targets))
+    found = system.estimate_error(targets, far)
+    assert found[0] == pytest.approx(np.sqrt(np.mean(np.sum(apart**2, axis=1))), rel=0.5)
+    assert found != (typical, largest)
+
+
+def test_32_bit_rows_are_never_copied_whole_in_64_bits():
+    x = child(15, "memory").normal(size=(60_000, 256)).astype(np.float32)
+    targets = x[:, :2].astype(np.float64)
+    tracemalloc.start()
+    try:
+        rows = as_rows(x, "x", dtype="float32")
+        kernel = RBF(1.0 / (2.0 * total_variance(rows)))
+        system = NystromSystem(kernel, rows, 0.1, SolverOptions(dtype="float32", landmarks=50))
+        system.predict(rows, system.solve(targets))
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < x.nbytes
 
 
 def test_which_system_is_chosen():
@@ -217,12 +269,27 @@ def test_a_system_in_small_memory_that_does_not_converge_says_so(monkeypatch):
     monkeypatch.setattr("howsure.stats.ridge.block_cg", lambda *a, **k: (a[1], 500, False))
     x, targets = child(11, "x").normal(size=(100, 8)), child(11, "t").normal(size=(100, 2))
     options = SolverOptions(method="iterative", memory=0.0)
-    with pytest.raises(UnanswerableError, match="did not converge within 500"):
+    with pytest.raises(UnanswerableError, match="did not converge in float64"):
         RidgeSystem(RBF(1.0), x, 0.1, options).solve(targets)
     fallback = RidgeSystem(RBF(1.0), x, 0.1, SolverOptions(method="iterative")).solve(targets)
     assert fallback.solver == "cholesky"
     truth = dense(RBF(1.0), x, targets, 0.1)
     np.testing.assert_allclose(fallback.coefficients, truth, atol=1e-11)
+
+
+def test_curvature_lost_to_rounding_is_no_fault_of_a_certain_kernel(monkeypatch):
+    def lost(*arguments, **options):
+        raise NegativeCurvatureError("kernel must be positive definite, got a direction")
+
+    monkeypatch.setattr("howsure.stats.ridge.block_cg", lost)
+    x, targets = child(16, "x").normal(size=(100, 8)), child(16, "t").normal(size=(100, 2))
+    options = SolverOptions(method="iterative")
+    assert RidgeSystem(RBF(1.0), x, 0.1, options).solve(targets).solver == "cholesky"
+    with pytest.raises(UnanswerableError, match="did not converge in float64"):
+        RidgeSystem(RBF(1.0), x, 0.1, SolverOptions(method="iterative", memory=0.0)).solve(targets)
+    own = CustomKernel(lambda a, b: np.exp(-np.square(a[:, None] - b[None]).sum(axis=2)))
+    with pytest.raises(NegativeCurvatureError, match="positive definite"):
+        RidgeSystem(own, x, 0.1, options).solve(targets)
 
 
 def test_an_indefinite_kernel_that_a_sample_hides_is_still_caught():

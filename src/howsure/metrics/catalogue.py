@@ -24,6 +24,7 @@ from howsure.metrics import (
     scores,
     selective,
 )
+from howsure.metrics.catalogue_local import LOCAL
 from howsure.metrics.characteristic import statistics as characteristic
 from howsure.metrics.metric import Form, Laws, Metric, Question
 from howsure.stats.ecdf_bands import uniformity_test
@@ -57,7 +58,7 @@ def catalogue() -> Mapping[str, Metric]:
         *_CALIBRATION,
         *_ASSOCIATION,
         *_TRADE,
-        *_CONGRUENCE,
+        *LOCAL,
         *_POINT,
     )
     return MappingProxyType({metric.name: metric for metric in entries})
@@ -120,6 +121,7 @@ _COVERAGE = (
         standard_normal=0.9,
         target="coverage",
         per_coverage=True,
+        expected="own_mass",
         bounds=_SHARE,
     ),
     Metric(
@@ -786,24 +788,6 @@ _TRADE = (
         standard_normal=0.0,
         notion=Notion.LOCAL,
         bounds=(-math.inf, 100.0),
-    ),
-)
-
-_CONGRUENCE = (
-    Metric(
-        name="mean_cce",
-        title="Mean conditional congruence error (CCE)",
-        question=Question.CONGRUENCE,
-        meaning="How far the belief is from nature's law, point by point in the inputs.",
-        formula="mean over x of ‖Σ_i α_i(x) (φ(y_i) − μ_i)‖, α(x) = (K + nλI)⁻¹ k(x)",
-        source="Young et al. 2025",
-        direction=Direction.LOWER,
-        units="1",
-        forms=(),
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.POINTWISE,
-        bounds=_POSITIVE,
     ),
 )
 

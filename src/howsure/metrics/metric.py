@@ -23,6 +23,7 @@ class Question(StrEnum):
     CALIBRATION = "Do the stated probabilities come true?"
     ASSOCIATION = "Does the width mean anything?"
     TRADE = "What does covering more rows cost in width?"
+    CONDITIONAL = "Does coverage hold for every kind of input?"
     CONGRUENCE = "Is the belief right at every input?"
     POINT = "How good is the point forecast?"
 
@@ -117,6 +118,9 @@ class Metric:
         The least and the greatest value that it can take; intervals are cut there.
     slow : bool
         Too slow for tables past 50,000 rows unless asked for by name.
+    expected : str
+        Name of an array whose mean is the value expected of a perfect model, where a belief
+        promises another than the nominal one; empty for none.
     """
 
     name: str
@@ -136,6 +140,7 @@ class Metric:
     calibration: bool = False
     bounds: tuple[float, float] = (-math.inf, math.inf)
     slow: bool = False
+    expected: str = ""
 
     def target_at(self, coverage: float) -> float:
         """The value of a perfect model at a nominal coverage.

@@ -17,6 +17,7 @@ from howsure.metrics.evaluate import (
     CongruenceOptions,
     CongruenceReport,
     Evaluation,
+    assess_conditional,
     assess_congruence,
     assess_groups,
     compare,
@@ -241,6 +242,16 @@ def assess_sets(
         made = (grouped.table, points, worst_rows(found))
         tables.extend(table for table in made if table is not None)
         done.append(found)
+    for place, held in enumerate(evalsets):
+        if held.features or held.embedding is not None:
+            told(f"coverage given inputs of {held.model}", place, len(evalsets))
+            everything = "conditional" in asked
+            local = assess_conditional(
+                held, confidence=confidence, seed=seed, everything=everything
+            )
+            records.extend(local.records)
+            tables.extend(local.tables)
+            curves.extend(local.curves)
     options = replace(congruence or CongruenceOptions(), progress=progress)
     for report in _congruence(evalsets, seed, asked, options, beside or {}, images):
         records.append(report.record)

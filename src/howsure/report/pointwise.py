@@ -226,7 +226,7 @@ def pointwise_report(
     return PointwiseReport(
         title=title,
         coverage=wanted,
-        headline=headline(findings, len(parted)),
+        headline=headline(findings, len(results)),
         parts=parts,
         results=parted,
         facts={**stated, **(facts or {})},

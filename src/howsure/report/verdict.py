@@ -89,6 +89,7 @@ def verdict(
         _difference_line(found),
         _width_line(found),
         _trade_line(found),
+        _inputs_line(found),
         _congruence_line(found),
         _point_line(found),
         _comparison_line(comparison),
@@ -102,9 +103,10 @@ def calibration_state(found: Findings) -> Calibration:
     cover = found.get("empirical_coverage")
     if cover is None or math.isnan(found.coverage):
         return "unknown"
-    if cover.upper < found.coverage:
+    claimed = found.coverage if math.isnan(cover.null) else cover.null
+    if cover.upper < claimed:
         return "overconfident"
-    if cover.lower > found.coverage:
+    if cover.lower > claimed:
         return "underconfident"
     if math.isnan(cover.lower) or cover.upper - cover.lower > 0.1:
         return "undecided"
@@ -145,6 +147,8 @@ def _coverage_line(found: Findings, state: Calibration) -> VerdictLine:
         )
         return VerdictLine(text, "info", question)
     what = f"The {percent(found.coverage)} intervals cover {seen}"
+    if not math.isnan(cover.null):
+        what += f", where laws of whole numbers claim {percent(cover.null)}"
     if state == "overconfident":
         return VerdictLine(f"{what}: overconfident, the intervals are too narrow.", "bad", question)
     if state == "underconfident":
@@ -262,6 +266,20 @@ def _trade_line(found: Findings) -> VerdictLine | None:
     if gain.lower > 0 or gain.upper < 0:
         tone = "good" if gain.lower > 0 else "bad"
     return VerdictLine(f"{text}.", tone, "What does covering more rows cost in width?")
+
+
+def _inputs_line(found: Findings) -> VerdictLine | None:
+    slab = found.get("worst_slab")
+    if slab is None:
+        return None
+    question = "Does coverage hold for every kind of input?"
+    p = float(slab.options["p_value"])
+    seen = f"{percent(slab.value)}{between(slab)}, {_p(p)}"
+    if p < 0.05 and slab.value < slab.null:
+        text = f"Coverage fails for some inputs: {seen}, where {slab.options['where']}."
+        return VerdictLine(text, "bad", question)
+    text = f"Where one half of the rows finds coverage worst, the other half covers {seen}."
+    return VerdictLine(text, "info", question)
 
 
 def _congruence_line(found: Findings) -> VerdictLine | None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import as_matrix
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.stats.kernels import Array, as_rows
+from howsure.stats.namespace import Array, as_rows, namespace, on_host, row_parts
 
 _PAIRS = 1500  # rows whose pairs give the median distance
 
@@ -18,8 +17,8 @@ def total_variance(rows: npt.ArrayLike, name: str = "x") -> float:
 
     Parameters
     ----------
-    rows : array-like of shape (n, d) or (n,)
-        At least two rows.
+    rows : array-like or tensor of shape (n, d) or (n,)
+        At least two rows. They are summed in 64 bits, part by part.
     name : str
         The argument's name, for the message.
 
@@ -38,11 +37,15 @@ def total_variance(rows: npt.ArrayLike, name: str = "x") -> float:
     >>> total_variance([0.0, 1.0, 2.0])
     1.0
     """
-    array = as_matrix(rows, name)
+    array = as_rows(rows, name, dtype=None)
     if len(array) < 2:
         raise InputError(f"{name} must have at least 2 rows for a bandwidth, got {len(array)}")
-    variance = float(array.var(axis=0, ddof=1).sum())
-    if not variance > 0.0 or np.ptp(array, axis=0).max() == 0.0:
+    xp = namespace(array)
+    centre = sum(xp.sum(part, axis=0, dtype=xp.float64) for part in row_parts(array)) / len(array)
+    squares = sum(float(xp.sum((part - centre) ** 2)) for part in row_parts(array))
+    variance = squares / (len(array) - 1)
+    equal = all(bool(xp.all(part == array[:1])) for part in row_parts(array))
+    if not variance > 0.0 or equal:
         raise InputError(
             f"{name} must vary for its variance to set a bandwidth, got {len(array)} equal rows; "
             "give the bandwidth as a number"
@@ -57,7 +60,7 @@ def median_distance(
 
     Parameters
     ----------
-    rows : array-like of shape (n, d) or (n,)
+    rows : array-like or tensor of shape (n, d) or (n,)
         At least two rows; of more than 1,500 a random 1,500 are paired.
     name : str
         The argument's name, for the message.
@@ -81,7 +84,7 @@ def median_distance(
     >>> median_distance([0.0, 1.0, 3.0])
     2.0
     """
-    array = as_matrix(rows, name)
+    array = as_rows(rows, name, dtype=None)
     if len(array) < 2:
         raise InputError(f"{name} must have at least 2 rows for a bandwidth, got {len(array)}")
     if len(array) > _PAIRS:
@@ -89,7 +92,8 @@ def median_distance(
         array = array[np.sort(rng.choice(len(array), _PAIRS, replace=False))]
     from scipy.spatial.distance import pdist
 
-    median = float(np.median(pdist(array, "cityblock" if absolute else "euclidean")))
+    distances = pdist(on_host(array), "cityblock" if absolute else "euclidean")
+    median = float(np.median(distances))
     if median == 0.0:
         raise InputError(
             f"{name} must have mostly different rows for the median distance to set a bandwidth, "
@@ -103,14 +107,14 @@ def normalize_rows(rows: npt.ArrayLike, name: str = "x") -> Array:
 
     Parameters
     ----------
-    rows : array-like of shape (n, d)
+    rows : array-like or tensor of shape (n, d)
         No row of zeros.
     name : str
         The argument's name, for the message.
 
     Returns
     -------
-    ndarray of float, shape (n, d)
+    ndarray or tensor of float, shape (n, d)
         In the number type that came, if that was 32- or 64-bit.
 
     Raises
@@ -123,14 +127,16 @@ def normalize_rows(rows: npt.ArrayLike, name: str = "x") -> Array:
     >>> normalize_rows([[3.0, 4.0]])
     array([[0.6, 0.8]])
     """
-    array = as_rows(rows, name, dtype=np.asarray(rows).dtype)
-    largest = np.abs(array).max(axis=1)
-    if not largest.all():
-        first = int(np.argmin(largest))
+    array = as_rows(rows, name, dtype=None)
+    xp = namespace(array)
+    empty = on_host(xp.concat([xp.all(part == 0.0, axis=1) for part in row_parts(array)]))
+    if empty.any():
         raise InputError(
             f"{name} must have no row of zeros to be normalised, got "
-            f"{int((largest == 0).sum())} (first at row {first})"
+            f"{int(empty.sum())} (first at row {int(np.argmax(empty))})"
         )
-    scaled = array / largest[:, None]  # so that squares neither overflow nor vanish
-    unit: Array = scaled / np.sqrt(np.einsum("ij,ij->i", scaled, scaled))[:, None]
+    unit: Array = xp.empty_like(array)
+    for part, out in zip(row_parts(array), row_parts(unit), strict=True):
+        scaled = part / xp.max(xp.abs(part), axis=1)[:, None]  # squares neither overflow nor vanish
+        out[...] = scaled / xp.sqrt(xp.vecdot(scaled, scaled))[:, None]
     return unit

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-import numpy as np
-
 from howsure.core.errors import UnanswerableError
-from howsure.stats.kernels import Array, Kernel
+from howsure.stats.kernels import Kernel
+from howsure.stats.namespace import Array, namespace
 
 T = TypeVar("T")
 Progress = Callable[[str, int, int], None]
 
 _TILE = 1024  # rows and columns of a tile: 8 MB in 64 bits, within reach of a cache
+_DEVICE_TILE = 8192  # the same on an accelerator, which many small steps would leave idle
 
 
 class GramOperator:
@@ -27,8 +27,8 @@ class GramOperator:
     ----------
     kernel : Kernel
         The kernel.
-    rows : ndarray of float, shape (n, d)
-        The rows, in the number type to work in.
+    rows : ndarray or tensor of float, shape (n, d)
+        The rows, in the number type and on the device to work in.
     memory : float
         Bytes that K may take; above, it is never held whole.
     progress : callable, optional
@@ -36,6 +36,7 @@ class GramOperator:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from howsure.stats.kernels import RBF
     >>> operator = GramOperator(RBF(0.5), np.array([[0.0], [1.0]]))
     >>> operator.product(np.array([[1.0], [0.0]]))[:, 0]
@@ -72,7 +73,9 @@ class GramOperator:
                 f"the Gram matrix of {len(self.rows)} rows takes {size:.1f} GB, more than allowed"
             )
         if self._matrix is None:
-            matrix = np.empty((len(self.rows), len(self.rows)), dtype=self.rows.dtype)
+            matrix: Array = namespace(self.rows).empty(
+                (len(self.rows), len(self.rows)), dtype=self.rows.dtype, device=self.rows.device
+            )
             for left, right in self._tiles("kernel matrix"):
                 tile = self._kernel.gram(self.rows[left], self.rows[right])
                 matrix[left, right] = tile
@@ -86,17 +89,17 @@ class GramOperator:
 
         Parameters
         ----------
-        vectors : ndarray of float, shape (n, r)
+        vectors : ndarray or tensor of float, shape (n, r)
             V.
 
         Returns
         -------
-        ndarray of float, shape (n, r)
+        ndarray or tensor of float, shape (n, r)
         """
         if self.fits:
             whole: Array = self.matrix() @ vectors
             return whole
-        out = np.zeros_like(vectors)
+        out: Array = namespace(vectors).zeros_like(vectors)
         for left, right in self._tiles("kernel product"):
             tile = self._kernel.gram(self.rows[left], self.rows[right])
             out[left] += tile @ vectors[right]
@@ -105,7 +108,7 @@ class GramOperator:
         return out
 
     def _tiles(self, stage: str) -> Iterator[tuple[slice, slice]]:
-        parts = tiles(len(self.rows))
+        parts = tiles(len(self.rows), tile_size(self.rows))
         pairs = [(parts[i], parts[j]) for i in range(len(parts)) for j in range(i, len(parts))]
         return reported(pairs, stage, self._progress)
 
@@ -124,25 +127,29 @@ def cross_product(
     ----------
     kernel : Kernel
         The kernel.
-    left, right : ndarray of float, shape (g, d) and (n, d)
+    left, right : ndarray or tensor of float, shape (g, d) and (n, d)
         The rows.
-    vectors : ndarray of float, shape (n, r)
+    vectors : ndarray or tensor of float, shape (n, r)
         What to multiply.
     progress : callable, optional
         As in `GramOperator`.
 
     Returns
     -------
-    ndarray of float, shape (g, r)
+    ndarray or tensor of float, shape (g, r)
 
     Examples
     --------
+    >>> import numpy as np
     >>> from howsure.stats.kernels import RBF
     >>> cross_product(RBF(0.5), np.array([[0.0]]), np.array([[1.0]]), np.array([[2.0]]))
     array([[1.21306132]])
     """
-    out = np.zeros((len(left), vectors.shape[1]), dtype=vectors.dtype)
-    pairs = [(a, b) for a in tiles(len(left)) for b in tiles(len(right))]
+    out: Array = namespace(vectors).zeros(
+        (len(left), vectors.shape[1]), dtype=vectors.dtype, device=vectors.device
+    )
+    size = tile_size(left)
+    pairs = [(a, b) for a in tiles(len(left), size) for b in tiles(len(right), size)]
     for a, b in reported(pairs, "kernel at new rows", progress):
         out[a] += kernel.gram(left[a], right[b]) @ vectors[b]
     return out
@@ -157,6 +164,18 @@ def tiles(rows: int, size: int = _TILE) -> list[slice]:
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
     return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
+
+
+def tile_size(rows: Array) -> int:
+    """Rows of a tile on the device where some rows live.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> tile_size(np.zeros((3, 1)))
+    1024
+    """
+    return _TILE if str(rows.device) == "cpu" else _DEVICE_TILE
 
 
 def reported(items: Sequence[T], stage: str, progress: Progress | None) -> Iterator[T]:

@@ -1,29 +1,33 @@
 """Kernels on rows of numbers, and Gram matrices made quickly.
 
 A kernel says how alike two rows are. Every kernel here returns the matrix of all pairs of two
-sets of rows, in the number type that came (32 or 64 bits), and works on small blocks so that
-nothing larger than the answer is held.
+sets of rows, in the number type that came (32 or 64 bits) and where they live: NumPy arrays, or
+PyTorch tensors on any device.
 """
 
 from __future__ import annotations
 
-import os
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import as_matrix
 from howsure.core.errors import InputError
+from howsure.stats.elementwise import (
+    absolute_distances,
+    exp_capped,
+    exp_minus,
+    in_blocks,
+    raise_to,
+    squared_distances,
+)
+from howsure.stats.namespace import Array, like, namespace, on_host, row_parts
 
-Array = npt.NDArray[np.floating[Any]]
-
-_BLOCK = 1 << 15  # elements worked on at once: a quarter of a megabyte stays in the cache
 _NARROW = 6  # up to this width distances are sums of squared differences, free of cancellation
+_FAR = {4: 2.0**8, 8: 2.0**15}  # squared lengths, by bytes a number, that may cancel above it
 _SAMPLE = 256  # rows on which a kernel's positive definiteness is looked at
 
 
@@ -42,12 +46,12 @@ class Kernel(ABC):
 
         Parameters
         ----------
-        a, b : ndarray of float, shape (n, d) and (m, d)
+        a, b : ndarray or tensor of float, shape (n, d) and (m, d)
             Rows.
 
         Returns
         -------
-        ndarray of float, shape (n, m)
+        ndarray or tensor of float, shape (n, m)
         """
 
     @abstractmethod
@@ -89,27 +93,42 @@ class RBF(Kernel):
         _check_positive(self.gamma, "gamma")
 
     def gram(self, a: Array, b: Array) -> Array:
-        out = np.empty((len(a), len(b)), dtype=a.dtype)
-        if a.shape[1] <= _NARROW:
-            scale = np.sqrt(self.gamma).astype(a.dtype)
-            left, right = scale * a, np.ascontiguousarray((scale * b).T)
-            _in_blocks(out, lambda rows: _exp_minus(_squares(left[rows], right, out[rows])))
+        out, scale = _empty_gram(a, b), math.sqrt(self.gamma)
+        if a.shape[1] > _NARROW and self._by_product(a, b, out, scale):
             return out
-        centre = b.mean(axis=0)
-        np.matmul(
-            _lifted(a - centre, self.gamma), _lifted(b - centre, self.gamma, last=True).T, out
-        )
-        _in_blocks(out, lambda rows: _exp_capped(out[rows]))
+        scaled, columns = _scaled(a, b, scale)
+
+        def fill(rows: slice) -> None:
+            squared_distances(scaled[rows], columns, out[rows])
+            exp_minus(out[rows])
+
+        in_blocks(out, fill)
         return out
 
     def diagonal(self, a: Array) -> Array:
-        return np.ones(len(a), dtype=a.dtype)
+        return _ones(a)
 
     def certain(self, width: int) -> bool:
         return True
 
     def describe(self) -> str:
         return f"rbf(gamma={self.gamma:.6g})"
+
+    @staticmethod
+    def _by_product(a: Array, b: Array, out: Array, scale: float) -> bool:
+        """Fill `out` by one matrix product, unless rows lie so far out that digits would cancel."""
+        xp = namespace(a)
+        centre = xp.mean(b, axis=0)
+        left, right = scale * (a - centre), scale * (b - centre)
+        squares = [-xp.vecdot(rows, rows)[:, None] for rows in (left, right)]
+        if min(float(part.min()) for part in squares) < -_FAR[a.dtype.itemsize]:
+            return False
+        ones = [xp.ones_like(part) for part in squares]
+        lifted = xp.concat([2.0 * left, squares[0], ones[0]], axis=1)
+        other = xp.concat([right, ones[1], squares[1]], axis=1)
+        xp.matmul(lifted, other.T, out=out)  # −‖a−b‖² for every pair
+        in_blocks(out, lambda rows: exp_capped(out[rows]))
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,21 +162,22 @@ class Laplacian(Kernel):
         _check_positive(self.gamma, "gamma")
 
     def gram(self, a: Array, b: Array) -> Array:
-        out = np.empty((len(a), len(b)), dtype=a.dtype)
-        scale = np.array(np.sqrt(self.gamma) if self.squared else self.gamma, dtype=a.dtype)
-        left, right = scale * a, np.ascontiguousarray((scale * b).T)
+        out = _empty_gram(a, b)
+        scale = math.sqrt(self.gamma) if self.squared else float(self.gamma)
+        left, right = _scaled(a, b, scale)
 
         def fill(rows: slice) -> None:
-            block = _absolutes(left[rows], right, out[rows])
+            block = out[rows]
+            absolute_distances(left[rows], right, block)
             if self.squared:
-                np.multiply(block, block, out=block)
-            _exp_minus(block)
+                block *= block
+            exp_minus(block)
 
-        _in_blocks(out, fill)
+        in_blocks(out, fill)
         return out
 
     def diagonal(self, a: Array) -> Array:
-        return np.ones(len(a), dtype=a.dtype)
+        return _ones(a)
 
     def certain(self, width: int) -> bool:
         return not self.squared or width == 1
@@ -203,26 +223,30 @@ class Polynomial(Kernel):
             raise InputError(f"offset must be a number of at least 0, got {self.offset!r}")
 
     def gram(self, a: Array, b: Array) -> Array:
-        out = np.empty((len(a), len(b)), dtype=a.dtype)
-        np.matmul(np.array(self.gamma, dtype=a.dtype) * a, b.T, out=out)
-        _in_blocks(out, lambda rows: self._raise(out[rows]))
+        out = _empty_gram(a, b)
+        namespace(a).matmul(a, b.T, out=out)
+
+        def fill(rows: slice) -> None:
+            block = out[rows]
+            if self.gamma != 1.0:
+                block *= float(self.gamma)
+            block += float(self.offset)
+            raise_to(block, int(self.degree))
+
+        in_blocks(out, fill)
         return out
 
     def diagonal(self, a: Array) -> Array:
-        squares = np.einsum("ij,ij->i", a, a)
-        return np.asarray((self.gamma * squares + self.offset) ** self.degree, dtype=a.dtype)
+        with np.errstate(over="ignore"):  # an infinite kernel is refused where rows come in
+            base: Array = float(self.gamma) * namespace(a).vecdot(a, a) + float(self.offset)
+            raise_to(base, int(self.degree))
+        return base
 
     def certain(self, width: int) -> bool:
         return True
 
     def describe(self) -> str:
         return f"polynomial(degree={self.degree}, gamma={self.gamma:.6g}, offset={self.offset:.6g})"
-
-    def _raise(self, block: Array) -> None:
-        block += np.array(self.offset, dtype=block.dtype)
-        base = block.copy()
-        for _ in range(int(self.degree) - 1):  # repeated products: far faster than a power
-            block *= base
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +259,8 @@ class CustomKernel(Kernel):
     Parameters
     ----------
     function : callable
-        Takes arrays of shape (n, d) and (m, d), returns shape (n, m).
+        Takes arrays of shape (n, d) and (m, d), returns shape (n, m). Inputs that came as tensors
+        come as tensors, outputs as arrays.
     name : str
         What to call it in records.
 
@@ -250,18 +275,22 @@ class CustomKernel(Kernel):
     name: str = "custom"
 
     def gram(self, a: Array, b: Array) -> Array:
-        out: Array = np.asarray(self.function(a, b), dtype=a.dtype)
-        if out.shape != (len(a), len(b)):
+        xp = namespace(a)
+        out = like(self.function(a, b), a)
+        if tuple(out.shape) != (len(a), len(b)):
             raise InputError(
-                f"kernel {self.name!r} must return shape {(len(a), len(b))}, got {out.shape}"
+                f"kernel {self.name!r} must return shape {(len(a), len(b))}, got {tuple(out.shape)}"
             )
-        if not np.isfinite(out).all():
+        if not bool(xp.all(xp.isfinite(out))):
             raise InputError(f"kernel {self.name!r} must return finite numbers, got others")
         return out
 
     def diagonal(self, a: Array) -> Array:
         blocks = [a[start : start + 32] for start in range(0, len(a), 32)]
-        return np.concatenate([np.diagonal(self.gram(block, block)) for block in blocks])
+        found: Array = namespace(a).concat(
+            [self.gram(block, block).reshape(-1)[:: len(block) + 1] for block in blocks]
+        )
+        return found
 
     def certain(self, width: int) -> bool:
         return False
@@ -302,8 +331,9 @@ def check_positive_definite(kernel: Kernel, rows: Array, name: str = "kernel") -
         return
     take = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _SAMPLE)).astype(np.int64))
     sample = rows[take]
-    gram = kernel.gram(sample, sample).astype(np.float64)
-    slack = np.sqrt(np.finfo(rows.dtype).eps) * max(float(np.abs(gram).max()), 1e-300)
+    gram = on_host(kernel.gram(sample, sample)).astype(np.float64)
+    precision = math.sqrt(namespace(rows).finfo(rows.dtype).eps)
+    slack = precision * max(float(np.abs(gram).max()), 1e-300)
     if np.abs(gram - gram.T).max() > slack:
         raise InputError(f"{name} must be symmetric, got {kernel.describe()}, which is not")
     values = np.linalg.eigvalsh((gram + gram.T) / 2)
@@ -314,52 +344,47 @@ def check_positive_definite(kernel: Kernel, rows: Array, name: str = "kernel") -
         )
 
 
-def as_rows(
-    value: npt.ArrayLike,
-    name: str,
-    *,
-    columns: int | None = None,
-    dtype: npt.DTypeLike = np.float64,
-) -> Array:
-    """Check a matrix of finite numbers, keeping 32-bit numbers where those are asked for.
+def check_range(kernel: Kernel, rows: Array, name: str = "x") -> None:
+    """Refuse rows so large that a kernel would leave the range of their number type.
 
     Parameters
     ----------
-    value : array-like of shape (n, d) or (n,)
-        What came.
+    kernel : Kernel
+        What will be used; of one's own function nothing is known, and its values are looked at
+        wherever they are made.
+    rows : ndarray or tensor of float, shape (n, d)
+        Where it will be used.
     name : str
         The argument's name, for the message.
-    columns : int, optional
-        The width that it must have.
-    dtype : dtype
-        32- or 64-bit; anything else counts as 64-bit.
-
-    Returns
-    -------
-    ndarray of float, shape (n, d)
-        Not copied where it is already right.
 
     Raises
     ------
     InputError
-        As `howsure.core.arrays.as_matrix`.
+        If four times the largest number in every column overflows.
 
     Examples
     --------
-    >>> as_rows([1, 2], "x").shape
-    (2, 1)
+    >>> check_range(RBF(1e300), np.array([[1e10]]))
+    Traceback (most recent call last):
+    ...
+    howsure.core.errors.InputError: x must hold numbers for which rbf(gamma=1e+300) stays in the
+    range of float64, got 1e+10
     """
-    kind = np.dtype(dtype) if np.dtype(dtype) in (np.float32, np.float64) else np.dtype(np.float64)
-    array: Array = np.asarray(value)
-    if array.dtype != kind or array.ndim != 2 or not array.shape[1] or not len(array):
-        checked = as_matrix(value, name, columns=columns)
-        with np.errstate(over="ignore"):  # what overflows is refused below
-            array = checked.astype(kind, copy=False)
-    if columns is not None and array.shape[1] != columns:
-        raise InputError(f"{name} must have {columns} columns, got {array.shape[1]}")
-    if not np.isfinite(array).all():
-        as_matrix(array, name)  # raises, and says where
-    return np.ascontiguousarray(array)
+    if isinstance(kernel, CustomKernel):
+        return
+    xp = namespace(rows)
+    largest = max(float(xp.max(xp.abs(part))) for part in row_parts(rows))
+    kind = str(rows.dtype).rpartition(".")[2]
+    try:
+        with np.errstate(over="raise", invalid="raise"):
+            corner = np.full((1, rows.shape[1]), 4.0) * np.float64(largest)
+            corner = corner.astype(kind)
+            kernel.gram(corner, np.concatenate([corner, -corner]))
+    except FloatingPointError as error:
+        raise InputError(
+            f"{name} must hold numbers for which {kernel.describe()} stays in the range of {kind}, "
+            f"got {largest:.3g}"
+        ) from error
 
 
 def _check_positive(value: float, name: str) -> None:
@@ -367,66 +392,16 @@ def _check_positive(value: float, name: str) -> None:
         raise InputError(f"{name} must be a positive number, got {value!r}")
 
 
-def _in_blocks(out: Array, work: Callable[[slice], object]) -> None:
-    """Run `work` over blocks of rows of `out` on all cores; it must only use elementwise steps.
-
-    Matrix products stay outside: their library keeps its own threads, and the two would fight.
-    """
-    rows = max(1, _BLOCK // max(1, out.shape[1]))
-    blocks = [slice(start, start + rows) for start in range(0, len(out), rows)]
-    workers = min(os.cpu_count() or 1, 16)
-    if workers == 1 or len(blocks) < 8:
-        for block in blocks:
-            work(block)
-        return
-
-    def run(share: list[slice]) -> None:
-        for block in share:
-            work(block)
-
-    with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(run, [blocks[start::workers] for start in range(workers)]))
-
-
-def _squares(left: Array, right: Array, out: Array) -> Array:
-    """Squared distances of rows of `left` to columns of `right`, written to `out`."""
-    np.subtract(left[:, :1], right[0], out=out)
-    np.multiply(out, out, out=out)
-    if left.shape[1] > 1:
-        step = np.empty_like(out)
-        for column in range(1, left.shape[1]):
-            np.subtract(left[:, column : column + 1], right[column], out=step)
-            np.multiply(step, step, out=step)
-            out += step
+def _empty_gram(a: Array, b: Array) -> Array:
+    out: Array = namespace(a).empty((len(a), len(b)), dtype=a.dtype, device=a.device)
     return out
 
 
-def _absolutes(left: Array, right: Array, out: Array) -> Array:
-    """Sums of absolute differences, written to `out`."""
-    np.subtract(left[:, :1], right[0], out=out)
-    np.abs(out, out=out)
-    if left.shape[1] > 1:
-        step = np.empty_like(out)
-        for column in range(1, left.shape[1]):
-            np.subtract(left[:, column : column + 1], right[column], out=step)
-            np.abs(step, out=step)
-            out += step
+def _ones(a: Array) -> Array:
+    out: Array = namespace(a).ones((len(a),), dtype=a.dtype, device=a.device)
     return out
 
 
-def _exp_minus(block: Array) -> None:
-    np.negative(block, out=block)
-    np.exp(block, out=block)
-
-
-def _exp_capped(block: Array) -> None:
-    np.minimum(block, 0.0, out=block)  # rounding may lift a zero distance above zero
-    np.exp(block, out=block)
-
-
-def _lifted(rows: Array, gamma: float, *, last: bool = False) -> Array:
-    """Rows with two columns more, so that one product gives −γ‖a−b‖²."""
-    squares = -gamma * np.einsum("ij,ij->i", rows, rows)
-    ones = np.ones_like(squares)
-    tail = (ones, squares) if last else (squares, ones)
-    return np.column_stack([np.sqrt(2.0 * gamma) * rows, *tail]).astype(rows.dtype, copy=False)
+def _scaled(a: Array, b: Array, scale: float) -> tuple[Array, list[Array]]:
+    """Rows times a scale, and columns times it, each in one piece of memory."""
+    return scale * a, [scale * b[:, column] for column in range(b.shape[1])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,7 +11,9 @@ import numpy as np
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.stats.kernels import Array, Kernel
+from howsure.stats.gram import Progress
+from howsure.stats.kernels import Kernel
+from howsure.stats.namespace import Array, like, namespace, on_host, triangular_solve
 
 _ROUNDS = 4
 _WORST = 100  # badly served rows that join the candidates in each round
@@ -22,11 +25,11 @@ class PivotedFactor:
 
     Attributes
     ----------
-    factor : ndarray of float, shape (n, r)
+    factor : ndarray or tensor of float, shape (n, r)
         L. Its rows at the pivots form a lower triangle.
     pivots : ndarray of int, shape (r,)
         The chosen rows, in order.
-    residual : ndarray of float, shape (n,)
+    residual : ndarray or tensor of float, shape (n,)
         Diagonal of A − L Lᵀ, which is positive semi-definite; so its sum bounds every norm of
         what is left out.
     """
@@ -55,6 +58,7 @@ def pivoted_cholesky(
     max_rank: int | None = None,
     weights: FloatArray | None = None,
     name: str = "kernel",
+    progress: Progress | None = None,
 ) -> PivotedFactor:
     """Greedy pivoted Cholesky factor of a positive semi-definite matrix.
 
@@ -64,7 +68,7 @@ def pivoted_cholesky(
 
     Parameters
     ----------
-    diagonal : ndarray of float, shape (n,)
+    diagonal : ndarray or tensor of float, shape (n,)
         The matrix's diagonal.
     column : callable
         Takes a row's number, returns that column, shape (n,).
@@ -77,6 +81,8 @@ def pivoted_cholesky(
         Non-negative weights of the rows; ones by default.
     name : str
         What the matrix comes from, for the message.
+    progress : callable, optional
+        As in `howsure.stats.gram.GramOperator`: steps done and steps at most.
 
     Returns
     -------
@@ -95,32 +101,38 @@ def pivoted_cholesky(
     >>> found.rank, found.factor[:, 0].tolist()
     (1, [2.0, 1.0])
     """
-    residual = np.array(diagonal)
-    size = len(residual)
-    scale = float(residual.max(initial=0.0))
-    if float(residual.min(initial=0.0)) < 0.0:
+    xp = namespace(diagonal)
+    residual: Array = xp.asarray(diagonal, copy=True)
+    shares = None if weights is None else like(weights, residual)
+    size, scale = len(residual), float(residual.max())
+    if float(residual.min()) < 0.0:
         raise InputError(f"{name} must be positive definite, got a negative diagonal")
     limit = size if max_rank is None else min(size, max_rank)
-    factor = np.empty((limit, size), dtype=residual.dtype)  # a column of L in each row
-    pivots = np.empty(limit, dtype=np.int64)
-    precision = float(np.finfo(residual.dtype).eps)
+    factor: Array = xp.empty((limit, size), dtype=residual.dtype, device=residual.device)
+    pivots = np.empty(limit, dtype=np.int64)  # factor holds a column of L in each row
+    precision = float(xp.finfo(residual.dtype).eps)
     rank = 0
     while rank < limit:
-        weighted = residual if weights is None else residual * weights
+        weighted = residual if shares is None else residual * shares
         if float(weighted.sum()) <= tolerance:
             break
-        pivot = int(np.argmax(np.where(residual > 16 * precision * scale, weighted, 0.0)))
-        if residual[pivot] <= 16 * precision * scale:
+        pivot = int(xp.argmax(xp.where(residual > 16 * precision * scale, weighted, 0.0)))
+        peak = float(residual[pivot])
+        if peak <= 16 * precision * scale:
             break
         fresh = column(pivot) - factor[:rank, pivot] @ factor[:rank]
-        fresh /= np.sqrt(residual[pivot])
+        fresh /= math.sqrt(peak)
         fresh[pivots[:rank]] = 0.0  # exactly: earlier pivots are settled
         residual -= fresh * fresh
         residual[pivot] = 0.0
-        _check_residual(residual, np.sqrt(precision) * scale, name)
-        np.maximum(residual, 0.0, out=residual)
+        _check_residual(residual, math.sqrt(precision) * scale, name)
+        xp.clip(residual, 0.0, None, out=residual)
         factor[rank], pivots[rank] = fresh, pivot
         rank += 1
+        if progress is not None:
+            progress("landmarks", rank, limit)
+    if progress is not None:
+        progress("landmarks", limit, limit)
     return PivotedFactor(factor[:rank].T, pivots[:rank].copy(), residual)
 
 
@@ -137,7 +149,7 @@ def landmark_factor(
     ----------
     kernel : Kernel
         The kernel.
-    rows : ndarray of float, shape (n, d)
+    rows : ndarray or tensor of float, shape (n, d)
         The rows.
     tolerance : float
         Sum of the residual diagonal that is good enough.
@@ -148,9 +160,9 @@ def landmark_factor(
 
     Returns
     -------
-    factor : ndarray of float, shape (n, r)
+    factor : ndarray or tensor of float, shape (n, r)
         F with K − F Fᵀ positive semi-definite.
-    residual : ndarray of float, shape (n,)
+    residual : ndarray or tensor of float, shape (n,)
         Diagonal of K − F Fᵀ.
 
     Raises
@@ -168,21 +180,22 @@ def landmark_factor(
     """
     rng = child(seed, "landmark factor")
     chosen = rng.permutation(len(rows))[: 2 * max_rank]
+    xp = namespace(rows)
     diagonal = kernel.diagonal(rows)
     if not diagonal.any():
-        return np.zeros((len(rows), 1), dtype=rows.dtype), np.zeros_like(diagonal)
-    slack = np.sqrt(np.finfo(rows.dtype).eps) * float(diagonal.max())
+        return xp.zeros_like(diagonal)[:, None], xp.zeros_like(diagonal)
+    slack = math.sqrt(xp.finfo(rows.dtype).eps) * float(diagonal.max())
     for _ in range(_ROUNDS):
         sample = rows[chosen]
-        pivots, triangle = _pivots_of(kernel.gram(sample, sample), max_rank)
+        pivots, triangle = _pivots_of(on_host(kernel.gram(sample, sample)), max_rank)
         landmarks = chosen[pivots]
-        factor = coordinates(triangle, kernel.gram(rows[landmarks], rows))
-        residual = diagonal - np.einsum("ij,ij->i", factor, factor)
+        factor = coordinates(like(triangle, rows), kernel.gram(rows[landmarks], rows))
+        residual = diagonal - xp.vecdot(factor, factor)
         _check_residual(residual, slack, "kernel")
-        np.maximum(residual, 0.0, out=residual)
-        if residual.sum() <= tolerance or len(pivots) >= max_rank:
+        xp.clip(residual, 0.0, None, out=residual)
+        if float(residual.sum()) <= tolerance or len(pivots) >= max_rank:
             break
-        worst = np.argsort(residual)[-_WORST:]
+        worst = np.argsort(on_host(residual))[-_WORST:]
         chosen = np.union1d(landmarks, worst)
     return factor, residual
 
@@ -192,29 +205,26 @@ def coordinates(triangle: Array, cross: Array) -> Array:
 
     Parameters
     ----------
-    triangle : ndarray of float, shape (r, r)
+    triangle : ndarray or tensor of float, shape (r, r)
         L, the lower Cholesky factor of the landmarks' Gram matrix.
-    cross : ndarray of float, shape (r, n)
+    cross : ndarray or tensor of float, shape (r, n)
         Kernel of landmarks and rows; overwritten.
 
     Returns
     -------
-    ndarray of float, shape (n, r)
+    ndarray or tensor of float, shape (n, r)
 
     Examples
     --------
     >>> coordinates(np.array([[2.0]]), np.array([[4.0, 1.0]])).tolist()
     [[2.0], [0.5]]
     """
-    from scipy.linalg import solve_triangular
-
-    found: Array = solve_triangular(
-        triangle, cross, lower=True, overwrite_b=True, check_finite=False
-    ).T
-    return found
+    return triangular_solve(triangle, cross).T
 
 
-def dense_factor(matrix: FloatArray, name: str = "kernel") -> tuple[FloatArray, float]:
+def dense_factor(
+    matrix: FloatArray, name: str = "kernel", *, scale: float = 0.0
+) -> tuple[FloatArray, float]:
     """Full-precision factor A ≈ L Lᵀ of a positive semi-definite matrix held in memory.
 
     Parameters
@@ -223,6 +233,9 @@ def dense_factor(matrix: FloatArray, name: str = "kernel") -> tuple[FloatArray, 
         A, symmetric; overwritten.
     name : str
         What the matrix comes from, for the message.
+    scale : float
+        Size of the numbers that A was computed from, where they cancelled: its elements are
+        uncertain by the rounding of these.
 
     Returns
     -------
@@ -246,10 +259,10 @@ def dense_factor(matrix: FloatArray, name: str = "kernel") -> tuple[FloatArray, 
 
     size = len(matrix)
     diagonal = np.diagonal(matrix).copy()
-    scale = float(diagonal.max())
-    if scale <= 0.0:
-        return np.zeros((size, 1)), 0.0
+    scale = max(scale, float(diagonal.max()))
     stop = size * float(np.finfo(np.float64).eps) * scale
+    if float(diagonal.max()) <= stop:
+        return np.zeros((size, 1)), float(np.maximum(diagonal, 0.0).sum())
     lower, order, rank, _ = lapack.dpstrf(matrix.T, tol=stop, lower=1, overwrite_a=1)
     factor = np.empty((size, rank))
     factor[order - 1] = np.tril(lower)[:, :rank]
@@ -265,7 +278,7 @@ def _pivots_of(gram: Array, max_rank: int) -> tuple[IntArray, Array]:
     factorise = lapack.spstrf if gram.dtype == np.float32 else lapack.dpstrf
     stop = 16 * float(np.finfo(gram.dtype).eps) * float(np.diagonal(gram).max(initial=0.0))
     lower, order, rank, _ = factorise(gram.T, tol=stop, lower=1, overwrite_a=1)
-    kept = max(1, min(int(rank), max_rank))
+    kept = min(int(rank), max_rank) if gram.any() else 0
     triangle: Array = np.tril(lower[:kept, :kept])
     return np.asarray(order[:kept] - 1, dtype=np.int64), triangle
 

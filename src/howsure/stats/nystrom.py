@@ -5,10 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from howsure.core.arrays import FloatArray
+from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.stats.gram import reported, tiles
-from howsure.stats.kernels import Array, Kernel
+from howsure.stats.kernels import Kernel
 from howsure.stats.low_rank import coordinates, pivoted_cholesky
+from howsure.stats.namespace import (
+    Array,
+    add_to_diagonal,
+    cholesky,
+    cholesky_solve,
+    like,
+    namespace,
+    on_host,
+)
 from howsure.stats.ridge import KernelSystem, RidgeSystem, Solution
 from howsure.stats.solvers import SolverOptions
 
@@ -25,14 +35,14 @@ class NystromSystem(KernelSystem):
     f(x)ᵀ (FᵀF + ρI)⁻¹ FᵀT: two passes over the rows, n p² operations, p n kernel values, and no
     more than a tile of them held. The landmarks Z are the pivots of a pivoted Cholesky factor
     of a random sample of rows; where the kernel is smooth enough they stop early, and the
-    approximation is then exact to the tolerance.
+    approximation is then exact to the tolerance at the rows, and to its root elsewhere.
 
     Parameters
     ----------
     kernel : Kernel
         The input kernel.
-    rows : ndarray of float, shape (n, d)
-        The inputs, in the number type to work in.
+    rows : ndarray or tensor of float, shape (n, d)
+        The inputs, in the number type and on the device to work in.
     regularization : float
         λ, positive; multiplied by the number of rows.
     options : SolverOptions
@@ -47,7 +57,7 @@ class NystromSystem(KernelSystem):
     [[0.5]]
     """
 
-    __slots__ = ("_gram", "_landmarks", "_triangle")
+    __slots__ = ("_check", "_gram", "_landmarks", "_triangle")
 
     def __init__(
         self,
@@ -57,7 +67,8 @@ class NystromSystem(KernelSystem):
         options: SolverOptions | None = None,
     ) -> None:
         super().__init__(kernel, rows, regularization, options)
-        self._gram: FloatArray | None = None
+        self._gram: Array | None = None
+        self._check: tuple[FloatArray, RidgeSystem, Solution, Array] | None = None
         self._landmarks, self._triangle = self._choose(float(regularization))
 
     @property
@@ -65,12 +76,14 @@ class NystromSystem(KernelSystem):
         return len(self._landmarks)
 
     def solve(self, targets: FloatArray, counts: FloatArray | None = None) -> Solution:
-        gram, right = self._sums(self.rows, targets, counts)
+        gram, right = self._sums(self.rows, self._in_range(targets), counts)
         return Solution(coefficients=_weights(gram, right, self.ridge), solver="nystrom")
 
     def predict(self, grid: Array, solution: Solution) -> Array:
-        out = np.empty((len(grid), solution.coefficients.shape[1]), dtype=self.rows.dtype)
-        weights: Array = solution.coefficients.astype(self.rows.dtype)
+        xp = namespace(grid)
+        width = solution.coefficients.shape[1]
+        out: Array = xp.empty((len(grid), width), dtype=grid.dtype, device=grid.device)
+        weights = like(solution.coefficients, grid)
         for part in reported(
             tiles(len(grid), _ROWS), "landmarks at new rows", self.options.progress
         ):
@@ -88,7 +101,7 @@ class NystromSystem(KernelSystem):
         ----------
         targets : ndarray of float, shape (n, r)
             T.
-        grid : ndarray of float, shape (g, d)
+        grid : ndarray or tensor of float, shape (g, d)
             Where predictions are wanted.
 
         Returns
@@ -97,17 +110,24 @@ class NystromSystem(KernelSystem):
             Root mean square and maximum over the grid rows of the Euclidean distance of the two
             predictions.
         """
-        rng = child(self.options.seed, "nystrom error")
-        chosen = _sample(rng, len(self.rows), _CHECK_ROWS)
+        if self._check is None or self._check[0] is not targets:
+            self._check = (targets, *self._on_sample(targets))
+        _, exact, solution, weights = self._check
+        rng = child(self.options.seed, "nystrom error", "grid")
         where = grid[_sample(rng, len(grid), _CHECK_GRID)]
+        guess = self._features(where) @ like(weights, where)
+        gap = np.linalg.norm(on_host(exact.predict(where, solution) - guess), axis=1)
+        return float(np.sqrt(np.mean(np.square(gap)))), float(gap.max())
+
+    def _on_sample(self, targets: FloatArray) -> tuple[RidgeSystem, Solution, Array]:
+        """The exact system of a sample of rows, its solution, and the landmarks' weights."""
+        rng = child(self.options.seed, "nystrom error", "rows")
+        chosen = _sample(rng, len(self.rows), _CHECK_ROWS)
         rows, some = self.rows[chosen], targets[chosen]
         regularization = self.ridge / len(self.rows)
         exact = RidgeSystem(self.kernel, rows, regularization, self.options)
-        truth = exact.predict(where, exact.solve(some))
         gram, right = self._sums(rows, some, None)
-        weights = _weights(gram, right, regularization * len(rows))
-        gap = np.linalg.norm(truth - self._features(where) @ weights, axis=1)
-        return float(np.sqrt(np.mean(np.square(gap)))), float(gap.max())
+        return exact, exact.solve(some), _weights(gram, right, regularization * len(rows))
 
     def _choose(self, regularization: float) -> tuple[Array, Array]:
         rng = child(self.options.seed, "nystrom landmarks")
@@ -117,6 +137,7 @@ class NystromSystem(KernelSystem):
             lambda row: self.kernel.gram(sample[row : row + 1], sample)[0],
             tolerance=len(sample) * regularization * self.options.accuracy * 1e-2,
             max_rank=self.options.landmarks,
+            progress=self.options.progress,
         )
         return sample[found.pivots], found.triangle
 
@@ -125,32 +146,38 @@ class NystromSystem(KernelSystem):
 
     def _sums(
         self, rows: Array, targets: FloatArray, counts: FloatArray | None
-    ) -> tuple[FloatArray, FloatArray]:
-        """FᵀF and FᵀT, the first kept when it is that of all rows, each seen once."""
+    ) -> tuple[Array, Array]:
+        """FᵀF and FᵀT in 64 bits, the first kept when it is that of all rows, each seen once."""
+        xp = namespace(rows)
         whole = rows is self.rows and counts is None
-        gram = np.zeros((self.landmarks, self.landmarks))
-        right = np.zeros((self.landmarks, targets.shape[1]))
+        size = self.landmarks
+        gram: Array = xp.zeros((size, size), dtype=xp.float64, device=rows.device)
+        right: Array = xp.zeros((size, targets.shape[1]), dtype=xp.float64, device=rows.device)
         parts = tiles(len(rows), _ROWS)
         for part in reported(parts, "landmark features", self.options.progress):
             features = self._features(rows[part])
             scaled = features
             if counts is not None:
-                scaled = features * counts[part, None].astype(features.dtype)
+                scaled = features * like(counts[part, None], features)
             if not (whole and self._gram is not None):
                 gram += features.T @ scaled
-            right += scaled.T @ targets[part].astype(features.dtype, copy=False)
+            right += scaled.T @ like(targets[part], features)
         if whole:
             self._gram = gram if self._gram is None else self._gram
             gram = self._gram
         return gram, right
 
 
-def _weights(gram: FloatArray, right: FloatArray, ridge: float) -> FloatArray:
-    from scipy.linalg import cho_factor, cho_solve
-
-    system = cho_factor(gram + ridge * np.eye(len(gram)), lower=True, check_finite=False)
-    weights: FloatArray = cho_solve(system, right, check_finite=False)
-    return weights
+def _weights(gram: Array, right: Array, ridge: float) -> Array:
+    system = namespace(gram).asarray(gram, copy=True)
+    add_to_diagonal(system, ridge)
+    try:
+        return cholesky_solve(cholesky(system), right)
+    except np.linalg.LinAlgError as error:
+        raise InputError(
+            "regularization must be larger for this many rows in this number type, got "
+            f"{ridge:.3g} in all, which rounding outweighs"
+        ) from error
 
 
 def _sample(

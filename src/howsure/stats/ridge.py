@@ -8,19 +8,29 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.stats.gram import GramOperator, cross_product
-from howsure.stats.kernels import Array, Kernel, check_positive_definite
+from howsure.stats.gram import GramOperator, Progress, cross_product, tiles
+from howsure.stats.kernels import Kernel, check_positive_definite
 from howsure.stats.low_rank import landmark_factor
-from howsure.stats.solvers import Preconditioner, SolverOptions, block_cg
+from howsure.stats.namespace import (
+    Array,
+    add_to_diagonal,
+    cholesky,
+    cholesky_solve,
+    like,
+    namespace,
+)
+from howsure.stats.solvers import NegativeCurvatureError, Preconditioner, SolverOptions, block_cg
 
 _BLOCK = 256  # right-hand sides solved together
 _RANK = 200  # largest rank of the preconditioner
+_PERCENT = 100
 _CHOLESKY_SHARE = 30  # a Cholesky factor pays off from n / this right-hand sides on
 
 
@@ -30,9 +40,9 @@ class Solution:
 
     Attributes
     ----------
-    coefficients : ndarray of float, shape (n, r) or (p, r)
+    coefficients : ndarray or tensor of float, shape (n, r) or (p, r)
         C, or the weights of p landmarks.
-    fitted : ndarray of float, shape (n, r), optional
+    fitted : ndarray or tensor of float, shape (n, r), optional
         K C, the smoothed targets at the rows themselves, where that came with the solution.
     solver : str
         What solved it.
@@ -56,7 +66,7 @@ class Solution:
 class KernelSystem(ABC):
     """A regularised kernel system over n rows with ρ = n λ, exact or approximate."""
 
-    __slots__ = ("kernel", "options", "ridge", "rows")
+    __slots__ = ("_peak", "kernel", "options", "ridge", "rows")
 
     def __init__(
         self,
@@ -72,6 +82,12 @@ class KernelSystem(ABC):
         self.rows = rows
         self.options = options or SolverOptions()
         self.ridge = len(rows) * float(regularization)
+        self._peak = float(kernel.diagonal(rows).max())
+        if len(rows) ** 2 * self._peak > self._largest():
+            raise InputError(
+                f"kernel must be smaller for sums over {len(rows)} rows in {self.options.dtype}, "
+                f"got {kernel.describe()} of up to {self._peak:.3g}; scale x, or use float64"
+            )
 
     @property
     def landmarks(self) -> int:
@@ -85,9 +101,9 @@ class KernelSystem(ABC):
         Parameters
         ----------
         targets : ndarray of float, shape (n, r)
-            T.
+            T, on the host.
         counts : ndarray of float, shape (n,), optional
-            How often each row was seen; their sum must be n.
+            How often each row was seen; their sum must be n. On the host.
 
         Returns
         -------
@@ -102,6 +118,20 @@ class KernelSystem(ABC):
         """Predictions at the rows themselves, shape (n, r)."""
         return self.predict(self.rows, solution) if solution.fitted is None else solution.fitted
 
+    def _in_range(self, targets: FloatArray) -> FloatArray:
+        """Refuse targets whose solution's squares overflow the number type."""
+        size = max(1.0, 1.0 / self.ridge, math.sqrt(self._peak))
+        largest = float(np.abs(targets).max(initial=0.0))
+        if size * largest * targets.size > math.sqrt(self._largest()):
+            raise InputError(
+                f"targets must be smaller to be solved for in {self.options.dtype}, got numbers of "
+                f"up to {largest:.3g}; scale y, or use float64"
+            )
+        return targets
+
+    def _largest(self) -> float:
+        return float(namespace(self.rows).finfo(self.rows.dtype).max) / 8.0
+
 
 class RidgeSystem(KernelSystem):
     """(K + ρI) C = T for a kernel matrix K of n rows, ρ = n λ, and predictions from C.
@@ -114,8 +144,8 @@ class RidgeSystem(KernelSystem):
     ----------
     kernel : Kernel
         The input kernel.
-    rows : ndarray of float, shape (n, d)
-        The inputs, in the number type to work in.
+    rows : ndarray or tensor of float, shape (n, d)
+        The inputs, in the number type and on the device to work in.
     regularization : float
         λ, positive; multiplied by the number of rows.
     options : SolverOptions
@@ -142,21 +172,29 @@ class RidgeSystem(KernelSystem):
         self.operator = GramOperator(
             kernel, rows, memory=self.options.memory, progress=self.options.progress
         )
-        self._cholesky: tuple[Array, bool] | None = None
+        self._cholesky: Array | None = None
         self._factor: tuple[Array, Array] | None = None
         self._preconditioner: Preconditioner | None = None
 
     def solve(self, targets: FloatArray, counts: FloatArray | None = None) -> Solution:
-        right: Array = targets.astype(self.rows.dtype, copy=False)
-        root = None if counts is None else np.sqrt(counts)[:, None].astype(right.dtype)
+        right = like(self._in_range(targets), self.rows)
+        root = None if counts is None else like(np.sqrt(counts)[:, None], self.rows)
         if self._direct(right.shape[1]):
             return self._by_cholesky(right, root)
         try:
             return self._by_gradients(right, root)
+        except NegativeCurvatureError as error:
+            if not self.kernel.certain(self.rows.shape[1]):
+                raise
+            reason: Exception = error  # rounding, then: a factor may fare better
         except _NotConvergedError as error:
-            if not self.operator.fits:
-                raise UnanswerableError(str(error)) from error
+            reason = error
+        if self.operator.fits:
             return self._by_cholesky(right, root)
+        raise UnanswerableError(
+            f"conjugate gradients did not converge in {self.options.dtype}; a larger "
+            "regularization, or fewer rows, would help"
+        ) from reason
 
     def predict(self, grid: Array, solution: Solution) -> Array:
         return cross_product(
@@ -187,36 +225,43 @@ class RidgeSystem(KernelSystem):
         return self.operator.fits and columns * _CHOLESKY_SHARE >= len(self.rows)
 
     def _by_cholesky(self, targets: Array, root: Array | None) -> Solution:
-        from scipy.linalg import cho_solve
-
         if root is None:
-            self._cholesky = self._cholesky or self._decompose(self.operator.matrix().copy())
-            coefficients: Array = cho_solve(self._cholesky, targets, check_finite=False)
+            if self._cholesky is None:
+                gram = self.operator.matrix()
+                self._cholesky = self._decompose(namespace(gram).asarray(gram, copy=True))
+            coefficients = cholesky_solve(self._cholesky, targets)
         else:
             scaled = self.operator.matrix() * root
             scaled *= root[:, 0]
-            system = self._decompose(scaled)
-            coefficients = root * cho_solve(system, root * targets, check_finite=False)
+            coefficients = root * cholesky_solve(self._decompose(scaled), root * targets)
         return self._measured(targets, root, coefficients, "cholesky", 0)
 
-    def _decompose(self, matrix: Array) -> tuple[Array, bool]:
-        from scipy.linalg import cho_factor
-
-        matrix[np.diag_indices(len(matrix))] += matrix.dtype.type(self.ridge)
+    def _decompose(self, matrix: Array) -> Array:
+        add_to_diagonal(matrix, self.ridge)
         try:
-            found: tuple[Array, bool] = cho_factor(
-                matrix.T, lower=True, overwrite_a=True, check_finite=False
-            )
+            return cholesky(matrix)
         except np.linalg.LinAlgError as error:
-            raise _not_definite(self.kernel) from error
-        return found
+            raise self._not_definite() from error
+
+    def _not_definite(self) -> InputError:
+        kind, kernel = self.options.dtype, self.kernel.describe()
+        if self.kernel.certain(self.rows.shape[1]):
+            return InputError(
+                f"regularization must be larger to outweigh rounding in {kind}, got "
+                f"{self.ridge / len(self.rows):.3g} beside kernel {kernel} of {len(self.rows)} rows"
+            )
+        return InputError(
+            f"kernel must be positive definite, got {kernel}, whose Gram matrix is not even with "
+            "the regularization added"
+        )
 
     def _by_gradients(self, targets: Array, root: Array | None) -> Solution:
+        xp = namespace(targets)
         whitener = self._whitener(root)
         scaled = targets if root is None else root * targets
         allowed = self.options.accuracy / 8.0
         direct = whitener.solve(scaled)
-        size = np.sqrt(max(float(np.sum(direct * scaled, dtype=np.float64)), 0.0))
+        size = math.sqrt(max(float(xp.sum(direct * scaled, dtype=xp.float64)), 0.0))
         error = self._left_out(root) / self.ridge * size
         if error <= allowed:  # K is its own low-rank factor: nothing to iterate
             return self._shortcut(targets, direct, root, error)
@@ -226,21 +271,22 @@ class RidgeSystem(KernelSystem):
             inner = whitener.whiten(vectors)
             product = self.operator.product(inner if root is None else root * inner)
             product = product if root is None else root * product
-            return whitener.whiten(product + inner.dtype.type(self.ridge) * inner)
+            return whitener.whiten(product + self.ridge * inner)
 
         parts, iterations = [], 0
-        share = allowed / np.sqrt(max(1, -(-targets.shape[1] // _BLOCK)))
-        for start in range(0, targets.shape[1], _BLOCK):
-            block = whitened[:, start : start + _BLOCK]
-            found, steps, converged = block_cg(apply, block, stop=share)
+        blocks = tiles(targets.shape[1], _BLOCK)
+        for number, block in enumerate(blocks):
+            found, steps, converged = block_cg(
+                apply,
+                whitened[:, block],
+                stop=allowed / math.sqrt(len(blocks)),
+                progress=_part(self.options.progress, number, len(blocks)),
+            )
             if not converged:
-                raise _NotConvergedError(
-                    f"conjugate gradients did not converge within {steps} iterations; "
-                    "a larger regularization, or fewer rows, would help"
-                )
+                raise _NotConvergedError(f"residual too large after {steps} iterations")
             parts.append(found)
             iterations = max(iterations, steps)
-        coefficients = whitener.whiten(np.hstack(parts))
+        coefficients = whitener.whiten(xp.concat(parts, axis=1))
         coefficients = coefficients if root is None else root * coefficients
         return self._measured(targets, root, coefficients, "block conjugate gradients", iterations)
 
@@ -249,8 +295,8 @@ class RidgeSystem(KernelSystem):
     ) -> Solution:
         coefficients = direct if root is None else root * direct
         factor, _ = self.factor()
-        size = float(np.linalg.norm(targets))
-        residual = self._left_out(root) * float(np.linalg.norm(direct)) / size if size else 0.0
+        size = _norm(targets)
+        residual = self._left_out(root) * _norm(direct) / size if size else 0.0
         return Solution(
             coefficients=coefficients,
             fitted=factor @ (factor.T @ coefficients),
@@ -265,18 +311,18 @@ class RidgeSystem(KernelSystem):
         """Check a solution against the system itself, by one product more."""
         fitted = self.operator.product(coefficients)
         if root is None:
-            rest = targets - fitted - targets.dtype.type(self.ridge) * coefficients
+            rest = targets - fitted - self.ridge * coefficients
         else:
-            seen = root[:, 0] > 0
-            inner = np.divide(coefficients, root, out=np.zeros_like(coefficients), where=root > 0)
-            rest = root * (targets - fitted) - targets.dtype.type(self.ridge) * inner
-            targets = targets[seen]
-        size = float(np.linalg.norm(targets))
+            xp = namespace(root)
+            inner = coefficients / xp.where(root > 0, root, 1.0)  # 0 where no row was seen
+            rest = root * (targets - fitted) - self.ridge * inner
+            targets = targets[root[:, 0] > 0]
+        size = _norm(targets)
         if solver == "cholesky":
-            error = float(np.linalg.norm(rest)) / np.sqrt(self.ridge)
+            error = _norm(rest) / math.sqrt(self.ridge)
         else:
-            error = float(np.linalg.norm(self._whitener(root).whiten(rest)))
-        residual = float(np.linalg.norm(rest)) / size if size else 0.0
+            error = _norm(self._whitener(root).whiten(rest))
+        residual = _norm(rest) / size if size else 0.0
         return Solution(
             coefficients=coefficients,
             fitted=fitted,
@@ -296,15 +342,21 @@ class RidgeSystem(KernelSystem):
     def _left_out(self, root: Array | None) -> float:
         """Trace of the kernel matrix less its low-rank factor."""
         residual = self.factor()[1]
-        return float(residual.sum() if root is None else residual @ np.square(root[:, 0]))
+        return float(residual.sum() if root is None else residual @ (root[:, 0] * root[:, 0]))
 
 
 class _NotConvergedError(Exception):
     """Conjugate gradients ran out of iterations."""
 
 
-def _not_definite(kernel: Kernel) -> InputError:
-    return InputError(
-        f"kernel must be positive definite, got {kernel.describe()}, whose Gram matrix is not "
-        "even with the regularization added"
+def _norm(matrix: Array) -> float:
+    return float(namespace(matrix).linalg.matrix_norm(matrix))
+
+
+def _part(progress: Progress | None, number: int, blocks: int) -> Callable[[float], object] | None:
+    """Progress of one block of right-hand sides among all, in per cent."""
+    if progress is None:
+        return None
+    return lambda share: progress(
+        "conjugate gradients", int(_PERCENT * (number + share)), _PERCENT * blocks
     )

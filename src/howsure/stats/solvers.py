@@ -5,16 +5,16 @@ No inverse is ever formed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.stats.gram import Progress
-from howsure.stats.kernels import Array
+from howsure.stats.namespace import Array, namespace
 
 Method = Literal["auto", "iterative", "dense", "nystrom"]
 
@@ -35,7 +35,7 @@ class SolverOptions:
         Absolute error allowed in a squared discrepancy for a kernel of size one: 1e-10 in
         64 bits, 1e-4 in 32 bits by default.
     dtype : {"float64", "float32"}
-        Number type of the products with the input kernel.
+        Number type of the products with the input kernel, whatever the type of the inputs.
     landmarks : int
         Most landmarks of a Nyström approximation.
     memory : float
@@ -43,7 +43,9 @@ class SolverOptions:
     seed : int
         Seed of the rows on which a Nyström approximation is built and its error estimated.
     progress : callable, optional
-        Called with a stage's name, steps done and steps in all.
+        Called with a stage's name, steps done and steps in all. Stages nest: each product of an
+        iterative solve may itself be a stage of tiles. What it raises ends the work, and leaves
+        whatever was fitted before fit for use.
 
     Raises
     ------
@@ -84,6 +86,10 @@ class SolverOptions:
         return 1e-10 if self.dtype == "float64" else 1e-4
 
 
+class NegativeCurvatureError(InputError):
+    """A matrix that should be positive definite is not, or not in the working precision."""
+
+
 class Preconditioner:
     """M = F Fᵀ + ρI with F a pivoted Cholesky factor of K: products with M⁻¹ and M^(-1/2).
 
@@ -93,7 +99,7 @@ class Preconditioner:
 
     Parameters
     ----------
-    factor : ndarray of float, shape (n, p)
+    factor : ndarray or tensor of float, shape (n, p)
         F.
     ridge : float
         ρ, positive.
@@ -110,33 +116,34 @@ class Preconditioner:
     __slots__ = ("_basis", "_factor", "_shrink", "_values", "_vectors", "ridge")
 
     def __init__(self, factor: Array, ridge: float) -> None:
+        xp = namespace(factor)
         self.ridge = ridge
         self._factor = factor
-        inner: FloatArray = (factor.T @ factor).astype(np.float64)
-        values, vectors = np.linalg.eigh(inner)
-        self._values: FloatArray = np.maximum(values, 0.0)
-        self._vectors: FloatArray = vectors
+        values, vectors = xp.linalg.eigh(xp.asarray(factor.T @ factor, dtype=xp.float64))
+        self._values: Array = xp.clip(values, 0.0, None)
+        self._vectors: Array = vectors
         # Directions far below ρ are left as they are in the root: M shrinks by a thousandth
         # there, stays below K + ρI, and the basis stays orthonormal to many digits.
         kept = self._values > _NEGLIGIBLE * ridge
-        scaled = vectors[:, kept] / np.sqrt(self._values[kept])
-        self._basis: Array = factor @ scaled.astype(factor.dtype)
-        shrink = 1.0 - np.sqrt(ridge / (ridge + self._values[kept]))
-        self._shrink: Array = shrink[:, None].astype(factor.dtype)
+        scaled = vectors[:, kept] / xp.sqrt(self._values[kept])
+        self._basis: Array = factor @ xp.asarray(scaled, dtype=factor.dtype)
+        shrink = 1.0 - xp.sqrt(ridge / (ridge + self._values[kept]))
+        self._shrink: Array = xp.asarray(shrink[:, None], dtype=factor.dtype)
 
     def solve(self, vectors: Array) -> Array:
         """M⁻¹ V, by Woodbury's identity."""
-        inner = self._vectors.T @ (self._factor.T @ vectors)
+        xp = namespace(vectors)
+        inner = self._vectors.T @ xp.asarray(self._factor.T @ vectors, dtype=xp.float64)
         inner = self._vectors @ (inner / (self.ridge + self._values)[:, None])
-        solved: Array = vectors - self._factor @ inner.astype(vectors.dtype, copy=False)
-        solved /= vectors.dtype.type(self.ridge)
+        solved: Array = vectors - self._factor @ xp.asarray(inner, dtype=vectors.dtype)
+        solved /= self.ridge
         return solved
 
     def whiten(self, vectors: Array) -> Array:
         """M^(-1/2) V."""
         kept = self._basis.T @ vectors
         whitened: Array = vectors - self._basis @ (self._shrink * kept)
-        whitened /= vectors.dtype.type(np.sqrt(self.ridge))
+        whitened /= math.sqrt(self.ridge)
         return whitened
 
 
@@ -146,6 +153,7 @@ def block_cg(
     *,
     stop: float,
     max_iterations: int = _ITERATIONS,
+    progress: Callable[[float], object] | None = None,
 ) -> tuple[Array, int, bool]:
     """Block conjugate gradients for A X = B, A symmetric positive definite.
 
@@ -157,23 +165,26 @@ def block_cg(
     ----------
     apply : callable
         V ↦ A V.
-    targets : ndarray of float, shape (n, r)
+    targets : ndarray or tensor of float, shape (n, r)
         B, with r ≤ n.
     stop : float
         Stop once the Frobenius norm of the (updated) residual is at most this.
     max_iterations : int
         Give up after this many.
+    progress : callable, optional
+        Called after every product with the share of the way that the residual has gone, on the
+        logarithmic scale on which it falls about evenly.
 
     Returns
     -------
-    solution : ndarray of float, shape (n, r)
+    solution : ndarray or tensor of float, shape (n, r)
     iterations : int
         Products with A.
     converged : bool
 
     Raises
     ------
-    InputError
+    NegativeCurvatureError
         If a direction of negative curvature shows that A is not positive definite.
 
     Examples
@@ -182,31 +193,49 @@ def block_cg(
     >>> block_cg(lambda v: a @ v, np.ones((3, 1)), stop=1e-12)[0][:, 0].round(6).tolist()
     [1.0, 0.5, 0.333333]
     """
-    solution = np.zeros_like(targets)
-    if float(np.linalg.norm(targets)) <= stop:
+    xp = namespace(targets)
+    solution: Array = xp.zeros_like(targets)
+    first = float(xp.linalg.matrix_norm(targets))
+    if first <= stop:
         return solution, 0, True
-    basis, scale = np.linalg.qr(targets)
-    direction = basis
+    basis, scale = xp.linalg.qr(targets)
+    direction, most = basis, first / float(xp.finfo(targets.dtype).eps)
     for iteration in range(1, max_iterations + 1):
-        image = apply(direction)
-        curvature = direction.T @ image
-        step = _solve_curvature((curvature + curvature.T) / 2)
-        solution += direction @ (step @ scale)
-        basis, ratio = np.linalg.qr(basis - image @ step)
-        scale = ratio @ scale
-        if float(np.linalg.norm(scale)) <= stop:
+        with np.errstate(over="ignore", invalid="ignore"):  # of divergence, looked for below
+            image = apply(direction)
+            curvature = direction.T @ image
+            if not bool(xp.all(xp.isfinite(curvature))):
+                return solution, iteration, False
+            step = _solve_curvature((curvature + curvature.T) / 2)
+            solution += direction @ (step @ scale)
+            basis, ratio = xp.linalg.qr(basis - image @ step)
+            scale = ratio @ scale
+            rest = float(xp.linalg.matrix_norm(scale))
+        if not rest < most:  # beyond what rounding in this number type can recover from
+            return solution, iteration, False
+        if progress is not None:
+            progress(_share(first, rest, stop))
+        if rest <= stop:
             return solution, iteration, True
         direction = basis + direction @ ratio.T
     return solution, max_iterations, False
 
 
+def _share(first: float, now: float, stop: float) -> float:
+    """How far a residual has come from the first one to the last, between 0 and 1."""
+    if now <= stop:
+        return 1.0
+    return max(0.0, math.log(first / now) / math.log(first / stop))
+
+
 def _solve_curvature(curvature: Array) -> Array:
     """Inverse of the small matrix of one block step."""
-    values, vectors = np.linalg.eigh(curvature)
-    if values[0] <= 0.0:
-        raise InputError(
+    values, vectors = namespace(curvature).linalg.eigh(curvature)
+    smallest = float(values[0])
+    if smallest <= 0.0:
+        raise NegativeCurvatureError(
             "kernel must be positive definite, got a direction of negative curvature "
-            f"({values[0]:.3g})"
+            f"({smallest:.3g})"
         )
     inverse: Array = (vectors / values) @ vectors.T
     return inverse

@@ -12,7 +12,13 @@ from howsure.metrics.adaptivity.cells import (
     Strata,
     StratumCells,
 )
-from howsure.metrics.adaptivity.coverage import escv, rank_cv, sscv, t_cv
+from howsure.metrics.adaptivity.coverage import (
+    escv,
+    largest_violation,
+    rank_cv,
+    sscv,
+    t_cv,
+)
 from howsure.metrics.adaptivity.ease import REPEATS, ease, surrogate_ease
 from howsure.metrics.adaptivity.floor import NoiseFloor, noise_floor
 from howsure.metrics.adaptivity.perturbations import (
@@ -45,6 +51,7 @@ __all__ = [
     "ease",
     "escv",
     "label_rank",
+    "largest_violation",
     "noise_floor",
     "rank_cv",
     "rank_ss",

@@ -232,6 +232,47 @@ def rank_cv(
     return _violation("rank_cv", cells, rows[:, 1], counts, coverage, resampling)
 
 
+def largest_violation(
+    cells: Cells,
+    covered: FloatArray,
+    counts: FloatArray,
+    coverage: float,
+    *,
+    two_sided: bool = True,
+) -> float:
+    """Largest violation of coverage over cells: the number alone, for experiments of many trials.
+
+    Parameters
+    ----------
+    cells : Cells
+        Cells of the rows.
+    covered : ndarray of float, shape (n,)
+        Whether each row was covered: 0 or 1.
+    counts : ndarray of float, shape (n,)
+        How often each row counts.
+    coverage : float
+        Nominal coverage 1−α.
+    two_sided : bool
+        Whether over-coverage counts too.
+
+    Returns
+    -------
+    float
+        NaN where no cell has rows.
+
+    Examples
+    --------
+    >>> cells = EaseCells([0.1, 0.2, 0.3, 0.4], 2)
+    >>> largest_violation(cells, np.array([1.0, 1.0, 0.0, 1.0]), np.ones(4), 0.9)
+    0.4
+    """
+    share = cells.means(covered[:, None], counts)[1][:, 0]
+    gap = coverage - share[np.isfinite(share)]
+    if not len(gap):
+        return math.nan
+    return float(np.abs(gap).max() if two_sided else max(gap.max(), 0.0))
+
+
 def _violation(
     name: str,
     cells: Cells,
@@ -245,16 +286,11 @@ def _violation(
     target = check_fraction(coverage, "coverage")
     if ((covered != 0) & (covered != 1)).any():
         raise InputError("covered must hold 0 or 1 in every row")
-    column = covered[:, None]
 
     def largest(multiplicities: FloatArray) -> float:
-        share = cells.means(column, multiplicities)[1][:, 0]
-        gap = target - share[np.isfinite(share)]
-        if not len(gap):
-            return math.nan
-        return float(np.abs(gap).max() if two_sided else max(gap.max(), 0.0))
+        return largest_violation(cells, covered, multiplicities, target, two_sided=two_sided)
 
-    mass, means = cells.means(column, counts)
+    mass, means = cells.means(covered[:, None], counts)
     table = CellTable(low=cells.low, high=cells.high, n=mass, means={"coverage": means[:, 0]})
     value = largest(counts)
     if math.isnan(value):

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import numpy.typing as npt
 
+from howsure.core.arrays import FloatArray, as_matrix
 from howsure.core.errors import InputError
 from howsure.stats.bandwidths import median_distance, normalize_rows, total_variance
-from howsure.stats.kernels import (
-    RBF,
-    Array,
-    CustomKernel,
-    Kernel,
-    Laplacian,
-    Polynomial,
-    as_rows,
-)
+from howsure.stats.kernels import RBF, CustomKernel, Kernel, Laplacian, Polynomial
+from howsure.stats.namespace import Array, as_rows, namespace, row_parts, to_host
 
 KernelChoice = str | Kernel | Callable[[Array, Array], npt.ArrayLike]
 Bandwidth = str | float | None
@@ -34,7 +28,7 @@ class Inputs:
     ----------
     kernel : Kernel
         The input kernel.
-    rows : ndarray of float, shape (n, d)
+    rows : ndarray or tensor of float, shape (n, d)
         Reference inputs, normalised where asked.
     normalize : bool
         Whether rows are divided by their length.
@@ -45,9 +39,9 @@ class Inputs:
     normalize: bool
 
     def more(self, value: npt.ArrayLike, name: str) -> Array:
-        """Check further inputs and treat them alike."""
-        rows = as_rows(value, name, columns=self.rows.shape[1], dtype=self.rows.dtype)
-        return normalize_rows(rows, name) if self.normalize else rows
+        """Check further inputs and treat them alike, where the reference inputs live."""
+        rows = as_rows(value, name, columns=self.rows.shape[1], beside=self.rows)
+        return check_size(normalize_rows(rows, name) if self.normalize else rows, name)
 
 
 def choose_inputs(
@@ -63,7 +57,7 @@ def choose_inputs(
 
     Parameters
     ----------
-    x : array-like of shape (n,) or (n, d)
+    x : array-like or tensor of shape (n,) or (n, d)
         Reference inputs; at least two rows.
     kernel : str, Kernel or callable
         See `choose_kernel`.
@@ -88,13 +82,12 @@ def choose_inputs(
     """
     rows = at_least_two(as_rows(x, "x", dtype=dtype), "x")
     unit = kernel == "polynomial" and rows.shape[1] > 1 if normalize is None else bool(normalize)
-    if unit:
-        rows = normalize_rows(rows, "x")
+    rows = check_size(normalize_rows(rows, "x") if unit else rows, "x")
     source, name = rows, "x"
     if bandwidth == "grid-variance":
         if grid is None:
             raise InputError("bandwidth 'grid-variance' needs a grid, got none")
-        points = as_rows(grid, "grid", columns=rows.shape[1], dtype=rows.dtype)
+        points = as_rows(grid, "grid", columns=rows.shape[1], beside=rows)
         source, name = normalize_rows(points, "grid") if unit else points, "grid"
         bandwidth = "variance"
     return Inputs(choose_kernel(kernel, bandwidth, source, name), rows, unit)
@@ -131,6 +124,7 @@ def choose_kernel(kernel: KernelChoice, bandwidth: Bandwidth, rows: Array, name:
 
     Examples
     --------
+    >>> import numpy as np
     >>> choose_kernel("rbf", "variance", np.array([[0.0], [1.0], [2.0]]), "y")
     RBF(gamma=0.5)
     """
@@ -159,15 +153,44 @@ def at_least_two(rows: Array, name: str) -> Array:
     return rows
 
 
+def as_outputs(
+    value: npt.ArrayLike, name: str, *, length: int, columns: int | None = None
+) -> FloatArray:
+    """Check outputs, which are worked with on the host in 64 bits; tensors are copied there.
+
+    Examples
+    --------
+    >>> as_outputs([1, 2], "y", length=2).tolist()
+    [[1.0], [2.0]]
+    """
+    found = as_matrix(to_host(value, name), name, length=length, columns=columns)
+    check_size(found, name)
+    return found
+
+
+def check_size(rows: Array, name: str) -> Array:
+    """Refuse numbers so large that the sum of their squares overflows their number type."""
+    xp = namespace(rows)
+    largest = max(float(xp.max(xp.abs(part))) for part in row_parts(rows))
+    limit = math.sqrt(float(xp.finfo(rows.dtype).max) / (8.0 * rows.shape[0] * rows.shape[1]))
+    if largest > limit:
+        raise InputError(
+            f"{name} must hold numbers of at most {limit:.2g} for their squares to be added up, "
+            f"got {largest:.3g}"
+        )
+    return rows
+
+
 def _gamma(bandwidth: Bandwidth, rows: Array, name: str, *, absolute: bool) -> float:
     if isinstance(bandwidth, (int, float)) and not isinstance(bandwidth, bool):
         return float(bandwidth)
     if bandwidth is None or bandwidth == "variance":
         inverse = 1.0 / (2.0 * total_variance(rows, name))
-        return float(np.sqrt(inverse)) if absolute else inverse
+        return math.sqrt(inverse) if absolute else inverse
     if bandwidth == "median":
         median = median_distance(rows, name, absolute=absolute)
-        return 1.0 / median if absolute else 1.0 / (2.0 * median**2)
+        inverse = 1.0 / median
+        return inverse if absolute else 0.5 * inverse * inverse
     if bandwidth == "half-variance":
         return total_variance(rows, name) / 2.0
     raise InputError(

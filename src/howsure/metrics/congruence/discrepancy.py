@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy.typing as npt
 
-from howsure.core.arrays import as_matrix
 from howsure.metrics.congruence.choices import (
     Bandwidth,
     KernelChoice,
+    as_outputs,
     at_least_two,
     choose_inputs,
     choose_kernel,
@@ -15,7 +15,7 @@ from howsure.metrics.congruence.choices import (
 from howsure.metrics.congruence.outputs import fit_pair
 from howsure.metrics.congruence.results import MCMD
 from howsure.metrics.congruence.smoothing import diagnose, largest_kernel, lengths, nystrom_error
-from howsure.stats.kernels import check_positive_definite
+from howsure.stats.kernels import check_positive_definite, check_range
 from howsure.stats.nystrom import kernel_system
 from howsure.stats.solvers import SolverOptions
 
@@ -45,11 +45,12 @@ def mcmd(
 
     Parameters
     ----------
-    x, y : array-like of shape (n,) or (n, d), and (n,) or (n, p)
-        The first sample: inputs and outputs. It sets bandwidths that are not given.
-    x2, y2 : array-like of shape (m, d) and (m, p)
+    x, y : array-like or tensor of shape (n,) or (n, d), and (n,) or (n, p)
+        The first sample: inputs and outputs. It sets bandwidths that are not given. Where x is a
+        PyTorch tensor the work with inputs is done on its device; see the notes.
+    x2, y2 : array-like or tensor of shape (m, d) and (m, p)
         The second sample; its size and its inputs may differ.
-    grid : array-like of shape (g, d)
+    grid : array-like or tensor of shape (g, d)
         Where to evaluate.
     kernel, output_kernel : str, Kernel or callable
         Kernels of inputs and of outputs: ``rbf``, ``laplacian``, ``polynomial``,
@@ -74,12 +75,19 @@ def mcmd(
     ------
     InputError
         If shapes do not match, a number is not finite, a sample has fewer than two rows, a
-        bandwidth cannot be set, or a kernel is not positive definite.
+        bandwidth cannot be set, a kernel is not positive definite, or inputs are tensors on
+        different devices.
 
     Notes
     -----
     Nothing is inverted: outputs become vectors of length r whose inner products are the output
     kernel, and (K + nλI) C = L is solved for r right-hand sides.
+
+    With x a tensor, Gram matrices and solvers run on its device (this needs array-api-compat).
+    Inputs that are no tensors are moved there; tensors on another device are refused. The
+    number type is the solver's `dtype`, whatever came; whole numbers and 16-bit floats are
+    converted, gradients are not followed. Outputs are few numbers: they are taken to the host,
+    and results come as NumPy arrays.
 
     References
     ----------
@@ -104,23 +112,24 @@ def mcmd(
     )
     rows, rows2 = inputs.rows, at_least_two(inputs.more(x2, "x2"), "x2")
     points = inputs.more(grid, "grid")
-    first = as_matrix(y, "y", length=len(rows))
-    second = as_matrix(y2, "y2", length=len(rows2), columns=first.shape[1])
+    first = as_outputs(y, "y", length=len(rows))
+    second = as_outputs(y2, "y2", length=len(rows2), columns=first.shape[1])
+    peak = largest_kernel(inputs.kernel, rows, rows2, points)
     shared = choose_kernel(output_kernel, output_bandwidth, first, "y")
+    check_range(shared, first, "y")
+    check_range(shared, second, "y2")
     check_positive_definite(shared, first, "output_kernel")
     pair = (regularization, regularization if regularization2 is None else regularization2)
     systems = [
         kernel_system(inputs.kernel, sample, strength, options)
         for sample, strength in zip((rows, rows2), pair, strict=True)
     ]
-    peak = largest_kernel(inputs.kernel, rows, rows2, points)
     features, residuals = fit_pair(
         shared,
         first,
         second,
         tolerance=options.accuracy * min(pair) / (4.0 * peak),
-        method=options.method,
-        seed=options.seed,
+        options=options,
     )
     solutions = [system.solve(part) for system, part in zip(systems, features, strict=True)]
     gap = systems[0].predict(points, solutions[0]) - systems[1].predict(points, solutions[1])
@@ -139,6 +148,6 @@ def mcmd(
             rank=features[0].shape[1],
             peak=peak,
             left_out=left_out,
-            estimate=nystrom_error(systems, features),
+            estimate=nystrom_error(systems, features, points),
         ),
     )

@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
-from howsure.stats.kernels import RBF, Array, Kernel, Laplacian
+from howsure.stats.kernels import RBF, Kernel, Laplacian
+from howsure.stats.namespace import Array
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_matrix, check_fraction
+from howsure.core.arrays import FloatArray, check_fraction
 from howsure.core.errors import InputError
 from howsure.core.rng import child
+from howsure.metrics.congruence.choices import as_outputs
 from howsure.metrics.congruence.reference import CongruenceReference
 from howsure.metrics.congruence.smoothing import lengths
+from howsure.stats.gram import reported
+from howsure.stats.namespace import to_host
 
 Outcomes = Callable[[np.random.Generator], npt.ArrayLike] | npt.ArrayLike
 
@@ -151,22 +154,23 @@ def _outcomes(
     reference: CongruenceReference, outcomes: Outcomes | None, replicates: int, seed: int
 ) -> Iterator[FloatArray]:
     rows, width = reference.y.shape
+    progress = reference.system.options.progress
     if outcomes is not None and not callable(outcomes):
-        array = np.asarray(outcomes)
+        array = np.asarray(to_host(outcomes, "outcomes"))
         if array.ndim not in (2, 3) or array.shape[1] == 0:
             raise InputError(
                 f"outcomes must have shape (n, R) or (n, R, p), got shape {array.shape}"
             )
         cube = array[:, :, None] if array.ndim == 2 else array
-        for column in range(cube.shape[1]):
-            yield as_matrix(cube[:, column], "outcomes", length=rows, columns=width)
+        for column in reported(range(cube.shape[1]), "null reference", progress):
+            yield as_outputs(cube[:, column], "outcomes", length=rows, columns=width)
         return
     if replicates < 1:
         raise InputError(f"replicates must be at least 1, got {replicates}")
-    for number in range(replicates):
+    for number in reported(range(replicates), "null reference", progress):
         rng = child(seed, "congruence null", number)
         drawn = reference.belief.draw(rng) if outcomes is None else outcomes(rng)
-        yield as_matrix(drawn, "outcomes", length=rows, columns=width)
+        yield as_outputs(drawn, "outcomes", length=rows, columns=width)
 
 
 def _batches(items: Iterator[FloatArray], rows: int) -> Iterator[list[FloatArray]]:

@@ -20,9 +20,10 @@ from howsure.core.errors import HowsureWarning
 from howsure.core.rng import child
 from howsure.metrics.congruence.beliefs import Belief, Empirical
 from howsure.metrics.congruence.embedding import Atoms, expected_diagonal, expected_gram
-from howsure.stats.gram import tiles
+from howsure.stats.gram import Progress, reported, tiles
 from howsure.stats.kernels import Kernel
 from howsure.stats.low_rank import coordinates, dense_factor, pivoted_cholesky
+from howsure.stats.solvers import SolverOptions
 
 _CANDIDATES = 60_000  # atoms among which landmarks are sought at once
 _ATOMS = 65_536  # atoms whose features are held at once
@@ -31,7 +32,7 @@ _ROUNDS = 4
 _MAX_RANK = 1024
 _DENSE_ROWS = 12_000
 _DENSE_PAIRS = 4e10
-_ROUGH = 1e-9  # mean squared length that is no longer rounding
+_ROUGH = 1e-9  # of the largest squared length: a mean left out that is no longer rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,9 @@ class LandmarkMap:
     landmarks: Atoms
     triangle: FloatArray
 
-    def features(self, law: Belief) -> tuple[FloatArray, FloatArray]:
+    def features(
+        self, law: Belief, progress: Progress | None = None
+    ) -> tuple[FloatArray, FloatArray]:
         """Coordinates of every row, and a bound of the squared length left out.
 
         Returns
@@ -63,7 +66,7 @@ class LandmarkMap:
         features = np.empty((len(law), len(self.landmarks)))
         residual = np.empty(len(law))
         size = max(1, _ATOMS * len(law) // max(1, len(law.atoms())))
-        for rows in tiles(len(law), size):
+        for rows in reported(tiles(len(law), size), "outputs", progress):
             part = law.part(rows)
             atoms = part.atoms()
             cross = expected_gram(self.kernel, self.landmarks, atoms)
@@ -123,28 +126,31 @@ class LandmarkOutputs(OutputFactor):
 class DenseOutputs(OutputFactor):
     """Differences through a factor of their whole n × n Gram matrix."""
 
-    __slots__ = ("_belief", "_inner", "_kernel")
+    __slots__ = ("_belief", "_inner", "_kernel", "_progress")
 
-    def __init__(self, kernel: Kernel, belief: Belief) -> None:
+    def __init__(self, kernel: Kernel, belief: Belief, progress: Progress | None = None) -> None:
         self._kernel = kernel
         self._belief = belief
-        self._inner = law_gram(kernel, belief, belief)
+        self._progress = progress
+        self._inner = law_gram(kernel, belief, belief, progress)
 
     @property
     def dense(self) -> bool:
         return True
 
     def difference(self, y: FloatArray) -> tuple[FloatArray, float]:
-        cross = law_gram(self._kernel, as_law(y), self._belief)
+        cross = law_gram(self._kernel, as_law(y), self._belief, self._progress)
+        seen = self._kernel.gram(y, y)
+        scale = max(float(np.abs(np.diagonal(part)).max()) for part in (seen, self._inner))
         gram = self._inner - cross
         gram -= cross.T
-        gram += self._kernel.gram(y, y)
-        factor, residual = dense_factor(gram, "output_kernel")
+        gram += seen
+        factor, residual = dense_factor(gram, "output_kernel", scale=scale)
         return factor, residual / len(y)
 
 
 def fit_outputs(
-    kernel: Kernel, y: FloatArray, belief: Belief, *, tolerance: float, method: str, seed: int = 0
+    kernel: Kernel, y: FloatArray, belief: Belief, *, tolerance: float, options: SolverOptions
 ) -> tuple[OutputFactor, FloatArray, float]:
     """Choose a factor of differences of outcomes and beliefs.
 
@@ -158,11 +164,10 @@ def fit_outputs(
         What was believed of them.
     tolerance : float
         Mean squared length that may be left out.
-    method : str
-        ``dense`` insists on the whole Gram matrix, ``iterative`` on landmarks; anything else
-        takes landmarks up to rank n/4, then the Gram matrix while that is affordable.
-    seed : int
-        Seed of the candidates where there are too many atoms to look at all.
+    options : SolverOptions
+        Method ``dense`` insists on the whole Gram matrix, ``iterative`` on landmarks; others
+        take landmarks up to rank n/4, then the Gram matrix while that is affordable. The seed
+        chooses candidates where there are too many atoms to look at all.
 
     Returns
     -------
@@ -171,19 +176,19 @@ def fit_outputs(
     residual : float
         As `OutputFactor.difference`.
     """
-    if method != "dense":
+    if options.method != "dense":
         few = max(1, min(len(y) // 4, _MAX_RANK))
-        limit = 4 * _MAX_RANK if method == "iterative" else few
+        limit = 4 * _MAX_RANK if options.method == "iterative" else few
         found, features, left = fit_landmarks(
-            kernel, [as_law(y), belief], tolerance=tolerance / 4.0, limit=limit, seed=seed
+            kernel, [as_law(y), belief], tolerance=tolerance / 4.0, limit=limit, options=options
         )
         residual = float(2.0 * np.mean(left[0] + left[1]))
-        affordable = method != "iterative" and _affordable(belief)
+        affordable = options.method != "iterative" and _affordable(belief)
         if residual <= tolerance or not affordable:
             _warn_if_rough(found, residual, tolerance)
             factor = LandmarkOutputs(found, features[1], left[1])
             return factor, features[0] - features[1], residual
-    dense = DenseOutputs(kernel, belief)
+    dense = DenseOutputs(kernel, belief, options.progress)
     return dense, *dense.difference(y)
 
 
@@ -193,8 +198,7 @@ def fit_pair(
     second: FloatArray,
     *,
     tolerance: float,
-    method: str,
-    seed: int = 0,
+    options: SolverOptions,
 ) -> tuple[list[FloatArray], list[float]]:
     """Vectors for two samples of outcomes together, with inner products the output kernel.
 
@@ -204,7 +208,7 @@ def fit_pair(
         The output kernel.
     first, second : ndarray of float, shape (n, p) and (m, p)
         Outcomes.
-    tolerance, method, seed
+    tolerance, options
         As in `fit_outputs`.
 
     Returns
@@ -214,14 +218,15 @@ def fit_pair(
         Means over rows of the squared length left out.
     """
     size = len(first) + len(second)
-    if method != "dense":
+    if options.method != "dense":
         few = max(1, min(size // 8, _MAX_RANK))
-        limit = 4 * _MAX_RANK if method == "iterative" else few
+        limit = 4 * _MAX_RANK if options.method == "iterative" else few
+        laws = [as_law(first), as_law(second)]
         found, features, left = fit_landmarks(
-            kernel, [as_law(first), as_law(second)], tolerance=tolerance, limit=limit, seed=seed
+            kernel, laws, tolerance=tolerance, limit=limit, options=options
         )
         residuals = [float(part.mean()) for part in left]
-        affordable = method != "iterative" and size <= _DENSE_ROWS
+        affordable = options.method != "iterative" and size <= _DENSE_ROWS
         if max(residuals) <= tolerance or not affordable:
             _warn_if_rough(found, max(residuals), tolerance)
             return features, residuals
@@ -234,7 +239,12 @@ def fit_pair(
 
 
 def fit_landmarks(
-    kernel: Kernel, laws: Sequence[Belief], *, tolerance: float, limit: int, seed: int
+    kernel: Kernel,
+    laws: Sequence[Belief],
+    *,
+    tolerance: float,
+    limit: int,
+    options: SolverOptions,
 ) -> tuple[LandmarkMap, list[FloatArray], list[FloatArray]]:
     """Choose landmarks for some laws together, and project them.
 
@@ -250,7 +260,7 @@ def fit_landmarks(
     residual : list of ndarray of float, shape (n,)
         Bounds of the squared lengths left out.
     """
-    rng = child(seed, "output landmarks")
+    rng = child(options.seed, "output landmarks")
     chosen = [_candidates(rng, law) for law in laws]
     for _ in range(_ROUNDS):
         found = _pivots(
@@ -260,7 +270,7 @@ def fit_landmarks(
             tolerance=tolerance * len(laws),
             limit=limit,
         )
-        projected = [found.features(law) for law in laws]
+        projected = [found.features(law, options.progress) for law in laws]
         features = [pair[0] for pair in projected]
         residual = [pair[1] for pair in projected]
         behind = [left.mean() > tolerance for left in residual]
@@ -276,10 +286,12 @@ def fit_landmarks(
     return found, features, residual
 
 
-def law_gram(kernel: Kernel, left: Belief, right: Belief) -> FloatArray:
+def law_gram(
+    kernel: Kernel, left: Belief, right: Belief, progress: Progress | None = None
+) -> FloatArray:
     """Inner products of the mean embeddings of every two rows, shape (n, m)."""
     out = np.empty((len(left), len(right)))
-    for rows in tiles(len(left), _rows_of(left)):
+    for rows in reported(tiles(len(left), _rows_of(left)), "output kernel matrix", progress):
         first = left.part(rows)
         atoms = first.atoms()
         for columns in tiles(len(right), _rows_of(right)):
@@ -332,7 +344,8 @@ def _with_worst(
 
 
 def _warn_if_rough(found: LandmarkMap, residual: float, tolerance: float) -> None:
-    if residual > max(tolerance, _ROUGH):
+    scale = float(found.triangle[0, 0]) ** 2 if len(found.landmarks) else 0.0
+    if residual > max(tolerance, _ROUGH * scale):
         warnings.warn(
             f"the output kernel {found.kernel.describe()} is too rough for {len(found.landmarks)} "
             "numbers to stand for an output, and its whole Gram matrix is too large, or was not "

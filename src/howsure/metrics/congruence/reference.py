@@ -9,20 +9,22 @@ from typing import final
 
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.metrics.congruence.beliefs import Belief
 from howsure.metrics.congruence.choices import (
     Bandwidth,
     Inputs,
     KernelChoice,
+    as_outputs,
     choose_inputs,
     choose_kernel,
 )
 from howsure.metrics.congruence.outputs import OutputFactor, fit_outputs
 from howsure.metrics.congruence.results import CCE
 from howsure.metrics.congruence.smoothing import diagnose, largest_kernel, lengths, nystrom_error
-from howsure.stats.kernels import Array, Kernel, check_positive_definite
+from howsure.stats.kernels import Kernel, check_positive_definite, check_range
+from howsure.stats.namespace import Array, on_host
 from howsure.stats.nystrom import kernel_system
 from howsure.stats.ridge import KernelSystem, Solution
 from howsure.stats.solvers import SolverOptions
@@ -51,15 +53,16 @@ def cce(
 
     Parameters
     ----------
-    x : array-like of shape (n,) or (n, d)
-        Reference inputs, or embeddings of them.
-    y : array-like of shape (n,) or (n, p)
+    x : array-like or tensor of shape (n,) or (n, d)
+        Reference inputs, or embeddings of them. Where x is a PyTorch tensor the work with inputs
+        is done on its device, as in `howsure.metrics.congruence.mcmd`.
+    y : array-like or tensor of shape (n,) or (n, p)
         Reference outcomes.
     belief : Belief
         What the model believes at the reference inputs. `Draws` gives the Monte-Carlo mode (ℓ
         draws a row, as published); `Normals`, `Mixtures`, `Support` and `Empirical` the exact
         mode, with no Monte-Carlo noise. The two modes give different values for one model.
-    grid : array-like of shape (g, d), optional
+    grid : array-like or tensor of shape (g, d), optional
         Where to evaluate; no labels are needed. By default the reference inputs.
     kernel, output_kernel, bandwidth, output_bandwidth, regularization, normalize, solver
         As in `howsure.metrics.congruence.mcmd`. A bandwidth of ``"grid-variance"`` takes
@@ -76,7 +79,8 @@ def cce(
     ------
     InputError
         If shapes do not match, a number is not finite, there are fewer than two rows, a
-        bandwidth cannot be set (constant y), or a kernel is not positive definite.
+        bandwidth cannot be set (constant y), a kernel is not positive definite, or the grid is
+        a tensor on another device than x.
 
     Notes
     -----
@@ -148,7 +152,6 @@ class CongruenceReference:
     """
 
     __slots__ = (
-        "_estimate",
         "_left_out",
         "_solution",
         "belief",
@@ -178,27 +181,25 @@ class CongruenceReference:
         self.inputs: Inputs = choose_inputs(
             x, kernel, bandwidth, normalize=normalize, dtype=options.dtype
         )
-        self.y: FloatArray = as_matrix(y, "y", length=len(self.inputs.rows))
+        self.y: FloatArray = as_outputs(y, "y", length=len(self.inputs.rows))
         self.belief = checked_belief(belief, self.y)
+        peak = largest_kernel(self.inputs.kernel, self.inputs.rows)
         self.output_kernel: Kernel = choose_kernel(output_kernel, output_bandwidth, self.y, "y")
-        check_positive_definite(self.output_kernel, self.y, "output_kernel")
+        check_outputs(self.output_kernel, self.y, belief)
         self.system: KernelSystem = kernel_system(
             self.inputs.kernel, self.inputs.rows, regularization, options
         )
-        peak = largest_kernel(self.inputs.kernel, self.inputs.rows)
         found = fit_outputs(
             self.output_kernel,
             self.y,
             belief,
             tolerance=options.accuracy * regularization / (2.0 * peak),
-            method=options.method,
-            seed=options.seed,
+            options=options,
         )
         self.outputs: OutputFactor = found[0]
         self.target: FloatArray = found[1]
         self._left_out = found[2]
         self._solution: Solution | None = None
-        self._estimate: tuple[float, float] | None = None
 
     @property
     def regularization(self) -> float:
@@ -216,17 +217,17 @@ class CongruenceReference:
         return None if grid is None else self.inputs.more(grid, "grid")
 
     def vectors(self, points: Array | None, solution: Solution) -> Array:
-        """Smoothed differences at points whose lengths are the errors, shape (g, r)."""
+        """Smoothed differences at points whose lengths are the errors, on the host, (g, r)."""
         if points is None:
-            return self.system.fitted(solution)
-        return self.system.predict(points, solution)
+            return on_host(self.system.fitted(solution))
+        return on_host(self.system.predict(points, solution))
 
     def score(self, grid: npt.ArrayLike | None = None) -> CCE:
         """Conditional congruence error at any inputs; no labels are needed.
 
         Parameters
         ----------
-        grid : array-like of shape (g,) or (g, d), optional
+        grid : array-like or tensor of shape (g,) or (g, d), optional
             Where to evaluate; by default the reference inputs.
 
         Returns
@@ -244,8 +245,6 @@ class CongruenceReference:
         rows = self.inputs.rows if points is None else points
         peak = largest_kernel(self.inputs.kernel, self.inputs.rows, rows)
         left_out = self._left_out / self.regularization
-        if self._estimate is None:
-            self._estimate = nystrom_error([self.system], [self.target])
         return CCE(
             values=values,
             mode=self.belief.mode,
@@ -261,9 +260,19 @@ class CongruenceReference:
                 rank=self.target.shape[1],
                 peak=peak,
                 left_out=left_out,
-                estimate=self._estimate,
+                estimate=nystrom_error([self.system], [self.target], rows),
             ),
         )
+
+
+def check_outputs(kernel: Kernel, y: FloatArray, belief: Belief) -> None:
+    """Check that an output kernel suits the outcomes and what was believed of them."""
+    atoms = belief.atoms()
+    check_range(kernel, y, "y")
+    check_range(kernel, atoms.mean, "belief")
+    if atoms.sd is not None:
+        check_range(kernel, atoms.sd, "standard deviations of belief")
+    check_positive_definite(kernel, y, "output_kernel")
 
 
 def checked_belief(belief: Belief, y: FloatArray) -> Belief:

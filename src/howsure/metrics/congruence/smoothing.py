@@ -9,16 +9,19 @@ import numpy as np
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.metrics.congruence.results import Diagnostics
-from howsure.stats.kernels import Array, Kernel
+from howsure.stats.kernels import Kernel, check_range
+from howsure.stats.namespace import Array, on_host
 from howsure.stats.nystrom import NystromSystem
 from howsure.stats.ridge import KernelSystem, Solution
 
 _NOTABLE = 1e-6  # squared length left out that a reader should know of
+_ROUNDED = 1e-3  # the same of an error of the solve
 
 
 def lengths(vectors: Array) -> FloatArray:
-    """Euclidean length of every row, never NaN."""
-    found: FloatArray = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
+    """Euclidean length of every row, on the host and never NaN."""
+    rows = on_host(vectors)
+    found: FloatArray = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
     return found
 
 
@@ -28,9 +31,17 @@ def largest_kernel(kernel: Kernel, *groups: Array) -> float:
     Raises
     ------
     InputError
-        If it is zero: such a kernel sees no row at all.
+        If one is negative or overflows, or all are zero, so that the kernel sees no row at all.
     """
-    peak = float(max(kernel.diagonal(rows).max() for rows in groups))
+    for rows in groups:
+        check_range(kernel, rows, "x")
+    values = [kernel.diagonal(rows) for rows in groups]
+    peak = max(float(part.max()) for part in values)
+    if min(float(part.min()) for part in values) < 0.0:
+        raise InputError(
+            f"kernel must be positive definite, got {kernel.describe()}, which is negative at a "
+            "row with itself"
+        )
     if not peak > 0.0:
         raise InputError(
             f"kernel must be positive at some row with itself, got {kernel.describe()}, which is "
@@ -40,11 +51,11 @@ def largest_kernel(kernel: Kernel, *groups: Array) -> float:
 
 
 def nystrom_error(
-    systems: Sequence[KernelSystem], targets: Sequence[FloatArray]
+    systems: Sequence[KernelSystem], targets: Sequence[FloatArray], grid: Array
 ) -> tuple[float, float]:
-    """Estimated error, typical and largest, summed over those systems that approximate."""
+    """Estimated error on a grid, typical and largest, summed over systems that approximate."""
     estimates = [
-        system.estimate_error(part, system.rows)
+        system.estimate_error(part, grid)
         for system, part in zip(systems, targets, strict=True)
         if isinstance(system, NystromSystem)
     ]
@@ -86,6 +97,8 @@ def diagnose(
     truncated = peak * left_out
     squared = 2.0 * float(values.max()) * error + error**2 + truncated
     note = f"squared values may be low by up to {truncated:.2g}" if truncated > _NOTABLE else ""
+    if squared - truncated > _ROUNDED:
+        note = f"squared values may be off by up to {squared:.2g}, from rounding of the system"
     return Diagnostics(
         solver=" and ".join(dict.fromkeys(solution.solver for solution in solutions)),
         rank=rank,

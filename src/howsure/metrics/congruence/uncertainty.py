@@ -16,7 +16,8 @@ from howsure.metrics.congruence.beliefs import Belief, Mode
 from howsure.metrics.congruence.outputs import fit_outputs
 from howsure.metrics.congruence.reference import CongruenceReference, checked_belief
 from howsure.metrics.congruence.smoothing import largest_kernel, lengths
-from howsure.stats.kernels import Array
+from howsure.stats.gram import reported
+from howsure.stats.namespace import Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +90,12 @@ def mean_cce(
     -----
     What is used again. For repeats: everything, the system and its factors; a repeat only adds
     right-hand sides. For a bootstrap sample: the output vectors, the kernel matrix and its
-    low-rank factor, since repeated rows enter as counts c in
-    (√c K √c + nλI) with the same K. Not the Cholesky factor: counts change the matrix by full
-    rank, so a direct solve factors anew for each bootstrap sample, and the iterative one only
-    takes new steps. Bandwidths stay those of the data. Repeated rows carry less information
-    than new ones, so bootstrap means lie above the mean itself; only their spread is used.
+    low-rank factor, since repeated rows enter as counts c in (√c K √c + nλI) with the same K.
+    Not the Cholesky factor: counts change the matrix by full rank, so a direct solve factors anew
+    for each bootstrap sample, and the iterative one only takes new steps. A Nyström system keeps
+    its landmarks and passes over the rows anew. Bandwidths stay those of the data. Repeated rows
+    carry less information than new ones, so bootstrap means lie above the mean itself; only
+    their spread is used.
 
     References
     ----------
@@ -125,7 +127,7 @@ def mean_cce(
 
     plain = means(None, None)
     resampled = []
-    for number in range(bootstraps):
+    for number in reported(range(bootstraps), "bootstrap", reference.system.options.progress):
         rng = child(seed, "congruence bootstrap", number)
         counts = _counts(rng, rows)
         resampled.append(means(counts, counts if points is None else _counts(rng, len(points))))
@@ -157,8 +159,7 @@ def _target(reference: CongruenceReference, belief: Belief) -> FloatArray:
         reference.y,
         belief,
         tolerance=options.accuracy * reference.regularization / (2.0 * peak),
-        method=options.method,
-        seed=options.seed,
+        options=options,
     )[1]
 
 

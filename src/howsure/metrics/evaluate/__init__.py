@@ -1,6 +1,7 @@
 """The one place in `metrics` that knows containers: evaluation sets in, records out."""
 
 from howsure.metrics.evaluate.compare import compare
+from howsure.metrics.evaluate.conditional import ConditionalReport, assess_conditional
 from howsure.metrics.evaluate.congruence import (
     CongruenceOptions,
     CongruenceReport,
@@ -18,11 +19,13 @@ from howsure.metrics.evaluate.trade import operating_points
 from howsure.metrics.evaluate.view import View
 
 __all__ = [
+    "ConditionalReport",
     "CongruenceOptions",
     "CongruenceReport",
     "Evaluation",
     "GroupReport",
     "View",
+    "assess_conditional",
     "assess_congruence",
     "assess_groups",
     "belief_of",

@@ -34,7 +34,8 @@ from howsure.predictions import EvalSet
 from howsure.stats.bootstrap import subsample
 from howsure.stats.ecdf_bands import simultaneous_band
 
-MOST_ROWS = 20_000
+MOST_ROWS = 5_000
+DIRECTIONS = 300
 MOST_LABELS = 10
 MOST_COLUMNS = 50
 COMPONENTS = 20
@@ -90,7 +91,7 @@ def assess_conditional(
     seed : int
         Fixes halves, folds, simulations and the choice of rows.
     everything : bool
-        Past 20,000 rows, rows are chosen by their content unless this is true.
+        Past 5,000 rows, rows are chosen by their content unless this is true.
 
     Returns
     -------
@@ -220,7 +221,9 @@ def _told(reason: str, shared: Record) -> str:
 
 def _slab(view: View, shared: Record, options: dict[str, Any]) -> Found:
     x, names = input_table(view.evalset)
-    found = worst_slab(_hits(view, shared.coverage), x, names=names, **options)
+    found = worst_slab(
+        _hits(view, shared.coverage), x, names=names, directions=DIRECTIONS, **options
+    )
     record = replace(
         shared,
         metric="worst_slab",

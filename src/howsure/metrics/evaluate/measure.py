@@ -19,7 +19,7 @@ from howsure.metrics.metric import Form, Metric
 from howsure.predictions import EvalSet, Intervals, LabelSets
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.bootstrap import bootstrap_means
-from howsure.stats.estimate import Statistic, mean_statistic, standard_error
+from howsure.stats.estimate import Statistic, mean_statistic, standard_error, weighted_mean
 
 _UNKNOWN = "the nominal coverage of the intervals is unknown"
 
@@ -168,9 +168,20 @@ def _measure(
             reasons.append(str(error))
             continue
         source = view.source([*form.needs, "ends"] if metric.per_coverage else form.needs, coverage)
-        return _compute(evalset, metric, form, arrays, keywords, coverage, confidence, source)
+        found = _compute(evalset, metric, form, arrays, keywords, coverage, confidence, source)
+        return replace(found[0], null=_expected(view, metric, coverage, found[0].null)), found[1]
     reason = "; ".join(dict.fromkeys(reasons))
     return _record(metric, coverage, evalset, Statistic(math.nan), reason), None
+
+
+def _expected(view: View, metric: Metric, coverage: float, known: float) -> float:
+    """The value expected of a perfect model, where the belief itself says so."""
+    if not metric.expected:
+        return known
+    try:
+        return weighted_mean(view.get(metric.expected, coverage), view.evalset.multiplicities)
+    except UnanswerableError:
+        return known
 
 
 def _compute(

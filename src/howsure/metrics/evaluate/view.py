@@ -234,6 +234,17 @@ def _covered(view: View, coverage: float) -> Any:
     return (view.evalset.y >= lower) & (view.evalset.y <= upper)
 
 
+def _own_mass(view: View, coverage: float) -> FloatArray:
+    """Probability that a discrete law gives its own interval, ends included."""
+    law = view._beliefs.get("distributions")
+    view.get("lower", coverage)
+    answers = view.source(["ends"], coverage) == "distributions"
+    if not (answers and isinstance(law, Distribution) and law.discrete):
+        raise UnanswerableError("the interval is not that of a discrete law")
+    upper = law.cdf(view.get("upper", coverage))
+    return np.asarray(upper - law.cdf_left(view.get("lower", coverage)))
+
+
 def _pit(view: View, side: str) -> FloatArray:
     def ask(belief: Prediction) -> FloatArray:
         return belief.cdf(view.evalset.y) if side == "cdf" else belief.cdf_left(view.evalset.y)
@@ -357,6 +368,7 @@ _MAKERS: dict[str, Callable[[View, float], Any]] = {
     "set_sizes": lambda view, _: view.belief(LabelSets).sizes.astype(np.float64),
     "cdf": lambda view, _: _pit(view, "cdf"),
     "cdf_left": _cdf_left,
+    "own_mass": _own_mass,
     "left": _left,
     "pit": _pit_random,
     "characteristic": lambda view, _: characteristic_view(view),
@@ -376,4 +388,4 @@ _MAKERS: dict[str, Callable[[View, float], Any]] = {
     "upper": lambda view, coverage: view.get("ends", coverage)[1],
     "covered": _covered,
 }
-_PER_COVERAGE = frozenset({"ends", "lower", "upper", "covered"})
+_PER_COVERAGE = frozenset({"ends", "lower", "upper", "covered", "own_mass"})

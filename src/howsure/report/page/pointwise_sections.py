@@ -180,8 +180,8 @@ def _comparison(
         return None
     columns = [Column(title="Method"), *(Column(title=words, numeric=True) for words, _ in shown)]
     notes = (
-        "± is the Monte-Carlo standard error over trials. Beside a raw Brier score stands what "
-        "Monte-Carlo error alone would give (MC).",
+        "± is the Monte-Carlo standard error over trials; that of a raw Brier score is that of the "
+        "corrected one. Beside the raw score stands what Monte-Carlo error alone would give (MC).",
         *reasons,
     )
     return Grid(title=title, columns=tuple(columns), parts=tuple(parts), notes=notes)

@@ -1,0 +1,346 @@
+"""One code path for NumPy arrays and PyTorch tensors, wherever these live.
+
+Formulas call the functions of an array's own namespace by the names of the array API standard.
+What the standard lacks (triangular solves, copies to and from a device) is here, and so are the
+checks of what comes in. PyTorch is never imported: a tensor proves that it is there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import as_matrix, plain_array
+from howsure.core.errors import InputError
+from howsure.core.optional import require
+
+Array = npt.NDArray[np.floating[Any]]  # or a tensor of such numbers
+
+_PART = 1 << 20  # numbers that are looked at together
+
+
+def is_tensor(value: object) -> bool:
+    """Whether something is a PyTorch tensor.
+
+    Examples
+    --------
+    >>> is_tensor([1.0])
+    False
+    """
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, getattr(torch, "Tensor", ()))
+
+
+def namespace(array: Any) -> Any:
+    """The functions for an array, by the names of the array API standard.
+
+    NumPy itself for its arrays; `array_api_compat` wraps PyTorch. Beyond the standard, the
+    elementwise functions of both take ``out``.
+
+    Raises
+    ------
+    MissingDependencyError
+        For a tensor without array-api-compat.
+
+    Examples
+    --------
+    >>> namespace(np.zeros(2)) is np
+    True
+    """
+    if isinstance(array, np.ndarray):
+        return np
+    return require("array_api_compat", extra="deep").array_namespace(array)
+
+
+def to_host(value: npt.ArrayLike, name: str = "array") -> npt.ArrayLike:
+    """A tensor as a NumPy array, wherever it lives; anything else as it came.
+
+    Gradients are not followed, and 16-bit floats become 32-bit ones.
+
+    Parameters
+    ----------
+    value : array-like or tensor
+        What came.
+    name : str
+        The argument's name, for the message.
+
+    Returns
+    -------
+    array-like
+
+    Raises
+    ------
+    InputError
+        If a tensor is complex, sparse or quantised, or holds no data.
+
+    Examples
+    --------
+    >>> to_host([1.0, 2.0])
+    [1.0, 2.0]
+    """
+    if not is_tensor(value):
+        return value
+    tensor = _plain_tensor(value, name)
+    tensor = tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor
+    found: npt.ArrayLike = tensor.cpu().numpy()
+    return found
+
+
+def on_host(array: Array) -> Array:
+    """A checked array as a NumPy array.
+
+    Examples
+    --------
+    >>> on_host(np.ones(2)).tolist()
+    [1.0, 1.0]
+    """
+    return np.asarray(to_host(array))
+
+
+def like(array: npt.ArrayLike, other: Array) -> Array:
+    """An array in another's namespace, on its device and in its number type.
+
+    Parameters
+    ----------
+    array : array-like or tensor
+        Numbers that passed the door; a tensor must live where `other` does.
+    other : ndarray or tensor
+        What to resemble.
+
+    Returns
+    -------
+    ndarray or tensor
+        Not copied where it is already right; not to be written to.
+
+    Examples
+    --------
+    >>> like([1.0], np.zeros(1, dtype=np.float32)).dtype
+    dtype('float32')
+    """
+    if not is_tensor(other):
+        return np.asarray(to_host(array), dtype=other.dtype)
+    found: Any = array  # PyTorch warns of arrays that must not be written to
+    found = found.detach() if is_tensor(found) else np.require(np.asarray(found), requirements="W")
+    moved: Array = namespace(other).asarray(found, dtype=other.dtype, device=other.device)
+    return moved
+
+
+def as_rows(
+    value: npt.ArrayLike,
+    name: str,
+    *,
+    columns: int | None = None,
+    dtype: npt.DTypeLike | None = np.float64,
+    beside: Array | None = None,
+) -> Array:
+    """Check a matrix of finite numbers, on its device, in 32 or 64 bits.
+
+    Parameters
+    ----------
+    value : array-like or tensor of shape (n, d) or (n,)
+        What came. Whole numbers, booleans and 16-bit floats are converted; gradients are not
+        followed.
+    name : str
+        The argument's name, for the message.
+    columns : int, optional
+        The width that it must have.
+    dtype : dtype, optional
+        32- or 64-bit; None keeps 32 bits, and makes 64 of all else.
+    beside : ndarray or tensor, optional
+        Rows that it will be used with: it takes their number type and, if it is no tensor, it
+        is moved to their device.
+
+    Returns
+    -------
+    ndarray or tensor of float, shape (n, d)
+        Not copied where it is already right; never copied in a wider number type.
+
+    Raises
+    ------
+    InputError
+        As `howsure.core.arrays.as_matrix`; if a tensor is complex, sparse, quantised or holds no
+        data; or if it lives on another device than `beside`.
+
+    Examples
+    --------
+    >>> as_rows([1, 2], "x").shape
+    (2, 1)
+    """
+    if beside is not None:
+        value = _beside(value, beside, name)
+        dtype = beside.dtype
+    if is_tensor(value):
+        array = _tensor_rows(value, name, dtype)
+    else:
+        array = _plain_rows(value, name, dtype)
+        if beside is not None:
+            array = like(array, beside)
+    if columns is not None and array.shape[1] != columns:
+        raise InputError(f"{name} must have {columns} columns, got {array.shape[1]}")
+    _check_finite(array, name)
+    return array
+
+
+def row_parts(array: Array) -> Iterator[Array]:
+    """An array in parts of about a million numbers, so that what is made of one stays small.
+
+    Examples
+    --------
+    >>> [len(part) for part in row_parts(np.zeros((70_000, 16)))]
+    [65536, 4464]
+    """
+    rows = max(1, _PART // array.shape[1])
+    for start in range(0, len(array), rows):
+        yield array[start : start + rows]
+
+
+def add_to_diagonal(matrix: Array, value: float) -> None:
+    """Add a number to every element of a square array's diagonal, in place.
+
+    Examples
+    --------
+    >>> a = np.zeros((2, 2))
+    >>> add_to_diagonal(a, 1.0)
+    >>> a.tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    flat = matrix.reshape(-1)
+    flat[:: len(matrix) + 1] += value
+
+
+def cholesky(matrix: Array) -> Array:
+    """Lower Cholesky factor of a positive definite matrix; what lies above it is not to be read.
+
+    Parameters
+    ----------
+    matrix : ndarray or tensor of float, shape (n, n)
+        Symmetric; may be overwritten.
+
+    Returns
+    -------
+    ndarray or tensor of float, shape (n, n)
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If the matrix is not positive definite.
+
+    Examples
+    --------
+    >>> float(cholesky(np.array([[4.0]]))[0, 0])
+    2.0
+    """
+    if not is_tensor(matrix):
+        from scipy.linalg import cho_factor
+
+        found: Array = cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)[0]
+        return found
+    factor, failed = namespace(matrix).linalg.cholesky_ex(matrix)
+    if int(failed):
+        raise np.linalg.LinAlgError("the matrix is not positive definite")
+    lower: Array = factor
+    return lower
+
+
+def cholesky_solve(factor: Array, targets: Array) -> Array:
+    """Solve A X = T with the lower Cholesky factor of A.
+
+    Examples
+    --------
+    >>> cholesky_solve(np.array([[2.0]]), np.array([[8.0]])).tolist()
+    [[2.0]]
+    """
+    if not is_tensor(factor):
+        from scipy.linalg import cho_solve
+
+        found: Array = cho_solve((factor, True), targets, check_finite=False)
+        return found
+    solved: Array = namespace(factor).cholesky_solve(targets, factor)
+    return solved
+
+
+def triangular_solve(triangle: Array, right: Array) -> Array:
+    """Solve L X = B with a lower triangle; B may be overwritten.
+
+    Examples
+    --------
+    >>> triangular_solve(np.array([[2.0]]), np.array([[8.0]])).tolist()
+    [[4.0]]
+    """
+    if not is_tensor(triangle):
+        from scipy.linalg import solve_triangular
+
+        found: Array = solve_triangular(
+            triangle, right, lower=True, overwrite_b=True, check_finite=False
+        )
+        return found
+    solved: Array = namespace(triangle).linalg.solve_triangular(triangle, right, upper=False)
+    return solved
+
+
+def _plain_rows(value: npt.ArrayLike, name: str, dtype: npt.DTypeLike | None) -> Array:
+    array = plain_array(value, name)
+    kind = _bits(array.dtype if dtype is None else dtype)
+    if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "biuf":
+        array = as_matrix(value, name)
+    with np.errstate(over="ignore"):  # what overflows is refused for not being finite
+        return np.ascontiguousarray(array, dtype=kind)
+
+
+def _tensor_rows(value: Any, name: str, dtype: npt.DTypeLike | None) -> Array:
+    tensor = _plain_tensor(value, name)
+    if tensor.ndim == 1:
+        tensor = tensor[:, None]
+    if tensor.ndim != 2:
+        raise InputError(f"{name} must have two dimensions, got shape {tuple(tensor.shape)}")
+    if 0 in tensor.shape:
+        raise InputError(
+            f"{name} must have at least one row and one column, got shape {tuple(tensor.shape)}"
+        )
+    xp = namespace(tensor)
+    array: Array = xp.asarray(
+        tensor, dtype=getattr(xp, _bits(tensor.dtype if dtype is None else dtype))
+    )
+    return array
+
+
+def _plain_tensor(value: Any, name: str) -> Any:
+    """A tensor without its gradient, if it holds real numbers."""
+    if value.is_meta:
+        raise InputError(f"{name} must hold numbers, got a tensor without data (device meta)")
+    if value.is_complex() or value.is_quantized or "strided" not in str(value.layout):
+        kind = f"{value.dtype}, layout {value.layout}"
+        raise InputError(f"{name} must be a dense tensor of real numbers, got {kind}")
+    return value.detach()
+
+
+def _beside(value: Any, other: Any, name: str) -> Any:
+    """Refuse a tensor on another device than the rows that it will be used with."""
+    if not is_tensor(value) or value.device == other.device:
+        return value
+    if not is_tensor(other):
+        if str(value.device) == "cpu":
+            return to_host(value, name)
+        raise InputError(
+            f"{name} must be a NumPy array or on the CPU as the reference is, got a tensor on "
+            f"device {value.device}"
+        )
+    raise InputError(
+        f"{name} must be on device {other.device} as the reference is, got one on {value.device}"
+    )
+
+
+def _bits(dtype: Any) -> str:
+    """``float32`` for that type of either library, ``float64`` for all else."""
+    name = str(dtype).removeprefix("torch.") if "torch." in str(dtype) else np.dtype(dtype).name
+    return "float32" if name == "float32" else "float64"
+
+
+def _check_finite(array: Array, name: str) -> None:
+    xp = namespace(array)
+    if not all(bool(xp.all(xp.isfinite(part))) for part in row_parts(array)):
+        as_matrix(on_host(array), name)  # raises, and says where

@@ -1,0 +1,135 @@
+"""Adaptivity of an evaluation set: the records are the measures of its arrays."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from howsure.core.errors import InputError
+from howsure.core.records import Direction, Notion
+from howsure.metrics.adaptivity import Resampling, label_rank, sscv, t_cv, t_ss
+from howsure.metrics.evaluate.adaptivity import assess_adaptivity
+from howsure.predictions import EvalSet, Intervals, LabelSets
+
+QUICK = Resampling(replicates=30, permutations=30)
+
+
+def sets(n: int = 800) -> tuple[EvalSet, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    sharp = rng.uniform(0.2, 3.0, n)
+    logits = rng.normal(size=(n, 6)) * sharp[:, None]
+    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    y = (p.cumsum(axis=1) > rng.random(n)[:, None]).argmax(axis=1)
+    members = p >= np.quantile(p[np.arange(n), y], 0.1)
+    return EvalSet.checked(y, LabelSets(members, 0.9), features={"sharp": sharp}), p, sharp
+
+
+def test_records_of_label_sets_are_the_measures() -> None:
+    held, p, sharp = sets()
+    report = assess_adaptivity(held, ease=sharp, scores=p, bins=20, resampling=QUICK)
+    found = {record.metric: record for record in report.records}
+    belief = held.beliefs[0]
+    assert isinstance(belief, LabelSets)
+    covered = belief.contains(held.y).astype(float)
+    rank = label_rank(p, held.y)
+    first = t_cv(covered, sharp, coverage=0.9, bins=20, resampling=QUICK)
+    second = t_ss(belief.sizes, rank, sharp, bins=20, resampling=QUICK)
+    third = sscv(covered, belief.sizes, coverage=0.9, resampling=QUICK)
+    for measure in (first, second, third):
+        record = found[measure.name]
+        assert (record.value, record.null, record.lower) == (
+            measure.value,
+            measure.floor,
+            measure.lower,
+        )
+        assert record.options["chance_upper"] == measure.floor_upper
+        assert (record.notion, record.coverage, record.n) == (Notion.LOCAL, 0.9, 800)
+    size = belief.sizes.mean()
+    assert found["set_deficit"].value - found["set_excess"].value + size == pytest.approx(
+        rank.mean(), abs=1e-12
+    )
+    assert found["rank_cv"].direction is Direction.NONE
+    by_name = assess_adaptivity(held, ease="sharp", scores=p, bins=20, resampling=QUICK)
+    assert by_name.records == report.records
+
+
+def test_curves_show_the_cells_with_the_band_of_a_perfect_model() -> None:
+    held, p, sharp = sets()
+    report = assess_adaptivity(held, ease=sharp, scores=p, bins=20, resampling=QUICK)
+    by_ease, by_size = report.curves
+    (table,) = report.tables
+    found = {record.metric: record for record in report.records}
+    assert len(table) == 20
+    assert table.columns["n"].sum() == 800
+    np.testing.assert_array_equal(by_ease.y, table.columns["coverage"])
+    assert np.abs(by_ease.y - 0.9).max() == pytest.approx(found["t_cv"].value)
+    assert by_ease.lower is not None
+    assert by_ease.lower[0] == pytest.approx(0.9 - float(found["t_cv"].options["chance_upper"]))
+    assert (np.diff(by_size.x) >= 0).all()
+    slope, start = np.polyfit(by_size.x, by_size.y, 1)
+    rest = by_size.y - slope * by_size.x - start
+    r2 = 1 - (rest**2).sum() / ((by_size.y - by_size.y.mean()) ** 2).sum()
+    assert np.sign(slope) * r2 == pytest.approx(found["t_ss"].value)
+
+
+def test_what_is_not_known_is_told() -> None:
+    held, p, sharp = sets()
+    bare = {r.metric: r for r in assess_adaptivity(held, resampling=QUICK).records}
+    assert math.isnan(bare["t_cv"].value)
+    assert bare["t_cv"].reason == "the ease of each row is needed"
+    assert "scores" in bare["rank_ss"].reason
+    assert bare["sscv"].value >= 0
+    assert assess_adaptivity(held, resampling=QUICK).curves == ()
+    clusters = EvalSet.checked(held.y, held.beliefs, cluster=np.arange(800) // 2)
+    told = {r.metric: r for r in assess_adaptivity(clusters, ease=sharp).records}
+    assert "independent" in told["t_cv"].reason
+    weighted = EvalSet.checked(held.y, held.beliefs, weights=np.full(800, 2))
+    doubled = {
+        r.metric: r
+        for r in assess_adaptivity(weighted, ease=sharp, scores=p, resampling=QUICK).records
+    }
+    assert doubled["t_cv"].n == 1600
+    assert "unweighted" in doubled["satisfaction_rate"].reason
+
+
+def test_intervals_of_one_width_have_no_slope_and_infinite_ones_no_size() -> None:
+    rng = np.random.default_rng(1)
+    y, ease = rng.normal(size=200), rng.random(200)
+    flat = EvalSet.checked(y, Intervals(np.full(200, -1.5), np.full(200, 1.5), coverage=0.9))
+    found = {r.metric: r for r in assess_adaptivity(flat, ease=ease, resampling=QUICK).records}
+    assert math.isnan(found["t_ss"].value)
+    assert "size" in found["t_ss"].reason
+    assert found["t_cv"].value > 0
+    assert found["t_cv"].options["cells"] == 40  # five rows a cell at least
+    far = 1e6 + rng.normal(size=200)  # ends are rounded, widths are one all the same
+    shifted = EvalSet.checked(far, Intervals(far - 0.1, far + 0.1, coverage=0.9))
+    none = {r.metric: r for r in assess_adaptivity(shifted, ease=ease, resampling=QUICK).records}
+    assert math.isnan(none["t_ss"].value)
+    wide = EvalSet.checked(y, Intervals(np.full(200, -np.inf), np.full(200, 1.5), coverage=0.9))
+    told = {r.metric: r for r in assess_adaptivity(wide, ease=ease, resampling=QUICK).records}
+    assert "unbounded" in told["t_ss"].reason
+    assert told["t_cv"].value > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"ease": np.zeros(3)}, "ease must have"),
+        ({"ease": "colour"}, "ease must name a feature (sharp)"),
+        ({"scores": np.ones((800, 2))}, "scores must have shape (800, 6)"),
+    ],
+)
+def test_bad_input_is_named(options: dict, words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        assess_adaptivity(sets()[0], **options)
+    assert words in str(caught.value)
+
+
+def test_a_point_alone_has_nothing_to_judge() -> None:
+    with pytest.raises(InputError, match="label sets or intervals"):
+        assess_adaptivity(EvalSet.checked([0.0, 1.0], point=[0.0, 1.0]))
+    unknown = EvalSet.checked([0.0, 1.0], Intervals([0.0, 0.0], [1.0, 1.0]))
+    with pytest.raises(InputError, match="coverage must be given"):
+        assess_adaptivity(unknown)
