@@ -168,3 +168,12 @@ def test_only_errors_of_our_own_come_out(value: Any) -> None:
             check()
         except HowsureError:
             continue
+
+
+def test_tensors_are_arrays_at_the_door() -> None:
+    torch = pytest.importorskip("torch")
+    tensor = torch.tensor([1.0, 2.0], requires_grad=True)
+    assert as_vector(tensor, "y").tolist() == [1.0, 2.0]
+    assert as_vector(tensor.detach().bfloat16(), "y").tolist() == [1.0, 2.0]
+    with pytest.raises(InputError, match="dense tensor of real numbers"):
+        as_vector(torch.tensor([1j]), "y")

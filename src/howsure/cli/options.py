@@ -72,7 +72,7 @@ class ReadOptions:
         str | None,
         typer.Option(
             metavar="NAME:PARAM=COL,…",
-            help="A law of scipy.stats, such as t:df=nu,loc=mu,scale=s.",
+            help="A law of scipy.stats or of counts: t:df=nu,scale=s; double_poisson:mu=m,phi=p.",
             rich_help_panel=_READ,
         ),
     ] = None

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.errors import InputError
+from howsure.core.tensors import to_host
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -322,6 +323,7 @@ def plain_array(value: npt.ArrayLike, name: str, *, text: bool = False) -> npt.N
     """
     if isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any():
         return np.asarray(np.ma.filled(value.astype(object), np.nan))
+    value = to_host(value, name)
     try:
         array = np.asarray(value)
         if text and array.dtype.kind in "SU" and not hasattr(value, "__array__"):

@@ -70,7 +70,7 @@ class IntervalColumns:
 
 @dataclass(frozen=True, slots=True)
 class LawColumns:
-    """A law of ``scipy.stats`` and, for each parameter, a column's name or a number."""
+    """A law of ``scipy.stats`` or of counts; for each parameter, a column or a number."""
 
     name: str
     parameters: Mapping[str, str | float]

@@ -7,7 +7,6 @@ checks of what comes in. PyTorch is never imported: a tensor proves that it is t
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,22 +16,11 @@ import numpy.typing as npt
 from howsure.core.arrays import as_matrix, plain_array
 from howsure.core.errors import InputError
 from howsure.core.optional import require
+from howsure.core.tensors import is_tensor, plain_tensor, to_host
 
 Array = npt.NDArray[np.floating[Any]]  # or a tensor of such numbers
 
 _PART = 1 << 20  # numbers that are looked at together
-
-
-def is_tensor(value: object) -> bool:
-    """Whether something is a PyTorch tensor.
-
-    Examples
-    --------
-    >>> is_tensor([1.0])
-    False
-    """
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, getattr(torch, "Tensor", ()))
 
 
 def namespace(array: Any) -> Any:
@@ -54,40 +42,6 @@ def namespace(array: Any) -> Any:
     if isinstance(array, np.ndarray):
         return np
     return require("array_api_compat", extra="deep").array_namespace(array)
-
-
-def to_host(value: npt.ArrayLike, name: str = "array") -> npt.ArrayLike:
-    """A tensor as a NumPy array, wherever it lives; anything else as it came.
-
-    Gradients are not followed, and 16-bit floats become 32-bit ones.
-
-    Parameters
-    ----------
-    value : array-like or tensor
-        What came.
-    name : str
-        The argument's name, for the message.
-
-    Returns
-    -------
-    array-like
-
-    Raises
-    ------
-    InputError
-        If a tensor is complex, sparse or quantised, or holds no data.
-
-    Examples
-    --------
-    >>> to_host([1.0, 2.0])
-    [1.0, 2.0]
-    """
-    if not is_tensor(value):
-        return value
-    tensor = _plain_tensor(value, name)
-    tensor = tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor
-    found: npt.ArrayLike = tensor.cpu().numpy()
-    return found
 
 
 def on_host(array: Array) -> Array:
@@ -292,7 +246,7 @@ def _plain_rows(value: npt.ArrayLike, name: str, dtype: npt.DTypeLike | None) ->
 
 
 def _tensor_rows(value: Any, name: str, dtype: npt.DTypeLike | None) -> Array:
-    tensor = _plain_tensor(value, name)
+    tensor = plain_tensor(value, name)
     if tensor.ndim == 1:
         tensor = tensor[:, None]
     if tensor.ndim != 2:
@@ -306,16 +260,6 @@ def _tensor_rows(value: Any, name: str, dtype: npt.DTypeLike | None) -> Array:
         tensor, dtype=getattr(xp, _bits(tensor.dtype if dtype is None else dtype))
     )
     return array
-
-
-def _plain_tensor(value: Any, name: str) -> Any:
-    """A tensor without its gradient, if it holds real numbers."""
-    if value.is_meta:
-        raise InputError(f"{name} must hold numbers, got a tensor without data (device meta)")
-    if value.is_complex() or value.is_quantized or "strided" not in str(value.layout):
-        kind = f"{value.dtype}, layout {value.layout}"
-        raise InputError(f"{name} must be a dense tensor of real numbers, got {kind}")
-    return value.detach()
 
 
 def _beside(value: Any, other: Any, name: str) -> Any:

@@ -16,11 +16,11 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, check_fraction
 from howsure.core.errors import InputError
 from howsure.core.rng import child
+from howsure.core.tensors import to_host
 from howsure.metrics.congruence.choices import as_outputs
 from howsure.metrics.congruence.reference import CongruenceReference
 from howsure.metrics.congruence.smoothing import lengths
 from howsure.stats.gram import reported
-from howsure.stats.namespace import to_host
 
 Outcomes = Callable[[np.random.Generator], npt.ArrayLike] | npt.ArrayLike
 
