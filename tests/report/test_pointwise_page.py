@@ -228,6 +228,8 @@ def test_seeds_are_shown_apart_and_equal_names_numbered() -> None:
     ]
     report = pointwise_report({"linear": given})
     assert [part.name for part in report.parts] == ["linear, seed 0", "linear, seed 1"]
+    assert report.headline is not None
+    assert "of 3 tests in world linear" in report.headline.text
     assert [r.method for r in report.results["linear, seed 0"]] == ["linear t", "linear t (2)"]
     other = pointwise("linear", LinearT(), coverages=(0.8,), trials=4, n_test=8)
     with pytest.raises(InputError, match="must share its test set"):
