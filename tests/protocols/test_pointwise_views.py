@@ -12,6 +12,7 @@ from sklearn.linear_model import LinearRegression
 
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Direction, Notion, Record
+from howsure.figures import figures_of, plot
 from howsure.methods.interface import Beliefs, Fitted, Method, located
 from howsure.methods.linear import LinearT
 from howsure.methods.regressors import SplitConformal
@@ -211,8 +212,19 @@ def test_curves_run_along_x_with_their_bands() -> None:
     assert set(curve.reference.tolist()) == {0.8}
     assert "95% Monte-Carlo band over 50 points" in curve.band
     assert np.array_equal(drawn["picf_sorted"].y, np.sort(band.value))
+    assert {curve.group for curve in curves(result)} == {"nominal 80 %", "nominal 90 %"}
+    assert [c.group for c in curves(result, coverages=(0.9,))] == ["nominal 90 %"] * 4
     many = pointwise("friedman1", LinearT(), coverages=(0.8,), trials=3, n_train=30, n_test=9)
     assert [curve.name for curve in curves(many)] == ["picf_sorted", "cicf_sorted"]
+
+
+def test_curves_are_drawn_with_the_words_of_the_field() -> None:
+    pytest.importorskip("matplotlib").use("Agg")
+    figures = figures_of([c for c in curves(step()) if c.name in ("picf", "cicf_sorted")])
+    assert [figure.title for figure in figures] == ["PICF along x", "CICF in rising order"]
+    assert [item.label for item in figures[0].legend()][:2] == ["nominal 80 %", "nominal 90 %"]
+    axes = plot([c for c in curves(step(), coverages=(0.8,)) if c.name == "picf"])
+    assert axes.get_ylabel() == "PICF: coverage of a new y, nominal 80 %"
 
 
 def test_tables_hold_points_and_trials() -> None:

@@ -7,46 +7,29 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pyarrow import csv
 from sklearn.linear_model import LinearRegression
 
+from howsure.data import uci, uci_names
 from howsure.methods.linear import LinearT
 from howsure.methods.regressors import SplitConformal
 from howsure.protocols.pointwise import pointwise
 from howsure.worlds import CutWorld, ForestWorld
 
-TARGETS = {
-    "boston": ("MEDV",),
-    "concrete": ("strength",),
-    "energy": ("Y1_heating_load",),
-    "kin8nm": ("y",),
-    "naval": ("kMc", "kMt"),
-    "power": ("PE",),
-    "protein": ("RMSD",),
-    "wine_red": ("quality",),
-    "yacht": ("resistance",),
-}
 ROWS = 300
 
 
-def table(folder: Path, target: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs and target of one table; further targets are left out."""
-    found = csv.read_csv(folder / "data.csv.gz")
-    inputs = [found[name].to_numpy() for name in found.column_names if name not in target]
-    return np.column_stack(inputs).astype(float), found[target[0]].to_numpy().astype(float)
-
-
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("name", uci_names())
 def test_every_table_is_a_world(name: str, data_dir: Callable[[str], Path]) -> None:
     """Twenty trials on a sample of rows: lines miss the mean, conformal covers on average alone."""
-    x, y = table(data_dir(f"uci_{name}"), TARGETS[name])
-    rows = np.random.default_rng(0).permutation(len(y))[:ROWS]
-    world = ForestWorld.from_data(x[rows], y[rows], name=name, trees=30)
+    data_dir(f"uci_{name}")
+    table = uci(name)
+    rows = np.random.default_rng(0).permutation(len(table.y))[:ROWS]
+    world = ForestWorld.from_data(table.x[rows], table.y[rows], name=name, trees=30)
     truth = world.truth(world.test_set(0).x)
     lower, upper = truth.interval(0.8)
     np.testing.assert_allclose(truth.cdf(upper) - truth.cdf(lower), 0.8, atol=1e-9)
     simulated = world.row_mean.var() + np.square(world.row_scale).mean()
-    assert 0.9 < simulated / y[rows].var() < 1.5  # f follows some noise on so few noisy rows
+    assert 0.9 < simulated / table.y[rows].var() < 1.5  # f follows some noise on so few noisy rows
 
     line = pointwise(world, LinearT(), coverages=(0.8,), trials=20)
     assert line.trials == 20
@@ -61,8 +44,9 @@ def test_every_table_is_a_world(name: str, data_dir: Callable[[str], Path]) -> N
 
 def test_a_big_table_is_cut_in_a_hundred(data_dir: Callable[[str], Path]) -> None:
     """The third source: 100 training sets of 450 rows of the protein table."""
-    x, y = table(data_dir("uci_protein"), TARGETS["protein"])
-    world = CutWorld.from_data(x, y)
+    data_dir("uci_protein")
+    table = uci("protein")
+    world = CutWorld.from_data(table.x, table.y)
     result = pointwise(world, SplitConformal(LinearRegression(), coverages=(0.8,)), trials=100)
     assert result.n_train == 452
     shares = result.picp(0.8)

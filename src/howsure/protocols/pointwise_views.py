@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,13 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.protocols.pointwise_result import PointwiseResult, Which
 
-_WORDS: dict[Which, str] = {"picf": "PICF", "cicf": "CICF"}
+_WORDS: dict[Which, str] = {
+    "picf": "PICF: coverage of a new y",
+    "cicf": "CICF: coverage of the mean",
+}
 _CONFIDENCE = 0.95
+_ROUNDING = 1e-13
+"""Spread, as a share of a mean, below which all values are the same but for rounding."""
 
 
 def records(result: PointwiseResult) -> tuple[Record, ...]:
@@ -67,13 +72,17 @@ def records(result: PointwiseResult) -> tuple[Record, ...]:
     return tuple(found)
 
 
-def curves(result: PointwiseResult) -> tuple[Curve, ...]:
+def curves(
+    result: PointwiseResult, *, coverages: Sequence[float] | None = None
+) -> tuple[Curve, ...]:
     """PICF and CICF along x where x has one column, and over the points in rising order always.
 
     Parameters
     ----------
     result : PointwiseResult
         Of `pointwise`.
+    coverages : sequence of float, optional
+        Which of its coverages; all if omitted.
 
     Returns
     -------
@@ -92,7 +101,7 @@ def curves(result: PointwiseResult) -> tuple[Curve, ...]:
     """
     return tuple(
         curve
-        for coverage in result.coverages
+        for coverage in (result.coverages if coverages is None else coverages)
         for which in _known(result)
         for curve in _curves_of(result, which, coverage)
     )
@@ -330,6 +339,7 @@ def _mean(
     value, error = float(values.mean()), math.nan
     if len(values) > 1 and math.isfinite(value):
         error = float(values.std(ddof=1)) / math.sqrt(len(values))
+        error = 0.0 if error < _ROUNDING * abs(value) else error
     reach = error * float(special.stdtrit(max(len(values) - 1, 1), 0.5 + 0.5 * _CONFIDENCE))
     return _record(
         result,
@@ -362,7 +372,8 @@ def _record(result: PointwiseResult, **fields: Any) -> Record:
 def _curves_of(result: PointwiseResult, which: Which, coverage: float) -> Iterator[Curve]:
     band = result.band(which, coverage)
     nominal = np.full(len(band.value), coverage)
-    words = f"{_WORDS[which]} at nominal {coverage:g}"
+    words = f"{_WORDS[which]}, nominal {100 * coverage:g} %"
+    group = f"nominal {100 * coverage:g} %"
     about = f"simultaneous {band.confidence:.0%} Monte-Carlo band over {len(nominal)} points"
     if result.x.shape[1] == 1:
         order = np.argsort(result.x[:, 0], kind="stable")
@@ -377,6 +388,7 @@ def _curves_of(result: PointwiseResult, which: Which, coverage: float) -> Iterat
             y_label=words,
             band=about,
             model=result.method,
+            group=group,
         )
     count = len(nominal)
     yield Curve(
@@ -387,5 +399,6 @@ def _curves_of(result: PointwiseResult, which: Which, coverage: float) -> Iterat
         x_label="share of test points",
         y_label=words,
         model=result.method,
+        group=group,
         notes="Points in rising order of coverage; Monte-Carlo error steepens both ends.",
     )
