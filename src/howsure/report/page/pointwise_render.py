@@ -6,14 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
-from markupsafe import Markup
-
 from howsure.figures import Figure
 from howsure.report.content import PageContent, VerdictLine
-from howsure.report.page import render, sections
 from howsure.report.page.figures import Block, block_of
 from howsure.report.page.pointwise_panels import Panel
 from howsure.report.page.pointwise_sections import WorldPart
+from howsure.report.page.render import render_template
 
 
 @final
@@ -58,27 +56,12 @@ def render_pointwise(
     str
         HTML, ready to be written as UTF-8.
     """
-    library = render._drawing_library()
-    choosing = Markup(render._resource("pointwise_page.js"))
-    code = [choosing, *([Markup(library)] if library else []), render._own_code()]
-    facts = [(str(name), str(fact)) for name, fact in content.facts.items()]
-    style = render._style() + Markup(render._resource("pointwise_page.css"))
-    return (
-        render._environment()
-        .get_template("pointwise_page.html")
-        .render(
-            content=content,
-            headline=headline,
-            worlds=[_world(number, part) for number, part in enumerate(parts, 1)],
-            tones=render._TONES,
-            drawn=bool(library),
-            facts=facts,
-            headline_facts=[fact for fact in facts if len(fact[1]) <= render.FACT_LENGTH],
-            style=style,
-            code=code,
-            policy=render._policy(code),
-            anchor=sections.anchor,
-        )
+    return render_template(
+        "pointwise_page.html",
+        content,
+        extra="pointwise_page",
+        headline=headline,
+        worlds=[_world(number, part) for number, part in enumerate(parts, 1)],
     )
 
 

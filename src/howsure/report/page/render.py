@@ -57,36 +57,74 @@ def render_page(content: PageContent) -> str:
     True
     """
     figures = figures_of(content.curves, content.tables)
-    library = _drawing_library() if figures else ""
-    code = [Markup(library), _own_code()] if library else [_own_code()]
-    facts = [(str(name), str(fact)) for name, fact in content.facts.items()]
     tables = [
         sections.table_grid(table, content.glossary)
         for table in content.tables
         if len(table) and table.name != "cce_images"
     ]
-    page = (
+    return render_template(
+        "page.html",
+        content,
+        figured=bool(figures),
+        blocks=blocks_of(figures),
+        galleries=galleries(content.tables),
+        tables=tables,
+        records=sections.record_grid(content),
+        groups=sections.group_grid(content),
+        unanswered=sections.unanswered_grid(content),
+    )
+
+
+def render_template(
+    template: str, content: PageContent, *, figured: bool = True, extra: str = "", **context: Any
+) -> str:
+    """A page that extends ``base.html``, with all that every page needs.
+
+    Parameters
+    ----------
+    template : str
+        Its file among the templates.
+    content : PageContent
+        Title, facts, command and glossary.
+    figured : bool
+        Whether there are drawings, which need a library.
+    extra : str
+        Stem of further style and code of its own among the templates, if any.
+    **context
+        What the template asks for besides.
+
+    Returns
+    -------
+    str
+        HTML, ready to be written as UTF-8.
+
+    Examples
+    --------
+    >>> "Nothing could be judged" in render_template(
+    ...     "pointwise_page.html", PageContent(title="t"), headline=None, worlds=[]
+    ... )
+    True
+    """
+    library = _drawing_library() if figured else ""
+    own = [Markup(_resource(f"{extra}.js"))] if extra else []
+    code = [*own, *([Markup(library)] if library else []), _own_code()]
+    facts = [(str(name), str(fact)) for name, fact in content.facts.items()]
+    return (
         _environment()
-        .get_template("page.html")
+        .get_template(template)
         .render(
             content=content,
             tones=_TONES,
-            blocks=blocks_of(figures),
             drawn=bool(library),
-            galleries=galleries(content.tables),
-            tables=tables,
-            records=sections.record_grid(content),
-            groups=sections.group_grid(content),
-            unanswered=sections.unanswered_grid(content),
             facts=facts,
             headline_facts=[fact for fact in facts if len(fact[1]) <= FACT_LENGTH][:FACT_COUNT],
-            style=_style(),
+            style=_style() + Markup(_resource(f"{extra}.css") if extra else ""),
             code=code,
             policy=_policy(code),
             anchor=sections.anchor,
+            **context,
         )
     )
-    return page
 
 
 @cache

@@ -121,8 +121,16 @@
     );
   };
   const plots = typeof vegaEmbed === "undefined" ? [] : $$(".plot");
-  Promise.all(plots.map(draw)).then(() => root.classList.add("ready"));
-  phone.addEventListener("change", () => plots.forEach(draw));
+  // What a choice hides is drawn once it is chosen.
+  const begun = new Set();
+  const drawShown = () => {
+    const next = plots.filter((plot) => !begun.has(plot) && !plot.closest("[aria-hidden=true]"));
+    next.forEach((plot) => begun.add(plot));
+    return Promise.all(next.map(draw));
+  };
+  drawShown().then(() => root.classList.add("ready"));
+  document.addEventListener("change", drawShown);
+  phone.addEventListener("change", () => begun.forEach(draw));
 
   // The command: copied, or marked for copying where the browser forbids it.
   const copy = document.getElementById("copy");

@@ -1,0 +1,389 @@
+"""The report of a comparison of methods by how they adapt: one page, Markdown, JSON or CSV."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, final
+
+from howsure._version import __version__
+from howsure.core.arrays import check_fraction
+from howsure.core.errors import InputError
+from howsure.core.files import atomic_write
+from howsure.core.records import Curve, Record, Table
+from howsure.figures import Figure
+from howsure.figures.adaptivity import TITLES, Rule, ease_figure, methods_figure, size_figure
+from howsure.figures.ranks import rank_figure
+from howsure.protocols.adaptivity_result import MethodComparison
+from howsure.report import plain
+from howsure.report.adaptivity_words import GLOSSARY, headline, method_lines, published_of
+from howsure.report.content import PageContent, VerdictLine
+from howsure.report.page import formats
+from howsure.report.page.pointwise_panels import Option, Panel
+from howsure.report.page.pointwise_render import render_pointwise
+from howsure.report.page.pointwise_sections import WorldPart
+from howsure.report.page.sections import Cell, Column, Grid, Part
+
+_FIRST_CHOICE: Final = 0.9
+_RANKED: Final = ("t_cv", "t_ss")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AdaptivityPage:
+    """What comparisons of methods found, in every form; `adaptivity_report` makes it.
+
+    Attributes
+    ----------
+    title : str
+        A heading.
+    coverage : float
+        The nominal coverage that sentences speak of; tables hold all.
+    headline : VerdictLine, optional
+        The main message.
+    parts : tuple of WorldPart
+        One a task.
+    results : tuple of MethodComparison
+        What it is made from.
+    facts : mapping of str to str
+        What else is known.
+    command : str
+        What makes the report again.
+    """
+
+    title: str
+    coverage: float
+    headline: VerdictLine | None
+    parts: tuple[WorldPart, ...]
+    results: tuple[MethodComparison, ...]
+    facts: Mapping[str, str] = field(default_factory=dict)
+    command: str = ""
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """The median of every measure, by task, method and coverage."""
+        return tuple(record for part in self.parts for record in part.records)
+
+    def content(self) -> PageContent:
+        """Everything, without its form."""
+        first = () if self.headline is None else (self.headline,)
+        rest = (
+            replace(line, question=f"{part.name}, {line.question}")
+            for part in self.parts
+            for line in part.lines
+        )
+        return PageContent(
+            title=self.title,
+            verdict=(*first, *rest),
+            records=self.records,
+            tables=tuple(result.table() for result in self.results),
+            glossary=GLOSSARY,
+            command=self.command,
+            facts=self.facts,
+        )
+
+    def to_html(self) -> str:
+        """One self-contained page that works offline."""
+        shell = PageContent(
+            title=self.title, glossary=GLOSSARY, command=self.command, facts=self.facts
+        )
+        return render_pointwise(shell, self.headline, self.parts)
+
+    def to_markdown(self) -> str:
+        """Sentences and tables as Markdown."""
+        blocks = [f"# {plain.escape(self.title)}"]
+        if self.headline is not None:
+            blocks.append(f"**{plain.escape(self.headline.text)}**")
+        for part in self.parts:
+            blocks.append(f"## {plain.escape(part.name)}")
+            told = (
+                f"- **{plain.escape(line.question)}**: {plain.escape(line.text)}"
+                for line in part.lines
+            )
+            blocks.append("\n".join(told))
+            for grid in part.grids:
+                blocks += [f"### {plain.escape(grid.title)}", *map(plain.escape, grid.notes)]
+                blocks.append(_markdown(grid))
+        return formats.clean("\n\n".join(blocks)) + "\n"
+
+    def to_json(self) -> str:
+        """Every record and table as JSON."""
+        return plain.to_json(self.content())
+
+    def to_csv(self) -> str:
+        """Every record as a line of CSV."""
+        return plain.to_csv(self.content())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the form that the ending names: .html, .md, .json or .csv, whole or not at all.
+
+        Raises
+        ------
+        InputError
+            If the ending is another, or the file cannot be written.
+        """
+        forms = {
+            ".html": AdaptivityPage.to_html,
+            ".md": AdaptivityPage.to_markdown,
+            ".json": AdaptivityPage.to_json,
+            ".csv": AdaptivityPage.to_csv,
+        }
+        ending = os.path.splitext(os.fspath(path))[1].lower()
+        if ending not in forms:
+            raise InputError(f"path must end in {', '.join(forms)}, got {os.fspath(path)!r}")
+        atomic_write(path, forms[ending](self))
+
+
+def adaptivity_report(
+    results: Mapping[str, Sequence[MethodComparison]],
+    *,
+    title: str = "Adaptivity",
+    coverage: float | None = None,
+    curves: Mapping[str, Sequence[Curve]] | None = None,
+    facts: Mapping[str, str] | None = None,
+    command: str = "",
+) -> AdaptivityPage:
+    """A report on methods compared by how they adapt, beside what was published.
+
+    Parameters
+    ----------
+    results : mapping of str to sequence of MethodComparison
+        By task; those of one task differ in their coverage or seed.
+    title : str
+        A heading.
+    coverage : float, optional
+        The nominal coverage that sentences speak of; 0.9 if there, else the greatest.
+    curves : mapping of str to sequence of Curve, optional
+        By task: ``coverage_by_ease`` and ``size_by_difficulty`` of some methods, to draw.
+    facts : mapping of str to str, optional
+        What else to state.
+    command : str
+        What makes the report again.
+
+    Returns
+    -------
+    AdaptivityPage
+
+    Raises
+    ------
+    InputError
+        If there is no result, or no task has the coverage.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from howsure.protocols.adaptivity import compare_label_sets
+    >>> from howsure.protocols.adaptivity_inputs import given_probabilities
+    >>> p = np.random.default_rng(0).dirichlet(np.full(4, 0.5), size=300)
+    >>> found = compare_label_sets(
+    ...     given_probabilities(p, p.argmax(axis=1)), methods=("LAC", "APS"), repeats=2, bins=5
+    ... )
+    >>> adaptivity_report({"toy": found}).coverage
+    0.9
+    """
+    held = [result for found in results.values() for result in found]
+    if not held or not all(results.values()):
+        raise InputError("results must hold at least one comparison for each task, got none")
+    levels = sorted({result.coverage for result in held})
+    if coverage is None:
+        wanted = _FIRST_CHOICE if _FIRST_CHOICE in levels else levels[-1]
+    else:
+        wanted = check_fraction(coverage, "coverage")
+        if wanted not in levels:
+            known = ", ".join(f"{level:g}" for level in levels)
+            raise InputError(f"coverage must be one that was compared ({known}), got {wanted:g}")
+    parts = tuple(
+        _part(name, found, wanted, (curves or {}).get(name, ())) for name, found in results.items()
+    )
+    stated = {
+        "Tasks": ", ".join(map(str, results)),
+        "Methods": ", ".join(dict.fromkeys(m for result in held for m in result.methods)),
+        "Nominal coverage shown": f"{100 * wanted:.4g} %",
+        "howsure": __version__,
+    }
+    spoken = [result for result in held if result.coverage == wanted]
+    return AdaptivityPage(
+        title=title,
+        coverage=wanted,
+        headline=headline(spoken),
+        parts=parts,
+        results=tuple(held),
+        facts={**stated, **(facts or {})},
+        command=command,
+    )
+
+
+def write_report(
+    results: Mapping[str, Sequence[MethodComparison]],
+    path: str | os.PathLike[str],
+    *,
+    title: str = "Adaptivity",
+) -> None:
+    """Write a report on methods compared: a page, Markdown, JSON or CSV by its ending.
+
+    Raises
+    ------
+    InputError
+        As `adaptivity_report`; also if the ending is another, or the file cannot be written.
+    """
+    adaptivity_report(results, title=title).save(path)
+
+
+def _part(
+    name: str, found: Sequence[MethodComparison], wanted: float, curves: Sequence[Curve]
+) -> WorldPart:
+    first = found[0]
+    spoken = [result for result in found if result.coverage == wanted]
+    lines: list[VerdictLine] = []
+    for result in spoken:
+        lines += method_lines(result)
+    grids = [_medians(found), _published(found)]
+    return WorldPart(
+        name=str(name),
+        facts={
+            "Validation rows": f"{first.calibration_rows:,}",
+            "Test rows": f"{first.test_rows:,}",
+            "Cells by ease": str(first.bins),
+            "Splits": str(first.repeats),
+            "Ease": "surrogate, from the probabilities" if first.surrogate else "from inputs",
+        },
+        lines=tuple(lines),
+        grids=tuple(grid for grid in grids if grid is not None),
+        panels=_panels(found, curves),
+        findings=(),
+        records=tuple(record for result in found for record in result.records()),
+    )
+
+
+def _heading(result: MethodComparison, found: Sequence[MethodComparison]) -> str:
+    seeds = len({other.seed for other in found}) > 1
+    seed = f", seed {result.seed}" if seeds else ""
+    return f"Nominal {100 * result.coverage:.4g} %{seed}"
+
+
+def _medians(found: Sequence[MethodComparison]) -> Grid:
+    """Medians of every measure, one part a coverage."""
+    first = found[0]
+    columns = [Column(title="Method")]
+    columns += [Column(title=TITLES[m], numeric=True) for m in first.measures]
+    parts = []
+    for result in found:
+        medians = {measure: result.median(measure) for measure in result.measures}
+        shared = {
+            measure: result.ranks(measure).shared_ranks
+            for measure in _RANKED
+            if result.repeats > 1 and len(result.methods) > 2
+        }
+        rows = []
+        for place, method in enumerate(result.methods):
+            cells = [Cell(text=method)]
+            for measure, values in medians.items():
+                small = f"rank {shared[measure][place]}" if measure in shared else ""
+                cells.append(_number(float(values[place]), small))
+            rows.append(tuple(cells))
+        parts.append(Part(title=_heading(result, found), rows=tuple(rows)))
+    told = sorted({f"{m}: {why}." for r in found for (m, _), why in r.reasons.items()})
+    notes = (
+        "Medians over the splits. Beside T-CV and T-SS stands a shared rank: 1 + the number of "
+        "methods that are significantly better (Friedman, then Wilcoxon–Holm). Splits share "
+        "rows, so that the tests are too sure.",
+        *told,
+    )
+    return Grid(title="Methods", columns=tuple(columns), parts=tuple(parts), notes=notes)
+
+
+def _published(found: Sequence[MethodComparison]) -> Grid | None:
+    """Published averages beside ours; None where no coverage was published."""
+    parts = []
+    for result in found:
+        rows = []
+        for measure in result.measures:
+            known = published_of(result, measure)
+            if not known:
+                continue
+            ours = dict(zip(result.methods, result.median(measure).tolist(), strict=True))
+            shown = [name for name in result.methods if name in known]
+            rows += [
+                (
+                    Cell(text=TITLES[measure]),
+                    Cell(text=name),
+                    _number(ours[name]),
+                    _number(known[name]),
+                )
+                for name in shown
+            ]
+        if rows:
+            parts.append(Part(title=_heading(result, found), rows=tuple(rows)))
+    if not parts:
+        return None
+    columns = (
+        Column(title="Measure"),
+        Column(title="Method"),
+        Column(title="Here", numeric=True),
+        Column(title="Published", numeric=True),
+    )
+    of = "nine nets on ImageNet" if found[0].units == "labels" else "four nets on visual acuity"
+    notes = (
+        f"Published: averages over {of} (Jang and Lee 2025). Data and models differ, so that "
+        "patterns can be compared and numbers cannot.",
+    )
+    return Grid(title="Beside the published", columns=columns, parts=tuple(parts), notes=notes)
+
+
+def _panels(found: Sequence[MethodComparison], curves: Sequence[Curve]) -> tuple[Panel, ...]:
+    made = []
+    by_name = {
+        name: [curve for curve in curves if curve.name == name]
+        for name in ("coverage_by_ease", "size_by_difficulty")
+    }
+    drawn = [
+        draw(by_name[name])
+        for name, draw in (("coverage_by_ease", ease_figure), ("size_by_difficulty", size_figure))
+        if by_name[name]
+    ]
+    if drawn:
+        made.append(Panel(label="", options=(Option(label="", figures=tuple(drawn)),), wide=False))
+    options = tuple(
+        Option(label=_heading(result, found), figures=_figures(result)) for result in found
+    )
+    made.append(Panel(label="Coverage", options=options, wide=False))
+    return tuple(made)
+
+
+def _figures(result: MethodComparison) -> tuple[Figure, ...]:
+    figures = []
+    for measure in _RANKED:
+        values = {"here": dict(zip(result.methods, result.median(measure).tolist(), strict=True))}
+        known = published_of(result, measure)
+        shared = {name: known[name] for name in result.methods if name in known}
+        if shared:
+            values["published, other data"] = shared
+        rules = (Rule(at=result.floor.median, label="perfect model"),) if measure == "t_cv" else ()
+        figures.append(methods_figure(values, measure, rules=rules))
+    if result.repeats > 1 and len(result.methods) > 2:
+        for measure in _RANKED:
+            ranks: Table = result.ranks(measure).table(f"ranks_{measure}")
+            figure = rank_figure(ranks)
+            figures.append(replace(figure, title=f"{figure.title}, by {TITLES[measure]}"))
+    return tuple(figures)
+
+
+def _number(value: float, small: str = "") -> Cell:
+    if math.isnan(value):
+        return Cell(text=formats.MISSING, small=small)
+    return Cell(text=formats.number(value, 3), small=small, key=repr(value))
+
+
+def _markdown(grid: Grid) -> str:
+    titles = ["Part", *(column.title for column in grid.columns)]
+    rules = [":--", *("--:" if column.numeric else ":--" for column in grid.columns)]
+    rows = [
+        [part.title, *(f"{cell.text} {cell.small}".strip() for cell in row)]
+        for part in grid.parts
+        for row in part.rows
+    ]
+    lines = [[plain.escape(title) for title in titles], rules]
+    lines += [[plain.escape(cell) for cell in row] for row in rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
