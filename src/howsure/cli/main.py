@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from howsure.cli.bench import app as bench_app
+from howsure.cli.data import app as data_app
 from howsure.cli.options import CongruenceFlags, ReadOptions, reads_tables, tunes_congruence
 from howsure.core.errors import HowsureError, InputError
 
@@ -263,6 +264,7 @@ def metrics(
 
 
 app.add_typer(bench_app)
+app.add_typer(data_app)
 
 
 def main() -> None:

@@ -1,0 +1,116 @@
+"""`howsure data`: data sets by name, how to get them, and whether they are whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+
+from howsure.core.errors import InputError
+from howsure.core.registry import unknown
+
+if TYPE_CHECKING:
+    from howsure.data.catalogue import Entry
+
+app = typer.Typer(name="data", no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A data set: see howsure data list.")]
+Folder = Annotated[Path | None, typer.Option(help="The set's folder; by default it is looked for.")]
+
+
+@app.callback()
+def root() -> None:
+    """List data sets, get them, and check what is there."""
+
+
+@app.command(name="list")
+def list_() -> None:
+    """List the data sets: what each is, its licence, and where it lies."""
+    from howsure.data.catalogue import entries
+    from howsure.data.obtain import located
+
+    console = Console()
+    kind = None
+    for entry in entries().values():
+        if entry.kind != kind:
+            kind = entry.kind
+            console.print(f"\n[bold]{kind}[/bold]")
+        title = f"[cyan]{entry.name}[/cyan]  {escape(entry.what)}"
+        console.print(title, highlight=False, soft_wrap=True)
+        place = located(entry)
+        there = f"at {place}" if place else "not on this machine"
+        where = "drawn when asked for" if entry.kind == "drawn images" and not place else there
+        text = escape(f"licence: {entry.licence}; {where}")
+        console.print(Padding(text, (0, 0, 0, 4)), style="dim", highlight=False)
+    console.print("\nhowsure data get NAME gets one, or says how.", highlight=False)
+
+
+@app.command()
+def get(name: Name, folder: Folder = None) -> None:
+    """Download a set, or say how to get it by hand; exit 1 if it is not there in the end."""
+    from howsure.data.obtain import check as examined
+    from howsure.data.obtain import get as fetch
+
+    entry = _entry(name)
+    _print_facts(entry)
+    if entry.remotes:
+        typer.echo(f"written: {fetch(entry, folder)}")
+        return
+    if entry.kind == "drawn images":
+        return
+    typer.echo(f"put it in a folder {entry.folder} under HOWSURE_DATA or the cache of howsure")
+    if not all(finding.good for finding in examined(entry, folder)):
+        typer.echo(f"then howsure data check {name} says whether it is whole", err=True)
+        raise typer.Exit(1)
+
+
+@app.command()
+def check(
+    name: Name,
+    folder: Folder = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="Note all hashes, so that later checks see changes.")
+    ] = False,
+) -> None:
+    """Say what is there, missing or changed; exit 0 if all is whole, 1 if not."""
+    from howsure.data.obtain import check as examined
+    from howsure.data.obtain import located
+    from howsure.data.obtain import record as note
+
+    entry = _entry(name)
+    if entry.kind == "drawn images" and folder is None and located(entry) is None:
+        typer.echo(f"{name} is drawn when asked for: no file is needed")
+        return
+    if record:
+        typer.echo(f"written: {note(entry, folder)}")
+    findings = examined(entry, folder)
+    for finding in findings:
+        typer.echo(f"{'ok  ' if finding.good else 'FAIL'}  {finding.said}")
+    if not all(finding.good for finding in findings):
+        raise typer.Exit(1)
+
+
+def _entry(name: str) -> Entry:
+    from howsure.data.catalogue import entries
+
+    held = entries()
+    if name not in held:
+        raise InputError(unknown(name, held, "NAME"))
+    return held[name]
+
+
+def _print_facts(entry: Entry) -> None:
+    console = Console()
+    console.print(f"[bold]{escape(entry.name)}[/bold]", highlight=False)
+    for label, text in (
+        ("what", entry.what),
+        ("licence", entry.licence),
+        ("source", entry.source),
+        ("how", entry.how),
+        *(("hash", f"{remote.name} {remote.hash}") for remote in entry.remotes),
+    ):
+        console.print(f"  {label:<8} {escape(text)}", highlight=False, soft_wrap=True)
