@@ -124,7 +124,10 @@ class Adapter(ABC):
 protocols: Final = Registry(
     "protocol",
     "howsure.protocols",
-    {"pointwise": "howsure.bench.adapters.pointwise:PointwiseAdapter"},
+    {
+        "pointwise": "howsure.bench.adapters.pointwise:PointwiseAdapter",
+        "adaptivity": "howsure.bench.adapters.adaptivity:AdaptivityAdapter",
+    },
 )
 """Adapters by the protocol's name; they load when they are asked for."""
 

@@ -29,7 +29,10 @@ Changes = Annotated[
 Format = Literal["table", "csv", "json", "parquet"]
 
 _STORE: Final = Path("howsure-results")
-_REPORTS: Final = {"pointwise": "howsure.report.pointwise:write_report"}
+_REPORTS: Final = {
+    "pointwise": "howsure.report.pointwise:write_report",
+    "adaptivity": "howsure.report.adaptivity:write_report",
+}
 _INTERRUPTED: Final = 130
 
 

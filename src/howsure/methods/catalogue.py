@@ -30,6 +30,11 @@ _BUILT_IN: Final[Mapping[str, str]] = {
     "pac_conformal": f"{_CONFORMAL}.normalized:NormalizedConformal",
     "mondrian_conformal": f"{_CONFORMAL}.inductive:SplitConformal",
     "local_conformal": f"{_CONFORMAL}.inductive:SplitConformal",
+    "cpa": f"{_CONFORMAL}.normalized:NormalizedConformal",
+    "pac": f"{_CONFORMAL}.normalized:NormalizedConformal",
+    "sscp": f"{_CONFORMAL}.normalized:NormalizedConformal",
+    "o_cpa": f"{_CONFORMAL}.normalized:NormalizedConformal",
+    "o_pac": f"{_CONFORMAL}.normalized:NormalizedConformal",
     "conformalized": f"{_CONFORMAL}.quantile:Conformalized",
     "cqr": f"{_CONFORMAL}.quantile:conformalized_quantiles",
     "cv_plus": f"{_CONFORMAL}.cross:CVPlus",
@@ -41,23 +46,33 @@ _BUILT_IN: Final[Mapping[str, str]] = {
     "concrete_dropout": f"{_HERE}.deep.montecarlo:ConcreteDropout",
     "mean_variance_network": f"{_HERE}.deep.ensembles:MeanVarianceNetwork",
     "quantile_network": f"{_HERE}.deep.ensembles:QuantileNetwork",
+    "head_regressor": f"{_HERE}.deep.head_network:HeadNetwork",
 }
 
 METHODS: Final = Registry("method", "howsure.methods", _BUILT_IN)
 """Methods by name; other packages add theirs by entry points of the group ``howsure.methods``."""
 
 _FOREST = {"regressor": "forest"}
+_CPA = {**_FOREST, "difficulty": "forest"}
+_SSCP = {**_CPA, "errors": "split", "feature": "reconstruction_loss"}
+_PAC = {**_CPA, "rank": "pac"}
+_BY_EASE = {
+    "adapt": {
+        "name": "mondrian",
+        "groups": {"name": f"{_CONFORMAL}.labels.easing:EaseBins", "bins": 5},
+    },
+}
 _DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "naive_bootstrap": {"regressor": {"name": "tree", "min_samples_leaf": 5}},
     "split_conformal": _FOREST,
-    "normalized_conformal": {**_FOREST, "difficulty": "forest"},
-    "self_supervised_conformal": {
-        **_FOREST,
-        "difficulty": "forest",
-        "errors": "split",
-        "feature": "reconstruction_loss",
-    },
-    "pac_conformal": {**_FOREST, "difficulty": "forest", "rank": "pac"},
+    "normalized_conformal": _CPA,
+    "self_supervised_conformal": _SSCP,
+    "pac_conformal": _PAC,
+    "cpa": _CPA,
+    "pac": _PAC,
+    "sscp": _SSCP,
+    "o_cpa": {**_CPA, **_BY_EASE},
+    "o_pac": {**_PAC, **_BY_EASE},
     "mondrian_conformal": {
         **_FOREST,
         "adapt": {"name": "mondrian", "groups": "uniform_bins"},

@@ -1,0 +1,325 @@
+"""Conformal methods compared by how they adapt: one trial a task, method and seed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar, Final, final
+
+import numpy as np
+
+from howsure.bench.plan import Plan
+from howsure.bench.protocol import Adapter, Combined, Progress, Trial
+from howsure.bench.worlds import make_world, world_identity
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.errors import InputError
+from howsure.core.records import Table
+from howsure.core.registry import unknown
+from howsure.methods.interface import checked_coverages
+from howsure.metrics.adaptivity import noise_floor
+from howsure.protocols.adaptivity import LABEL_MEASURES, LABEL_METHODS, compare_label_sets
+from howsure.protocols.adaptivity_forest import forest_task
+from howsure.protocols.adaptivity_inputs import Classified, Regressed, given_probabilities
+from howsure.protocols.adaptivity_intervals import (
+    INTERVAL_MEASURES,
+    INTERVAL_METHODS,
+    compare_intervals,
+)
+from howsure.protocols.adaptivity_result import MethodComparison
+from howsure.results import Store, TrialOutput, records_table, stacked
+from howsure.results.address import canonical
+
+_ARRAYS: Final = ("predictions", "ground_truth")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Options:
+    """Options of a plan of this protocol, with their defaults."""
+
+    coverages: tuple[float, ...] = (0.8, 0.9)
+    repeats: int = 10
+    rows: int = 2000
+    n_train: int = 1000
+    bins: int = 20
+    groups: int = 5
+    trees: int = 60
+    noise: float = 0.2
+
+    @classmethod
+    def of(cls, plan: Plan) -> _Options:
+        """Check those of a plan."""
+        for key in plan.options:
+            if key not in cls.__slots__:
+                raise InputError(unknown(key, cls.__slots__, "option of protocol 'adaptivity'"))
+        given = dict(plan.options)
+        coverages = given.pop("coverages", cls().coverages)
+        if not isinstance(coverages, list | tuple):
+            raise InputError(f"coverages must be a list of numbers, got {coverages!r}")
+        found = cls(coverages=checked_coverages(tuple(coverages)), **given)
+        for name in ("repeats", "rows", "n_train", "bins", "groups", "trees"):
+            value = getattr(found, name)
+            if type(value) is not int or value < 1:
+                raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
+        if type(found.noise) not in (int, float) or not 0 < found.noise < np.inf:
+            raise InputError(f"noise must be above 0, got {found.noise!r}")
+        return found
+
+    def identity(self, *, labels: bool) -> dict[str, Any]:
+        """What decides a trial: label sets know no forests and no groups of intervals."""
+        held = {"coverages": list(self.coverages), "repeats": self.repeats, "bins": self.bins}
+        if labels:
+            return held | {"rows": self.rows}
+        return held | {
+            name: getattr(self, name) for name in ("rows", "n_train", "groups", "trees", "noise")
+        }
+
+
+@final
+class AdaptivityAdapter(Adapter):
+    """`howsure.protocols.adaptivity`: a trial is one method on all random splits of one task.
+
+    A world with the key ``softmax`` names a file of NumPy's (``.npz``) with arrays
+    ``predictions``, shape (n, classes), and ``ground_truth``, shape (n,): the task of LAC, APS,
+    RAPS, SAPS, O-LAC and O-SAPS, by a surrogate ease. Any other world, as `pointwise` has them
+    (a table needs ``source = "cut"``), is the task of CP, CP-A, PAC, SSCP, O-CPA and O-PAC around
+    two forests. Methods and worlds that do not fit are left out.
+
+    Options of a plan: ``coverages``, ``repeats`` (random splits; 10), ``rows`` (of a task, at
+    most; 2000), ``bins`` (cells by ease; 20), and for intervals ``n_train`` (rows that train;
+    1000), ``trees``, ``noise`` (share of each column's sd) and ``groups`` (by ease; 5).
+    """
+
+    __slots__ = ()
+    name: ClassVar[str] = "adaptivity"
+    version: ClassVar[int] = 1
+    headline: ClassVar[tuple[str, ...]] = (
+        *("t_cv", "t_ss", "empirical_coverage"),
+        *("set_size", "width", "kendall_tau"),
+    )
+
+    def trials(self, plan: Plan) -> tuple[Trial, ...]:
+        """Every world, method that fits it, and seed."""
+        options = _Options.of(plan)
+        methods = {label: _method(label, entry) for label, entry in plan.methods.items()}
+        found: list[Trial] = []
+        for world, entry in plan.worlds.items():
+            labels = "softmax" in entry
+            identity, files = _identity(world, entry, plan.folder)
+            known = LABEL_METHODS if labels else INTERVAL_METHODS
+            for label, (method, revision) in methods.items():
+                if method not in known:
+                    continue
+                common = {
+                    "world": identity,
+                    "method": {"name": method, "revision": revision},
+                    "options": options.identity(labels=labels),
+                }
+                found += [
+                    self.trial(
+                        {**common, "seed": seed},
+                        {"world": world, "method": label},
+                        {"files": files},
+                    )
+                    for seed in plan.seeds
+                ]
+        if not found:
+            raise InputError("a plan must have a method that fits one of its worlds, got none")
+        return tuple(found)
+
+    def run(self, trial: Trial, progress: Progress | None = None) -> TrialOutput:
+        """Compare one method alone: its splits are those of every other method."""
+        told = trial.identity
+        options = told["options"]
+        task = _task(
+            canonical(told["world"]),
+            canonical(trial.context["files"]),
+            canonical(options),
+            told["seed"],
+        )
+        name = told["method"]["name"]
+        common: dict[str, Any] = {
+            "coverages": options["coverages"],
+            "methods": (name,),
+            "repeats": options["repeats"],
+            "bins": options["bins"],
+            "seed": told["seed"],
+            "progress": progress,
+        }
+        if isinstance(task, Classified):
+            compared = compare_label_sets(task, **common)
+        else:
+            compared = compare_intervals(task, groups=options["groups"], **common)
+        return _output(compared, trial)
+
+    def combine(self, plan: Plan, trials: Sequence[Trial], store: Store) -> Combined:
+        """One `MethodComparison` of each world, coverage and seed, named as the plan does."""
+        groups: dict[tuple[str, int], list[Trial]] = {}
+        for trial in trials:
+            groups.setdefault((trial.labels["world"], trial.identity["seed"]), []).append(trial)
+        results: dict[str, list[MethodComparison]] = {}
+        tables = []
+        for (world, seed), parts in groups.items():
+            whole = _joined(parts, store)
+            for result in whole:
+                for method in result.methods:
+                    keys: Mapping[str, str | int] = {
+                        "world": world,
+                        "method": method,
+                        "seed": seed,
+                    }
+                    own = [record for record in result.records() if record.model == method]
+                    tables.append(records_table(own, keys))
+            named = f"{world}, seed {seed}" if len(plan.seeds) > 1 else world
+            results.setdefault(world, []).extend(replace(result, task=named) for result in whole)
+        return Combined(table=stacked(tables), results=results)
+
+
+def _method(label: str, entry: Mapping[str, Any]) -> tuple[str, Any]:
+    """Name and revision of a plan's method."""
+    known = (*LABEL_METHODS, *INTERVAL_METHODS)
+    for key in entry:
+        if key not in ("method", "revision"):
+            raise InputError(unknown(key, ("method", "revision"), f"option of method {label!r}"))
+    name = entry.get("method")
+    if name not in known:
+        raise InputError(unknown(str(name), known, f"method {label!r}"))
+    return str(name), entry.get("revision", 0)
+
+
+def _identity(
+    label: str, entry: Mapping[str, Any], folder: Path
+) -> tuple[dict[str, Any], dict[str, str]]:
+    if "softmax" not in entry:
+        return world_identity(label, entry, folder)
+    if set(entry) != {"softmax"}:
+        raise InputError(f"world {label!r} must have softmax alone, got {', '.join(entry)}")
+    path = (folder / str(entry["softmax"])).expanduser().resolve()
+    return {"softmax": _hash(*_arrays(path))}, {"softmax": str(path)}
+
+
+def _arrays(path: Path) -> tuple[FloatArray, IntArray]:
+    """Probabilities, each row's sum made one, and true classes."""
+    try:
+        with np.load(path, allow_pickle=False) as held:
+            missing = [name for name in _ARRAYS if name not in held.files]
+            if missing:
+                raise InputError(f"{path} must hold arrays {', '.join(_ARRAYS)}, got {held.files}")
+            table, y = (np.asarray(held[name]) for name in _ARRAYS)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+    if table.ndim != 2 or table.dtype.kind != "f" or y.shape != (len(table),):
+        raise InputError(
+            f"{path} must hold numbers of shapes (n, classes) and (n,), got "
+            f"{table.shape} and {y.shape}"
+        )
+    wide: FloatArray = table.astype(np.float64)
+    sums = wide.sum(axis=1)
+    if not (np.isfinite(wide).all() and (wide >= 0).all() and np.abs(sums - 1).max() < 1e-3):
+        raise InputError(f"{path}: rows of predictions must be probabilities that sum to one")
+    return wide / sums[:, None], y.astype(np.int64)
+
+
+def _hash(table: FloatArray, y: IntArray) -> str:
+    digest = hashlib.sha256(str(table.shape).encode())
+    digest.update(np.ascontiguousarray(table).tobytes())
+    digest.update(np.ascontiguousarray(y).tobytes())
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=2)
+def _task(world_text: str, files_text: str, options_text: str, seed: int) -> Classified | Regressed:
+    """The task of a trial; the last ones are remembered, for forests take time to grow."""
+    import json
+
+    world, files, options = (json.loads(t) for t in (world_text, files_text, options_text))
+    rows = options["rows"]
+    if "softmax" in world:
+        table, y = _arrays(Path(files["softmax"]))
+        if _hash(table, y) != world["softmax"]:
+            raise InputError(f"{files['softmax']} has changed since the plan was read")
+        return given_probabilities(table[:rows], y[:rows], seed=seed, name="splits")
+    made = make_world(world, files)
+    training = made.training_set(seed, 0, options["n_train"], n_test=rows)
+    rest = made.test_set(seed, rows)
+    return forest_task(
+        (training.x, training.y),
+        (rest.x, rest.y),
+        noise=options["noise"],
+        trees=options["trees"],
+        seed=seed,
+        name="splits",
+    )
+
+
+def _output(compared: Sequence[MethodComparison], trial: Trial) -> TrialOutput:
+    """Every number, one row a repeat, coverage and measure."""
+    first = compared[0]
+    values = np.stack([result.values[:, 0] for result in compared])
+    coverages, repeats, measures = values.shape
+    reasons = [
+        result.reasons.get((result.methods[0], measure), "")
+        for result in compared
+        for _ in range(repeats)
+        for measure in first.measures
+    ]
+    columns = {
+        "coverage": np.repeat([result.coverage for result in compared], repeats * measures),
+        "repeat": np.tile(np.repeat(np.arange(repeats), measures), coverages),
+        "metric": np.tile(np.array(first.measures, dtype=object), coverages * repeats),
+        "value": values.ravel(),
+        "reason": np.array(reasons, dtype=object),
+    }
+    return TrialOutput(
+        records=Table(name="records", columns=columns),
+        keys={**trial.labels, "seed": first.seed},
+        facts={
+            "calibration_rows": first.calibration_rows,
+            "test_rows": first.test_rows,
+            "bins": first.bins,
+            "surrogate": first.surrogate,
+            "units": first.units,
+        },
+    )
+
+
+def _joined(trials: Sequence[Trial], store: Store) -> list[MethodComparison]:
+    """All methods on one task's splits, one comparison a coverage."""
+    told = trials[0].identity["options"]
+    facts = store.entry(trials[0].address).facts
+    measures = LABEL_MEASURES if facts["units"] == "labels" else INTERVAL_MEASURES
+    shape = (len(told["coverages"]), told["repeats"], len(measures))
+    values, reasons = [], []
+    for trial in trials:
+        table = store.table(trial.address, "records")
+        values.append(np.asarray(table["value"].to_numpy()).reshape(shape))
+        why = np.asarray(table["reason"].to_pylist(), dtype=object).reshape(shape)
+        reasons.append(why)
+    tested = facts["test_rows"]
+    cells = np.diff(np.arange(facts["bins"] + 1) * tested // facts["bins"])
+    methods = tuple(trial.labels["method"] for trial in trials)
+    return [
+        MethodComparison(
+            task=trials[0].labels["world"],
+            methods=methods,
+            measures=measures,
+            values=np.stack([held[place] for held in values], axis=1),
+            coverage=coverage,
+            calibration_rows=facts["calibration_rows"],
+            test_rows=tested,
+            bins=facts["bins"],
+            floor=noise_floor(cells, coverage),
+            seed=trials[0].identity["seed"],
+            surrogate=facts["surrogate"],
+            reasons={
+                (method, measure): str(why[place, 0, k])
+                for method, why in zip(methods, reasons, strict=True)
+                for k, measure in enumerate(measures)
+                if why[place, 0, k]
+            },
+            units=facts["units"],
+        )
+        for place, coverage in enumerate(told["coverages"])
+    ]

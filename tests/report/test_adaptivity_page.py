@@ -1,0 +1,152 @@
+"""The report on adaptivity: its words, its numbers, what was published, its page."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from howsure.core.errors import InputError
+from howsure.metrics.adaptivity import noise_floor
+from howsure.protocols.adaptivity import LABEL_MEASURES, LABEL_METHODS
+from howsure.protocols.adaptivity_intervals import INTERVAL_MEASURES, INTERVAL_METHODS
+from howsure.protocols.adaptivity_result import MethodComparison
+from howsure.report.adaptivity import AdaptivityPage, adaptivity_report, write_report
+from howsure.report.adaptivity_words import PUBLISHED, PUBLISHED_INTERVALS
+
+HOSTILE = "</script><script>window.pwned=1</script>"
+TABLES = Path(__file__).parents[1] / "protocols" / "published"
+
+
+def comparison(coverage: float, *, labels: bool = True, task: str = "toy") -> MethodComparison:
+    rng = np.random.default_rng(0)
+    methods = LABEL_METHODS if labels else INTERVAL_METHODS
+    measures = LABEL_MEASURES if labels else INTERVAL_MEASURES
+    values = rng.uniform(0.2, 0.3, (12, len(methods), len(measures)))
+    values[:, -1, 0] = rng.uniform(0.02, 0.05, 12)
+    values[:, 0, 1] = np.nan
+    return MethodComparison(
+        task=task,
+        methods=methods,
+        measures=measures,
+        values=values,
+        coverage=coverage,
+        calibration_rows=600,
+        test_rows=1000,
+        bins=20,
+        floor=noise_floor([50] * 20, coverage),
+        seed=0,
+        reasons={(methods[0], "t_ss"): f"all cells agree {HOSTILE}"},
+        units="labels" if labels else "y",
+    )
+
+
+@pytest.fixture(scope="module")
+def page() -> AdaptivityPage:
+    results = {
+        "toy": [comparison(0.8), comparison(0.9)],
+        f"widths {HOSTILE}": [comparison(0.8, labels=False), comparison(0.9, labels=False)],
+    }
+    return adaptivity_report(results, title="A title", command="howsure bench report x")
+
+
+def test_sentences_judge_by_the_floor(page: AdaptivityPage) -> None:
+    assert page.coverage == 0.9
+    assert page.headline is not None
+    assert page.headline.text.startswith("In 2 of 12 tests of methods on 1 task")
+    assert page.headline.tone == "undecided"
+    lines = {line.question: line for line in page.parts[0].lines}
+    assert lines["O-SAPS"].tone == "good"
+    assert lines["APS"].tone == "bad"
+    median = np.median(comparison(0.9).values[:, 1, 0])
+    assert f"T-CV is {median:.3f}" in lines["APS"].text
+    assert "all cells agree" in lines["LAC"].text
+
+
+def test_tables_hold_medians_shared_ranks_and_what_was_published(page: AdaptivityPage) -> None:
+    medians, published = page.parts[0].grids
+    assert [part.title for part in medians.parts] == ["Nominal 80 %", "Nominal 90 %"]
+    row = medians.parts[1].rows[5]
+    assert row[0].text == "O-SAPS"
+    assert float(row[1].key) == np.median(comparison(0.9).values[:, 5, 0])
+    assert row[1].small == "rank 1"
+    assert [r[3].key for r in published.parts[1].rows[:6]] == [
+        repr(v) for v in PUBLISHED[0.9]["t_cv"]
+    ]
+    widths = page.parts[1].grids
+    assert len(widths) == 2
+    assert [part.title for part in widths[1].parts] == ["Nominal 80 %"]  # 0.9 was not published
+    none = adaptivity_report({"t": [comparison(0.5)]})
+    assert len(none.parts[0].grids) == 1
+
+
+def test_figures_show_ours_and_the_published(page: AdaptivityPage) -> None:
+    (panel,) = page.parts[0].panels
+    assert [option.label for option in panel.options] == ["Nominal 80 %", "Nominal 90 %"]
+    violation, slope, by_cv, by_ss = panel.options[1].figures
+    assert [layer.series for layer in violation.layers] == [
+        *("perfect model", "here", "published, other data")
+    ]
+    assert len(slope.layers[0].x) == 5  # LAC has none
+    assert by_cv.title.endswith("by T-CV")
+    assert by_ss.title.endswith("by T-SS")
+
+
+def test_every_form_holds_the_numbers(page: AdaptivityPage, tmp_path: Path) -> None:
+    held = json.loads(page.to_json())
+    count = 2 * 6 * (len(LABEL_MEASURES) + len(INTERVAL_MEASURES))
+    assert len(held["records"]) == count == len(page.records)
+    assert len(list(csv.reader(page.to_csv().splitlines()))) == count + 1
+    text = page.to_markdown()
+    assert "## toy" in text
+    assert "| Nominal 90 % | O-SAPS |" in text
+    html = page.to_html()
+    assert HOSTILE not in html
+    assert "window.pwned=1" in html  # escaped, in words
+    assert "Nominal 80 %" in html
+    for ending in ("html", "md", "json", "csv"):
+        page.save(tmp_path / f"report.{ending}")
+    write_report({"toy": [comparison(0.9)]}, tmp_path / "other.html", title="T")
+    assert "<h1>T</h1>" in (tmp_path / "other.html").read_text(encoding="utf-8")
+
+
+def test_the_published_are_averages_of_the_tables() -> None:
+    """The page's figures against the tables read off the paper."""
+
+    def rows(name: str) -> list[dict[str, str]]:
+        with (TABLES / f"adaptivity_{name}.csv").open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+
+    names = {"coverage": "empirical_coverage", "size": "set_size"}
+    labels = [r for r in rows("labels") if r["table"] in "245" and "average" not in r["model"]]
+    for kind, held, methods in (
+        (labels, PUBLISHED, LABEL_METHODS),
+        (rows("intervals"), PUBLISHED_INTERVALS, INTERVAL_METHODS),
+    ):
+        for coverage, measures in held.items():
+            for measure, numbers in measures.items():
+                table = [
+                    [float(row[m]) for m in methods]
+                    for row in kind
+                    if float(row["coverage"]) == coverage
+                    and names.get(row["measure"], row["measure"]) == measure
+                ]
+                assert len(table) in (4, 9)
+                np.testing.assert_allclose(numbers, np.mean(table, axis=0), atol=0.00051)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: adaptivity_report({}), "at least one comparison"),
+        (lambda: adaptivity_report({"a": []}), "at least one comparison"),
+        (lambda: adaptivity_report({"a": [comparison(0.9)]}, coverage=0.7), "was compared"),
+        (lambda: adaptivity_report({"a": [comparison(0.9)]}).save("x.pdf"), "path must end"),
+    ],
+)
+def test_bad_input_is_named(call, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        call()
