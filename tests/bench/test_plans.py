@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,13 @@ def addresses(made: Plan) -> list[str]:
 
 
 @pytest.mark.parametrize("name", plan_names())
-def test_shipped_plans_hold_what_exists(name: str) -> None:
-    if name == "sluijterman":
+def test_shipped_plans_hold_what_exists(name: str, data_dir: Callable[[str], Path]) -> None:
+    if name in ("sluijterman", "boston", "uci_networks"):
         pytest.importorskip("torch")
     made = load_plan(name)
+    for world in made.worlds.values():
+        if isinstance(world, Mapping) and "uci" in world:
+            data_dir(f"uci_{world['uci']}")
     trials = trials_of(made)
     assert made.description
     assert len({trial.address for trial in trials}) == len(trials)

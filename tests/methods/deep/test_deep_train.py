@@ -170,7 +170,7 @@ def test_a_network_that_diverges_harms_no_other() -> None:
     x, y = rows()
     bad = Member(x, 1e30 * y, seed=5, index=1)
     networks = train([good[0], bad, good[2]], Raw(), SMALL)
-    assert networks[1].failure == "loss not finite in epoch 1"
+    assert networks[1].failure == "loss not finite in epoch 1, step 1 of 4"
     assert (networks[1].scale.y_center, networks[1].scale.y_unit) == (0.0, 1.0)
     for place in (0, 2):
         assert networks[place].failure is None

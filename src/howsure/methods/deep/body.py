@@ -16,7 +16,7 @@ import numpy as np
 
 from howsure.core.optional import require
 from howsure.methods.deep.dropout import Dropout, Noise
-from howsure.methods.deep.members import Weights
+from howsure.methods.deep.members import Initial, Weights
 
 Tensor = Any
 
@@ -30,11 +30,15 @@ class Body:
     sizes : sequence of int
         Units of each layer, from the inputs to the outputs.
     rngs : sequence of numpy.random.Generator
-        One a network, for its first weights: Glorot's uniform law, biases 0.
+        One a network, for its first weights.
     dropout : Dropout, optional
         What is dropped while training.
     rows : int
         Rows of training data, which dropout's regulariser is divided by.
+    initial : {"glorot", "torch"}
+        First weights: see `Training`.
+    shielded : int
+        How many outputs, the last ones, send no gradient into the hidden layers.
 
     Attributes
     ----------
@@ -54,6 +58,8 @@ class Body:
         "_inputs",
         "_noise",
         "_rooms",
+        "_shapes",
+        "_shielded",
         "_threshold",
         "_torch",
         "bias_gradients",
@@ -72,6 +78,8 @@ class Body:
         rngs: Sequence[np.random.Generator],
         dropout: Dropout | None = None,
         rows: int = 1,
+        initial: Initial = "glorot",
+        shielded: int = 0,
     ) -> None:
         torch = require("torch", extra="deep")
         self._torch = torch
@@ -82,6 +90,7 @@ class Body:
         shapes += [(self.count, o, 1) for o in sizes[1:]]
         rates = dropout.learnt(sizes) if dropout is not None else 0
         shapes += [(self.count, rates)] * (rates > 0)
+        self._shapes = shapes
         total = sum(math.prod(shape) for shape in shapes)
         self.values, self.gradients = torch.zeros(total), torch.zeros(total)
         layers = len(sizes) - 1
@@ -89,15 +98,23 @@ class Body:
         self.kernels, self.kernel_gradients = parts[:layers], slopes[:layers]
         self.biases, self.bias_gradients = parts[layers : 2 * layers], slopes[layers : 2 * layers]
         for kernel in self.kernels:
-            limit = math.sqrt(6.0 / (kernel.shape[1] + kernel.shape[2]))
-            for network, rng in zip(kernel, rngs, strict=True):
-                network.copy_(torch.from_numpy(rng.uniform(-limit, limit, network.shape)))
+            fans = kernel.shape[1] + kernel.shape[2] if initial == "glorot" else 6 * kernel.shape[2]
+            self._fill(kernel, rngs, math.sqrt(6.0 / fans))
+        if initial == "torch":
+            for bias, kernel in zip(self.biases, self.kernels, strict=True):
+                self._fill(bias, rngs, math.sqrt(1.0 / kernel.shape[2]))
+        self._shielded = shielded
         self._noise: Noise | None = None
         if dropout is not None:
             own = (parts[-1], slopes[-1]) if rates else None
             self._noise = dropout.prepared(self.sizes, rows, own)
         self._inputs: list[Tensor] = []
         self._rooms: dict[int, tuple[list[Tensor], list[Tensor]]] = {}
+
+    def _fill(self, part: Tensor, rngs: Sequence[np.random.Generator], limit: float) -> None:
+        """Draw parameters uniform up to a limit, each network's from its own generator."""
+        for network, rng in zip(part, rngs, strict=True):
+            network.copy_(self._torch.from_numpy(rng.uniform(-limit, limit, network.shape)))
 
     def forward(self, x: Tensor, uniforms: Tensor | None = None) -> Tensor:
         """Outputs for a minibatch of each network; what `backward` needs is kept.
@@ -139,7 +156,10 @@ class Body:
             if layer == 0 and not dropped:
                 break
             place = self._space(slope.shape[2])[1][layer]
-            slope = torch.bmm(self.kernels[layer].transpose(1, 2), slope, out=place)
+            kernel = self.kernels[layer]
+            if layer == len(self.kernels) - 1 and self._shielded:
+                kernel, slope = kernel[:, : -self._shielded], slope[:, : -self._shielded]
+            slope = torch.bmm(kernel.transpose(1, 2), slope, out=place)
             if self._noise is not None and dropped:
                 slope = self._noise.back(layer, slope)
             if layer > 0:  # where an input is 0, by ReLU or dropped, its slope is 0
@@ -167,6 +187,19 @@ class Body:
         if self._noise is None:
             return np.empty((self.count, 0), dtype=np.float32)
         return self._noise.rates(self.count)
+
+    def move(self, source: Tensor, target: Tensor, networks: Tensor) -> None:
+        """Copy some networks' parameters, by index, between flat tensors of all."""
+        for old, new in zip(self._parts(source), self._parts(target), strict=True):
+            new[networks] = old[networks]
+
+    def finite(self) -> Tensor:
+        """Whether all parameters of each network are finite, shape (m,)."""
+        parts = self._parts(self.values)
+        return self._torch.stack([part.flatten(1).isfinite().all(1) for part in parts]).all(0)
+
+    def _parts(self, flat: Tensor) -> list[Tensor]:
+        return _views(flat, self._shapes)
 
     def layers_of(self, network: int) -> tuple[tuple[Weights, ...], tuple[Weights, ...]]:
         """Copies of one network's kernels and biases."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import Any, Literal, final, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,9 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
 
 Weights = npt.NDArray[np.float32]
+Schedule = Literal["constant", "cosine"]
+Keep = Literal["last", "best"]
+Initial = Literal["glorot", "torch"]
 
 
 @final
@@ -36,6 +40,20 @@ class Training:
     chunk : int
         How many networks a thread trains at once, at most; it bounds memory, and changes no
         network.
+    weight_decay : float
+        Above 0, AdamW: each step shrinks all parameters by this times the learning rate.
+    schedule : {"constant", "cosine"}
+        Of the learning rate: ``cosine`` lets it fall to 0, epoch by epoch, along half a wave.
+    keep : {"last", "best"}
+        Which state is kept: that after the last epoch, or after the one of least loss on the
+        rows held out, which each member then needs.
+    initial : {"glorot", "torch"}
+        First weights: Glorot's uniform law and biases of 0, or both uniform up to 1/√inputs, as
+        torch's layers have it.
+    warm : bool
+        Whether training sets out near the law that ignores x (see `Head.start`).
+    standardise : bool
+        Whether inputs, and targets where the head asks for it, are standardised.
 
     Raises
     ------
@@ -54,6 +72,12 @@ class Training:
     learning_rate: float = 1e-3
     penalty: float = 0.0
     chunk: int = 128
+    weight_decay: float = 0.0
+    schedule: Schedule = "constant"
+    keep: Keep = "last"
+    initial: Initial = "glorot"
+    warm: bool = True
+    standardise: bool = True
 
     def __post_init__(self) -> None:
         layers = as_tuple(self.layers, "layers")
@@ -69,6 +93,33 @@ class Training:
             raise InputError(f"learning_rate must be above 0, got {self.learning_rate!r}")
         if not 0.0 <= self.penalty < np.inf:
             raise InputError(f"penalty must be at least 0, got {self.penalty!r}")
+        if not 0.0 <= self.weight_decay < np.inf:
+            raise InputError(f"weight_decay must be at least 0, got {self.weight_decay!r}")
+        check_choice(self.schedule, "schedule", get_args(Schedule))
+        check_choice(self.keep, "keep", get_args(Keep))
+        check_choice(self.initial, "initial", get_args(Initial))
+
+    def pace(self, epoch: int) -> float:
+        """The learning rate in an epoch, counted from 0."""
+        if self.schedule == "constant":
+            return self.learning_rate
+        return self.learning_rate * 0.5 * (1.0 + math.cos(math.pi * epoch / self.epochs))
+
+
+def check_choice(value: object, name: str, known: tuple[str, ...]) -> None:
+    """Check that a value is one of the known.
+
+    Raises
+    ------
+    InputError
+        If it is not.
+
+    Examples
+    --------
+    >>> check_choice("last", "keep", ("last", "best"))
+    """
+    if value not in known:
+        raise InputError(f"{name} must be one of {', '.join(known)}, got {value!r}")
 
 
 def as_tuple(values: Any, name: str) -> tuple[Any, ...]:
@@ -126,6 +177,8 @@ class Member:
     resample : int, optional
         Which resample of the rows (n of n, with replacement) it is trained on; the rows
         themselves if omitted. Members of one seed and resample share their rows.
+    held : tuple of ndarray, optional
+        Inputs and targets of rows to judge it by while it is trained, shapes (h, d) and (h,).
 
     Examples
     --------
@@ -139,6 +192,7 @@ class Member:
     seed: int
     index: int = 0
     resample: int | None = None
+    held: tuple[FloatArray, FloatArray] | None = None
 
     def rng(self, part: str) -> np.random.Generator:
         """The member's own generator for one purpose."""
@@ -177,13 +231,14 @@ class Scale:
     y_unit: float
 
     @classmethod
-    def of(cls, x: FloatArray, y: FloatArray, *, targets: bool) -> Scale:
-        """The scale of these rows; of the inputs alone if targets stay as they are."""
+    def of(cls, x: FloatArray, y: FloatArray, *, inputs: bool = True, targets: bool) -> Scale:
+        """The scale of these rows; zeros and ones for what stays as it is."""
+        columns = x.shape[1]
         with np.errstate(over="ignore", invalid="ignore"):  # see `sound`
             unit, spread = x.std(axis=0), float(y.std())
             return cls(
-                x_center=x.mean(axis=0),
-                x_unit=np.where(unit > 0, unit, 1.0),
+                x_center=x.mean(axis=0) if inputs else np.zeros(columns),
+                x_unit=np.where(unit > 0, unit, 1.0) if inputs else np.ones(columns),
                 y_center=float(y.mean()) if targets else 0.0,
                 y_unit=spread if targets and spread > 0 else 1.0,
             )
@@ -217,7 +272,12 @@ class Network:
     scale : Scale
         What its data were standardised by.
     failure : str, optional
-        Why it is of no use: its loss was not finite, or its data were too large.
+        Why it is of no use: where its loss was not finite, or that its data were too large.
+    kept : int
+        The epoch after which it was as it is: the last, the best, or, where it failed, the last
+        before that; 0 for first weights.
+    losses : ndarray of float, shape (epochs, 2)
+        Mean loss of each epoch's steps, and the loss on the rows held out; NaN without such rows.
     rates : ndarray of float, shape (epochs, layers)
         Learnt rates of dropout after each epoch, one column a layer; of no columns without them.
     """
@@ -226,6 +286,8 @@ class Network:
     biases: tuple[Weights, ...]
     scale: Scale
     failure: str | None = None
+    kept: int = 0
+    losses: FloatArray = field(default_factory=lambda: np.empty((0, 2)))
     rates: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
 
 

@@ -118,7 +118,8 @@ class NetworkMethod(Method):
         Raises
         ------
         InputError
-            If a value is missing or not finite, or there are too few rows.
+            If a value is missing or not finite, y holds what the head does not speak of, or there
+            are too few rows.
         MissingDependencyError
             If torch is not installed.
         """
@@ -159,6 +160,7 @@ class NetworkMethod(Method):
 
     def _task(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> Task:
         inputs, targets = checked_rows(x, y, least=4)
+        self.head.check_targets(targets)
         held = np.zeros(len(targets), dtype=np.bool_)
         if self.validation_rows is not None:
             held = held_out(rng, len(targets), self.validation_rows, "validation")
