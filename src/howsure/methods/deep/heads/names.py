@@ -1,0 +1,60 @@
+"""Heads by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from howsure.core.errors import InputError
+from howsure.core.registry import unknown
+from howsure.methods.deep.heads.base import Head
+from howsure.methods.deep.heads.counts import DoublePoisson, NegativeBinomial, Poisson
+from howsure.methods.deep.heads.normal import (
+    BetaGaussian,
+    FaithfulGaussian,
+    Gaussian,
+    NaturalGaussian,
+)
+from howsure.methods.deep.heads.quantiles import QuantileHead
+from howsure.methods.deep.heads.shapes import NormalMixture, StudentT
+
+HEADS: Final[Mapping[str, type[Head]]] = {
+    "poisson": Poisson,
+    "negative_binomial": NegativeBinomial,
+    "double_poisson": DoublePoisson,
+    "gaussian": Gaussian,
+    "beta_gaussian": BetaGaussian,
+    "natural_gaussian": NaturalGaussian,
+    "faithful_gaussian": FaithfulGaussian,
+    "quantile": QuantileHead,
+    "student_t": StudentT,
+    "mixture": NormalMixture,
+}
+"""Heads by name."""
+
+
+def head_named(head: str | Mapping[str, Any] | Head) -> Head:
+    """The head of this name, or of this mapping of ``name`` and options; a head passes through.
+
+    Raises
+    ------
+    InputError
+        If the name or an option is unknown, or an option breaks its rule.
+
+    Examples
+    --------
+    >>> head_named({"name": "beta_gaussian", "beta": 0.3})
+    BetaGaussian(beta=0.3)
+    """
+    if isinstance(head, Head):
+        return head
+    options = dict(head) if isinstance(head, Mapping) else {"name": head}
+    name = options.pop("name", None)
+    if not isinstance(name, str):
+        raise InputError(f"head must be a name, a mapping with a name or a head, got {head!r}")
+    if name not in HEADS:
+        raise InputError(unknown(name, HEADS, "head"))
+    try:
+        return HEADS[name](**options)
+    except TypeError as error:
+        raise InputError(f"head {name!r} does not take these options: {error}") from error

@@ -1,0 +1,212 @@
+"""Heads of normal laws: by likelihood in four ways, and by squared error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final, final
+
+import numpy as np
+
+from howsure.core.arrays import FloatArray
+from howsure.core.errors import InputError
+from howsure.methods.deep.heads.base import Head, Tensor, softplus
+from howsure.methods.interface import located
+from howsure.predictions import Distribution
+
+LEAST: Final = -40.0
+"""Least log variance, in variances of y: an sd of 2e-9, which 32 bits cannot tell from none."""
+
+_LEAST_PRECISION: Final = 1e-30
+
+
+def half_deviance(y: Tensor, mean: Tensor, spread: Tensor) -> Tensor:
+    """½[e^{−s}(y − μ)² + s] for a log variance s, which is held above `LEAST`."""
+    held = spread.clamp(min=LEAST)
+    return ((y - mean).square() * (-held).exp() + held) * 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class MeanAndLogVariance(Head):
+    """A mean and a log variance, whatever the loss. Subclasses are final."""
+
+    @property
+    def outputs(self) -> int:
+        """Two: the mean and the log variance."""
+        return 2
+
+    def belief(self, outputs: FloatArray, center: float, unit: float) -> Distribution:
+        """Normal laws."""
+        spread = np.maximum(outputs[1], LEAST)
+        return located("norm", center + unit * outputs[0], unit * np.exp(0.5 * spread))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Gaussian(MeanAndLogVariance):
+    """A mean and a log variance: ½[e^{−s}(y − μ)² + s] for outputs (μ, s).
+
+    Notes
+    -----
+    The normal density's negative logarithm without ½ log 2π. Source: Nix and Weigend 1994.
+
+    Examples
+    --------
+    >>> Gaussian().belief(np.array([[0.0], [0.0]]), center=10.0, unit=2.0).sd()
+    array([2.])
+    """
+
+    title: ClassVar[str] = "Gaussian"
+
+    def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """½[e^{−s}(y − μ)² + s], shape (..., b)."""
+        return half_deviance(y, outputs[..., 0, :], outputs[..., 1, :])
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BetaGaussian(MeanAndLogVariance):
+    """A mean and a log variance, each row's loss weighted by σ^{2β}: rows of high noise count more.
+
+    Parameters
+    ----------
+    beta : float
+        β, from 0 (as `Gaussian`) to 1 (the mean's gradient is that of squared error).
+
+    Raises
+    ------
+    InputError
+        If β lies outside [0, 1].
+
+    Notes
+    -----
+    (σ²)^β ½[e^{−s}(y − μ)² + s], where the weight is taken as a constant. Source: Seitzer,
+    Tavakoli, Antic and Martius 2022.
+
+    Examples
+    --------
+    >>> BetaGaussian().beta
+    0.5
+    """
+
+    beta: float = 0.5
+    title: ClassVar[str] = "β-Gaussian"
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.beta <= 1.0:
+            raise InputError(f"beta must lie in [0, 1], got {self.beta!r}")
+
+    def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """(σ²)^β ½[e^{−s}(y − μ)² + s], shape (..., b)."""
+        spread = outputs[..., 1, :]
+        weight = (spread.detach().clamp(min=LEAST) * self.beta).exp()
+        return half_deviance(y, outputs[..., 0, :], spread) * weight
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FaithfulGaussian(MeanAndLogVariance):
+    """A mean by squared error alone, and a log variance that does not disturb it.
+
+    The log variance is a linear function of features that it does not train.
+
+    Notes
+    -----
+    ½(y − μ)² − log N(y; μ as a constant, eˢ). Source: Stirn et al. 2023, Faithful heteroscedastic
+    regression with neural networks.
+
+    Examples
+    --------
+    >>> FaithfulGaussian().shielded
+    1
+    """
+
+    title: ClassVar[str] = "faithful Gaussian"
+    shielded: ClassVar[int] = 1
+
+    def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """½(y − μ)² + ½[e^{−s}(y − μ)² + s + log 2π], shape (..., b)."""
+        mean, spread = outputs[..., 0, :], outputs[..., 1, :]
+        likelihood = half_deviance(y, mean.detach(), spread)
+        return (y - mean).square() * 0.5 + likelihood + 0.5 * float(np.log(2.0 * np.pi))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class NaturalGaussian(Head):
+    """The natural parameters η₁ = μ/σ² and η₂ = −1/(2σ²) of a normal law.
+
+    Notes
+    -----
+    Outputs (o₁, o₂): η₁ = o₁, η₂ = −½ softplus(o₂). The loss −[η₁y + η₂y² + η₁²/(4η₂) +
+    ½ log(−2η₂)] is computed as ½λ(y − η₁/λ)² − ½ log λ with λ = −2η₂, which cancels less. Source:
+    Immer et al. 2023, Effective Bayesian heteroscedastic regression with deep neural networks.
+
+    Examples
+    --------
+    >>> law = NaturalGaussian().belief(np.array([[2.0], [0.5413]]), center=0.0, unit=1.0)
+    >>> law.point().round(3), law.sd().round(3)
+    (array([2.]), array([1.]))
+    """
+
+    title: ClassVar[str] = "natural Gaussian"
+
+    @property
+    def outputs(self) -> int:
+        """Two: η₁, and what η₂ is made of."""
+        return 2
+
+    def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """−[η₁y + η₂y² + η₁²/(4η₂) + ½ log(−2η₂)], shape (..., b)."""
+        wide = outputs.double()
+        precision = softplus(wide[..., 1, :]).clamp(min=_LEAST_PRECISION)
+        residual = y - wide[..., 0, :] / precision
+        return (residual.square() * precision - precision.log()) * 0.5
+
+    def belief(self, outputs: FloatArray, center: float, unit: float) -> Distribution:
+        """Normal laws."""
+        precision = np.maximum(np.logaddexp(outputs[1], 0.0), _LEAST_PRECISION)
+        mean = center + unit * (outputs[0] / precision)
+        return located("norm", mean, unit / np.sqrt(precision))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SquaredError(Head):
+    """A mean alone, by squared error: a normal law of one sd at all x.
+
+    Parameters
+    ----------
+    sd : float
+        The noise's sd, learnt elsewhere, in sds of y; at 0 the law is a point.
+
+    Raises
+    ------
+    InputError
+        If the sd is negative or not finite.
+
+    Examples
+    --------
+    >>> SquaredError(sd=0.5).belief(np.array([[1.0]]), center=10.0, unit=2.0).sd()
+    array([1.])
+    """
+
+    sd: float = 0.0
+    title: ClassVar[str] = "squared error"
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.sd < np.inf:
+            raise InputError(f"sd must be finite and at least 0, got {self.sd!r}")
+
+    @property
+    def outputs(self) -> int:
+        """One: the mean."""
+        return 1
+
+    def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """(y − μ)², shape (..., b)."""
+        return (y - outputs[..., 0, :]).square()
+
+    def belief(self, outputs: FloatArray, center: float, unit: float) -> Distribution:
+        """Normal laws of one sd."""
+        mean = center + unit * outputs[0]
+        return located("norm", mean, np.full(len(mean), unit * self.sd))

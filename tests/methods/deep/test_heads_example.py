@@ -1,0 +1,95 @@
+"""The case study of heads on the discrete wave: what its page says holds on one set of data."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed (extra deep)")
+
+FOLDER = Path(__file__).parents[3] / "examples"
+
+
+@pytest.fixture(scope="module")
+def example() -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(FOLDER)
+        yield importlib.import_module("congruence_heads")
+
+
+@pytest.fixture(scope="module")
+def result(example: ModuleType) -> Any:
+    return example.main(1)["ours"]
+
+
+def test_laws_of_too_wide_a_variance_cost_what_is_published(result: Any) -> None:
+    assert result.mean("Poisson", "NLL") == pytest.approx(2.461, abs=0.03)
+    assert result.mean("negative binomial", "NLL") == pytest.approx(2.447, abs=0.04)
+    for head in ("Poisson", "negative binomial"):
+        assert result.mean(head, "CCE") == pytest.approx(0.12, abs=0.03)
+        assert result.mean(head, "CCE") > 3.0 * result.mean("Gaussian", "CCE")
+
+
+def test_laws_that_can_be_narrow_come_near_the_truth(result: Any) -> None:
+    right = result.mean("the truth", "NLL")
+    for head in ("Gaussian", "double Poisson"):
+        assert abs(result.mean(head, "NLL published") - right) < 0.2
+        assert result.mean(head, "CCE exact") < 1.5 * result.mean(head, "CCE null")
+    assert result.mean("double Poisson", "NLL") > result.mean("double Poisson", "NLL published")
+
+
+def test_the_published_calibration_error_is_unjust_to_the_truth(result: Any) -> None:
+    assert result.mean("the truth", "ECE") > 0.15
+    assert result.mean("the truth", "ECE exact") < 0.06
+    assert result.mean("Gaussian", "ECE") == result.mean("Gaussian", "ECE exact")
+
+
+def test_the_truth_is_as_published(example: ModuleType) -> None:
+    """p(k) ∝ (λᵏ/k!)⁵, by direct sums; y = 30 − k."""
+    wave = example.Wave.drawn(3)
+    x, y = wave.part(2)
+    found = example.truth(x, y)
+    k = np.arange(80.0)
+    logs = np.array([np.log(np.arange(1.0, n + 1)).sum() for n in range(80)])
+    table = 5 * (k * np.log(10 * np.sin(x) + 10) - logs)
+    table = np.exp(table - table.max(axis=1, keepdims=True))
+    table /= table.sum(axis=1, keepdims=True)
+    below = (30 - y).astype(int)
+    mass = table[np.arange(len(y)), below]
+    assert found.nll == pytest.approx(-np.log(mass).mean())
+    above = np.array([row[at:].sum() for row, at in zip(table, below, strict=True)])
+    np.testing.assert_allclose(found.pit, above, atol=1e-9)
+    np.testing.assert_allclose(found.pit_left, above - mass, atol=1e-9)
+    assert [len(part) for part in wave.parts] == [800, 100, 100]
+    draws = found.sampler(np.random.default_rng(0), 400)
+    np.testing.assert_allclose(draws.mean(axis=1), 30 - table @ k, atol=0.6)
+
+
+def test_settings_are_run_and_told(example: ModuleType, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    settings = ["last epoch", "all as published"]
+    results = example.main(1, settings, quick=True, folder=tmp_path)
+    assert list(results) == settings
+    for name, found in results.items():
+        assert name in found.text()
+        for table in found.table.values():
+            assert np.isfinite(table[:, :5]).all()
+    assert (tmp_path / "heads-wave.png").stat().st_size > 5_000
+
+
+def test_help_says_what_can_be_asked() -> None:
+    done = subprocess.run(
+        [sys.executable, FOLDER / "congruence_heads.py", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "--settings" in done.stdout

@@ -1,0 +1,201 @@
+"""Mixtures of laws: against the sums that define them."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from howsure.core.errors import InputError
+from howsure.metrics.evaluate import assess_congruence, congruence_mode, evaluate
+from howsure.predictions import Distribution, EvalSet, MixtureLaw, law_named, mixture
+
+WEIGHTS = np.array([[0.2, 0.8], [0.5, 0.5], [1.0, 0.0]])
+
+
+def normals() -> Distribution:
+    return mixture(
+        [
+            Distribution.normal([0.0, -1.0, 4.0], [1.0, 0.1, 2.0]),
+            Distribution.normal(3.0, [2.0] * 3),
+        ],
+        WEIGHTS,
+    )
+
+
+def counts() -> Distribution:
+    return mixture(
+        [
+            Distribution("poisson", {"mu": [0.5, 4.0, 40.0]}),
+            Distribution("double_poisson", {"mu": [9.0, 4.0, 7.0], "phi": [0.5, 4.0, 1.0]}),
+        ],
+        WEIGHTS,
+    )
+
+
+KINDS: dict[str, Callable[[], Distribution]] = {"normals": normals, "counts": counts}
+
+
+@pytest.fixture(params=KINDS)
+def belief(request: pytest.FixtureRequest) -> Distribution:
+    return KINDS[request.param]()
+
+
+def parts_of(belief: Distribution) -> list[tuple[np.ndarray, Distribution]]:
+    assert isinstance(belief.law, MixtureLaw)
+    return [
+        (
+            belief.parameters[f"weight_{k}"],
+            Distribution(part, {p: belief.parameters[f"{p}_{k}"] for p in part.parameters}),
+        )
+        for k, part in enumerate(belief.law.parts, 1)
+    ]
+
+
+def test_answers_are_weighted_means(belief: Distribution) -> None:
+    y = np.array([1.0, 4.0, 9.0])
+    parts = parts_of(belief)
+    np.testing.assert_allclose(belief.cdf(y), sum(w * p.cdf(y) for w, p in parts), rtol=1e-13)
+    np.testing.assert_allclose(
+        np.exp(belief.log_density(y)), sum(w * np.exp(p.log_density(y)) for w, p in parts)
+    )
+    mean = sum(w * p.point() for w, p in parts)
+    np.testing.assert_allclose(belief.point(), mean)
+    second = sum(w * (p.sd() ** 2 + p.point() ** 2) for w, p in parts)
+    np.testing.assert_allclose(belief.sd(), np.sqrt(second - mean**2))
+
+
+def test_densities_integrate_to_one() -> None:
+    belief = normals()
+    for row in range(3):
+        one = belief.take(np.array([row]))
+        total, _ = integrate.quad(
+            lambda t, law=one: float(np.exp(law.log_density(np.array([t])))[0]),
+            -30.0,
+            30.0,
+            points=[-1.0, 0.0, 3.0],
+            limit=400,
+        )
+        assert total == pytest.approx(1.0, abs=1e-8)
+    values = np.arange(300.0)
+    total = np.exp([counts().log_density(np.full(3, v)) for v in values]).sum(axis=0)
+    np.testing.assert_allclose(total, 1.0, rtol=1e-10)
+
+
+def test_quantiles_turn_the_cdf_round(belief: Distribution) -> None:
+    levels = np.array([1e-6, 0.05, 0.5, 0.9, 1 - 1e-6])
+    found = belief.quantile(levels).T
+    for level, q in zip(levels, found, strict=True):
+        if belief.discrete:
+            assert (belief.cdf(q) >= level * (1 - 1e-9)).all()
+            assert (belief.cdf(q - 1) < level).all()
+        else:
+            np.testing.assert_allclose(belief.cdf(q), level, rtol=1e-9)
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(
+    st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=4),
+    st.lists(st.floats(1e-6, 1e6), min_size=4, max_size=4),
+    st.floats(1e-4, 1 - 1e-4),
+)
+def test_quantiles_of_any_normals(means: list[float], sds: list[float], level: float) -> None:
+    belief = mixture([Distribution.normal([m], [s]) for m, s in zip(means, sds, strict=False)])
+    q = belief.quantile([level])[:, 0]
+    below, above = (belief.cdf(np.nextafter(q, e))[0] for e in (-np.inf, np.inf))
+    assert below - 1e-9 <= level <= above + 1e-9
+
+
+def test_samples_follow_the_cdf(belief: Distribution) -> None:
+    drawn = belief.sample(np.random.default_rng(0), 4000)
+    assert drawn.shape == (3, 4000)
+    for level in (0.1, 0.5, 0.8):
+        q = belief.quantile([level])[:, 0]
+        share = (drawn <= q[:, None]).mean(axis=1)
+        np.testing.assert_allclose(share, belief.cdf(q), atol=0.03)
+
+
+def test_a_weight_of_zero_silences_a_part() -> None:
+    both = mixture(
+        [Distribution.normal([1.0], [1.0]), Distribution("cauchy", {"loc": [0.0]})], [1.0, 0.0]
+    )
+    np.testing.assert_allclose(both.quantile([0.2, 0.9]), [stats.norm.ppf([0.2, 0.9], 1.0)])
+    assert both.sd() == pytest.approx(1.0)
+    np.testing.assert_allclose(both.log_density(np.array([0.3])), stats.norm.logpdf(0.3, 1.0))
+
+
+def test_a_mixture_has_a_name_and_takes_rows(belief: Distribution) -> None:
+    again = Distribution(law_named(belief.law.name), belief.parameters)
+    y = np.array([1.0, 4.0, 9.0])
+    np.testing.assert_array_equal(again.cdf(y), belief.cdf(y))
+    np.testing.assert_array_equal(
+        belief.take(np.array([2, 0])).cdf(y[[2, 0]]), belief.cdf(y)[[2, 0]]
+    )
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(belief)).cdf(y), belief.cdf(y))
+    assert mixture([again]) is again
+
+
+def test_answers_broadcast(belief: Distribution) -> None:
+    y = np.array([[1.0, 4.0], [2.0, 5.0], [3.0, 30.0]])
+    spread = {name: value[:, None] for name, value in belief.parameters.items()}
+    for ask in (belief.law.cdf, belief.law.log_density):
+        table = ask(y, spread)
+        np.testing.assert_allclose(table[:, 1], ask(y[:, 1], belief.parameters), rtol=1e-12)
+
+
+def test_measures_take_mixtures() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(1, 5, size=60)
+    beliefs = {
+        "normals": mixture([Distribution.normal(x, x**0.5), Distribution.normal(x + 1, x**0.5)]),
+        "counts": mixture(
+            [Distribution("poisson", {"mu": x}), Distribution("poisson", {"mu": 2 * x})]
+        ),
+    }
+    y = rng.poisson(1.5 * x).astype(float)
+    for belief in beliefs.values():
+        held = EvalSet.checked(y, belief, embedding=x[:, None])
+        found = {r.metric: r.value for r in evaluate(held, coverages=[0.9]).records}
+        for name in ("crps", "log_score", "calibration_error"):
+            assert np.isfinite(found[name]), name
+        assert np.isfinite(assess_congruence(held, congruence_mode([held])).record.value)
+    with pytest.raises(InputError, match="y must hold counts"):
+        EvalSet.checked(y - 0.5, beliefs["counts"])
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: mixture([]), "at least one distribution"),
+        (lambda: MixtureLaw([law_named("norm")]), "at least 2 laws"),
+        (lambda: law_named("norm+poisson"), "all discrete or all continuous"),
+        (lambda: law_named("norm+nothing"), "law must be"),
+        (lambda: mixture([normals(), normals().take(np.array([0]))]), "one number of rows"),
+        (lambda: mixture([normals(), normals()], [0.5, 0.6]), "sum to 1"),
+        (lambda: mixture([normals(), normals()], [-0.5, 1.5]), "at least 0"),
+        (lambda: mixture([normals(), normals()], [1.0]), "2 columns"),
+        (
+            lambda: Distribution(
+                "norm+norm",
+                {
+                    "weight_1": 0.5,
+                    "loc_1": 0,
+                    "scale_1": -1,
+                    "weight_2": 0.5,
+                    "loc_2": 0,
+                    "scale_2": 1,
+                },
+            ),
+            "sd must be above 0",
+        ),
+    ],
+)
+def test_bad_mixtures_are_refused(make: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        make()
