@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from howsure._version import __version__
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Curve, Record, Table
 from howsure.metrics.evaluate import (
+    ConditionalReport,
     CongruenceOptions,
     CongruenceReport,
     Evaluation,
@@ -242,16 +243,10 @@ def assess_sets(
         made = (grouped.table, points, worst_rows(found))
         tables.extend(table for table in made if table is not None)
         done.append(found)
-    for place, held in enumerate(evalsets):
-        if held.features or held.embedding is not None:
-            told(f"coverage given inputs of {held.model}", place, len(evalsets))
-            everything = "conditional" in asked
-            local = assess_conditional(
-                held, confidence=confidence, seed=seed, everything=everything
-            )
-            records.extend(local.records)
-            tables.extend(local.tables)
-            curves.extend(local.curves)
+    for local in _given_inputs(evalsets, confidence, seed, asked, told):
+        records.extend(local.records)
+        tables.extend(local.tables)
+        curves.extend(local.curves)
     options = replace(congruence or CongruenceOptions(), progress=progress)
     for report in _congruence(evalsets, seed, asked, options, beside or {}, images):
         records.append(report.record)
@@ -276,6 +271,22 @@ def assess_sets(
         },
         command=command,
     )
+
+
+def _given_inputs(
+    evalsets: Sequence[EvalSet],
+    confidence: float,
+    seed: int,
+    asked: frozenset[str],
+    told: Progress,
+) -> Iterator[ConditionalReport]:
+    """Coverage given inputs, of every model that has any."""
+    for place, held in enumerate(evalsets):
+        if held.features or held.embedding is not None:
+            told(f"coverage given inputs of {held.model}", place, len(evalsets))
+            yield assess_conditional(
+                held, confidence=confidence, seed=seed, everything="conditional" in asked
+            )
 
 
 def missing_fact(images: npt.NDArray[Any] | None, names: npt.NDArray[Any]) -> dict[str, str]:
