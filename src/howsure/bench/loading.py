@@ -58,7 +58,7 @@ def load_plan(name: str, changes: Sequence[str] = ()) -> Plan:
     >>> load_plan("smok")
     Traceback (most recent call last):
     ...
-    howsure.core.errors.InputError: plan must be one of sluijterman, smoke or a .toml file,
+    howsure.core.errors.InputError: plan must be one of adaptivity, ... or a .toml file,
     got 'smok'; near: smoke
     """
     path = Path(name)
