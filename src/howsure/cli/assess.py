@@ -19,8 +19,9 @@ from howsure.core.records import Direction, Record
 from howsure.inputs import ColumnUse
 from howsure.metrics.catalogue import catalogue
 from howsure.report.assess import MISSING_IMAGES, assess_given
-from howsure.report.assessment import Assessment, renderer
+from howsure.report.assessment import Assessment
 from howsure.report.door import from_loaded, source_name
+from howsure.report.forms import form_of
 
 _TONES = {"good": "green", "bad": "red", "undecided": "yellow", "info": "cyan"}
 _ARROWS = {
@@ -46,7 +47,7 @@ def run(
     """Read, assess, print, and write what is asked for."""
     console = Console()
     for path in outputs:
-        renderer(path)
+        form_of(path)
     known = {*catalogue(), "group_statistics"}
     for name in slow:
         if name not in known:

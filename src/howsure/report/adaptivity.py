@@ -11,7 +11,6 @@ from typing import Final, final
 from howsure._version import __version__
 from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
-from howsure.core.files import atomic_write
 from howsure.core.records import Curve, Record, Table
 from howsure.figures import Figure
 from howsure.figures.adaptivity import TITLES, Rule, ease_figure, methods_figure, size_figure
@@ -20,6 +19,7 @@ from howsure.protocols.adaptivity_result import MethodComparison
 from howsure.report import plain
 from howsure.report.adaptivity_words import GLOSSARY, headline, method_lines, published_of
 from howsure.report.content import PageContent, VerdictLine
+from howsure.report.forms import grid_markdown, save
 from howsure.report.page import formats
 from howsure.report.page.pointwise_panels import Option, Panel
 from howsure.report.page.pointwise_render import render_pointwise
@@ -105,7 +105,7 @@ class AdaptivityPage:
             blocks.append("\n".join(told))
             for grid in part.grids:
                 blocks += [f"### {plain.escape(grid.title)}", *map(plain.escape, grid.notes)]
-                blocks.append(_markdown(grid))
+                blocks.append(grid_markdown(grid))
         return formats.clean("\n\n".join(blocks)) + "\n"
 
     def to_json(self) -> str:
@@ -124,16 +124,7 @@ class AdaptivityPage:
         InputError
             If the ending is another, or the file cannot be written.
         """
-        forms = {
-            ".html": AdaptivityPage.to_html,
-            ".md": AdaptivityPage.to_markdown,
-            ".json": AdaptivityPage.to_json,
-            ".csv": AdaptivityPage.to_csv,
-        }
-        ending = os.path.splitext(os.fspath(path))[1].lower()
-        if ending not in forms:
-            raise InputError(f"path must end in {', '.join(forms)}, got {os.fspath(path)!r}")
-        atomic_write(path, forms[ending](self))
+        save(self, path)
 
 
 def adaptivity_report(
@@ -374,16 +365,3 @@ def _number(value: float, small: str = "") -> Cell:
     if math.isnan(value):
         return Cell(text=formats.MISSING, small=small)
     return Cell(text=formats.number(value, 3), small=small, key=repr(value))
-
-
-def _markdown(grid: Grid) -> str:
-    titles = ["Part", *(column.title for column in grid.columns)]
-    rules = [":--", *("--:" if column.numeric else ":--" for column in grid.columns)]
-    rows = [
-        [part.title, *(f"{cell.text} {cell.small}".strip() for cell in row)]
-        for part in grid.parts
-        for row in part.rows
-    ]
-    lines = [[plain.escape(title) for title in titles], rules]
-    lines += [[plain.escape(cell) for cell in row] for row in rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -172,9 +172,9 @@ class Assessment:
         InputError
             If the ending is another, or the file cannot be written.
         """
-        from howsure.core.files import atomic_write
+        from howsure.report import forms
 
-        atomic_write(Path(path), renderer(path)(self))
+        forms.save(self, path)
 
     def __str__(self) -> str:
         return self.verdict
@@ -191,23 +191,3 @@ class Assessment:
         )
         head = "<tr><th>measure<th>model<th>coverage<th>value<th>interval<th>direction</tr>"
         return f"<ul>{lines}</ul><table><thead>{head}</thead><tbody>{rows}</tbody></table>"
-
-
-def renderer(path: str | Path) -> Any:
-    """The rendering that a file's ending names.
-
-    Examples
-    --------
-    >>> renderer("report.json").__name__
-    'to_json'
-    """
-    ending = Path(path).suffix.lower()
-    forms = {
-        ".html": Assessment.to_html,
-        ".json": Assessment.to_json,
-        ".md": Assessment.to_markdown,
-        ".csv": Assessment.to_csv,
-    }
-    if ending not in forms:
-        raise InputError(f"output must end in {', '.join(forms)}, got {str(path)!r}")
-    return forms[ending]

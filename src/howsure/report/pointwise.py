@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Final, final
 
 import numpy as np
@@ -13,17 +12,16 @@ import numpy as np
 from howsure._version import __version__
 from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
-from howsure.core.files import atomic_write
 from howsure.core.records import Record, Table
 from howsure.figures.text import distinct
 from howsure.protocols.pointwise_result import PointwiseResult
 from howsure.protocols.pointwise_views import curves, points_table, trials_table
 from howsure.report import plain
 from howsure.report.content import PageContent, VerdictLine
+from howsure.report.forms import form_of, grid_markdown, save
 from howsure.report.page import formats
 from howsure.report.page.pointwise_render import names_of, render_pointwise
 from howsure.report.page.pointwise_sections import WorldPart, world_part
-from howsure.report.page.sections import Grid
 from howsure.report.pointwise_words import GLOSSARY, headline
 
 _FIRST_CHOICE: Final = 0.9
@@ -112,7 +110,7 @@ class PointwiseReport:
             blocks.append("\n".join(map(_told, part.lines)))
             for grid in part.grids:
                 blocks += [f"### {plain.escape(grid.title)}", *map(plain.escape, grid.notes)]
-                blocks.append(_markdown(grid))
+                blocks.append(grid_markdown(grid))
         if self.command:
             blocks += ["## Reproduce", f"```sh\n{self.command}\n```"]
         return formats.clean("\n\n".join(blocks)) + "\n"
@@ -133,32 +131,7 @@ class PointwiseReport:
         InputError
             If the ending is another, or the file cannot be written.
         """
-        atomic_write(path, form_of(path)(self))
-
-
-def form_of(path: str | os.PathLike[str]) -> Callable[[PointwiseReport], str]:
-    """What a file's ending makes of a report.
-
-    Raises
-    ------
-    InputError
-        If the ending is none of .html, .md, .json and .csv.
-
-    Examples
-    --------
-    >>> form_of("report.md").__name__
-    'to_markdown'
-    """
-    forms = {
-        ".html": PointwiseReport.to_html,
-        ".md": PointwiseReport.to_markdown,
-        ".json": PointwiseReport.to_json,
-        ".csv": PointwiseReport.to_csv,
-    }
-    ending = Path(path).suffix.lower()
-    if ending not in forms:
-        raise InputError(f"path must end in {', '.join(forms)}, got {os.fspath(path)!r}")
-    return forms[ending]
+        save(self, path)
 
 
 def pointwise_report(
@@ -307,19 +280,3 @@ def _coverage(results: Sequence[PointwiseResult], wanted: float | None) -> float
 
 def _told(line: VerdictLine) -> str:
     return f"- **{plain.escape(line.question)}**: {plain.escape(line.text)}"
-
-
-def _markdown(grid: Grid) -> str:
-    """A grid as a Markdown table; the title of a part goes before its rows' first cells."""
-    several = len(grid.parts) > 1
-    titles = [*(["Part"] if several else []), *(column.title for column in grid.columns)]
-    rules = [*([":--"] if several else [])]
-    rules += ["--:" if column.numeric else ":--" for column in grid.columns]
-    rows = [
-        [*([part.title] if several else []), *(f"{c.text} {c.small}".strip() for c in row)]
-        for part in grid.parts
-        for row in part.rows
-    ]
-    lines = [[plain.escape(title) for title in titles], rules]
-    lines += [[plain.escape(cell) for cell in row] for row in rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

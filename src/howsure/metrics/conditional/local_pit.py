@@ -167,7 +167,8 @@ def local_pit(
         return _unanswered(f"{folds} folds need at least {need} rows, got {n}", n, grid)
     if np.ptp(inputs, axis=0).max() == 0:
         return _unanswered("no input varies", n, grid)
-    order = content_order(seed, ranks, inputs)
+    rising = np.argsort(ranks, kind="stable")  # among equal inputs the PIT decides, not the place
+    order = rising[content_order(seed, inputs[rising])]
     ranks, inputs = ranks[order], inputs[order]
     below = (ranks[:, None] <= grid).astype(np.float64)
     local = np.empty_like(below)
