@@ -151,7 +151,7 @@ def local_pit(
     >>> error = rng.normal(size=2000) * np.where(x[:, 0] > 1, 2.0, 1.0)
     >>> found = local_pit(special.ndtr(error), x, names=["age", "dose"])
     >>> found.region.where, found.fault, found.p_value < 1e-3
-    ('age > 1.624', 'too narrow', True)
+    ('age > 1.157', 'too narrow', True)
     """
     ranks = check_pit(pit)
     inputs = as_matrix(x, "x", length=len(ranks))
