@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import zlib
 from collections.abc import Mapping
@@ -99,17 +100,25 @@ def _slices(
 
 
 def _volume(path: Path) -> npt.NDArray[Any]:
+    """Numbers of a volume; a packed one is unpacked whole, so that its check sum is compared."""
     nibabel: Any = require("nibabel", extra="vision")
     try:
-        return np.asarray(nibabel.load(path).dataobj)
+        held = path.read_bytes()
+        unpacked = gzip.decompress(held) if path.suffix == ".gz" else held
+        numbers = np.asarray(nibabel.Nifti1Image.from_bytes(unpacked).dataobj)
     except (
         OSError,
         EOFError,
         ValueError,
         zlib.error,
         nibabel.filebasedimages.ImageFileError,
+        nibabel.spatialimages.HeaderDataError,
+        nibabel.wrapstruct.WrapStructError,
     ) as error:
         raise UnreadableError(f"{path.name}: {error}") from error
+    if not np.isfinite(numbers).all():
+        raise UnreadableError(f"{path.name} must hold finite numbers")
+    return numbers
 
 
 def to_bytes(plane: npt.NDArray[Any]) -> Bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import lzma
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -78,7 +80,18 @@ def read_tiff(path: Path) -> npt.NDArray[Any]:
     tifffile: Any = require("tifffile", extra="vision")
     try:
         held = np.asarray(tifffile.imread(path))
-    except (OSError, ValueError, IndexError, RuntimeError, tifffile.TiffFileError) as error:
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        LookupError,
+        RuntimeError,
+        ArithmeticError,
+        MemoryError,
+        zlib.error,
+        lzma.LZMAError,
+        tifffile.TiffFileError,
+    ) as error:
         raise UnreadableError(f"{path.name}: {error}") from error
     if held.dtype != np.uint8 or held.ndim not in (2, 3):
         raise UnreadableError(f"{path.name} must be 8-bit, got {held.dtype} of shape {held.shape}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -75,11 +76,22 @@ def read_nuclei(path: Path) -> npt.NDArray[np.int64]:
     from scipy.io.matlab import MatReadError
 
     try:
-        held = loadmat(path)["inst_map"]
-    except (OSError, ValueError, TypeError, KeyError, NotImplementedError, MatReadError) as error:
+        held = np.asarray(loadmat(path)["inst_map"], dtype=np.float64)
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        LookupError,
+        NotImplementedError,
+        MemoryError,
+        MatReadError,
+        zlib.error,
+    ) as error:
         raise UnreadableError(f"{path.name}: {type(error).__name__}: {error}") from error
-    if held.ndim != 2:
-        raise UnreadableError(f"{path.name}: inst_map must have two dimensions, got {held.shape}")
+    if held.ndim != 2 or not np.isfinite(held).all():
+        raise UnreadableError(
+            f"{path.name}: inst_map must be finite and have two dimensions, got {held.shape}"
+        )
     return np.asarray(held, dtype=np.int64)
 
 

@@ -109,7 +109,7 @@ def _video(reading: Reading, video: str) -> Path:
 
 
 def read_frame(path: Path, number: int) -> Bytes:
-    """One frame of a video.
+    """One frame of a video; a frame that the file's end cuts short is none.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def read_frame(path: Path, number: int) -> Bytes:
     """
     av: Any = require("av", extra="vision")
     try:
-        with av.open(str(path)) as video:
+        with av.open(str(path), options={"fflags": "+discardcorrupt"}) as video:
             for at, frame in enumerate(video.decode(video=0)):
                 if at == number:
                     return np.asarray(frame.to_ndarray(format="rgb24"), dtype=np.uint8)

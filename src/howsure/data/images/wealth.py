@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
+from tokenize import TokenError
 from typing import Final
 from zipfile import BadZipFile
 
@@ -110,7 +112,16 @@ def _image(reading: Reading, row: int) -> npt.NDArray[np.float32]:
     try:
         with path.open("rb") as handle, np.load(handle) as held:
             bands = np.asarray(held["x"], dtype=np.float32)
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        EOFError,
+        NotImplementedError,
+        BadZipFile,
+        TokenError,
+        zlib.error,
+    ) as error:
         raise UnreadableError(str(error)) from error
     if bands.ndim != 3 or bands.shape[0] != _BANDS or not np.isfinite(bands).all():
         raise UnreadableError(f"x must be finite and of shape (8, h, w), got {bands.shape}")
