@@ -199,3 +199,17 @@ def test_measures_take_mixtures() -> None:
 def test_bad_mixtures_are_refused(make: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         make()
+
+
+def test_a_mixture_of_mixtures_is_one_mixture() -> None:
+    shares = np.array([[0.25, 0.75], [0.5, 0.5], [0.0, 1.0]])
+    other = Distribution("t", {"df": 5.0, "loc": [1.0, 2.0, 3.0]})
+    whole = mixture([normals(), other], shares)
+    assert whole.law.name == "norm+norm+t"
+    np.testing.assert_allclose(whole.parameters["weight_2"], shares[:, 0] * WEIGHTS[:, 1])
+    y = np.array([0.3, -1.0, 4.0])
+    expected = shares[:, 0] * normals().cdf(y) + shares[:, 1] * other.cdf(y)
+    np.testing.assert_allclose(whole.cdf(y), expected)
+    np.testing.assert_allclose(
+        whole.point(), shares[:, 0] * normals().point() + shares[:, 1] * other.point()
+    )

@@ -9,6 +9,7 @@ from typing import Final
 
 from howsure.core.errors import InputError
 from howsure.inputs.encoders.encode import Encoder
+from howsure.inputs.laws import guessed_law
 from howsure.inputs.naming import PATTERNS, SYNONYMS, normal_form
 from howsure.inputs.pairing import (
     as_number,
@@ -36,8 +37,8 @@ def assign_roles(names: Sequence[str], flags: Flags | None = None) -> Roles:
     """Decide the role of each column.
 
     A flag decides; where it is silent, the column's name does (`howsure.inputs.naming` holds the
-    names). A point forecast beside an sd serves as the mean of a normal law; a mean without an sd
-    is a point forecast.
+    names, `howsure.inputs.laws` those of a law's parameters). A point forecast beside an sd serves
+    as the mean of a normal law; a mean without an sd is a point forecast.
 
     Parameters
     ----------
@@ -105,6 +106,7 @@ class _Assignment:
             )
         self._guess_matching("groups")
         pairs = self._guess_pairs() if self._pairs is None else self._pairs
+        self._guess_law()
         for role in ("mean", "sd", "point"):
             self._guess(role)
         levels = self._guess_levels() if self._levels is None else self._levels
@@ -254,6 +256,16 @@ class _Assignment:
             self._guessed.add("intervals")
         return pairs
 
+    def _guess_law(self) -> None:
+        """The law that columns name, where neither a law nor an sd is given by a flag."""
+        if self._flags.law is not None or self._single["sd"] is not None:
+            return
+        self._law = guessed_law(self._free())
+        if self._law is not None:
+            columns = self._law.parameters.values()
+            self._claimed.update(name for name in columns if isinstance(name, str))
+            self._guessed.add("law")
+
     def _guess_levels(self) -> dict[float, str]:
         levels, notes = guessed_levels(self._free())
         self._claimed.update(levels.values())
@@ -268,7 +280,8 @@ class _Assignment:
         if sd is not None and self._law is not None:
             if "sd" not in self._guessed:
                 raise InputError("a law and an sd are two distributions: give one of them")
-            self._notes[sd] = "the law is given by name"
+            named = "by its parameters" if "law" in self._guessed else "by name"
+            self._notes[sd] = f"the law is given {named}"
             sd = None
         if sd is not None and mean is None and point is None:
             if "sd" not in self._guessed:

@@ -175,10 +175,12 @@ def as_method(thing: Any, coverages: tuple[float, ...] = COVERAGES) -> Method:
     Parameters
     ----------
     thing : Method or scikit-learn regressor
-        A method passes through. A regressor is wrapped by what it offers, in this order:
-        ``predict(x, return_std=True)`` in `PredictedSd`, ``predict(x, quantiles=levels)`` in
-        `PredictedQuantiles`, a parameter ``quantile`` (under the loss ``quantile``, where it has
-        a choice) in `QuantileRegression`, and a point forecast alone in `SplitConformal`.
+        A method passes through, and so does a regressor's attribute ``method`` where it is one,
+        as that of `howsure.methods.deep.HeadRegressor`. Another regressor is wrapped by what it
+        offers, in this order: ``predict(x, return_std=True)`` in `PredictedSd`, ``predict(x,
+        quantiles=levels)`` in `PredictedQuantiles`, a parameter ``quantile`` (under the loss
+        ``quantile``, where it has a choice) in `QuantileRegression`, and a point forecast alone
+        in `SplitConformal`.
     coverages : tuple of float
         The coverages of methods that fix them.
 
@@ -207,6 +209,9 @@ def as_method(thing: Any, coverages: tuple[float, ...] = COVERAGES) -> Method:
             "method must be a method, or a regressor with fit and predict, "
             f"got {type(thing).__name__}"
         )
+    own = getattr(thing, "method", None)
+    if isinstance(own, Method):
+        return own
     options = predict_options(thing)
     if "return_std" in options:
         return PredictedSd(thing)

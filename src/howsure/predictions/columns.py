@@ -26,9 +26,10 @@ def to_columns(evalset: EvalSet) -> dict[str, Column]:
     ``y``; ``point``; intervals ``lower_90`` and ``upper_90`` (the nominal coverage in per cent,
     below ten the share itself; ``lower`` and ``upper`` where it is unknown); normal laws ``mean``
     and ``sd``, other laws ``gamma_a``, ``gamma_loc``, ``gamma_scale`` (the family, then its
-    parameter in SciPy); quantiles ``q0.05``; samples ``s_0``, ``s_1``, … in rising order;
-    ``weight`` (or ``importance_weight``), ``cluster``, ``time``, ``row``; ``embedding_0``, …;
-    groups and features under their own names. The model's name is not a column.
+    parameter; mixtures ``norm+norm_weight_1``, ``norm+norm_loc_1``, …); quantiles ``q0.05``;
+    samples ``s_0``, ``s_1``, … in rising order; ``weight`` (or ``importance_weight``),
+    ``cluster``, ``time``, ``row``; ``embedding_0``, …; groups and features under their own names.
+    The model's name is not a column.
 
     Parameters
     ----------

@@ -10,11 +10,14 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, as_matrix
 from howsure.core.errors import InputError
 from howsure.predictions.distribution import Distribution
+from howsure.predictions.laws import Law, Parameters
 from howsure.predictions.mixtures import MixtureLaw
 
 
 def mixture(beliefs: Sequence[Distribution], weights: npt.ArrayLike | None = None) -> Distribution:
     """The mixture of several beliefs about the same rows, such as those of an ensemble.
+
+    Parts that are mixtures themselves are taken apart: the outcome is one mixture of plain laws.
 
     Parameters
     ----------
@@ -51,7 +54,17 @@ def mixture(beliefs: Sequence[Distribution], weights: npt.ArrayLike | None = Non
     if count == 1:
         return beliefs[0]
     parameters: dict[str, FloatArray] = {}
-    for number, (belief, share) in enumerate(zip(beliefs, shares.T, strict=True), 1):
-        parameters[f"weight_{number}"] = share
-        parameters |= {f"{name}_{number}": held for name, held in belief.parameters.items()}
-    return Distribution(MixtureLaw([belief.law for belief in beliefs]), parameters)
+    laws: list[Law] = []
+    for belief, share in zip(beliefs, shares.T, strict=True):
+        for law, weight, own in _parts(belief):
+            laws.append(law)
+            parameters[f"weight_{len(laws)}"] = share * weight
+            parameters |= {f"{name}_{len(laws)}": held for name, held in own.items()}
+    return Distribution(MixtureLaw(laws), parameters)
+
+
+def _parts(belief: Distribution) -> list[tuple[Law, FloatArray, Parameters]]:
+    """The law itself, or, of a mixture, its parts: a mixture of mixtures is one mixture."""
+    if isinstance(belief.law, MixtureLaw):
+        return belief.law.split(belief.parameters)
+    return [(belief.law, np.ones(belief.n), belief.parameters)]

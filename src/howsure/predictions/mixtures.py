@@ -157,6 +157,10 @@ class MixtureLaw(Law):
             drawn[here] = part.sample(rng, size, own)[here]
         return drawn
 
+    def split(self, parameters: Parameters) -> list[tuple[Law, FloatArray, Parameters]]:
+        """Each part's family, weights, shape (n,), and parameters under the part's own names."""
+        return list(zip(self.parts, self._weights(parameters), self._own(parameters), strict=True))
+
     def _weights(self, parameters: Parameters) -> list[FloatArray]:
         return [parameters[f"weight_{number}"] for number in range(1, len(self.parts) + 1)]
 

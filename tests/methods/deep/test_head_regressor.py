@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra deep)")
 
@@ -27,6 +28,8 @@ from howsure.core.rng import child  # noqa: E402
 from howsure.methods.catalogue import method_named, method_spec, methods  # noqa: E402
 from howsure.methods.deep import HEADS, HeadNetwork, HeadRegressor, together  # noqa: E402
 from howsure.methods.deep.heads import Head, SquaredError  # noqa: E402
+from howsure.methods.deep.members import Training  # noqa: E402
+from howsure.methods.regressors import as_method  # noqa: E402
 from howsure.predictions import Distribution, MixtureLaw, Prediction, Quantiles  # noqa: E402
 
 QUICK: dict[str, Any] = {"layers": (8, 6), "epochs": 8, "learning_rate": 0.01}
@@ -79,6 +82,25 @@ def test_it_is_an_estimator_like_any_other() -> None:
     assert np.abs(fresh[0] - fresh[1]).max() > 1e-6
 
 
+# Checks of scikit-learn that it does not pass, and why.
+UNLIKE: dict[str, str] = {
+    "check_dtype_object": "a cell that is no number raises InputError, a ValueError, not TypeError",
+    "check_methods_subset_invariance": "networks answer in 32 bits: sums differ by a rounding",
+}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.parametrize("options", [{}, {"head": "quantile", "members": 2}])
+def test_it_passes_the_checks_of_scikit_learn(options: dict[str, Any]) -> None:
+    model = HeadRegressor(layers=(8,), epochs=40, batch_size=16, learning_rate=0.01, **options)
+    found = check_estimator(model, expected_failed_checks=UNLIKE)
+    status = {entry["check_name"]: entry["status"] for entry in found}
+    assert len(found) > 45
+    assert set(status.values()) <= {"passed", "skipped", "xfail"}
+    assert {name for name, how in status.items() if how == "xfail"} <= set(UNLIKE)
+    assert {name for name, how in status.items() if how == "skipped"} <= {"check_array_api_input"}
+
+
 def test_names_of_columns_are_kept() -> None:
     pandas = pytest.importorskip("pandas")
     x, y = rows()
@@ -98,6 +120,20 @@ def test_settings_are_those_of_the_published_study() -> None:
         "head": "gaussian",
         "random_state": 0,
     }
+
+
+def test_as_a_method_it_keeps_its_beliefs() -> None:
+    """Not its point forecasts alone, within intervals of split conformal prediction."""
+    model = HeadRegressor("double_poisson", members=2, **QUICK)
+    assert as_method(model) == model.method
+    assert as_method(HeadRegressor("quantile")).fixed_coverages == (0.5, 0.7, 0.8, 0.9, 0.95)
+    path = "howsure.methods.deep:HeadRegressor"
+    assert method_named(path, head="double_poisson", members=2, **QUICK) == model.method
+    x, y = rows()
+    belief = as_method(model).fit(x, y, np.random.default_rng(0)).predict(x).outcome
+    assert isinstance(belief, Distribution)
+    with pytest.raises(InputError, match="near: poisson"):
+        as_method(HeadRegressor("posson"))
 
 
 def test_the_method_is_the_regressor() -> None:
@@ -198,6 +234,53 @@ def test_a_diverged_network_warns_and_is_as_it_last_was() -> None:
         model.predict(x)
 
 
+@pytest.mark.parametrize("name", HEADS)
+def test_every_head_that_diverges_is_as_it_last_was(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three epochs as they should be, then steps of 1e30."""
+    x, y = rows()
+    options = {**QUICK, "keep": "last", "schedule": "constant"}
+    good = HeadRegressor(name, **{**options, "epochs": 3}).fit(x, y)
+    lost = HeadRegressor(name, **{**options, "learning_rate": 1e30})
+    with pytest.warns(HowsureWarning, match="1 of 1 networks diverged"):
+        lost.fit(x, y)
+    with pytest.raises(UnanswerableError, match="never trained: loss not finite in epoch 1"):
+        lost.predict(x)
+    monkeypatch.setattr(Training, "pace", lambda self, epoch: 1e-2 if epoch < 3 else 1e30)
+    model = HeadRegressor(name, **options)
+    with pytest.warns(HowsureWarning, match=r"not finite in epoch 4, step \d of 3; kept as after"):
+        model.fit(x, y)
+    assert model.failures_[0].endswith("kept as after epoch 3")
+    assert len(model.fit_.networks[0].losses) == 4
+    np.testing.assert_array_equal(model.predict(x), good.predict(x))
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_numbers_at_the_ends_of_what_computers_hold(name: str) -> None:
+    x, y = rows()
+    model = HeadRegressor(name, **QUICK)
+    far = np.array([[0.0, 1.0], [1e300, 0.0]])
+    with pytest.raises(InputError, match=r"outputs overflow, got 1 rows .*row 1: \[1e\+300, 0.0\]"):
+        model.fit(x, y).predict(far)
+    if name in ("poisson", "negative_binomial", "double_poisson"):
+        with pytest.raises(InputError, match=r"y must hold counts .* got 80 .*first at row 0"):
+            model.fit(x, y * 1e300)
+    else:
+        with pytest.warns(HowsureWarning, match="data too large to standardise"):
+            model.fit(x, y * (1e308 / y.max()))
+        with pytest.raises(UnanswerableError, match="too large to standardise"):
+            model.predict(x)
+    constant = model.fit(x, np.full(80, 5.0)).predict_distribution(x)
+    assert np.isfinite(constant.point()).all()
+    assert np.mean(constant.point()) == pytest.approx(5.0, abs=0.5)
+    with warnings.catch_warnings():  # a rate at which nothing is learnt, but nothing overflows
+        warnings.simplefilter("ignore", HowsureWarning)
+        wild = HeadRegressor(name, **{**QUICK, "learning_rate": 100.0}).fit(x, y)
+    if wild.fit_.networks[0].kept:
+        assert np.isfinite(wild.predict_distribution(x).interval(0.8)).all()
+
+
 def test_bad_input_is_refused() -> None:
     x, y = rows()
     model = HeadRegressor("poisson", **QUICK)
@@ -206,20 +289,24 @@ def test_bad_input_is_refused() -> None:
     for bad in (y - 20.0, y + 0.5):
         with pytest.raises(InputError, match="y must hold counts"):
             model.fit(x, bad)
-    with pytest.raises(InputError, match="y must hold finite"):
+    with pytest.raises(InputError, match="Input y contains NaN"):
         model.fit(x, np.where(y > 9, np.nan, y))
-    with pytest.raises(InputError, match="X must hold finite"):
+    with pytest.raises(InputError, match="Input X contains infinity"):
         model.fit(np.where(x > 0.9, np.inf, x), y)
-    with pytest.raises(InputError, match="y must have 80 rows"):
+    with pytest.raises(InputError, match=r"inconsistent numbers of samples: \[80, 79\]"):
         model.fit(x, y[:-1])
-    with pytest.raises(InputError, match="at least 4 rows"):
+    with pytest.raises(InputError, match=r"3 sample.* while a minimum of 4 is required"):
         model.fit(x[:3], y[:3])
+    with pytest.raises(InputError, match="Expected 2D array, got 1D array"):
+        model.fit(x[:, 0], y)
+    with pytest.raises(InputError, match=r"dtype='numeric' is not compatible|could not convert"):
+        model.fit(np.full((80, 2), "a"), y)
     with pytest.raises(InputError, match="X_val and y_val must be given together"):
         model.fit(x, y, x)
     with pytest.raises(InputError, match="held must have 2 columns"):
         model.fit(x, y, x[:, :1], y)
     fitted = model.fit(x, y)
-    with pytest.raises(InputError, match="X must have 2 columns"):
+    with pytest.raises(InputError, match="X has 1 features, but HeadRegressor is expecting 2"):
         fitted.predict(x[:, :1])
 
 

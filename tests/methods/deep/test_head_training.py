@@ -331,6 +331,30 @@ def test_targets_of_a_billion(name: str) -> None:
     assert np.isfinite(found.log_density(np.round(found.point()))).all()
 
 
+@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("level", [1e4, 1e6, 1e9])
+def test_large_counts_that_hardly_differ(name: str, level: float) -> None:
+    """First weights scatter log means by per cents, where a Poisson law is 3e-5 wide; a negative
+    binomial law is wider by its least dispersion of 1e-5."""
+    data = wave(600, lambda rng, x: rng.poisson(level, len(x)))
+    found = learnt(name, data, GRID)
+    truth = -0.5 * np.log(2 * np.pi * level)  # of a Poisson law at its mean
+    if name == "negative_binomial":
+        truth -= 0.5 * np.log1p(1e-5 * level)
+    assert found.log_density(np.full(9, level)).min() > truth - 0.1
+    assert np.abs(found.point() - level).max() < 0.2 * found.sd().min()
+
+
+@pytest.mark.parametrize("name", sorted(set(HEADS) - set(COUNTS)))
+def test_targets_near_a_billion_keep_their_differences(name: str) -> None:
+    """An offset of 1e9 times the differences leaves of them what standardisation leaves."""
+    data = wave(1200, lambda rng, x: 1e9 + 3.0 * x + rng.normal(size=len(x)))
+    found = learnt(name, data, GRID)
+    np.testing.assert_allclose(found.point() - 1e9, 3.0 * GRID[:, 0], atol=0.5)
+    lower, upper = found.interval(0.8)
+    np.testing.assert_allclose(upper - lower, 2 * 1.2816, rtol=0.3)
+
+
 @pytest.mark.parametrize("name", HEADS)
 def test_targets_of_zero(name: str) -> None:
     found = learnt(name, (wave(60, lambda rng, x: x)[0], np.zeros(60)), GRID, epochs=100)

@@ -52,27 +52,6 @@ def test_the_published_calibration_error_is_unjust_to_the_truth(result: Any) -> 
     assert result.mean("Gaussian", "ECE") == result.mean("Gaussian", "ECE exact")
 
 
-def test_the_truth_is_as_published(example: ModuleType) -> None:
-    """p(k) ∝ (λᵏ/k!)⁵, by direct sums; y = 30 − k."""
-    wave = example.Wave.drawn(3)
-    x, y = wave.part(2)
-    found = example.truth(x, y)
-    k = np.arange(80.0)
-    logs = np.array([np.log(np.arange(1.0, n + 1)).sum() for n in range(80)])
-    table = 5 * (k * np.log(10 * np.sin(x) + 10) - logs)
-    table = np.exp(table - table.max(axis=1, keepdims=True))
-    table /= table.sum(axis=1, keepdims=True)
-    below = (30 - y).astype(int)
-    mass = table[np.arange(len(y)), below]
-    assert found.nll == pytest.approx(-np.log(mass).mean())
-    above = np.array([row[at:].sum() for row, at in zip(table, below, strict=True)])
-    np.testing.assert_allclose(found.pit, above, atol=1e-9)
-    np.testing.assert_allclose(found.pit_left, above - mass, atol=1e-9)
-    assert [len(part) for part in wave.parts] == [800, 100, 100]
-    draws = found.sampler(np.random.default_rng(0), 400)
-    np.testing.assert_allclose(draws.mean(axis=1), 30 - table @ k, atol=0.6)
-
-
 def test_settings_are_run_and_told(example: ModuleType, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     settings = ["last epoch", "all as published"]

@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.arrays import FloatArray, as_matrix, shortened
 from howsure.core.errors import InputError
 from howsure.methods.deep.heads import Head, QuantileHead, head_named
 from howsure.methods.deep.members import (
@@ -188,8 +188,22 @@ class HeadFit(NetworkFit):
     head: Head
 
     def members(self, x: FloatArray) -> list[Prediction]:
-        """What each network believes at checked rows, shape (n, d), failed or not."""
+        """What each network believes at checked rows, shape (n, d), failed or not.
+
+        Raises
+        ------
+        InputError
+            If a row lies so far from those of training that an output is not finite.
+        """
         found = outputs(self.networks, x)
+        wrong = ~np.isfinite(found).all(axis=(0, 1))
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise InputError(
+                "x must not lie so far from the rows of training that outputs overflow, got "
+                f"{int(wrong.sum())} rows that do (first at row {row}: "
+                f"{shortened(x[row].tolist())})"
+            )
         return [
             self.head.belief(values, network.scale.y_center, network.scale.y_unit)
             for values, network in zip(found, self.networks, strict=True)

@@ -107,7 +107,8 @@ def moments(
 
 def _forward(kernels: Sequence[Weights], biases: Sequence[Weights], x: Any) -> FloatArray:
     torch = require("torch", extra="deep")
-    h = torch.from_numpy(np.ascontiguousarray(x, dtype=np.float32))
+    with np.errstate(over="ignore"):  # infinite inputs have outputs that are not finite
+        h = torch.from_numpy(np.ascontiguousarray(x, dtype=np.float32))
     last = len(kernels) - 1
     with one_thread_each(), torch.no_grad():
         for layer, (kernel, bias) in enumerate(zip(kernels, biases, strict=True)):

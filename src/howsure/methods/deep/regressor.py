@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.arrays import FloatArray
 from howsure.core.errors import HowsureWarning, InputError, UnanswerableError
 from howsure.core.rng import child
 from howsure.methods.deep.head_network import HeadNetwork
@@ -155,7 +155,7 @@ class HeadRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ------
         InputError
             If a value is missing or not finite, y holds what the head does not speak of, there
-            are fewer than four rows, or an option breaks its rule.
+            are fewer than four rows, X is not a table, or an option breaks its rule.
         MissingDependencyError
             If torch is not installed.
 
@@ -167,10 +167,9 @@ class HeadRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if (X_val is None) != (y_val is None):
             raise InputError("X_val and y_val must be given together, got one of them")
         method, rng = self.method, self._rng()
-        inputs = as_matrix(X, "X")
+        data = self._checked(X, y, y_numeric=True, ensure_min_samples=4)
         held = None if X_val is None or y_val is None else (X_val, y_val)
-        fitted = method.fit_beside((inputs, y), held, rng)
-        validate_data(self, X, skip_check_array=True)
+        fitted = method.fit_beside(data, held, rng)
         self.fit_ = fitted
         bad = [
             f"network {place}: {network.failure}; kept as after epoch {network.kept}"
@@ -216,12 +215,18 @@ class HeadRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             If a network diverged before the end of its first epoch.
         """
         check_is_fitted(self, "fit_")
-        inputs = as_matrix(X, "X", columns=self.n_features_in_)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        inputs: FloatArray = self._checked(X, reset=False)
         for place, network in enumerate(self.fit_.networks):
             if network.failure is not None and network.kept == 0:
                 raise UnanswerableError(f"network {place} was never trained: {network.failure}")
         return self.fit_.beliefs(inputs).outcome
+
+    def _checked(self, *data: Any, **options: Any) -> Any:
+        """Data as scikit-learn's own check makes them; it keeps the number and names of columns."""
+        try:
+            return validate_data(self, *data, dtype=np.float64, **options)
+        except (TypeError, ValueError) as error:
+            raise InputError(str(error)) from error
 
     def _rng(self) -> np.random.Generator:
         if self.random_state is None:

@@ -190,14 +190,15 @@ def _networks(
     networks = []
     for place, scale in enumerate(data.scales):
         kernels, biases = body.layers_of(place)
-        failure = keeper.failures[place] if scale.sound else "data too large to standardise"
+        sound = scale.sound
+        failure = keeper.failures[place] if sound else "data too large to standardise"
         networks.append(
             Network(
                 kernels,
                 biases,
                 scale,
                 failure,
-                int(keeper.kept[place]),
+                int(keeper.kept[place]) if sound else 0,
                 trace[place],
                 rates[place].astype(np.float64),
             )

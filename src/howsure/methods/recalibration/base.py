@@ -11,7 +11,7 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
-from howsure.predictions import Distribution, EvalSet, Prediction, Samples
+from howsure.predictions import Distribution, EvalSet, Prediction, Quantiles, Samples
 
 POINT = "point"
 
@@ -169,6 +169,19 @@ def spread_kind(name: str) -> type[Distribution] | type[Samples]:
     if name == Samples.kind:
         return Samples
     raise InputError(f"belief must be '{Distribution.kind}' or '{Samples.kind}', got {name!r}")
+
+
+def kind_named(name: str) -> type[Distribution] | type[Samples] | type[Quantiles]:
+    """The class of belief of this name, of the three that have central intervals at any coverage.
+
+    Raises
+    ------
+    InputError
+        If there is no such kind.
+    """
+    if name == Quantiles.kind:
+        return Quantiles
+    return spread_kind(name)
 
 
 def check_spread(sd: FloatArray) -> None:

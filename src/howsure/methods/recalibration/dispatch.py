@@ -13,6 +13,7 @@ from howsure.core.records import Table
 from howsure.methods.conformal import DELTA, RankRule, TooFew
 from howsure.methods.recalibration.base import POINT, Method, Recalibrator, kinds_of
 from howsure.methods.recalibration.crude import Crude
+from howsure.methods.recalibration.derived import DerivedIntervals
 from howsure.methods.recalibration.intervals import ConformalIntervals
 from howsure.methods.recalibration.isotonic import Isotonic
 from howsure.methods.recalibration.levels import DEFAULT_LEVELS
@@ -38,9 +39,13 @@ class Options:
     ----------
     coverage, too_few, rank, delta, levels
         As in `recalibrate`.
+    coverages : tuple of float
+        Nominal coverages of intervals that are made of laws, samples or quantiles; the one above
+        if empty.
     """
 
     coverage: float | None = None
+    coverages: tuple[float, ...] = ()
     too_few: TooFew = "infinite"
     rank: RankRule = "conformal"
     delta: float = DELTA
@@ -49,11 +54,28 @@ class Options:
 
 Maker = Callable[[Options], Method]
 
+INTERVAL_METHODS = ("cqr", "asymmetric", "ucc")
+"""Methods that make conformal intervals of any belief."""
+
 
 def _conformal(name: str, belief: str) -> Maker:
     return lambda options: ConformalIntervals(
         name, belief, options.coverage, options.rank, options.too_few, options.delta
     )
+
+
+def _derived(belief: str) -> dict[str, Maker]:
+    def maker(name: str) -> Maker:
+        def make(options: Options) -> Method:
+            own = () if options.coverage is None else (options.coverage,)
+            wanted = options.coverages or own
+            return DerivedIntervals(
+                name, belief, wanted, options.rank, options.too_few, options.delta
+            )
+
+        return make
+
+    return {name: maker(name) for name in INTERVAL_METHODS}
 
 
 def _crude(belief: str) -> Maker:
@@ -67,19 +89,24 @@ def _isotonic(belief: str) -> Maker:
 # The methods of each kind of belief; the first is the default, but for laws that are not normal.
 METHODS: Mapping[str, Mapping[str, Maker]] = {
     Intervals.kind: {
-        name: _conformal(name, Intervals.kind) for name in ("cqr", "asymmetric", "scale")
+        name: _conformal(name, Intervals.kind) for name in ("cqr", "asymmetric", "scale", "ucc")
     },
     POINT: {name: _conformal(name, POINT) for name in ("split", "asymmetric")},
     Distribution.kind: {
         "scale": lambda _: VarianceScaling(),
         "isotonic": _isotonic(Distribution.kind),
         "crude": _crude(Distribution.kind),
+        **_derived(Distribution.kind),
     },
-    Quantiles.kind: {"shift": lambda options: QuantileShift(options.too_few)},
+    Quantiles.kind: {
+        "shift": lambda options: QuantileShift(options.too_few),
+        **_derived(Quantiles.kind),
+    },
     Samples.kind: {
         "scale": lambda _: SpreadScaling(),
         "isotonic": _isotonic(Samples.kind),
         "crude": _crude(Samples.kind),
+        **_derived(Samples.kind),
     },
 }
 
@@ -175,10 +202,11 @@ def recalibrate(
         point forecast; ``scale``, ``isotonic`` or ``crude`` for distributions and samples;
         ``shift`` for quantiles. Beliefs that do not know the method, and all by default, take
         ``cqr``, ``split``, ``shift``, ``scale``; distributions that are not normal take
-        ``isotonic``, which respects their support.
+        ``isotonic``, which respects their support. With a coverage, ``cqr``, ``asymmetric`` and
+        ``ucc`` make intervals of any of them; see `DerivedIntervals`.
     coverage : float, optional
-        Nominal coverage to reach, for intervals (each its own by default) and a point forecast
-        (where it is needed).
+        Nominal coverage to reach, for intervals (each its own by default), and where intervals
+        are made of something else (where it is needed).
     too_few : {"infinite", "error"}
         Where calibration rows are too few for a finite answer: infinite intervals and quantile
         levels left out, both with a note, or a refusal.
@@ -217,7 +245,8 @@ def recalibrate(
     kinds = kinds_of(test)
     fitted = tuple(_method(kind, calibration, method, options).fit(calibration) for kind in kinds)
     notes: list[str] = []
-    if coverage is not None and not {Intervals.kind, POINT} & set(kinds):
+    intervals = {Intervals.kind, POINT} & set(kinds)
+    if coverage is not None and not intervals and method not in INTERVAL_METHODS:
         notes.append("The coverage asked is for intervals and point forecasts: it was not used.")
     if method is not None:
         notes.extend(

@@ -42,7 +42,9 @@ _SCORES: dict[str, tuple[tuple[Score, str], ...]] = {
     "split": ((Offset(), "offset"),),
     "asymmetric": ((LowerEnd(), "lower offset"), (UpperEnd(), "upper offset")),
     "scale": ((Scaled(), "factor"),),
+    "ucc": ((Scaled(), "factor"),),
 }
+_STRETCHES = ("scale", "ucc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +78,14 @@ class ConformalIntervals(Method):
 
     Parameters
     ----------
-    method : {"cqr", "split", "asymmetric", "scale"}
+    method : {"cqr", "split", "asymmetric", "scale", "ucc"}
         ``cqr``: both ends move outward by one offset, the conformal quantile of
         max(lower − y, y − upper); it may be negative (Romano et al. 2019). ``split``: the same
         for a point forecast, an interval of no width. ``asymmetric``: each end moves by its own
         offset, at half the miss rate, so that intervals also shift. ``scale``: the ends are
         stretched by one factor about the point forecast (the midpoint where there is none), the
-        operating point of the uncertainty characteristics curve.
+        operating point of the uncertainty characteristics curve; ``ucc`` is the same by the name
+        that it has for every kind of belief.
     belief : {"intervals", "point"}
         What is recalibrated.
     coverage : float, optional
@@ -131,11 +134,11 @@ class ConformalIntervals(Method):
                 f"got {self.method!r} and {self.belief!r}"
             )
         scores = _SCORES[self.method]
-        centred = self.method == "scale" and calibration.point is not None
+        centred = self.method in _STRETCHES and calibration.point is not None
         columns = []
         for base, coverage in self._coverages(calibration):
             band = _band(calibration, self.belief, base, centred=centred)
-            if self.method == "scale":
+            if self.method in _STRETCHES:
                 _check_stretch(band)
                 if (band.lower == band.upper).all():
                     raise InputError("intervals must have some width to be scaled, got none")
@@ -215,7 +218,7 @@ class IntervalRecalibrator(Recalibrator):
             notes.append("Intervals at coverages other than the one asked were left out.")
         for column in self._chosen(evalset):
             band = _band(evalset, self.belief, column.base, centred=self.centred)
-            if self.method == "scale":
+            if self.method in _STRETCHES:
                 _check_stretch(band)
             lower, upper, collapsed = _region(_SCORES[self.method], column.thresholds, band)
             if collapsed:

@@ -138,6 +138,19 @@ def plan_levels(levels: npt.ArrayLike, n: float, too_few: TooFew, *, exact: bool
     return plan.keep((low >= 1) & (high <= n), f"need more than {n:g} calibration rows", too_few)
 
 
+def levels_with(coverages: tuple[float, ...]) -> FloatArray:
+    """The default levels, and the ends of central intervals at these coverages, rising.
+
+    Examples
+    --------
+    >>> levels_with((0.96,))[:3]
+    array([0.01 , 0.02 , 0.025])
+    """
+    tails = [(1.0 - coverage) / 2.0 for coverage in coverages]
+    levels = np.array([*DEFAULT_LEVELS, *tails, *(1.0 - tail for tail in tails)])
+    return np.asarray(np.unique(np.round(levels, 12)))
+
+
 def level_words(n: float, what: str) -> str:
     """What holds of quantiles whose ranks are exact, in words; `what` must not tie.
 

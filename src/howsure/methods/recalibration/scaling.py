@@ -32,7 +32,8 @@ class VarianceScaling(Method):
     """Standard deviations times one factor, about the mean: sd × √ZMS.
 
     ZMS = mean((y − mean)²/sd²) on the calibration rows, so that it is 1 there afterwards. The
-    family stays: location and scale become mean + f (loc − mean) and f·scale.
+    family stays: location and scale, of a mixture those of each part, become
+    mean + f (loc − mean) and f·scale.
 
     Examples
     --------
@@ -95,8 +96,11 @@ class VarianceScaler(Recalibrator):
         factor = self.parameters[0].value
         mean = belief.point()
         moved = dict(belief.parameters)
-        moved["loc"] = mean + factor * (moved["loc"] - mean)
-        moved["scale"] = factor * moved["scale"]
+        for name, values in belief.parameters.items():
+            if name.startswith("loc"):  # a mixture numbers those of its parts
+                moved[name] = mean + factor * (values - mean)
+            elif name.startswith("scale"):
+                moved[name] = factor * values
         return Distribution(belief.law, moved), ()
 
 

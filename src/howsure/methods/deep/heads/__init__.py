@@ -7,7 +7,7 @@ network that makes its outputs, alone or by the thousand.
 
 from howsure.methods.deep.heads.base import Head, Start
 from howsure.methods.deep.heads.counts import CountHead, DoublePoisson, NegativeBinomial, Poisson
-from howsure.methods.deep.heads.names import HEADS, head_named
+from howsure.methods.deep.heads.names import HEADS, head_named, head_spec
 from howsure.methods.deep.heads.normal import (
     BetaGaussian,
     FaithfulGaussian,
@@ -15,6 +15,7 @@ from howsure.methods.deep.heads.normal import (
     NaturalGaussian,
     SquaredError,
 )
+from howsure.methods.deep.heads.pair import PairHead
 from howsure.methods.deep.heads.quantiles import QuantileHead
 from howsure.methods.deep.heads.shapes import NormalMixture, StudentT
 
@@ -29,10 +30,12 @@ __all__ = [
     "NaturalGaussian",
     "NegativeBinomial",
     "NormalMixture",
+    "PairHead",
     "Poisson",
     "QuantileHead",
     "SquaredError",
     "Start",
     "StudentT",
     "head_named",
+    "head_spec",
 ]

@@ -47,12 +47,16 @@ class Head(ABC):
     shielded : int
         How many of the outputs, the last ones, take the hidden layers as they are: their loss
         trains the output layer alone.
+    settles : bool
+        Whether `warm_loss` leaves some outputs as they are at first, so that it is well to train
+        them on features held still before all is trained together.
     """
 
     __slots__ = ()
     title: ClassVar[str]
     standardises: ClassVar[bool] = True
     shielded: ClassVar[int] = 0
+    settles: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -75,6 +79,22 @@ class Head(ABC):
         tensor of shape (..., b)
             Differentiable in the outputs; lower is better. In 64 bits where 32 would not do.
         """
+
+    def warm_loss(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """What each row costs while training warms up: as `loss`, unless a head says otherwise.
+
+        Parameters
+        ----------
+        outputs : tensor of shape (..., k, b)
+            As `loss` takes them.
+        y : tensor of shape (..., b)
+            As `loss` takes it.
+
+        Returns
+        -------
+        tensor of shape (..., b)
+        """
+        return self.loss(outputs, y)
 
     @abstractmethod
     def belief(self, outputs: FloatArray, center: float, unit: float) -> Prediction:

@@ -13,7 +13,8 @@ from howsure.core.errors import InputError
 from howsure.methods.deep.heads.base import Head, Start, Tensor, inverse_softplus, softplus
 from howsure.predictions import Distribution
 
-_LOG_MOST: Final = math.log(1e15)  # what laws of counts can take
+_MOST: Final = 1e15  # what laws of counts can take
+_LOG_MOST: Final = math.log(_MOST)
 _LEAST_MEAN: Final = 1e-30
 _LEAST_DISPERSION: Final = 1e-5
 _MOST_DISPERSION: Final = 1e15
@@ -28,12 +29,12 @@ class CountHead(Head):
     standardises: ClassVar[bool] = False
 
     def check_targets(self, y: FloatArray) -> None:
-        """Raise `InputError` unless every y is a count."""
-        wrong = (y < 0.0) | (y != np.floor(y))
+        """Raise `InputError` unless every y is a count, at most 1e15."""
+        wrong = (y < 0.0) | (y != np.floor(y)) | (y > _MOST)
         if wrong.any():
             row = int(np.argmax(wrong))
             raise InputError(
-                f"y must hold counts (0, 1, 2, …) for the {self.title} head, got "
+                f"y must hold counts (0, 1, 2, …, 1e15) for the {self.title} head, got "
                 f"{int(wrong.sum())} that are not (first at row {row}: {y[row]:g})"
             )
 
@@ -42,6 +43,15 @@ def _mean_and_variance(y: FloatArray) -> tuple[float, float]:
     """Mean and variance of counts, neither of them zero: half a count is added to the sum."""
     mean = (float(y.sum()) + 0.5) / len(y)
     return mean, max(float(y.var()), 1e-4 * mean)
+
+
+def _log_step(mean: float, variance: float) -> float:
+    """Unit of a log mean: ten sds as a share of the mean, at most 1.
+
+    First weights scatter log means by some hundredths of a unit, which must be no more than laws
+    are wide: counts near 10⁶ with an sd of 10³ need steps of 10⁻².
+    """
+    return min(10.0 * math.sqrt(variance) / mean, 1.0)
 
 
 @final
@@ -76,8 +86,9 @@ class Poisson(CountHead):
         return Distribution("poisson", {"mu": np.exp(np.minimum(outputs[0], _LOG_MOST))})
 
     def start(self, y: FloatArray) -> Start:
-        """The log of the mean of y."""
-        return Start((math.log(_mean_and_variance(y)[0]),), (1.0,))
+        """The log of the mean of y; it moves in small steps where y is narrow for its size."""
+        mean, variance = _mean_and_variance(y)
+        return Start((math.log(mean),), (_log_step(mean, max(variance, mean)),))
 
 
 @final
@@ -120,7 +131,7 @@ class NegativeBinomial(CountHead):
         return Distribution(
             "negative_binomial",
             {
-                "mu": np.minimum(mean, 1e15),
+                "mu": np.clip(mean, _LEAST_MEAN, _MOST),
                 "dispersion": np.clip(dispersion, _LEAST_DISPERSION, _MOST_DISPERSION),
             },
         )
@@ -178,6 +189,10 @@ class DoublePoisson(CountHead):
         return Distribution("double_poisson", {"mu": np.exp(log_mu), "phi": phi})
 
     def start(self, y: FloatArray) -> Start:
-        """Logs of the mean of y, and of the mean by the variance."""
+        """Logs of the mean of y, and of the mean by the variance.
+
+        The first moves in small steps where y is narrow for its size.
+        """
         mean, variance = _mean_and_variance(y)
-        return Start((math.log(mean), math.log(mean / variance)), (1.0, 1.0))
+        offset = (math.log(mean), math.log(mean / variance))
+        return Start(offset, (_log_step(mean, variance), 1.0))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from dataclasses import asdict
+from typing import Any, Final, cast
 
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
@@ -14,7 +15,9 @@ from howsure.methods.deep.heads.normal import (
     FaithfulGaussian,
     Gaussian,
     NaturalGaussian,
+    SquaredError,
 )
+from howsure.methods.deep.heads.pair import PairHead
 from howsure.methods.deep.heads.quantiles import QuantileHead
 from howsure.methods.deep.heads.shapes import NormalMixture, StudentT
 
@@ -30,11 +33,15 @@ HEADS: Final[Mapping[str, type[Head]]] = {
     "student_t": StudentT,
     "mixture": NormalMixture,
 }
-"""Heads by name."""
+"""Heads of laws and of many quantiles, by name."""
+
+_OTHERS: Final[Mapping[str, type[Head]]] = {"squared_error": SquaredError, "pair": PairHead}
 
 
 def head_named(head: str | Mapping[str, Any] | Head) -> Head:
     """The head of this name, or of this mapping of ``name`` and options; a head passes through.
+
+    Names are those of `HEADS`, ``squared_error`` (a mean alone) and ``pair`` (two quantiles).
 
     Raises
     ------
@@ -52,9 +59,23 @@ def head_named(head: str | Mapping[str, Any] | Head) -> Head:
     name = options.pop("name", None)
     if not isinstance(name, str):
         raise InputError(f"head must be a name, a mapping with a name or a head, got {head!r}")
-    if name not in HEADS:
-        raise InputError(unknown(name, HEADS, "head"))
+    known = {**HEADS, **_OTHERS}
+    if name not in known:
+        raise InputError(unknown(name, known, "head"))
     try:
-        return HEADS[name](**options)
+        return known[name](**options)
     except TypeError as error:
         raise InputError(f"head {name!r} does not take these options: {error}") from error
+
+
+def head_spec(head: Head) -> dict[str, Any] | None:
+    """Name and options of a head, from which `head_named` makes it again; None if it has no name.
+
+    Examples
+    --------
+    >>> head_spec(head_named("student_t"))
+    {'name': 'student_t'}
+    """
+    known = {**HEADS, **_OTHERS}
+    names = [name for name, kind in known.items() if kind is type(head)]
+    return {"name": names[0], **asdict(cast(Any, head))} if names else None

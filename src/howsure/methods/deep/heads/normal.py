@@ -16,6 +16,9 @@ from howsure.predictions import Distribution
 LEAST: Final = -40.0
 """Least log variance, in variances of y: an sd of 2e-9, which 32 bits cannot tell from none."""
 
+MOST: Final = 200.0
+"""Greatest log variance of a law: an sd of 3e43 sds of y, so that no sd overflows."""
+
 _LEAST_PRECISION: Final = 1e-30
 
 
@@ -29,14 +32,20 @@ def half_deviance(y: Tensor, mean: Tensor, spread: Tensor) -> Tensor:
 class MeanAndLogVariance(Head):
     """A mean and a log variance, whatever the loss. Subclasses are final."""
 
+    settles: ClassVar[bool] = True
+
     @property
     def outputs(self) -> int:
         """Two: the mean and the log variance."""
         return 2
 
+    def warm_loss(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """(y − μ)², shape (..., b): the log variance stays as it is."""
+        return (y - outputs[..., 0, :]).square()
+
     def belief(self, outputs: FloatArray, center: float, unit: float) -> Distribution:
         """Normal laws."""
-        spread = np.maximum(outputs[1], LEAST)
+        spread = np.clip(outputs[1], LEAST, MOST)
         return located("norm", center + unit * outputs[0], unit * np.exp(0.5 * spread))
 
 

@@ -12,7 +12,7 @@ from scipy.special import log_softmax
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.methods.deep.heads.base import Head, Start, Tensor, inverse_softplus, softplus
-from howsure.methods.deep.heads.normal import LEAST
+from howsure.methods.deep.heads.normal import LEAST, MOST
 from howsure.predictions import Distribution, mixture
 
 _LEAST_DF: Final = 2.0
@@ -56,7 +56,7 @@ class StudentT(Head):
 
     def belief(self, outputs: FloatArray, center: float, unit: float) -> Distribution:
         """Laws of Student's t."""
-        spread = np.maximum(outputs[1], LEAST)
+        spread = np.clip(outputs[1], LEAST, MOST)
         df = _LEAST_DF + np.maximum(np.logaddexp(outputs[2], 0.0), _LEAST_ABOVE)
         mean, scale = center + unit * outputs[0], unit * np.exp(0.5 * spread)
         return Distribution("t", {"df": df, "loc": mean, "scale": scale})
@@ -130,7 +130,7 @@ class NormalMixture(Head):
         """Mixtures of normal laws."""
         k = self.components
         weights = np.exp(log_softmax(outputs[:k], axis=0))
-        sds = unit * np.exp(0.5 * np.maximum(outputs[2 * k :], self._least))
+        sds = unit * np.exp(0.5 * np.clip(outputs[2 * k :], self._least, MOST))
         parts = [
             Distribution.normal(center + unit * mean, sd)
             for mean, sd in zip(outputs[k : 2 * k], sds, strict=True)
