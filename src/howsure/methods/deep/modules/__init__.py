@@ -1,0 +1,26 @@
+"""Networks made of torch modules, for images or anything else that a module takes.
+
+`train_module` trains one, with any head on any backbone, by a recipe; `ImageNetwork` is the same
+as a method, alone or as an ensemble.
+"""
+
+from howsure.methods.deep.modules.backbones import Backbone, backbone_named, resnet34, small
+from howsure.methods.deep.modules.method import ImageFit, ImageNetwork
+from howsure.methods.deep.modules.network import ModuleNetwork
+from howsure.methods.deep.modules.recipe import Recipe, recipe_named
+from howsure.methods.deep.modules.spectral import soften
+from howsure.methods.deep.modules.training import train_module
+
+__all__ = [
+    "Backbone",
+    "ImageFit",
+    "ImageNetwork",
+    "ModuleNetwork",
+    "Recipe",
+    "backbone_named",
+    "recipe_named",
+    "resnet34",
+    "small",
+    "soften",
+    "train_module",
+]

@@ -1,0 +1,292 @@
+"""Backbones: what turns images, or anything, into features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
+from typing import Any, Final, final
+
+from howsure.core.errors import InputError
+from howsure.core.optional import require
+from howsure.core.registry import unknown
+from howsure.methods.deep.members import as_tuple, check_whole
+from howsure.methods.options import attribute
+
+Module = Any
+Tensor = Any
+Maker = Callable[[int], Module]
+
+SMALL: Final = (16, 32, 64, 64)
+"""Channels of the small backbone."""
+
+MLP: Final = (64, 64)
+"""Units of the layers of the backbone for tables."""
+
+RESNET34: Final = ((64, 3), (128, 4), (256, 6), (512, 3))
+"""Channels and blocks of the stages of the ResNet-34."""
+
+_SLOPE: Final = 0.01
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Backbone:
+    """What makes a module that turns a batch into features, shape (b, d).
+
+    Attributes
+    ----------
+    name : str
+        What reports call it.
+    make : callable
+        A module for so many channels (columns, of tables), with weights drawn by torch.
+    grey : bool
+        Whether images of one channel are taken as such under ImageNet's scaling, rather than
+        copied to three: the copies say nothing new.
+    spectral : float, optional
+        The bound of soft spectral normalisation of all convolutions; none if None.
+    spec : mapping, optional
+        Plain values from which `backbone_named` makes it again, where there are such.
+    """
+
+    name: str
+    make: Maker
+    grey: bool = False
+    spectral: float | None = None
+    spec: Mapping[str, Any] | None = field(default=None, compare=False)
+
+
+def backbone_named(spec: str | Mapping[str, Any] | Backbone | Maker) -> Backbone:
+    """The backbone of a name, with its options, or of a callable of one's own.
+
+    Parameters
+    ----------
+    spec : str, mapping, Backbone or callable
+        ``small``, ``resnet34``, ``mlp``, or ``module:attribute`` of a callable, bare or as the
+        ``name`` of a mapping that holds options beside it; a callable that takes the number of channels and
+        gives a torch module, whose output must have shape (b, d); or a backbone, which passes
+        through. All but the last take ``grey`` and ``spectral`` (see `Backbone`); ``small`` takes
+        ``widths``, the channels of its convolutions, as well, and ``mlp``, for tables, the units
+        of its layers.
+
+    Returns
+    -------
+    Backbone
+
+    Raises
+    ------
+    InputError
+        If a name or an option is unknown, or an option breaks its rule.
+
+    Examples
+    --------
+    >>> backbone_named({"name": "small", "widths": [8, 16, 32, 64]}).name
+    'small (8-16-32-64)'
+    >>> backbone_named("resnet34").grey
+    False
+    """
+    if isinstance(spec, Backbone):
+        return spec
+    if not isinstance(spec, str | Mapping):
+        if not callable(spec):
+            raise InputError(f"backbone must be a name, a mapping or a callable, got {spec!r}")
+        return Backbone(getattr(spec, "__name__", type(spec).__name__), spec)
+    options = dict(spec) if isinstance(spec, Mapping) else {"name": spec}
+    name = options.pop("name", None)
+    if not isinstance(name, str):
+        raise InputError(f"backbone must be a mapping with a name, got {spec!r}")
+    known: Mapping[str, Callable[..., Backbone]] = {
+        "small": _small,
+        "resnet34": _resnet34,
+        "mlp": _mlp,
+    }
+    if name not in known and ":" not in name:
+        raise InputError(unknown(name, known, "backbone"))
+    try:
+        return known[name](**options) if name in known else _own(name, **options)
+    except TypeError as error:
+        raise InputError(f"backbone {name!r} does not take these options: {error}") from error
+
+
+def _own(name: str, grey: bool = False, spectral: float | None = None) -> Backbone:
+    make = attribute(name, "backbone")
+    if not callable(make):
+        raise InputError(f"backbone {name!r} must be callable, got {make!r}")
+    options = {"grey": grey, "spectral": spectral}
+    return Backbone(name, make, **_checked(options), spec={"name": name, **options})
+
+
+def _small(widths: Any = SMALL, grey: bool = True, spectral: float | None = None) -> Backbone:
+    channels = _widths(widths)
+    options = {"grey": grey, "spectral": spectral}
+    name = f"small ({'-'.join(map(str, channels))})"
+    spec = {"name": "small", "widths": list(channels), **options}
+    return Backbone(name, lambda inputs: small(inputs, channels), **_checked(options), spec=spec)
+
+
+def _mlp(widths: Any = MLP, grey: bool = False, spectral: float | None = None) -> Backbone:
+    units = _widths(widths)
+    options = {"grey": grey, "spectral": spectral}
+    name = f"mlp ({'-'.join(map(str, units))})"
+    spec = {"name": "mlp", "widths": list(units), **options}
+    return Backbone(name, lambda columns: mlp(columns, units), **_checked(options), spec=spec)
+
+
+def _widths(given: Any) -> tuple[int, ...]:
+    widths = as_tuple(given, "widths")
+    if not widths:
+        raise InputError("widths must hold at least one number, got none")
+    for width in widths:
+        check_whole(width, "widths", least=1)
+    return widths
+
+
+def _resnet34(grey: bool = False, spectral: float | None = None) -> Backbone:
+    options = {"grey": grey, "spectral": spectral}
+    spec = {"name": "resnet34", **options}
+    return Backbone("ResNet-34", resnet34, **_checked(options), spec=spec)
+
+
+def _checked(options: dict[str, Any]) -> dict[str, Any]:
+    bound, grey = options["spectral"], options["grey"]
+    if not isinstance(grey, bool):
+        raise InputError(f"grey must be true or false, got {grey!r}")
+    number = isinstance(bound, int | float) and not isinstance(bound, bool)
+    if bound is not None and not (number and 0.0 < bound < float("inf")):
+        raise InputError(f"spectral must be a number above 0, got {bound!r}")
+    return options
+
+
+def small(channels: int, widths: tuple[int, ...] = SMALL) -> Module:
+    """A small convolutional network for training on a processor.
+
+    3×3 convolutions of stride 2 without bias, each followed by batch normalisation and
+    LeakyReLU(0.01), and the mean over places: as many features as the last has channels.
+
+    Parameters
+    ----------
+    channels : int
+        Channels of the images.
+    widths : tuple of int
+        Channels of the convolutions.
+
+    Returns
+    -------
+    torch.nn.Module
+    """
+    nn = require("torch", extra="deep").nn
+    layers: list[Module] = []
+    for wide, narrow in pairwise((channels, *widths)):
+        layers += [
+            nn.Conv2d(wide, narrow, 3, stride=2, padding=1, bias=False),
+            nn.BatchNorm2d(narrow),
+            nn.LeakyReLU(_SLOPE, inplace=True),
+        ]
+    return nn.Sequential(*layers, _pool(nn))
+
+
+def mlp(columns: int, widths: tuple[int, ...] = MLP) -> Module:
+    """Full layers with LeakyReLU(0.01) for rows of a table: as many features as the last has units.
+
+    Parameters
+    ----------
+    columns : int
+        Columns of the table.
+    widths : tuple of int
+        Units of the layers.
+
+    Returns
+    -------
+    torch.nn.Module
+    """
+    nn = require("torch", extra="deep").nn
+    layers: list[Module] = []
+    for wide, narrow in pairwise((columns, *widths)):
+        layers += [nn.Linear(wide, narrow), nn.LeakyReLU(_SLOPE, inplace=True)]
+    return nn.Sequential(*layers)
+
+
+def resnet34(channels: int) -> Module:
+    """The ResNet-34 of Deep Deterministic Uncertainty, as the shift benchmark uses it.
+
+    A 3×3 stem of stride 1 with 64 channels and no max-pooling; stages of 3, 4, 6 and 3 blocks of
+    two 3×3 convolutions with 64, 128, 256 and 512 channels, each starting with stride 2;
+    shortcuts without parameters (`shortcut`); LeakyReLU(0.01); the mean over places: 512
+    features. Convolutions have no bias.
+
+    Parameters
+    ----------
+    channels : int
+        Channels of the images.
+
+    Returns
+    -------
+    torch.nn.Module
+
+    Notes
+    -----
+    Sources: Mukhoti et al. 2023, Deep Deterministic Uncertainty; Gustafsson, Danelljan and
+    Schön 2023. Not torchvision's network of that name.
+    """
+    nn = require("torch", extra="deep").nn
+    wide = RESNET34[0][0]
+    layers: list[Module] = [
+        nn.Conv2d(channels, wide, 3, padding=1, bias=False),
+        nn.BatchNorm2d(wide),
+        nn.LeakyReLU(_SLOPE, inplace=True),
+    ]
+    for narrow, blocks in RESNET34:
+        for place in range(blocks):
+            layers.append(_block_type()(wide, narrow, 2 if place == 0 else 1))
+            wide = narrow
+    return nn.Sequential(*layers, _pool(nn))
+
+
+def _pool(nn: Any) -> Module:
+    return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+
+def shortcut(x: Tensor, channels: int, stride: int) -> Tensor:
+    """What a block of the ResNet adds to its convolutions: means of patches, and no channels more.
+
+    Parameters
+    ----------
+    x : tensor of shape (b, c, h, w)
+        The block's input.
+    channels : int
+        Channels of the block's output; those beyond c are zero.
+    stride : int
+        Side of the patches; those that the border cuts are averaged over what is left of them.
+
+    Returns
+    -------
+    tensor of shape (b, channels, ⌈h/stride⌉, ⌈w/stride⌉)
+    """
+    f = require("torch", extra="deep").nn.functional
+    if stride > 1:
+        x = f.avg_pool2d(x, stride, ceil_mode=True, count_include_pad=False)
+    more = channels - x.shape[1]
+    return f.pad(x, (0, 0, 0, 0, 0, more)) if more else x
+
+
+@cache
+def _block_type() -> Any:
+    """The class of the blocks of the ResNet: made when torch is first needed."""
+    nn = require("torch", extra="deep").nn
+
+    def construct(self: Module, wide: int, narrow: int, stride: int) -> None:
+        nn.Module.__init__(self)
+        self.stride, self.channels = stride, narrow
+        self.first = nn.Conv2d(wide, narrow, 3, stride=stride, padding=1, bias=False)
+        self.first_norm = nn.BatchNorm2d(narrow)
+        self.second = nn.Conv2d(narrow, narrow, 3, padding=1, bias=False)
+        self.second_norm = nn.BatchNorm2d(narrow)
+        self.bend = nn.LeakyReLU(_SLOPE, inplace=True)
+
+    def forward(self: Module, x: Tensor) -> Tensor:
+        inner = self.bend(self.first_norm(self.first(x)))
+        outer = self.second_norm(self.second(inner))
+        return self.bend(outer + shortcut(x, self.channels, self.stride))
+
+    return type("BasicBlock", (nn.Module,), {"__init__": construct, "forward": forward})

@@ -1,0 +1,123 @@
+"""Images and other inputs at the door, and as tensors, batch by batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import plain_array
+from howsure.core.errors import InputError
+from howsure.core.optional import require
+from howsure.data.images.task import Scaling, network_input
+from howsure.methods.deep.members import check_choice
+
+Tensor = Any
+Array = npt.NDArray[Any]
+
+
+def checked_inputs(x: npt.ArrayLike, name: str, scaling: Scaling, shape: Any = None) -> Array:
+    """Inputs of a network: 8-bit images as they are, all else as 32-bit floats.
+
+    Parameters
+    ----------
+    x : array-like of shape (n, …)
+        Images, shape (n, height, width, channels), or rows of any other shape.
+    name : str
+        The argument's name, for messages.
+    scaling : {"imagenet", "none"}
+        What is done to images; with ``imagenet`` they must have 8 bits and 1 or 3 channels.
+    shape : tuple of int, optional
+        The shape that a row must have.
+
+    Returns
+    -------
+    ndarray of uint8 or float32, shape (n, …)
+
+    Raises
+    ------
+    InputError
+        If it holds no real, finite numbers, has fewer than two dimensions or no row, or breaks
+        the scaling's rule.
+
+    Examples
+    --------
+    >>> checked_inputs(np.zeros((2, 8, 8, 1), dtype=np.uint8), "x", "imagenet").dtype
+    dtype('uint8')
+    """
+    check_choice(scaling, "scaling", ("imagenet", "none"))
+    array = plain_array(x, name)
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    if array.ndim < 2 or not array.size:
+        raise InputError(f"{name} must have rows of at least one number, got shape {array.shape}")
+    if shape is not None and array.shape[1:] != tuple(shape):
+        raise InputError(f"{name} must have rows of shape {tuple(shape)}, got {array.shape[1:]}")
+    if array.ndim == 4 and scaling == "imagenet":
+        if array.dtype != np.uint8 or array.shape[3] not in (1, 3):
+            raise InputError(
+                f"{name} must be 8-bit with 1 or 3 channels for scaling 'imagenet', got "
+                f"{array.dtype} with {array.shape[3]}; scaling 'none' takes numbers as they are"
+            )
+        return np.ascontiguousarray(array)
+    with np.errstate(over="ignore"):
+        floats = np.ascontiguousarray(array, dtype=np.float32)
+    sound = np.isfinite(floats).reshape(len(floats), -1).all(axis=1)
+    if not sound.all():
+        raise InputError(
+            f"{name} must hold finite numbers of 32 bits, got {int((~sound).sum())} rows with "
+            f"others (first at row {int(np.argmin(sound))})"
+        )
+    return floats
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Inputs:
+    """Rows on a device, of which batches are made as a network takes them.
+
+    Attributes
+    ----------
+    values : tensor of uint8 or float32, shape (n, …)
+        Rows as they came; images with their channels last.
+    factor, shift : tensor of shape (c,), or None
+        What 8-bit images are scaled by; an image of one channel becomes one of c.
+    channels_last : bool
+        How images are laid out.
+    """
+
+    values: Tensor
+    factor: Tensor | None
+    shift: Tensor | None
+    channels_last: bool
+
+    @classmethod
+    def of(cls, x: Array, *, grey: bool, channels_last: bool = True, device: str = "cpu") -> Inputs:
+        """Rows that `checked_inputs` has passed; 8-bit ones are images to be scaled."""
+        torch = require("torch", extra="deep")
+        plain = x if x.flags.writeable else x.copy()
+        values = torch.from_numpy(plain).to(device)
+        if x.dtype != np.uint8:
+            return cls(values, None, None, channels_last)
+        count = 1 if grey and x.shape[3] == 1 else 3
+        pixels = np.repeat(np.array([0, 255], dtype=np.uint8), 3).reshape(2, 1, 1, 3)
+        black, white = network_input(pixels)[:, :count, 0, 0]
+        factor, shift = (torch.from_numpy(part) for part in ((white - black) / 255.0, black))
+        return cls(values, factor.to(device), shift.to(device), channels_last)
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.values)
+
+    def batch(self, rows: Tensor | slice) -> Tensor:
+        """Some rows, by a tensor of their numbers or a slice: images as (b, c, h, w)."""
+        torch = require("torch", extra="deep")
+        chosen = self.values[rows]
+        if self.factor is not None:
+            chosen = torch.addcmul(self.shift, chosen.to(torch.float32), self.factor)
+        if chosen.ndim != 4:
+            return chosen
+        layout = torch.channels_last if self.channels_last else torch.contiguous_format
+        return chosen.permute(0, 3, 1, 2).contiguous(memory_format=layout)

@@ -1,0 +1,172 @@
+"""Networks of torch modules, alone or as an ensemble, as a method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.errors import InputError
+from howsure.core.rng import child
+from howsure.data.images.task import Scaling
+from howsure.methods.deep.head_network import together
+from howsure.methods.deep.heads import PairHead, QuantileHead, head_named
+from howsure.methods.deep.members import check_choice, check_whole
+from howsure.methods.deep.modules.backbones import backbone_named
+from howsure.methods.deep.modules.network import ModuleNetwork, check_sound
+from howsure.methods.deep.modules.recipe import recipe_named
+from howsure.methods.deep.modules.training import train_module
+from howsure.methods.interface import (
+    Beliefs,
+    Fitted,
+    Method,
+    checked_coverages,
+    held_out,
+    located,
+)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageNetwork(Method):
+    """Networks for images with a head of any kind; several make a mixture of their laws.
+
+    Parameters
+    ----------
+    head : str, mapping or Head
+        What outputs mean: see `howsure.methods.deep.heads.head_named`.
+    backbone : str, mapping or callable
+        What turns images into features: see `backbone_named`.
+    recipe : str, mapping or Recipe
+        How to train: see `recipe_named`.
+    members : int
+        Networks that differ by their first weights and order of rows, at least 1.
+    validation : int or float, optional
+        Rows, or the share of rows, held out to choose the epoch that is kept.
+    scaling : {"imagenet", "none"}
+        What is done to images: see `howsure.data.images.network_input`.
+
+    Raises
+    ------
+    InputError
+        If an option breaks its rule, or the best epoch is wanted and no rows are held out.
+
+    Notes
+    -----
+    With several members, a new y follows the mixture of their laws in equal parts (of quantiles,
+    their means level by level); the mean follows N(f̂, σ_ω²), from the spread of the members'
+    means, divisor M. Inputs need not be images: a module of one's own takes what it likes.
+
+    Examples
+    --------
+    >>> ImageNetwork(head="gaussian", members=5).name
+    'Gaussian deep ensemble, small (16-32-64-64)'
+    """
+
+    head: Any = "gaussian"
+    backbone: Any = "small"
+    recipe: Any = "shift"
+    members: int = 1
+    validation: float | None = None
+    scaling: Scaling = "imagenet"
+
+    def __post_init__(self) -> None:
+        made = backbone_named(self.backbone)
+        plain = made.spec if made.spec is not None else self.backbone
+        object.__setattr__(self, "head", head_named(self.head))
+        object.__setattr__(self, "backbone", plain)
+        object.__setattr__(self, "recipe", recipe_named(self.recipe))
+        check_whole(self.members, "members", least=1)
+        check_choice(self.scaling, "scaling", ("imagenet", "none"))
+        if self.recipe.keep == "best" and self.validation is None:
+            raise InputError("keep must be 'last' where validation is None, got 'best'")
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        kind = "network" if self.members == 1 else "deep ensemble"
+        return f"{self.head.title} {kind}, {backbone_named(self.backbone).name}"
+
+    @property
+    def fixed_coverages(self) -> tuple[float, ...] | None:
+        """The coverages that the levels of a head of quantiles bound; None for other heads."""
+        if not isinstance(self.head, PairHead | QuantileHead):
+            return None
+        levels = {round(level, 12) for level in self.head.levels}
+        found = (round(1.0 - 2.0 * p, 12) for p in levels if p < 0.5 and round(1 - p, 12) in levels)
+        return checked_coverages(tuple(found))
+
+    def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> ImageFit:
+        """Train the networks, one after the other.
+
+        Raises
+        ------
+        InputError
+            As `train_module`.
+        MissingDependencyError
+            If torch is not installed.
+        """
+        seed = int(rng.integers(2**63 - 1))
+        images, targets, held = np.asarray(x), np.asarray(y), None
+        if self.validation is not None and images.ndim and len(images) == targets.size:
+            chosen = held_out(rng, len(images), self.validation, "validation")
+            held = images[chosen], targets[chosen]
+            images, targets = images[~chosen], targets[~chosen]
+        networks = tuple(
+            train_module(
+                images,
+                targets,
+                head=self.head,
+                backbone=self.backbone,
+                recipe=self.recipe,
+                rng=child(seed, "member", member),
+                held=held,
+                scaling=self.scaling,
+            )
+            for member in range(self.members)
+        )
+        return ImageFit(networks)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ImageFit(Fitted):
+    """Trained networks with one head.
+
+    Attributes
+    ----------
+    networks : tuple of ModuleNetwork
+        Each with whether it failed.
+    """
+
+    networks: tuple[ModuleNetwork, ...]
+
+    def predict(self, x: npt.ArrayLike) -> Beliefs:
+        """What is believed at the rows of x, of the shape that rows had in training.
+
+        Raises
+        ------
+        InputError
+            If x does not hold finite numbers of that shape.
+        UnanswerableError
+            If a network failed in training.
+        """
+        check_sound(self.networks)
+        parts = [network.belief(x) for network in self.networks]
+        if len(parts) == 1:
+            return Beliefs(parts[0])
+        means = np.stack([part.point() for part in parts])
+        return Beliefs(together(parts), located("norm", means.mean(axis=0), means.std(axis=0)))
+
+    def features(self, x: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """What the backbones give, those of several networks side by side, shape (n, M·d).
+
+        Raises
+        ------
+        InputError, UnanswerableError
+            As `predict`.
+        """
+        check_sound(self.networks)
+        return np.concatenate([network.features(x) for network in self.networks], axis=1)
