@@ -162,7 +162,16 @@ def test_wrong_wishes_are_refused() -> None:
         image_task("cells").part("test")
     with pytest.raises(InputError, match="sizes must not exceed the 200000 images in range"):
         _ = image_task("cells", train=200_000).train
-    assert len(image_names()) == 12
+
+
+def test_the_two_papers_tasks_are_told_apart() -> None:
+    shift, congruence = image_names("shift"), image_names("congruence")
+    assert len(shift) == 12
+    assert congruence == ("aaf", "fg-net", "eva", "coco-people")
+    assert image_names() == (*shift, *congruence)
+    with pytest.raises(InputError, match="family must be one of shift, congruence, got 'shfit'"):
+        image_names("shfit")
+    assert image_task("cells").family == "shift"
 
 
 def cell_files(folder: Path) -> Path:

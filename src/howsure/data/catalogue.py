@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal, final
 
-from howsure.data.images import brain, buildings, nuclei_tiles, skin, ventricle, wealth
+from howsure.data.images import (
+    aesthetics,
+    ages,
+    brain,
+    buildings,
+    nuclei_tiles,
+    people,
+    skin,
+    ventricle,
+    wealth,
+)
 from howsure.data.images.pools import MOST_CELLS, PER_COUNT, RC49
 from howsure.data.shift_tables import TABLES
 from howsure.data.tables import uci_names
@@ -217,6 +227,57 @@ _IMAGES: Final = (
             _holding(f"train/{part}/{city}*.tif", count=buildings.TILES_A_CITY)
             for city in (*buildings.CITIES, *buildings.TESTS)
             for part in ("images", "gt")
+        ),
+    ),
+    Entry(
+        name="aaf",
+        kind="images",
+        what="age from aligned photographs of faces (All-Age-Faces)",
+        licence="none is stated that we know: see the source",
+        source="https://github.com/JingchunCheng/All-Age-Faces-Dataset",
+        how="follow the page's link, get the data set and unpack it; no hash is known",
+        folder="All-Age-Faces Dataset",
+        holds=(
+            *(_holding(f"image sets/{name}") for name in ages.LISTS),
+            _holding("aligned faces/*.jpg", count=ages.AAF_IMAGES),
+        ),
+    ),
+    Entry(
+        name="fg-net",
+        kind="images",
+        what="age from photographs of 82 persons over the years (FG-NET)",
+        licence="none is stated that we know: see the source",
+        source="https://yanweifu.github.io/FG_NET_data/",
+        how="get FGNET.zip and unpack it; no hash is known",
+        folder="FGNET",
+        holds=(_holding("images/*.JPG", "images/*.jpg", count=ages.FG_NET_IMAGES),),
+    ),
+    Entry(
+        name="eva",
+        kind="images",
+        what="how beautiful people find a photograph, 0 to 10 (Explainable Visual Aesthetics)",
+        licence="CC0-1.0 (the repository); the photographs are their makers'",
+        source="https://github.com/kang-gnak/eva-dataset",
+        how="clone the repository; in images/, join EVA_together.zip.001 and the rest to one file "
+        "and unpack it there; no hash is known",
+        folder="eva-dataset",
+        holds=(
+            _holding(aesthetics.VOTES),
+            _holding(f"{aesthetics.FOLDER}/*.jpg", count=aesthetics.IMAGES),
+        ),
+    ),
+    Entry(
+        name="coco-people",
+        kind="images",
+        what="number of people in photographs that show any (COCO 2017, training images)",
+        licence="annotations CC BY 4.0; photographs under their makers' Flickr licences",
+        source="https://cocodataset.org",
+        how="get 2017 Train images (18 GB) and 2017 Train/Val annotations and unpack both in one "
+        "folder; no hash is known",
+        folder="coco",
+        holds=(
+            _holding(people.ANNOTATIONS),
+            _holding(*(f"{folder}/*.jpg" for folder in people.FOLDERS), count=people.IMAGES),
         ),
     ),
 )

@@ -1,6 +1,7 @@
-"""Image tasks by name: two synthetic ones, drawn here, and six real ones, read from raw downloads.
+"""Image tasks by name: two synthetic ones, drawn here, and ten real ones, read from raw downloads.
 
-They are those of the shift benchmark of Gustafsson, Danelljan and Schön (2023).
+They are those of the shift benchmark of Gustafsson, Danelljan and Schön (2023), and four of the
+conditional congruence experiments of Young et al. (2025).
 """
 
 from howsure.data.images.cells import draw_cells

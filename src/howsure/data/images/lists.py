@@ -13,8 +13,8 @@ from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 
 
-def read_list(path: Path) -> pa.Table:
-    """Read a comma-separated file with a header.
+def read_list(path: Path, *, delimiter: str = ",") -> pa.Table:
+    """Read a file of columns, parted by commas or another sign, with a header.
 
     Raises
     ------
@@ -22,10 +22,11 @@ def read_list(path: Path) -> pa.Table:
         If it is missing, is not text, or has no row.
     """
     try:
-        table = csv.read_csv(path)
-    except (OSError, pa.ArrowException) as error:
+        table = csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=delimiter))
+        titles = table.column_names  # fails where they are no text
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
-    if table.num_rows == 0:
+    if table.num_rows == 0 or not titles:
         raise InputError(f"{path} must have at least one row, got none")
     return table
 
@@ -39,7 +40,10 @@ def column(table: pa.Table, title: str, path: Path) -> npt.NDArray[np.str_]:
         If there is no such column, or it has missing values.
     """
     _check(table, title, path)
-    return np.asarray(table[title].cast(pa.string()).to_numpy(), dtype=np.str_)
+    try:
+        return np.asarray(table[title].cast(pa.string()).to_numpy(), dtype=np.str_)
+    except pa.ArrowException as error:
+        raise InputError(f"{path}: column {title!r} must hold text: {error}") from error
 
 
 def numbers(table: pa.Table, title: str, path: Path) -> FloatArray:

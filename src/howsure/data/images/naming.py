@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -13,9 +13,10 @@ from typing import Final, Literal, final
 
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.registry import unknown
-from howsure.data.images import brain, buildings, nuclei_tiles, skin, ventricle, wealth
+from howsure.data.images import ages, people, ventricle
 from howsure.data.images.cells import Recipe
 from howsure.data.images.files import Reading
+from howsure.data.images.photographs import PHOTOGRAPH_SIDE
 from howsure.data.images.pools import (
     Pool,
     drawn_cells,
@@ -23,7 +24,8 @@ from howsure.data.images.pools import (
     original_cells,
     original_chairs,
 )
-from howsure.data.images.task import ImageTask, Scaling
+from howsure.data.images.real import REAL, Real
+from howsure.data.images.task import FAMILIES, Family, ImageTask
 from howsure.data.images.variants import (
     CELLS,
     CELLS_SIZES,
@@ -38,79 +40,6 @@ from howsure.data.images.variants import (
 )
 from howsure.data.parts import Part
 from howsure.data.places import found
-
-Reader = Callable[[Reading, str], Mapping[str, Part]]
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Real:
-    """What is fixed of a real set."""
-
-    title: str
-    target: str
-    units: str
-    folder: str
-    read: Reader
-    published: Mapping[str, int]
-    tests: tuple[str, ...] = ("test",)
-    scaling: Scaling = "imagenet"
-
-
-_REAL: Final[Mapping[str, _Real]] = MappingProxyType(
-    {
-        "asset-wealth": _Real(
-            title="AssetWealth",
-            target="asset wealth index",
-            units="1",
-            folder="poverty_v1.1",
-            read=wealth.read,
-            published={"train": 9_797, "val": 1_000, "test": 3_963},
-            scaling="none",
-        ),
-        "ventricular-volume": _Real(
-            title="VentricularVolume",
-            target="volume of the left ventricle",
-            units="mL",
-            folder="EchoNet-Dynamic",
-            read=ventricle.read,
-            published={"train": 7_460, "val": 1_288, "test": 1_276},
-        ),
-        "brain-tumour-pixels": _Real(
-            title="BrainTumourPixels",
-            target="tumour pixels",
-            units="pixels",
-            folder="Task01_BrainTumour",
-            read=brain.read,
-            published={"train": 20_614, "val": 6_116, "test": 6_252},
-        ),
-        "skin-lesion-pixels": _Real(
-            title="SkinLesionPixels",
-            target="lesion pixels",
-            units="pixels",
-            folder="HAM10000",
-            read=skin.read,
-            published={"train": 6_592, "val": 1_164, "test": 2_259},
-        ),
-        "histology-nuclei-pixels": _Real(
-            title="HistologyNucleiPixels",
-            target="nuclei pixels",
-            units="pixels",
-            folder="histology_nuclei",
-            read=nuclei_tiles.read,
-            published={"train": 10_808, "val": 2_702, "test": 2_267},
-        ),
-        "aerial-building-pixels": _Real(
-            title="AerialBuildingPixels",
-            target="building pixels",
-            units="pixels",
-            folder="AerialImageDataset",
-            read=buildings.read,
-            published={"train": 11_184, "val": 2_797, "tyrol-w": 3_890},
-            tests=buildings.TESTS,
-        ),
-    }
-)
 
 _TITLES: Final = MappingProxyType(
     {
@@ -134,20 +63,40 @@ class Choices:
     edge: Literal["paper", "code"] = "paper"
     order: Literal["rgb", "bgr"] = "rgb"
     frames: ventricle.Frames = "area"
+    side: int = PHOTOGRAPH_SIDE
+    grey: ages.Grey = "drop"
+    persons: ages.Persons = "mixed"
+    crowds: people.Crowds = "one"
     broken: Literal["error", "skip"] = "error"
     complete: bool = True
     sizes: Mapping[str, int] = field(default_factory=dict)
 
 
-def image_names() -> tuple[str, ...]:
+def image_names(family: Family | None = None) -> tuple[str, ...]:
     """Names of the image tasks, whether or not their files are on this machine.
+
+    Parameters
+    ----------
+    family : {"shift", "congruence"}, optional
+        Those of one paper alone; see `howsure.data.images.task.ImageTask`.
+
+    Raises
+    ------
+    InputError
+        If there is no such family.
 
     Examples
     --------
     >>> image_names()[:3]
     ('cells', 'cells-tails', 'cells-gap')
+    >>> image_names("congruence")
+    ('aaf', 'fg-net', 'eva', 'coco-people')
     """
-    return (*CELLS, *CHAIRS, *_REAL)
+    families: dict[str, Family] = dict.fromkeys((*CELLS, *CHAIRS), "shift")
+    families |= {name: facts.family for name, facts in REAL.items()}
+    if family is not None and family not in FAMILIES:
+        raise InputError(unknown(family, FAMILIES, "family"))
+    return tuple(name for name, own in families.items() if family in (None, own))
 
 
 def image_task(
@@ -163,6 +112,10 @@ def image_task(
     edge: Literal["paper", "code"] = "paper",
     order: Literal["rgb", "bgr"] = "rgb",
     frames: ventricle.Frames = "area",
+    side: int = PHOTOGRAPH_SIDE,
+    grey: ages.Grey = "drop",
+    persons: ages.Persons = "mixed",
+    crowds: people.Crowds = "one",
     broken: Literal["error", "skip"] = "error",
     complete: bool = True,
 ) -> ImageTask:
@@ -192,6 +145,15 @@ def image_task(
         for ``rgb``.
     frames : {"area", "order"}
         VentricularVolume: which traced frame is end-diastolic.
+    side : int
+        AAF, FG-Net, EVA and COCO-People: pixels a side of the photographs. A part of n rows
+        takes 3 n side² bytes.
+    grey : {"drop", "keep"}
+        FG-Net: what becomes of grey photographs.
+    persons : {"mixed", "apart"}
+        FG-Net: whether photographs of one person may lie in several parts.
+    crowds : {"one", "drop"}
+        COCO-People: an area marked as a crowd counts as one person, or the image is left out.
     broken : {"error", "skip"}
         Files that cannot be read are an error, or a warning and a note; they are named and
         counted in either.
@@ -228,12 +190,16 @@ def image_task(
         edge=edge,
         order=order,
         frames=frames,
+        side=side,
+        grey=grey,
+        persons=persons,
+        crowds=crowds,
         broken=broken,
         complete=complete,
         sizes=_sizes({"train": train, "val": val, "test": test}),
     )
     place = None if folder is None else Path(folder)
-    if name in _REAL:
+    if name in REAL:
         return _real(name, place, seed, choices)
     maker = _cells if name in CELLS else _chairs
     return maker(name, place, seed, choices)
@@ -309,33 +275,38 @@ def _chairs_part(
 
 
 def _real(name: str, folder: Path | None, seed: int, choices: Choices) -> ImageTask:
-    facts = _REAL[name]
+    facts = REAL[name]
     place = found(name, facts.folder) if folder is None else folder
     test = choices.sizes.get("test")
     limits = {key: n for key, n in choices.sizes.items() if key != "test"}
     if test is not None:
         limits |= dict.fromkeys(facts.tests, test)
     reading = replace(_reading(place, seed, choices), limits=limits)
-    read = (
-        partial(ventricle.read, frames=choices.frames)
-        if name == "ventricular-volume"
-        else facts.read
-    )
+    facts = _recounted(facts, choices)
     return ImageTask(
         name=name,
         title=facts.title,
+        family=facts.family,
         target=facts.target,
         units=facts.units,
         tests=facts.tests,
-        read=partial(_sized, facts, read, reading),
+        read=partial(_sized, facts, choices, reading),
         published=facts.published,
         scaling=facts.scaling,
     )
 
 
-def _sized(facts: _Real, read: Reader, reading: Reading, part: str) -> Mapping[str, Part]:
+def _recounted(facts: Real, choices: Choices) -> Real:
+    """The facts without published numbers where a choice has changed them."""
+    plain = Choices()
+    changed = any(getattr(choices, name) != getattr(plain, name) for name in facts.recounts)
+    return replace(facts, published={}) if changed else facts
+
+
+def _sized(facts: Real, choices: Choices, reading: Reading, part: str) -> Mapping[str, Part]:
     """Read a part; warn where a whole download does not give the published number of rows."""
-    parts = dict(read(reading, part))
+    taken = {name: getattr(choices, name) for name in facts.choices}
+    parts = dict(facts.read(reading, part, **taken))
     for name, held in parts.items():
         published = facts.published.get(name)
         limited = name in reading.limits and reading.limits[name] < (published or 0)

@@ -14,6 +14,9 @@ from howsure.core.registry import unknown
 from howsure.data.parts import Part
 
 Scaling = Literal["imagenet", "none"]
+Family = Literal["shift", "congruence"]
+
+FAMILIES: Final[tuple[Family, ...]] = ("shift", "congruence")
 
 _MEAN: Final = np.array([0.485, 0.456, 0.406], dtype=np.float32)
 _SD: Final = np.array([0.229, 0.224, 0.225], dtype=np.float32)
@@ -29,7 +32,10 @@ class ImageTask:
     name : str
         As in `howsure.data.images.image_names`.
     title : str
-        The name that the shift benchmark of Gustafsson, Danelljan and Schön (2023) gives it.
+        The name that its paper gives it.
+    family : {"shift", "congruence"}
+        Whose task it is: the shift benchmark's of Gustafsson, Danelljan and Schön (2023), or the
+        conditional congruence's of Young et al. (2025).
     target, units : str
         What y is, and its units.
     tests : tuple of str
@@ -37,7 +43,7 @@ class ImageTask:
     read : callable
         Gives a part by name, with those that come along with it.
     published : mapping of str to int
-        Rows of the parts in the benchmark, where published.
+        Rows of the parts in the paper, or by its rule from the published number of images.
     scaling : {"imagenet", "none"}
         What `network_input` does.
 
@@ -57,6 +63,7 @@ class ImageTask:
     units: str
     tests: tuple[str, ...]
     read: Callable[[str], Mapping[str, Part]]
+    family: Family = "shift"
     published: Mapping[str, int] = field(default_factory=dict)
     scaling: Scaling = "imagenet"
     _held: dict[str, Part] = field(default_factory=dict, init=False, repr=False)
