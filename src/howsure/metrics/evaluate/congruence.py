@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,16 +19,18 @@ from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.rng import child, row_keys
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.congruence import (
-    Belief,
     CongruenceReference,
-    Draws,
-    Empirical,
-    Normals,
     NullReference,
     SolverOptions,
-    Support,
     mean_cce,
     null_reference,
+)
+from howsure.metrics.evaluate.congruence_beliefs import (
+    DRAWS,
+    Mode,
+    belief_of,
+    congruence_mode,
+    law_of,
 )
 from howsure.metrics.evaluate.congruence_views import (
     Layout,
@@ -38,19 +40,28 @@ from howsure.metrics.evaluate.congruence_views import (
     rejection_curves,
     tree_table,
 )
-from howsure.predictions import Distribution, EvalSet, Prediction, Samples
+from howsure.predictions import EvalSet
 from howsure.stats.bandwidths import normalize_rows
 from howsure.stats.bootstrap import subsample
 from howsure.stats.gram import Progress
 
-Mode = Literal["exact", "samples"]
+__all__ = [
+    "CongruenceOptions",
+    "CongruenceReport",
+    "Mode",
+    "assess_congruence",
+    "belief_of",
+    "congruence_mode",
+    "fitted_reference",
+    "reference_places",
+    "reference_rows",
+    "right_model",
+]
 
 MOST_ROWS = 2_000
-DRAWS = 5
 REPLICATES = 99
 BOOTSTRAPS = 10
 WIDE = 16
-MOST_SUPPORT = 4_000_000
 MOST_GROUP_LABELS = 20
 
 
@@ -145,79 +156,6 @@ class CongruenceReport:
     tables: tuple[Table, ...] = ()
     curves: tuple[Curve, ...] = ()
     places: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-
-
-def congruence_mode(evalsets: Sequence[EvalSet], draws: int | None = None) -> Mode:
-    """The mode that serves all models: exact where every belief embeds exactly.
-
-    A number of draws asks for the other mode.
-    """
-    exact = all(_exact(held) is not None for held in evalsets)
-    return "exact" if exact and draws is None else "samples"
-
-
-def belief_of(held: EvalSet, mode: Mode, *, seed: int = 0, draws: int = DRAWS) -> Belief:
-    """The predictive laws of an evaluation set in the form that congruence takes.
-
-    Parameters
-    ----------
-    held : EvalSet
-        With a distribution or samples.
-    mode : {"exact", "samples"}
-        No Monte-Carlo noise, or draws.
-    seed : int
-        Fixes the draws.
-    draws : int
-        How many a row.
-
-    Returns
-    -------
-    Belief
-
-    Raises
-    ------
-    UnanswerableError
-        If the content holds no predictive law, or none that embeds exactly.
-
-    Examples
-    --------
-    >>> held = EvalSet.checked([0.0, 1.0], Distribution.normal([0.0, 1.0], [1.0, 2.0]))
-    >>> type(belief_of(held, "exact")).__name__
-    'Normals'
-    """
-    if mode == "exact":
-        found = _exact(held)
-        if found is None:
-            raise UnanswerableError("the beliefs have no exact embedding")
-        return found
-    return Draws(_law(held).sample(child(seed, "congruence draws", held.model), draws))
-
-
-def _law(held: EvalSet) -> Prediction:
-    for belief in held.beliefs:
-        if isinstance(belief, (Distribution, Samples)):
-            return belief
-    raise UnanswerableError("congruence needs a predictive law: a distribution or samples")
-
-
-def _exact(held: EvalSet) -> Belief | None:
-    """The exact embedding, where there is one; None for continuous laws other than normal."""
-    law = _law(held)
-    if isinstance(law, Samples):
-        return Empirical(law.sorted_samples)
-    assert isinstance(law, Distribution)
-    if law.law.name == "norm":
-        return Normals(law.parameters["loc"], law.parameters["scale"])
-    if not law.discrete:
-        return None
-    ends = law.quantile([1e-12, 1.0 - 1e-12])
-    width = int((ends[:, 1] - ends[:, 0]).max()) + 1
-    if width * held.n > MOST_SUPPORT:
-        return None
-    values = ends[:, :1] + np.arange(width)
-    parameters = {name: value[:, None] for name, value in law.parameters.items()}
-    masses = np.exp(law.law.log_density(values, parameters))
-    return Support(values, masses / masses.sum(axis=1, keepdims=True))
 
 
 def assess_congruence(
@@ -319,7 +257,7 @@ def reference_places(held: EvalSet, *, seed: int = 0, everything: bool = False) 
         raise UnanswerableError("congruence needs inputs: features or an embedding")
     if held.weights is not None or held.cluster is not None:
         raise UnanswerableError("congruence needs independent, unweighted rows")
-    _law(held)
+    law_of(held)
     if everything or held.n <= MOST_ROWS:
         return np.arange(held.n)
     keys = row_keys(held.y, held.embedding)
@@ -358,7 +296,7 @@ def right_model(
     """What the errors would be if every y were drawn from its belief."""
     outcomes: FloatArray | None = None
     if mode == "samples":
-        outcomes = _law(part).sample(child(seed, "congruence null", part.model), REPLICATES)
+        outcomes = law_of(part).sample(child(seed, "congruence null", part.model), REPLICATES)
     return null_reference(reference, grid, outcomes=outcomes, replicates=REPLICATES, seed=seed)
 
 
