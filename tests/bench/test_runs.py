@@ -205,10 +205,10 @@ def test_a_failed_trial_is_kept_and_stops_no_other(
 ) -> None:
     real = PointwiseAdapter.run
 
-    def broken(self: PointwiseAdapter, trial: Trial, progress: Any = None) -> Any:
+    def broken(self: PointwiseAdapter, trial: Trial, *given: Any) -> Any:
         if trial.labels["world"] == "line":
             raise ZeroDivisionError("half done")
-        return real(self, trial, progress)
+        return real(self, trial, *given)
 
     monkeypatch.setattr(PointwiseAdapter, "run", broken)
     first = run(plan(), store)
@@ -231,7 +231,7 @@ def test_a_failed_trial_is_kept_and_stops_no_other(
 def test_an_interrupt_is_no_failure(
     store: Store, monkeypatch: pytest.MonkeyPatch, stop: type[BaseException]
 ) -> None:
-    def interrupted(self: PointwiseAdapter, trial: Trial, progress: Any = None) -> Any:
+    def interrupted(self: PointwiseAdapter, trial: Trial, *given: Any) -> Any:
         raise stop
 
     monkeypatch.setattr(PointwiseAdapter, "run", interrupted)
@@ -264,6 +264,20 @@ def test_workers_give_what_this_process_gives(store: Store, tmp_path: Path) -> N
         for name in ("records", "predictions", "points"):
             one, other = (held.table(address, name).to_pandas() for held in (store, alone))
             pd.testing.assert_frame_equal(one, other, check_exact=True)
+
+
+@pytest.mark.parametrize("kind", ["memory", "file", "local"])
+def test_a_store_at_a_url_gives_what_a_folder_gives(
+    store: Store, tmp_path: Path, kind: str
+) -> None:
+    pytest.importorskip("fsspec")
+    url = f"{kind}://{tmp_path}/there"
+    made = plan(options={**OPTIONS, "simulations": 2})
+    assert run(made, Store(url)).done == 2
+    assert run(made, Store(url)).done == 0
+    run(made, store)
+    one, other = (combined(made, survey(made, s), s).table.to_pandas() for s in (Store(url), store))
+    pd.testing.assert_frame_equal(one, other, check_exact=True)
 
 
 def test_workers_have_one_thread(store: Store) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import subprocess
@@ -18,7 +19,10 @@ from pyarrow import parquet
 from howsure.core.errors import InputError
 from howsure.core.records import Table
 from howsure.results import FORMAT, DamagedError, Store, TrialError, TrialOutput, address_of
+from howsure.results.arrays import arrays_of
+from howsure.results.claims import Locks
 from howsure.results.folder import LocalFolder
+from howsure.results.tables import parquet_bytes, to_arrow
 
 IDENTITY = {"seed": 0, "world": {"world": "linear"}, "options": [0.8, None, True]}
 ADDRESS = address_of(IDENTITY)
@@ -163,8 +167,6 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
         Store(tmp_path)
     with pytest.raises(InputError, match="is not one"):
         Store(tmp_path / "thesis.txt")
-    with pytest.raises(InputError, match="must be a local folder, got 's3://bucket/x'"):
-        Store("s3://bucket/x")
 
 
 def full(*args: Any, **kwargs: Any) -> Any:
@@ -315,7 +317,9 @@ def test_a_folder_reads_what_is_there(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="cannot be written"):
         folder.write("file/below", b"")
-    assert not folder.held("none")
+    assert not Locks(folder).held("none")
+    assert not folder.is_file()
+    assert LocalFolder(tmp_path / "file").is_file()
 
 
 def test_repeats_of_keys_cost_nothing(store: Store) -> None:
@@ -327,3 +331,109 @@ def test_repeats_of_keys_cost_nothing(store: Store) -> None:
     file = store.root / "trials" / ADDRESS / "records.parquet"
     assert file.stat().st_size < 20_000
     assert parquet.read_table(file)["method"].to_pylist()[-1] == "a rather long name of a method"
+
+
+ARRAYS = {
+    "outputs": np.random.default_rng(0).standard_normal((2, 500)),
+    "features": np.random.default_rng(1).standard_normal((50, 64)).astype(np.float32),
+    "half": np.array([[1.5, np.nan, -np.inf]], dtype=np.float16),
+    "covered": np.arange(9000) % 7 > 0,
+    "labels/val": np.arange(-3, 3, dtype=np.int8),
+    "weights": np.frombuffer(b"network", dtype=np.uint8),
+    "empty": np.zeros((0, 4)),
+    "one": np.array(3 + 4j),
+    "columns": np.asfortranarray(np.arange(12.0).reshape(3, 4)),
+    "big_endian": np.arange(5, dtype=">i4"),
+    "file": np.zeros(2),
+}
+
+
+def with_arrays(arrays: Any) -> TrialOutput:
+    return TrialOutput(records=Table(name="records", columns={"value": np.zeros(1)}), arrays=arrays)
+
+
+def test_arrays_are_kept_bit_by_bit(store: Store) -> None:
+    store.write(ADDRESS, IDENTITY, with_arrays(ARRAYS))
+    found = store.arrays(ADDRESS)
+    assert list(found) == list(ARRAYS)
+    for name, array in ARRAYS.items():
+        assert (found[name].dtype, found[name].shape) == (array.dtype, array.shape)
+        assert found[name].tobytes() == array.tobytes()
+    entry = store.entry(ADDRESS, thorough=True)
+    assert (entry.status, entry.tables) == ("done", ("records",))
+    file = store.root / "trials" / ADDRESS / "arrays.npz"
+    with np.load(file, allow_pickle=False) as held:  # anyone reads them
+        np.testing.assert_array_equal(held["covered"], ARRAYS["covered"])
+    before = file.read_bytes()
+    store.write(ADDRESS, IDENTITY, with_arrays(ARRAYS))
+    assert file.read_bytes() == before
+
+
+def test_arrays_are_compressed_where_it_pays(store: Store) -> None:
+    def size(arrays: Any) -> int:
+        store.write(ADDRESS, IDENTITY, with_arrays(arrays))
+        return (store.root / "trials" / ADDRESS / "arrays.npz").stat().st_size
+
+    assert size({"covered": np.ones(1_000_000, dtype=bool)}) < 5_000
+    noise = np.random.default_rng(0).standard_normal(100_000).astype(np.float32)
+    assert noise.nbytes < size({"noise": noise}) < noise.nbytes + 1_000
+
+
+@pytest.mark.parametrize("harm", ["cut", "gone", "flipped"])
+def test_damaged_arrays_are_named(store: Store, harm: str) -> None:
+    store.write(ADDRESS, IDENTITY, with_arrays({"a": np.arange(100.0)}))
+    file = store.root / "trials" / ADDRESS / "arrays.npz"
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data[:-9] if harm == "cut" else data)
+    if harm == "gone":
+        file.unlink()
+    entry = store.entry(ADDRESS, thorough=True)
+    assert entry.status == "damaged"
+    assert "arrays.npz" in entry.problem
+    with pytest.raises(DamagedError, match=r"arrays.npz is not what was written"):
+        store.arrays(ADDRESS)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        ({"a": np.array([None])}, "array 'a' must hold numbers or booleans, got type object"),
+        ({"a": np.array(["x"])}, "array 'a' must hold numbers or booleans, got type <U1"),
+        ({"a": np.zeros(2, dtype=[("b", "f8")])}, "array 'a' must hold numbers"),
+        ({"": np.zeros(2)}, "names of arrays must be letters, .* got ''"),
+        ({"a.npy": np.zeros(2)}, "names of arrays must be letters, .* got 'a.npy'"),
+        ({3: np.zeros(2)}, "names of arrays must be letters, .* got 3"),
+    ],
+)
+def test_what_is_no_array_is_refused(store: Store, arrays: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        store.write(ADDRESS, IDENTITY, with_arrays(arrays))
+    assert store.entry(ADDRESS).status == "missing"
+
+
+def test_a_trial_without_arrays_has_none(store: Store) -> None:
+    with pytest.raises(InputError, match="must be done, got no results of it"):
+        store.arrays(ADDRESS)
+    written(store)
+    assert store.arrays(ADDRESS) == {}
+    with pytest.raises(InputError, match="is not a readable file of arrays"):
+        arrays_of(b"nothing", "it")
+
+
+def test_a_store_of_before_arrays_is_read(store: Store) -> None:
+    """Files and lists as the first version of the form wrote them, byte for byte."""
+    folder = store.root / "trials" / "ab"
+    folder.mkdir(parents=True)
+    data = parquet_bytes(to_arrow(Table(name="records", columns={"value": np.array([0.5])})))
+    (folder / "records.parquet").write_bytes(data)
+    told = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    entry = {"format": 1, "address": "ab", "status": "done", "identity": {"seed": 0}}
+    entry |= {"facts": {}, "failure": None, "failed_parts": 0, "provenance": {}}
+    text = json.dumps({**entry, "files": {"records.parquet": told}})
+    (folder / "trial.json").write_text(text)
+    (store.root / "store.json").write_text('{"format": 1, "what": "howsure results"}')
+    held = Store(store.root)
+    assert held.entry("ab", thorough=True).status == "done"
+    assert held.table("ab", "records")["value"].to_pylist() == [0.5]
+    assert held.arrays("ab") == {}

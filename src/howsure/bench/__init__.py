@@ -3,8 +3,9 @@
 from howsure.bench.loading import load_plan, plan_names
 from howsure.bench.plan import Plan
 from howsure.bench.protocol import Adapter, Combined, Trial, adapter_of, protocols, trials_of
-from howsure.bench.runner import RunSummary, Watcher, run
+from howsure.bench.runner import RunSummary, run
 from howsure.bench.state import Survey, combined, survey
+from howsure.bench.watcher import Watcher
 from howsure.bench.work import Outcome
 
 __all__ = [

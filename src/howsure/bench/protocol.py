@@ -34,16 +34,35 @@ class Trial:
     identity : mapping
         Everything that decides the outcome, as plain values; see `Adapter.trial`.
     labels : mapping of str to str
-        What the plan calls its parts (``world``, ``method``). They decide nothing.
+        What the plan calls its parts (``world``, ``method``, or what else the trial is of). They
+        decide nothing.
     context : mapping
         What is needed to run it and decides nothing beyond the identity: paths of data whose
         content's hash the identity has, the plan's own words.
+    needs : tuple of str
+        Addresses of the trials of the same plan whose results this one reads from the store. It
+        runs when they have ended, and fails if one of them did.
+
+    Examples
+    --------
+    >>> labels = {"world": "cells", "network": "gaussian 3"}
+    >>> Trial(protocol="mine", identity={"seed": 3}, labels=labels).title
+    'network gaussian 3 on cells'
     """
 
     protocol: str
     identity: Mapping[str, Any]
     labels: Mapping[str, str]
     context: Mapping[str, Any] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """What it is, in words: its method and other labels, then its world."""
+        labels = {key: text for key, text in self.labels.items() if key != "world"}
+        what = ", ".join(t if key == "method" else f"{key} {t}" for key, t in labels.items())
+        world = self.labels.get("world", "")
+        return " on ".join(part for part in (what, world) if part)
 
     @property
     def address(self) -> str:
@@ -89,7 +108,7 @@ class Adapter(ABC):
 
     @abstractmethod
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
-        """All trials of a plan, in the order in which they are run.
+        """All trials of a plan, in the order in which they are run, as far as needs allow.
 
         Raises
         ------
@@ -98,8 +117,24 @@ class Adapter(ABC):
         """
 
     @abstractmethod
-    def run(self, trial: Trial, progress: Progress | None = None) -> TrialOutput:
-        """Run one trial, in whatever process; what it raises is kept as the trial's failure."""
+    def run(
+        self, trial: Trial, progress: Progress | None = None, store: Store | None = None
+    ) -> TrialOutput:
+        """Run one trial, in whatever process; what it raises is kept as the trial's failure.
+
+        Parameters
+        ----------
+        trial : Trial
+            One of `trials`.
+        progress : callable, optional
+            Called with a stage, the steps done, and the steps in all.
+        store : Store, optional
+            Where to read what the trial needs; every run gives it.
+
+        Returns
+        -------
+        TrialOutput
+        """
 
     @abstractmethod
     def combine(self, plan: Plan, trials: Sequence[Trial], store: Store) -> Combined:
@@ -110,14 +145,21 @@ class Adapter(ABC):
         identity: Mapping[str, Any],
         labels: Mapping[str, str],
         context: Mapping[str, Any] | None = None,
+        needs: Sequence[str] = (),
     ) -> Trial:
-        """A trial whose identity also holds the protocol, its version and the store's form."""
+        """A trial whose identity also holds the protocol, its version and the store's form.
+
+        The addresses that it needs are part of the identity too, so that it changes its address
+        where one of them does.
+        """
         frame = {"format": FORMAT, "protocol": self.name, "version": self.version}
+        read = {"needs": list(needs)} if needs else {}
         return Trial(
             protocol=self.name,
-            identity={**frame, **identity},
+            identity={**frame, **read, **identity},
             labels=labels,
             context=context or {},
+            needs=tuple(needs),
         )
 
 
@@ -127,6 +169,7 @@ protocols: Final = Registry(
     {
         "pointwise": "howsure.bench.adapters.pointwise:PointwiseAdapter",
         "adaptivity": "howsure.bench.adapters.adaptivity:AdaptivityAdapter",
+        "shift": "howsure.bench.adapters.shift:ShiftAdapter",
     },
 )
 """Adapters by the protocol's name; they load when they are asked for."""

@@ -43,7 +43,7 @@ class Survey:
 
 
 def survey(plan: Plan, store: Store) -> Survey:
-    """Look up every trial of a plan; files are compared with their hashes.
+    """Look up every trial of a plan; files on a disk are compared with their hashes.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def survey(plan: Plan, store: Store) -> Survey:
     8
     """
     trials = trials_of(plan)
-    entries = {a: store.entry(a, thorough=True) for a in dict.fromkeys(t.address for t in trials)}
+    entries = store.entries((trial.address for trial in trials), thorough=True)
     waiting = [a for a, entry in entries.items() if entry.status != "done" and store.in_work(a)]
     return Survey(
         found=tuple((trial, entries[trial.address]) for trial in trials),
@@ -109,5 +109,5 @@ def combined(plan: Plan, found: Survey, store: Store) -> Combined:
     """
     done = found.done()
     if not done:
-        raise UnanswerableError(f"no trial of plan {plan.name!r} is done in {store.root}")
+        raise UnanswerableError(f"no trial of plan {plan.name!r} is done in {store.location}")
     return adapter_of(plan.protocol).combine(plan, done, store)

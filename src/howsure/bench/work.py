@@ -6,9 +6,9 @@ import os
 import platform
 import time
 import traceback
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Literal, final
 
 from howsure.bench.protocol import Progress, Trial, adapter_of
@@ -43,10 +43,11 @@ class Outcome:
 
 def work(
     trial: Trial,
-    root: Path,
+    location: str,
     run: str,
     *,
     retry: bool = False,
+    needs: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> Outcome:
     """Run a trial and keep what it gives, unless another process works on it or did so.
@@ -55,12 +56,14 @@ def work(
     ----------
     trial : Trial
         What to run.
-    root : Path
-        The store's folder.
+    location : str
+        Where the store is.
     run : str
         A token of the run that this is part of.
     retry : bool
         Whether a trial that failed is run again.
+    needs : mapping of str to str
+        What the trials that it needs are called, by address.
     progress : callable, optional
         Called with a stage, the steps done, and the steps in all.
 
@@ -74,22 +77,40 @@ def work(
         If the store cannot be written. Whatever the trial itself raises is kept as its failure;
         interrupts and exits pass.
     """
-    store, address = Store(root), trial.address
+    store, address = Store(location), trial.address
     note = {"host": platform.node(), "pid": os.getpid(), "run": run}
     with store.claimed(address, note) as mine:
         if not mine:
             return Outcome(address=address, ending="busy", told=holder(store, address))
-        if settled(store.entry(address, thorough=True), retry=retry):
+        entry = store.entry(address, thorough=True)
+        if entry.provenance.get("run") == run and entry.status in ("done", "failed"):
+            return _ended(entry)
+        if settled(entry, retry=retry):
             return Outcome(address=address, ending="settled")
-        started, clock = datetime.now(UTC), time.perf_counter()
-        found = _tried(trial, progress)
-        made = provenance(started, time.perf_counter() - clock)
+        started, clock, cpu = datetime.now(UTC), time.perf_counter(), time.process_time()
+        found = _lacking(store, needs or {}) or _tried(trial, progress, store)
+        spent = time.perf_counter() - clock, time.process_time() - cpu
+        made = {**provenance(started, *spent), "run": run}
+        now = store.entry(address)
+        if now.status == "done" and now.provenance != entry.provenance:
+            return Outcome(address=address, ending="settled")  # a claim by files was void
         if isinstance(found, TrialError):
             store.write_failure(address, trial.identity, found, made)
             told = f"{found.error}: {found.message}"
             return Outcome(address=address, ending="failed", told=told)
         store.write(address, trial.identity, found, made)
         return Outcome(address=address, ending="done", failed_parts=found.failed_parts)
+
+
+def _ended(entry: TrialEntry) -> Outcome:
+    """The ending of a trial that this run has done already, but was not heard of."""
+    failure = entry.failure
+    return Outcome(
+        address=entry.address,
+        ending="done" if failure is None else "failed",
+        told="" if failure is None else f"{failure.error}: {failure.message}",
+        failed_parts=entry.failed_parts,
+    )
 
 
 def settled(entry: TrialEntry, *, retry: bool) -> bool:
@@ -105,9 +126,22 @@ def holder(store: Store, address: str) -> str:
     return f"process {note.get('pid', 'unknown')} on {note.get('host', 'an unknown machine')}"
 
 
-def _tried(trial: Trial, progress: Progress | None) -> TrialOutput | TrialError:
+def _lacking(store: Store, needs: Mapping[str, str]) -> TrialError | None:
+    """Why a trial cannot run: the first of those it needs that has no result."""
+    for address, title in needs.items():
+        entry = store.entry(address)
+        if entry.status != "done":
+            why = entry.problem
+            if entry.failure is not None:
+                why = f"{entry.failure.error}: {entry.failure.message}"
+            told = f"it needs {title} ({address[:12]}), which is {entry.status}"
+            return TrialError(error="NeedError", message=f"{told}: {why}" if why else told)
+    return None
+
+
+def _tried(trial: Trial, progress: Progress | None, store: Store) -> TrialOutput | TrialError:
     try:
-        return adapter_of(trial.protocol).run(trial, progress)
+        return adapter_of(trial.protocol).run(trial, progress, store)
     except Exception as error:  # noqa: BLE001 - a trial may raise anything, and that is its result
         trace = "".join(traceback.format_exception(error))
         return TrialError(error=type(error).__name__, message=str(error), trace=trace)

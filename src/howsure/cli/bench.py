@@ -21,17 +21,20 @@ if TYPE_CHECKING:
 app = typer.Typer(name="bench", no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 Name = Annotated[str, typer.Argument(metavar="PLAN", help="A plan's name, or a TOML file.")]
-StoreFolder = Annotated[Path, typer.Option("--store", help="Folder where results are kept.")]
+StoreFolder = Annotated[
+    str, typer.Option("--store", help="Folder where results are kept, or a URL as s3://bucket/x.")
+]
 Changes = Annotated[
     list[str],
     typer.Option("--set", metavar="KEY=VALUE", help="Change the plan, as simulations=20; repeat."),
 ]
 Format = Literal["table", "csv", "json", "parquet"]
 
-_STORE: Final = Path("howsure-results")
+_STORE: Final = "howsure-results"
 _REPORTS: Final = {
     "pointwise": "howsure.report.pointwise:write_report",
     "adaptivity": "howsure.report.adaptivity:write_report",
+    "shift": "howsure.report.shift:write_report",
 }
 _INTERRUPTED: Final = 130
 
@@ -46,6 +49,10 @@ def run(
     plan: Name,
     store: StoreFolder = _STORE,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for as many as cores.")] = 1,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Run on the workers of this Dask scheduler, as tcp://host:8786."),
+    ] = None,
     set_: Changes = [],  # noqa: B006
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run trials again that failed.")
@@ -59,7 +66,14 @@ def run(
     console = Console()
     try:
         with Shown() as watcher:
-            summary = run_plan(told, kept, jobs=jobs, retry_failed=retry_failed, watcher=watcher)
+            summary = run_plan(
+                told,
+                kept,
+                jobs=jobs,
+                scheduler=scheduler,
+                retry_failed=retry_failed,
+                watcher=watcher,
+            )
     except KeyboardInterrupt:
         typer.echo(
             "stopped: what is done is kept, and the same command goes on from here", err=True
@@ -151,7 +165,7 @@ def plans() -> None:
         console.print(text, highlight=False, soft_wrap=True)
 
 
-def _opened(name: str, folder: Path, changes: list[str]) -> tuple[Plan, Store]:
+def _opened(name: str, folder: str, changes: list[str]) -> tuple[Plan, Store]:
     from howsure.bench import load_plan
     from howsure.results import Store
 

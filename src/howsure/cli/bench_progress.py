@@ -61,10 +61,7 @@ class Shown(Watcher):
     def ended(self, trial: Trial, outcome: Outcome) -> None:
         """Move the bar of trials, and tell of a failure."""
         if outcome.ending == "failed":
-            where = " on ".join(
-                trial.labels[key] for key in ("method", "world") if key in trial.labels
-            )
-            self._say(f"failed: {where}: {outcome.told}")
+            self._say(f"failed: {trial.title}: {outcome.told}")
         if self._trials is not None:
             self._bars.advance(self._trials)
 
@@ -75,6 +72,10 @@ class Shown(Watcher):
     def killed(self, trials: int) -> None:
         """Say that a worker was killed."""
         self._say(f"a worker process was killed: {trials} trials that it may have had run alone")
+
+    def workers(self, count: int) -> None:
+        """Say who is there to work."""
+        self._say(f"workers of the cluster: {count or 'none, waiting for one'}")
 
     def _say(self, text: str) -> None:
         self._bars.console.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -21,17 +21,19 @@ _STATES = ("done", "failed", "damaged", "at work", "missing")
 
 
 def print_status(console: Console, found: Survey) -> None:
-    """How many trials of each world and method are in which state, then what went wrong."""
-    counts: dict[tuple[str, str], Counter[str]] = {}
-    parts: Counter[tuple[str, str]] = Counter()
+    """How many trials of each world, method and other label are in which state, and why."""
+    given = dict.fromkeys(key for trial, _ in found.found for key in trial.labels)
+    keys = sorted(given, key=lambda key: (key != "world", key == "method"))
+    counts: dict[tuple[str, ...], Counter[str]] = {}
+    parts: Counter[tuple[str, ...]] = Counter()
     for trial, entry in found.found:
-        place = (trial.labels.get("world", ""), trial.labels.get("method", ""))
+        place = tuple(trial.labels.get(key, "") for key in keys)
         state = "at work" if entry.address in found.at_work else entry.status
         counts.setdefault(place, Counter())[state] += 1
         parts[place] += entry.failed_parts
     shown = [state for state in _STATES if any(states[state] for states in counts.values())]
     table = Table()
-    for heading in ("world", "method", *shown, *(["failed parts"] if parts.total() else [])):
+    for heading in (*keys, *shown, *(["failed parts"] if parts.total() else [])):
         table.add_column(heading, no_wrap=True)
     for place, states in counts.items():
         numbers = [str(states[state] or "") for state in shown]
@@ -44,8 +46,7 @@ def print_status(console: Console, found: Survey) -> None:
         if entry.failure is not None:
             told = f"{entry.failure.error}: {entry.failure.message}"
         if told:
-            where = f"{trial.labels.get('method', '')} on {trial.labels.get('world', '')}"
-            line = f"{entry.status}: {where} ({entry.address[:12]}): {told}"
+            line = f"{entry.status}: {trial.title} ({entry.address[:12]}): {told}"
             console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 

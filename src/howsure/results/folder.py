@@ -1,32 +1,63 @@
-"""Where a store's bytes live: a local folder, with files that appear whole, and claims.
+"""Where a store's bytes live: a local folder, with files that appear whole.
 
-A store needs no more than this: read, write whole, list, and claim. Another place (an object
-store, say) is another class with these methods.
+A store needs no more of a place than `Folder`; how its work is claimed is a matter of `claims`.
 """
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import final
+from typing import Protocol, final
 
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write
 
-if sys.platform == "win32":
-    import msvcrt
 
-    def _take(handle: int) -> None:
-        os.lseek(handle, 2**30, os.SEEK_SET)
-        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-else:
-    import fcntl
+class Folder(Protocol):
+    """What a store needs of a place. Names are relative, with ``/`` between their parts.
 
-    def _take(handle: int) -> None:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    Attributes
+    ----------
+    location : str
+        The place, as `howsure.results.Store` takes it.
+    near : bool
+        Whether reading costs little.
+    shared : bool
+        Whether other processes see what this one writes.
+    """
+
+    @property
+    def location(self) -> str: ...
+
+    @property
+    def near(self) -> bool: ...
+
+    @property
+    def shared(self) -> bool: ...
+
+    def read(self, name: str) -> bytes | None:
+        """All that a file holds; None where there is none."""
+
+    def size(self, name: str) -> int | None:
+        """Bytes of a file; None where there is none."""
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a whole file."""
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a file if there is none; whether there was none."""
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+
+    def names(self, name: str = "") -> tuple[str, ...]:
+        """Names in a folder, sorted, hidden ones left out; none where there is no folder."""
+
+    def is_file(self) -> bool:
+        """Whether the place is a file, and so no folder."""
+
+    def path(self, name: str) -> str:
+        """What messages call a file."""
 
 
 @final
@@ -37,12 +68,25 @@ class LocalFolder:
     ----------
     root : path
         The folder; it is made when something is first written.
+    location : str, optional
+        What it is called; the path if omitted.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = LocalFolder(tempfile.mkdtemp())
+    >>> folder.write("trials/ab/trial.json", b"{}")
+    >>> folder.names("trials"), folder.read("trials/ab/trial.json")
+    (('ab',), b'{}')
     """
 
-    __slots__ = ("root",)
+    __slots__ = ("location", "root")
+    near = True
+    shared = True
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
+    def __init__(self, root: str | os.PathLike[str], location: str = "") -> None:
         self.root = Path(root)
+        self.location = location or str(self.root)
 
     def read(self, name: str) -> bytes | None:
         """All that a file holds; None where there is none.
@@ -75,9 +119,39 @@ class LocalFolder:
         InputError
             If the system refuses, as a full disk does.
         """
+        atomic_write(self.prepared(name), data)
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a file if there is none; whether there was none.
+
+        Raises
+        ------
+        InputError
+            If the system refuses.
+        """
+        path = self.prepared(name)
+        try:
+            with path.open("xb") as file:
+                file.write(data)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise refused(path, error) from error
+        return True
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there.
+
+        Raises
+        ------
+        InputError
+            If the system refuses.
+        """
         path = self.root / name
-        self._prepare(path)
-        atomic_write(path, data)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise refused(path, error) from error
 
     def names(self, name: str = "") -> tuple[str, ...]:
         """Names in a folder, sorted, hidden ones left out; none where there is no folder."""
@@ -86,77 +160,30 @@ class LocalFolder:
         except (FileNotFoundError, NotADirectoryError):
             return ()
 
-    @contextmanager
-    def claimed(self, name: str, note: str) -> Iterator[bool]:
-        """Claim a piece of work for this process, if no other has it.
+    def is_file(self) -> bool:
+        """Whether the place is a file, and so no folder."""
+        return self.root.exists() and not self.root.is_dir()
 
-        The claim is the system's lock on a file: it ends with the block or with the process,
-        however that ends, so that no claim outlives who made it.
+    def path(self, name: str) -> str:
+        """What messages call a file."""
+        return str(self.root / name)
 
-        Parameters
-        ----------
-        name : str
-            File of the claim.
-        note : str
-            What the file says while the claim lasts. It is wiped when the block ends well, and
-            stays where the process died: see `noted`.
+    def prepared(self, name: str) -> Path:
+        """A file's path, in a folder that is there.
 
-        Yields
+        Raises
         ------
-        bool
-            Whether the claim is this process's.
+        InputError
+            If the system refuses.
         """
         path = self.root / name
-        self._prepare(path)
-        try:
-            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        except OSError as error:
-            raise _refused(path, error) from error
-        try:
-            try:
-                _take(handle)
-            except OSError:
-                yield False
-                return
-            _note(handle, path, note)
-            yield True
-            os.ftruncate(handle, 0)
-        finally:
-            os.close(handle)
-
-    def noted(self, name: str) -> str:
-        """What a claim's file says: empty where the work ended well or never began."""
-        return (self.read(name) or b"").decode(errors="replace")
-
-    def held(self, name: str) -> bool:
-        """Whether some process holds the claim now."""
-        try:
-            handle = os.open(self.root / name, os.O_RDWR)
-        except OSError:
-            return False
-        try:
-            _take(handle)
-        except OSError:
-            return True
-        finally:
-            os.close(handle)
-        return False
-
-    def _prepare(self, path: Path) -> None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise _refused(path, error) from error
+            raise refused(path, error) from error
+        return path
 
 
-def _note(handle: int, path: Path, note: str) -> None:
-    try:
-        os.ftruncate(handle, 0)
-        os.lseek(handle, 0, os.SEEK_SET)
-        os.write(handle, note.encode())
-    except OSError as error:
-        raise _refused(path, error) from error
-
-
-def _refused(path: Path, error: OSError) -> InputError:
+def refused(path: Path, error: OSError) -> InputError:
+    """What is told where the system refuses to write."""
     return InputError(f"{str(path)!r} cannot be written: {error.strerror or error}")

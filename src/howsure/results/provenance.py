@@ -12,7 +12,7 @@ from howsure._version import __version__
 _LIBRARIES = ("numpy", "scipy", "sklearn", "torch")
 
 
-def provenance(started: datetime, seconds: float) -> dict[str, Any]:
+def provenance(started: datetime, seconds: float, cpu_seconds: float) -> dict[str, Any]:
     """Versions, machine, start and duration, as plain values.
 
     Parameters
@@ -21,6 +21,8 @@ def provenance(started: datetime, seconds: float) -> dict[str, Any]:
         When the work began, with a time zone.
     seconds : float
         How long it took, by the wall clock.
+    cpu_seconds : float
+        What its process used of the processor meanwhile: on a busy machine, less.
 
     Returns
     -------
@@ -29,7 +31,7 @@ def provenance(started: datetime, seconds: float) -> dict[str, Any]:
 
     Examples
     --------
-    >>> provenance(datetime(2026, 1, 1, tzinfo=UTC), 1.5)["started"]
+    >>> provenance(datetime(2026, 1, 1, tzinfo=UTC), 1.5, 1.4)["started"]
     '2026-01-01T00:00:00+00:00'
     """
     loaded = {name: sys.modules[name] for name in _LIBRARIES if name in sys.modules}
@@ -41,4 +43,5 @@ def provenance(started: datetime, seconds: float) -> dict[str, Any]:
         "host": platform.node(),
         "started": started.astimezone(UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 3),
+        "cpu_seconds": round(cpu_seconds, 3),
     }

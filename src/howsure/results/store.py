@@ -1,15 +1,16 @@
 """The store: results of trials by address, written whole, never changed by a later version.
 
-A store is a folder::
+A store is a folder, on a disk or at a URL::
 
     store.json                       the version of this form
     trials/<address>/trial.json      what the trial was, how it ended, its files; written last
     trials/<address>/records.parquet and further tables
-    trials/<address>/.claim          locked while a process works on the trial
+    trials/<address>/arrays.npz      arrays, where the trial gave any
+    trials/<address>/.claim          locked, or renewed, while a process works on the trial
+    runs/<token>                     there while a run lends its work to other machines
 
 A trial counts as done when its `trial.json` says so and its files are as that says. What a
-process that died left behind does not count, and the next run writes over it. The folder
-`artefacts/` is kept free for things that trials share.
+process that died left behind does not count, and the next run writes over it.
 """
 
 from __future__ import annotations
@@ -18,20 +19,29 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, final
 
+import numpy.typing as npt
 import pyarrow as pa
 
 from howsure.core.errors import HowsureError, InputError
 from howsure.results.address import canonical
-from howsure.results.folder import LocalFolder
+from howsure.results.arrays import arrays_bytes, arrays_of
+from howsure.results.claims import Claims, FileClaims, Locks
+from howsure.results.folder import Folder, LocalFolder
+from howsure.results.remote import RemoteFolder
 from howsure.results.tables import parquet_bytes, parquet_table, stacked, to_arrow
 from howsure.results.trials import TrialEntry, TrialError, TrialOutput
 
 FORMAT: Final = 1
 """Version of the store's form; part of every trial's address."""
+
+_ARRAYS: Final = "arrays.npz"
+_AT_ONCE: Final = 16  # requests to a place at a URL
 
 
 class DamagedError(HowsureError):
@@ -44,15 +54,19 @@ class Store:
 
     Parameters
     ----------
-    location : path
-        A local folder. One that does not exist, or is empty, becomes a store when something is
-        written.
+    location : path or str
+        A local folder, or a URL that fsspec knows: ``s3://bucket/folder``, ``memory://name``
+        (this process's own). ``file:///folder`` is the local folder; ``local:///folder`` is one
+        on a disk that offers no locks, where claims are files. One that does not exist, or is
+        empty, becomes a store when something is written.
 
     Raises
     ------
     InputError
-        If the folder holds something else, its form is newer than this howsure knows, or the
-        location is an address on the net.
+        If the place holds something else, its form is newer than this howsure knows, the kind of
+        URL is not known, or the place refuses.
+    MissingDependencyError
+        If the library for this kind of URL is not installed.
 
     Examples
     --------
@@ -68,17 +82,33 @@ class Store:
     ['trial', 'value']
     """
 
-    __slots__ = ("_folder",)
+    __slots__ = ("_claims", "_folder")
 
     def __init__(self, location: str | os.PathLike[str]) -> None:
-        if "://" in str(location):
-            raise InputError(f"store must be a local folder, got {str(location)!r}")
-        self._folder = LocalFolder(location)
+        self._folder, self._claims = _opened(str(location))
         self._check_form()
 
     @property
+    def location(self) -> str:
+        """Where the store is, as `Store` takes it."""
+        return self._folder.location
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes see what this one writes."""
+        return self._folder.shared
+
+    @property
     def root(self) -> Path:
-        """The store's folder."""
+        """The store's folder on a disk.
+
+        Raises
+        ------
+        InputError
+            If it is at a URL.
+        """
+        if not isinstance(self._folder, LocalFolder):
+            raise InputError(f"store must be on a disk, got {self.location!r}")
         return self._folder.root
 
     def addresses(self) -> tuple[str, ...]:
@@ -93,8 +123,8 @@ class Store:
         address : str
             The trial's address.
         thorough : bool
-            Whether its tables are read whole and compared with their hashes, or only their sizes
-            are looked at.
+            Whether its files are read whole and compared with their hashes, or only their sizes
+            are looked at. At a URL only sizes are; what is read is compared in any case.
 
         Returns
         -------
@@ -117,10 +147,32 @@ class Store:
             facts=held["facts"],
             failure=None if failure is None else TrialError(**failure),
             failed_parts=held["failed_parts"],
-            tables=tuple(name.removesuffix(".parquet") for name in held["files"]),
+            tables=tuple(n.removesuffix(".parquet") for n in held["files"] if n != _ARRAYS),
             provenance=held["provenance"],
             problem=problem,
         )
+
+    def entries(self, addresses: Iterable[str], *, thorough: bool = False) -> dict[str, TrialEntry]:
+        """What is known of many trials, as `entry` tells it; several at a time at a URL.
+
+        Parameters
+        ----------
+        addresses : iterable of str
+            The trials' addresses.
+        thorough : bool
+            As in `entry`.
+
+        Returns
+        -------
+        dict of str to TrialEntry
+            By address.
+        """
+        wanted = tuple(dict.fromkeys(addresses))
+        look = partial(self.entry, thorough=thorough)
+        if self._folder.near:
+            return dict(zip(wanted, map(look, wanted), strict=True))
+        with ThreadPoolExecutor(_AT_ONCE) as crew:
+            return dict(zip(wanted, crew.map(look, wanted), strict=True))
 
     def table(self, address: str, name: str) -> pa.Table:
         """One table of a trial that is done.
@@ -143,21 +195,52 @@ class Store:
         DamagedError
             If the file is not what was written; the message names it.
         """
-        data = self._folder.read(_file(address, "trial.json"))
-        try:
-            files = {} if data is None else _parsed(data)["files"]
-        except ValueError as error:
-            path = self._path(address, "trial.json")
-            raise DamagedError(f"{path} is not readable: {error}") from error
-        file = f"{name}.parquet"
+        files, file = self._files(address), f"{name}.parquet"
         if file not in files:
             given = ", ".join(files) or "no tables"
             raise InputError(f"trial {address[:12]} has {given}, got the name {name!r}")
-        path = self._path(address, file)
-        content = self._content(address, file, files[file])
-        if content is None:
-            raise DamagedError(f"{path} is not what was written: run its trial again")
-        return parquet_table(content, path)
+        content = self._whole(address, file, files[file])
+        return parquet_table(content, self._path(address, file))
+
+    def arrays(self, address: str) -> dict[str, npt.NDArray[Any]]:
+        """Arrays of a trial that is done.
+
+        Parameters
+        ----------
+        address : str
+            The trial's address.
+
+        Returns
+        -------
+        dict of str to ndarray
+            By name, bit by bit as they were given; none if the trial gave none.
+
+        Raises
+        ------
+        InputError
+            If the trial is not done.
+        DamagedError
+            If the file is not what was written; the message names it.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from howsure.core.records import Table
+        >>> store = Store(tempfile.mkdtemp())
+        >>> numbers = Table(name="records", columns={"value": np.array([0.9])})
+        >>> given = TrialOutput(records=numbers, arrays={"features": np.zeros((2, 3))})
+        >>> store.write("ab12", {"seed": 0}, given)
+        >>> store.arrays("ab12")["features"].shape
+        (2, 3)
+        """
+        files = self._files(address)
+        if not files:
+            raise InputError(f"trial {address[:12]} must be done, got no results of it")
+        if _ARRAYS not in files:
+            return {}
+        content = self._whole(address, _ARRAYS, files[_ARRAYS])
+        return arrays_of(content, self._path(address, _ARRAYS))
 
     def tables(self, name: str = "records", addresses: Iterable[str] | None = None) -> pa.Table:
         """One table of many trials, one below the other.
@@ -174,7 +257,7 @@ class Store:
         pyarrow.Table
             Trials that are not done, or lack the table, are left out.
         """
-        entries = (self.entry(a) for a in (self.addresses() if addresses is None else addresses))
+        entries = self.entries(self.addresses() if addresses is None else addresses).values()
         chosen = [e.address for e in entries if e.status == "done" and name in e.tables]
         return stacked([self.table(address, name) for address in chosen])
 
@@ -202,16 +285,12 @@ class Store:
         ------
         InputError
             If the system refuses, as a full disk does; then the trial is as it was before, or
-            not done.
+            not done. If an array is not one of numbers or booleans.
         """
         files: dict[str, dict[str, str | int]] = {}
-        for name, held in output.named_tables().items():
-            data = parquet_bytes(to_arrow(held, {"trial": address, **output.keys}))
-            files[f"{name}.parquet"] = {
-                "bytes": len(data),
-                "sha256": hashlib.sha256(data).hexdigest(),
-            }
-            self._write(_file(address, f"{name}.parquet"), data)
+        for file, data in _contents(address, output):
+            files[file] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+            self._write(_file(address, file), data)
         self._finish(
             address,
             status="done",
@@ -249,8 +328,9 @@ class Store:
     def claimed(self, address: str, note: Mapping[str, Any]) -> Iterator[bool]:
         """Claim a trial for this process; gives whether it is this process's.
 
-        The claim ends with the block or the process, whichever is first. Two runs on one store
-        share its trials so, and do none twice.
+        The claim ends with the block or the process, whichever is first; at a URL, a minute after
+        the process's last sign of life. Two runs on one store share its trials so, and do none
+        twice; at a URL two that claim one trial at the same moment may both do it.
 
         Raises
         ------
@@ -258,20 +338,43 @@ class Store:
             If the system refuses to write.
         """
         self._ready()
-        with self._folder.claimed(_file(address, ".claim"), canonical(note)) as mine:
+        with self._claims.claimed(_file(address, ".claim"), canonical(note)) as mine:
             yield mine
 
     def claim_note(self, address: str) -> dict[str, Any]:
         """What the process says that works on a trial, or died at it; empty if neither."""
         try:
-            told = json.loads(self._folder.noted(_file(address, ".claim")) or "{}")
+            told = json.loads(self._claims.noted(_file(address, ".claim")) or "{}")
         except ValueError:
             return {}
         return told if isinstance(told, dict) else {}
 
     def in_work(self, address: str) -> bool:
         """Whether some process works on a trial now."""
-        return self._folder.held(_file(address, ".claim"))
+        return self._claims.held(_file(address, ".claim"))
+
+    def disclaim(self, address: str) -> None:
+        """End the claim of a process that is known to be dead."""
+        self._claims.forget(_file(address, ".claim"))
+
+    @contextmanager
+    def shown(self, token: str) -> Iterator[None]:
+        """Keep a mark in the store while the block lasts, by which others tell that it is this one.
+
+        Raises
+        ------
+        InputError
+            If the system refuses to write.
+        """
+        self._write(f"runs/{token}", b"")
+        try:
+            yield
+        finally:
+            self._folder.remove(f"runs/{token}")
+
+    def sees(self, token: str) -> bool:
+        """Whether a mark of `shown` is here."""
+        return self._folder.size(f"runs/{token}") is not None
 
     def _finish(self, address: str, **told: Any) -> None:
         """Write the file that makes a trial count."""
@@ -295,9 +398,26 @@ class Store:
             if size != told["bytes"]:
                 found = "missing" if size is None else f"of {size} bytes"
                 return f"{path} should be of {told['bytes']} bytes and is {found}"
-            if thorough and self._content(address, file, told) is None:
+            if thorough and self._folder.near and self._content(address, file, told) is None:
                 return f"{path} is not what was written"
         return ""
+
+    def _files(self, address: str) -> dict[str, Any]:
+        """Files of a trial, as its trial.json tells them; none where there is no result."""
+        data = self._folder.read(_file(address, "trial.json"))
+        try:
+            files: dict[str, Any] = {} if data is None else _parsed(data)["files"]
+        except ValueError as error:
+            path = self._path(address, "trial.json")
+            raise DamagedError(f"{path} is not readable: {error}") from error
+        return files
+
+    def _whole(self, address: str, file: str, told: Mapping[str, Any]) -> bytes:
+        content = self._content(address, file, told)
+        if content is None:
+            path = self._path(address, file)
+            raise DamagedError(f"{path} is not what was written: run its trial again")
+        return content
 
     def _content(self, address: str, file: str, told: Mapping[str, Any]) -> bytes | None:
         """A file's bytes, if they are those that were written."""
@@ -305,22 +425,49 @@ class Store:
         return content if hashlib.sha256(content).hexdigest() == told["sha256"] else None
 
     def _path(self, address: str, file: str) -> str:
-        return str(self.root / _file(address, file))
+        return self._folder.path(_file(address, file))
 
     def _check_form(self) -> None:
         data = self._folder.read("store.json")
         if data is None:
             others = self._folder.names()
-            if others or (self.root.exists() and not self.root.is_dir()):
-                what = "is not one" if not others else f"holds {others[0]!r} and no store.json"
-                raise InputError(f"store must be a store or an empty folder: {self.root} {what}")
+            if others or self._folder.is_file():
+                what = f"holds {others[0]!r} and no store.json" if others else "is not one"
+                raise InputError(
+                    f"store must be a store or an empty folder: {self.location} {what}"
+                )
             return
+        path = self._folder.path("store.json")
         try:
             form = json.loads(data)["format"]
         except (ValueError, TypeError, KeyError) as error:
-            raise InputError(f"{self.root / 'store.json'} is not readable: {error!r}") from error
+            raise InputError(f"{path} is not readable: {error!r}") from error
         if not isinstance(form, int) or form > FORMAT:
-            raise InputError(_newer(str(self.root), form))
+            raise InputError(_newer(self.location, form))
+
+
+def _opened(location: str) -> tuple[Folder, Claims]:
+    """A place, and how work is claimed there."""
+    kind, sign, rest = location.partition("://")
+    if not sign:
+        local = LocalFolder(location)
+    elif kind in ("file", "local"):
+        if not rest.strip("/"):
+            raise InputError(f"store must name a folder, got {location!r}")
+        local = LocalFolder(rest, "" if kind == "file" else location)
+    else:
+        remote = RemoteFolder(location)
+        return remote, FileClaims(remote)
+    return local, FileClaims(local) if kind == "local" else Locks(local)
+
+
+def _contents(address: str, output: TrialOutput) -> Iterator[tuple[str, bytes]]:
+    """Files of an output and what they hold, one at a time, for they may be large."""
+    keys = {"trial": address, **output.keys}
+    for name, held in output.named_tables().items():
+        yield f"{name}.parquet", parquet_bytes(to_arrow(held, keys))
+    if output.arrays:
+        yield _ARRAYS, arrays_bytes(output.arrays)
 
 
 def _file(address: str, name: str) -> str:

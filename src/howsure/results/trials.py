@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, final
 
+import numpy.typing as npt
+
 from howsure.core.records import Table
 
 Status = Literal["missing", "done", "failed", "damaged"]
@@ -25,6 +27,9 @@ class TrialOutput:
         What was believed, as far as results are made from it.
     tables : mapping of str to Table
         Further tables by name.
+    arrays : mapping of str to array
+        What is no table: a network's outputs, its features, its own bytes. Numbers or booleans of
+        any shape.
     keys : mapping of str to str or int
         Columns added to every table, the same in every row: the method's name and the like.
     facts : mapping
@@ -36,6 +41,7 @@ class TrialOutput:
     records: Table
     predictions: Table | None = None
     tables: Mapping[str, Table] = field(default_factory=dict)
+    arrays: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     keys: Mapping[str, str | int] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     failed_parts: int = 0

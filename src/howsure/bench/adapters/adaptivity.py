@@ -129,7 +129,9 @@ class AdaptivityAdapter(Adapter):
             raise InputError("a plan must have a method that fits one of its worlds, got none")
         return tuple(found)
 
-    def run(self, trial: Trial, progress: Progress | None = None) -> TrialOutput:
+    def run(
+        self, trial: Trial, progress: Progress | None = None, store: Store | None = None
+    ) -> TrialOutput:
         """Compare one method alone: its splits are those of every other method."""
         told = trial.identity
         options = told["options"]

@@ -110,7 +110,9 @@ class PointwiseAdapter(Adapter):
                 ]
         return tuple(found)
 
-    def run(self, trial: Trial, progress: Progress | None = None) -> TrialOutput:
+    def run(
+        self, trial: Trial, progress: Progress | None = None, store: Store | None = None
+    ) -> TrialOutput:
         """Run a block."""
         told = trial.identity
         options = told["options"]
