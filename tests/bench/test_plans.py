@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from howsure.bench import Plan, adapter_of, load_plan, plan_names, trials_of
-from howsure.core.errors import InputError
+from howsure.core.errors import HowsureWarning, InputError
 from howsure.methods.catalogue import method_named
 
 
@@ -31,13 +32,18 @@ def addresses(made: Plan) -> list[str]:
 
 @pytest.mark.parametrize("name", plan_names())
 def test_shipped_plans_hold_what_exists(name: str, data_dir: Callable[[str], Path]) -> None:
-    if name in ("sluijterman", "boston", "uci_networks"):
+    if name in ("sluijterman", "boston", "uci_networks") or name.startswith("shift"):
         pytest.importorskip("torch")
     made = load_plan(name)
+    if name == "shift_tables":
+        data_dir("shift_bike_hour")
     for world in made.worlds.values():
         if isinstance(world, Mapping) and "uci" in world:
             data_dir(f"uci_{world['uci']}")
-    trials = trials_of(made)
+    with warnings.catch_warnings():
+        if made.options.get("absent") == "skip":
+            warnings.simplefilter("ignore", HowsureWarning)
+        trials = trials_of(made)
     assert made.description
     assert len({trial.address for trial in trials}) == len(trials)
     adapter = adapter_of(made.protocol)
@@ -222,3 +228,18 @@ def test_plans_that_are_not_there_are_told() -> None:
         load_plan("sluiterman")
     with pytest.raises(InputError, match="cannot be read: No such file"):
         load_plan("none.toml")
+
+
+def test_a_plan_in_several_profiles_stands_for_the_small_one() -> None:
+    assert load_plan("shift").name == "shift_small"
+    assert load_plan("shift", profile="paper").name == "shift_paper"
+    assert load_plan("shift", ["networks=2"], profile="tables").options["networks"] == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("shift", "profile of plan 'shift' must be one of paper, small, tables"), ("smoke", "none")],
+)
+def test_profiles_that_are_not_there_are_refused(name: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        load_plan(name, profile="large")

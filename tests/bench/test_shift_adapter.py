@@ -12,7 +12,8 @@ import pytest
 
 from howsure.bench import Plan, combined, load_plan, run, survey
 from howsure.bench.protocol import trials_of
-from howsure.core.errors import InputError
+from howsure.core.errors import HowsureWarning, InputError
+from howsure.data import DataNotFoundError
 from howsure.protocols.shift_methods import SHIFT_METHODS
 from howsure.protocols.shift_networks import NetworkView, network_shift
 from howsure.protocols.shift_result import ShiftResult
@@ -192,12 +193,27 @@ def test_a_table_that_changed_after_the_plan_was_read_is_told(tmp_path: Path) ->
         adapter_of("shift").run(trial)
 
 
+def test_worlds_without_data_are_left_out_only_where_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOWSURE_DATA", str(tmp_path))
+    worlds = {"gap": CELLS, "skin": "skin-lesion-pixels", "coast": "california"}
+    with pytest.raises(DataNotFoundError, match="skin-lesion-pixels"):
+        trials_of(plan_of({"a": "gaussian"}, worlds))
+    with pytest.warns(HowsureWarning, match="not on this machine: skin, coast"):
+        trials = trials_of(plan_of({"a": "gaussian"}, worlds, absent="skip"))
+    assert {trial.labels["world"] for trial in trials} == {"gap"}
+    with pytest.raises(DataNotFoundError, match="california"):
+        trials_of(plan_of({"a": "gaussian"}, {"coast": "california"}, absent="skip"))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"options": {"networkz": 2}}, "near: networks"),
         ({"options": {"networks": 0}}, "networks must be a whole number"),
         ({"options": {"rule": "exact"}}, "rule must be"),
+        ({"options": {"absent": "ignore"}}, "absent must be"),
         ({"options": {"epochs": 2, "warm_epochs": 2}}, "must leave epochs"),
         ({"options": {"coverages": 0.9}}, "coverages must be a list"),
         ({"options": {"backbone": "tiny"}}, "backbone must be one of"),

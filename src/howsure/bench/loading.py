@@ -14,6 +14,8 @@ from howsure.core.registry import unknown
 
 _TABLES: Final = ("plan", "options", "worlds", "methods")
 _PLAN: Final = ("name", "protocol", "description", "seeds")
+_PROFILE: Final = "small"
+"""The profile that a name stands for which is no plan's own."""
 
 
 def plan_names() -> tuple[str, ...]:
@@ -29,17 +31,20 @@ def plan_names() -> tuple[str, ...]:
     return tuple(sorted(name.removesuffix(".toml") for name in files if name.endswith(".toml")))
 
 
-def load_plan(name: str, changes: Sequence[str] = ()) -> Plan:
+def load_plan(name: str, changes: Sequence[str] = (), *, profile: str | None = None) -> Plan:
     """A plan by its name or its file.
 
     Parameters
     ----------
     name : str
-        One of `plan_names`, or the path of a TOML file.
+        One of `plan_names`, or the path of a TOML file. The name before the underscore of plans
+        that come in several profiles, as ``shift``, stands for the profile ``small``.
     changes : sequence of str
         Changes, each ``key=value``: ``simulations=20`` sets an option of the protocol,
         ``seeds=[0, 1]`` the seeds, ``methods.bootstrap.members=10`` an option of the method
         labelled so, and likewise ``worlds``. Values are TOML; what is not is text.
+    profile : str, optional
+        Which profile: ``load_plan("shift", profile="paper")`` is ``load_plan("shift_paper")``.
 
     Returns
     -------
@@ -62,6 +67,8 @@ def load_plan(name: str, changes: Sequence[str] = ()) -> Plan:
     got 'smok'; near: smoke
     """
     path = Path(name)
+    if profile is not None or (name not in plan_names() and path.suffix != ".toml"):
+        name = _profiled(name, profile)
     if path.suffix == ".toml":
         text, folder = _text(path), path.parent
     elif name in plan_names():
@@ -77,6 +84,18 @@ def load_plan(name: str, changes: Sequence[str] = ()) -> Plan:
     for change in changes:
         _change(tables, change)
     return _plan(tables, path.stem, folder)
+
+
+def _profiled(name: str, profile: str | None) -> str:
+    """The plan of a profile; a name without profiles is left as it is."""
+    known = [plan.removeprefix(f"{name}_") for plan in plan_names() if plan.startswith(f"{name}_")]
+    if profile is None:
+        return f"{name}_{_PROFILE}" if _PROFILE in known else name
+    if profile not in known:
+        if not known:
+            raise InputError(f"profile must be left out: plan {name!r} has none, got {profile!r}")
+        raise InputError(unknown(profile, known, f"profile of plan {name!r}"))
+    return f"{name}_{profile}"
 
 
 def _text(path: Path) -> str:

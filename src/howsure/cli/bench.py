@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from howsure.cli.submit import submit
 from howsure.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ StoreFolder = Annotated[
 Changes = Annotated[
     list[str],
     typer.Option("--set", metavar="KEY=VALUE", help="Change the plan, as simulations=20; repeat."),
+]
+Profile = Annotated[
+    str | None, typer.Option(help="Of a plan with several, as shift: small, paper, tables.")
 ]
 Format = Literal["table", "csv", "json", "parquet"]
 
@@ -54,6 +58,7 @@ def run(
         typer.Option(help="Run on the workers of this Dask scheduler, as tcp://host:8786."),
     ] = None,
     set_: Changes = [],  # noqa: B006
+    profile: Profile = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run trials again that failed.")
     ] = False,
@@ -62,7 +67,7 @@ def run(
     from howsure.bench import run as run_plan
     from howsure.cli.bench_progress import Shown
 
-    told, kept = _opened(plan, store, set_)
+    told, kept = _opened(plan, store, set_, profile)
     console = Console()
     try:
         with Shown() as watcher:
@@ -93,12 +98,17 @@ def run(
 
 
 @app.command()
-def status(plan: Name, store: StoreFolder = _STORE, set_: Changes = []) -> None:  # noqa: B006
+def status(
+    plan: Name,
+    store: StoreFolder = _STORE,
+    set_: Changes = [],  # noqa: B006
+    profile: Profile = None,
+) -> None:
     """Say which trials are done, failed, damaged, at work or missing, and why."""
     from howsure.bench import survey
     from howsure.cli.bench_tables import print_status
 
-    told, kept = _opened(plan, store, set_)
+    told, kept = _opened(plan, store, set_, profile)
     print_status(Console(), survey(told, kept))
 
 
@@ -107,6 +117,7 @@ def show(
     plan: Name,
     store: StoreFolder = _STORE,
     set_: Changes = [],  # noqa: B006
+    profile: Profile = None,
     metric: Annotated[list[str], typer.Option(help="Only this measure, or 'all'; repeat.")] = [],  # noqa: B006
     format_: Annotated[
         Format | None, typer.Option("--format", help="By default that of the output's ending.")
@@ -117,7 +128,7 @@ def show(
     from howsure.bench import adapter_of
     from howsure.cli.bench_tables import print_results, written
 
-    told, kept = _opened(plan, store, set_)
+    told, kept = _opened(plan, store, set_, profile)
     form = _form(format_, output)
     table = _results(told, kept).table
     wanted = _wanted(table, metric, adapter_of(told.protocol).headline)
@@ -143,15 +154,19 @@ def report(
     ],
     store: StoreFolder = _STORE,
     set_: Changes = [],  # noqa: B006
+    profile: Profile = None,
 ) -> None:
     """Draw the report page of a plan's results."""
-    told, kept = _opened(plan, store, set_)
+    told, kept = _opened(plan, store, set_, profile)
     if told.protocol not in _REPORTS:
         raise InputError(f"protocol {told.protocol!r} has no report page: see howsure bench show")
     module, _, name = _REPORTS[told.protocol].partition(":")
     results = _results(told, kept).results
     getattr(importlib.import_module(module), name)(results, output, title=told.name)
     typer.echo(f"written: {output}")
+
+
+app.command()(submit)
 
 
 @app.command()
@@ -165,11 +180,11 @@ def plans() -> None:
         console.print(text, highlight=False, soft_wrap=True)
 
 
-def _opened(name: str, folder: str, changes: list[str]) -> tuple[Plan, Store]:
+def _opened(name: str, folder: str, changes: list[str], profile: str | None) -> tuple[Plan, Store]:
     from howsure.bench import load_plan
     from howsure.results import Store
 
-    return load_plan(name, changes), Store(folder)
+    return load_plan(name, changes, profile=profile), Store(folder)
 
 
 def _results(plan: Plan, store: Store) -> Combined:

@@ -6,6 +6,7 @@ import io
 import json
 import math
 from collections import Counter
+from collections.abc import Sequence
 
 import pyarrow as pa
 from pyarrow import csv
@@ -17,6 +18,8 @@ from howsure.bench import Survey
 from howsure.results import Cell, Comparison, side_by_side
 from howsure.results.tables import parquet_bytes
 
+_SIDE_BY_SIDE = 5
+"""The most methods that stand side by side."""
 _STATES = ("done", "failed", "damaged", "at work", "missing")
 
 
@@ -51,26 +54,51 @@ def print_status(console: Console, found: Survey) -> None:
 
 
 def print_results(console: Console, table: pa.Table, metrics: tuple[str, ...]) -> None:
-    """Methods side by side, a table a world; the best and its equals are bold."""
+    """Methods side by side, or one below the other where they are many, a table a world.
+
+    The best and its equals are bold.
+    """
     found = side_by_side(table, metrics)
     for world in dict.fromkeys(row.world for row in found):
         rows = [row for row in found if row.world == world]
         methods = list(dict.fromkeys(name for row in rows for name in row.cells))
-        shown = Table(title=escape(world), title_justify="left")
-        shown.add_column("measure", no_wrap=True)
-        for heading in ("at", *methods, "perfect"):
-            shown.add_column(escape(heading))
-        for row in rows:
-            at = "" if math.isnan(row.coverage) else f"{row.coverage:g}"
-            cells = [_cell(row, name) for name in methods]
-            perfect = "" if math.isnan(row.target) else f"{row.target:g}"
-            shown.add_row(escape(row.metric), at, *cells, perfect)
+        shown = _below(rows, methods) if len(methods) > _SIDE_BY_SIDE else _beside(rows, methods)
+        shown.title, shown.title_justify = escape(world), "left"
         console.print(shown)
     console.print(
         "value ± standard error over simulations; bold: the best, and what differs from it by "
         "less than 1.96 standard errors",
         highlight=False,
     )
+
+
+def _beside(rows: Sequence[Comparison], methods: Sequence[str]) -> Table:
+    """A row a measure."""
+    shown = Table()
+    shown.add_column("measure", no_wrap=True)
+    for heading in ("at", *methods, "perfect"):
+        shown.add_column(escape(heading))
+    for row in rows:
+        cells = [_cell(row, name) for name in methods]
+        shown.add_row(escape(row.metric), _known(row.coverage), *cells, _known(row.target))
+    return shown
+
+
+def _below(rows: Sequence[Comparison], methods: Sequence[str]) -> Table:
+    """A row a method."""
+    shown = Table()
+    shown.add_column("method", min_width=12)
+    for row in rows:
+        level = _known(row.coverage)
+        at = f" at {level}" if level and len({r.coverage for r in rows}) > 1 else ""
+        shown.add_column(escape(f"{row.metric.replace('_', ' ')}{at}"))
+    for name in methods:
+        shown.add_row(escape(name), *(_cell(row, name) for row in rows))
+    targets = [_known(row.target) for row in rows]
+    if any(targets):
+        shown.add_section()
+        shown.add_row("perfect", *targets)
+    return shown
 
 
 def written(table: pa.Table, form: str) -> bytes:
@@ -87,6 +115,10 @@ def written(table: pa.Table, form: str) -> bytes:
 
 def _plain(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _known(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:g}"
 
 
 def _cell(row: Comparison, name: str) -> str:

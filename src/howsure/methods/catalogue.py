@@ -49,6 +49,7 @@ _BUILT_IN: Final[Mapping[str, str]] = {
     "mean_variance_network": f"{_HERE}.deep.ensembles:MeanVarianceNetwork",
     "quantile_network": f"{_HERE}.deep.ensembles:QuantileNetwork",
     "head_regressor": f"{_HERE}.deep.head_network:HeadNetwork",
+    "image_network": f"{_HERE}.deep.modules.method:ImageNetwork",
 }
 
 METHODS: Final = Registry("method", "howsure.methods", _BUILT_IN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, final
@@ -19,8 +20,9 @@ from howsure.bench.adapters.shift_work import (
 from howsure.bench.methods import make_method, method_identity
 from howsure.bench.plan import Plan
 from howsure.bench.protocol import Adapter, Combined, Progress, Trial
-from howsure.core.errors import InputError
+from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.registry import unknown
+from howsure.data import DataNotFoundError
 from howsure.methods.selective import FeatureScore
 from howsure.protocols.shift_methods import (
     SHIFT_METHODS,
@@ -60,7 +62,7 @@ class ShiftAdapter(Adapter):
             _check_method(label, entry, options)
         worlds = [
             _World.of(self, plan, options, label, seed)
-            for label in plan.worlds
+            for label in _present(plan, options)
             for seed in plan.seeds
         ]
         stages = zip(*(world.stages for world in worlds), strict=True)
@@ -235,6 +237,25 @@ class _World:
             "rule": self.options.rule,
             "share": self.options.share,
         }
+
+
+def _present(plan: Plan, options: Options) -> list[str]:
+    """Labels of the worlds whose data are on this machine; all, where none may be absent."""
+    if options.absent == "error":
+        return list(plan.worlds)
+    there, lost = [], {}
+    for label, entry in plan.worlds.items():
+        try:
+            task_identity(label, entry, plan.folder, plan.seeds[0])
+            there.append(label)
+        except DataNotFoundError as error:
+            lost[label] = error
+    if not there:
+        raise next(iter(lost.values()))
+    if lost:
+        told = f"left out, as their data are not on this machine: {', '.join(lost)}"
+        warnings.warn(f"{told}; see howsure data get NAME", HowsureWarning, stacklevel=2)
+    return there
 
 
 def _pattern(method: ShiftMethod) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Final, final, get_args
+from typing import Any, Final, Literal, final, get_args
 
 from howsure.bench.plan import Plan
 from howsure.core.arrays import check_fraction
@@ -40,6 +40,9 @@ class Options:
         For images; see `backbone_named`.
     table_backbone : str or mapping
         For tables.
+    absent : {"error", "skip"}
+        What becomes of worlds whose data are not on this machine: an error, or they are left out
+        with a warning, as long as one is left.
     recipe : Recipe
         How networks are trained.
     """
@@ -52,6 +55,7 @@ class Options:
     runs: int = 5
     backbone: Any = "resnet34"
     table_backbone: Any = "mlp"
+    absent: Literal["error", "skip"] = "error"
     recipe: Recipe = field(default_factory=Recipe)
 
     @classmethod
@@ -79,6 +83,8 @@ class Options:
                 raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
         if found.rule not in get_args(Rule):
             raise InputError(f"rule must be 'paper' or 'conformal', got {found.rule!r}")
+        if found.absent not in ("error", "skip"):
+            raise InputError(f"absent must be 'error' or 'skip', got {found.absent!r}")
         check_fraction(found.share, "share")
         return found
 

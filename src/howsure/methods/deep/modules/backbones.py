@@ -64,11 +64,11 @@ def backbone_named(spec: str | Mapping[str, Any] | Backbone | Maker) -> Backbone
     ----------
     spec : str, mapping, Backbone or callable
         ``small``, ``resnet34``, ``mlp``, or ``module:attribute`` of a callable, bare or as the
-        ``name`` of a mapping that holds options beside it; a callable that takes the number of channels and
-        gives a torch module, whose output must have shape (b, d); or a backbone, which passes
-        through. All but the last take ``grey`` and ``spectral`` (see `Backbone`); ``small`` takes
-        ``widths``, the channels of its convolutions, as well, and ``mlp``, for tables, the units
-        of its layers.
+        ``name`` of a mapping that holds options beside it; a callable that takes the number of
+        channels and gives a torch module, whose output must have shape (b, d); or a backbone,
+        which passes through. All but the last take ``grey`` and ``spectral`` (see `Backbone`);
+        ``small`` takes ``widths``, the channels of its convolutions, as well, and ``mlp``, for
+        tables, the units of its layers.
 
     Returns
     -------

@@ -1,0 +1,173 @@
+"""`howsure bench submit`: a method of one's own on the shift benchmark, and the leaderboard."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from howsure.core.errors import InputError
+from howsure.core.registry import unknown
+
+if TYPE_CHECKING:
+    from howsure.bench import Plan, RunSummary
+    from howsure.report.page.sections import Grid
+    from howsure.report.shift import ShiftPage
+    from howsure.results import Store
+
+_INTERRUPTED: Final = 130
+_TAKEN: Final = ("method", "name")
+
+
+def submit(
+    method: Annotated[
+        str, typer.Argument(metavar="METHOD", help="A name of methods, or package:attribute.")
+    ],
+    plan: Annotated[
+        str, typer.Option(help="A plan of the shift benchmark: its name, or a file.")
+    ] = ("shift_small"),
+    store: Annotated[
+        str, typer.Option(help="Where results are kept, and those of the plan are looked for.")
+    ] = "howsure-results",
+    label: Annotated[str | None, typer.Option(help="What to call it.")] = None,
+    option: Annotated[
+        list[str], typer.Option(metavar="KEY=VALUE", help="An option of the method; repeat.")
+    ] = [],  # noqa: B006
+    world: Annotated[
+        list[str], typer.Option(metavar="NAME", help="Only this dataset of the plan; repeat.")
+    ] = [],  # noqa: B006
+    set_: Annotated[
+        list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change the plan; repeat.")
+    ] = [],  # noqa: B006
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write .html, .md, .json or .csv.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Processes; -1 for as many as cores.")] = 1,
+    with_plan: Annotated[
+        bool, typer.Option("--with-plan", help="Also run what is missing of the plan's methods.")
+    ] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Run trials again that failed.")
+    ] = False,
+) -> None:
+    """Put a method on the leaderboard of the shift benchmark; exit 1 if a trial failed."""
+    from howsure.bench import load_plan
+    from howsure.report.forms import form_of
+    from howsure.results import Store
+
+    if output is not None:
+        form_of(output)
+    if ":" in method and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    told = _on_worlds(load_plan(plan, set_), world)
+    name = label or method.rpartition(":")[2]
+    alone, whole = _entered(told, name, {"method": method, **_options(option)})
+    kept = Store(store)
+    summary = _run(whole if with_plan else alone, kept, jobs, retry_failed)
+    failed = summary.failed + summary.failed_before
+    if summary.done or summary.skipped > summary.failed_before:
+        page = _page(whole, kept, name)
+        _print(Console(), page, name)
+        if output is not None:
+            page.save(output)
+            typer.echo(f"written: {output}")
+    if failed:
+        typer.echo(f"{failed} trials failed; --retry-failed runs them again", err=True)
+        raise typer.Exit(1)
+
+
+def _on_worlds(plan: Plan, wanted: list[str]) -> Plan:
+    """The plan on some of its datasets."""
+    if plan.protocol != "shift":
+        raise InputError(f"plan must be of protocol 'shift', got {plan.protocol!r}")
+    for name in wanted:
+        if name not in plan.worlds:
+            raise InputError(unknown(name, plan.worlds, "--world"))
+    if not wanted:
+        return plan
+    return replace(plan, worlds={name: plan.worlds[name] for name in wanted})
+
+
+def _options(given: list[str]) -> dict[str, Any]:
+    """Options as a plan would hold them: values are TOML, and what is not is text."""
+    found: dict[str, Any] = {}
+    for text in given:
+        key, sign, value = text.partition("=")
+        key = key.strip()
+        if not sign or not key or key in _TAKEN:
+            raise InputError(f"--option must be key=value, the key not 'method', got {text!r}")
+        try:
+            found[key] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            found[key] = value
+    return found
+
+
+def _entered(plan: Plan, label: str, entry: dict[str, Any]) -> tuple[Plan, Plan]:
+    """The plan with the method alone, and with the method beside its own."""
+    if label in plan.methods:
+        raise InputError(
+            f"--label must differ from the plan's methods ({', '.join(plan.methods)}), got "
+            f"{label!r}"
+        )
+    alone = replace(plan, methods={label: entry})
+    return alone, replace(plan, methods={**plan.methods, label: entry})
+
+
+def _run(plan: Plan, store: Store, jobs: int, retry_failed: bool) -> RunSummary:
+    from howsure.bench import run
+    from howsure.cli.bench_progress import Shown
+
+    try:
+        with Shown() as watcher:
+            return run(plan, store, jobs=jobs, retry_failed=retry_failed, watcher=watcher)
+    except KeyboardInterrupt:
+        typer.echo("stopped: what is done is kept, and the same command goes on", err=True)
+        raise typer.Exit(_INTERRUPTED) from None
+
+
+def _page(plan: Plan, store: Store, label: str) -> ShiftPage:
+    """The leaderboard of what is done; a word on stderr where methods of the plan are missing."""
+    from howsure.bench import combined, survey
+    from howsure.report.shift import shift_report
+
+    results = combined(plan, survey(plan, store), store).results
+    there = {result.method for held in results.values() for result in held}
+    missing = [name for name in plan.methods if name not in there]
+    if missing:
+        typer.echo(
+            f"note: {store.location} has no results of {', '.join(missing)}; --with-plan runs them",
+            err=True,
+        )
+    return shift_report(results, title=f"{plan.name}, with {label}")
+
+
+def _print(console: Console, page: ShiftPage, label: str) -> None:
+    """The headline, averages over datasets, and coverage on each."""
+    if page.headline is not None:
+        console.print(page.headline.text, highlight=False, markup=False)
+    for grid in page.parts[0].grids:
+        console.print(_table(grid, label))
+    for note in page.parts[0].grids[1].notes[:1]:
+        console.print(note, highlight=False, markup=False)
+
+
+def _table(grid: Grid, label: str) -> Table:
+    """A table of a page, its marks without intervals; the row of one method is bold."""
+    table = Table(title=escape(grid.title), title_justify="left")
+    for column in grid.columns:
+        table.add_column(escape(column.title), justify="right" if column.numeric else "left")
+    for part in grid.parts:
+        for row in part.rows:
+            texts = [f"{cell.text} {cell.small.partition('(')[0]}".strip() for cell in row]
+            style = "bold" if row[0].text == label else ""
+            table.add_row(*map(escape, texts), style=style)
+    return table
