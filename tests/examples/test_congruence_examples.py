@@ -15,6 +15,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from howsure.core.rng import child
+from howsure.protocols.congruence_behaviour import BEHAVIOURS, WAVE, behaviour, shape_kept
 
 FOLDER = Path(__file__).parents[2] / "examples"
 
@@ -112,11 +113,9 @@ def test_laplacian_of_public_code_is_the_gaussian_for_one_column(
     assert study["laplacian"].mean < 0.95 * study["rbf"].mean
 
 
-def test_smaller_samples_keep_the_shape_and_raise_the_null(
-    example: ModuleType, studies: Mapping[str, Any]
-) -> None:
+def test_smaller_samples_keep_the_shape_and_raise_the_null(studies: Mapping[str, Any]) -> None:
     study = studies["down-sampling"]
-    kept = list(example.shape_kept(study).values())
+    kept = list(shape_kept(study).values())
     assert rising(kept)
     assert kept[0] > 0.9
     assert rising(nulls(study)[::-1])
@@ -136,14 +135,12 @@ def test_draws_approach_the_exact_embedding(studies: Mapping[str, Any], name: st
     assert abs(study["ℓ = 20"].mean - study["exact"].mean) < 0.005
 
 
-def test_draws_add_their_variance_to_the_squared_value(
-    example: ModuleType, studies: Mapping[str, Any]
-) -> None:
+def test_draws_add_their_variance_to_the_squared_value(studies: Mapping[str, Any]) -> None:
     """E of the squared value is the exact one plus Σ αᵢ² (1 − ‖μᵢ‖²) / ℓ: by dense formulas."""
     study = studies["draws, right"]
     for seed in range(2):
         rng = child(seed, "congruence studies", "draws")
-        x, y = example.WAVE.pairs(rng, 200, 0.0, 2.0 * np.pi)
+        x, y = WAVE.pairs(rng, 200, 0.0, 2.0 * np.pi)
         grid = study["exact"].grid[seed]
         gram = np.exp(-0.5 * np.subtract.outer(x, x) ** 2)
         weights = np.linalg.solve(
@@ -175,10 +172,10 @@ def test_tables_and_figures(example: ModuleType, studies: Mapping[str, Any], dra
     assert all(5_000 < path.stat().st_size < 120_000 for path in drawn.iterdir())
 
 
-def test_a_single_set_of_data_has_no_spread(example: ModuleType) -> None:
-    study = example.behaviour(example.BEHAVIOURS[0], 1)
+def test_a_single_set_of_data_has_no_spread() -> None:
+    study = behaviour(BEHAVIOURS[0], 1)
     assert np.isnan(study.cases[0].data_sd)
-    assert "nan" not in study.table()
+    assert "nan" not in study.text()
 
 
 def test_help_says_what_can_be_asked() -> None:
