@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -89,6 +90,36 @@ def test_results_are_shown_side_by_side(filled: str) -> None:
     assert "picf_variance" in every
     one = call("show", "smoke", "--store", filled, "--metric", "cicp").stdout
     assert "empirical_coverage" not in one
+
+
+def test_many_methods_stand_one_below_the_other(capsys: pytest.CaptureFixture[str]) -> None:
+    from rich.console import Console
+
+    from howsure.cli.bench_tables import print_results
+
+    def shown(count: int) -> str:
+        methods = [f"m{number}" for number in range(count)]
+        columns = {
+            "world": ["w"] * count,
+            "method": methods,
+            "seed": [0] * count,
+            "metric": ["test_coverage"] * count,
+            "coverage": [0.9] * count,
+            "group": [""] * count,
+            "value": [0.5 + 0.05 * number for number in range(count)],
+            "standard_error": [0.01] * count,
+            "direction": ["closer to the target is better"] * count,
+            "target": [0.9] * count,
+            "reason": [""] * count,
+        }
+        print_results(Console(width=80), pa.table(columns), ("test_coverage",))
+        return capsys.readouterr().out
+
+    assert "m0  " in shown(5).splitlines()[2]
+    rows = [line.split() for line in shown(7).splitlines()]
+    assert ["m6", "0.8"] in rows
+    assert ["perfect", "0.9"] in rows
+    assert ["±0.01"] in rows
 
 
 def test_results_are_written_as_tables(filled: str, tmp_path: Path) -> None:

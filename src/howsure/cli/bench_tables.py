@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 from pyarrow import csv
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -86,14 +87,14 @@ def _beside(rows: Sequence[Comparison], methods: Sequence[str]) -> Table:
 
 def _below(rows: Sequence[Comparison], methods: Sequence[str]) -> Table:
     """A row a method."""
-    shown = Table()
+    shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     shown.add_column("method", min_width=12)
     for row in rows:
         level = _known(row.coverage)
         at = f" at {level}" if level and len({r.coverage for r in rows}) > 1 else ""
-        shown.add_column(escape(f"{row.metric.replace('_', ' ')}{at}"))
+        shown.add_column(escape(f"{row.metric.replace('_', ' ')}{at}"), overflow="fold")
     for name in methods:
-        shown.add_row(escape(name), *(_cell(row, name) for row in rows))
+        shown.add_row(escape(name), *(_cell(row, name).replace(" ± ", "\n±") for row in rows))
     targets = [_known(row.target) for row in rows]
     if any(targets):
         shown.add_section()

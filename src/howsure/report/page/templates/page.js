@@ -93,7 +93,7 @@
   const fit = (spec) => {
     const rows = spec.layer.map((layer) => layer.encoding.y).find((y) => y?.type === "ordinal");
     if (!rows || !phone.matches) return spec;
-    const look = { labelLimit: 120, labelExpr: "split(datum.label, ', ')", labelFontSize: 11 };
+    const look = { labelLimit: 120, labelExpr: "slice(split(datum.label, ', '), 0, 2)", labelFontSize: 11 };
     for (const { encoding } of spec.layer) {
       if (encoding.y?.axis) Object.assign(encoding.y.axis, look);
     }

@@ -1,0 +1,445 @@
+"""Figures of methods under shift: coverage, what it costs, ranks, degrees of shift."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from howsure.core.arrays import FloatArray
+from howsure.core.errors import InputError
+from howsure.core.records import Curve, Direction, Record, Table
+from howsure.figures.columns import number, texts
+from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark
+from howsure.figures.text import distinct, headed, one_line
+
+PERFECT = "a perfect model, by chance"
+_HERE = "here"
+_PUBLISHED = "published"
+_SHARES: Final = ("test_coverage", "prediction_rate", "val_coverage")
+_OF_PREDICTED: Final = ("test_coverage", "test_width", "test_mae")
+_TITLES: Final[Mapping[str, tuple[str, str]]] = {
+    "test_coverage": ("Coverage", "Which methods keep their coverage?"),
+    "prediction_rate": ("Prediction rate", "How many rows do the methods predict?"),
+    "test_width": ("Mean width", "How wide are the intervals?"),
+    "test_mae": ("MAE", "How far off are the points?"),
+    "val_coverage": ("Validation coverage", "Does calibration hold at home?"),
+    "val_mae": ("Validation MAE", "How far off are the points at home?"),
+    "val_width": ("Validation width", "How wide are the intervals at home?"),
+}
+"""By measure: its title, and the question that it answers."""
+
+
+def measure_figure(
+    records: Sequence[Record], published: Mapping[str, float] | None = None, *, note: str = ""
+) -> Figure:
+    """One measure of several methods on one test as a dot plot with intervals.
+
+    Parameters
+    ----------
+    records : sequence of Record
+        Of one measure, one a method, which is the record's model. Those without a value have no
+        point.
+    published : mapping of str to float, optional
+        Published numbers of some of the methods.
+    note : str
+        What else to say.
+
+    Returns
+    -------
+    Figure
+        With the nominal level where the measure is to be near one.
+
+    Raises
+    ------
+    InputError
+        If there is no record, or records are of several measures.
+
+    Examples
+    --------
+    >>> one = Record(metric="test_coverage", value=0.6, lower=0.5, upper=0.7, model="CP")
+    >>> measure_figure([one]).y.categories
+    ('CP',)
+    """
+    metrics = list(dict.fromkeys(record.metric for record in records))
+    if len(metrics) != 1:
+        raise InputError(f"records must be of one measure, got {', '.join(metrics) or 'none'}")
+    first = records[0]
+    title, question = _TITLES.get(first.metric, (headed(first.metric.replace("_", " ")), ""))
+    names = short_names([record.model for record in records])
+    values = np.array([record.value for record in records])
+    ends = np.array([(record.lower, record.upper) for record in records])
+    known = np.flatnonzero(np.isfinite(values))
+    bounded = np.flatnonzero(np.isfinite(values) & np.isfinite(ends).all(axis=1))
+    layers = []
+    if first.direction is Direction.TARGET and np.isfinite(first.target):
+        level = np.array([first.target])
+        layers.append(Layer(mark=Mark.RULE, x=level, series="nominal", colour=REFERENCE))
+    layers += [
+        Layer(
+            mark=Mark.INTERVALS,
+            y=bounded.astype(np.float64),
+            lower=ends[bounded, 0],
+            upper=ends[bounded, 1],
+            series=_HERE,
+        ),
+        _dots(values, known, names, _HERE, 0),
+    ]
+    theirs = np.array([(published or {}).get(record.model, np.nan) for record in records])
+    if np.isfinite(theirs).any():
+        layers.append(_dots(theirs, np.flatnonzero(np.isfinite(theirs)), names, _PUBLISHED, 1))
+    share = first.metric in _SHARES
+    units = "" if share or first.units == "1" else f" ({one_line(first.units, 40)})"
+    return Figure(
+        name=f"shift_{first.metric}",
+        question=question or title,
+        title=title,
+        reading=(
+            f"{'Of the rows predicted. ' if first.metric in _OF_PREDICTED else ''}"
+            f"Lines: {100 * first.confidence:.4g} % intervals over models and rows."
+        ),
+        x=Axis(title=title + units, kind="percent" if share else "number"),
+        y=Axis(kind="category", categories=names),
+        layers=tuple(layers),
+        notes=(one_line(note, 400),) if note else (),
+        naming="Method",
+    )
+
+
+def short_names(methods: Sequence[str]) -> tuple[str, ...]:
+    """Names of methods for axes, all different, without the word that the selective ones share.
+
+    Examples
+    --------
+    >>> short_names(["Gaussian", "Gaussian + Selective GMM"])
+    ('Gaussian', 'Gaussian + GMM')
+    """
+    return distinct([method.replace(" + Selective ", " + ") for method in methods])
+
+
+def trade_figure(table: Table, places: Mapping[str, int] | None = None) -> Figure:
+    """Coverage error against prediction rate, averaged over tasks: a point a method.
+
+    Parameters
+    ----------
+    table : Table
+        Columns ``method``, ``coverage_error`` and ``prediction_rate``; it may hold
+        ``standard_error``, and ``null``, what a perfect model would show.
+    places : mapping of str to int, optional
+        Colours of methods; their order if omitted.
+
+    Returns
+    -------
+    Figure
+
+    Raises
+    ------
+    InputError
+        If a column is missing, or no method has both numbers.
+
+    Notes
+    -----
+    Figure A6 of Gustafsson, Danelljan and Schön (TMLR 2023).
+
+    Examples
+    --------
+    >>> columns = {
+    ...     "method": np.array(["CP"], dtype=object),
+    ...     "coverage_error": np.array([0.2]),
+    ...     "prediction_rate": np.array([1.0]),
+    ... }
+    >>> trade_figure(Table(name="averages", columns=columns)).legend()[0].label
+    'CP'
+    """
+    layers = _points(table, "prediction_rate", "coverage_error", places)
+    return Figure(
+        name="shift_trade",
+        question="What does coverage cost in rows predicted?",
+        title="Coverage error against prediction rate",
+        reading=(
+            "Averages over datasets. Best is the lower right corner: every row predicted, and "
+            "coverage as claimed. Vertical lines: 95 % intervals, the datasets held fixed."
+        ),
+        x=Axis(title="Average prediction rate", kind="percent"),
+        y=Axis(title="Average |coverage − nominal|", kind="percent", zero=True),
+        layers=(*_null(table), *layers),
+        notes=_notes(table),
+        naming="Method",
+    )
+
+
+def rank_scatter(
+    table: Table, measure: str = "val_width", places: Mapping[str, int] | None = None
+) -> Figure:
+    """Average coverage error against mean rank by a validation measure: a point a method.
+
+    Parameters
+    ----------
+    table : Table
+        Columns ``method``, ``mean_rank`` and ``coverage_error``; it may hold ``standard_error``
+        and ``null``.
+    measure : {"val_width", "val_mae"}
+        What methods are ranked by.
+    places : mapping of str to int, optional
+        Colours of methods; their order if omitted.
+
+    Returns
+    -------
+    Figure
+
+    Raises
+    ------
+    InputError
+        If a column is missing, no method has both numbers, or the measure is unknown.
+
+    Notes
+    -----
+    Figures A1 to A3 of Gustafsson, Danelljan and Schön (TMLR 2023).
+
+    Examples
+    --------
+    >>> columns = {
+    ...     "method": np.array(["CP"], dtype=object),
+    ...     "coverage_error": np.array([0.2]),
+    ...     "mean_rank": np.array([1.5]),
+    ... }
+    >>> rank_scatter(Table(name="averages", columns=columns)).layers[0].x
+    array([1.5])
+    """
+    words = {
+        "val_width": ("width", "Do short intervals at home go with coverage elsewhere?"),
+        "val_mae": ("MAE", "Do small errors at home go with coverage elsewhere?"),
+    }
+    if measure not in words:
+        raise InputError(f"measure must be 'val_width' or 'val_mae', got {measure!r}")
+    what, question = words[measure]
+    return Figure(
+        name=f"shift_rank_{measure}",
+        question=question,
+        title=f"Coverage error against rank by validation {what}",
+        reading="Mean ranks over datasets, 1 being the smallest. Best is the lower left corner.",
+        x=Axis(title=f"Mean rank by validation {what}"),
+        y=Axis(title="Average |coverage − nominal|", kind="percent", zero=True),
+        layers=(*_null(table), *_points(table, "mean_rank", "coverage_error", places)),
+        notes=_notes(table),
+        naming="Method",
+    )
+
+
+def degree_figure(curves: Sequence[Curve], places: Mapping[str, int] | None = None) -> Figure:
+    """A measure against the degree of shift, one line a method, with intervals.
+
+    Parameters
+    ----------
+    curves : sequence of Curve
+        Curves ``degree_of_shift`` of one task and measure.
+    places : mapping of str to int, optional
+        Colours of methods; their order if omitted.
+
+    Returns
+    -------
+    Figure
+
+    Raises
+    ------
+    InputError
+        If there is none.
+
+    Notes
+    -----
+    Figure 4 of Gustafsson, Danelljan and Schön (TMLR 2023).
+
+    Examples
+    --------
+    >>> curve = Curve(name="degree_of_shift", x=np.arange(2.0), y=np.ones(2), model="CP")
+    >>> degree_figure([curve]).layers[0].series
+    'CP'
+    """
+    if not curves:
+        raise InputError("curves must hold at least one, got none")
+    first = curves[0]
+    names = distinct([curve.model or "coverage" for curve in curves])
+    layers = []
+    if first.reference is not None and len(first.x):
+        longest = max(curves, key=lambda curve: len(curve.x))
+        layers.append(
+            Layer(
+                mark=Mark.LINE,
+                x=longest.x,
+                y=np.full(len(longest.x), first.reference[0]),
+                series="nominal",
+                colour=REFERENCE,
+            )
+        )
+    for place, (name, curve) in enumerate(zip(names, curves, strict=True)):
+        layers += _degree_layers(curve, name, (places or {}).get(curve.model, place))
+    task = one_line(first.group.removeprefix("task="), 60)
+    return Figure(
+        name=f"degree_of_shift_{'coverage' if first.reference is not None else 'rate'}",
+        question=f"How do the methods fare as the shift grows? ({task})",
+        title=f"{headed(first.y_label)} by degree of shift",
+        reading="Rows are the further from home, the further right. Vertical lines: intervals.",
+        x=Axis(title=headed(first.x_label)),
+        y=Axis(title=headed(first.y_label), kind="percent"),
+        layers=tuple(layers),
+        notes=(one_line(first.notes, 400),) if first.notes else (),
+    )
+
+
+def change_figure(table: Table) -> Figure:
+    """Coverage error against the change of the MAE, a point a test and a colour a task.
+
+    Parameters
+    ----------
+    table : Table
+        Columns ``task``, ``test``, ``relative_mae_change`` and ``coverage_error``; it may hold
+        ``null``.
+
+    Returns
+    -------
+    Figure
+
+    Raises
+    ------
+    InputError
+        If a column is missing, or no row has both numbers.
+
+    Notes
+    -----
+    Figures A16 and A17 of Gustafsson, Danelljan and Schön (TMLR 2023).
+
+    Examples
+    --------
+    >>> columns = {
+    ...     "task": np.array(["cells"], dtype=object),
+    ...     "test": np.array(["full"], dtype=object),
+    ...     "relative_mae_change": np.array([0.1]),
+    ...     "coverage_error": np.array([0.01]),
+    ... }
+    >>> change_figure(Table(name="shift_against_error", columns=columns)).layers[0].labels
+    ('full',)
+    """
+    change, error = _two(table, "relative_mae_change", "coverage_error", "task")
+    tasks, tests = texts(table, "task"), texts(table, "test")
+    known = np.isfinite(change) & np.isfinite(error)
+    layers = []
+    for place, task in enumerate(dict.fromkeys(tasks)):
+        rows = [row for row in np.flatnonzero(known) if tasks[row] == task]
+        layers.append(
+            Layer(
+                mark=Mark.POINTS,
+                x=change[rows],
+                y=error[rows],
+                series=task or "(empty)",
+                colour=place,
+                labels=tuple(tests[row] for row in rows),
+            )
+        )
+    return Figure(
+        name="shift_against_error",
+        question="Does a rise of the error foretell the loss of coverage?",
+        title="Coverage error against change of MAE",
+        reading=(
+            "Each point is a test. To the right, points are further off than at home; to the "
+            "top, so is the coverage of the methods that predict every row, on average."
+        ),
+        x=Axis(title="Change of MAE from validation to test", kind="percent"),
+        y=Axis(title="Average |coverage − nominal|", kind="percent", zero=True),
+        layers=tuple(layers),
+        notes=_notes(table),
+        naming="Test",
+    )
+
+
+def _dots(
+    values: FloatArray, rows: np.ndarray, names: Sequence[str], series: str, colour: int
+) -> Layer:
+    return Layer(
+        mark=Mark.POINTS,
+        x=values[rows],
+        y=rows.astype(np.float64),
+        series=series,
+        colour=colour,
+        labels=tuple(names[row] for row in rows),
+    )
+
+
+def _two(table: Table, x: str, y: str, name: str) -> tuple[FloatArray, FloatArray]:
+    """Two columns of numbers, of which some row has both."""
+    first, second = number(table, x), number(table, y)
+    if first is None or second is None or name not in table.columns:
+        told = ", ".join(table.columns) or "no column"
+        raise InputError(f"table must hold columns {name}, {x} and {y}, got {told}")
+    if not (np.isfinite(first) & np.isfinite(second)).any():
+        raise InputError(f"table must hold a row with {x} and {y}, got none")
+    return first, second
+
+
+def _points(table: Table, x: str, y: str, places: Mapping[str, int] | None) -> list[Layer]:
+    """A point a method, with its interval where the table has a standard error."""
+    across, up = _two(table, x, y, "method")
+    names = distinct(texts(table, "method"))
+    given = [str(name) for name in table.columns["method"].tolist()]
+    errors = number(table, "standard_error")
+    layers = []
+    for row, name in enumerate(names):
+        if not (np.isfinite(across[row]) and np.isfinite(up[row])):
+            continue
+        colour = (places or {}).get(given[row], row)
+        here = slice(row, row + 1)
+        if errors is not None and np.isfinite(errors[row]):
+            reach = 1.959964 * errors[here]
+            layers.append(
+                Layer(
+                    mark=Mark.INTERVALS,
+                    x=across[here],
+                    lower=np.maximum(up[here] - reach, 0.0),
+                    upper=up[here] + reach,
+                    series=name,
+                    colour=colour,
+                )
+            )
+        layers.append(
+            Layer(
+                mark=Mark.POINTS,
+                x=across[here],
+                y=up[here],
+                series=name,
+                colour=colour,
+                labels=(name,),
+                size=1.6,
+            )
+        )
+    return layers
+
+
+def _degree_layers(curve: Curve, name: str, colour: int) -> list[Layer]:
+    finite = np.isfinite(curve.x) & np.isfinite(curve.y)
+    x, y = curve.x[finite], curve.y[finite]
+    line = Layer(mark=Mark.LINE, x=x, y=y, series=name, colour=colour)
+    dots = Layer(mark=Mark.POINTS, x=x, y=y, series=name, colour=colour)
+    if curve.lower is None or curve.upper is None:
+        return [line, dots]
+    ends = Layer(
+        mark=Mark.INTERVALS,
+        x=x,
+        lower=curve.lower[finite],
+        upper=curve.upper[finite],
+        series=name,
+        colour=colour,
+    )
+    return [ends, line, dots]
+
+
+def _null(table: Table) -> list[Layer]:
+    """A level line at what a perfect model would show on average."""
+    null = number(table, "null")
+    if null is None or not np.isfinite(null).any():
+        return []
+    level = np.array([float(np.nanmean(null))])
+    return [Layer(mark=Mark.RULE, y=level, series=PERFECT, colour=REFERENCE)]
+
+
+def _notes(table: Table) -> tuple[str, ...]:
+    return (one_line(table.notes, 400),) if table.notes else ()

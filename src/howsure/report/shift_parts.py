@@ -1,0 +1,360 @@
+"""Parts of a page on coverage under shift, and their tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from howsure.core.records import Record
+from howsure.protocols.shift_views import average_errors
+from howsure.report.page import formats
+from howsure.report.page.pointwise_sections import WorldPart
+from howsure.report.page.sections import Cell, Column, Grid, Part
+from howsure.report.shift_findings import (
+    MARKS,
+    TOLERANCE,
+    Finding,
+    kept_count,
+    published_of,
+    shared_part,
+)
+from howsure.report.shift_panels import across_panels, task_panels
+from howsure.report.shift_words import between, cost_lines, percent, task_lines
+
+_QUANTITIES: Final[Mapping[str, str]] = {
+    "test_coverage": "Coverage",
+    "prediction_rate": "Prediction rate",
+    "val_mae": "Validation MAE",
+    "val_width": "Validation width",
+}
+
+
+def leader_part(findings: Sequence[Finding]) -> WorldPart:
+    """Methods × datasets at one coverage: averages, coverage, prediction rates."""
+    methods = _ordered(findings)
+    grids = [_averages(findings, methods), _by_task(findings, methods, "test_coverage")]
+    selective = [name for name in methods if any(f.selective for f in findings if f.method == name)]
+    if selective:
+        grids.append(_by_task(findings, selective, "prediction_rate"))
+    return WorldPart(
+        name="Leaderboard",
+        facts={
+            "Datasets": str(len({found.task for found in findings})),
+            "Methods": str(len(methods)),
+        },
+        lines=cost_lines(findings),
+        grids=tuple(grids),
+        panels=(),
+        findings=(),
+        records=(),
+    )
+
+
+def across_part(findings: Sequence[Finding], places: Mapping[str, int]) -> WorldPart | None:
+    """Figures over all datasets, of the methods and datasets that all have answers."""
+    methods, tasks = shared_part(findings)
+    inside = [f for f in findings if f.method in methods and f.task in tasks]
+    panels = across_panels(inside, findings, places)
+    if not panels:
+        return None
+    left = [m for m in dict.fromkeys(f.method for f in findings) if m not in methods]
+    facts = {"Datasets compared": ", ".join(tasks), "Methods compared": str(len(methods))}
+    if left:
+        facts["Left out"] = ", ".join(left)
+    return WorldPart(
+        name="Across datasets",
+        facts=facts,
+        lines=(),
+        grids=(),
+        panels=panels,
+        findings=(),
+        records=(),
+    )
+
+
+def task_part(findings: Sequence[Finding], coverage: float) -> WorldPart:
+    """Everything of one task; sentences and figures are of one coverage, tables of all."""
+    spoken = [found for found in findings if found.result.coverage == coverage]
+    first = (spoken or findings)[0].result
+    grids = [_tests(findings), _validation(findings), _beside(findings)]
+    runs = sorted({len(found.result.runs) for found in findings})
+    return WorldPart(
+        name=first.task,
+        facts={
+            "Validation rows": f"{first.runs[0].val.n:,}",
+            "Test rows": f"{first.runs[0].tests[first.tests[0]].n:,}",
+            "Test parts": ", ".join(first.tests),
+            "Runs": " or ".join(map(str, runs)),
+            "Units of y": "–" if first.units == "1" else first.units,
+        },
+        lines=task_lines(spoken),
+        grids=tuple(grid for grid in grids if grid is not None),
+        panels=task_panels(spoken),
+        findings=(),
+        records=tuple(record for found in findings for record in found.records.values()),
+    )
+
+
+def _ordered(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """Methods from the one that keeps its coverage most often on; then by coverage error."""
+    tasks = tuple(dict.fromkeys(found.task for found in findings))
+
+    def key(method: str) -> tuple[int, float]:
+        off = [f.record("coverage_error").value for f in findings if f.method == method]
+        known = [value for value in off if math.isfinite(value)]
+        return -kept_count(findings, method, tasks), float(np.mean(known)) if known else math.inf
+
+    return tuple(sorted(dict.fromkeys(found.method for found in findings), key=key))
+
+
+def _averages(findings: Sequence[Finding], methods: Sequence[str]) -> Grid:
+    """Over the datasets that a method has an answer for."""
+    table = average_errors([found.result for found in findings])
+    at = {str(name): row for row, name in enumerate(table.columns["method"])}
+    rows = []
+    for method in methods:
+        own = [found for found in findings if found.method == method]
+        error, spread, null = (
+            float(table.columns[name][at[method]])
+            for name in ("coverage_error", "standard_error", "null")
+        )
+        rates = [found.record("prediction_rate").value for found in own]
+        known = [rate for rate in rates if math.isfinite(rate)]
+        count = int(table.columns["tasks"][at[method]])
+        kept = kept_count(own, method, [found.task for found in own])
+        rate = float(np.mean(known)) if known else math.nan
+        rows.append(
+            (
+                Cell(text=method),
+                Cell(text=f"{kept} of {count}", key=str(kept)),
+                _points(error, spread),
+                _points(null),
+                _share(rate),
+            )
+        )
+    titles = ("Coverage holds", "Off by, points", "By chance alone", "Prediction rate")
+    columns = (Column(title="Method"), *(Column(title=t, numeric=True) for t in titles))
+    notes = (
+        "Averages over datasets, of their main tests: |coverage − nominal| in points, ± its "
+        "standard error with datasets held fixed; what a model that covers just as claimed "
+        "would show by chance alone; the share of rows predicted.",
+    )
+    return Grid(title="Averages", columns=columns, parts=(Part(rows=tuple(rows)),), notes=notes)
+
+
+def _by_task(findings: Sequence[Finding], methods: Sequence[str], measure: str) -> Grid:
+    tasks = tuple(dict.fromkeys(found.task for found in findings))
+    held = {(found.method, found.task): found for found in findings}
+    rows = []
+    for method in methods:
+        cells = [Cell(text=method)]
+        for task in tasks:
+            found = held.get((method, task))
+            cells.append(_missing() if found is None else _measured(found, measure))
+        rows.append(tuple(cells))
+    coverage = findings[0].result.coverage
+    notes = [f"Small: {_level(findings)} intervals over models and rows, in percent."]
+    if measure == "test_coverage":
+        notes.insert(
+            0, f"Nominal {100 * coverage:.4g} %; of the rows predicted. {legend(coverage)}"
+        )
+    else:
+        notes.insert(0, "Share of rows predicted, by the methods that may decline rows.")
+    columns = (Column(title="Method"), *(Column(title=task, numeric=True) for task in tasks))
+    title = "Coverage by dataset" if measure == "test_coverage" else "Prediction rate by dataset"
+    return Grid(title=title, columns=columns, parts=(Part(rows=tuple(rows)),), notes=tuple(notes))
+
+
+def legend(coverage: float) -> str:
+    """What the marks of verdicts mean."""
+    points = f"{100 * TOLERANCE * (1 - coverage):.2g} points"
+    return (
+        f"{MARKS['holds']} within {points}; {MARKS['too low']} surely lower, "
+        f"{MARKS['too high']} surely higher; {MARKS['not told']} beyond, but perhaps by chance."
+    )
+
+
+def _tests(findings: Sequence[Finding]) -> Grid:
+    """All test parts at all coverages, one part of the table each."""
+    parts = []
+    several = len({found.result.coverage for found in findings}) > 1
+    tests = dict.fromkeys(test for found in findings for test in found.result.tests)
+    for coverage in sorted({found.result.coverage for found in findings}):
+        for test in tests:
+            rows = [
+                (
+                    Cell(text=found.method),
+                    _measured(found, "test_coverage", test),
+                    _measured(found, "prediction_rate", test),
+                    *(_number(found.record(name, test)) for name in ("test_width", "test_mae")),
+                )
+                for found in findings
+                if found.result.coverage == coverage and test in found.result.tests
+            ]
+            level = f", nominal {100 * coverage:.4g} %" if several else ""
+            parts.append(Part(title=f"Test {test}{level}", rows=tuple(rows)))
+    if len(parts) == 1:
+        parts = [replace(parts[0], title="")]
+    units = _units(findings)
+    columns = (
+        Column(title="Method"),
+        *(
+            Column(title=title, numeric=True)
+            for title in ("Coverage", "Prediction rate", f"Width{units}", f"MAE{units}")
+        ),
+    )
+    told = dict.fromkeys(f"{f.method}: {note}." for f in findings for note in f.result.notes)
+    reasons: dict[str, dict[str, None]] = {}
+    for found in findings:
+        if why := found.record("test_coverage").reason:
+            reasons.setdefault(why, {})[found.method] = None
+    limits = (f"{', '.join(methods)}: {why}." for why, methods in reasons.items())
+    notes = (
+        f"Of the rows predicted. {legend(findings[0].result.coverage)} "
+        f"Small: {_level(findings)} intervals over models and rows.",
+        *limits,
+        *told,
+    )
+    return Grid(title="Test rows", columns=columns, parts=tuple(parts), notes=notes)
+
+
+def _validation(findings: Sequence[Finding]) -> Grid:
+    parts = []
+    coverages = sorted({found.result.coverage for found in findings})
+    names = ("val_mae", "val_width")
+    for coverage in coverages:
+        rows = [
+            (
+                Cell(text=found.method),
+                *(_number(found.record(name)) for name in names),
+                _share(found.record("val_coverage").value),
+                _share(
+                    found.record("relative_mae_change").value,
+                    small=between(found.record("relative_mae_change")),
+                ),
+            )
+            for found in findings
+            if found.result.coverage == coverage
+        ]
+        title = f"Nominal {100 * coverage:.4g} %" if len(coverages) > 1 else ""
+        parts.append(Part(title=title, rows=tuple(rows)))
+    units = _units(findings)
+    titles = (f"MAE{units}", f"Width{units}", "Coverage", "Change of MAE to test")
+    columns = (Column(title="Method"), *(Column(title=t, numeric=True) for t in titles))
+    notes = ("All validation rows, on which intervals are calibrated.",)
+    return Grid(title="Validation rows", columns=columns, parts=tuple(parts), notes=notes)
+
+
+def _beside(findings: Sequence[Finding]) -> Grid | None:
+    """Published numbers beside ours; None where there are none."""
+    parts, tables = [], dict[str, None]()
+    several = len({found.result.coverage for found in findings}) > 1
+    for coverage in sorted({found.result.coverage for found in findings}):
+        held = [found for found in findings if found.result.coverage == coverage]
+        for quantity, title in _QUANTITIES.items():
+            rows = []
+            for found in held:
+                for theirs in published_of(found):
+                    everything = quantity == "prediction_rate" and not found.selective
+                    if theirs.quantity != quantity or everything:
+                        continue
+                    tables[theirs.table] = None
+                    ours = found.record(quantity)
+                    show = _percents if quantity in ("test_coverage", "prediction_rate") else _plain
+                    rows.append((Cell(text=found.method), *show(ours, theirs.mean, theirs.sd)))
+            level = f", nominal {100 * coverage:.4g} %" if several else ""
+            if rows:
+                parts.append(Part(title=f"{title}{level}", rows=tuple(rows)))
+    if not parts:
+        return None
+    titles = ("Here", "Published", "Difference")
+    columns = (Column(title="Method"), *(Column(title=t, numeric=True) for t in titles))
+    drawn = findings[0].world.casefold().startswith(("cells", "chair"))
+    images = "other networks, and from images drawn by howsure unless the plan names the originals"
+    named = "tables" if len(tables) > 1 else "table"
+    notes = (
+        f"Published: {named} {', '.join(tables)} of Gustafsson, Danelljan and Schön (TMLR 2023), "
+        f"± the sd over five runs. Ours come from {images if drawn else 'other networks'}, so "
+        "that patterns can be compared and digits cannot.",
+    )
+    return Grid(title="Beside the published", columns=columns, parts=tuple(parts), notes=notes)
+
+
+def _percents(ours: Record, mean: float, sd: float) -> tuple[Cell, ...]:
+    spread = "" if math.isnan(sd) else f"± {100 * sd:.1f}"
+    own = _sd(ours)
+    away = ours.value - mean
+    told = formats.MISSING if math.isnan(away) else f"{100 * away:+.1f}".replace("-", "−")
+    return (
+        _share(ours.value, small="" if math.isnan(own) else f"± {100 * own:.1f}"),
+        _share(mean, small=spread),
+        Cell(text=told, key=_key(away)),
+    )
+
+
+def _plain(ours: Record, mean: float, sd: float) -> tuple[Cell, ...]:
+    cells = []
+    for value, spread in ((ours.value, _sd(ours)), (mean, sd)):
+        text = formats.number(value, 3)
+        small = "" if math.isnan(spread) else f"± {formats.number(spread, 2)}"
+        cells.append(Cell(text=text, small=small, key=_key(value)))
+    away = ours.value - mean
+    sign = "+" if away > 0 else ""
+    cells.append(Cell(text=f"{sign}{formats.number(away, 3)}", key=_key(away)))
+    return tuple(cells)
+
+
+def _sd(record: Record) -> float:
+    """The sd over runs; NaN where one run alone has an answer."""
+    return float(record.options["sd"]) if float(record.options["answered"]) > 1 else math.nan
+
+
+def _measured(found: Finding, measure: str, test: str | None = None) -> Cell:
+    """A share with its interval, and for coverage with its verdict."""
+    record = found.record(measure, test)
+    if measure == "prediction_rate" and not found.selective:
+        return _share(record.value)
+    mark = f"{MARKS[found.verdict(test)]} " if measure == "test_coverage" else ""
+    if math.isnan(record.value):
+        return _missing()
+    return _share(record.value, small=f"{mark}{between(record)}".strip())
+
+
+def _number(record: Record) -> Cell:
+    if math.isnan(record.value):
+        return _missing()
+    ends = formats.interval(record.lower, record.upper)
+    small = f"({ends})" if ends else ""
+    return Cell(text=formats.number(record.value, 3), small=small, key=_key(record.value))
+
+
+def _share(value: float, small: str = "") -> Cell:
+    return Cell(text=percent(value), small=small, key=_key(value))
+
+
+def _points(value: float, spread: float = math.nan) -> Cell:
+    if math.isnan(value):
+        return _missing()
+    error = "" if math.isnan(spread) else f" ± {100 * spread:.1f}"
+    return Cell(text=f"{100 * value:.1f}{error}", key=_key(value))
+
+
+def _missing() -> Cell:
+    return Cell(text=formats.MISSING)
+
+
+def _key(value: float) -> str:
+    return repr(value) if math.isfinite(value) else ""
+
+
+def _units(findings: Sequence[Finding]) -> str:
+    units = findings[0].result.units
+    return "" if units == "1" else f" ({units})"
+
+
+def _level(findings: Sequence[Finding]) -> str:
+    return f"{100 * findings[0].record('test_coverage').confidence:.4g} %"

@@ -1,0 +1,289 @@
+"""What a page on coverage under shift says: which methods hold, which break, and at what cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from howsure.core.records import Record
+from howsure.report.content import GlossaryEntry, Tone, VerdictLine
+from howsure.report.page import formats
+from howsure.report.shift_findings import (
+    TOLERANCE,
+    Finding,
+    Verdict,
+    home_method,
+    kept_count,
+    shared_part,
+)
+
+_TONES: Final[Mapping[Verdict, Tone]] = {
+    "holds": "good",
+    "too high": "info",
+    "not told": "undecided",
+    "too low": "bad",
+    "not known": "info",
+}
+_QUESTIONS: Final[Mapping[Verdict, str]] = {
+    "holds": "Coverage holds",
+    "too high": "Covers more than claimed",
+    "not told": "Not told",
+    "too low": "Coverage breaks",
+    "not known": "Not known",
+}
+_NAMED: Final = 3
+
+_SOURCE = "Gustafsson, Danelljan and Schön, TMLR 2023"
+GLOSSARY: Final = (
+    GlossaryEntry(
+        name="test_coverage",
+        title="Coverage",
+        meaning="Share of y inside its calibrated interval, among the test rows predicted.",
+        source=_SOURCE,
+        direction="closer to the nominal coverage is better",
+        notion="marginal",
+    ),
+    GlossaryEntry(
+        name="prediction_rate",
+        title="Prediction rate",
+        meaning="Share of test rows that a method predicts; the others look foreign to it.",
+        source=_SOURCE,
+        direction="higher is better",
+    ),
+    GlossaryEntry(
+        name="coverage_error",
+        title="Coverage error",
+        meaning="Distance of the mean coverage over runs from the nominal coverage.",
+        formula="|coverage − nominal|",
+        source=_SOURCE,
+        direction="lower is better",
+        notion="marginal",
+    ),
+    GlossaryEntry(
+        name="test_width",
+        title="Width",
+        meaning="Mean width of the calibrated intervals of the test rows predicted.",
+        direction="lower is better",
+    ),
+    GlossaryEntry(
+        name="test_mae",
+        title="MAE",
+        meaning="Mean absolute error of the test rows predicted.",
+        direction="lower is better",
+    ),
+    GlossaryEntry(
+        name="val_coverage",
+        title="Validation coverage",
+        meaning="Coverage of the rows that calibrate; the rule fixes it, but for ties.",
+    ),
+    GlossaryEntry(
+        name="val_width",
+        title="Validation width",
+        meaning="Mean width of the calibrated intervals of all validation rows.",
+        direction="lower is better",
+    ),
+    GlossaryEntry(
+        name="val_mae",
+        title="Validation MAE",
+        meaning="Mean absolute error of all validation rows.",
+        direction="lower is better",
+    ),
+    GlossaryEntry(
+        name="relative_mae_change",
+        title="Change of MAE",
+        meaning="Rise of the mean absolute error of all rows from validation to test.",
+        formula="(MAE of test − MAE of validation)/MAE of validation",
+        source=_SOURCE,
+    ),
+)
+
+
+def headline(findings: Sequence[Finding]) -> VerdictLine | None:
+    """Which methods keep their coverage under shift, and what it costs in rows predicted."""
+    methods, tasks = shared_part(findings)
+    if not methods:
+        return None
+    inside = [f for f in findings if f.method in methods and f.task in tasks]
+    coverage = inside[0].result.coverage
+    kept = {method: kept_count(inside, method, tasks) for method in methods}
+    full = [method for method in methods if kept[method] == len(tasks)]
+    count = len(methods)
+    where = _where(len(tasks))
+    if len(tasks) < len({found.task for found in findings}):
+        where += " that they all answer"
+    near = f"its coverage within {_points(TOLERANCE * (1.0 - coverage))} of it {where}"
+    text = f"At a nominal {100 * coverage:.4g} %, "
+    if count == 1:
+        text += f"{methods[0]} {'keeps' if full else 'does not keep'} {near}"
+    elif full:
+        told = [f"{full[0]} ({_rate_words(inside, full[0])})"]
+        told += [f"{m} ({percent(_mean_of(inside, m, 'prediction_rate'))})" for m in full[1:]]
+        claim = f"keep {near.replace('its', 'their', 1)}" if len(full) > 1 else f"keeps {near}"
+        text += f"{len(full)} of {count} methods {claim}: "
+        text += listed(told, _NAMED)
+    else:
+        text += f"none of {count} methods keeps {near}"
+        best = max(kept.values())
+        if best:
+            first = next(method for method in methods if kept[method] == best)
+            text += f"; the most is {best}, by {first} ({_rate_words(inside, first)})"
+    tone: Tone = "good" if len(full) == count else "info" if full else "bad"
+    return VerdictLine(text=f"{text}.", tone=tone)
+
+
+def cost_lines(findings: Sequence[Finding]) -> tuple[VerdictLine, ...]:
+    """How far coverage is off with and without refusals, and how many rows are then predicted."""
+    methods, tasks = shared_part(findings)
+    inside = [f for f in findings if f.method in methods and f.task in tasks]
+    lines = []
+    for selective, question in ((False, "Every row predicted"), (True, "Rows may be declined")):
+        held = [found for found in inside if found.selective == selective]
+        if not held:
+            continue
+        names = dict.fromkeys(found.method for found in held)
+        off = {method: _mean_of(held, method, "coverage_error") for method in names}
+        best, worst = min(off, key=off.__getitem__), max(off, key=off.__getitem__)
+        null = float(np.mean([found.record("coverage_error").null for found in held]))
+        text = f"Coverage is off by {_points(off[best])}"
+        if len(off) == 1:
+            text += f" on average with {best}"
+        else:
+            text += f" ({best}) to {_points(off[worst])} ({worst}) on average"
+        text += f", where chance alone would show {_points(null)}"
+        if selective:
+            rates = [_mean_of(held, method, "prediction_rate") for method in names]
+            text += f"; {_range(rates)} of the rows are predicted"
+        lines.append(VerdictLine(text=f"{text}.", tone="info", question=question))
+    return tuple(lines)
+
+
+def task_lines(findings: Sequence[Finding]) -> tuple[VerdictLine, ...]:
+    """What is to be said of one task at one coverage: methods by verdict, and the shift's size."""
+    lines = []
+    for verdict, question in _QUESTIONS.items():
+        group = [found for found in findings if found.verdict() == verdict]
+        if not group:
+            continue
+        told = "; ".join(filter(None, (_group_words(group, kind) for kind in (False, True))))
+        lines.append(VerdictLine(text=f"{told}.", tone=_TONES[verdict], question=question))
+    size = _shift_words(findings)
+    if size:
+        lines.append(VerdictLine(text=size, tone="info", question="How far it shifts"))
+    return tuple(lines)
+
+
+def percent(share: float) -> str:
+    """A share in percent.
+
+    Examples
+    --------
+    >>> percent(0.9), percent(-0.87345), percent(float("nan"))
+    ('90.0 %', '−87.3 %', '–')
+    """
+    return formats.MISSING if math.isnan(share) else f"{_hundred(share)} %"
+
+
+def between(record: Record) -> str:
+    """The interval of a share in percent, in brackets; empty where none is known.
+
+    Examples
+    --------
+    >>> between(Record(metric="test_coverage", value=0.9, lower=0.8734, upper=0.92))
+    '(87.3–92.0)'
+    """
+    if math.isnan(record.lower) or math.isnan(record.upper):
+        return ""
+    dash = "–" if record.lower >= 0 else " to "
+    return f"({_hundred(record.lower)}{dash}{_hundred(record.upper)})"
+
+
+def listed(parts: Iterable[str], most: int | None = None) -> str:
+    """Parts as a list in words.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"]), listed(["a", "b", "c"], 2)
+    ('a, b and c', 'a, b and 1 more')
+    """
+    known = list(parts)
+    if most is not None and len(known) > most:
+        known = [*known[:most], f"{len(known) - most} more"]
+    return " and ".join(filter(None, (", ".join(known[:-1]), known[-1])))
+
+
+def _hundred(share: float) -> str:
+    return f"{100 * share:.1f}".replace("-", "−")
+
+
+def _where(tasks: int) -> str:
+    names = {1: "on the one dataset", 2: "on both datasets"}
+    return names.get(tasks, f"on all {tasks} datasets")
+
+
+def _points(distance: float) -> str:
+    return _hundred(distance).removesuffix(".0") + " points"
+
+
+def _mean(findings: Sequence[Finding], measure: str) -> float:
+    return float(np.mean([found.record(measure).value for found in findings]))
+
+
+def _mean_of(findings: Sequence[Finding], method: str, measure: str) -> float:
+    return _mean([found for found in findings if found.method == method], measure)
+
+
+def _rate_words(findings: Sequence[Finding], method: str) -> str:
+    if not any(found.selective for found in findings if found.method == method):
+        return "predicts every row"
+    return f"predicts {percent(_mean_of(findings, method, 'prediction_rate'))} of rows"
+
+
+def _null(found: Finding) -> float:
+    return found.record("coverage_error").null
+
+
+def _group_words(findings: Sequence[Finding], selective: bool) -> str:
+    """Methods of one verdict and kind, each where they are few, else the ends of their range."""
+    held = [found for found in findings if found.selective == selective]
+    known = [f for f in held if math.isfinite(f.record("test_coverage").value)]
+    if len(held) <= _NAMED or len(known) < len(held):
+        return "; ".join(map(_method_words, held))
+    ends = sorted(held, key=lambda found: found.record("test_coverage").value)
+    kind = "that may decline rows" if selective else "that predict every row"
+    text = f"{len(held)} methods {kind}, from {_method_words(ends[0])}, "
+    return f"{text}to {_method_words(ends[-1])}"
+
+
+def _range(shares: Sequence[float]) -> str:
+    low, high = min(shares), max(shares)
+    return percent(low) if high - low < 5e-4 else f"{_hundred(low)} to {percent(high)}"
+
+
+def _method_words(found: Finding) -> str:
+    record = found.record("test_coverage")
+    if math.isnan(record.value):
+        return f"{found.method}, for {record.reason or 'there is no answer'}"
+    rate = found.record("prediction_rate").value
+    of = f"of the {percent(rate)} predicted" if found.selective else ""
+    told = f"{found.method} {percent(record.value)} {between(record)} {of}"
+    return " ".join(told.split())
+
+
+def _shift_words(findings: Sequence[Finding]) -> str:
+    method = home_method(findings)
+    found = next((f for f in findings if f.method == method), None)
+    if found is None:
+        return ""
+    change, home = found.record("relative_mae_change"), found.record("val_mae").value
+    if math.isnan(change.value):
+        return ""
+    away = home + found.record("mae_change").value
+    units = "" if found.result.units == "1" else f" {found.result.units}"
+    told = (
+        f"The MAE of {found.method} is {formats.number(home, 3)} on validation rows and "
+        f"{formats.number(away, 3)}{units} on all test rows, a change of {percent(change.value)}"
+    )
+    return f"{told} {between(change)}".strip() + "."
