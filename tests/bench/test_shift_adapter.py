@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from howsure.bench import Plan, combined, load_plan, run, survey
+from howsure.bench import Plan, adapter_of, combined, load_plan, run, survey
 from howsure.bench.protocol import trials_of
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.data import DataNotFoundError
+from howsure.methods.deep.modules import train_module
 from howsure.protocols.shift_methods import SHIFT_METHODS
 from howsure.protocols.shift_networks import NetworkView, network_shift
 from howsure.protocols.shift_result import ShiftResult
@@ -187,10 +189,37 @@ def test_a_table_that_changed_after_the_plan_was_read_is_told(tmp_path: Path) ->
     plan = plan_of({"line": "linear_t"}, {"mine": table}, tmp_path, runs=1)
     (trial,) = trials_of(plan)
     file.write_text("\n".join(["x,where,y", *rows[1:]]) + "\n")
-    from howsure.bench import adapter_of
-
     with pytest.raises(InputError, match="has changed since the plan was read"):
         adapter_of("shift").run(trial)
+
+
+def test_training_that_was_cut_off_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of({"a": "gaussian"}, networks=1, epochs=6)
+    saving = partial(train_module, every=0.0)
+    monkeypatch.setattr("howsure.bench.adapters.shift_work.train_module", saving)
+    whole, cut = Store(tmp_path / "whole"), Store(tmp_path / "cut")
+    run(plan, whole)
+    (trial,) = [t for t in trials_of(plan) if t.context["stage"] == "network"]
+    told: list[int] = []
+
+    def stop(stage: str, done: int, total: int) -> None:
+        told.append(done)
+        if done == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        adapter_of("shift").run(trial, stop, cut)
+    scratch = cut.scratch(trial.address)
+    assert scratch is not None
+    assert scratch.exists()
+    told.clear()
+    output = adapter_of("shift").run(trial, lambda stage, done, total: told.append(done), cut)
+    assert told == [5, 6]
+    cut.write(trial.address, trial.identity, output)
+    assert not scratch.exists()
+    wanted = whole.arrays(trial.address)
+    for name, array in cut.arrays(trial.address).items():
+        np.testing.assert_array_equal(array, wanted[name], err_msg=name)
 
 
 def test_worlds_without_data_are_left_out_only_where_asked(

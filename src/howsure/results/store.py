@@ -7,6 +7,7 @@ A store is a folder, on a disk or at a URL::
     trials/<address>/records.parquet and further tables
     trials/<address>/arrays.npz      arrays, where the trial gave any
     trials/<address>/.claim          locked, or renewed, while a process works on the trial
+    trials/<address>/.scratch        what a trial saves of itself on its way, until it ends
     runs/<token>                     there while a run lends its work to other machines
 
 A trial counts as done when its `trial.json` says so and its files are as that says. What a
@@ -97,6 +98,15 @@ class Store:
     def shared(self) -> bool:
         """Whether other processes see what this one writes."""
         return self._folder.shared
+
+    def scratch(self, address: str) -> Path | None:
+        """A file for what a trial wants to find again if it is cut off; gone when it ends.
+
+        None at URLs.
+        """
+        if not isinstance(self._folder, LocalFolder):
+            return None
+        return self._folder.root / _file(address, ".scratch")
 
     @property
     def root(self) -> Path:
@@ -381,6 +391,9 @@ class Store:
         blank: dict[str, Any] = {"facts": {}, "failure": None, "failed_parts": 0, "files": {}}
         content = {"format": FORMAT, "address": address, **blank, **told}
         self._write(_file(address, "trial.json"), json.dumps(content, indent=1).encode())
+        scratch = self.scratch(address)
+        if scratch is not None:
+            scratch.unlink(missing_ok=True)
 
     def _write(self, name: str, data: bytes) -> None:
         self._ready()

@@ -74,7 +74,7 @@ class ShiftAdapter(Adapter):
         """Train a network, fit a density, or ask a method."""
         stage = trial.context["stage"]
         if stage == "network":
-            return train_network(trial, progress)
+            return train_network(trial, progress, store)
         if stage == "own":
             return own_method(trial, progress)
         if store is None:

@@ -39,8 +39,11 @@ SCORES: Final[Mapping[str, type[GMMScore | KNNScore]]] = {"gmm": GMMScore, "knn"
 _FIELDS: Final = ("point", "lower", "upper", "score")
 
 
-def train_network(trial: Trial, progress: Progress | None) -> TrialOutput:
-    """Train one network, and let it speak of every part of its task."""
+def train_network(trial: Trial, progress: Progress | None, store: Store | None) -> TrialOutput:
+    """Train one network, and let it speak of every part of its task.
+
+    Training that was cut off goes on from its last minute, where the store is on a disk.
+    """
     told = trial.identity
     task = make_task(told["world"], trial.context["files"])
     kind, training = told["network"]["kind"], told["training"]
@@ -54,6 +57,7 @@ def train_network(trial: Trial, progress: Progress | None) -> TrialOutput:
         recipe=made_recipe(training["recipe"]),
         rng=rng,
         scaling=inputs.scaling,
+        checkpoint=None if store is None else store.scratch(trial.address),
         progress=progress,
     )
     arrays: Arrays = {"network": np.frombuffer(network.to_bytes(), dtype=np.uint8)}
