@@ -106,7 +106,9 @@ class Store:
         """
         if not isinstance(self._folder, LocalFolder):
             return None
-        return self._folder.root / _file(address, ".scratch")
+        path = self._folder.root / _file(address, ".scratch")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
 
     @property
     def root(self) -> Path:
