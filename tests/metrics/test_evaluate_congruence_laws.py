@@ -12,7 +12,12 @@ from howsure.core.rng import child
 from howsure.metrics.congruence import CongruenceReference, Mixtures, Support, null_reference
 from howsure.metrics.congruence.beliefs import Belief
 from howsure.metrics.congruence.outputs import as_law, law_gram
-from howsure.metrics.evaluate import belief_of, congruence_beliefs, congruence_mode
+from howsure.metrics.evaluate import (
+    belief_of,
+    congruence_beliefs,
+    congruence_mode,
+    reference_rows,
+)
 from howsure.predictions import Distribution, EvalSet
 from howsure.predictions.laws import ScipyLaw
 from howsure.predictions.mixing import mixture
@@ -244,3 +249,18 @@ def test_counts_that_need_too_many_runs_are_drawn() -> None:
     assert congruence_mode([EvalSet.checked(narrow, law)]) == "samples"
     still = np.full(900, 1e9)
     assert congruence_mode([EvalSet.checked(still, law)]) == "samples"
+
+
+def test_the_mode_is_decided_on_the_rows_that_are_used() -> None:
+    """Narrow laws of counts at 50,000 rows are too many to list; those at 2,000 are not."""
+    n = 50_000
+    mean = np.exp(rng().uniform(3.0, 6.0, n))
+    law = Distribution("negative_binomial", {"mu": mean, "dispersion": np.full(n, 0.1)})
+    y = law.sample(rng(), 1)[:, 0]
+    held = EvalSet.checked(y, law, embedding=np.log(mean)[:, None])
+    assert congruence_mode([held], everything=True) == "samples"
+    assert congruence_mode([held]) == "exact"
+    assert congruence_mode([held], draws=3) == "samples"
+    part = reference_rows(held, seed=4)
+    assert part.n == 2_000
+    assert congruence_mode([part], everything=True) == congruence_mode([held], seed=4)

@@ -161,6 +161,43 @@ def test_huge_means_have_normal_quantiles(kind: type[CountLaw], mu: float) -> No
         assert np.abs(found - guess).max() < 1.0 + 1e-9 * sd
 
 
+def poisson_above(mean: int, count: int) -> float:
+    """P(X > count): the next count's probability in fifty digits, times a sum of ratios."""
+    with localcontext() as context:
+        context.prec = 50
+        k = Decimal(count + 1)  # log k! by Stirling's series, to far below 1e-30 from 1e5 on
+        series = 1 / (12 * k) - 1 / (360 * k**3) + 1 / (1260 * k**5)
+        factorial = k * k.ln() - k + (2 * Decimal(math.pi) * k).ln() / 2 + series
+        first = float((k * Decimal(mean).ln() - mean - factorial).exp())
+    ratios = mean / (count + 2.0 + np.arange(int(12 * math.sqrt(mean))))
+    return first * (1.0 + float(np.cumprod(ratios).sum()))
+
+
+@pytest.mark.parametrize("mean", [60_000, 10**6, 10**7, 10**8, 10**9])
+@pytest.mark.parametrize("at", [3.9, 4.1, 4.6, 5.5, 7.5])
+def test_upper_tails_of_large_means_keep_their_digits(mean: int, at: float) -> None:
+    """SciPy's regularised gamma function is off beyond 4.5 standard deviations above the mean."""
+    count = int(mean + at * math.sqrt(mean))
+    truth = poisson_above(mean, count)
+    for law in (Poisson([mean]), NegativeBinomial([mean], [1e-25])):
+        found = law.cdf([count])[0]
+        assert found == pytest.approx(1.0 - truth, abs=1e-9 * truth + 3e-16)
+        assert law.quantile([1.0 - 1.001 * truth - 1e-15])[0] <= count
+        assert law.quantile([1.0 - 0.999 * truth + 1e-15])[0] > count
+
+
+@pytest.mark.parametrize("mean", [1e6, 1e9, 1e12, 1e15])
+def test_far_quantiles_of_large_means_are_nearly_normal(mean: float) -> None:
+    """By the expansion of Cornish and Fisher to third order, in both tails, without a warning."""
+    tails = np.array([1e-300, 1e-30, 1e-16, 1e-12, 1e-6])
+    z, sd = stats.norm.ppf(tails), math.sqrt(mean)
+    z = np.r_[z, -z[3:]]
+    found = Poisson([mean]).quantile(np.r_[tails, 1.0 - tails[3:]][None])[0]
+    guess = mean + sd * z + (z**2 - 1.0) / 6.0 + (z - z**3) / 72.0 / sd
+    rounding = np.r_[np.full(5, 1e-8), 1e-8 + 5e-16 / tails[3:]]  # of a level, as a share
+    assert (np.abs(found - guess) < 1.0 + sd * rounding).all()
+
+
 @pytest.mark.parametrize("kind", DISPERSED)
 def test_extremes_are_safe(kind: type[CountLaw]) -> None:
     mu = np.array([1e-100, 1e-15, 0.5, 1e3, 1e9, 1e15])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -85,14 +86,27 @@ def test_tables_hold_medians_shared_ranks_and_what_was_published(page: Adaptivit
 
 def test_figures_show_ours_and_the_published(page: AdaptivityPage) -> None:
     (panel,) = page.parts[0].panels
-    assert [option.label for option in panel.options] == ["Nominal 80 %", "Nominal 90 %"]
-    violation, slope, by_cv, by_ss = panel.options[1].figures
+    violation, slope, by_cv, by_ss = panel.options[0].figures
     assert [layer.series for layer in violation.layers] == [
         *("perfect model", "here", "published, other data")
     ]
     assert len(slope.layers[0].x) == 5  # LAC has none
     assert by_cv.title.endswith("by T-CV")
     assert by_ss.title.endswith("by T-SS")
+
+
+def test_a_page_opens_on_the_coverage_that_it_speaks_of() -> None:
+    levels = (0.5, 0.8, 0.9, 0.95)
+    results = {"toy": [comparison(level) for level in levels]}
+    for coverage, order in ((None, (90, 50, 80, 95)), (0.8, (80, 50, 90, 95))):
+        found = adaptivity_report(results, coverage=coverage)
+        (panel,) = found.parts[0].panels
+        labels = [f"Nominal {level} %" for level in order]
+        assert [option.label for option in panel.options] == labels
+        chosen = re.findall(r"<option [^>]*>([^<]+)</option>", found.to_html())
+        assert chosen == labels  # the browser selects the first
+        tables = [part.title for part in found.parts[0].grids[0].parts]
+        assert tables == [f"Nominal {100 * level:g} %" for level in levels]
 
 
 def test_every_form_holds_the_numbers(page: AdaptivityPage, tmp_path: Path) -> None:

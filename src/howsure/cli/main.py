@@ -136,8 +136,20 @@ def check(
 def recalibrate(
     file: Annotated[Path, typer.Argument(help="Table whose beliefs are to be mended.")],
     calibration: Annotated[Path, typer.Option(help="Held-out table with y and beliefs.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where the new table goes.")],
-    method: Annotated[str | None, typer.Option(help="How; a fitting one if omitted.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Where the new table, or the comparison, goes."),
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option(help="How; a fitting one if omitted. To compare: A,B, or all.")
+    ] = None,
+    compare: Annotated[
+        bool,
+        typer.Option(
+            "--compare",
+            help="Compare all ways on FILE, and change nothing; -o writes .csv, .md or .json.",
+        ),
+    ] = False,
     too_few: Annotated[
         str, typer.Option(help="Too few held-out rows for a coverage: infinite or error.")
     ] = "infinite",
@@ -157,7 +169,8 @@ def recalibrate(
     """Widen, narrow or shift beliefs by a held-out table; show measures before and after."""
     from howsure.cli.recalibrate import run
 
-    run(file, calibration, output, method, too_few, seed, read, rank, delta, levels)
+    choices = (method, too_few, seed, read, rank, delta, levels)
+    run(file, calibration, output, *choices, comparing=compare)
 
 
 @app.command()

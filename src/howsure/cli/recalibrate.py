@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from howsure.cli.options import ReadOptions
+from howsure.cli.recalibrate_compare import compare
 from howsure.core.errors import InputError
 from howsure.core.records import Record
 from howsure.inputs import write_table
@@ -27,7 +28,7 @@ T = TypeVar("T", bound=str)
 def run(
     file: Path,
     calibration: Path,
-    output: Path,
+    output: Path | None,
     method: str | None,
     too_few: str,
     seed: int,
@@ -35,13 +36,16 @@ def run(
     rank: str = "conformal",
     delta: float = DELTA,
     levels: str | None = None,
+    *,
+    comparing: bool = False,
 ) -> None:
     """Fit on the held-out table, apply to the file, write, and print before and after.
 
     Parameters
     ----------
     file, calibration, output : Path
-        The table to mend, the held-out table, and where the new one goes.
+        The table to mend, the held-out table, and where the new one goes; a comparison need not
+        be written.
     method, too_few, rank, delta
         As in `howsure.methods.recalibration.recalibrate`.
     seed : int
@@ -50,6 +54,8 @@ def run(
         How tables are read.
     levels : str, optional
         Levels of the quantiles that laws and samples become, with commas between.
+    comparing : bool
+        Compare every way on the file instead, as `howsure.cli.recalibrate_compare.compare` does.
 
     Raises
     ------
@@ -61,7 +67,24 @@ def run(
     choices: tuple[TooFew, ...] = get_args(TooFew)
     chosen_rank, chosen_few = _chosen("--rank", rank, ranks), _chosen("--too-few", too_few, choices)
     wanted_levels = DEFAULT_LEVELS if levels is None else _levels(levels)
+    if comparing and levels is not None:
+        raise InputError("--levels cannot be given with --compare, which takes those of --at")
     given, held_out = _one(read, file), _one(read, calibration)
+    if comparing:
+        compare(
+            given,
+            held_out,
+            output,
+            method,
+            coverages=read.assessed,
+            seed=seed,
+            rank=chosen_rank,
+            delta=delta,
+            too_few=chosen_few,
+        )
+        return
+    if output is None:
+        raise InputError("-o must say where the new table goes, got nothing")
     coverage = read.assessed[0] if read.assessed else None
     mended = recalibrate(
         given,

@@ -242,7 +242,7 @@ def _part(
         },
         lines=tuple(lines),
         grids=tuple(grid for grid in grids if grid is not None),
-        panels=_panels(found, curves),
+        panels=_panels(found, wanted, curves),
         findings=(),
         records=tuple(record for result in found for record in result.records()),
     )
@@ -323,7 +323,10 @@ def _published(found: Sequence[MethodComparison]) -> Grid | None:
     return Grid(title="Beside the published", columns=columns, parts=tuple(parts), notes=notes)
 
 
-def _panels(found: Sequence[MethodComparison], curves: Sequence[Curve]) -> tuple[Panel, ...]:
+def _panels(
+    found: Sequence[MethodComparison], wanted: float, curves: Sequence[Curve]
+) -> tuple[Panel, ...]:
+    """Curves, and figures by coverage: the one that sentences speak of comes first."""
     made = []
     by_name = {
         name: [curve for curve in curves if curve.name == name]
@@ -337,7 +340,8 @@ def _panels(found: Sequence[MethodComparison], curves: Sequence[Curve]) -> tuple
     if drawn:
         made.append(Panel(label="", options=(Option(label="", figures=tuple(drawn)),), wide=False))
     options = tuple(
-        Option(label=_heading(result, found), figures=_figures(result)) for result in found
+        Option(label=_heading(result, found), figures=_figures(result))
+        for result in sorted(found, key=lambda result: result.coverage != wanted)
     )
     made.append(Panel(label="Coverage", options=options, wide=False))
     return tuple(made)

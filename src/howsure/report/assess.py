@@ -317,7 +317,7 @@ def _congruence(
         return []
     embedded = [with_embedding(held) for held in evalsets]
     try:
-        mode = congruence_mode(embedded, options.draws)
+        mode = congruence_mode(embedded, options.draws, seed=seed, everything=wanted)
     except UnanswerableError:
         return []
     reports = []

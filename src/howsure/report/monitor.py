@@ -194,7 +194,7 @@ def fit_monitor(
         encoder = tabular_encoder(reference.features)
         reference = replace(reference, embedding=encoder.transform(reference.features))
     part = reference_rows(reference, seed=seed, everything=everything)
-    mode = congruence_mode([part], options.draws)
+    mode = congruence_mode([part], options.draws, everything=True)
     fitted = fitted_reference(part, mode, seed=seed, options=options)
     return Monitor(part, fitted, mode, encoder, seed, options)
 

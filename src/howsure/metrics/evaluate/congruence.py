@@ -29,7 +29,7 @@ from howsure.metrics.evaluate.congruence_beliefs import (
     DRAWS,
     Mode,
     belief_of,
-    congruence_mode,
+    embeds_exactly,
     law_of,
 )
 from howsure.metrics.evaluate.congruence_views import (
@@ -158,6 +158,44 @@ class CongruenceReport:
     places: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
+def congruence_mode(
+    evalsets: Sequence[EvalSet],
+    draws: int | None = None,
+    *,
+    seed: int = 0,
+    everything: bool = False,
+) -> Mode:
+    """The mode that serves all models: exact where every belief that is used embeds exactly.
+
+    Parameters
+    ----------
+    evalsets : sequence of EvalSet
+        One a model.
+    draws : int, optional
+        A number of draws asks for the other mode.
+    seed, everything
+        Which rows are used, as in `assess_congruence`.
+
+    Returns
+    -------
+    {"exact", "samples"}
+
+    Raises
+    ------
+    UnanswerableError
+        If a model has no predictive law.
+
+    Examples
+    --------
+    >>> from howsure.predictions import Distribution
+    >>> held = EvalSet.checked([0.0, 1.0], Distribution.normal([0.0, 1.0], [1.0, 2.0]))
+    >>> congruence_mode([held]), congruence_mode([held], draws=5)
+    ('exact', 'samples')
+    """
+    exact = all(embeds_exactly(_used(held, seed, everything=everything)) for held in evalsets)
+    return "exact" if exact and draws is None else "samples"
+
+
 def assess_congruence(
     held: EvalSet,
     mode: Mode,
@@ -260,8 +298,19 @@ def reference_places(held: EvalSet, *, seed: int = 0, everything: bool = False) 
     law_of(held)
     if everything or held.n <= MOST_ROWS:
         return np.arange(held.n)
-    keys = row_keys(held.y, held.embedding)
+    return _chosen(held.y, held.embedding, seed)
+
+
+def _chosen(y: FloatArray, embedding: FloatArray, seed: int) -> IntArray:
+    keys = row_keys(y, embedding)
     return np.sort(subsample(keys, MOST_ROWS, seed=seed, name="congruence"))
+
+
+def _used(held: EvalSet, seed: int, *, everything: bool) -> EvalSet:
+    """The rows of `reference_places`; all of a set that has no answer."""
+    if everything or held.n <= MOST_ROWS or held.embedding is None:
+        return held
+    return held.take(_chosen(held.y, held.embedding, seed))
 
 
 def fitted_reference(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -31,13 +30,9 @@ _MISSED = 1e-5  # of probability: a law's own cdf may be that far from its own s
 _WHOLE = 2.0**53  # counts above are not all numbers
 
 
-def congruence_mode(evalsets: Sequence[EvalSet], draws: int | None = None) -> Mode:
-    """The mode that serves all models: exact where every belief embeds exactly.
-
-    A number of draws asks for the other mode.
-    """
-    exact = all(_exact(held) is not None for held in evalsets)
-    return "exact" if exact and draws is None else "samples"
+def embeds_exactly(held: EvalSet) -> bool:
+    """Whether the belief of every row has an exact embedding; raises as `law_of`."""
+    return _exact(held) is not None
 
 
 def belief_of(held: EvalSet, mode: Mode, *, seed: int = 0, draws: int = DRAWS) -> Belief:

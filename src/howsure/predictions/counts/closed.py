@@ -19,10 +19,12 @@ from howsure.predictions.counts.formulas import (
     log_spread,
     positive,
 )
+from howsure.predictions.counts.panels import poisson_above
 from howsure.predictions.counts.search import REACH, first_guess, search
 
 _BLOCK = 1 << 14  # quantiles sought at once, which bounds memory
 _ROUNDS = 4  # of Newton's method for the ends
+_LARGE, _FAR = 5e4, 4.0  # SciPy's cdf is off for larger means, 4.5 standard deviations above
 
 
 class ClosedForm(CountLaw):
@@ -168,7 +170,7 @@ class Poisson(ClosedForm):
         return -deviance(counts, self._mean[rows]) - log_spread(counts)
 
     def _below(self, counts: FloatArray, rows: IntArray) -> FloatArray:
-        return np.asarray(gammaincc(counts + 1.0, self._mean[rows]))
+        return _poisson_below(counts, self._mean[rows])
 
     def _dispersion_of(self, rows: IntArray) -> FloatArray:
         return np.zeros(len(rows))
@@ -217,7 +219,7 @@ class NegativeBinomial(ClosedForm):
         odds = mean / size
         none, near = odds < 1e-14, (odds >= 1e-14) & (odds < 0.1)
         out = np.empty(len(counts))
-        out[none] = gammaincc(counts[none] + 1.0, mean[none])
+        out[none] = _poisson_below(counts[none], mean[none])
         out[near] = betaincc(counts[near] + 1.0, size[near], (odds / (1.0 + odds))[near])
         far = odds >= 0.1
         out[far] = betainc(size[far], counts[far] + 1.0, 1.0 / (1.0 + odds[far]))
@@ -232,3 +234,17 @@ class NegativeBinomial(ClosedForm):
         rate = rng.gamma(1.0 / self._dispersion[:, None], 1.0, shape)
         rate *= (self._dispersion * self._mean)[:, None]
         return rng.poisson(np.minimum(rate, 2.0**62)).astype(np.float64)
+
+
+def _poisson_below(counts: FloatArray, mean: FloatArray) -> FloatArray:
+    """Poisson's cdf; by quadrature where SciPy stops its series of the upper tail too early."""
+    far = (mean > _LARGE) & (counts > mean + _FAR * np.sqrt(mean))
+    if not far.any():
+        return np.asarray(gammaincc(counts + 1.0, mean))
+    below = np.empty(len(counts))
+    below[~far] = gammaincc(counts[~far] + 1.0, mean[~far])
+    places = np.flatnonzero(far)
+    for start in range(0, len(places), _BLOCK):
+        some = places[start : start + _BLOCK]
+        below[some] = 1.0 - poisson_above(counts[some], mean[some])
+    return below

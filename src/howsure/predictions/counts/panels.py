@@ -203,6 +203,21 @@ class Panels:
         return np.where(left, below, 1.0 - above), weight / total
 
 
+def poisson_above(counts: FloatArray, mean: FloatArray) -> FloatArray:
+    """Poisson's probability of more than each whole count, for counts above means of at least 32.
+
+    Examples
+    --------
+    >>> print(f"{poisson_above(np.array([1_006_000.0]), np.array([1e6]))[0]:.6g}")
+    1.01943e-09
+    """
+    ones = np.ones(len(counts))
+    family, edge = Family(mean, ones, ones), counts + 0.5
+    (area,) = family.integral(family.place(edge), family.place(edge + family.ahead(edge)))
+    end = sum_down(_END * family.beside(counts))
+    return np.asarray((area - end) * np.exp(-family.log_scale()))
+
+
 def _settle(family: Family, low: FloatArray, high: FloatArray) -> FloatArray:
     """Total, mean, variance, split and base of each row, shape (5, n)."""
     start = family.place(np.maximum(low, START) - 0.5)

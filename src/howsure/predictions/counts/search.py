@@ -22,7 +22,7 @@ _SKEWED = 0.4
 
 def slack(levels: FloatArray) -> FloatArray:
     """By how much a cdf may miss a level and count as reaching it: what its sums round."""
-    return np.minimum(1e-8 * np.minimum(levels, 1.0 - levels), 2e-13) + 4e-16
+    return np.minimum(1e-8 * np.minimum(levels, 1.0 - levels), 2e-13) + 4e-16 * levels
 
 
 def search(levels: FloatArray, guess: FloatArray, around: Around) -> FloatArray:

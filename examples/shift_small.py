@@ -1,0 +1,107 @@
+"""Figures and numbers of the shift benchmark's small profile, as they stand in the docs.
+
+howsure bench run shift --store STORE --jobs 2
+python examples/shift_small.py STORE docs/case-studies
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pyarrow import csv
+
+from howsure.bench import combined, load_plan, survey
+from howsure.core.optional import require
+from howsure.core.records import Record
+from howsure.figures import Figure, plot
+from howsure.figures.shift import degree_figure, measure_figure
+from howsure.protocols.shift_methods import INTERVAL_METHODS, SHIFT_METHODS
+from howsure.protocols.shift_published import published
+from howsure.protocols.shift_result import ShiftResult
+from howsure.protocols.shift_views import degree_curves
+from howsure.results import Store
+
+TITLES = {method.title: key for key, method in SHIFT_METHODS.items()}
+STEPS = ("step-1", "step-2", "step-3", "full")
+DEGREES = {"cells-tails": "cells", "chair-angle-gap": "chair-angle"}
+
+
+def coverage_figure(task: str, results: Sequence[ShiftResult]) -> Figure:
+    """Coverage of the ten methods on the main test, beside what was published."""
+    chosen = [result for result in results if result.method in TITLES]
+    records: list[Record] = [
+        next(r for r in result.records() if r.metric == "test_coverage") for result in chosen
+    ]
+    theirs = {
+        result.method: value.mean
+        for result in chosen
+        for value in published(task, coverage=0.9, method=TITLES[result.method])
+        if value.quantity == "test_coverage"
+    }
+    return measure_figure(records, theirs)
+
+
+def degrees(results: Mapping[str, Sequence[ShiftResult]]) -> list[Figure]:
+    """Coverage of the methods that predict every row against the degree of shift."""
+
+    def whole(task: str) -> list[ShiftResult]:
+        return [r for r in results[task] if TITLES.get(r.method) in INTERVAL_METHODS]
+
+    return [
+        degree_figure(degree_curves(whole(task), STEPS, home=whole(home)))
+        for task, home in DEGREES.items()
+        if task in results and home in results
+    ]
+
+
+def save(figures: Mapping[str, Figure], columns: int, path: Path, *, shared: bool) -> None:
+    """Figures side by side, each under its title; shared ones have one set of names and limits."""
+    pyplot = require("matplotlib.pyplot", extra="plots")
+    rows = -(-len(figures) // columns)
+    sheet, axes = pyplot.subplots(
+        rows,
+        columns,
+        figsize=(4.2 * columns + 2.0, 3.3 * rows),
+        layout="constrained",
+        squeeze=False,
+        sharex=shared,
+        sharey=shared,
+    )
+    for place, (ax, (title, figure)) in enumerate(zip(axes.flat, figures.items(), strict=False)):
+        plot(figure, ax)
+        ax.set_title(title, loc="left")
+        ax.label_outer()
+        if place and ax.get_legend() is not None:
+            ax.get_legend().remove()
+    for ax in axes.flat[len(figures) :]:
+        ax.set_axis_off()
+    sheet.savefig(path, dpi=90)
+    pyplot.close(sheet)
+
+
+def main() -> None:
+    """Write two pictures and a table of every number."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("store", type=Path)
+    parser.add_argument("folder", type=Path)
+    given = parser.parse_args()
+    plan, store = load_plan("shift"), Store(given.store)
+    found = combined(plan, survey(plan, store), store)
+    results: Mapping[str, Sequence[ShiftResult]] = found.results
+    save(
+        {task: coverage_figure(task, own) for task, own in results.items()},
+        3,
+        given.folder / "shift-coverage.png",
+        shared=True,
+    )
+    curves = degrees(results)
+    if curves:
+        named = dict(zip(DEGREES, curves, strict=False))
+        save(named, 2, given.folder / "shift-degrees.png", shared=False)
+    csv.write_csv(found.table, given.folder / "shift-small.csv")
+
+
+if __name__ == "__main__":
+    main()
