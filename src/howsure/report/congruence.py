@@ -1,0 +1,237 @@
+"""The report of the congruence studies: one page, Markdown, JSON or CSV."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import final
+
+from howsure._version import __version__
+from howsure.core.errors import InputError
+from howsure.core.records import Curve, Record, Table
+from howsure.protocols.congruence import TRUTH
+from howsure.protocols.congruence_bundle import CongruenceStudies
+from howsure.report import plain
+from howsure.report.congruence_findings import World
+from howsure.report.congruence_panels import colours_of, over_x
+from howsure.report.congruence_parts import reliability_of, reliability_part, task_part
+from howsure.report.congruence_tables import published_table
+from howsure.report.congruence_words import GLOSSARY, headline
+from howsure.report.content import PageContent, VerdictLine
+from howsure.report.forms import grid_markdown, save
+from howsure.report.page import formats
+from howsure.report.page.pointwise_render import render_pointwise
+from howsure.report.page.pointwise_sections import WorldPart
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CongruencePage:
+    """What the congruence studies found, in every form; `congruence_report` makes it.
+
+    Attributes
+    ----------
+    title : str
+        A heading.
+    headline : VerdictLine, optional
+        The main message.
+    parts : tuple of WorldPart
+        One a task, then reliability over all of them.
+    tables : tuple of Table
+        Those of the studies, and ``congruence_published``.
+    curves : tuple of Curve
+        CCE over x where x is one number, and rejection curves.
+    facts : mapping of str to str
+        What else is known.
+    command : str
+        What makes the report again.
+    """
+
+    title: str
+    headline: VerdictLine | None
+    parts: tuple[WorldPart, ...]
+    tables: tuple[Table, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    command: str = ""
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """Every number of every study."""
+        return tuple(record for part in self.parts for record in part.records)
+
+    def content(self) -> PageContent:
+        """Everything, without its form."""
+        first = () if self.headline is None else (self.headline,)
+        rest = (
+            replace(line, question=f"{part.name}, {line.question}")
+            for part in self.parts
+            for line in part.lines
+        )
+        return PageContent(
+            title=self.title,
+            verdict=(*first, *rest),
+            records=self.records,
+            curves=self.curves,
+            tables=self.tables,
+            glossary=GLOSSARY,
+            command=self.command,
+            facts=self.facts,
+        )
+
+    def to_html(self) -> str:
+        """One self-contained page that works offline."""
+        shell = PageContent(
+            title=self.title, glossary=GLOSSARY, command=self.command, facts=self.facts
+        )
+        return render_pointwise(shell, self.headline, self.parts)
+
+    def to_markdown(self) -> str:
+        """Sentences and tables as Markdown."""
+        blocks = [f"# {plain.escape(self.title)}"]
+        if self.headline is not None:
+            blocks.append(f"**{plain.escape(self.headline.text)}**")
+        for part in self.parts:
+            blocks.append(f"## {plain.escape(part.name)}")
+            told = (
+                f"- **{plain.escape(line.question)}**: {plain.escape(line.text)}"
+                for line in part.lines
+            )
+            blocks.append("\n".join(told))
+            for grid in part.grids:
+                blocks += [f"### {plain.escape(grid.title)}", *map(plain.escape, grid.notes)]
+                blocks.append(grid_markdown(grid))
+        return formats.clean("\n\n".join(filter(None, blocks))) + "\n"
+
+    def to_json(self) -> str:
+        """Every record, table and curve as JSON."""
+        return plain.to_json(self.content())
+
+    def to_csv(self) -> str:
+        """Every record as a line of CSV."""
+        return plain.to_csv(self.content())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the form that the ending names: .html, .md, .json or .csv, whole or not at all.
+
+        Raises
+        ------
+        InputError
+            If the ending is another, or the file cannot be written.
+        """
+        save(self, path)
+
+
+def congruence_report(
+    results: Mapping[str, Sequence[CongruenceStudies]],
+    *,
+    title: str = "Conditional congruence",
+    calibrations: Mapping[str, Sequence[Curve]] | None = None,
+    facts: Mapping[str, str] | None = None,
+    command: str = "",
+) -> CongruencePage:
+    """A report on the congruence studies, beside what was published.
+
+    Parameters
+    ----------
+    results : mapping of str to sequence of CongruenceStudies
+        By task; those of one task differ in their seed. Any study may be missing.
+    title : str
+        A heading.
+    calibrations : mapping of str to sequence of Curve, optional
+        By task: curves ``calibration`` of models, to draw.
+    facts : mapping of str to str, optional
+        What else to state.
+    command : str
+        What makes the report again.
+
+    Returns
+    -------
+    CongruencePage
+
+    Raises
+    ------
+    InputError
+        If there is no result.
+
+    Notes
+    -----
+    Published numbers stand beside those of models called by the key or the title of a head, on
+    tasks called discrete wave, wave, AAF, EVA, FG-Net and COCO-People.
+
+    Examples
+    --------
+    >>> from howsure.methods.linear import LinearT
+    >>> from howsure.protocols.congruence import compare
+    >>> from howsure.protocols.congruence_measure import CongruenceMeasure
+    >>> from howsure.protocols.congruence_tasks import wave_task
+    >>> how = CongruenceMeasure(samplings=1, bootstraps=3, replicates=9)
+    >>> found = compare({"line": LinearT()}, [wave_task(rows=600)], measure=how)
+    >>> studies = CongruenceStudies(
+    ...     task="discrete wave", units="counts", counts=True, result=found
+    ... )
+    >>> congruence_report({"wave": [studies]}).headline.text[:68]
+    'In 1 of 1 tests of models on 1 task, CCE shows laws of y that are wr'
+    """
+    if not results or not all(results.values()):
+        raise InputError("results must hold at least one set of studies for each task, got none")
+    worlds = [
+        World(
+            name=str(name),
+            studies=tuple(held),
+            calibrations=tuple((calibrations or {}).get(name, ())),
+        )
+        for name, held in results.items()
+    ]
+    models = list(dict.fromkeys(name for world in worlds for name in world.result.models))
+    places = colours_of(models)
+    parts = [task_part(world, places) for world in worlds]
+    varied = reliability_of(worlds)
+    if varied is not None:
+        parts.append(reliability_part(varied, worlds))
+    beside = published_table(worlds)
+    stated = {
+        "Tasks": ", ".join(world.name for world in worlds),
+        "Models": ", ".join(name for name in models if name != TRUTH),
+        "howsure": __version__,
+    }
+    return CongruencePage(
+        title=title,
+        headline=headline([one for world in worlds for one in world.found]),
+        parts=tuple(parts),
+        tables=(
+            *(table for world in worlds for table in world.tables),
+            *([] if varied is None else [varied.table()]),
+            *([] if beside is None else [beside]),
+        ),
+        curves=tuple(curve for world in worlds for curve in _curves(world)),
+        facts={**stated, **(facts or {})},
+        command=command,
+    )
+
+
+def write_report(
+    results: Mapping[str, Sequence[CongruenceStudies]],
+    path: str | os.PathLike[str],
+    *,
+    title: str = "Conditional congruence",
+) -> None:
+    """Write a report on the congruence studies: a page, Markdown, JSON or CSV by its ending.
+
+    Raises
+    ------
+    InputError
+        As `congruence_report`; also if the ending is another, or the file cannot be written.
+    """
+    congruence_report(results, title=title).save(path)
+
+
+def _curves(world: World) -> list[Curve]:
+    """What the page draws as lines, named by task and set of data."""
+    found = []
+    for part in world.studies:
+        group = f"task={world.name}, seed={part.seed}"
+        held = [*over_x(part).values(), *(c for one in part.rejections for c in one.drawn())]
+        found += [replace(curve, group=group) for curve in held]
+    return found
