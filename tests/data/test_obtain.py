@@ -156,7 +156,7 @@ def test_every_task_is_listed_and_no_hash_is_made_up() -> None:
         assert held.remotes or "no hash is known" in held.how or held.kind == "drawn images"
 
 
-@pytest.mark.parametrize("name", ["california", "bike-hours", "traffic", "poverty"])
+@pytest.mark.parametrize("name", ["california", "bike-hours", "traffic", "poverty", "mnist"])
 def test_known_hashes_are_those_of_the_real_tables(
     name: str, data_dir: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -170,6 +170,7 @@ protocols: Final = Registry(
         "pointwise": "howsure.bench.adapters.pointwise:PointwiseAdapter",
         "adaptivity": "howsure.bench.adapters.adaptivity:AdaptivityAdapter",
         "shift": "howsure.bench.adapters.shift:ShiftAdapter",
+        "congruence": "howsure.bench.adapters.congruence:CongruenceAdapter",
     },
 )
 """Adapters by the protocol's name; they load when they are asked for."""

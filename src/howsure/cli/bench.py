@@ -39,6 +39,7 @@ _REPORTS: Final = {
     "pointwise": "howsure.report.pointwise:write_report",
     "adaptivity": "howsure.report.adaptivity:write_report",
     "shift": "howsure.report.shift:write_report",
+    "congruence": "howsure.report.congruence:write_report",
 }
 _INTERRUPTED: Final = 130
 

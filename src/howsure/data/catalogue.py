@@ -14,8 +14,10 @@ from typing import Final, Literal, final
 from howsure.data.images import (
     aesthetics,
     ages,
+    blood,
     brain,
     buildings,
+    digits,
     nuclei_tiles,
     people,
     skin,
@@ -113,6 +115,10 @@ def _holding(*patterns: str, count: int = 1) -> Holding:
     return Holding(patterns=patterns, count=count)
 
 
+_MNIST: Final = (
+    f"{_GITHUB}/lightning-uq-box/lightning-uq-box/bb7f5757d8a82b4dd45347280551f01996c50da7"
+    "/docs/tutorials/classification/data/MNIST/raw"
+)
 _CCGAN: Final = "https://github.com/UBCDingXin/improved_CcGAN"
 
 _IMAGES: Final = (
@@ -278,6 +284,43 @@ _IMAGES: Final = (
         holds=(
             _holding(people.ANNOTATIONS),
             _holding(*(f"{folder}/*.jpg" for folder in people.FOLDERS), count=people.IMAGES),
+        ),
+    ),
+    Entry(
+        name="bccd",
+        kind="images",
+        what="red cells in microscope pictures of blood, to be counted (BCCD)",
+        licence="MIT (the repository)",
+        source="https://github.com/Shenggan/BCCD_Dataset",
+        how="clone the repository; put BCCD/JPEGImages in a folder images, and beside it write "
+        "counts.csv: file, rbc (boxes called RBC in its annotation) and split (train, val or "
+        "test, by BCCD/ImageSets/Main); no hash is known",
+        folder=blood.FOLDER,
+        holds=(_holding("counts.csv"), _holding("images/*.jpg", count=364)),
+    ),
+    Entry(
+        name="mnist",
+        kind="images",
+        what="10,000 handwritten digits, to be turned and their angles predicted (MNIST, test)",
+        licence="none is stated that we know; the copy lies in a repository under Apache-2.0",
+        source="https://github.com/lightning-uq-box/lightning-uq-box",
+        how="howsure data get downloads both files",
+        folder=digits.FOLDER,
+        holds=(
+            _holding("t10k-images-idx3-ubyte.gz"),
+            _holding("t10k-labels-idx1-ubyte.gz"),
+        ),
+        remotes=(
+            Remote(
+                url=f"{_MNIST}/t10k-images-idx3-ubyte.gz",
+                hash="sha256:8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+                name="t10k-images-idx3-ubyte.gz",
+            ),
+            Remote(
+                url=f"{_MNIST}/t10k-labels-idx1-ubyte.gz",
+                hash="sha256:f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+                name="t10k-labels-idx1-ubyte.gz",
+            ),
         ),
     ),
 )

@@ -182,14 +182,16 @@ def _hashed(place: Path, remote: Remote, entry: Entry) -> Finding:
     """Compare the content of a file, packed or not, to the hash of its source."""
     kind, _, wanted = remote.hash.partition(":")
     files = [file for holding in entry.holds for file in _files(place, holding)]
+    own = [file for file in files if file.name == remote.name]
     if not files:
         return Finding(False, f"{remote.name}: nothing to compare to the source")
+    file = (own or files)[0]
     try:
-        same = _digest(files[0], kind, unpack=files[0].suffix == ".gz") == wanted
+        same = _digest(file, kind, unpack=not own and file.suffix == ".gz") == wanted
     except (OSError, EOFError, zlib.error) as error:
-        return Finding(False, f"{files[0].name}: cannot be read: {error}")
+        return Finding(False, f"{file.name}: cannot be read: {error}")
     said = "is the source's" if same else "has changed, or is not the source's"
-    return Finding(same, f"{files[0].name}: {kind} {said}")
+    return Finding(same, f"{file.name}: {kind} {said}")
 
 
 def _recorded(place: Path) -> list[Finding]:

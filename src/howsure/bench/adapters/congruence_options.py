@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from itertools import pairwise
 from typing import Any, Final, Literal, final, get_args
 
 from howsure.bench.plan import Plan
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 from howsure.protocols.congruence_measure import CongruenceMeasure, check_whole
-from howsure.protocols.congruence_perturbations import SEVERITIES
+from howsure.protocols.congruence_perturbations import SEVERITIES, Kind
 from howsure.protocols.congruence_tasks import COMPONENTS
 
 STUDIES: Final = ("correctness", "rejection", "monotonicity", "diagnosis", "robustness")
@@ -70,6 +72,10 @@ class Options:
         How CCE and ECE are measured.
     training : mapping
         Options of heads.
+    network : mapping, optional
+        Options of `ImageNetwork`, as ``backbone`` and ``recipe``. Where it is given, heads on
+        worlds of images are networks for images, trained one by one; else they are networks for
+        tables, on principal components.
     """
 
     studies: tuple[str, ...] = STUDIES
@@ -78,8 +84,8 @@ class Options:
     truth: bool = True
     embedding: Embedded = "task"
     components: int = COMPONENTS
-    kinds: tuple[str, ...] | None = None
-    severities: Mapping[str, Any] = field(default_factory=dict)
+    kinds: tuple[Kind, ...] | None = None
+    severities: Mapping[Kind, Any] = field(default_factory=dict)
     trials: int = 5
     resample: bool = True
     gamma_of_y: Bandwidth = "each"
@@ -90,6 +96,7 @@ class Options:
     absent: Literal["error", "skip"] = "error"
     measure: CongruenceMeasure = field(default_factory=CongruenceMeasure)
     training: Mapping[str, Any] = field(default_factory=dict)
+    network: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls, plan: Plan, world: str | None = None) -> Options:
@@ -151,15 +158,43 @@ class Options:
             check_whole(getattr(self, name), name, 1)
         for number in self.outliers:
             check_whole(number, "outliers", 1)
+        self._check_numbers()
 
-    def identity(self, *, counted: bool) -> dict[str, Any]:
+    def _check_numbers(self) -> None:
+        for name, most in (("distance", math.inf), ("narrowing", 1.0)):
+            value = getattr(self, name)
+            if type(value) not in (int, float) or not 0.0 <= value < most:
+                raise InputError(f"{name} must be from 0 and below {most:g}, got {value!r}")
+        for kind, levels in self.severities.items():
+            numbers = [0.0, *_listed(levels, f"severities of {kind}")]
+            if not all(first < second for first, second in pairwise(numbers)):
+                raise InputError(f"severities must rise from above 0, got {levels!r} of {kind}")
+        if self.network is not None and not isinstance(self.network, Mapping):
+            raise InputError(f"network must be a table of options, got {self.network!r}")
+
+    @classmethod
+    def read(cls, identity: Mapping[str, Any]) -> Options:
+        """The options of an identity, as far as a trial needs them.
+
+        Examples
+        --------
+        >>> Options.read(Options(trials=3).identity()).trials
+        3
+        """
+        own: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in identity.items()
+            if name != "measure"
+        }
+        return cls(**own, measure=CongruenceMeasure(**identity["measure"]))
+
+    def identity(self) -> dict[str, Any]:
         """What decides the results of a trial, as plain values; training is the methods' own."""
         told: dict[str, Any] = {
             "reference": self.reference,
             "embedding": self.embedding,
             "measure": asdict(self.measure),
             "studies": sorted(self.studies),
-            "counts": counted,
         }
         if "monotonicity" in self.studies:
             told |= {

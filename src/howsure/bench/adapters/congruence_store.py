@@ -204,7 +204,8 @@ def _put_diagnosis(arrays: Arrays, k: int, item: Diagnosis) -> Facts:
 
 
 def _diagnosis(arrays: Mapping[str, npt.NDArray[Any]], k: int, told: Facts) -> Diagnosis:
-    return Diagnosis(**told, **_take(arrays, f"diagnoses/{k}", _DIAGNOSED))
+    held: Mapping[str, Any] = _take(arrays, f"diagnoses/{k}", _DIAGNOSED)
+    return Diagnosis(**told, **held)
 
 
 def _put_robustness(arrays: Arrays, k: int, item: Robustness) -> Facts:

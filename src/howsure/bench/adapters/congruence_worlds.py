@@ -166,9 +166,7 @@ def _photographs(name: str, *, counts: bool, components: int, **options: Any) ->
     """Published photographs, one part after the other, as a task."""
     images = image_task(name, **options)
     parts = {which: images.part(which) for which in ("train", "val")} | {"test": images.test}
-    return image_parts_task(
-        name, parts, counts=counts, units=images.units, components=components
-    )
+    return image_parts_task(name, parts, counts=counts, units=images.units, components=components)
 
 
 def _table_identity(
