@@ -13,7 +13,7 @@ from howsure.protocols.congruence_marginal import IGNORING, ignoring_x
 from howsure.protocols.congruence_measure import CongruenceMeasure
 from howsure.protocols.congruence_result import CongruenceRun
 from howsure.protocols.congruence_tasks import wave_task
-from howsure.protocols.congruence_views import beside_published, over_input
+from howsure.protocols.congruence_views import over_input
 
 
 def test_curves_are_sorted_and_banded() -> None:
@@ -49,20 +49,6 @@ def test_a_run_without_an_answer_has_no_curves() -> None:
     )
     with pytest.raises(InputError, match="it failed"):
         over_input(run, np.zeros(2))
-
-
-def test_ours_stand_beside_the_printed() -> None:
-    tasks = [wave_task(seed, rows=100) for seed in range(2)]
-    how = CongruenceMeasure(samplings=2, bootstraps=2)
-    result = compare({"gaussian": LinearT()}, tasks, measure=how)
-    table = beside_published(result)
-    assert table.columns["measure"].tolist() == ["nll", "ece", "cce"]
-    assert table.columns["published"].tolist() == [1.432, 0.059, 0.028]
-    ours = [run.bootstrap_mean("cce") for run in result.runs]
-    assert table.columns["ours"][2] == pytest.approx(np.mean(ours))
-    assert table.columns["sd"][2] == pytest.approx(np.std(ours, ddof=1))
-    with pytest.raises(InputError, match="source must print"):
-        beside_published(compare({"line": LinearT()}, tasks, measure=how))
 
 
 def test_a_behaviour_study_is_told_in_records_and_a_table() -> None:

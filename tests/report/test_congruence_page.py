@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from howsure.core.errors import InputError
-from howsure.core.records import Curve
 from howsure.metrics.congruence import rejection_curve
 from howsure.protocols.congruence import TRUTH
 from howsure.protocols.congruence_bundle import CongruenceStudies, ModelBeliefs
@@ -128,7 +127,16 @@ def studies(
         ),
         "robustness": tuple(spoilt(name) for name in models),
         "beliefs": tuple(
-            ModelBeliefs(model=name, y=x, point=x, lower=x - 1, upper=x + 1, x=x, seed=seed)
+            ModelBeliefs(
+                model=name,
+                y=x,
+                point=x,
+                lower=x - 1,
+                upper=x + 1,
+                x=x,
+                pit=(np.arange(ROWS) + 0.5) / ROWS if name == "poisson" else None,
+                seed=seed,
+            )
             for name in LEVELS
         ),
     }
@@ -146,11 +154,7 @@ def studies(
 
 @pytest.fixture(scope="module")
 def page() -> CongruencePage:
-    levels = np.linspace(0.0, 1.0, 5)
-    curve = Curve(name="calibration", x=levels, y=levels**2, model="poisson")
-    return congruence_report(
-        {"wave": [studies()]}, title="A title", calibrations={"wave": [curve]}, command="howsure x"
-    )
+    return congruence_report({"wave": [studies()]}, title="A title", command="howsure x")
 
 
 def line(page: CongruencePage, question: str, part: int = 0) -> Any:

@@ -36,6 +36,8 @@ class ModelBeliefs:
         Ends of the central interval of 95 %.
     x : ndarray of float, shape (n,), optional
         The inputs, where they are one number a row.
+    pit : ndarray of float, shape (n,), optional
+        P(Y ≤ y) by the model's law.
     seed : int
         Of data and model.
     """
@@ -46,6 +48,7 @@ class ModelBeliefs:
     lower: FloatArray
     upper: FloatArray
     x: FloatArray | None = None
+    pit: FloatArray | None = None
     seed: int = 0
 
 
@@ -179,6 +182,7 @@ def beliefs_of(
     ends: FloatArray,
     x: FloatArray,
     seed: int = 0,
+    pit: FloatArray | None = None,
 ) -> ModelBeliefs:
     """Beliefs in a few numbers a row.
 
@@ -194,6 +198,8 @@ def beliefs_of(
         Inputs; kept where they are one number a row.
     seed : int
         Of data and model.
+    pit : ndarray of float, shape (n,), optional
+        P(Y ≤ y).
 
     Examples
     --------
@@ -210,5 +216,6 @@ def beliefs_of(
         lower=ends[:, 0],
         upper=ends[:, 1],
         x=np.asarray(flat.reshape(-1), dtype=np.float64) if single else None,
+        pit=pit,
         seed=seed,
     )

@@ -127,7 +127,6 @@ def congruence_report(
     results: Mapping[str, Sequence[CongruenceStudies]],
     *,
     title: str = "Conditional congruence",
-    calibrations: Mapping[str, Sequence[Curve]] | None = None,
     facts: Mapping[str, str] | None = None,
     command: str = "",
 ) -> CongruencePage:
@@ -139,8 +138,6 @@ def congruence_report(
         By task; those of one task differ in their seed. Any study may be missing.
     title : str
         A heading.
-    calibrations : mapping of str to sequence of Curve, optional
-        By task: curves ``calibration`` of models, to draw.
     facts : mapping of str to str, optional
         What else to state.
     command : str
@@ -176,14 +173,7 @@ def congruence_report(
     """
     if not results or not all(results.values()):
         raise InputError("results must hold at least one set of studies for each task, got none")
-    worlds = [
-        World(
-            name=str(name),
-            studies=tuple(held),
-            calibrations=tuple((calibrations or {}).get(name, ())),
-        )
-        for name, held in results.items()
-    ]
+    worlds = [World(name=str(name), studies=tuple(held)) for name, held in results.items()]
     models = list(dict.fromkeys(name for world in worlds for name in world.result.models))
     places = colours_of(models)
     parts = [task_part(world, places) for world in worlds]

@@ -10,7 +10,7 @@ from typing import Final, Literal, final
 import numpy as np
 
 from howsure.core.arrays import FloatArray
-from howsure.core.records import Curve, Record, Table
+from howsure.core.records import Record, Table
 from howsure.protocols.congruence import TRUTH
 from howsure.protocols.congruence_bundle import CongruenceStudies
 from howsure.protocols.congruence_diagnosis import Diagnosis
@@ -157,13 +157,10 @@ class World:
         What the plan calls the task.
     studies : tuple of CongruenceStudies
         One a set of data; at least one.
-    calibrations : tuple of Curve
-        Curves ``calibration``, one a model.
     """
 
     name: str
     studies: tuple[CongruenceStudies, ...]
-    calibrations: tuple[Curve, ...] = ()
 
     @property
     def result(self) -> CongruenceResult:

@@ -85,10 +85,10 @@ def input_panel(
     studies: CongruenceStudies,
     found: Sequence[Found],
     places: Mapping[str, int],
-    calibrations: Sequence[Curve],
 ) -> Panel | None:
     """Beliefs, calibration and CCE over the only column of x, of one set of data."""
     curves = over_x(studies)
+    calibrations = _calibrations(studies)
     held = {one.model: one for one in studies.beliefs if one.x is not None}
     known = {one.model: one for one in found}
     whole = [input_figure(list(curves.values()), places)] if len(curves) > 1 else []
@@ -110,6 +110,21 @@ def input_panel(
             figures.append(input_figure([curves[name]], places, null=null, yardstick=words))
         options.append((name, figures))
     return _panel("Model", options)
+
+
+def _calibrations(studies: CongruenceStudies) -> list[Curve]:
+    """Share of rows whose P(Y ≤ y) is at most each level, of the models with one input."""
+    levels = np.linspace(0.0, 1.0, 101)
+    return [
+        Curve(
+            name="calibration",
+            x=levels,
+            y=np.searchsorted(np.sort(one.pit), levels, side="right") / len(one.pit),
+            model=one.model,
+        )
+        for one in studies.beliefs
+        if one.pit is not None and one.x is not None
+    ]
 
 
 def over_x(studies: CongruenceStudies) -> dict[str, Curve]:

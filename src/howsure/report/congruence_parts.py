@@ -70,7 +70,7 @@ def task_part(world: World, places: Mapping[str, int]) -> WorldPart:
     ]
     panels = [
         models_panel(found, counts=first.counts),
-        input_panel(first, found, places, world.calibrations),
+        input_panel(first, found, places),
         None if trend is None else severity_panel(trend, places),
         rejection_panel(world.rejections, places, seeds),
         diagnosis_panel(world.diagnoses, places, seeds),

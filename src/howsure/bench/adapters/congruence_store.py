@@ -232,9 +232,9 @@ _BELIEVED = ("y", "point", "lower", "upper")
 
 
 def _put_beliefs(arrays: Arrays, k: int, item: ModelBeliefs) -> Facts:
-    names = _BELIEVED if item.x is None else (*_BELIEVED, "x")
+    names = [*_BELIEVED, *(name for name in ("x", "pit") if getattr(item, name) is not None)]
     _put(arrays, f"beliefs/{k}", {name: getattr(item, name) for name in names})
-    return {"model": item.model, "seed": item.seed, "names": list(names)}
+    return {"model": item.model, "seed": item.seed, "names": names}
 
 
 def _beliefs(arrays: Mapping[str, npt.NDArray[Any]], k: int, told: Facts) -> ModelBeliefs:

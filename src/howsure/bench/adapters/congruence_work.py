@@ -291,8 +291,8 @@ class _Asked:
 def _beliefs(label: str, law: Prediction, task: CongruenceTask, seed: int) -> ModelBeliefs | None:
     if not isinstance(law, Distribution | Samples):
         return None
-    x = task.test.x
-    return beliefs_of(label, task.test.y, law.point(), law.quantile(_ENDS), x, seed)
+    x, y = task.test.x, task.test.y
+    return beliefs_of(label, y, law.point(), law.quantile(_ENDS), x, seed, law.cdf(y))
 
 
 def _embedded(task: CongruenceTask, fit: Fitted, options: Options) -> CongruenceTask:
