@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from howsure.bench import Plan, adapter_of, load_plan, plan_names, trials_of
+from howsure.bench.methods import make_method
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.methods.catalogue import method_named
 
@@ -244,3 +245,11 @@ def test_a_plan_in_several_profiles_stands_for_the_small_one() -> None:
 def test_profiles_that_are_not_there_are_refused(name: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         load_plan(name, profile="large")
+
+
+def test_a_method_that_fixes_its_coverages_otherwise_is_not_asked_for_them() -> None:
+    pytest.importorskip("torch")
+    entry = {"method": "head_regressor", "head": "quantile"}
+    made = make_method("q", entry, (0.9,))
+    assert made.fixed_coverages is not None
+    assert 0.9 in made.fixed_coverages

@@ -50,7 +50,8 @@ def make_method(label: str, entry: Mapping[str, Any], coverages: tuple[float, ..
     if "inner" in options:
         options["method"] = options.pop("inner")
     made = method_named(name, **options)
-    if made.fixed_coverages is not None and "coverages" not in options:
+    asks = made.fixed_coverages is not None and hasattr(made, "coverages")
+    if asks and "coverages" not in options:
         made = method_named(name, **options, coverages=list(coverages))
     return made
 
