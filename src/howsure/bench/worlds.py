@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -11,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from howsure.core.arrays import FloatArray
+from howsure.bench.entries import check_options, complete_numbers, numbers_hash
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 from howsure.results.address import canonical
@@ -58,25 +57,25 @@ def world_identity(
     if len(origins) != 1:
         raise InputError(f"world {label!r} must have one of world, uci or table, got {origins}")
     if origins == ["world"]:
-        _check(label, entry, ("world", "noise"))
+        check_options(label, entry, ("world", "noise"))
         world_named(entry["world"], entry.get("noise"))
         return dict(entry), {}
     source = entry.get("source", "forest")
     if source not in _OPTIONS:
         raise InputError(unknown(source, _OPTIONS, f"source of world {label!r}"))
     own = (*origins, "source", *_OPTIONS[source], *(("target",) if "table" in entry else ()))
-    _check(label, entry, own)
+    check_options(label, entry, own)
     options = {key: entry[key] for key in entry if key in _OPTIONS[source]}
     noise_named(options.get("noise", "normal"))
-    files = {}
+    files: dict[str, str] = {}
     if "table" in entry:
         if "target" not in entry:
             raise InputError(f"world {label!r} must name its target column, got none")
-        path = (folder / str(entry["table"])).expanduser().resolve()
-        files = {"table": str(path), "target": str(entry["target"])}
+        path = absolute(folder, entry["table"])
+        files = {"table": path, "target": str(entry["target"])}
     else:
         files = {"uci": str(entry["uci"])}
-    return {"source": source, **options, "data": _hash(_data(files))}, files
+    return {"source": source, **options, "data": _numbers(_data(files))}, files
 
 
 def make_world(identity: Mapping[str, Any], files: Mapping[str, str]) -> World:
@@ -110,7 +109,7 @@ def _made(identity_text: str, files_text: str) -> World:
     if "world" in identity:
         return world_named(identity["world"], identity.get("noise"))
     data = _data(files)
-    if _hash(data) != identity["data"]:
+    if _numbers(data) != identity["data"]:
         raise InputError(f"{_title(files)} has changed since the plan was read: run it again")
     options = {k: v for k, v in identity.items() if k not in ("source", "data")}
     name = files["uci"] if "uci" in files else Path(files["table"]).name.partition(".")[0]
@@ -125,41 +124,12 @@ def _data(files: Mapping[str, str]) -> Draw:
 
         table = uci(files["uci"])
         return Draw.checked(table.x, table.y)
-    return _table(Path(files["table"]), files["target"])
-
-
-def _table(path: Path, target: str) -> Draw:
-    """A file's numbers: the target, and all other columns as inputs."""
-    from howsure.inputs import open_table
-    from howsure.inputs.values import numbers
-
-    source = open_table(path)
-    if target not in source.names:
-        raise InputError(unknown(target, source.names, f"target of {path}"))
-    inputs = [name for name in source.names if name != target]
-    if not inputs:
-        raise InputError(f"{path} must have columns beside the target {target!r}, got none")
-    read = source.read(dict.fromkeys(source.names, "number"))
-    columns: dict[str, FloatArray] = {name: numbers(read[name], name) for name in source.names}
-    for name, column in columns.items():
-        missing = int(np.isnan(column).sum())
-        if missing:
-            raise InputError(f"{path}: column {name!r} must be complete, got {missing} missing")
-    return Draw.checked(np.column_stack([columns[name] for name in inputs]), columns[target])
-
-
-def _hash(data: Draw) -> str:
-    digest = hashlib.sha256(str(data.x.shape).encode())
-    digest.update(np.ascontiguousarray(data.x).tobytes())
-    digest.update(np.ascontiguousarray(data.y).tobytes())
-    return digest.hexdigest()
+    return Draw.checked(*complete_numbers(Path(files["table"]), files["target"]))
 
 
 def _title(files: Mapping[str, str]) -> str:
     return files["table"] if "table" in files else f"table {files['uci']!r}"
 
 
-def _check(label: str, entry: Mapping[str, Any], known: Sequence[str]) -> None:
-    for key in entry:
-        if key not in known:
-            raise InputError(unknown(key, known, f"option of world {label!r}"))
+def _numbers(data: Draw) -> str:
+    return numbers_hash(data.x, data.y)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -11,6 +10,7 @@ from typing import Any, ClassVar, Final, final
 
 import numpy as np
 
+from howsure.bench.entries import absolute, numbers_hash
 from howsure.bench.plan import Plan
 from howsure.bench.protocol import Adapter, Combined, Progress, Trial
 from howsure.bench.worlds import make_world, world_identity
@@ -198,8 +198,8 @@ def _identity(
         return world_identity(label, entry, folder)
     if set(entry) != {"softmax"}:
         raise InputError(f"world {label!r} must have softmax alone, got {', '.join(entry)}")
-    path = (folder / str(entry["softmax"])).expanduser().resolve()
-    return {"softmax": _hash(*_arrays(path))}, {"softmax": str(path)}
+    path = Path(absolute(folder, entry["softmax"]))
+    return {"softmax": numbers_hash(*_arrays(path))}, {"softmax": str(path)}
 
 
 def _arrays(path: Path) -> tuple[FloatArray, IntArray]:
@@ -224,13 +224,6 @@ def _arrays(path: Path) -> tuple[FloatArray, IntArray]:
     return wide / sums[:, None], y.astype(np.int64)
 
 
-def _hash(table: FloatArray, y: IntArray) -> str:
-    digest = hashlib.sha256(str(table.shape).encode())
-    digest.update(np.ascontiguousarray(table).tobytes())
-    digest.update(np.ascontiguousarray(y).tobytes())
-    return digest.hexdigest()
-
-
 @lru_cache(maxsize=2)
 def _task(world_text: str, files_text: str, options_text: str, seed: int) -> Classified | Regressed:
     """The task of a trial; the last ones are remembered, for forests take time to grow."""
@@ -240,7 +233,7 @@ def _task(world_text: str, files_text: str, options_text: str, seed: int) -> Cla
     rows = options["rows"]
     if "softmax" in world:
         table, y = _arrays(Path(files["softmax"]))
-        if _hash(table, y) != world["softmax"]:
+        if numbers_hash(table, y) != world["softmax"]:
             raise InputError(f"{files['softmax']} has changed since the plan was read")
         return given_probabilities(table[:rows], y[:rows], seed=seed, name="splits")
     made = make_world(world, files)

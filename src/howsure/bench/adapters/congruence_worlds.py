@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from functools import lru_cache
@@ -10,8 +9,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
+from howsure.bench.entries import absolute, check_options, complete_numbers, numbers_hash
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
@@ -96,13 +94,13 @@ def task_identity(
     own = {key: value for key, value in entry.items() if key not in ("world", "folder")}
     files = {}
     if "folder" in entry:
-        files["folder"] = str((folder / str(entry["folder"])).expanduser().resolve())
+        files["folder"] = absolute(folder, entry["folder"])
     if name in PHOTOGRAPHS:
-        _check(label, entry, ("world", "folder", *_PHOTOGRAPH[name]))
+        check_options(label, entry, ("world", "folder", *_PHOTOGRAPH[name]))
         image_task(name, seed=seed, folder=files.get("folder"), **own)
     else:
         options = set(signature(TASKS[NAMED[name]]).parameters) - {"seed", "components"}
-        _check(label, entry, ("world", *sorted(options)))
+        check_options(label, entry, ("world", *sorted(options)))
         if name in _REAL and not files:
             found(*_REAL[name])
     identity = {"task": NAMED.get(name, name), **own}
@@ -172,22 +170,22 @@ def _photographs(name: str, *, counts: bool, components: int, **options: Any) ->
 def _table_identity(
     label: str, entry: Mapping[str, Any], folder: Path, seed: int
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    _check(label, entry, ("table", *_TABLE))
+    check_options(label, entry, ("table", *_TABLE))
     if "target" not in entry:
         raise InputError(f"world {label!r} must name its target column, got none")
-    path = (folder / str(entry["table"])).expanduser().resolve()
+    path = Path(absolute(folder, entry["table"]))
     counts = entry.get("counts", False)
     if not isinstance(counts, bool):
         raise InputError(f"counts of world {label!r} must be true or false, got {counts!r}")
     given = {key: value for key, value in entry.items() if key != "table"} | {"counts": counts}
-    data = _hash(*_columns(path, given))
+    data = numbers_hash(*_columns(path, given))
     _table_task({**given, "seed": seed, "data": data}, path)
     return {**given, "seed": seed, "data": data}, {"table": str(path)}
 
 
 def _table_task(identity: Mapping[str, Any], path: Path) -> CongruenceTask:
     x, y = _columns(path, identity)
-    if _hash(x, y) != identity["data"]:
+    if numbers_hash(x, y) != identity["data"]:
         raise InputError(f"table {str(path)!r} has changed since the plan was read: run it again")
     options = {key: identity[key] for key in ("counts", "units", "seed") if key in identity}
     if "shares" in identity:
@@ -196,35 +194,4 @@ def _table_task(identity: Mapping[str, Any], path: Path) -> CongruenceTask:
 
 
 def _columns(path: Path, given: Mapping[str, Any]) -> tuple[FloatArray, FloatArray]:
-    """Inputs and target of a file, all complete numbers."""
-    from howsure.inputs import open_table
-    from howsure.inputs.values import numbers
-
-    source = open_table(path)
-    target = given["target"]
-    inputs = list(given.get("features", [name for name in source.names if name != target]))
-    for name in (target, *inputs):
-        if name not in source.names:
-            raise InputError(unknown(str(name), source.names, f"column of {path}"))
-    if not inputs or target in inputs:
-        raise InputError(f"{path} must have columns beside the target {target!r}, got {inputs}")
-    read = source.read(dict.fromkeys((target, *inputs), "number"))
-    columns = {name: numbers(read[name], name) for name in (target, *inputs)}
-    for name, column in columns.items():
-        missing = int(np.isnan(column).sum())
-        if missing:
-            raise InputError(f"{path}: column {name!r} must be complete, got {missing} missing")
-    return np.column_stack([columns[name] for name in inputs]), columns[target]
-
-
-def _hash(x: FloatArray, y: FloatArray) -> str:
-    digest = hashlib.sha256(str(x.shape).encode())
-    digest.update(np.ascontiguousarray(x).tobytes())
-    digest.update(np.ascontiguousarray(y).tobytes())
-    return digest.hexdigest()
-
-
-def _check(label: str, entry: Mapping[str, Any], known: tuple[str, ...]) -> None:
-    for key in entry:
-        if key not in known:
-            raise InputError(unknown(key, known, f"option of world {label!r}"))
+    return complete_numbers(path, given["target"], given.get("features"))

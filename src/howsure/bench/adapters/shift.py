@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
 
 from howsure.bench.adapters.shift_options import Options
 from howsure.bench.adapters.shift_tasks import task_identity
 from howsure.bench.adapters.shift_work import (
-    SCORES,
+    density_spec,
     fit_density,
     network_method,
     own_method,
@@ -212,13 +212,11 @@ class _World:
 
     def _density(self, name: str, score: FeatureScore) -> Trial:
         if (name, score) not in self.densities:
-            kinds = {kind: key for key, kind in SCORES.items()}
-            spec = {"name": kinds[type(score)], **asdict(score)}  # type: ignore[index,call-overload]
             self.densities[name, score] = self.adapter.trial(
                 {
                     "world": self.identity,
                     "network": {"name": name},
-                    "density": spec,
+                    "density": density_spec(score),
                     "seed": self.seed,
                 },
                 {"world": self.label, "network": name, "density": score.name},

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
+from howsure.bench.entries import absolute, check_options, numbers_hash
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 from howsure.data import ShiftTask, shift_names, shift_task
@@ -67,22 +66,22 @@ def task_identity(
     if ("world" in entry) == ("table" in entry):
         raise InputError(f"world {label!r} must have one of world and table, got {list(entry)}")
     if "table" in entry:
-        _check(label, entry, _TABLE)
+        check_options(label, entry, _TABLE)
         for key in ("target", "split_by"):
             if key not in entry:
                 raise InputError(f"world {label!r} must name its {key} column, got none")
         given: dict[str, Any] = {key: entry[key] for key in entry if key != "table"}
-        files = {"table": _absolute(folder, entry["table"])}
+        files = {"table": absolute(folder, entry["table"])}
     elif entry["world"] in image_names():
-        _check(label, entry, ("world", *_IMAGES))
+        check_options(label, entry, ("world", *_IMAGES))
         own: dict[str, Any] = {key: entry[key] for key in entry if key not in ("world", "folder")}
-        files = {"folder": _absolute(folder, entry["folder"])} if "folder" in entry else {}
+        files = {"folder": absolute(folder, entry["folder"])} if "folder" in entry else {}
         image_task(entry["world"], seed=seed, folder=files.get("folder"), **own)
         return {"images": entry["world"], **own, "seed": seed}, files
     elif entry["world"] in shift_names():
-        _check(label, entry, ("world", "folder"))
+        check_options(label, entry, ("world", "folder"))
         given = {"shift": entry["world"]}
-        files = {"folder": _absolute(folder, entry["folder"])} if "folder" in entry else {}
+        files = {"folder": absolute(folder, entry["folder"])} if "folder" in entry else {}
     else:
         names = (*image_names(), *shift_names())
         raise InputError(unknown(str(entry["world"]), names, f"world {label!r}"))
@@ -144,20 +143,5 @@ def _columns(path: Path) -> dict[str, Any]:
 
 
 def _hash(task: ShiftTask) -> str:
-    digest = hashlib.sha256()
-    for name in ("train", "val", *task.tests):
-        part = task.part(name)
-        digest.update(f"{name} {part.x.shape}".encode())
-        digest.update(np.ascontiguousarray(part.x).tobytes())
-        digest.update(np.ascontiguousarray(part.y).tobytes())
-    return digest.hexdigest()
-
-
-def _absolute(folder: Path, path: object) -> str:
-    return str((folder / str(path)).expanduser().resolve())
-
-
-def _check(label: str, entry: Mapping[str, Any], known: tuple[str, ...]) -> None:
-    for key in entry:
-        if key not in known:
-            raise InputError(unknown(key, known, f"option of world {label!r}"))
+    parts = [task.part(name) for name in ("train", "val", *task.tests)]
+    return numbers_hash(*(array for part in parts for array in (part.x, part.y)))

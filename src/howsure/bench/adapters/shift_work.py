@@ -7,6 +7,7 @@ density's scores; methods read them, and nothing is trained or fitted twice.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 import numpy as np
@@ -24,7 +25,7 @@ from howsure.data.images import ImageTask
 from howsure.data.parts import Part
 from howsure.methods.deep.heads import Gaussian, Head, PairHead, SquaredError
 from howsure.methods.deep.modules import ModuleNetwork, train_module
-from howsure.methods.selective import GMMScore, KNNScore
+from howsure.methods.selective import FeatureScore, GMMScore, KNNScore
 from howsure.protocols.shift import Answers, evaluate_shift
 from howsure.protocols.shift_methods import shift_method
 from howsure.protocols.shift_networks import NetworkView, SharedWork, network_answers
@@ -34,8 +35,7 @@ from howsure.results import Store, TrialOutput
 
 Arrays = dict[str, npt.NDArray[Any]]
 
-SCORES: Final[Mapping[str, type[GMMScore | KNNScore]]] = {"gmm": GMMScore, "knn": KNNScore}
-"""Densities by the names that identities give them."""
+_SCORES: Final[Mapping[str, type[GMMScore | KNNScore]]] = {"gmm": GMMScore, "knn": KNNScore}
 _FIELDS: Final = ("point", "lower", "upper", "score")
 
 
@@ -86,7 +86,7 @@ def fit_density(trial: Trial, store: Store) -> TrialOutput:
     told = trial.identity
     held = store.arrays(trial.needs[0])
     spec = dict(told["density"])
-    score = SCORES[spec.pop("name")](**spec)
+    score = _SCORES[spec.pop("name")](**spec)
     view = NetworkView(outputs={}, features=_under(held, "features"), name=told["network"]["name"])
     work = SharedWork(told["seed"])
     arrays: Arrays = {
@@ -119,7 +119,8 @@ def network_method(trial: Trial, store: Store) -> TrialOutput:
         views[name] = NetworkView(outputs=_under(held, "outputs"), name=name)
     scored = trial.context["densities"]
     for name, address in scored.items():
-        work.keep(views[name], _density(method.score), _under(store.arrays(address), "scores"))
+        if isinstance(method.score, FeatureScore):
+            work.keep(views[name], method.score, _under(store.arrays(address), "scores"))
     answers = [
         [
             network_answers(
@@ -187,6 +188,25 @@ def read_result(
     )
 
 
+def density_spec(score: FeatureScore) -> dict[str, Any]:
+    """What decides a density, as plain values.
+
+    Raises
+    ------
+    InputError
+        If it is none of those that trials know.
+
+    Examples
+    --------
+    >>> density_spec(KNNScore(5))
+    {'name': 'knn', 'neighbours': 5, 'metric': 'angular'}
+    """
+    for name, kind in _SCORES.items():
+        if isinstance(score, kind):
+            return {"name": name, **asdict(score)}
+    raise InputError(f"score must be one of {', '.join(_SCORES)}, got {score.name!r}")
+
+
 class _Inputs:
     """A task's inputs as networks take them: tables are standardised by their training rows."""
 
@@ -221,12 +241,6 @@ def _in_units(network: ModuleNetwork, outputs: FloatArray, kind: str) -> FloatAr
 def _network(told: Mapping[str, Any], place: int, coverage: float) -> str:
     """The name of a network of a method's run."""
     return str(told["method"]["networks"]).format(place=place, coverage=coverage)
-
-
-def _density(score: Any) -> Any:
-    if not isinstance(score, tuple(SCORES.values())):
-        raise InputError(f"score must be a density of features, got {score!r}")
-    return score
 
 
 def _output(
@@ -289,8 +303,8 @@ def _numbers(results: Sequence[ShiftResult]) -> Table:
 
 
 def _answers(held: Arrays, place: int, run: int, part: str) -> Answers:
-    given = {item: held.get(f"{place}/{run}/{part}/{item}") for item in _FIELDS}
-    return Answers(y=held[f"y/{part}"], **given)  # type: ignore[arg-type]
+    under = _under(held, f"{place}/{run}/{part}")
+    return Answers(y=held[f"y/{part}"], **under)
 
 
 def _under(arrays: Arrays, folder: str) -> Arrays:
