@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from howsure.bench.entries import check_options, complete_numbers, numbers_hash
+from howsure.bench.entries import absolute, check_options, complete_numbers, numbers_hash
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 from howsure.results.address import canonical
