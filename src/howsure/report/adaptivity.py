@@ -5,26 +5,24 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final, final
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final, final
 
 from howsure._version import __version__
 from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
-from howsure.core.records import Curve, Record, Table
+from howsure.core.records import Curve, Table
 from howsure.figures import Figure
 from howsure.figures.adaptivity import TITLES, Rule, ease_figure, methods_figure, size_figure
 from howsure.figures.ranks import rank_figure
 from howsure.protocols.adaptivity_result import MethodComparison
-from howsure.report import plain
 from howsure.report.adaptivity_words import GLOSSARY, headline, method_lines, published_of
-from howsure.report.content import PageContent, VerdictLine
-from howsure.report.forms import grid_markdown, save
+from howsure.report.content import GlossaryEntry, VerdictLine
 from howsure.report.page import formats
 from howsure.report.page.pointwise_panels import Option, Panel
-from howsure.report.page.pointwise_render import render_pointwise
 from howsure.report.page.pointwise_sections import WorldPart
 from howsure.report.page.sections import Cell, Column, Grid, Part
+from howsure.report.parted import PartedReport
 
 _FIRST_CHOICE: Final = 0.9
 _RANKED: Final = ("t_cv", "t_ss")
@@ -32,99 +30,25 @@ _RANKED: Final = ("t_cv", "t_ss")
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AdaptivityPage:
+class AdaptivityPage(PartedReport):
     """What comparisons of methods found, in every form; `adaptivity_report` makes it.
 
     Attributes
     ----------
-    title : str
-        A heading.
     coverage : float
         The nominal coverage that sentences speak of; tables hold all.
-    headline : VerdictLine, optional
-        The main message.
-    parts : tuple of WorldPart
-        One a task.
     results : tuple of MethodComparison
         What it is made from.
-    facts : mapping of str to str
-        What else is known.
-    command : str
-        What makes the report again.
     """
 
-    title: str
+    glossary: ClassVar[tuple[GlossaryEntry, ...]] = GLOSSARY
+
     coverage: float
-    headline: VerdictLine | None
-    parts: tuple[WorldPart, ...]
     results: tuple[MethodComparison, ...]
-    facts: Mapping[str, str] = field(default_factory=dict)
-    command: str = ""
 
-    @property
-    def records(self) -> tuple[Record, ...]:
-        """The median of every measure, by task, method and coverage."""
-        return tuple(record for part in self.parts for record in part.records)
-
-    def content(self) -> PageContent:
-        """Everything, without its form."""
-        first = () if self.headline is None else (self.headline,)
-        rest = (
-            replace(line, question=f"{part.name}, {line.question}")
-            for part in self.parts
-            for line in part.lines
-        )
-        return PageContent(
-            title=self.title,
-            verdict=(*first, *rest),
-            records=self.records,
-            tables=tuple(result.table() for result in self.results),
-            glossary=GLOSSARY,
-            command=self.command,
-            facts=self.facts,
-        )
-
-    def to_html(self) -> str:
-        """One self-contained page that works offline."""
-        shell = PageContent(
-            title=self.title, glossary=GLOSSARY, command=self.command, facts=self.facts
-        )
-        return render_pointwise(shell, self.headline, self.parts)
-
-    def to_markdown(self) -> str:
-        """Sentences and tables as Markdown."""
-        blocks = [f"# {plain.escape(self.title)}"]
-        if self.headline is not None:
-            blocks.append(f"**{plain.escape(self.headline.text)}**")
-        for part in self.parts:
-            blocks.append(f"## {plain.escape(part.name)}")
-            told = (
-                f"- **{plain.escape(line.question)}**: {plain.escape(line.text)}"
-                for line in part.lines
-            )
-            blocks.append("\n".join(told))
-            for grid in part.grids:
-                blocks += [f"### {plain.escape(grid.title)}", *map(plain.escape, grid.notes)]
-                blocks.append(grid_markdown(grid))
-        return formats.clean("\n\n".join(blocks)) + "\n"
-
-    def to_json(self) -> str:
-        """Every record and table as JSON."""
-        return plain.to_json(self.content())
-
-    def to_csv(self) -> str:
-        """Every record as a line of CSV."""
-        return plain.to_csv(self.content())
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the form that the ending names: .html, .md, .json or .csv, whole or not at all.
-
-        Raises
-        ------
-        InputError
-            If the ending is another, or the file cannot be written.
-        """
-        save(self, path)
+    def data(self) -> tuple[tuple[Table, ...], tuple[Curve, ...]]:
+        """A table of every comparison."""
+        return tuple(result.table() for result in self.results), ()
 
 
 def adaptivity_report(

@@ -4,123 +4,44 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import final
+from dataclasses import dataclass, replace
+from typing import ClassVar, final
 
 from howsure._version import __version__
 from howsure.core.errors import InputError
-from howsure.core.records import Curve, Record, Table
+from howsure.core.records import Curve, Table
 from howsure.protocols.congruence import TRUTH
 from howsure.protocols.congruence_bundle import CongruenceStudies
-from howsure.report import plain
 from howsure.report.congruence_findings import World
 from howsure.report.congruence_panels import colours_of, over_x
 from howsure.report.congruence_parts import reliability_of, reliability_part, task_part
 from howsure.report.congruence_tables import published_table
 from howsure.report.congruence_words import GLOSSARY, headline
-from howsure.report.content import PageContent, VerdictLine
-from howsure.report.forms import grid_markdown, save
-from howsure.report.page import formats
-from howsure.report.page.pointwise_render import render_pointwise
-from howsure.report.page.pointwise_sections import WorldPart
+from howsure.report.content import GlossaryEntry
+from howsure.report.parted import PartedReport
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CongruencePage:
+class CongruencePage(PartedReport):
     """What the congruence studies found, in every form; `congruence_report` makes it.
 
     Attributes
     ----------
-    title : str
-        A heading.
-    headline : VerdictLine, optional
-        The main message.
-    parts : tuple of WorldPart
-        One a task, then reliability over all of them.
     tables : tuple of Table
         Those of the studies, and ``congruence_published``.
     curves : tuple of Curve
         CCE over x where x is one number, and rejection curves.
-    facts : mapping of str to str
-        What else is known.
-    command : str
-        What makes the report again.
     """
 
-    title: str
-    headline: VerdictLine | None
-    parts: tuple[WorldPart, ...]
+    glossary: ClassVar[tuple[GlossaryEntry, ...]] = GLOSSARY
+
     tables: tuple[Table, ...] = ()
     curves: tuple[Curve, ...] = ()
-    facts: Mapping[str, str] = field(default_factory=dict)
-    command: str = ""
 
-    @property
-    def records(self) -> tuple[Record, ...]:
-        """Every number of every study."""
-        return tuple(record for part in self.parts for record in part.records)
-
-    def content(self) -> PageContent:
-        """Everything, without its form."""
-        first = () if self.headline is None else (self.headline,)
-        rest = (
-            replace(line, question=f"{part.name}, {line.question}")
-            for part in self.parts
-            for line in part.lines
-        )
-        return PageContent(
-            title=self.title,
-            verdict=(*first, *rest),
-            records=self.records,
-            curves=self.curves,
-            tables=self.tables,
-            glossary=GLOSSARY,
-            command=self.command,
-            facts=self.facts,
-        )
-
-    def to_html(self) -> str:
-        """One self-contained page that works offline."""
-        shell = PageContent(
-            title=self.title, glossary=GLOSSARY, command=self.command, facts=self.facts
-        )
-        return render_pointwise(shell, self.headline, self.parts)
-
-    def to_markdown(self) -> str:
-        """Sentences and tables as Markdown."""
-        blocks = [f"# {plain.escape(self.title)}"]
-        if self.headline is not None:
-            blocks.append(f"**{plain.escape(self.headline.text)}**")
-        for part in self.parts:
-            blocks.append(f"## {plain.escape(part.name)}")
-            told = (
-                f"- **{plain.escape(line.question)}**: {plain.escape(line.text)}"
-                for line in part.lines
-            )
-            blocks.append("\n".join(told))
-            for grid in part.grids:
-                blocks += [f"### {plain.escape(grid.title)}", *map(plain.escape, grid.notes)]
-                blocks.append(grid_markdown(grid))
-        return formats.clean("\n\n".join(filter(None, blocks))) + "\n"
-
-    def to_json(self) -> str:
-        """Every record, table and curve as JSON."""
-        return plain.to_json(self.content())
-
-    def to_csv(self) -> str:
-        """Every record as a line of CSV."""
-        return plain.to_csv(self.content())
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the form that the ending names: .html, .md, .json or .csv, whole or not at all.
-
-        Raises
-        ------
-        InputError
-            If the ending is another, or the file cannot be written.
-        """
-        save(self, path)
+    def data(self) -> tuple[tuple[Table, ...], tuple[Curve, ...]]:
+        """Tables and curves, for the forms that programs read."""
+        return self.tables, self.curves
 
 
 def congruence_report(

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final, final
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final, final
 
 import numpy as np
 
 from howsure._version import __version__
 from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
-from howsure.core.records import Record, Table
+from howsure.core.records import Curve, Table
 from howsure.figures.text import distinct
 from howsure.protocols.pointwise_result import PointwiseResult
 from howsure.protocols.pointwise_views import curves, points_table, trials_table
-from howsure.report import plain
-from howsure.report.content import PageContent, VerdictLine
-from howsure.report.forms import form_of, grid_markdown, save
-from howsure.report.page import formats
-from howsure.report.page.pointwise_render import names_of, render_pointwise
-from howsure.report.page.pointwise_sections import WorldPart, world_part
+from howsure.report.content import GlossaryEntry
+from howsure.report.forms import form_of
+from howsure.report.page.pointwise_render import names_of
+from howsure.report.page.pointwise_sections import world_part
+from howsure.report.parted import PartedReport
 from howsure.report.pointwise_words import GLOSSARY, headline
 
 _FIRST_CHOICE: Final = 0.9
@@ -29,109 +28,29 @@ _FIRST_CHOICE: Final = 0.9
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PointwiseReport:
+class PointwiseReport(PartedReport):
     """What tests of coverage at every point found, in every form; `pointwise_report` makes it.
 
     Attributes
     ----------
-    title : str
-        A heading.
     coverage : float
         The nominal coverage that sentences and figures speak of; tables hold all.
-    headline : VerdictLine, optional
-        The main message; None where nothing could be judged.
-    parts : tuple of WorldPart
-        One a world: sentences, tables, figures.
     results : mapping of str to tuple of PointwiseResult
         What it is made from.
-    facts : mapping of str to str
-        What else is known.
-    command : str
-        What makes the report again.
     """
 
-    title: str
+    glossary: ClassVar[tuple[GlossaryEntry, ...]] = GLOSSARY
+
     coverage: float
-    headline: VerdictLine | None
-    parts: tuple[WorldPart, ...]
     results: Mapping[str, tuple[PointwiseResult, ...]]
-    facts: Mapping[str, str] = field(default_factory=dict)
-    command: str = ""
 
-    @property
-    def lines(self) -> tuple[VerdictLine, ...]:
-        """Every sentence, the main message first."""
-        first = () if self.headline is None else (self.headline,)
-        rest = (
-            replace(line, question=f"{part.name}, {line.question}")
-            for part in self.parts
-            for line in part.lines
-        )
-        return (*first, *rest)
-
-    @property
-    def records(self) -> tuple[Record, ...]:
-        """Every number, of every world, method and coverage."""
-        return tuple(record for part in self.parts for record in part.records)
-
-    def content(self) -> PageContent:
-        """Everything, without its form: also each test point's and each trial's numbers."""
+    def data(self) -> tuple[tuple[Table, ...], tuple[Curve, ...]]:
+        """Each test point's and each trial's numbers, and curves of every result."""
         held = [result for results in self.results.values() for result in results]
         tables: list[Table] = []
         for result in held:
             tables += [points_table(result, self.coverage), trials_table(result, self.coverage)]
-        return PageContent(
-            title=self.title,
-            verdict=self.lines,
-            records=self.records,
-            curves=tuple(curve for result in held for curve in curves(result)),
-            tables=tuple(tables),
-            glossary=GLOSSARY,
-            command=self.command,
-            facts=self.facts,
-        )
-
-    def to_html(self) -> str:
-        """One self-contained page that works offline."""
-        content = PageContent(
-            title=self.title, glossary=GLOSSARY, command=self.command, facts=self.facts
-        )
-        return render_pointwise(content, self.headline, self.parts)
-
-    def to_markdown(self) -> str:
-        """Sentences and tables as Markdown."""
-        blocks = [f"# {plain.escape(self.title)}"]
-        if self.headline is not None:
-            blocks.append(f"**{plain.escape(self.headline.text)}**")
-        for part in self.parts:
-            blocks.append(f"## {plain.escape(part.name)}")
-            facts = part.facts.items()
-            blocks.append("; ".join(plain.escape(f"{name}: {fact}") for name, fact in facts))
-            blocks.append("\n".join(map(_told, part.lines)))
-            for grid in part.grids:
-                blocks += [f"### {plain.escape(grid.title)}", *map(plain.escape, grid.notes)]
-                blocks.append(grid_markdown(grid))
-        if self.command:
-            blocks += ["## Reproduce", f"```sh\n{self.command}\n```"]
-        return formats.clean("\n\n".join(blocks)) + "\n"
-
-    def to_json(self) -> str:
-        """Every record, curve, test point and trial as JSON."""
-        return plain.to_json(self.content())
-
-    def to_csv(self) -> str:
-        """Every record as a line of CSV."""
-        return plain.to_csv(self.content())
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the form that the ending names: .html, .md, .json or .csv, whole or not at all.
-
-        Raises
-        ------
-        InputError
-            If the ending is another, or the file cannot be written.
-        """
-        save(self, path)
+        return tuple(tables), tuple(curve for result in held for curve in curves(result))
 
 
 def pointwise_report(
@@ -276,7 +195,3 @@ def _coverage(results: Sequence[PointwiseResult], wanted: float | None) -> float
         told = ", ".join(f"{c:g}" for c in shared)
         raise InputError(f"coverage must be one that all methods answered ({told}), got {level:g}")
     return near
-
-
-def _told(line: VerdictLine) -> str:
-    return f"- **{plain.escape(line.question)}**: {plain.escape(line.text)}"

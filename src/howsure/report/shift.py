@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final, final
+from dataclasses import dataclass
+from typing import ClassVar, Final, final
 
 from howsure._version import __version__
 from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
-from howsure.core.records import Curve, Record, Table
+from howsure.core.records import Curve, Table
 from howsure.protocols.shift_result import ShiftResult
 from howsure.protocols.shift_views import average_errors, leaderboard
-from howsure.report import plain
-from howsure.report.content import PageContent, VerdictLine
-from howsure.report.forms import grid_markdown, save
-from howsure.report.page import formats
-from howsure.report.page.pointwise_render import render_pointwise
-from howsure.report.page.pointwise_sections import WorldPart
+from howsure.report.content import GlossaryEntry
+from howsure.report.parted import PartedReport
 from howsure.report.shift_findings import Finding, published_of
 from howsure.report.shift_panels import curves_of
 from howsure.report.shift_parts import across_part, leader_part, task_part
@@ -29,107 +25,30 @@ _FIRST_CHOICE: Final = 0.9
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ShiftPage:
+class ShiftPage(PartedReport):
     """What tests under shift found, in every form; `shift_report` makes it.
 
     Attributes
     ----------
-    title : str
-        A heading.
     coverage : float
         The nominal coverage that the leaderboard, sentences and figures speak of; tables of
         single datasets hold all.
-    headline : VerdictLine, optional
-        The main message.
-    parts : tuple of WorldPart
-        The leaderboard, figures across datasets, then one part a dataset.
     tables : tuple of Table
         ``shift_leaderboard``, every test of every method beside published numbers, and
         ``shift_average_errors``.
     curves : tuple of Curve
         ``degree_of_shift``, of datasets that have degrees.
-    facts : mapping of str to str
-        What else is known.
-    command : str
-        What makes the report again.
     """
 
-    title: str
+    glossary: ClassVar[tuple[GlossaryEntry, ...]] = GLOSSARY
+
     coverage: float
-    headline: VerdictLine | None
-    parts: tuple[WorldPart, ...]
     tables: tuple[Table, ...] = ()
     curves: tuple[Curve, ...] = ()
-    facts: Mapping[str, str] = field(default_factory=dict)
-    command: str = ""
 
-    @property
-    def records(self) -> tuple[Record, ...]:
-        """Every measure of every test, by dataset, method and coverage."""
-        return tuple(record for part in self.parts for record in part.records)
-
-    def content(self) -> PageContent:
-        """Everything, without its form."""
-        first = () if self.headline is None else (self.headline,)
-        rest = (
-            replace(line, question=f"{part.name}, {line.question}")
-            for part in self.parts
-            for line in part.lines
-        )
-        return PageContent(
-            title=self.title,
-            verdict=(*first, *rest),
-            records=self.records,
-            curves=self.curves,
-            tables=self.tables,
-            glossary=GLOSSARY,
-            command=self.command,
-            facts=self.facts,
-        )
-
-    def to_html(self) -> str:
-        """One self-contained page that works offline."""
-        shell = PageContent(
-            title=self.title, glossary=GLOSSARY, command=self.command, facts=self.facts
-        )
-        return render_pointwise(shell, self.headline, self.parts)
-
-    def to_markdown(self) -> str:
-        """Sentences and tables as Markdown."""
-        blocks = [f"# {plain.escape(self.title)}"]
-        if self.headline is not None:
-            blocks.append(f"**{plain.escape(self.headline.text)}**")
-        for part in self.parts:
-            if not part.lines and not part.grids:
-                continue
-            blocks.append(f"## {plain.escape(part.name)}")
-            told = (
-                f"- **{plain.escape(line.question)}**: {plain.escape(line.text)}"
-                for line in part.lines
-            )
-            blocks.append("\n".join(told))
-            for grid in part.grids:
-                blocks += [f"### {plain.escape(grid.title)}", *map(plain.escape, grid.notes)]
-                blocks.append(grid_markdown(grid))
-        return formats.clean("\n\n".join(filter(None, blocks))) + "\n"
-
-    def to_json(self) -> str:
-        """Every record, table and curve as JSON."""
-        return plain.to_json(self.content())
-
-    def to_csv(self) -> str:
-        """Every record as a line of CSV."""
-        return plain.to_csv(self.content())
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the form that the ending names: .html, .md, .json or .csv, whole or not at all.
-
-        Raises
-        ------
-        InputError
-            If the ending is another, or the file cannot be written.
-        """
-        save(self, path)
+    def data(self) -> tuple[tuple[Table, ...], tuple[Curve, ...]]:
+        """Tables and curves, for the forms that programs read."""
+        return self.tables, self.curves
 
 
 def shift_report(
