@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from howsure.bench import load_plan, survey, trials_of
-from howsure.cli.main import app
+from howsure.cli.main import app, main
 from howsure.core.errors import HowsureError
 from howsure.results import Store
 
@@ -215,3 +215,18 @@ def test_an_interrupt_ends_cleanly(folder: str, jobs: str) -> None:
     counts = survey(plan, Store(folder)).counts
     assert set(counts) == {"done", "missing"}
     assert counts["done"] >= 10
+
+
+def test_warnings_of_howsure_are_notes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setenv("HOWSURE_DATA", str(tmp_path))
+    store = str(tmp_path / "store")
+    monkeypatch.setattr("sys.argv", ["howsure", "bench", "status", "congruence", "--store", store])
+    with pytest.raises(SystemExit) as ending:
+        main()
+    assert ending.value.code == 0
+    told = capsys.readouterr().err
+    assert told.startswith("note: left out, as their data are not on this machine: blood, digits")
+    assert ".py" not in told

@@ -37,7 +37,9 @@ def print_status(console: Console, found: Survey) -> None:
         parts[place] += entry.failed_parts
     shown = [state for state in _STATES if any(states[state] for states in counts.values())]
     table = Table()
-    for heading in (*keys, *shown, *(["failed parts"] if parts.total() else [])):
+    for heading in keys:
+        table.add_column(heading, no_wrap=heading == "world", overflow="fold")
+    for heading in (*shown, *(["failed parts"] if parts.total() else [])):
         table.add_column(heading, no_wrap=True)
     for place, states in counts.items():
         numbers = [str(states[state] or "") for state in shown]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
+import warnings
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from howsure.cli.bench import app as bench_app
 from howsure.cli.data import app as data_app
 from howsure.cli.options import CongruenceFlags, ReadOptions, reads_tables, tunes_congruence
-from howsure.core.errors import HowsureError, InputError
+from howsure.core.errors import HowsureError, HowsureWarning, InputError
 
 app = typer.Typer(
     name="howsure",
@@ -282,10 +285,21 @@ app.add_typer(data_app)
 
 def main() -> None:
     """Run the command line; errors of input exit with 2 and one clear message."""
-    try:
-        app()
-    except HowsureError as error:
-        typer.echo(f"howsure: {error}", err=True)
-        sys.exit(2)
-    except BrokenPipeError:
-        sys.exit(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", HowsureWarning)
+        warnings.showwarning = partial(_noted, warnings.showwarning)
+        try:
+            app()
+        except HowsureError as error:
+            typer.echo(f"howsure: {error}", err=True)
+            sys.exit(2)
+        except BrokenPipeError:
+            sys.exit(1)
+
+
+def _noted(otherwise: Callable[..., None], message: Any, category: Any, *place: Any) -> None:
+    """A warning of howsure's own as one line, without the place in the code that it came from."""
+    if issubclass(category, HowsureWarning):
+        typer.echo(f"note: {message}", err=True)
+    else:
+        otherwise(message, category, *place)
