@@ -338,3 +338,17 @@ def test_a_run_tells_its_numbers() -> None:
     assert run.q == run.offset.value
     assert run.threshold == run.cut.value
     assert run.rank == 73
+
+
+def test_intervals_of_mean_errors_stay_at_or_above_zero() -> None:
+    runs = []
+    for size in (0.01, 30.0):
+        y = np.linspace(0.0, 1.0, 40)
+        part = Answers(y=y, point=y + size, lower=y, upper=y + 2 * size)
+        runs.append(evaluate_shift(part, {"far": part}))
+    result = ShiftResult(task="t", method="m", coverage=0.9, rule="paper", runs=tuple(runs))
+    for measure in ("val_mae", "test_mae"):
+        found = result.value(measure)
+        assert found.low == 0.0
+        assert found.mean == pytest.approx(15.005)
+    assert result.value("test_width").low < 0.0  # widths may be negative: ends may cross

@@ -54,6 +54,7 @@ DIRECTIONS: Final[Mapping[str, Direction]] = {
 }
 """Measures, and which values are better."""
 _SHARES: Final = ("val_coverage", "test_coverage", "prediction_rate", "test_coverage_all")
+_ERRORS: Final = ("val_mae", "test_mae", "test_mae_all")
 _PLAIN: Final = (*_SHARES, "coverage_error", "relative_mae_change")
 _ONE_RUN: Final = "one run alone: the interval leaves out what other models would give"
 
@@ -189,9 +190,10 @@ class ShiftResult:
         The interval allows for other models (the runs are a sample), other test rows and other
         validation rows, which fix Q and the threshold; see `crossed_spread`. The chance of
         training rows is part of it only where runs differ in them. Shares get Wilson's interval
-        at their effective n. ``coverage_error`` is |mean coverage − nominal coverage|, its
-        interval the image of the coverage's. ``val_coverage`` is fixed by the rule, but for ties;
-        its interval is the range of the coverage of new home rows that one such Q leads to.
+        at their effective n; mean errors are not taken below 0. ``coverage_error`` is
+        |mean coverage − nominal coverage|, its interval the image of the coverage's.
+        ``val_coverage`` is fixed by the rule, but for ties; its interval is the range of the
+        coverage of new home rows that one such Q leads to.
 
         Examples
         --------
@@ -280,6 +282,8 @@ class ShiftResult:
         low, high = spread.interval(mean, confidence)
         if measure in _SHARES:
             low, high = spread.share_interval(mean, n, confidence)
+        if measure in _ERRORS:
+            low = max(low, 0.0)
         if measure == "prediction_rate" and self.runs[0].cut is None:
             low, high = 1.0, 1.0
         if measure == "val_coverage":
