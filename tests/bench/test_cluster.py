@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -18,7 +19,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bench.chain import announce
-from howsure.bench import Plan, Watcher, combined, run, survey, trials_of
+from howsure.bench import Outcome, Plan, Watcher, adapter_of, combined, run, survey, trials_of
 from howsure.bench import cluster as cluster_module
 from howsure.cli.main import app
 from howsure.core.errors import HowsureError, InputError, MissingDependencyError
@@ -192,6 +193,64 @@ def test_a_trial_that_kills_every_worker_is_kept_as_failed(
     messages = [e.failure.message for _, e in survey(made, store).found if e.failure is not None]
     assert sum("every worker that ran this trial was lost" in m for m in messages) == 6
     assert sum(m.startswith("it needs network 2 on ") for m in messages) == 4
+
+
+def test_a_result_that_died_with_its_worker_is_waited_for(
+    chain: str, store: Store, tmp_path: Path
+) -> None:
+    """The scheduler then runs the task again; the run must not take that for its own end."""
+    made = plan(tmp_path, networks=1)
+    trial = next(trial for trial in trials_of(made) if not trial.needs)
+    adapter = adapter_of(made.protocol)
+    output = adapter.run(trial, None, store)
+    store.write(trial.address, trial.identity, output, {"run": "t"})
+    killed = cluster_module._killed_worker()
+
+    class Lost:
+        key = "task"
+        asked = 0
+        fails = False
+
+        @property
+        def status(self) -> str:
+            self.asked += 1
+            return ("lost", "pending", "finished")[min(self.asked, 3) - 1]
+
+        def add_done_callback(self, call: Any) -> None:
+            call(self)
+
+        def result(self) -> Outcome:
+            if self.fails:
+                raise killed("task", None, 4)
+            return Outcome(address=trial.address, ending="done")
+
+    crew = cluster_module.ClusterCrew(
+        scheduler="tcp://none",
+        store=store,
+        retry=False,
+        watch=Watcher(),
+        token="t",
+        titles={},
+    )
+    waiting = cluster_module._Watch(
+        crew=crew,
+        client=None,
+        left={trial.address: trial},
+        out={"task": trial.address},
+        looked=math.inf,
+    )
+    future = Lost()
+    waiting.heard.put(future)
+    assert waiting._next() is None
+    assert waiting._next() is None
+    ending = waiting._next()
+    assert ending is not None
+    assert ending.ending == "done"
+    waiting.out["task"], future.fails = trial.address, True  # run again, and killed by its fellows
+    waiting.heard.put(future)
+    ending = waiting._next()
+    assert ending is not None
+    assert ending.ending == "done"
 
 
 def test_two_runs_and_a_local_one_share_a_store(

@@ -19,12 +19,13 @@ from typing import Any, Final, final
 from howsure._version import __version__
 from howsure.bench.protocol import Trial
 from howsure.bench.watcher import Watcher
-from howsure.bench.work import Outcome, holder, work
+from howsure.bench.work import Outcome, ended, holder, work
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.optional import require
 from howsure.results import Store, TrialError
 
 _TIMEOUT: Final = 10  # seconds in which a scheduler must answer
+_WAIT: Final = 0.05  # seconds between looks at a result that was lost
 _LOOK: Final = 1.0  # seconds between looks at workers, and at what another run works on
 _PATIENCE: Final = 3  # deaths of workers at one trial
 _KILLED: Final = TrialError(
@@ -161,9 +162,17 @@ class _Watch:
             future = self.heard.get(timeout=_LOOK)
         except Empty:
             return self._retried()
+        if future.status in ("pending", "lost"):  # its worker died with the result: it runs again
+            time.sleep(_WAIT)
+            future.add_done_callback(self.heard.put)
+            return None
         trial = self.left[self.out.pop(future.key)]
         if future.status == "finished":
-            return self._checked(trial, future.result())
+            try:
+                outcome = future.result()
+            except _killed_worker() as error:  # the result was lost, and running again went wrong
+                return self._failed(trial, error)
+            return self._checked(trial, outcome)
         if future.status == "error":
             return self._failed(trial, future.exception())
         raise HowsureError(_gone(self.crew.scheduler))
@@ -197,6 +206,9 @@ class _Watch:
     def _lost(self, trial: Trial, deaths: int) -> Outcome | None:
         """Send a trial again that a worker died at, or not at all; else tell that it failed."""
         store, address = self.crew.store, trial.address
+        entry = store.entry(address)
+        if entry.provenance.get("run") == self.crew.token and entry.status in ("done", "failed"):
+            return ended(entry)  # what it gave is here, though the word of it was lost
         if store.claim_note(address).get("run") == self.crew.token:
             self.deaths[address] += deaths
         if self.deaths[address] < _PATIENCE:
@@ -226,6 +238,12 @@ class _Watch:
         if workers != self.workers:
             self.workers = workers
             self.crew.watch.workers(workers)
+
+
+def _killed_worker() -> type[Exception]:
+    """What tells that all workers died that ran a task."""
+    killed: type[Exception] = require("distributed.scheduler", extra="cluster").KilledWorker
+    return killed
 
 
 def _caller() -> Callable[[bytes], Any]:

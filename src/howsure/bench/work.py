@@ -84,7 +84,7 @@ def work(
             return Outcome(address=address, ending="busy", told=holder(store, address))
         entry = store.entry(address, thorough=True)
         if entry.provenance.get("run") == run and entry.status in ("done", "failed"):
-            return _ended(entry)
+            return ended(entry)
         if settled(entry, retry=retry):
             return Outcome(address=address, ending="settled")
         started, clock, cpu = datetime.now(UTC), time.perf_counter(), time.process_time()
@@ -102,7 +102,7 @@ def work(
         return Outcome(address=address, ending="done", failed_parts=found.failed_parts)
 
 
-def _ended(entry: TrialEntry) -> Outcome:
+def ended(entry: TrialEntry) -> Outcome:
     """The ending of a trial that this run has done already, but was not heard of."""
     failure = entry.failure
     return Outcome(
