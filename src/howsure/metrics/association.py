@@ -18,7 +18,7 @@ from howsure.core.arrays import FloatArray, IntArray, as_vector
 from howsure.core.errors import InputError
 from howsure.core.weights import check_multiplicities
 from howsure.stats.dominance import Ranked, pair_masses, rank_values
-from howsure.stats.estimate import Statistic
+from howsure.stats.estimate import Estimate
 
 DEFAULT_BINS = 10
 _ROUNDING = 1e-12
@@ -62,7 +62,7 @@ def kendall_tau(
     weights: FloatArray | None = None,
     *,
     ranked: Ranks | None = None,
-) -> Statistic:
+) -> Estimate:
     """Kendall's τ-b between the error's size and the width; higher is better.
 
     τ_b = (C − D) / √((P − T_e)(P − T_w)), where C and D count the pairs of rows that agree and
@@ -81,7 +81,7 @@ def kendall_tau(
 
     Returns
     -------
-    Statistic
+    Estimate
         In [−1, 1], with the influence of each row; NaN where all errors or all widths are equal.
 
     Raises
@@ -103,7 +103,7 @@ def kendall_tau(
     x, y, mass = _ranked(error, width, weights, ranked)
     reason = _constant(x, y)
     if reason:
-        return Statistic(math.nan, None, reason=reason)
+        return Estimate(math.nan, None, reason=reason)
     pairs = pair_masses(x, y, mass)
     agreement = pairs.concordant - pairs.discordant
     x_untied = (x.total - x.tied)[x.codes]
@@ -114,7 +114,7 @@ def kendall_tau(
     influence = x.total * (
         agreement / scale - 0.5 * value * (x_untied / untied_x + y_untied / untied_y)
     )
-    return Statistic(value, influence)
+    return Estimate(value, influence)
 
 
 def spearman(
@@ -123,7 +123,7 @@ def spearman(
     weights: FloatArray | None = None,
     *,
     ranked: Ranks | None = None,
-) -> Statistic:
+) -> Estimate:
     """Spearman's rank correlation between the error's size and the width; higher is better.
 
     Pearson's correlation of the midranks: ties share the mean of the ranks that they span.
@@ -141,7 +141,7 @@ def spearman(
 
     Returns
     -------
-    Statistic
+    Estimate
         In [−1, 1], with the influence of each row; NaN where all errors or all widths are equal.
 
     Raises
@@ -164,7 +164,7 @@ def spearman(
     x, y, mass = _ranked(error, width, weights, ranked)
     reason = _constant(x, y)
     if reason:
-        return Statistic(math.nan, None, reason=reason)
+        return Estimate(math.nan, None, reason=reason)
     x_centred, y_centred = x.middle - 0.5, y.middle - 0.5
     x_row, y_row = x_centred[x.codes], y_centred[y.codes]
     product = x_row * y_row
@@ -178,7 +178,7 @@ def spearman(
     x_tilt = (x_cubes - x_share**2)[x.codes] / x_variance
     y_tilt = (y_cubes - y_share**2)[y.codes] / y_variance
     influence = own / scale - 3 * value - value * (x_tilt + y_tilt) / 8
-    return Statistic(value, influence)
+    return Estimate(value, influence)
 
 
 def width_bins(
@@ -256,7 +256,7 @@ def binned_r2(
     *,
     bins: int = DEFAULT_BINS,
     ranked: Ranks | None = None,
-) -> Statistic:
+) -> Estimate:
     """R² of the bins' mean error on their mean width; higher is better.
 
     The share of the spread of the mean |error| between bins (see `width_bins`) that a straight
@@ -277,7 +277,7 @@ def binned_r2(
 
     Returns
     -------
-    Statistic
+    Estimate
         In [0, 1], with the influence of each row. `reason` says so where the line falls (wider
         rows err less). NaN where fewer than three bins differ in width, where a mean is
         infinite, or where all bins have the same mean to twelve digits.
@@ -303,12 +303,12 @@ def binned_r2(
         raise InputError(f"bins must be at least 3 for a binned R², got {bins!r}")
     table = width_bins(error, width, weights, bins=bins, ranked=ranked)
     if len(table.mass) < 3:
-        return Statistic(math.nan, None, reason="fewer than three bins differ in width")
+        return Estimate(math.nan, None, reason="fewer than three bins differ in width")
     for means, name in ((table.mean_width, "width"), (table.mean_error, "error")):
         if not np.isfinite(means).all():
-            return Statistic(math.nan, None, reason=f"a bin's mean {name} is infinite")
+            return Estimate(math.nan, None, reason=f"a bin's mean {name} is infinite")
         if np.ptp(means) <= _ROUNDING * np.abs(means).max():
-            return Statistic(math.nan, None, reason=f"all bins have the same mean {name}")
+            return Estimate(math.nan, None, reason=f"all bins have the same mean {name}")
     share = table.mass / table.mass.sum()
     u, u_own = _deviations(width, table.mean_width, table.codes, share)
     v, v_own = _deviations(error, table.mean_error, table.codes, share)
@@ -321,7 +321,7 @@ def binned_r2(
         - v_row * (2 * v_own + v_row) / vv
     )
     reason = "the line falls: rows with wider beliefs err less" if uv < 0 else ""
-    return Statistic(value, influence, reason=reason)
+    return Estimate(value, influence, reason=reason)
 
 
 def _deviations(

@@ -20,7 +20,7 @@ from howsure.core.arrays import FloatArray, check_levels, check_quantiles
 from howsure.core.errors import InputError
 from howsure.core.weights import check_multiplicities
 from howsure.metrics.pit import PitCells, pit_cells
-from howsure.stats.estimate import Statistic, weighted_mean
+from howsure.stats.estimate import Estimate, weighted_mean
 
 Weighting = Literal["uniform", "frequency"]
 
@@ -33,7 +33,7 @@ def calibration_error(
     levels: int | npt.ArrayLike = 100,
     weighting: Weighting = "uniform",
     weights: npt.ArrayLike | None = None,
-) -> Statistic:
+) -> Estimate:
     """Regression calibration error: how far observed shares lie from the levels they should have.
 
     Σ_j v_j |p_j − q_j|^a, where q_j is the share of rows whose PIT is at most p_j (averaged over
@@ -58,7 +58,7 @@ def calibration_error(
 
     Returns
     -------
-    Statistic
+    Estimate
         ``null`` is the expectation for a perfect model of this n: from the exact mean absolute
         deviation of a binomial (a = 1, continuous laws), the exact variance (a = 2), else the
         normal limit. The influence is the derivative by the q_j; within noise of a perfect model
@@ -86,10 +86,10 @@ def calibration_error(
     observed = cells.observed(grid)
     value, slope = _gap(grid, observed, exponent, weighting)
     if math.isnan(value):
-        return Statistic(value, reason="no row has its PIT at or below any level")
+        return Estimate(value, reason="no row has its PIT at or below any level")
     influence = cells.dot(grid, slope) - float(slope @ observed)
     expected = expected_gap(grid, cells, exponent)
-    return Statistic(value, influence, _level_mean(expected, grid, weighting))
+    return Estimate(value, influence, _level_mean(expected, grid, weighting))
 
 
 def calibration_error_quantiles(
@@ -100,7 +100,7 @@ def calibration_error_quantiles(
     exponent: float = 1.0,
     weighting: Weighting = "uniform",
     weights: npt.ArrayLike | None = None,
-) -> Statistic:
+) -> Estimate:
     """Regression calibration error of quantile columns, at their own levels only.
 
     As `calibration_error`, with q_j the share of rows where y is at most the quantile at p_j.
@@ -120,7 +120,7 @@ def calibration_error_quantiles(
 
     Returns
     -------
-    Statistic
+    Estimate
 
     Raises
     ------
@@ -141,13 +141,13 @@ def calibration_error_quantiles(
     observed = column_shares(truth, table, w)
     value, slope = _gap(grid, observed, exponent, weighting)
     if math.isnan(value):
-        return Statistic(value, reason="no row lies at or below any quantile")
+        return Estimate(value, reason="no row lies at or below any quantile")
     influence = np.full(len(truth), -float(slope @ observed))
     for column, factor in zip(table.T, slope, strict=True):
         influence += factor * (truth <= column)
     total = float(len(truth)) if w is None else float(w.sum())
     expected = _moment(grid, grid * (1.0 - grid), total, exponent, exact=True)
-    return Statistic(value, influence, _level_mean(expected, grid, weighting))
+    return Estimate(value, influence, _level_mean(expected, grid, weighting))
 
 
 def column_shares(y: FloatArray, quantiles: FloatArray, w: FloatArray | None) -> FloatArray:

@@ -28,7 +28,7 @@ from howsure.metrics.catalogue_local import LOCAL
 from howsure.metrics.characteristic import statistics as characteristic
 from howsure.metrics.metric import Form, Laws, Metric, Question
 from howsure.stats.ecdf_bands import uniformity_test
-from howsure.stats.estimate import Statistic
+from howsure.stats.estimate import Estimate
 
 _ENDS = ("lower", "upper")
 _TRUTH = ("y", "lower", "upper")
@@ -76,8 +76,8 @@ def _negative(values: FloatArray) -> FloatArray:
     return -values
 
 
-def _uniformity(pit: FloatArray) -> Statistic:
-    return Statistic(uniformity_test(pit).p_value)
+def _uniformity(pit: FloatArray) -> Estimate:
+    return Estimate(uniformity_test(pit).p_value)
 
 
 def _most_certain(share: int) -> Metric:

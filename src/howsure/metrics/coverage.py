@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from howsure.core.arrays import BoolArray, FloatArray
-from howsure.stats.estimate import Statistic
+from howsure.stats.estimate import Estimate
 from howsure.stats.quantiles import quantile_statistic
 
 
@@ -171,7 +171,7 @@ def deficit(y: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
 
 def median_width(
     lower: FloatArray, upper: FloatArray, *, weights: FloatArray | None = None
-) -> Statistic:
+) -> Estimate:
     """Median width of the intervals, in units of y.
 
     Parameters
@@ -183,7 +183,7 @@ def median_width(
 
     Returns
     -------
-    Statistic
+    Estimate
         The mid-median, with its influence (see `quantile_statistic`).
 
     Examples
@@ -201,7 +201,7 @@ def normalised_width(
     *,
     by: str = "range",
     weights: FloatArray | None = None,
-) -> Statistic:
+) -> Estimate:
     """Mean width relative to the spread of y, without units.
 
     Parameters
@@ -215,7 +215,7 @@ def normalised_width(
 
     Returns
     -------
-    Statistic
+    Estimate
         NaN with a reason where y is constant. The range is taken as known in the influence.
 
     Examples
@@ -229,11 +229,11 @@ def normalised_width(
     variance = float(np.average(np.square(y - centre), weights=weights))
     spread = float(y.max() - y.min()) if by == "range" else math.sqrt(variance)
     if spread == 0 or y.max() == y.min():
-        return Statistic(math.nan, None, reason="y is constant, so its spread is 0")
+        return Estimate(math.nan, None, reason="y is constant, so its spread is 0")
     value = mean / spread
     if not math.isfinite(value):
-        return Statistic(value, None, reason="some intervals are unbounded, or y hardly varies")
+        return Estimate(value, None, reason="some intervals are unbounded, or y hardly varies")
     influence = (widths - mean) / spread
     if by == "sd":
         influence = influence - value * (np.square(y - centre) - variance) / (2 * variance)
-    return Statistic(value, influence)
+    return Estimate(value, influence)

@@ -17,7 +17,7 @@ from scipy import special
 from howsure.core.arrays import FloatArray, IntArray, as_vector, check_above
 from howsure.core.errors import InputError
 from howsure.core.weights import check_multiplicities
-from howsure.stats.estimate import Statistic, mean_statistic, weighted_mean
+from howsure.stats.estimate import Estimate, mean_statistic, weighted_mean
 
 
 def squared_z(y: npt.ArrayLike, mean: npt.ArrayLike, sd: npt.ArrayLike) -> FloatArray:
@@ -65,7 +65,7 @@ def relative_calibration_error(
     sd: npt.ArrayLike,
     *,
     weights: npt.ArrayLike | None = None,
-) -> Statistic:
+) -> Estimate:
     """Relative calibration error (RCE) of the root mean variance against the RMSE.
 
     (RMV − RMSE)/RMV with RMV = √mean(sd²) and RMSE = √mean((y − mean)²). Positive means
@@ -81,7 +81,7 @@ def relative_calibration_error(
 
     Returns
     -------
-    Statistic
+    Estimate
         With RMSE/RMV = r, the influence is −(r/2)·((y − mean)²/RMSE² − sd²/RMV²). ``null`` is
         the small bias of a perfect model with normal errors, as in `ence`.
 
@@ -105,15 +105,15 @@ def relative_calibration_error(
     squared_error, variance = np.square(error / unit), np.square(scale / unit)
     mse, mv = weighted_mean(squared_error, w), weighted_mean(variance, w)
     if mv == 0.0:
-        return Statistic(math.nan, reason="every sd is negligible beside the largest error")
+        return Estimate(math.nan, reason="every sd is negligible beside the largest error")
     total = float(len(error)) if w is None else float(w.sum())
     ratio = math.sqrt(mse / mv)
     shape = np.square(scale / scale.max())
     freedom = total * weighted_mean(shape, w) ** 2 / weighted_mean(np.square(shape), w)
     null = 1.0 - float(_chi_mean(np.array([freedom]))[0])
     if mse == 0.0:
-        return Statistic(1.0, np.zeros(len(error)), null)
-    return Statistic(1.0 - ratio, -0.5 * ratio * (squared_error / mse - variance / mv), null)
+        return Estimate(1.0, np.zeros(len(error)), null)
+    return Estimate(1.0 - ratio, -0.5 * ratio * (squared_error / mse - variance / mv), null)
 
 
 def ence(
@@ -123,7 +123,7 @@ def ence(
     *,
     bins: int = 15,
     weights: npt.ArrayLike | None = None,
-) -> Statistic:
+) -> Estimate:
     """Expected normalised calibration error: is the sd right at every size of sd?
 
     Rows are binned by sd into bins of equal mass; the mean over bins of |RMV_b − RMSE_b|/RMV_b.
@@ -144,7 +144,7 @@ def ence(
 
     Returns
     -------
-    Statistic
+    Estimate
         NaN where there are fewer than two rows a bin. The influence holds the edges fixed.
         ``null`` is the expectation for normal errors, where RMSE_b/RMV_b is close to χ_k/√k with
         Satterthwaite's k = (Σsd²)²/Σsd⁴ over the bin, each row by its share in it.
@@ -170,7 +170,7 @@ def ence(
     w = check_multiplicities(weights, len(error))
     total = float(len(error)) if w is None else float(w.sum())
     if total < 2 * bins:
-        return Statistic(
+        return Estimate(
             math.nan, reason=f"{total:g} rows are fewer than two for each of {bins} bins"
         )
     cut = _equal_mass_bins(scale, w, bins)
@@ -186,8 +186,8 @@ def ence(
         influence = squared_error * cut.spread(by_error) - variance * cut.spread(by_variance)
     value = float(np.abs(1.0 - ratio).mean())
     if not (math.isfinite(value) and np.isfinite(influence).all()):
-        return Statistic(value, reason="the sd spans too many orders of magnitude")
-    return Statistic(value, influence, float(_chi_gap(freedom).mean()))
+        return Estimate(value, reason="the sd spans too many orders of magnitude")
+    return Estimate(value, influence, float(_chi_gap(freedom).mean()))
 
 
 def sharpness(
@@ -195,7 +195,7 @@ def sharpness(
     *,
     kind: Literal["root_mean_variance", "mean_sd"] = "root_mean_variance",
     weights: npt.ArrayLike | None = None,
-) -> Statistic:
+) -> Estimate:
     """Typical predicted standard deviation, whatever happened.
 
     √mean(sd²), or mean(sd). Lower is sharper, and better among calibrated models only; in the
@@ -212,7 +212,7 @@ def sharpness(
 
     Returns
     -------
-    Statistic
+    Estimate
 
     Raises
     ------
@@ -240,7 +240,7 @@ def sharpness(
     variance = np.square(scale / unit)
     mean = weighted_mean(variance, w)
     value = unit * math.sqrt(mean)
-    return Statistic(value, 0.5 * value * (variance / mean - 1.0))
+    return Estimate(value, 0.5 * value * (variance / mean - 1.0))
 
 
 @dataclass(frozen=True, slots=True)

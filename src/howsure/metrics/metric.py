@@ -42,7 +42,7 @@ class Form:
         A formula on plain arrays.
     reduce : {"mean", "share", "statistic"}
         ``mean``: one score a row, averaged. ``share``: one truth value a row, averaged, with
-        exact binomial intervals. ``statistic``: returns a `Statistic`.
+        exact binomial intervals. ``statistic``: returns a `Estimate`.
     weighted : bool
         Whether a statistic takes the keyword ``weights``; false where its arrays hold them.
     options : mapping

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray
 from howsure.metrics.calibration import expected_gap
 from howsure.metrics.pit import PitCells, Version, pit_cells
-from howsure.stats.estimate import Statistic, weighted_mean
+from howsure.stats.estimate import Estimate, weighted_mean
 
 _NULL_POINTS = 512  # levels over which the expected area of a perfect model is averaged
 _NARROW = 1e-9  # PIT cells narrower than this count as one point in exact areas
@@ -26,7 +26,7 @@ def miscalibration_area(
     left: npt.ArrayLike | None = None,
     version: Version = "quantile",
     weights: npt.ArrayLike | None = None,
-) -> Statistic:
+) -> Estimate:
     """Area between the calibration curve and the diagonal.
 
     ∫₀¹ |q(p) − p| dp, integrated exactly piece by piece, where q(p) is the share of rows whose PIT
@@ -47,7 +47,7 @@ def miscalibration_area(
 
     Returns
     -------
-    Statistic
+    Estimate
         ``null`` is the expectation for a perfect model of this n, about 0.313/√n for continuous
         laws. On the influence near a perfect model see
         `howsure.metrics.calibration.calibration_error`.
@@ -73,7 +73,7 @@ def miscalibration_area(
     value, influence = _area(cells)
     grid = (np.arange(_NULL_POINTS) + 0.5) / _NULL_POINTS
     null = float(expected_gap(grid, cells, 1.0).mean())
-    return Statistic(value, influence, null)
+    return Estimate(value, influence, null)
 
 
 def _area(cells: PitCells) -> tuple[float, FloatArray]:

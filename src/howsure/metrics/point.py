@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from howsure.core.arrays import FloatArray
-from howsure.stats.estimate import Statistic
+from howsure.stats.estimate import Estimate
 
 
 def error(y: FloatArray, point: FloatArray) -> FloatArray:
@@ -52,7 +52,7 @@ def absolute_error(y: FloatArray, point: FloatArray) -> FloatArray:
 
 def root_mean_squared_error(
     y: FloatArray, point: FloatArray, *, weights: FloatArray | None = None
-) -> Statistic:
+) -> Estimate:
     """√mean (y_i − ŷ_i)², in units of y; lower is better.
 
     Parameters
@@ -64,7 +64,7 @@ def root_mean_squared_error(
 
     Returns
     -------
-    Statistic
+    Estimate
         Influence (e_i² − RMSE²)/(2 RMSE).
 
     Examples
@@ -75,10 +75,10 @@ def root_mean_squared_error(
     squares = np.square(y - point)
     mean = float(np.average(squares, weights=weights))
     value = math.sqrt(mean)
-    return Statistic(value, (squares - mean) / (2 * value) if value > 0 else np.zeros(len(y)))
+    return Estimate(value, (squares - mean) / (2 * value) if value > 0 else np.zeros(len(y)))
 
 
-def r_squared(y: FloatArray, point: FloatArray, *, weights: FloatArray | None = None) -> Statistic:
+def r_squared(y: FloatArray, point: FloatArray, *, weights: FloatArray | None = None) -> Estimate:
     """Share of the variance of y that the forecast explains, at most 1; higher is better.
 
     Parameters
@@ -90,7 +90,7 @@ def r_squared(y: FloatArray, point: FloatArray, *, weights: FloatArray | None = 
 
     Returns
     -------
-    Statistic
+    Estimate
         1 − mean e²/var y, with its delta-method influence; NaN where y is constant.
 
     Examples
@@ -99,13 +99,13 @@ def r_squared(y: FloatArray, point: FloatArray, *, weights: FloatArray | None = 
     1.0
     """
     if y.max() == y.min():
-        return Statistic(math.nan, None, reason="y is constant, so it has no variance to explain")
+        return Estimate(math.nan, None, reason="y is constant, so it has no variance to explain")
     squares = np.square(y - point)
     mean = float(np.average(squares, weights=weights))
     deviations = np.square(y - float(np.average(y, weights=weights)))
     variance = float(np.average(deviations, weights=weights))
     if variance == 0.0:
-        return Statistic(math.nan, None, reason="y varies too little for its square to be summed")
+        return Estimate(math.nan, None, reason="y varies too little for its square to be summed")
     ratio = mean / variance
     influence = (ratio * (deviations - variance) - (squares - mean)) / variance
-    return Statistic(1.0 - ratio, influence)
+    return Estimate(1.0 - ratio, influence)

@@ -19,7 +19,7 @@ from howsure.core.arrays import FloatArray, IntArray, as_vector
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.weights import check_multiplicities
 from howsure.stats.dominance import Ranked, rank_values
-from howsure.stats.estimate import Statistic
+from howsure.stats.estimate import Estimate
 
 CERTAIN_SHARES = (0.5, 0.8, 0.9, 0.95)
 _FAR = 64.0
@@ -102,16 +102,16 @@ class Acceptance:
         result: FloatArray = np.interp(accepted, self.mass, self.total_loss) / accepted
         return result
 
-    def risk_at(self, prediction_rate: float) -> Statistic:
+    def risk_at(self, prediction_rate: float) -> Estimate:
         """Risk at one rate, with influence values; the function `risk_at` explains it."""
         rate = float(_checked_rates(prediction_rate))
         value = float(self.risk(rate))
         edge = float(self._edge_loss(np.array(rate)))
         share = (rate * self.n - self.mass[:-1]) / np.diff(self.mass)
         accepted = np.clip(share, 0.0, 1.0)[self.codes]
-        return Statistic(value, accepted * (self.loss - edge) / rate + edge - value)
+        return Estimate(value, accepted * (self.loss - edge) / rate + edge - value)
 
-    def aurc(self) -> Statistic:
+    def aurc(self) -> Estimate:
         """Area under the curve, with influence values; the function `aurc` explains it."""
         before, size = self.mass[:-1], np.diff(self.mass)
         block_loss = np.diff(self.total_loss)
@@ -123,20 +123,20 @@ class Acceptance:
         by_size = -tri[1:] + before / size * (gap / size - tri[1:])
         shift = block_loss * by_size + _after(block_loss * by_start)
         own = self.loss * credit[self.codes] + shift[self.codes]
-        return Statistic(value, own - float(self.weights @ own) / self.n)
+        return Estimate(value, own - float(self.weights @ own) / self.n)
 
     def oracle(self, ranked: Ranked | None = None) -> Acceptance:
         """The same rows in rising order of their loss: no order of acceptance does better."""
         return acceptance(self.loss, self.loss, self.weights, ranked=ranked)
 
-    def excess_aurc(self, oracle: Acceptance | None = None) -> Statistic:
+    def excess_aurc(self, oracle: Acceptance | None = None) -> Estimate:
         """Area beyond the oracle's, with influence values; see the function `excess_aurc`."""
         own = self.aurc()
         best = (self.oracle() if oracle is None else oracle).aurc()
         influence = None
         if own.influence is not None and best.influence is not None:
             influence = own.influence - best.influence
-        return Statistic(own.value - best.value, influence)
+        return Estimate(own.value - best.value, influence)
 
     def curve(
         self,
@@ -286,7 +286,7 @@ def acceptance(
 
 def aurc(
     loss: npt.ArrayLike, uncertainty: npt.ArrayLike, weights: FloatArray | None = None
-) -> Statistic:
+) -> Estimate:
     """Area under the risk–coverage curve; lower is better, in the units of the loss.
 
     The mean over i = 1 … n of the mean loss of the i most certain rows, averaged over all
@@ -299,7 +299,7 @@ def aurc(
 
     Returns
     -------
-    Statistic
+    Estimate
         With the influence of each row.
 
     Raises
@@ -324,7 +324,7 @@ def aurc(
 
 def excess_aurc(
     loss: npt.ArrayLike, uncertainty: npt.ArrayLike, weights: FloatArray | None = None
-) -> Statistic:
+) -> Estimate:
     """Area between the risk–coverage curve and the oracle's; lower is better, at least 0.
 
     The oracle accepts rows in rising order of their loss. No uncertainty can know the loss, so
@@ -337,7 +337,7 @@ def excess_aurc(
 
     Returns
     -------
-    Statistic
+    Estimate
         In the units of the loss, with the influence of each row.
 
     Raises
@@ -363,7 +363,7 @@ def risk_at(
     uncertainty: npt.ArrayLike,
     prediction_rate: float,
     weights: FloatArray | None = None,
-) -> Statistic:
+) -> Estimate:
     """Mean loss of the most certain share of the rows; lower is better, units of the loss.
 
     Parameters
@@ -376,7 +376,7 @@ def risk_at(
 
     Returns
     -------
-    Statistic
+    Estimate
         With the influence of each row, which includes that the edge of acceptance is itself
         estimated.
 

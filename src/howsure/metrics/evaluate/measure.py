@@ -19,7 +19,7 @@ from howsure.metrics.metric import Form, Metric
 from howsure.predictions import EvalSet, Intervals, LabelSets
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.bootstrap import bootstrap_means
-from howsure.stats.estimate import Statistic, mean_statistic, standard_error, weighted_mean
+from howsure.stats.estimate import Estimate, mean_statistic, standard_error, weighted_mean
 
 _UNKNOWN = "the nominal coverage of the intervals is unknown"
 
@@ -143,7 +143,7 @@ def evaluate(
         for coverage in wanted if metric.per_coverage else (math.nan,):
             if metric.slow and evalset.n > SLOW_ROWS and name not in asked:
                 reason = f"slow past {SLOW_ROWS:,} rows: ask for it with --with {name}"
-                records.append(_record(metric, coverage, evalset, Statistic(math.nan), reason))
+                records.append(_record(metric, coverage, evalset, Estimate(math.nan), reason))
                 continue
             record, rows = _measure(view, metric, coverage, confidence)
             records.append(record)
@@ -158,7 +158,7 @@ def _measure(
     """One metric at one coverage: its record, and its row scores where it is a mean."""
     evalset = view.evalset
     if metric.calibration and math.isnan(coverage):
-        return _record(metric, coverage, evalset, Statistic(math.nan), _UNKNOWN), None
+        return _record(metric, coverage, evalset, Estimate(math.nan), _UNKNOWN), None
     reasons: list[str] = []
     for form in metric.forms:
         try:
@@ -171,7 +171,7 @@ def _measure(
         found = _compute(evalset, metric, form, arrays, keywords, coverage, confidence, source)
         return replace(found[0], null=_expected(view, metric, coverage, found[0].null)), found[1]
     reason = "; ".join(dict.fromkeys(reasons))
-    return _record(metric, coverage, evalset, Statistic(math.nan), reason), None
+    return _record(metric, coverage, evalset, Estimate(math.nan), reason), None
 
 
 def _expected(view: View, metric: Metric, coverage: float, known: float) -> float:
@@ -198,7 +198,7 @@ def _compute(
     rows: FloatArray | None = None
     if form.reduce == "statistic":
         given = {"weights": values} if form.weighted else {}
-        found: Statistic = form.function(*arrays, **keywords, **form.options, **given)
+        found: Estimate = form.function(*arrays, **keywords, **form.options, **given)
     else:
         rows = np.asarray(form.function(*arrays, **keywords, **form.options))
         found = mean_statistic(rows, values)
@@ -216,7 +216,7 @@ def _compute(
 
 def _with_error(
     record: Record,
-    found: Statistic,
+    found: Estimate,
     evalset: EvalSet,
     confidence: float,
     bounds: tuple[float, float],
@@ -246,7 +246,7 @@ def _with_error(
 
 
 def _by_clusters(
-    record: Record, found: Statistic, evalset: EvalSet, bounds: tuple[float, float]
+    record: Record, found: Estimate, evalset: EvalSet, bounds: tuple[float, float]
 ) -> Record:
     """Standard error and percentile interval from resampling whole clusters.
 
@@ -269,7 +269,7 @@ def _by_clusters(
 
 
 def _record(
-    metric: Metric, coverage: float, evalset: EvalSet, found: Statistic, reason: str
+    metric: Metric, coverage: float, evalset: EvalSet, found: Estimate, reason: str
 ) -> Record:
     weights = evalset.weights
     return Record(
