@@ -34,7 +34,7 @@ from howsure.figures.adaptivity import (
 )
 from howsure.methods.conformal.labels import APS, LAC, RAPS, SAPS, LabelConformal, LabelScore
 from howsure.metrics.adaptivity import Brightness, Contrast, GaussianNoise, Perturbation, Resampling
-from howsure.metrics.evaluate.adaptivity import assess_adaptivity
+from howsure.metrics.adaptivity.view import assess_adaptivity
 from howsure.predictions import EvalSet, LabelSets
 from howsure.protocols.adaptivity import Tuning, compare_label_sets
 from howsure.protocols.adaptivity_inputs import Classified, classified, given_probabilities

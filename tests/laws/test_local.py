@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from howsure.metrics.catalogue import catalogue
-from howsure.metrics.evaluate import assess_conditional
+from howsure.metrics.conditional.view import assess_conditional
 from howsure.predictions import Distribution, EvalSet
 
 N = 400

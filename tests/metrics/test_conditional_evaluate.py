@@ -10,8 +10,8 @@ import pytest
 from howsure.core.records import Notion, Record
 from howsure.core.rng import child
 from howsure.figures import figures_of
-from howsure.metrics.evaluate import conditional
-from howsure.metrics.evaluate.conditional import assess_conditional, input_table
+from howsure.metrics.conditional import view as conditional
+from howsure.metrics.conditional.view import assess_conditional, input_table
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets
 
 NAMES = {

@@ -11,8 +11,10 @@ from scipy import stats
 
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.metrics.evaluate import assess_groups, compare, curves_of, evaluate, worst_rows
-from howsure.metrics.evaluate.measure import choose_coverages
+from howsure.metrics.compare import compare
+from howsure.metrics.curves import curves_of, worst_rows
+from howsure.metrics.groups import assess_groups
+from howsure.metrics.measure import choose_coverages, evaluate
 from howsure.metrics.scores import interval_score
 from howsure.predictions import (
     Distribution,

@@ -10,7 +10,7 @@ import pytest
 from howsure.core.errors import InputError
 from howsure.core.records import Direction, Notion
 from howsure.metrics.adaptivity import Resampling, label_rank, sscv, t_cv, t_ss
-from howsure.metrics.evaluate.adaptivity import assess_adaptivity
+from howsure.metrics.adaptivity.view import assess_adaptivity
 from howsure.predictions import EvalSet, Intervals, LabelSets
 
 QUICK = Resampling(replicates=30, permutations=30)

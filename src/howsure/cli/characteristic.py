@@ -21,7 +21,7 @@ from howsure.metrics.characteristic import CharacteristicCurve, OperatingPoint, 
 from howsure.metrics.characteristic.area import AreaRequest, Convention
 from howsure.metrics.characteristic.bands import XAxis, YAxis
 from howsure.metrics.characteristic.statistics import LOW_MISS_RATE
-from howsure.metrics.evaluate import View
+from howsure.metrics.view import View
 
 WISHES = ("miss_rate", "bandwidth", "excess", "deficit", "knob")
 

@@ -15,7 +15,7 @@ from howsure.cli.options import ReadOptions
 from howsure.core.errors import InputError
 from howsure.core.records import Record
 from howsure.metrics.catalogue import catalogue
-from howsure.metrics.evaluate import Evaluation, evaluate
+from howsure.metrics.measure import Evaluation, evaluate
 
 State = Literal["holds", "fails", "undecided"]
 

@@ -13,22 +13,19 @@ import numpy.typing as npt
 from howsure._version import __version__
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Curve, Record, Table
-from howsure.metrics.evaluate import (
-    ConditionalReport,
+from howsure.metrics.characteristic.view import operating_points
+from howsure.metrics.compare import compare
+from howsure.metrics.conditional.view import ConditionalReport, assess_conditional
+from howsure.metrics.congruence.view import (
     CongruenceOptions,
     CongruenceReport,
-    Evaluation,
-    assess_conditional,
     assess_congruence,
-    assess_groups,
-    compare,
     congruence_mode,
-    curves_of,
-    evaluate,
-    operating_points,
-    worst_rows,
 )
-from howsure.metrics.evaluate.view import SLOW_ROWS
+from howsure.metrics.curves import curves_of, worst_rows
+from howsure.metrics.groups import assess_groups
+from howsure.metrics.measure import Evaluation, evaluate
+from howsure.metrics.view import SLOW_ROWS
 from howsure.predictions import EvalSet
 from howsure.report.assessment import Assessment
 from howsure.report.content import VerdictLine

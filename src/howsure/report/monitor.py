@@ -13,14 +13,14 @@ from howsure.core.arrays import FloatArray, as_matrix
 from howsure.core.errors import InputError
 from howsure.core.records import Table
 from howsure.metrics.congruence import CongruenceReference, NullReference
-from howsure.metrics.evaluate import (
+from howsure.metrics.congruence.view import (
     CongruenceOptions,
+    Mode,
     congruence_mode,
     fitted_reference,
     reference_rows,
     right_model,
 )
-from howsure.metrics.evaluate.congruence import Mode
 from howsure.predictions import EvalSet
 from howsure.stats.gram import reported, tiles
 

@@ -14,7 +14,7 @@ from howsure.core.arrays import FloatArray
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.inputs import Unlabelled
 from howsure.metrics.congruence import NullReference
-from howsure.metrics.evaluate.congruence_views import (
+from howsure.metrics.congruence.exhibits import (
     LOSSES,
     losses_of,
     map_table,

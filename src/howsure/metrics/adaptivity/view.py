@@ -34,8 +34,8 @@ from howsure.metrics.adaptivity import (
     t_cv,
     t_ss,
 )
-from howsure.metrics.evaluate.measure import choose_coverages
-from howsure.metrics.evaluate.view import View
+from howsure.metrics.measure import choose_coverages
+from howsure.metrics.view import View
 from howsure.predictions import EvalSet, LabelSets
 from howsure.stats.dominance import merge_ties
 from howsure.stats.estimate import mean_statistic, standard_error

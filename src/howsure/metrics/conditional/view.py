@@ -28,8 +28,8 @@ from howsure.metrics.conditional import (
     width_correlation,
     worst_slab,
 )
-from howsure.metrics.evaluate.measure import choose_coverages
-from howsure.metrics.evaluate.view import View
+from howsure.metrics.measure import choose_coverages
+from howsure.metrics.view import View
 from howsure.predictions import EvalSet
 from howsure.stats.bootstrap import subsample
 from howsure.stats.ecdf_bands import simultaneous_band

@@ -25,7 +25,7 @@ from howsure.predictions import Distribution, EvalSet, Intervals
 from howsure.stats.bootstrap import subsample
 
 if TYPE_CHECKING:
-    from howsure.metrics.evaluate.view import View
+    from howsure.metrics.view import View
 
 MOST_ROWS = 20_000
 REPLICATES = 100

@@ -21,7 +21,7 @@ from howsure.core.labels import Categories
 from howsure.core.records import Direction, Notion, Record, Table
 from howsure.core.rng import child
 from howsure.metrics.catalogue import catalogue
-from howsure.metrics.evaluate.measure import Evaluation, evaluate
+from howsure.metrics.measure import Evaluation, evaluate
 from howsure.metrics.metric import Metric
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import binomial_test, clopper_pearson, holm

@@ -11,10 +11,10 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.records import Curve, Table
 from howsure.metrics.association import width_bins
 from howsure.metrics.calibration_curve import calibration_curve, calibration_curve_quantiles
-from howsure.metrics.evaluate.measure import Evaluation
-from howsure.metrics.evaluate.trade import characteristic_curves
-from howsure.metrics.evaluate.view import View
+from howsure.metrics.characteristic.view import characteristic_curves
+from howsure.metrics.measure import Evaluation
 from howsure.metrics.pit import pit_histogram
+from howsure.metrics.view import View
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import clopper_pearson
 

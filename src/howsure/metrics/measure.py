@@ -14,8 +14,8 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Record
 from howsure.core.rng import child
 from howsure.metrics.catalogue import catalogue
-from howsure.metrics.evaluate.view import INTERVAL_KINDS, SLOW_ROWS, View
 from howsure.metrics.metric import Form, Metric
+from howsure.metrics.view import INTERVAL_KINDS, SLOW_ROWS, View
 from howsure.predictions import EvalSet, Intervals, LabelSets
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.bootstrap import bootstrap_means

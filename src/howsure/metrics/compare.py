@@ -15,7 +15,7 @@ from howsure.core.records import Table
 from howsure.core.rng import child, row_keys
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.characteristic import bootstrap_gain_difference, permutation_test
-from howsure.metrics.evaluate.measure import Evaluation
+from howsure.metrics.measure import Evaluation
 from howsure.stats.bootstrap import bootstrap_means, subsample
 from howsure.stats.permutation import sign_flip_test
 

@@ -25,20 +25,20 @@ from howsure.metrics.congruence import (
     mean_cce,
     null_reference,
 )
-from howsure.metrics.evaluate.congruence_beliefs import (
-    DRAWS,
-    Mode,
-    belief_of,
-    embeds_exactly,
-    law_of,
-)
-from howsure.metrics.evaluate.congruence_views import (
+from howsure.metrics.congruence.exhibits import (
     Layout,
     extremes,
     extremes_table,
     map_table,
     rejection_curves,
     tree_table,
+)
+from howsure.metrics.congruence.laws import (
+    DRAWS,
+    Mode,
+    belief_of,
+    embeds_exactly,
+    law_of,
 )
 from howsure.predictions import EvalSet
 from howsure.stats.bandwidths import normalize_rows

@@ -16,10 +16,10 @@ from howsure.core.arrays import FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.metrics import selective
+from howsure.metrics.characteristic.view import characteristic_view, perfect_view
 from howsure.metrics.crps_closed import crps_closed
 from howsure.metrics.crps_counts import crps_support
 from howsure.metrics.crps_numeric import crps_lattice, crps_numeric
-from howsure.metrics.evaluate.trade import characteristic_view, perfect_view
 from howsure.metrics.pit import randomised_pit
 from howsure.predictions import (
     CountFamily,
