@@ -13,9 +13,12 @@ from scipy import stats
 
 from howsure.core.errors import InputError
 from howsure.core.weights import Weights
-from howsure.metrics.calibration import calibration_error, calibration_error_quantiles
-from howsure.metrics.calibration_curve import calibration_curve, calibration_curve_quantiles
-from howsure.metrics.miscalibration import miscalibration_area
+from howsure.metrics.calibration import (
+    calibration_error,
+    calibration_error_quantiles,
+    miscalibration_area,
+)
+from howsure.metrics.calibration.curve import calibration_curve, calibration_curve_quantiles
 from howsure.stats.estimate import Estimate, standard_error
 from metrics.statistics import (
     CELLS,

@@ -14,7 +14,8 @@ from howsure.core.rng import child
 from howsure.metrics.compare import compare
 from howsure.metrics.curves import curves_of, worst_rows
 from howsure.metrics.groups import assess_groups
-from howsure.metrics.measure import choose_coverages, evaluate
+from howsure.metrics.measure import evaluate
+from howsure.metrics.view import choose_coverages
 from howsure.metrics.scores import interval_score
 from howsure.predictions import (
     Distribution,

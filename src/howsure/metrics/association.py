@@ -10,15 +10,33 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_vector
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.records import Curve, Direction, Notion
 from howsure.core.weights import check_multiplicities
-from howsure.stats.dominance import Ranked, pair_masses, rank_values
+from howsure.metrics.metric import (
+    SHARE,
+    Form,
+    Laws,
+    Metric,
+    Question,
+    Topic,
+)
+from howsure.predictions import (
+    Intervals,
+    Quantiles,
+)
+from howsure.stats.dominance import Ranked, merge_ties, pair_masses, rank_values
 from howsure.stats.estimate import Estimate
+
+if TYPE_CHECKING:
+    from howsure.metrics.measure import Evaluation
+    from howsure.metrics.view import View
 
 DEFAULT_BINS = 10
 _ROUNDING = 1e-12
@@ -376,3 +394,149 @@ def _mean_above(ranked: Ranked, values: FloatArray, mass: FloatArray | None) -> 
     upto = np.cumsum(sums)
     result: FloatArray = ((upto[-1] - upto + 0.5 * sums) / ranked.total)[ranked.codes]
     return result
+
+
+def _uncertainty(view: View, coverage: float) -> FloatArray:
+    """How unsure the model is of each row: its sd, or the width of its widest interval."""
+    try:
+        sd: FloatArray = view.get("sd")
+    except UnanswerableError:
+        widest = _widest(view)
+        view.told("uncertainty", "width")
+        return widest
+    view.told("uncertainty", "sd")
+    return sd
+
+
+def _widest(view: View) -> FloatArray:
+    intervals = view.held(Intervals)
+    if intervals is not None:
+        return _between(intervals.lower[:, -1], intervals.upper[:, -1])
+    table = view.belief(Quantiles)
+    if len(table.levels) < 2:
+        raise UnanswerableError("one quantile column gives no width")
+    return _between(table.values[:, 0], table.values[:, -1])
+
+
+def _between(lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """Widths, those that differ by rounding alone made one: else their order would be noise."""
+    widths = upper - lower
+    if not np.isfinite(widths).all():
+        raise UnanswerableError("some intervals are unbounded")
+    return merge_ties(widths, 4e-16 * np.maximum(np.abs(lower), np.abs(upper)))
+
+
+def _ranks(view: View, _: float) -> tuple[Ranked, Ranked]:
+    """Ranks of the size of the error and of the uncertainty: sorted once for all measures."""
+    values = view.evalset.multiplicities
+    first, second = view.get("absolute_error"), view.get("uncertainty")
+    return rank_values(first, values), rank_values(second, values)
+
+
+def _error_by_width(evaluation: Evaluation, confidence: float) -> list[Curve]:
+    """Mean |error| against mean uncertainty in bins of equal mass."""
+    view, evalset = evaluation.view, evaluation.evalset
+    uncertainty = view.get("uncertainty")
+    errors = view.get("absolute_error")
+    weights = evalset.multiplicities
+    bins = width_bins(errors, uncertainty, weights, ranked=view.get("ranks"))
+    if len(bins.mass) < 2:
+        raise UnanswerableError("all widths are equal")
+    centred = np.square(errors - bins.mean_error[bins.codes])
+    spread = np.bincount(bins.codes, weights=centred if weights is None else centred * weights)
+    error = np.sqrt(spread) / np.maximum(bins.mass, 1.0)
+    return [
+        Curve(
+            name="error_by_width",
+            x=bins.mean_width,
+            y=bins.mean_error,
+            lower=bins.mean_error - 1.96 * error,
+            upper=bins.mean_error + 1.96 * error,
+            x_label=f"Mean predicted {view.source(['uncertainty'], 0.0) or 'width'} (units of y)",
+            y_label="Mean |error| (units of y)",
+            band="95 % interval of each bin's mean",
+            model=evalset.model,
+        )
+    ]
+
+
+_ENTRIES = (
+    Metric(
+        name="kendall_tau",
+        title="Kendall τ-b of |error| and width",
+        question=Question.ASSOCIATION,
+        meaning="Do wider beliefs go with larger errors? Rank agreement.",
+        formula="(C − D)/√((C + D + T_x)(C + D + T_y))",
+        source="Kendall 1945",
+        direction=Direction.HIGHER,
+        units="1",
+        forms=(
+            Form(
+                needs=("absolute_error", "uncertainty"),
+                keywords={"ranked": "ranks"},
+                function=kendall_tau,
+                reduce="statistic",
+            ),
+        ),
+        merges="rows",
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.LOCAL,
+        bounds=(-1.0, 1.0),
+    ),
+    Metric(
+        name="spearman",
+        title="Spearman ρ of |error| and width",
+        question=Question.ASSOCIATION,
+        meaning="Do wider beliefs go with larger errors? Correlation of ranks.",
+        formula="correlation of mid-ranks",
+        source="Spearman 1904",
+        direction=Direction.HIGHER,
+        units="1",
+        forms=(
+            Form(
+                needs=("absolute_error", "uncertainty"),
+                keywords={"ranked": "ranks"},
+                function=spearman,
+                reduce="statistic",
+            ),
+        ),
+        merges="rows",
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.LOCAL,
+        bounds=(-1.0, 1.0),
+    ),
+    Metric(
+        name="binned_r2",
+        title="Binned R² of |error| on width",
+        question=Question.ASSOCIATION,
+        meaning="How much of the mean error of bins of equal mass their mean width explains.",
+        formula="R² of bin means",
+        source="definition",
+        direction=Direction.HIGHER,
+        units="1",
+        forms=(
+            Form(
+                needs=("absolute_error", "uncertainty"),
+                keywords={"ranked": "ranks"},
+                function=binned_r2,
+                reduce="statistic",
+            ),
+        ),
+        merges="rows",
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.LOCAL,
+        bounds=SHARE,
+    ),
+)
+
+TOPIC = Topic(
+    entries=_ENTRIES,
+    arrays={
+        "uncertainty": _uncertainty,
+        "ranks": _ranks,
+    },
+    curves=(_error_by_width,),
+)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,25 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, as_vector, check_above
 from howsure.core.errors import InputError
+from howsure.core.records import Direction
 from howsure.core.weights import check_multiplicities
+from howsure.metrics.metric import (
+    BY_UNIT,
+    POSITIVE,
+    Form,
+    Laws,
+    Metric,
+    Question,
+    Topic,
+)
+from howsure.predictions import (
+    Distribution,
+    Samples,
+)
 from howsure.stats.estimate import Estimate, mean_statistic, weighted_mean
+
+if TYPE_CHECKING:
+    pass
 
 
 def squared_z(y: npt.ArrayLike, mean: npt.ArrayLike, sd: npt.ArrayLike) -> FloatArray:
@@ -333,3 +350,81 @@ def _check_errors(
         row = int(np.argmin(np.isfinite(error)))
         raise InputError(f"y - mean must be finite, got an overflow at row {row}")
     return error, _check_sd(sd, len(truth))
+
+
+_ENTRIES = (
+    Metric(
+        name="sharpness",
+        title="Sharpness",
+        question=Question.WIDTH,
+        meaning="Root mean predicted variance: how sure the model claims to be.",
+        formula="√mean sd²",
+        source="Gneiting, Balabdaoui and Raftery 2007",
+        direction=Direction.NONE,
+        units="y",
+        forms=(Form(needs=("sd",), function=sharpness, reduce="statistic"),),
+        laws=BY_UNIT,
+        standard_normal=1.0,
+        bounds=POSITIVE,
+    ),
+    Metric(
+        name="mean_squared_z",
+        title="Mean squared z-score (ZMS)",
+        question=Question.CALIBRATION,
+        meaning="Squared errors over predicted variances: above 1 the sd is too small.",
+        formula="mean ((y − μ)/sd)²",
+        source="Pernot 2024",
+        direction=Direction.TARGET,
+        units="1",
+        forms=(Form(needs=("y", "mean", "sd"), function=squared_z),),
+        laws=Laws(),
+        standard_normal=1.0,
+        target=1.0,
+        bounds=POSITIVE,
+    ),
+    Metric(
+        name="relative_calibration_error",
+        title="Relative calibration error (RCE)",
+        question=Question.CALIBRATION,
+        meaning="Root mean variance against root mean squared error: above 0 the sd is too large.",
+        formula="(RMV − RMSE)/RMV",
+        source="Pernot 2024",
+        direction=Direction.TARGET,
+        units="1",
+        forms=(
+            Form(
+                needs=("y", "mean", "sd"),
+                function=relative_calibration_error,
+                reduce="statistic",
+            ),
+        ),
+        laws=Laws(),
+        standard_normal=0.0,
+        target=0.0,
+        bounds=(-math.inf, 1.0),
+    ),
+    Metric(
+        name="ence",
+        title="ENCE",
+        question=Question.CALIBRATION,
+        meaning="Expected normalised calibration error: sd against error in bins of equal mass.",
+        formula="mean over bins of |RMV_b − RMSE_b| / RMV_b",
+        source="Levi et al. 2022",
+        direction=Direction.LOWER,
+        units="1",
+        forms=(Form(needs=("y", "mean", "sd"), function=ence, reduce="statistic"),),
+        merges="rows",
+        laws=Laws(),
+        standard_normal=0.0,
+        target=0.0,
+        bounds=POSITIVE,
+    ),
+)
+
+TOPIC = Topic(
+    entries=_ENTRIES,
+    arrays={
+        "sd": lambda view, _: view.ask("sd", "sd"),
+        "mean": lambda view, _: view.ask("mean", "point", of=(Distribution, Samples)),
+    },
+)

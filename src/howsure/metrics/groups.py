@@ -11,21 +11,26 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.labels import Categories
-from howsure.core.records import Direction, Notion, Record, Table
+from howsure.core.records import Notion, Record, Table
 from howsure.core.rng import child
 from howsure.metrics.catalogue import catalogue
-from howsure.metrics.measure import Evaluation, evaluate
+from howsure.metrics.measure import Evaluation, evaluate, unknown
 from howsure.metrics.metric import Metric
+from howsure.metrics.recording import record_of
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import binomial_test, clopper_pearson, holm
+from howsure.stats.estimate import Estimate
 from howsure.stats.permutation import groups_differ
+
+if TYPE_CHECKING:
+    pass
 
 MOST_LABELS = 1_000
 STATISTIC_ROWS = 50_000
@@ -318,18 +323,13 @@ def _difference(
 ) -> Record:
     """Do groups differ at all? The permutation test of the largest standardised deviation."""
     evalset = evaluation.evalset
-    record = Record(
-        metric="groups_differ",
-        value=math.nan,
-        n=float(evalset.n) if evalset.weights is None else evalset.weights.effective_n,
-        direction=Direction.NONE,
-        units="p-value",
-        notion=Notion.GROUP,
-        coverage=coverage,
-        model=evalset.model,
-    )
+    metric = catalogue()["groups_differ"]
+
+    def told(found: Estimate) -> Record:
+        return record_of(metric, found, evalset, coverage=coverage)
+
     if not _exact(evalset):
-        return replace(record, reason="the permutation test needs independent, unweighted rows")
+        return told(unknown("the permutation test needs independent, unweighted rows"))
     scores = evaluation.row_scores("empirical_coverage", coverage)
     assert scores is not None
     cells = _cells(divided)
@@ -338,15 +338,12 @@ def _difference(
     sizes = np.round(_counts(evalset, whole)).astype(np.int64)
     hits = np.round(_counts(evalset, whole, scores.astype(np.float64))).astype(np.int64)
     if hits.sum() in (0, sizes.sum()):
-        return replace(record, reason="all rows are covered, or none: groups cannot differ")
+        return told(unknown("all rows are covered, or none: groups cannot differ"))
     tested = groups_differ(
         sizes, hits, [grouping.codes[place] for grouping in divided], child(seed, "groups differ")
     )
-    return replace(
-        record,
-        value=tested.p_value,
-        options={"statistic": tested.statistic, "permutations": float(tested.resamples)},
-    )
+    details = {"statistic": tested.statistic, "permutations": float(tested.resamples)}
+    return told(Estimate(tested.p_value, p=tested.p_value, details=details))
 
 
 def _cells(divided: Sequence[Grouping]) -> IntArray:
@@ -370,18 +367,14 @@ def _shortfall(evaluation: Evaluation, table: Table, coverage: float, seed: int)
     if not math.isnan(coverage):
         draws = rng.binomial(np.round(size).astype(np.int64), coverage, size=(200, len(size)))
         null = float((coverage - draws / np.maximum(size, 1)).max(axis=1).mean())
-    return Record(
-        metric="worst_group_shortfall",
-        value=float(coverage - cover[worst]),
+    found = Estimate(
+        float(coverage - cover[worst]),
+        null=null,
+        reason="" if proven.any() else "no group is proven to fall short",
         lower=float(coverage - columns["upper"][worst]),
         upper=float(coverage - columns["lower"][worst]),
-        n=float(size[worst]),
-        direction=Direction.LOWER,
-        notion=Notion.GROUP,
-        target=0.0,
-        null=null,
-        coverage=coverage,
-        model=evaluation.evalset.model,
-        group=str(columns["group"][worst]),
-        reason="" if proven.any() else "no group is proven to fall short",
+        p=float(columns["adjusted_p_value"][worst]),
     )
+    metric = catalogue()["worst_group_shortfall"]
+    record = record_of(metric, found, evaluation.evalset, coverage=coverage)
+    return replace(record, group=str(columns["group"][worst]), n=float(size[worst]))

@@ -12,14 +12,12 @@ import numpy as np
 from howsure.core.arrays import FloatArray, check_fraction
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Record
-from howsure.core.rng import child
 from howsure.metrics.catalogue import catalogue
-from howsure.metrics.metric import Form, Metric
-from howsure.metrics.view import INTERVAL_KINDS, SLOW_ROWS, View
-from howsure.predictions import EvalSet, Intervals, LabelSets
-from howsure.stats.binomial import clopper_pearson
-from howsure.stats.bootstrap import bootstrap_means
-from howsure.stats.estimate import Estimate, mean_statistic, standard_error, weighted_mean
+from howsure.metrics.metric import SLOW_ROWS, Beside, Form, Metric
+from howsure.metrics.recording import record_of
+from howsure.metrics.view import View, choose_coverages
+from howsure.predictions import EvalSet
+from howsure.stats.estimate import Estimate, mean_statistic, weighted_mean
 
 _UNKNOWN = "the nominal coverage of the intervals is unknown"
 
@@ -40,6 +38,8 @@ class Evaluation:
         One for each metric and coverage, answered or not.
     scores : mapping of (metric, coverage) to ndarray of shape (n,)
         The row scores of metrics that are means.
+    beside : {"", "inputs", "ease"}
+        What its metrics need beside y and predictions.
     """
 
     evalset: EvalSet
@@ -47,6 +47,7 @@ class Evaluation:
     coverages: tuple[float, ...]
     records: tuple[Record, ...]
     scores: Mapping[tuple[str, float], FloatArray]
+    beside: Beside = ""
 
     def row_scores(self, metric: str, coverage: float) -> FloatArray | None:
         """The row scores of a metric at a coverage (NaN: an unknown one), if there are any."""
@@ -56,43 +57,17 @@ class Evaluation:
         return None
 
 
-def choose_coverages(evalset: EvalSet, wanted: Sequence[float] = ()) -> tuple[float, ...]:
-    """The nominal coverages to assess.
-
-    Those wanted; else those that intervals or label sets were given at; else 0.9, with 0.8 and
-    0.5 beside it where 0.9 cannot be reached. NaN stands for given intervals of unknown coverage.
-
-    Examples
-    --------
-    >>> from howsure.predictions import Distribution
-    >>> choose_coverages(EvalSet.checked([0.0], Distribution.normal([0.0], [1.0])))
-    (0.9,)
-    """
-    if len(wanted):
-        return tuple(check_fraction(c, "coverage") for c in wanted)
-    for belief in evalset.beliefs:
-        if isinstance(belief, Intervals):
-            return belief.coverages or (math.nan,)
-        if isinstance(belief, LabelSets):
-            return (belief.coverage,)
-    view = View(evalset)
-    try:
-        view.get("lower", 0.9)
-    except UnanswerableError:
-        if any(belief.kind in INTERVAL_KINDS for belief in evalset.beliefs):
-            return (0.5, 0.8, 0.9)
-    return (0.9,)
-
-
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def evaluate(
     evalset: EvalSet,
     *,
     coverages: Sequence[float] = (),
     metrics: Iterable[str] | None = None,
+    beside: Beside = "",
     confidence: float = 0.95,
     seed: int = 0,
     slow: Iterable[str] = (),
+    given: Mapping[str, Any] | None = None,
 ) -> Evaluation:
     """Compute every metric that the content permits, each with its sampling error.
 
@@ -103,13 +78,17 @@ def evaluate(
     coverages : sequence of float
         Nominal coverages; see `choose_coverages`.
     metrics : iterable of str, optional
-        Names from the catalogue; all if omitted.
+        Names from the catalogue; by default all that need what `beside` says.
+    beside : {"", "inputs", "ease"}
+        What the measures need beside y and predictions.
     confidence : float
         Nominal confidence of the intervals about the numbers.
     seed : int
         Fixes the draws of randomised measures.
     slow : iterable of str
         Slow metrics to compute past 50,000 rows all the same.
+    given : mapping of str to object, optional
+        Named arrays that the set does not hold; see `View`.
 
     Returns
     -------
@@ -129,13 +108,17 @@ def evaluate(
     """
     check_fraction(confidence, "confidence")
     entries = catalogue()
-    names = [n for n in entries if entries[n].forms] if metrics is None else list(metrics)
+    if metrics is None:
+        metrics = [name for name, e in entries.items() if e.forms and e.beside == beside]
+    names = list(metrics)
     for name in names:
         if name not in entries:
             raise InputError(f"metric must be in the catalogue, got {name!r}")
     wanted = choose_coverages(evalset, coverages)
+    if beside:  # such measures are told at the headline coverage alone
+        wanted = wanted[-1:]
     asked = frozenset(slow)
-    view = View(evalset, seed=seed, slow=asked)
+    view = View(evalset, seed=seed, confidence=confidence, slow=asked, given=given)
     records: list[Record] = []
     scores: dict[tuple[str, float], FloatArray] = {}
     for name in names:
@@ -143,145 +126,74 @@ def evaluate(
         for coverage in wanted if metric.per_coverage else (math.nan,):
             if metric.slow and evalset.n > SLOW_ROWS and name not in asked:
                 reason = f"slow past {SLOW_ROWS:,} rows: ask for it with --with {name}"
-                records.append(_record(metric, coverage, evalset, Estimate(math.nan), reason))
+                records.append(record_of(metric, unknown(reason), evalset, coverage=coverage))
                 continue
-            record, rows = _measure(view, metric, coverage, confidence)
-            records.append(record)
+            made, rows = _measure(view, metric, coverage)
+            records.extend(made)
             if rows is not None:
                 scores[(name, coverage)] = rows
-    return Evaluation(evalset, view, wanted, tuple(records), scores)
+    return Evaluation(evalset, view, wanted, tuple(records), scores, beside)
 
 
-def _measure(
-    view: View, metric: Metric, coverage: float, confidence: float
-) -> tuple[Record, FloatArray | None]:
-    """One metric at one coverage: its record, and its row scores where it is a mean."""
-    evalset = view.evalset
-    if metric.calibration and math.isnan(coverage):
-        return _record(metric, coverage, evalset, Estimate(math.nan), _UNKNOWN), None
+def _measure(view: View, metric: Metric, coverage: float) -> tuple[list[Record], FloatArray | None]:
+    """One metric at one coverage: its records, and its row scores where it is a mean."""
+    common: dict[str, Any] = {"coverage": coverage, "confidence": view.confidence}
     reasons: list[str] = []
-    for form in metric.forms:
+    if metric.calibration and math.isnan(coverage):
+        reasons.append(_UNKNOWN)
+    for form in metric.forms if not reasons else ():
         try:
             arrays = [view.get(name, coverage) for name in form.needs]
             keywords = {key: view.get(name, coverage) for key, name in form.keywords.items()}
+            found, rows = _compute(view.evalset, form, arrays, keywords)
         except UnanswerableError as error:
             reasons.append(str(error))
             continue
-        source = view.source([*form.needs, "ends"] if metric.per_coverage else form.needs, coverage)
-        found = _compute(evalset, metric, form, arrays, keywords, coverage, confidence, source)
-        return replace(found[0], null=_expected(view, metric, coverage, found[0].null)), found[1]
+        needs = [*form.needs, "ends"] if metric.per_coverage else form.needs
+        common |= {"source": view.source(needs, coverage), "share": form.reduce == "share"}
+        null = _expected(view, metric, coverage)
+        records = [
+            record_of(
+                metric,
+                _noted(each if math.isnan(null) else replace(each, null=null), form),
+                view.evalset,
+                **common,
+            )
+            for each in found
+        ]
+        return records, rows
     reason = "; ".join(dict.fromkeys(reasons))
-    return _record(metric, coverage, evalset, Estimate(math.nan), reason), None
+    return [record_of(metric, unknown(reason), view.evalset, **common)], None
 
 
-def _expected(view: View, metric: Metric, coverage: float, known: float) -> float:
-    """The value expected of a perfect model, where the belief itself says so."""
+def unknown(reason: str) -> Estimate:
+    """The estimate of what has no answer."""
+    return Estimate(math.nan, reason=reason)
+
+
+def _expected(view: View, metric: Metric, coverage: float) -> float:
+    """The value expected of a perfect model, where the prediction itself says so; else NaN."""
     if not metric.expected:
-        return known
+        return math.nan
     try:
         return weighted_mean(view.get(metric.expected, coverage), view.evalset.multiplicities)
     except UnanswerableError:
-        return known
+        return math.nan
+
+
+def _noted(found: Estimate, form: Form) -> Estimate:
+    """With the options of its form, and the form's note unless the value has one of its own."""
+    options = {name: str(value) for name, value in form.options.items()}
+    return replace(found, reason=found.reason or form.note, details={**options, **found.details})
 
 
 def _compute(
-    evalset: EvalSet,
-    metric: Metric,
-    form: Form,
-    arrays: list[Any],
-    keywords: Mapping[str, Any],
-    coverage: float,
-    confidence: float,
-    source: str,
-) -> tuple[Record, FloatArray | None]:
+    evalset: EvalSet, form: Form, arrays: list[Any], keywords: Mapping[str, Any]
+) -> tuple[Sequence[Estimate], FloatArray | None]:
     values = evalset.multiplicities
-    rows: FloatArray | None = None
-    if form.reduce == "statistic":
-        given = {"weights": values} if form.weighted else {}
-        found: Estimate = form.function(*arrays, **keywords, **form.options, **given)
-    else:
+    if form.reduce in ("mean", "share"):
         rows = np.asarray(form.function(*arrays, **keywords, **form.options))
-        found = mean_statistic(rows, values)
-    reason = found.reason or form.note
-    if not math.isfinite(found.value) and not reason:
-        reason = "the numbers are too large or too small to be added up"
-    record = _record(metric, coverage, evalset, found, reason)
-    options = {**{name: str(value) for name, value in form.options.items()}, **found.details}
-    record = replace(record, source=source, options=options)
-    record = _with_error(
-        record, found, evalset, confidence, metric.bounds, share=form.reduce == "share"
-    )
-    return record, rows
-
-
-def _with_error(
-    record: Record,
-    found: Estimate,
-    evalset: EvalSet,
-    confidence: float,
-    bounds: tuple[float, float],
-    *,
-    share: bool,
-) -> Record:
-    """Add the standard error and the confidence interval to a record."""
-    from scipy import special
-
-    record = replace(record, confidence=confidence)
-    if found.influence is None or not math.isfinite(found.value):
-        return record
-    if evalset.cluster is not None:
-        return _by_clusters(record, found, evalset, bounds)
-    error = standard_error(found.influence, evalset.weights)
-    if share and (evalset.weights is None or evalset.weights.kind == "frequency"):
-        ends = clopper_pearson(round(found.value * record.n), record.n, confidence=confidence)
-        return replace(record, standard_error=error, lower=float(ends[0]), upper=float(ends[1]))
-    if math.isnan(error):
-        return record
-    reach = float(special.stdtrit(max(record.n - 1, 1.0), 0.5 + confidence / 2.0)) * error
-    low, high = max(found.value - reach, bounds[0]), min(found.value + reach, bounds[1])
-    reason = record.reason
-    if evalset.weights is not None and evalset.weights.kind == "importance":
-        reason = "; ".join(note for note in (reason, "approximate: importance weights") if note)
-    return replace(record, standard_error=error, lower=low, upper=high, reason=reason)
-
-
-def _by_clusters(
-    record: Record, found: Estimate, evalset: EvalSet, bounds: tuple[float, float]
-) -> Record:
-    """Standard error and percentile interval from resampling whole clusters.
-
-    A mean is resampled as it is; any other statistic through its influence values, to first order.
-    """
-    assert evalset.cluster is not None
-    assert found.influence is not None
-    drawn = bootstrap_means(
-        found.value + found.influence,
-        child(0, "cluster bootstrap", record.metric),
-        weights=evalset.weights,
-        cluster=evalset.cluster.codes,
-    )
-    error = float(drawn.standard_error()[0])
-    ends = drawn.interval(record.confidence)
-    low, high = (float(np.clip(end[0], *bounds)) for end in ends)
-    notes = (record.reason, f"cluster bootstrap of {len(evalset.cluster.labels):,} clusters")
-    reason = "; ".join(note for note in (*notes, drawn.note) if note)
-    return replace(record, standard_error=error, lower=low, upper=high, reason=reason)
-
-
-def _record(
-    metric: Metric, coverage: float, evalset: EvalSet, found: Estimate, reason: str
-) -> Record:
-    weights = evalset.weights
-    return Record(
-        metric=metric.name,
-        value=found.value,
-        n=float(evalset.n) if weights is None else weights.effective_n,
-        direction=metric.direction,
-        units=metric.units,
-        notion=metric.notion,
-        target=metric.target_at(coverage),
-        null=found.null,
-        coverage=coverage,
-        model=evalset.model,
-        reason=reason,
-    )
+        return [mean_statistic(rows, values)], rows
+    weights = {"weights": values} if form.weighted else {}
+    found = form.function(*arrays, **keywords, **form.options, **weights)
+    return [found] if isinstance(found, Estimate) else found, None

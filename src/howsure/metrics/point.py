@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray
+from howsure.core.records import Direction
+from howsure.metrics.metric import (
+    BY_UNIT,
+    POSITIVE,
+    Form,
+    Laws,
+    Metric,
+    Question,
+    Topic,
+    itself,
+)
 from howsure.stats.estimate import Estimate
+
+if TYPE_CHECKING:
+    from howsure.metrics.view import View
 
 
 def error(y: FloatArray, point: FloatArray) -> FloatArray:
@@ -109,3 +124,94 @@ def r_squared(y: FloatArray, point: FloatArray, *, weights: FloatArray | None = 
     ratio = mean / variance
     influence = (ratio * (deviations - variance) - (squares - mean)) / variance
     return Estimate(1.0 - ratio, influence)
+
+
+def _point(view: View, coverage: float) -> FloatArray:
+    if view.evalset.point is not None:
+        view.told("point", "point")
+        return view.evalset.point
+    found: FloatArray = view.ask("point", "point")
+    return found
+
+
+def _y(view: View, _: float) -> FloatArray:
+    return view.evalset.y
+
+
+def _absolute_error(view: View, _: float) -> FloatArray:
+    return np.asarray(np.abs(view.evalset.y - view.get("point")))
+
+
+_ENTRIES = (
+    Metric(
+        name="mae",
+        title="Mean absolute error",
+        question=Question.POINT,
+        meaning="Average distance of the point forecast from what happened.",
+        formula="mean |y − ŷ|",
+        source="definition",
+        direction=Direction.LOWER,
+        units="y",
+        forms=(Form(needs=("absolute_error",), function=itself),),
+        laws=BY_UNIT,
+        standard_normal=0.7979,
+        bounds=POSITIVE,
+    ),
+    Metric(
+        name="rmse",
+        title="Root mean squared error",
+        question=Question.POINT,
+        meaning="Like the mean absolute error, but large errors count more.",
+        formula="√mean (y − ŷ)²",
+        source="definition",
+        direction=Direction.LOWER,
+        units="y",
+        forms=(
+            Form(
+                needs=("y", "point"),
+                function=root_mean_squared_error,
+                reduce="statistic",
+            ),
+        ),
+        laws=BY_UNIT,
+        standard_normal=1.0,
+        bounds=POSITIVE,
+    ),
+    Metric(
+        name="bias",
+        title="Bias",
+        question=Question.POINT,
+        meaning="Average of forecast minus truth: above 0 the forecast is too high.",
+        formula="mean (ŷ − y)",
+        source="definition",
+        direction=Direction.TARGET,
+        units="y",
+        forms=(Form(needs=("y", "point"), function=error),),
+        laws=Laws(scale=1.0, reflection="negates"),
+        standard_normal=0.0,
+        target=0.0,
+    ),
+    Metric(
+        name="r_squared",
+        title="R²",
+        question=Question.POINT,
+        meaning="Share of the variance of y that the point forecast explains.",
+        formula="1 − Σ(y − ŷ)²/Σ(y − ȳ)²",
+        source="definition",
+        direction=Direction.HIGHER,
+        units="1",
+        forms=(Form(needs=("y", "point"), function=r_squared, reduce="statistic"),),
+        laws=Laws(),
+        standard_normal=0.0,
+        bounds=(-math.inf, 1.0),
+    ),
+)
+
+TOPIC = Topic(
+    entries=_ENTRIES,
+    arrays={
+        "y": _y,
+        "point": _point,
+        "absolute_error": _absolute_error,
+    },
+)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +18,22 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, as_vector
 from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.records import Curve, Direction, Notion
 from howsure.core.weights import check_multiplicities
+from howsure.metrics.metric import (
+    BY_UNIT,
+    POSITIVE,
+    Form,
+    Metric,
+    Question,
+    Topic,
+)
 from howsure.stats.dominance import Ranked, rank_values
 from howsure.stats.estimate import Estimate
+
+if TYPE_CHECKING:
+    from howsure.metrics.measure import Evaluation
+    from howsure.metrics.view import View
 
 CERTAIN_SHARES = (0.5, 0.8, 0.9, 0.95)
 _FAR = 64.0
@@ -432,3 +446,131 @@ def _trigamma(x: FloatArray) -> FloatArray:
     near = x < _FAR
     series[near] = special.polygamma(1, x[near])
     return series
+
+
+def _acceptance(view: View, _: float) -> Acceptance:
+    values = view.evalset.multiplicities
+    error, width = view.get("absolute_error"), view.get("uncertainty")
+    return acceptance(error, width, values, ranked=view.get("ranks")[1])
+
+
+def _oracle(view: View, _: float) -> Acceptance:
+    accepted: Acceptance = view.get("acceptance")
+    return accepted.oracle(view.get("ranks")[0])
+
+
+def _most_certain(share: int) -> Metric:
+    return Metric(
+        name=f"error_most_certain_{share}",
+        title=f"MAE of the most certain {share} %",
+        question=Question.ASSOCIATION,
+        meaning=f"Mean absolute error of the {share} % of rows with the least uncertainty.",
+        formula=f"mean |e| over the {share} % most certain",
+        source="definition",
+        direction=Direction.LOWER,
+        units="y",
+        forms=(
+            Form(
+                needs=("acceptance",),
+                function=Acceptance.risk_at,
+                reduce="statistic",
+                weighted=False,
+                options={"prediction_rate": share / 100},
+            ),
+        ),
+        merges="rows",
+        laws=BY_UNIT,
+        standard_normal=0.7979,
+        notion=Notion.LOCAL,
+        bounds=POSITIVE,
+    )
+
+
+def _risk_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
+    """Mean |error| of the most certain rows, against how many are accepted."""
+    view, evalset = evaluation.view, evaluation.evalset
+    accepted = view.get("acceptance")
+    curve = accepted.curve(oracle=view.get("oracle"))
+    x_label, y_label = "Prediction rate", "Mean |error| of accepted rows"
+    return [
+        Curve(
+            name="risk_coverage",
+            x=curve.prediction_rate,
+            y=curve.risk,
+            lower=curve.risk - 1.96 * curve.standard_error,
+            upper=curve.risk + 1.96 * curve.standard_error,
+            reference=np.full(len(curve.risk), curve.random),
+            band="95 % interval at each rate",
+            model=evalset.model,
+            x_label=x_label,
+            y_label=y_label,
+        ),
+        Curve(
+            name="risk_coverage_oracle",
+            x=curve.prediction_rate,
+            y=curve.oracle,
+            model=evalset.model,
+            x_label=x_label,
+            y_label=y_label,
+        ),
+    ]
+
+
+_ENTRIES = (
+    Metric(
+        name="aurc",
+        title="Area under the risk–coverage curve",
+        question=Question.ASSOCIATION,
+        meaning="Mean error of the most certain rows, averaged over how many are accepted.",
+        formula="mean over i of the mean |e| of the i most certain rows",
+        source="Geifman, Uziel and El-Yaniv 2019",
+        direction=Direction.LOWER,
+        units="y",
+        forms=(
+            Form(
+                needs=("acceptance",),
+                function=Acceptance.aurc,
+                reduce="statistic",
+                weighted=False,
+            ),
+        ),
+        merges="rows",
+        laws=BY_UNIT,
+        standard_normal=0.7979,
+        notion=Notion.LOCAL,
+        bounds=POSITIVE,
+    ),
+    Metric(
+        name="excess_aurc",
+        title="Excess AURC",
+        question=Question.ASSOCIATION,
+        meaning="AURC above that of the best possible order.",
+        formula="AURC − AURC of the oracle order",
+        source="Geifman, Uziel and El-Yaniv 2019",
+        direction=Direction.LOWER,
+        units="y",
+        forms=(
+            Form(
+                needs=("acceptance", "oracle"),
+                function=Acceptance.excess_aurc,
+                reduce="statistic",
+                weighted=False,
+            ),
+        ),
+        merges="rows",
+        laws=BY_UNIT,
+        standard_normal=math.nan,
+        notion=Notion.LOCAL,
+        bounds=POSITIVE,
+    ),
+    *(_most_certain(share) for share in (50, 80, 90, 95)),
+)
+
+TOPIC = Topic(
+    entries=_ENTRIES,
+    arrays={
+        "acceptance": _acceptance,
+        "oracle": _oracle,
+    },
+    curves=(_risk_coverage,),
+)

@@ -13,19 +13,17 @@ import numpy.typing as npt
 from howsure._version import __version__
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Curve, Record, Table
-from howsure.metrics.characteristic.view import operating_points
 from howsure.metrics.compare import compare
-from howsure.metrics.conditional.view import ConditionalReport, assess_conditional
 from howsure.metrics.congruence.view import (
     CongruenceOptions,
     CongruenceReport,
     assess_congruence,
     congruence_mode,
 )
-from howsure.metrics.curves import curves_of, worst_rows
+from howsure.metrics.curves import curves_of, tables_of, worst_rows
 from howsure.metrics.groups import assess_groups
 from howsure.metrics.measure import Evaluation, evaluate
-from howsure.metrics.view import SLOW_ROWS
+from howsure.metrics.metric import SLOW_ROWS
 from howsure.predictions import EvalSet
 from howsure.report.assessment import Assessment
 from howsure.report.content import VerdictLine
@@ -236,14 +234,13 @@ def assess_sets(
         curves.extend(curves_of(found, confidence=confidence))
         records.extend((*found.records, *grouped.records))
         notes.extend(grouped.notes)
-        points = operating_points(found.view, found.coverages)
-        made = (grouped.table, points, worst_rows(found))
+        made = (grouped.table, *tables_of(found), worst_rows(found))
         tables.extend(table for table in made if table is not None)
         done.append(found)
     for local in _given_inputs(evalsets, confidence, seed, asked, told):
         records.extend(local.records)
-        tables.extend(local.tables)
-        curves.extend(local.curves)
+        tables.extend(tables_of(local))
+        curves.extend(curves_of(local, confidence=confidence))
     options = replace(congruence or CongruenceOptions(), progress=progress)
     for report in _congruence(evalsets, seed, asked, options, beside or {}, images):
         records.append(report.record)
@@ -276,14 +273,12 @@ def _given_inputs(
     seed: int,
     asked: frozenset[str],
     told: Progress,
-) -> Iterator[ConditionalReport]:
+) -> Iterator[Evaluation]:
     """Coverage given inputs, of every model that has any."""
     for place, held in enumerate(evalsets):
         if held.features or held.embedding is not None:
             told(f"coverage given inputs of {held.model}", place, len(evalsets))
-            yield assess_conditional(
-                held, confidence=confidence, seed=seed, everything="conditional" in asked
-            )
+            yield evaluate(held, beside="inputs", confidence=confidence, seed=seed, slow=asked)
 
 
 def missing_fact(images: npt.NDArray[Any] | None, names: npt.NDArray[Any]) -> dict[str, str]:

@@ -105,8 +105,8 @@ def gain_statistic(
     if perfect is None:
         return Estimate(found.value, influence, details=details)
     value, low, high = perfect.overall if miss_rate is None else perfect.partial
-    details |= {"perfect_lower": low, "perfect_upper": high, "perfect_by": perfect.method}
-    return Estimate(found.value, influence, value, details=details)
+    details["perfect_by"] = perfect.method
+    return Estimate(found.value, influence, value, details=details, null_lower=low, null_upper=high)
 
 
 def perfect_gains(

@@ -1,26 +1,27 @@
 """Conditional coverage of an evaluation set: where does it fail, and is it more than chance?
 
-Needs inputs (features or an embedding) or groups beside the beliefs, and independent rows.
+Needs inputs (features or an embedding) or groups beside the predictions, and independent rows.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray
-from howsure.core.errors import InputError, UnanswerableError
-from howsure.core.records import Curve, Direction, Notion, Record, Table
-from howsure.core.rng import row_keys
+from howsure.core.errors import UnanswerableError
+from howsure.core.records import Curve, Direction, Notion, Table
 from howsure.metrics.conditional import (
+    ERT,
+    CoverageGap,
     Dependence,
     LocalPit,
     Region,
+    WorstSlab,
     coverage_gap,
     ert,
     hsic,
@@ -28,126 +29,19 @@ from howsure.metrics.conditional import (
     width_correlation,
     worst_slab,
 )
-from howsure.metrics.measure import choose_coverages
-from howsure.metrics.view import View
-from howsure.predictions import EvalSet
-from howsure.stats.bootstrap import subsample
+from howsure.metrics.metric import SHARE, Laws, Metric, Question, Topic, stated
+from howsure.predictions import EvalSet, LabelSets
 from howsure.stats.ecdf_bands import simultaneous_band
+
+if TYPE_CHECKING:
+    from howsure.metrics.measure import Evaluation
+    from howsure.metrics.view import View
 
 MOST_ROWS = 5_000
 DIRECTIONS = 300
 MOST_LABELS = 10
 MOST_COLUMNS = 50
 COMPONENTS = 20
-
-Found = tuple[list[Record], list[tuple[str, Region]]]
-
-
-@dataclass(frozen=True, slots=True)
-class ConditionalReport:
-    """What conditional coverage tells of one model.
-
-    Attributes
-    ----------
-    records : tuple of Record
-        ``worst_slab``, ``ert_squared``, ``ert_absolute``, ``ert_log``, ``hsic``,
-        ``width_correlation``, ``local_pit``, and for each column of groups ``coverage_gap`` and
-        ``coverage_gap_debiased``; options hold the p-values and the failing region in words.
-    tables : tuple of Table
-        ``conditional_regions``: the region that fails by each measure, judged on rows that did
-        not choose it. ``conditional_parts``: parts of the inputs that a shallow tree tells apart.
-    curves : tuple of Curve
-        ``local_pit``: the PIT in the worst part, as its distance from uniform.
-    """
-
-    records: tuple[Record, ...]
-    tables: tuple[Table, ...] = ()
-    curves: tuple[Curve, ...] = ()
-
-
-def assess_conditional(
-    held: EvalSet,
-    *,
-    coverage: float | None = None,
-    confidence: float = 0.95,
-    classifier: Any = None,
-    seed: int = 0,
-    everything: bool = False,
-) -> ConditionalReport:
-    """Every measure of conditional coverage that the content permits.
-
-    Parameters
-    ----------
-    held : EvalSet
-        With features, an embedding or groups. Features are used where there are any, labels as
-        indicators of the ten commonest; else the embedding, by its first 20 principal
-        coordinates where it has more than 50 columns.
-    coverage : float, optional
-        Nominal coverage of the intervals to judge; the last of `choose_coverages` if omitted.
-    confidence : float
-        Of the intervals.
-    classifier : scikit-learn classifier, optional
-        For the excess risk; a forest if omitted.
-    seed : int
-        Fixes halves, folds, simulations and the choice of rows.
-    everything : bool
-        Past 5,000 rows, rows are chosen by their content unless this is true.
-
-    Returns
-    -------
-    ConditionalReport
-        A measure that has no answer is a record of NaN with the reason.
-
-    Examples
-    --------
-    >>> from howsure.predictions import Intervals
-    >>> rng = np.random.default_rng(0)
-    >>> age, end = rng.uniform(20, 80, 400), np.ones(400)
-    >>> y = rng.uniform(-1.05, 1.05, 400) * np.where(age > 60, 2.0, 1.0)
-    >>> held = EvalSet.checked(y, Intervals(-end, end, coverage=0.9), features={"age": age})
-    >>> report = assess_conditional(held)
-    >>> [record.metric for record in report.records if record.value > 0][:3]
-    ['worst_slab', 'ert_squared', 'ert_absolute']
-    """
-    nominal = choose_coverages(held)[-1] if coverage is None else coverage
-    part = _rows(held, seed, everything)
-    view = View(part, seed=seed)
-    shared = Record(
-        metric="",
-        value=math.nan,
-        n=float(part.n),
-        confidence=confidence,
-        notion=Notion.LOCAL,
-        coverage=nominal,
-        model=held.model,
-        reason=f"on {part.n:,} of {held.n:,} rows" if part.n < held.n else "",
-    )
-    options = {"coverage": nominal, "confidence": confidence, "seed": seed}
-    records: list[Record] = []
-    regions: list[tuple[str, Region]] = []
-    extra: list[tuple[Table | None, Curve | None]] = []
-    makers: dict[tuple[str, ...], Callable[[], Found]] = {
-        ("worst_slab",): lambda: _slab(view, shared, options),
-        ("ert_squared", "ert_absolute", "ert_log"): lambda: _ert(
-            view, shared, options, classifier, extra
-        ),
-        ("hsic", "width_correlation"): lambda: _dependence(view, shared, options),
-        ("local_pit",): lambda: _local(view, shared, options, extra),
-        ("coverage_gap", "coverage_gap_debiased"): lambda: _gaps(view, shared, options),
-    }
-    for names, make in makers.items():
-        try:
-            _independent(part)
-            found, where = make()
-        except (UnanswerableError, InputError) as error:
-            found, where = [replace(shared, metric=n, reason=str(error)) for n in names], []
-        records += found
-        regions += where
-    table = _region_table(regions, nominal, held.model)
-    tables = [t for t in (table, *(t for t, _ in extra)) if t is not None]
-    return ConditionalReport(
-        tuple(records), tuple(tables), tuple(c for _, c in extra if c is not None)
-    )
 
 
 def input_table(held: EvalSet) -> tuple[FloatArray, tuple[str, ...]]:
@@ -188,276 +82,341 @@ def _columns(features: Mapping[str, npt.NDArray[Any]]) -> Iterator[tuple[str, Fl
             yield f"{name}={label}", (value.astype(str) == label).astype(np.float64)
 
 
-def _rows(held: EvalSet, seed: int, everything: bool) -> EvalSet:
-    if everything or held.n <= MOST_ROWS:
-        return held
-    numbers = [value for belief in held.beliefs for value in belief.numbers().values()]
-    keys = row_keys(held.y, *numbers)
-    return held.take(np.sort(subsample(keys, MOST_ROWS, seed=seed, name="conditional rows")))
-
-
-def _independent(held: EvalSet) -> None:
-    if held.weights is not None or held.cluster is not None:
+def _part(view: View) -> View:
+    """Independent rows, at most 5,000 unless all are asked for."""
+    if view.evalset.weights is not None or view.evalset.cluster is not None:
         raise UnanswerableError(
             "measures of conditional coverage need independent, unweighted rows"
         )
+    return view if "conditional" in view.slow else view.part(MOST_ROWS)
 
 
-def _hits(view: View, coverage: float) -> BoolArray:
-    if math.isnan(coverage):
-        raise UnanswerableError("the nominal coverage of the intervals is unknown")
-    return np.asarray(view.get("covered", coverage), dtype=np.bool_)
+def _hits(part: View, coverage: float) -> BoolArray:
+    return np.asarray(part.get("covered", coverage), dtype=np.bool_)
 
 
-def _widths(view: View, coverage: float) -> FloatArray:
-    if view.source(("covered",), coverage) == "label sets":
-        return np.asarray(view.get("set_sizes"))
-    return np.asarray(view.get("upper", coverage) - view.get("lower", coverage))
+def _options(view: View, coverage: float) -> dict[str, Any]:
+    return {"coverage": coverage, "confidence": view.confidence, "seed": view.seed}
 
 
-def _told(reason: str, shared: Record) -> str:
-    return "; ".join(filter(None, (reason, shared.reason)))
+def _slab(view: View, coverage: float) -> WorstSlab:
+    part = _part(view)
+    x, names = input_table(part.evalset)
+    hits, options = _hits(part, coverage), _options(view, coverage)
+    return worst_slab(hits, x, names=names, directions=DIRECTIONS, **options)
 
 
-def _slab(view: View, shared: Record, options: dict[str, Any]) -> Found:
-    x, names = input_table(view.evalset)
-    found = worst_slab(
-        _hits(view, shared.coverage), x, names=names, directions=DIRECTIONS, **options
-    )
-    record = replace(
-        shared,
-        metric="worst_slab",
-        value=found.value,
-        standard_error=found.standard_error,
-        lower=found.lower,
-        upper=found.upper,
-        direction=Direction.TARGET,
-        target=shared.coverage,
-        null=found.null,
-        reason=_told(found.reason, shared),
-        options={
-            "p_value": found.p_value,
-            "perfect_lower": found.null_lower,
-            "searched": found.searched,
-            "searched_null": found.searched_null,
-            "searched_p_value": found.searched_p_value,
-            **_where(found.region),
-        },
-    )
-    return [record], [("worst_slab", found.region)] if found.region else []
+def _ert(view: View, coverage: float) -> ERT:
+    part = _part(view)
+    x, names = input_table(part.evalset)
+    classifier = view.given.get("classifier")
+    options = _options(view, coverage)
+    return ert(_hits(part, coverage), x, names=names, classifier=classifier, **options)
 
 
-def _ert(
-    view: View,
-    shared: Record,
-    options: dict[str, Any],
-    classifier: Any,
-    extra: list[tuple[Table | None, Curve | None]],
-) -> Found:
-    x, names = input_table(view.evalset)
-    hits = _hits(view, shared.coverage)
-    found = ert(hits, x, names=names, classifier=classifier, **options)
-    records = []
-    for name, risk in (
-        ("ert_squared", found.squared),
-        ("ert_absolute", found.absolute),
-        ("ert_log", found.log),
-    ):
-        record = replace(
-            shared,
-            metric=name,
-            value=risk.value,
-            standard_error=risk.standard_error,
-            lower=risk.lower,
-            upper=risk.upper,
-            direction=Direction.LOWER,
-            units="nats" if name == "ert_log" else "1",
-            target=0.0,
-            null=risk.null,
-            reason=_told(found.reason, shared),
-            options={
-                "p_value": risk.p_value,
-                "under": risk.under,
-                "over": risk.over,
-                **_where(found.region),
-            },
-        )
-        records.append(record)
-    if found.parts:
-        named = [("ert", part) for part in found.parts]
-        table = _region_table(named, shared.coverage, shared.model)
-        assert table is not None
-        notes = (
-            "A shallow tree on the chances of coverage that one half of the rows teaches; "
-            "coverage is that of the other half."
-        )
-        extra.append((replace(table, name="conditional_parts", notes=notes), None))
-    return records, [("ert", found.region)] if found.region else []
+def _of_width(
+    measure: Callable[..., Dependence],
+) -> Callable[[View, float], Dependence]:
+    def make(view: View, coverage: float) -> Dependence:
+        part = _part(view)
+        hits = _hits(part, coverage)
+        if part.source(("covered",), coverage) == LabelSets.kind:
+            widths = part.get("set_sizes")
+        else:
+            widths = part.get("upper", coverage) - part.get("lower", coverage)
+        return measure(hits, widths, **_options(view, coverage))
+
+    return make
 
 
-def _dependence(view: View, shared: Record, options: dict[str, Any]) -> Found:
-    hits = _hits(view, shared.coverage)
-    widths = _widths(view, shared.coverage)
-    records: list[Record] = []
-    regions: list[tuple[str, Region]] = []
-    for name, measure in (("hsic", hsic), ("width_correlation", width_correlation)):
-        found: Dependence = measure(hits, widths, **options)
-        signed = name == "width_correlation"
-        reach = 1.959964 * found.standard_error
-        record = replace(
-            shared,
-            metric=name,
-            value=found.value,
-            standard_error=found.standard_error,
-            lower=max(found.value - reach, -1.0 if signed else 0.0),
-            upper=min(found.value + reach, 1.0),
-            direction=Direction.TARGET if signed else Direction.LOWER,
-            target=0.0,
-            null=found.null,
-            reason=_told(found.reason, shared),
-            options={
-                "p_value": found.p_value,
-                "perfect_upper": found.null_upper,
-                **_where(found.region),
-            },
-        )
-        records.append(record)
-    if found.region is not None:
-        regions.append(("hsic", found.region))
-    return records, regions
+def _local(view: View, _: float) -> LocalPit:
+    part = _part(view)
+    x, names = input_table(part.evalset)
+    headline = view.headline
+    options = _options(view, 0.9 if math.isnan(headline) else headline)
+    return local_pit(part.get("pit"), x, names=names, **options)
 
 
-def _local(
-    view: View,
-    shared: Record,
-    options: dict[str, Any],
-    extra: list[tuple[Table | None, Curve | None]],
-) -> Found:
-    x, names = input_table(view.evalset)
-    told = 0.9 if math.isnan(shared.coverage) else shared.coverage
-    found = local_pit(view.get("pit"), x, names=names, **{**options, "coverage": told})
-    record = replace(
-        shared,
-        metric="local_pit",
-        value=found.value,
-        standard_error=found.standard_error,
-        lower=found.lower,
-        upper=found.upper,
-        direction=Direction.LOWER,
-        target=0.0,
-        null=found.null,
-        coverage=math.nan,
-        reason=_told(found.reason, shared),
-        options={
-            "p_value": found.p_value,
-            "region_p_value": found.region_p_value,
-            "fault": found.fault,
-            **_where(found.region),
-        },
-    )
-    if found.region is None or not found.region.n:
-        return [record], []
-    extra.append((None, _local_curve(found, shared)))
-    return [record], [("local_pit", found.region)]
-
-
-def _local_curve(found: LocalPit, shared: Record) -> Curve:
-    """The PIT in the worst part, as its distance from uniform, with the band of a right model."""
-    assert found.region is not None
-    band = simultaneous_band(found.region.n, found.levels, confidence=shared.confidence)
-    return Curve(
-        name="local_pit",
-        x=found.levels,
-        y=found.region_cdf - found.levels,
-        lower=np.asarray(band.lower) - found.levels,
-        upper=np.asarray(band.upper) - found.levels,
-        reference=np.zeros(len(found.levels)),
-        x_label="Level",
-        y_label="Share of the PIT at or below, − level",
-        band=f"{shared.confidence:.0%} simultaneous band of a right model",
-        model=shared.model,
-        notes=f"Where the beliefs hold least: {found.region.where}; there {found.fault}.",
-    )
-
-
-def _gaps(view: View, shared: Record, options: dict[str, Any]) -> Found:
-    if not view.evalset.groups:
+def _gaps(view: View, coverage: float) -> list[CoverageGap]:
+    part = _part(view)
+    if not part.evalset.groups:
         raise UnanswerableError("the table holds no groups")
-    hits = _hits(view, shared.coverage)
-    records: list[Record] = []
+    hits, options = _hits(part, coverage), _options(view, coverage)
+    columns = part.evalset.groups.items()
+    return [coverage_gap(hits, groups, name=name, **options) for name, groups in columns]
+
+
+def region_tables(evaluation: Evaluation) -> list[Table]:
+    """Where coverage fails: the region of each measure, and all parts that a tree tells apart.
+
+    Returns
+    -------
+    list of Table
+        ``conditional_regions``: judged on rows that did not choose the region.
+        ``conditional_parts``: parts of the inputs that a shallow tree tells apart.
+    """
+    view, coverage = evaluation.view, evaluation.coverages[-1]
     regions: list[tuple[str, Region]] = []
-    for name, groups in view.evalset.groups.items():
-        found = coverage_gap(hits, groups, name=name, **options)
-        reach = 1.959964
-        made = replace(
-            shared,
-            direction=Direction.LOWER,
-            notion=Notion.GROUP,
-            target=0.0,
-            reason=_told(found.reason, shared),
-        )
-        for metric, value, error, null, upper, p_value in (
-            (
-                "coverage_gap",
-                found.value,
-                found.standard_error,
-                found.null,
-                found.null_upper,
-                found.p_value,
-            ),
-            (
-                "coverage_gap_debiased",
-                found.debiased,
-                found.debiased_standard_error,
-                found.debiased_null,
-                found.debiased_null_upper,
-                found.debiased_p_value,
-            ),
-        ):
-            record = replace(
-                made,
-                metric=metric,
-                value=value,
-                standard_error=error,
-                lower=max(value - reach * error, 0.0),
-                upper=min(value + reach * error, 1.0),
-                null=null,
-                options={
-                    "column": name,
-                    "p_value": p_value,
-                    "perfect_upper": upper,
-                    **_where(found.region),
-                },
-            )
-            records.append(record)
-        if found.region is not None:
-            regions.append((f"coverage_gap {name}", found.region))
-    return records, regions
+    for name in ("worst_slab", "ert", "hsic", "local_pit"):
+        found = _answer(view, name, coverage)
+        region = None if found is None else found.region
+        if region is not None and (region.n or name != "local_pit"):
+            regions.append((name, region))
+    regions.extend(
+        (f"coverage_gap {gap.raw.details['column']}", gap.region)
+        for gap in _answer(view, "coverage_gaps", coverage) or ()
+        if gap.region is not None
+    )
+    model = view.evalset.model
+    tables = [_region_table("conditional_regions", regions, coverage, model, _JUDGED)]
+    excess = _answer(view, "ert", coverage)
+    parts = [("ert", part) for part in excess.parts] if excess is not None else []
+    tables.append(_region_table("conditional_parts", parts, coverage, model, _PARTS))
+    return [table for table in tables if table is not None]
 
 
-def _where(region: Region | None) -> dict[str, str | float]:
-    return {} if region is None else {"where": region.where}
+def _answer(view: View, name: str, coverage: float) -> Any:
+    try:
+        return view.get(name, coverage)
+    except UnanswerableError:
+        return None
 
 
-def _region_table(regions: list[tuple[str, Region]], nominal: float, model: str) -> Table | None:
-    """One row for each region, with its coverage on rows that had no say in choosing it."""
+_JUDGED = (
+    "Where coverage fails by each measure; coverage, interval and p-value are those of "
+    "rows that had no say in the choice, except for groups, whose p-values are "
+    "Holm-adjusted."
+)
+_PARTS = (
+    "A shallow tree on the chances of coverage that one half of the rows teaches; "
+    "coverage is that of the other half."
+)
+
+
+def _region_table(
+    name: str, regions: Sequence[tuple[str, Region]], nominal: float, model: str, notes: str
+) -> Table | None:
     if not regions:
         return None
     columns: dict[str, npt.NDArray[Any]] = {
-        "measure": np.array([name for name, _ in regions], dtype=object),
+        "measure": np.array([measure for measure, _ in regions], dtype=object),
         "where": np.array([region.where for _, region in regions], dtype=object),
     }
-    for name in ("n", "share", "empirical_coverage", "lower", "upper", "p_value", "found"):
-        columns[name] = np.array([float(getattr(region, name)) for _, region in regions])
+    for key in ("n", "share", "empirical_coverage", "lower", "upper", "p_value", "found"):
+        columns[key] = np.array([float(getattr(region, key)) for _, region in regions])
     columns["nominal"] = np.full(len(regions), nominal)
-    return Table(
-        name="conditional_regions",
-        columns=columns,
-        labels={"found": "coverage where it was sought", "share": "share of rows"},
-        model=model,
-        notes=(
-            "Where coverage fails by each measure; coverage, interval and p-value are those of "
-            "rows that had no say in the choice, except for groups, whose p-values are "
-            "Holm-adjusted."
-        ),
-    )
+    labels = {"found": "coverage where it was sought", "share": "share of rows"}
+    return Table(name=name, columns=columns, labels=labels, model=model, notes=notes)
+
+
+def _local_curve(evaluation: Evaluation, confidence: float) -> list[Curve]:
+    """The PIT in the worst part, as its distance from uniform, with the band of a right model."""
+    found: LocalPit = evaluation.view.get("local_pit")
+    if found.region is None or not found.region.n:
+        return []
+    band = simultaneous_band(found.region.n, found.levels, confidence=confidence)
+    return [
+        Curve(
+            name="local_pit",
+            x=found.levels,
+            y=found.region_cdf - found.levels,
+            lower=np.asarray(band.lower) - found.levels,
+            upper=np.asarray(band.upper) - found.levels,
+            reference=np.zeros(len(found.levels)),
+            x_label="Level",
+            y_label="Share of the PIT at or below, − level",
+            band=f"{confidence:.0%} simultaneous band of a right model",
+            model=evaluation.evalset.model,
+            notes=f"Where the beliefs hold least: {found.region.where}; there {found.fault}.",
+        )
+    ]
+
+
+_ENTRIES = (
+    Metric(
+        name="worst_slab",
+        title="Coverage in the worst slab",
+        question=Question.CONDITIONAL,
+        meaning="Coverage in the worst slab of the inputs: sought on one half, judged on another.",
+        formula="coverage of {a ≤ v·x ≤ b} where the other half of the rows covers least",
+        source="Cauchois et al. 2021; halves so that seeking costs nothing",
+        direction=Direction.TARGET,
+        units="1",
+        forms=(stated("worst_slab"),),
+        merges="rows",
+        beside="inputs",
+        per_coverage=True,
+        calibration=True,
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.LOCAL,
+        target="coverage",
+        bounds=SHARE,
+    ),
+    Metric(
+        name="ert_squared",
+        title="Excess risk of the target coverage, squared",
+        question=Question.CONDITIONAL,
+        meaning="A bound from below of the mean squared gap of coverage given x.",
+        formula="mean (1−α−c)² − mean (h−c)², h(x) cross-fitted, c whether covered",
+        source="arXiv 2512.11779",
+        direction=Direction.LOWER,
+        units="1",
+        forms=(stated("ert", "squared"),),
+        merges="rows",
+        beside="inputs",
+        per_coverage=True,
+        calibration=True,
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.LOCAL,
+        target=0.0,
+    ),
+    Metric(
+        name="ert_absolute",
+        title="Excess risk of the target coverage, absolute",
+        question=Question.CONDITIONAL,
+        meaning="A bound from below of the mean gap of coverage given x.",
+        formula="mean sign(h−(1−α))·(c−(1−α)), h(x) cross-fitted",
+        source="arXiv 2512.11779",
+        direction=Direction.LOWER,
+        units="1",
+        forms=(stated("ert", "absolute"),),
+        merges="rows",
+        beside="inputs",
+        per_coverage=True,
+        calibration=True,
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.LOCAL,
+        target=0.0,
+    ),
+    Metric(
+        name="ert_log",
+        title="Excess risk of the target coverage, logarithmic",
+        question=Question.CONDITIONAL,
+        meaning="As the squared one, in nats.",
+        formula="mean log loss of 1−α less that of h(x), cross-fitted",
+        source="arXiv 2512.11779",
+        direction=Direction.LOWER,
+        units="nats",
+        forms=(stated("ert", "log"),),
+        merges="rows",
+        beside="inputs",
+        per_coverage=True,
+        calibration=True,
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.LOCAL,
+        target=0.0,
+    ),
+    Metric(
+        name="hsic",
+        title="HSIC of width and coverage",
+        question=Question.CONDITIONAL,
+        meaning="Whether rows of some widths are covered more often than others.",
+        formula="normalised Hilbert–Schmidt criterion; bandwidths are median distances",
+        source="Feldman, Bates and Romano 2021",
+        direction=Direction.LOWER,
+        units="1",
+        forms=(stated("hsic"),),
+        merges="rows",
+        beside="inputs",
+        per_coverage=True,
+        calibration=True,
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.LOCAL,
+        target=0.0,
+        bounds=SHARE,
+    ),
+    Metric(
+        name="width_correlation",
+        title="Correlation of width and coverage",
+        question=Question.CONDITIONAL,
+        meaning="Whether wider intervals cover more often, or less.",
+        formula="Pearson's r of width and whether covered",
+        source="Feldman, Bates and Romano 2021",
+        direction=Direction.TARGET,
+        units="1",
+        forms=(stated("width_correlation"),),
+        beside="inputs",
+        per_coverage=True,
+        calibration=True,
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.LOCAL,
+        target=0.0,
+        bounds=(-1.0, 1.0),
+    ),
+    Metric(
+        name="local_pit",
+        title="Local miscalibration of the PIT",
+        question=Question.CONDITIONAL,
+        meaning="How much better the law of the PIT given x is foretold than the uniform law.",
+        formula="mean excess risk of P(PIT ≤ u) = u against a cross-fitted P(PIT ≤ u | x)",
+        source="Zhao et al. 2021",
+        direction=Direction.LOWER,
+        units="1",
+        forms=(stated("local_pit"),),
+        merges="rows",
+        beside="inputs",
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.LOCAL,
+        target=0.0,
+    ),
+    Metric(
+        name="coverage_gap",
+        title="Coverage gap over groups",
+        question=Question.CONDITIONAL,
+        meaning="Mean distance of groups' coverage from the nominal; chance alone gives some.",
+        formula="mean over groups of |cov_g − (1−α)|",
+        source="definition",
+        direction=Direction.LOWER,
+        units="1",
+        forms=(stated("coverage_gaps", "raw"),),
+        beside="inputs",
+        per_coverage=True,
+        calibration=True,
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.GROUP,
+        target=0.0,
+        bounds=SHARE,
+    ),
+    Metric(
+        name="coverage_gap_debiased",
+        title="Coverage gap over groups, without chance",
+        question=Question.CONDITIONAL,
+        meaning="As the raw gap, squared, with what binomial chance gives taken out.",
+        formula="mean over groups of [(cov_g − (1−α))² − α(1−α)/n_g]₊",
+        source="definition",
+        direction=Direction.LOWER,
+        units="1",
+        forms=(stated("coverage_gaps", "debiased"),),
+        beside="inputs",
+        per_coverage=True,
+        calibration=True,
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.GROUP,
+        target=0.0,
+        bounds=SHARE,
+    ),
+)
+
+TOPIC = Topic(
+    entries=_ENTRIES,
+    arrays={
+        "worst_slab": _slab,
+        "ert": _ert,
+        "hsic": _of_width(hsic),
+        "width_correlation": _of_width(width_correlation),
+        "local_pit": _local,
+        "coverage_gaps": _gaps,
+    },
+    per_coverage=("worst_slab", "ert", "hsic", "width_correlation", "coverage_gaps"),
+    curves=(_local_curve,),
+    tables=(region_tables,),
+)

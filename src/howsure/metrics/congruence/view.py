@@ -17,7 +17,6 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.rng import child, row_keys
-from howsure.metrics.catalogue import catalogue
 from howsure.metrics.congruence import (
     CongruenceReference,
     NullReference,
@@ -40,9 +39,18 @@ from howsure.metrics.congruence.laws import (
     embeds_exactly,
     law_of,
 )
+from howsure.metrics.metric import (
+    POSITIVE,
+    Laws,
+    Metric,
+    Question,
+    Topic,
+)
+from howsure.metrics.recording import record_of
 from howsure.predictions import EvalSet
 from howsure.stats.bandwidths import normalize_rows
 from howsure.stats.bootstrap import subsample
+from howsure.stats.estimate import Estimate
 from howsure.stats.gram import Progress
 
 __all__ = [
@@ -240,22 +248,18 @@ def assess_congruence(
         options.stage(f"{words}: bootstrap", 2, 4)
         spread = mean_cce(reference, bootstraps=BOOTSTRAPS, seed=seed)
     except (UnanswerableError, InputError) as error:
-        return CongruenceReport(_record(held, math.nan, str(error)))
+        return CongruenceReport(_record(held, Estimate(math.nan, reason=str(error))))
     score = reference.score()
-    record = _record(
-        held,
+    found = Estimate(
         null.observed,
-        f"on {part.n:,} of {held.n:,} rows" if part.n < held.n else "",
-        n=float(part.n),
-        standard_error=spread.data_sd,
         null=null.expected,
-        options={
-            **score.options,
-            "p_value": null.p_value,
-            "perfect_upper": null.upper,
-            "draws": float(score.draws),
-        },
+        details={**score.options, "draws": float(score.draws)},
+        error=spread.data_sd,
+        null_upper=null.upper,
+        p=null.p_value,
+        n=part.n,
     )
+    record = _record(held, found)
     options.stage(f"{words}: {options.layout} map, rows, tree", 3, 4)
     map_ = map_table(
         np.asarray(reference.inputs.rows, dtype=np.float64),
@@ -349,19 +353,8 @@ def right_model(
     return null_reference(reference, grid, outcomes=outcomes, replicates=REPLICATES, seed=seed)
 
 
-def _record(held: EvalSet, value: float, reason: str, **known: Any) -> Record:
-    metric = catalogue()["mean_cce"]
-    return Record(
-        metric=metric.name,
-        value=value,
-        direction=Direction.LOWER,
-        units=metric.units,
-        notion=Notion.POINTWISE,
-        model=held.model,
-        reason=reason,
-        source="embedding",
-        **{"n": float(held.n), **known},
-    )
+def _record(held: EvalSet, found: Estimate) -> Record:
+    return record_of(_ENTRIES[0], found, held, source="embedding")
 
 
 def _explained(
@@ -406,3 +399,28 @@ def _with_groups(
         elif (spread := float(marks.var(axis=0).sum())) > 0:
             parts.append(marks * math.sqrt(float(rows.var(axis=0).mean()) / spread))
     return np.hstack(parts)
+
+
+_ENTRIES = (
+    Metric(
+        name="mean_cce",
+        title="Mean conditional congruence error (CCE)",
+        question=Question.CONGRUENCE,
+        meaning="How far the belief is from nature's law, point by point in the inputs.",
+        formula="mean over x of ‖Σ_i α_i(x) (φ(y_i) − μ_i)‖, α(x) = (K + nλI)⁻¹ k(x)",
+        source="Young et al. 2025",
+        direction=Direction.LOWER,
+        units="1",
+        forms=(),
+        merges="rows",
+        beside="inputs",
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.POINTWISE,
+        bounds=POSITIVE,
+    ),
+)
+
+TOPIC = Topic(
+    entries=_ENTRIES,
+)
