@@ -12,11 +12,11 @@ from scipy import stats
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.compare import compare
-from howsure.metrics.curves import curves_of, worst_rows
+from howsure.metrics.exhibits import curves_of, worst_rows
 from howsure.metrics.groups import assess_groups
 from howsure.metrics.measure import evaluate
-from howsure.metrics.view import choose_coverages
 from howsure.metrics.scores import interval_score
+from howsure.metrics.view import choose_coverages
 from howsure.predictions import (
     Distribution,
     EvalSet,

@@ -313,7 +313,9 @@ def ease_sensitivity(
             violation = t_cv(covered, given, coverage=coverage, bins=cells, resampling=_QUIET)
             slope = t_ss(size, difficulty, given, bins=cells, resampling=_QUIET)
             floor = noise_floor(violation.cells.n, coverage).median
-            rows.append((name, cells, violation.estimate.value, floor, slope.estimate.value, agreement))
+            rows.append(
+                (name, cells, violation.estimate.value, floor, slope.estimate.value, agreement)
+            )
     names = ("ease", "bins", "t_cv", "t_cv_floor", "t_ss", "agreement")
     columns = {
         name: np.array(column, dtype=object if name == "ease" else None)

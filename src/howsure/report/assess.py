@@ -20,7 +20,7 @@ from howsure.metrics.congruence.view import (
     assess_congruence,
     congruence_mode,
 )
-from howsure.metrics.curves import curves_of, tables_of, worst_rows
+from howsure.metrics.exhibits import curves_of, tables_of, worst_rows
 from howsure.metrics.groups import assess_groups
 from howsure.metrics.measure import Evaluation, evaluate
 from howsure.metrics.metric import SLOW_ROWS

@@ -171,7 +171,11 @@ def local_pit(
     there = ranks[half:][part[half:] == leaves[0]]
     fault = _fault(there)
     tested = uniformity_test(there).p_value if len(there) else math.nan
-    details: dict[str, str | float] = {"region_p_value": tested, "fault": fault, "where": parts[0].where}
+    details: dict[str, str | float] = {
+        "region_p_value": tested,
+        "fault": fault,
+        "where": parts[0].where,
+    }
     return LocalPit(
         estimate=Estimate(
             value,
