@@ -211,7 +211,8 @@ def groups_differ(
     Group g of n_g rows counts with |cov_g − cov| / √(cov(1 − cov)(1/n_g − 1/n)): its distance
     from the coverage of all n rows in (nearly) its own standard deviation under the
     permutation. Past a billion rows the permutation is drawn by its limit. Source: max-T of
-    P. H. Westfall and S. S. Young, *Resampling-Based Multiple Testing* (1993); p = (1 + hits)/(1 + resamples). Rows must be independent.
+    P. H. Westfall and S. S. Young, *Resampling-Based Multiple Testing* (1993);
+    p = (1 + hits)/(1 + resamples). Rows must be independent.
 
     Examples
     --------
