@@ -12,7 +12,7 @@ from howsure.core.arrays import FloatArray, as_vector
 from howsure.core.errors import InputError
 
 WeightsKind = Literal["frequency", "importance"]
-MOST_COPIES = 2**53  # float64 holds every whole number up to here
+MOST_COPIES = 2**53  # float64 holds every whole number below
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +41,7 @@ class Weights:
         ------
         InputError
             If a weight is negative or not finite, if all are zero, if frequency weights are not
-            whole numbers or sum past 2⁵³, or if the kind is unknown.
+            whole numbers or sum to 2⁵³ or more, or if the kind is unknown.
 
         Examples
         --------
@@ -63,11 +63,11 @@ class Weights:
                     "frequency weights must be whole numbers (a weight of 2 is a row seen twice), "
                     f"got {array[first]:g} at row {first}; for other weights say importance"
                 )
-            if array.sum() > MOST_COPIES:
+            if array.sum() >= MOST_COPIES:  # a sum below is exact
                 raise InputError(
-                    f"frequency weights must sum to at most {MOST_COPIES:,} (2^53), past which "
-                    f"whole numbers are not exact, got {array.sum():g}; for relative weights say "
-                    "importance"
+                    f"frequency weights must sum to less than {MOST_COPIES:,} (2^53), from where "
+                    f"not every whole number is held, got {array.sum():g}; for relative weights "
+                    "say importance"
                 )
             return cls(array, "frequency")
         if kind == "importance":
