@@ -343,7 +343,8 @@ def _difference(
         sizes, hits, [grouping.codes[place] for grouping in divided], child(seed, "groups differ")
     )
     details = {"statistic": tested.statistic, "permutations": float(tested.resamples)}
-    return told(Estimate(tested.p_value, p=tested.p_value, details=details))
+    found = Estimate(tested.p_value, p=tested.p_value, reason=tested.note, details=details)
+    return told(found)
 
 
 def _cells(divided: Sequence[Grouping]) -> IntArray:

@@ -21,11 +21,11 @@ from howsure.metrics.metric import (
     Question,
     Topic,
 )
-from howsure.metrics.pit import pit_histogram, randomised_pit
+from howsure.metrics.pit import pit_histogram, randomised_counts, randomised_pit
 from howsure.predictions import (
     Distribution,
 )
-from howsure.stats.ecdf_bands import uniformity_test
+from howsure.stats.ecdf_bands import uniformity_of_counts
 from howsure.stats.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -38,8 +38,9 @@ from howsure.metrics.calibration.errors import (
 )
 
 
-def _uniformity(pit: FloatArray) -> Estimate:
-    return Estimate(uniformity_test(pit).p_value)
+def _uniformity(counted: tuple[FloatArray, int]) -> Estimate:
+    p = uniformity_of_counts(*counted).p_value
+    return Estimate(p, p=p)
 
 
 def _pit(view: View, side: str) -> FloatArray:
@@ -61,21 +62,25 @@ def _left(view: View, _: float) -> FloatArray | None:
 
 
 def _pit_random(view: View, _: float) -> FloatArray:
-    """PIT values of independent rows; at a jump, a draw fixed by the ends of the jump."""
+    """PIT values of rows; at a jump, a draw fixed by the ends of the jump."""
+    right, left = view.get("cdf"), view.get("left")
+    if left is None:
+        return np.asarray(right)
+    draws = row_uniforms(view.seed, "pit", row_keys(left, right))
+    return randomised_pit(right, left, draws)
+
+
+def _pit_counts(view: View, _: float) -> tuple[FloatArray, int]:
+    """How many PIT values lie at or below each hundredth, and how many there are."""
     evalset = view.evalset
     if evalset.cluster is not None:
         raise UnanswerableError("the test of uniformity needs independent rows, not clusters")
     right, left = view.get("cdf"), view.get("left")
-    rows = np.arange(evalset.n)
-    if evalset.weights is not None:
-        if evalset.weights.kind == "importance":
-            raise UnanswerableError("the test of uniformity needs unweighted rows")
-        rows = np.repeat(rows, evalset.weights.values.astype(np.int64))
-    if left is None:
-        return np.asarray(right[rows])
-    low, high = left[rows], right[rows]
-    draws = row_uniforms(view.seed, "pit", row_keys(low, high))
-    return randomised_pit(high, low, draws)
+    if evalset.weights is not None and evalset.weights.kind == "importance":
+        raise UnanswerableError("the test of uniformity needs unweighted rows")
+    copies = evalset.multiplicities
+    n = evalset.n if copies is None else int(copies.sum())
+    return randomised_counts(right, left, np.arange(1, 100) / 100, copies, seed=view.seed), n
 
 
 def _calibration_drawn(evaluation: Evaluation, confidence: float) -> list[Curve]:
@@ -230,7 +235,9 @@ _ENTRIES = (
         source="Säilynoja, Bürkner and Vehtari 2022",
         direction=Direction.NONE,
         units="p-value",
-        forms=(Form(needs=("pit",), function=_uniformity, reduce="statistic", weighted=False),),
+        forms=(
+            Form(needs=("pit_counts",), function=_uniformity, reduce="statistic", weighted=False),
+        ),
         merges="histogram",
         laws=Laws(
             reflection="varies",
@@ -247,6 +254,7 @@ TOPIC = Topic(
         "cdf_left": _cdf_left,
         "left": _left,
         "pit": _pit_random,
+        "pit_counts": _pit_counts,
     },
     curves=(
         _calibration_drawn,
