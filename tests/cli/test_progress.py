@@ -12,8 +12,9 @@ import time
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import csv
 from rich.console import Console
 
 from howsure.cli.progress import Stages
@@ -30,7 +31,8 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     columns = {f"x{k}": x[:, k] for k in range(3)}
     y = x[:, 0] + rng.normal(size=1500)
     path = tmp_path_factory.mktemp("long") / "table.csv"
-    pd.DataFrame({**columns, "y": y, "mean": x[:, 0], "sd": 1.0}).to_csv(path, index=False)
+    held = {**columns, "y": y, "mean": x[:, 0], "sd": np.ones(len(y))}
+    csv.write_csv(pa.table(held), path)
     return path
 
 

@@ -11,13 +11,14 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from extras import needs
 from figures import samples
 from howsure.core.records import Curve
 from howsure.figures import Figure, Mark, figures_of, to_vega
 from howsure.figures.palette import CSS
 
-altair = pytest.importorskip("altair", reason="altair is not installed")
-vl_convert = pytest.importorskip("vl_convert", reason="vl-convert is not installed")
+altair = needs("altair")
+vl_convert = needs("vl_convert")
 CONTENT = samples.content()
 FIGURES = figures_of(CONTENT.curves, CONTENT.tables)
 SEVERAL = samples.several_models()

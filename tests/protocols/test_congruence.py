@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from extras import needs
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
 from howsure.methods.interface import Beliefs, Fitted
@@ -281,7 +282,7 @@ def test_bad_studies_are_refused() -> None:
 
 
 def test_heads_train_as_one_and_as_alone() -> None:
-    pytest.importorskip("torch")
+    needs("torch")
     tasks = [wave_task(seed, rows=100) for seed in range(2)]
     options = {"epochs": 3, "layers": (8, 8)}
     many = fit_methods(head_methods(["poisson", "gaussian"], **options), tasks)

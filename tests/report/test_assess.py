@@ -13,6 +13,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 import howsure
+from extras import needs
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.rng import child
 from howsure.predictions import Distribution, Intervals, LabelSets, Quantiles, Samples
@@ -100,7 +101,7 @@ def test_same_seed_same_answer() -> None:
 
 
 def test_plot_draws_on_given_axes() -> None:
-    pytest.importorskip("matplotlib").use("Agg")
+    needs("matplotlib").use("Agg")
     import matplotlib.pyplot as plt
 
     y, belief = normal(300)
