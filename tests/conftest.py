@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from extras import absent
+from extras import absent, check_bare
+
+
+def pytest_configure() -> None:
+    check_bare()
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ environment, each a comma-separated list, change that:
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import os
 import re
 import tomllib
@@ -55,6 +55,15 @@ def libraries() -> dict[str, tuple[str, ...]]:
         return tuple(found)
 
     return {extra: brought(extra) for extra in extras}
+
+
+def check_bare() -> None:
+    """Refuse a machine that was promised to have no optional library, and has one."""
+    if "bare" in named("HOWSURE_REQUIRE"):
+        optional = set(libraries()["dev"]) - {"pytest", "pytest_xdist", "hypothesis"}
+        there = sorted(name for name in optional if importlib.util.find_spec(name) is not None)
+        if there:
+            raise pytest.UsageError(f"HOWSURE_REQUIRE names 'bare', but there is {there}")
 
 
 def needs(module: str) -> ModuleType:

@@ -53,6 +53,7 @@ def texts(value: Any) -> Iterator[str]:
             yield from texts(part)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("figure", EVERY, ids=lambda figure: figure.name)
 @pytest.mark.parametrize("legend", [True, False])
 def test_every_figure_obeys_the_schema(figure: Figure, legend: bool) -> None:
@@ -105,6 +106,7 @@ def test_the_legend_names_each_series_once() -> None:
     assert "a" not in bare
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["</script><script>x</script>", "a'b\"c\\d", "datum.x", "{{x}}", "${x}", "__proto__"]
 )

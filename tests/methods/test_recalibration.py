@@ -239,6 +239,7 @@ def _covered(rows: EvalSet, belief: Any, coverage: float) -> np.ndarray:
     return (lower <= rows.y) & (rows.y <= upper)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GUARANTEED)
 def test_coverage_of_fresh_rows_follows_its_exact_law(name: str) -> None:
     case, hit = CASES[name], GUARANTEED[name]

@@ -130,6 +130,7 @@ def test_a_poisson_of_large_rate_is_nearly_normal() -> None:
     np.testing.assert_allclose(crps_poisson(y, rate), normal, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [0.05, 0.5, 3.0, 150.0, 1999.0, 2001.0, 1e5])
 @pytest.mark.parametrize("chance", [0.02, 0.4, 0.95, 1.0])
 def test_negative_binomial_is_the_sum_over_counts(size: float, chance: float) -> None:

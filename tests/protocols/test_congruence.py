@@ -146,6 +146,19 @@ def test_another_reference_needs_no_labels_of_the_rows_judged() -> None:
     assert first.value("nll") != second.value("nll")
 
 
+def test_another_reference_is_resampled_on_its_own() -> None:
+    val, test = normal_set(60, seed=1), normal_set(40)
+    assert test.embedding is not None
+    how = CongruenceMeasure(bootstraps=3, samplings=1)
+    run = evaluate(test, reference=val, measure=how)
+    for number in range(3):
+        rng = child(0, "congruence bootstrap", number)
+        rows, chosen = rng.integers(40, size=40), rng.integers(60, size=60)
+        drawn = child(0, "congruence bootstrap draws", "normal", number, 0)
+        alone = congruence_at(val.take(chosen), test.embedding[rows], how, drawn)
+        assert run.bootstraps["cce"][number, 0] == pytest.approx(alone.mean())
+
+
 def test_double_poisson_likelihood_as_published_lacks_its_constant() -> None:
     law = Distribution("double_poisson", {"mu": [3.0, 8.0], "phi": [2.0, 0.5]})
     held = EvalSet.checked([2.0, 9.0], law, embedding=[0.0, 1.0])

@@ -146,6 +146,7 @@ TAME_TABLE = st.integers(1, 12).flatmap(
 )
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=120)
 @given(TABLE | TAME_TABLE, st.sampled_from(["intervals", "normal", "quantiles", "samples", "all"]))
 def test_only_our_own_errors_come_out(table: tuple[np.ndarray, ...], kind: str) -> None:
