@@ -46,6 +46,7 @@ def brute_weights(
     return table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["all", "bag"])
 def test_weights_and_quantiles_are_the_definition(rule: str) -> None:
     forest, x, y = fitted(rule, coverages=(0.2, 0.5, 0.8))

@@ -55,6 +55,7 @@ def test_value_is_the_definition(function, oracle, case):
     assert function(error, width).value == pytest.approx(oracle(error, width), abs=1e-12)
 
 
+@pytest.mark.slow
 @RANKED
 @quick
 @given(case=tables())

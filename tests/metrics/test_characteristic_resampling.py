@@ -301,6 +301,7 @@ def every_swap(first, second, request, weights=None, cluster=None):
     return np.array(differences)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "request_"),
     [

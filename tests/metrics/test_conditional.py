@@ -199,6 +199,7 @@ def test_right_models_sit_at_the_null_of_the_gap() -> None:
 # HSIC and correlation
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", ["uniform", "lognormal", "pareto"])
 def test_hsic_is_the_dense_one(law: str) -> None:
     rng = np.random.default_rng(0)

@@ -156,6 +156,7 @@ def grouped(n: int = 1200, *, seed: int = 0, apart: bool = False) -> EvalSet:
     return with_embedding(held)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("apart", [False, True])
 def test_the_group_where_the_model_is_wrong_is_named(apart: bool) -> None:
     for seed in range(3):
