@@ -81,6 +81,17 @@ def test_explain_input(good: Path) -> None:
     assert "Best next step" not in shown
 
 
+def test_the_sense_of_weights_is_printed(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    lines = ["y,mean,sd,weight", *(f"{y},0,1,10000" for y in rng.normal(size=60))]
+    path = tmp_path / "weighted.csv"
+    path.write_text("\n".join(lines))
+    said = " ".join(inside("assess", path).split())
+    assert "Weights: frequency, 600,000 rows in all: a weight of 2 is a row twice" in said
+    other = " ".join(inside("assess", path, "--weights-kind", "importance").split())
+    assert "Weights: importance, effective n 60.0" in other
+
+
 def test_two_files_are_two_models(good: Path, narrow: Path) -> None:
     shown = inside("assess", good, narrow)
     assert "good" in shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.core.errors import InputError
-from howsure.core.weights import Weights, check_multiplicities
+from howsure.core.weights import Weights, check_multiplicities, merge_rows
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=100)
 
@@ -25,6 +26,8 @@ SETTINGS = settings(derandomize=True, deadline=None, max_examples=100)
         ([1.0], "other", "'frequency' or 'importance', got 'other'"),
         ([np.nan], "frequency", "finite"),
         ([1e308, 1e308], "importance", "finite sum"),
+        ([2.0**63], "frequency", "less than 9,007,199,254,740,992 .* got 9.22337e\\+18"),
+        ([2.0**53, 1.0, 1.0], "frequency", "less than 9,007,199,254,740,992 .* say importance"),
     ],
 )
 def test_weights_that_are_none_are_named(values: Any, kind: str, said: str) -> None:
@@ -43,6 +46,24 @@ def test_effective_n(counts: list[int], scale: float) -> None:
     effective = Weights.checked(np.array(counts) * scale, "importance").effective_n
     assert effective == pytest.approx(sum(counts) ** 2 / sum(c * c for c in counts))
     assert 1 - 1e-9 <= effective <= np.count_nonzero(counts) + 1e-9
+
+
+@SETTINGS
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), min_size=1, max_size=12),
+    st.lists(st.integers(0, 3), min_size=12, max_size=12),
+)
+def test_merged_rows_cannot_tell_copies_from_weights(
+    rows: list[tuple[int, int]], counts: list[int]
+) -> None:
+    table, copies = np.array(rows, dtype=float), np.array(counts[: len(rows)], dtype=float)
+    merged, mass = merge_rows(table, copies)
+    written = merge_rows(np.repeat(table, copies.astype(int), axis=0))
+    expected = Counter(np.repeat(table, copies.astype(int), axis=0)[:, 0].tolist())
+    np.testing.assert_array_equal(merged, written[0])
+    np.testing.assert_array_equal(mass, written[1])
+    assert len({tuple(row) for row in merged.tolist()}) == len(merged)
+    assert {v: mass[merged[:, 0] == v].sum() for v in expected} == expected
 
 
 def test_multiplicities_are_weights_that_may_be_fractions() -> None:

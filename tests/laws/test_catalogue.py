@@ -98,6 +98,29 @@ def test_frequency_weights_equal_repetition(any_held: EvalSet) -> None:
         assert same(record.null, other.null), key
 
 
+def test_weights_of_billions_write_nothing_out(any_held: EvalSet) -> None:
+    """Past 1/n, values are those of the same shares, and errors shrink with √n."""
+    counts, factor = child(2, "weights").integers(1, 4, any_held.n), 1e4
+    light, heavy = (
+        records(EvalSet.checked(any_held.y, any_held.beliefs, weights=counts * times))
+        for times in (1e8, 1e8 * factor)
+    )
+    n = 1e8 * float(counts.sum())
+    shrunk = math.sqrt((n - 1.0) / (n * factor - 1.0))
+    for key, record in light.items():
+        other = heavy[key]
+        assert other.n == n * factor
+        assert math.isnan(record.value) == math.isnan(other.value), key
+        if key[0] == "pit_uniformity":
+            continue  # a p-value: the same departure of so many rows is sure
+        assert same(record.value, other.value), (key, record.value, other.value)
+        if key[0] != "median_width":  # its error looks at neighbours, and copies have no distance
+            expected = record.standard_error * shrunk
+            assert math.isnan(expected) or math.isclose(
+                expected, other.standard_error, rel_tol=1e-4, abs_tol=1e-12
+            ), (key, expected, other.standard_error)
+
+
 def test_one_seed_one_answer(any_held: EvalSet) -> None:
     before, after = records(any_held), records(any_held)
     for key, record in before.items():

@@ -141,6 +141,15 @@ def test_rows_that_train_do_not_calibrate(make: Callable[[], InductiveConformal]
     assert abs(np.mean(found) - 0.8) < 3.5 * np.std(found) / math.sqrt(trials)
 
 
+@pytest.mark.parametrize("n", [10**6, 10**12, 2**53 - 1])
+def test_ranks_among_huge_numbers_of_rows(n: int) -> None:
+    """Whole-number arithmetic for the first rule; the normal limit of the binomial for PAC."""
+    assert conformal_rank(n, 0.75) == -(-3 * (n + 1) // 4)
+    assert conformal_rank(n, 0.75, "paper") == 3 * n // 4 + 1
+    beyond = (pac_rank(n, 0.9) - 0.9 * n) / math.sqrt(0.09 * n)
+    assert beyond == pytest.approx(stats.norm.isf(0.05), abs=0.01)
+
+
 def test_pac_ranks_are_the_binomial_bound() -> None:
     """The most misses k with P(X ≤ k) ≤ δ, X binomial with n trials at rate α: rank n − k."""
     for n in [*range(1, 90), 500, 1280]:

@@ -14,10 +14,12 @@ from howsure.metrics.adaptivity import (
     Resampling,
     StratumCells,
     escv,
+    floor,
     label_rank,
     noise_floor,
     rank_cv,
     rank_ss,
+    results,
     satisfaction_rate,
     set_deficit,
     set_excess,
@@ -26,6 +28,7 @@ from howsure.metrics.adaptivity import (
     t_cv,
     t_ss,
 )
+from howsure.metrics.adaptivity.results import shuffled_column
 
 NONE = Resampling(replicates=0, permutations=0)
 SEEDS = st.integers(0, 10_000)
@@ -99,6 +102,64 @@ def test_order_and_repetition_of_rows_change_nothing(seed: int, tied: bool) -> N
             assert getattr(first, name) == pytest.approx(
                 getattr(second, name), abs=1e-12, nan_ok=True
             )
+
+
+def test_ends_of_cells_count_copies() -> None:
+    ease = np.array([3.0, 1.0, 2.0, 5.0, 4.0])
+    counts = np.array([1.0, 4.0, 2.0, 3.0, 2.0])
+    for bins in range(1, 13):
+        weighted = EaseCells(ease, bins, counts)
+        written = EaseCells(np.repeat(ease, counts.astype(int)), bins)
+        np.testing.assert_array_equal(weighted.low, written.low)
+        np.testing.assert_array_equal(weighted.high, written.high)
+
+
+def test_rows_of_a_trillion_are_measured() -> None:
+    """Values are those of the same shares; floors and intervals are those of so many rows."""
+    ease, size, rank, covered = drawn(3, 300)
+    counts = np.random.default_rng(3).integers(1, 4, 300)
+    draw = Resampling(replicates=200, permutations=200)
+    for measure in (
+        lambda w: t_cv(covered, ease, coverage=0.8, bins=7, weights=w, resampling=draw),
+        lambda w: t_ss(size, rank, ease, bins=7, weights=w, resampling=draw),
+        lambda w: sscv(covered, size, coverage=0.8, weights=w, resampling=draw),
+        lambda w: rank_ss(size, rank, weights=w, resampling=draw),
+    ):
+        light, heavy = measure(counts * 10**8), measure(counts * 10**12)
+        assert heavy.value == pytest.approx(light.value, rel=1e-6)
+        assert heavy.upper - heavy.lower == pytest.approx(
+            (light.upper - light.lower) / 100, rel=0.3
+        )
+        if not math.isnan(light.floor_upper) and light.name != "t_ss":
+            assert heavy.floor_upper == pytest.approx(light.floor_upper / 100, rel=1e-2)
+
+
+def test_the_limit_of_a_shuffle_has_its_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Means and covariances of what rows get, against shuffles of all copies."""
+    values, counts = np.array([0.0, 1.0, 5.0, 2.0]), np.array([900.0, 400.0, 300.0, 1200.0])
+    exact, limit = [], []
+    for found, most in ((exact, 20_000), (limit, 0)):
+        monkeypatch.setattr(results, "_PERMUTED", most)
+        rng = np.random.default_rng(5)
+        found.extend(shuffled_column(values, counts, rng) for _ in range(6000))
+    mean, spread = np.mean(exact, axis=0), np.std(exact, axis=0)
+    np.testing.assert_allclose(np.mean(limit, axis=0), mean, atol=0.06 * spread.max())
+    scale = np.outer(spread, spread)
+    np.testing.assert_allclose(
+        np.cov(np.transpose(limit)) / scale, np.cov(np.transpose(exact)) / scale, atol=0.08
+    )
+    np.testing.assert_allclose(np.array(limit) @ counts, values @ counts, rtol=1e-12)
+
+
+def test_the_floor_of_large_cells_is_that_of_binomial_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    exact = noise_floor([40_000, 90_000], 0.9, observed=0.002)
+    monkeypatch.setattr(floor, "_EXACT", 1000)
+    limit = noise_floor([40_000, 90_000], 0.9, observed=0.002)
+    for name in ("mean", "median", "upper"):
+        assert getattr(limit, name) == pytest.approx(getattr(exact, name), abs=1 / 40_000)
+    assert limit.p_value == pytest.approx(exact.p_value, rel=0.02)
 
 
 def test_ties_at_an_edge_are_shared() -> None:

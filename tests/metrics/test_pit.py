@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from howsure.core.errors import InputError
-from howsure.metrics.pit import pit_cells, pit_histogram, randomised_pit
+from howsure.metrics.pit import pit_cells, pit_histogram, randomised_counts, randomised_pit
+from howsure.stats.ecdf_bands import uniformity_of_counts
 from metrics.statistics import CELLS, GRID, NAMES, ROWS, Rows, counts
 from oracles import scores as oracle
 
@@ -90,3 +91,55 @@ def test_weights_repeat_rows(rows: Rows, plain_values: bool) -> None:
 def test_bad_input_is_named(call: Callable[[], object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_counts_of_random_ranks_are_those_of_single_draws() -> None:
+    """Against the definition: each copy draws its own rank, and ranks are counted."""
+    rng = np.random.default_rng(11)
+    left = np.array([0.0, 0.12, 0.12, 0.5, 0.71])
+    right = np.array([0.12, 0.5, 0.31, 0.71, 0.71])
+    weights = np.array([40, 1, 25, 7, 3])
+    seeds = range(400)
+    ours = np.array([randomised_counts(right, left, GRID, weights, seed=s) for s in seeds])
+    rows = np.repeat(np.arange(5), weights)
+    single = np.array(
+        [
+            (randomised_pit(right[rows], left[rows], rng.random(76))[:, None] <= GRID).sum(axis=0)
+            for _ in seeds
+        ]
+    )
+    assert (np.diff(ours, axis=1) >= 0).all()
+    error = np.sqrt((ours.var(axis=0) + single.var(axis=0)) / len(seeds))
+    assert (np.abs(ours.mean(axis=0) - single.mean(axis=0)) <= 4.0 * error + 1e-12).all()
+    between = np.cov(np.diff(ours, axis=1).T), np.cov(np.diff(single, axis=1).T)
+    np.testing.assert_allclose(*between, atol=2.5)
+
+
+def test_counts_of_random_ranks_ignore_order_and_writing_out() -> None:
+    rng = np.random.default_rng(12)
+    left = rng.integers(0, 8, 60) / 10
+    right = left + rng.integers(0, 3, 60) / 10
+    weights = rng.integers(1, 4, 60)
+    mixed = rng.permutation(np.repeat(np.arange(60), weights))
+    one = randomised_counts(right, left, GRID, weights, seed=3)
+    other = randomised_counts(right[mixed], left[mixed], GRID, seed=3)
+    np.testing.assert_array_equal(one, other)
+
+
+def test_random_ranks_of_heavy_rows_of_a_right_law_are_uniform() -> None:
+    """Poisson(1) in its own shares, times a million: p-values are as uniform as they should be."""
+    y = np.arange(8)
+    law = stats.poisson(1.0)
+    p_values = []
+    for seed in range(300):
+        weights = np.random.default_rng(seed).multinomial(10**6, law.pmf(y))
+        held = weights > 0
+        counts = randomised_counts(
+            law.cdf(y[held]),
+            law.cdf(y[held] - 1),
+            np.arange(1, 100) / 100,
+            weights[held],
+            seed=seed,
+        )
+        p_values.append(uniformity_of_counts(counts, int(weights.sum())).p_value)
+    assert stats.kstest(p_values, "uniform").pvalue > 0.01

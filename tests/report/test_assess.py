@@ -163,3 +163,18 @@ def test_only_our_own_errors_come_out(table: tuple[np.ndarray, ...], kind: str) 
         return
     for record in result.records:
         assert not math.isnan(record.value) or record.reason, record.metric
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "said"),
+    [
+        ("weight", [10**6, 1], "frequency, 50,000,050 rows in all: a weight of 2 is a row twice"),
+        ("importance_weight", [0.5, 1.5], "importance, effective n 80.0: a weight is a share"),
+    ],
+)
+def test_the_sense_of_weights_is_told(column: str, values: list[float], said: str) -> None:
+    rng = np.random.default_rng(0)
+    table = {"y": rng.normal(size=100), "mean": np.zeros(100), "sd": np.ones(100)}
+    result = howsure.assess({**table, column: np.tile(values, 50)})
+    assert result.facts["Weights"].startswith(said)
+    assert said in result.to_html()

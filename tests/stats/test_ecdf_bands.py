@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from howsure.core.errors import InputError
+from howsure.stats import ecdf_bands
 from howsure.stats.ecdf import ecdf_on_grid
 from howsure.stats.ecdf_bands import pointwise_band, simultaneous_band, uniformity_test
 
@@ -137,3 +138,22 @@ def test_large_samples_cost_no_more() -> None:
 def test_bad_input_is_named(call: Callable[[], object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         call()
+
+
+@pytest.mark.parametrize("n", [10**8, 2 * 10**9])
+def test_tails_of_huge_samples_are_binomial(n: int) -> None:
+    """Normal tails with the term of skewness, as far out as simulated samples reach."""
+    for p in (0.01, 0.37, 0.99):
+        count = np.round(n * p + np.array([-5.0, -2.0, 0.0, 1.0, 5.0]) * np.sqrt(n * p * (1 - p)))
+        exact = np.minimum(stats.binom.cdf(count, n, p), stats.binom.sf(count - 1, n, p))
+        ours = ecdf_bands._normal_tail(count.astype(np.int64), n, p)
+        np.testing.assert_allclose(ours, exact, rtol=5e-4)
+
+
+def test_huge_samples_have_a_band() -> None:
+    band = simultaneous_band(10**15, [0.25, 0.5, 0.75])
+    z = stats.norm.isf(band.gamma / 2)
+    np.testing.assert_allclose(
+        band.upper - band.grid, z * np.sqrt(band.grid * (1 - band.grid) / 1e15), rtol=1e-4
+    )
+    assert 0.015 < band.gamma < 0.05

@@ -11,6 +11,7 @@ from scipy import stats
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.core.weights import Weights
+from howsure.stats import permutation
 from howsure.stats.permutation import groups_differ, sign_flip_test
 
 quick = settings(derandomize=True, deadline=None, max_examples=100)
@@ -214,7 +215,6 @@ def test_groups_without_an_answer_say_why():
         ([3, 3], [1, 2], [[0, 0]], "no group to compare with the rest"),
         ([3, 3], [1, 2], [[-1, -1]], "no group to compare with the rest"),
         ([3, 3], [1, 2], [], "no group to compare with the rest"),
-        ([10**9, 10**9], [10**9, 1], [[0, 1]], "more than a billion rows"),
     ):
         result = groups_differ(sizes, covered, groupings, rng)
         assert np.isnan(result.p_value)
@@ -239,3 +239,33 @@ def test_bad_input_is_named():
         groups_differ([3, 3], [1, 1], [[0]], rng)
     with pytest.raises(InputError, match="resamples must be a whole number"):
         groups_differ([3, 3], [1, 1], [[0, 1]], rng, 0)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "total"), [([4_000_000, 900_000, 30, 1], 6_000), ([50_000, 9_000, 400, 1], 30_000)]
+)
+@pytest.mark.parametrize("missed", [False, True])
+def test_the_limit_draws_as_the_permutation(monkeypatch, sizes, total, missed):
+    """Means and covariances are those of the multivariate hypergeometric law."""
+    sizes, n = np.array(sizes), sum(sizes)
+    total = n - total if missed else total
+    monkeypatch.setattr(permutation, "_MOST_ROWS", 1)
+    drawn = permutation._covered_by_chance(child(20, "limit"), sizes, total, 40_000)
+    np.testing.assert_allclose(drawn.sum(axis=1), total, rtol=1e-12)
+    shares = sizes / n
+    expected = (np.diag(shares) - np.outer(shares, shares)) * total * (n - total) / (n - 1)
+    spread = np.sqrt(np.diag(expected))
+    assert (np.abs(drawn.mean(axis=0) - total * shares) < 4 * spread / 200).all()
+    off = (np.cov(drawn.T) - expected) / np.outer(spread, spread)
+    assert np.abs(off).max() < 0.05
+
+
+def test_groups_of_billions_are_tested():
+    """Half covered more by five of its own standard deviations: no chance; none: chance."""
+    half, rng = 2 * 10**12, child(22, "billions")
+    step = int(5 * np.sqrt(half * 0.9 * 0.1))
+    covered = int(0.9 * half)
+    apart = groups_differ([half, half], [covered + step, covered - step], [[0, 1]], rng, 999)
+    assert apart.p_value == 0.001
+    close = groups_differ([half, half], [covered + 9, covered], [[0, 1]], rng, 999)
+    assert close.p_value > 0.9

@@ -18,7 +18,7 @@ from howsure.core.errors import InputError
 from howsure.core.records import Direction, Record
 from howsure.inputs import ColumnUse
 from howsure.metrics.catalogue import catalogue
-from howsure.report.assess import MISSING_IMAGES, assess_given
+from howsure.report.assess import MISSING_IMAGES, WEIGHTS, assess_given
 from howsure.report.assessment import Assessment
 from howsure.report.door import from_loaded, source_name
 from howsure.report.forms import form_of
@@ -101,6 +101,8 @@ def print_verdict(console: Console, result: Assessment) -> None:
     if MISSING_IMAGES in result.facts:
         words = escape(result.facts[MISSING_IMAGES])
         console.print(f"[yellow]![/yellow] Files are gone of {words}.", highlight=False)
+    if WEIGHTS in result.facts:
+        console.print(f"Weights: {escape(result.facts[WEIGHTS])}.", style="dim", highlight=False)
     console.print()
 
 

@@ -12,6 +12,7 @@ from howsure.core.arrays import FloatArray, as_vector
 from howsure.core.errors import InputError
 
 WeightsKind = Literal["frequency", "importance"]
+MOST_COPIES = 2**53  # float64 holds every whole number below
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +41,7 @@ class Weights:
         ------
         InputError
             If a weight is negative or not finite, if all are zero, if frequency weights are not
-            whole numbers, or if the kind is unknown.
+            whole numbers or sum to 2⁵³ or more, or if the kind is unknown.
 
         Examples
         --------
@@ -61,6 +62,12 @@ class Weights:
                 raise InputError(
                     "frequency weights must be whole numbers (a weight of 2 is a row seen twice), "
                     f"got {array[first]:g} at row {first}; for other weights say importance"
+                )
+            if array.sum() >= MOST_COPIES:  # a sum below is exact
+                raise InputError(
+                    f"frequency weights must sum to less than {MOST_COPIES:,} (2^53), from where "
+                    f"not every whole number is held, got {array.sum():g}; for relative weights "
+                    "say importance"
                 )
             return cls(array, "frequency")
         if kind == "importance":
@@ -112,3 +119,40 @@ def check_multiplicities(weights: npt.ArrayLike | None, length: int) -> FloatArr
     if weights is None:
         return None
     return Weights.checked(weights, "importance", length=length).values
+
+
+def merge_rows(
+    table: FloatArray, copies: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Rows sorted by content, equal ones made one whose copies are summed.
+
+    A row of weight two and the row written twice give the same, so whatever is computed or drawn
+    from it cannot tell them apart.
+
+    Parameters
+    ----------
+    table : ndarray of float, shape (n, k)
+        What is read of each row.
+    copies : ndarray of float, shape (n,), optional
+        How often each stands in the data; rows of none are left out. Once each if omitted.
+
+    Returns
+    -------
+    table : ndarray of float, shape (m, k)
+        The last column rises, ties by the one before it.
+    copies : ndarray of float, shape (m,)
+
+    Examples
+    --------
+    >>> merge_rows(np.array([[2.0], [1.0], [2.0]]), np.array([3.0, 1.0, 1.0]))[1]
+    array([1., 4.])
+    """
+    counts = np.ones(len(table)) if copies is None else copies
+    order = np.lexsort(table.T)
+    order = order[counts[order] > 0]
+    ranked = table[order]
+    fresh = np.append(True, (ranked[1:] != ranked[:-1]).any(axis=1))[: len(ranked)]
+    starts = np.flatnonzero(fresh)
+    if len(starts) == len(ranked):
+        return ranked, counts[order]
+    return ranked[starts], np.add.reduceat(counts[order], starts)

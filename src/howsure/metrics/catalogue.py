@@ -27,7 +27,7 @@ from howsure.metrics import (
 from howsure.metrics.catalogue_local import LOCAL
 from howsure.metrics.characteristic import statistics as characteristic
 from howsure.metrics.metric import Form, Laws, Metric, Question
-from howsure.stats.ecdf_bands import uniformity_test
+from howsure.stats.ecdf_bands import uniformity_of_counts
 from howsure.stats.estimate import Statistic
 
 _ENDS = ("lower", "upper")
@@ -76,8 +76,8 @@ def _negative(values: FloatArray) -> FloatArray:
     return -values
 
 
-def _uniformity(pit: FloatArray) -> Statistic:
-    return Statistic(uniformity_test(pit).p_value)
+def _uniformity(counted: tuple[FloatArray, int]) -> Statistic:
+    return Statistic(uniformity_of_counts(*counted).p_value)
 
 
 def _most_certain(share: int) -> Metric:
@@ -547,7 +547,9 @@ _CALIBRATION = (
         source="Säilynoja, Bürkner and Vehtari 2022",
         direction=Direction.NONE,
         units="p-value",
-        forms=(Form(needs=("pit",), function=_uniformity, reduce="statistic", weighted=False),),
+        forms=(
+            Form(needs=("pit_counts",), function=_uniformity, reduce="statistic", weighted=False),
+        ),
         laws=Laws(
             reflection="varies",
             why="where y meets a jump of its law, a draw breaks the tie, and other jumps draw anew",

@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.errors import InputError
-from howsure.core.weights import check_multiplicities
+from howsure.core.rng import child, row_keys, row_uniforms
+from howsure.core.weights import check_multiplicities, merge_rows
 from howsure.stats.ecdf import check_pit, grid_dot, grid_sums
 from howsure.stats.ecdf_bands import pointwise_band
 
@@ -61,6 +62,71 @@ def randomised_pit(pit: npt.ArrayLike, left: npt.ArrayLike, uniforms: npt.ArrayL
     low, high = _check_cells(pit, left)
     draws = check_pit(uniforms, "uniforms", length=len(high))
     return low + draws * (high - low)
+
+
+def randomised_counts(
+    pit: npt.ArrayLike,
+    left: npt.ArrayLike | None,
+    grid: FloatArray,
+    weights: npt.ArrayLike | None = None,
+    *,
+    seed: int = 0,
+) -> FloatArray:
+    """How many randomised PIT values lie at or below each grid point, a draw for every copy.
+
+    Rows with the same jump are counted together. The draws of one row lie in a cell of the grid
+    with the probability of its part of the jump, so their counts are multinomial, and are drawn
+    as such: the cost does not grow with weights.
+
+    Parameters
+    ----------
+    pit : array-like of shape (n,)
+        P(Y ≤ y) of each row, in [0, 1].
+    left : array-like of shape (n,), optional
+        P(Y < y) of each row, for discrete laws.
+    grid : ndarray of float, shape (k,)
+        Rising points.
+    weights : array-like of shape (n,), optional
+        Whole numbers: how many rows each stands for.
+    seed : int
+        Fixes the draws. A jump that occurs once draws by its own ends.
+
+    Returns
+    -------
+    ndarray of float, shape (k,)
+
+    Raises
+    ------
+    InputError
+        As `randomised_pit`.
+
+    Examples
+    --------
+    >>> counts = randomised_counts([0.5], [0.0], np.array([0.25, 0.5]), [1e12])
+    >>> bool(abs(counts[0] / 1e12 - 0.5) < 1e-5), float(counts[1])
+    (True, 1000000000000.0)
+    """
+    low, high = _check_cells(pit, left)
+    copies = check_multiplicities(weights, len(high))
+    if low is high:
+        return grid_sums(high, high, grid, copies)
+    cells, copies = merge_rows(np.column_stack((low, high)), copies)
+    low, high = cells.T
+    once = copies == 1
+    lone = (low + row_uniforms(seed, "pit", row_keys(low, high)) * (high - low))[once]
+    counts = grid_sums(lone, lone, grid)
+    low, high, left_over = low[~once], high[~once], copies[~once].astype(np.int64)
+    rng, before, drawn = child(seed, "pit", "copies"), -np.inf, 0
+    for place, point in enumerate(grid):
+        start = np.maximum(low, before)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            chance = np.where(high <= point, 1.0, (point - start) / (high - start))
+        below = rng.binomial(left_over, np.clip(chance, 0.0, 1.0))
+        left_over = left_over - below
+        drawn += int(below.sum())
+        counts[place] += drawn
+        before = point
+    return counts
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,14 +17,13 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, as_vector
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.core.weights import check_multiplicities
+from howsure.core.weights import MOST_COPIES, check_multiplicities
 from howsure.stats.dominance import Ranked, rank_values
 from howsure.stats.estimate import Statistic
 
 CERTAIN_SHARES = (0.5, 0.8, 0.9, 0.95)
 _FAR = 64.0
 _LARGEST = 1e140
-_MOST_COPIES = 2.0**53
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -266,7 +265,7 @@ def acceptance(
     order_by = as_vector(uncertainty, "uncertainty", length=n, finite=False)
     counts = check_multiplicities(weights, n)
     mass = np.ones(n) if counts is None else counts
-    if (mass != np.floor(mass)).any() or mass.max() > _MOST_COPIES:
+    if (mass != np.floor(mass)).any() or mass.max() > MOST_COPIES:
         mass = mass / mass.max()
         mass = mass * (mass.sum() / np.square(mass).sum())
         ranked = None

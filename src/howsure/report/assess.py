@@ -13,6 +13,7 @@ import numpy.typing as npt
 from howsure._version import __version__
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Curve, Record, Table
+from howsure.core.weights import Weights
 from howsure.metrics.evaluate import (
     ConditionalReport,
     CongruenceOptions,
@@ -39,6 +40,8 @@ from howsure.stats.gram import Progress
 
 MISSING_IMAGES = "Missing images"
 """The fact that names them."""
+WEIGHTS = "Weights"
+"""The fact that says in which sense weights were taken."""
 
 
 def assess(
@@ -385,10 +388,23 @@ def _facts(done: Sequence[Evaluation], confidence: float, seed: int) -> dict[str
     if first.groups:
         facts["Groups"] = ", ".join(first.groups)
     if first.weights is not None:
-        facts["Weights"] = f"{first.weights.kind}, effective n {first.weights.effective_n:,.1f}"
+        facts[WEIGHTS] = _sense(first.weights)
     if first.cluster is not None:
         facts["Clusters"] = f"{len(first.cluster.labels):,}"
     return facts
+
+
+def _sense(weights: Weights) -> str:
+    """In which sense weights were taken, how much they come to, and how to say the other."""
+    if weights.kind == "frequency":
+        return (
+            f"frequency, {weights.total:,.0f} rows in all: a weight of 2 is a row twice "
+            "(weights kind importance: a weight is a share of another population)"
+        )
+    return (
+        f"importance, effective n {weights.effective_n:,.1f}: a weight is a share of another "
+        "population (weights kind frequency: a weight of 2 is a row twice)"
+    )
 
 
 def _noted(notes: Sequence[str]) -> dict[str, str]:

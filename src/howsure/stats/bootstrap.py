@@ -1,8 +1,9 @@
 """Bootstrap of rows and of clusters, and a choice of rows that ignores their order.
 
 What is resampled is a *unit*: a row, each copy of a row with a frequency weight, or a whole
-cluster. Units are sorted by what they hold before any draw, so the order of rows changes
-nothing, and a frequency weight of two draws exactly as the row written twice.
+cluster. Units are sorted by what they hold before any draw and equal ones are counted, so the
+order of rows changes nothing, a frequency weight of two draws exactly as the row written twice,
+and the cost does not grow with weights.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector, chec
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.labels import as_labels
 from howsure.core.rng import KeyArray, row_uniforms
-from howsure.core.weights import Weights
+from howsure.core.weights import Weights, merge_rows
 
 AT_MOST = 20_000
-_MOST_COPIES = 100_000_000
+_GROUPS = 2_000
 _CHUNK = 2_000_000
 _LARGEST = 1e150
 
@@ -46,6 +47,8 @@ class Bootstrap:
         How each unit moves the numbers; BCa needs it.
     note : str
         What limits the answer, in words.
+    copies : ndarray of float, shape (m,), optional
+        How many units each row of `influence` stands for; one each if omitted.
     """
 
     estimate: FloatArray
@@ -53,6 +56,7 @@ class Bootstrap:
     units: int
     influence: FloatArray | None = None
     note: str = ""
+    copies: FloatArray | None = None
 
     def standard_error(self) -> FloatArray:
         """Standard deviation of the replicates; NaN with fewer than two units."""
@@ -115,7 +119,8 @@ class Bootstrap:
         bias = special.ndtri(np.clip(below + equal / 2, rarest, 1 - rarest))
         with np.errstate(divide="ignore", invalid="ignore"):
             unit = self.influence / np.abs(self.influence).max(axis=0)
-            squares, cubes = np.square(unit).sum(axis=0), (unit**3).sum(axis=0)
+            copies = np.ones(len(unit)) if self.copies is None else self.copies
+            squares, cubes = copies @ np.square(unit), copies @ unit**3
             skew = np.where(squares > 0, cubes / (6 * squares**1.5), 0.0)
         shifted = bias + special.ndtri(tails)
         stretch = 1 - skew * shifted
@@ -150,8 +155,9 @@ def bootstrap_means(
         Labels of clusters of dependent rows: whole clusters are drawn, and the mean is the
         ratio of their sums.
     at_most : int
-        With more units than this, units are first added up at random into this many blocks,
-        and blocks are drawn: the standard error is still that of all rows.
+        With more different units than this, neighbours in size are put together, groups are
+        drawn, and the spread within groups is normal: the standard error is that of all rows.
+        Where many units are equal, at most 2,000 groups are made.
 
     Returns
     -------
@@ -162,11 +168,12 @@ def bootstrap_means(
     InputError
         If a score is not finite, lengths differ, or there are fewer than two replicates.
     UnanswerableError
-        If frequency weights sum past a hundred million, or scores are too large to add up.
+        If scores are too large to add up.
 
     Notes
     -----
-    Source: B. Efron (1979); clusters: Davison and Hinkley, *Bootstrap Methods* (1997), 3.8.
+    Copies are drawn by multinomial counts. Source: B. Efron (1979); clusters: Davison and
+    Hinkley, *Bootstrap Methods* (1997), 3.8.
 
     Examples
     --------
@@ -177,19 +184,36 @@ def bootstrap_means(
     table = as_matrix(scores, "scores")
     _check_count(replicates, "replicates", least=2)
     _check_count(at_most, "at_most", least=2)
-    units = resampling_units(table, weights, cluster)
-    note = ""
-    if np.abs(units).max() > _LARGEST / len(units):
+    units, copies = resampling_units(table, weights, cluster)
+    count = float(copies.sum())
+    if np.abs(units).max() > _LARGEST / count:
         raise UnanswerableError(f"scores that sum past {_LARGEST:g} are too large to resample")
-    if len(units) > at_most:
-        block = rng.permutation(len(units)) % at_most
-        note = f"{len(units)} units were resampled in {at_most} random blocks"
-        units = _sums_by(block, units)
-    total = units.sum(axis=0)
+    total = copies @ units
     estimate = total[:-1] / total[-1]
-    influence = (units[:, :-1] - estimate * units[:, -1:]) * (len(units) / total[-1])
-    drawn = np.concatenate([counts @ units for counts in _unit_counts(rng, len(units), replicates)])
-    return Bootstrap(estimate, drawn[:, :-1] / drawn[:, -1:], len(units), influence, note)
+    influence = (units[:, :-1] - estimate * units[:, -1:]) * (count / total[-1])
+    held = copies
+    groups = at_most if count <= 2 * len(units) else min(at_most, _GROUPS)
+    note, rest = "", None
+    if len(units) > groups:
+        note = f"{len(units)} different units were resampled in {groups} groups of neighbours"
+        units, copies, rest = _grouped(units, copies, groups)
+    drawn = np.concatenate([counts @ units for counts in resampled_counts(rng, copies, replicates)])
+    if rest is not None:
+        drawn += rng.standard_normal((replicates, len(rest))) @ rest
+    means = drawn[:, :-1] / drawn[:, -1:]
+    return Bootstrap(estimate, means, int(count), influence, note, held)
+
+
+def _grouped(
+    units: FloatArray, copies: FloatArray, groups: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Means and copies of groups of neighbours, and a root of the sums of squares within them."""
+    member = np.arange(len(units)) * groups // len(units)
+    mass = np.bincount(member, weights=copies)
+    means = _sums_by(member, copies[:, None] * units) / mass[:, None]
+    within = np.sqrt(copies)[:, None] * (units - means[member])
+    root = np.asarray(np.linalg.qr(within, mode="r"))
+    return means, mass.astype(np.float64), root
 
 
 def bootstrap_statistic(
@@ -286,7 +310,7 @@ def subsample(keys: KeyArray, at_most: int, *, seed: int, name: str) -> IntArray
     Parameters
     ----------
     keys : ndarray of uint64, shape (n,)
-        From `howsure.core.rng.row_keys`; rows with frequency weights are to be repeated first.
+        From `howsure.core.rng.row_keys`.
     at_most : int
         How many rows to choose, at least 1; all of them where there are no more.
     seed : int
@@ -324,7 +348,7 @@ def subsample(keys: KeyArray, at_most: int, *, seed: int, name: str) -> IntArray
 
 def resampling_units(
     scores: FloatArray, weights: Weights | None = None, cluster: npt.ArrayLike | None = None
-) -> FloatArray:
+) -> tuple[FloatArray, FloatArray]:
     """Sum scores and weights within each unit that is resampled as a whole.
 
     Parameters
@@ -338,44 +362,75 @@ def resampling_units(
 
     Returns
     -------
-    ndarray of float, shape (units, k + 1)
-        Sums of weight × score, and of the weights in the last column; sorted by content, so
-        that neither the order of rows nor the names of clusters matter. Units of no weight are
-        left out.
+    units : ndarray of float, shape (m, k + 1)
+        Sums of weight × score, and of the weights in the last column; different units only,
+        sorted by content, so that neither the order of rows nor the names of clusters matter.
+        Units of no weight are left out.
+    copies : ndarray of float, shape (m,)
+        How many units each of them stands for.
 
     Raises
     ------
     InputError
         If lengths differ.
-    UnanswerableError
-        If frequency weights sum past a hundred million.
 
     Examples
     --------
-    >>> resampling_units(np.array([[5.0], [3.0], [4.0]]), cluster=["b", "a", "b"])
+    >>> resampling_units(np.array([[5.0], [3.0], [4.0]]), cluster=["b", "a", "b"])[0]
     array([[3., 1.], [9., 2.]])
     """
     n = len(scores)
-    codes = np.arange(n) if cluster is None else _codes(cluster, n)
-    if weights is None:
-        units = np.column_stack((scores, np.ones(n)))
-    elif weights.kind == "importance":
-        mass = as_vector(weights.values, "weights", length=n)
-        units = np.column_stack((scores * mass[:, None], mass))
-    else:
-        mass = as_vector(weights.values, "weights", length=n)
-        if mass.sum() > _MOST_COPIES:
-            raise UnanswerableError(
-                f"frequency weights sum to {mass.sum():g} rows, too many to resample"
-            )
-        rows = np.repeat(np.arange(n), mass.astype(np.int64))
-        units = np.column_stack((scores[rows], np.ones(len(rows))))
-        codes = codes[rows]
+    mass = np.ones(n) if weights is None else as_vector(weights.values, "weights", length=n)
+    frequent = weights is None or weights.kind == "frequency"
+    if cluster is None and frequent:
+        return merge_rows(np.column_stack((scores, np.ones(n))), mass)
+    units = np.column_stack((scores * mass[:, None], mass))
     if cluster is not None:
+        codes = _codes(cluster, n)
         order = np.lexsort((*units.T, codes))
         units = _sums_by(codes[order], units[order])
-    units = units[units[:, -1] > 0]
-    return np.asarray(units[np.lexsort(units.T)])
+    units = units[units[:, -1] > 0]  # sums are not merged: rounding decides which are equal
+    return units[np.lexsort(units.T)], np.ones(len(units))
+
+
+def resampled_counts(
+    rng: np.random.Generator, copies: FloatArray, replicates: int
+) -> Iterator[FloatArray]:
+    """How often each unit is drawn where all copies are resampled, some replicates at a time.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        From `howsure.core.rng.child`.
+    copies : ndarray of float, shape (m,)
+        Whole numbers: how many of them each unit stands for.
+    replicates : int
+        How many resamples.
+
+    Yields
+    ------
+    ndarray of float, shape (rows, m)
+        Each row sums to that of the copies.
+
+    Examples
+    --------
+    >>> from howsure.core.rng import child
+    >>> next(resampled_counts(child(0, "example"), np.array([1e9, 2e9]), 5)).sum(axis=1)
+    array([3.e+09, 3.e+09, 3.e+09, 3.e+09, 3.e+09])
+    """
+    m, total = len(copies), int(copies.sum())
+    few = total <= 2 * m  # then single draws are faster than counts
+    owner = np.repeat(np.arange(m), copies.astype(np.int64)) if few else None
+    step = max(1, _CHUNK // max(m, total if few else 0))
+    for start in range(0, replicates, step):
+        rows = min(step, replicates - start)
+        if owner is None:
+            counts = rng.multinomial(total, copies / total, size=rows)
+        else:
+            drawn = owner[rng.integers(0, total, size=(rows, total))]
+            drawn += m * np.arange(rows)[:, None]
+            counts = np.bincount(drawn.ravel(), minlength=rows * m).reshape(rows, m)
+        yield counts.astype(np.float64)
 
 
 def _codes(cluster: npt.ArrayLike, n: int) -> IntArray:
@@ -385,18 +440,6 @@ def _codes(cluster: npt.ArrayLike, n: int) -> IntArray:
 
 def _sums_by(codes: IntArray, columns: FloatArray) -> FloatArray:
     return np.column_stack([np.bincount(codes, weights=column) for column in columns.T])
-
-
-def _unit_counts(
-    rng: np.random.Generator, units: int, replicates: int
-) -> Iterator[npt.NDArray[np.int64]]:
-    """How often each unit is drawn, some replicates at a time."""
-    step = max(1, _CHUNK // units)
-    for start in range(0, replicates, step):
-        rows = min(step, replicates - start)
-        drawn = rng.integers(0, units, size=(rows, units))
-        drawn += units * np.arange(rows)[:, None]
-        yield np.bincount(drawn.ravel(), minlength=rows * units).reshape(rows, units)
 
 
 def _canonical(n: int, keys: KeyArray | None) -> IntArray:

@@ -17,6 +17,7 @@ from howsure.core.weights import check_multiplicities
 from howsure.stats.ecdf import check_pit, grid_sums
 
 _REPLICATES = 10_000
+_LARGE = 10**8  # from here tails are normal, with the term of skewness
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +192,13 @@ def uniformity_test(
     w = check_multiplicities(weights, len(values))
     n = len(values) if w is None else max(1, round(float(w.sum())))
     counts = grid_sums(values, values, grid, w)
-    if w is not None:
-        counts *= n / w.sum()
+    return uniformity_of_counts(counts if w is None else counts * (n / w.sum()), n)
+
+
+def uniformity_of_counts(counts: FloatArray, n: int) -> UniformityTest:
+    """`uniformity_test` of how many of n values lie at or below 1/K, …, (K − 1)/K."""
+    points = len(counts) + 1
+    grid = np.arange(1, points) / points
     gamma = float(min(1.0, 2.0 * _smaller_tail(counts, n, grid).min()))
     minima = _simulated_minima(n, tuple(grid.tolist()))
     beyond = int(np.searchsorted(minima, gamma * (1.0 + 1e-9), side="right"))
@@ -209,6 +215,9 @@ def _simulated_minima(n: int, grid: tuple[float, ...]) -> FloatArray:
     counts = rng.multinomial(n, cells / cells.sum(), size=_REPLICATES)[:, :-1].cumsum(axis=1)
     minima = np.full(_REPLICATES, 0.5)
     for column, p in zip(counts.T, points, strict=True):
+        if n > _LARGE:
+            np.minimum(minima, _normal_tail(column, n, p), out=minima)
+            continue
         low, high = int(column.min()), int(column.max())
         count = np.arange(low, high + 1, dtype=np.float64)
         mass = np.exp(
@@ -225,6 +234,17 @@ def _simulated_minima(n: int, grid: tuple[float, ...]) -> FloatArray:
     out = np.sort(2.0 * minima)
     out.setflags(write=False)
     return out
+
+
+def _normal_tail(count: npt.NDArray[np.int64], n: int, p: float) -> FloatArray:
+    """Smaller tail of Binomial(n, p) by Edgeworth's first two terms; its error is of order 1/n."""
+    sd = math.sqrt(n * p * (1.0 - p))
+    z = (count - n * p) / sd
+    density = np.exp(-np.square(z) / 2.0) / math.sqrt(2.0 * math.pi)
+    shift = density * (1.0 - 2.0 * p) / (6.0 * sd) * (np.square(z) - 1.0)
+    half = density / (2.0 * sd)
+    lower, upper = special.ndtr(z) - shift + half, special.ndtr(-z) + shift + half
+    return np.asarray(np.minimum(lower, upper))
 
 
 def _smaller_tail(count: FloatArray, n: int, p: FloatArray) -> FloatArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ _CHUNK = 4_000_000
 _CLOSE = 1e-9
 _ROUNDING = 1e-14
 _MOST_ROWS = 10**9
+_RARE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +210,9 @@ def groups_differ(
     -----
     Group g of n_g rows counts with |cov_g − cov| / √(cov(1 − cov)(1/n_g − 1/n)): its distance
     from the coverage of all n rows in (nearly) its own standard deviation under the
-    permutation. Source: max-T of P. H. Westfall and S. S. Young, *Resampling-Based Multiple
-    Testing* (1993); p = (1 + hits)/(1 + resamples). Rows must be independent.
+    permutation. Past a billion rows the permutation is drawn by its limit. Source: max-T of
+    P. H. Westfall and S. S. Young, *Resampling-Based Multiple Testing* (1993);
+    p = (1 + hits)/(1 + resamples). Rows must be independent.
 
     Examples
     --------
@@ -225,8 +227,6 @@ def groups_differ(
     if n == 0 or total in (0, n):
         which = "no row is at hand" if n == 0 else f"{'every' if total else 'no'} row is covered"
         return GroupTest(math.nan, math.nan, -1, -1, 0, which)
-    if n >= _MOST_ROWS:
-        return GroupTest(math.nan, math.nan, -1, -1, 0, "more than a billion rows")
     member, grouping, group = _membership(groupings, len(m))
     rows = member @ m
     kept = (rows > 0) & (rows < n)
@@ -236,7 +236,7 @@ def groups_differ(
     rows = rows[kept]
     scale = np.sqrt(share * (1 - share) * (1 / rows - 1 / n))
 
-    def distances(counts: npt.NDArray[np.int64]) -> FloatArray:
+    def distances(counts: npt.NDArray[Any]) -> FloatArray:
         sums = (member @ counts.T).T
         return np.asarray(np.abs(sums[:, kept] / rows - share) / scale)
 
@@ -246,7 +246,7 @@ def groups_differ(
     step = max(1, _CHUNK // (len(m) + len(kept)))
     for start in range(0, resamples, step):
         size = min(step, resamples - start)
-        drawn = rng.multivariate_hypergeometric(m, total, size=size, method="marginals")
+        drawn = _covered_by_chance(rng, m, total, size)
         hits += int(np.count_nonzero(distances(drawn).max(axis=1) >= seen[worst] * (1 - _CLOSE)))
     return GroupTest(
         (1 + hits) / (1 + resamples),
@@ -255,6 +255,26 @@ def groups_differ(
         int(group[kept][worst]),
         resamples,
     )
+
+
+def _covered_by_chance(
+    rng: np.random.Generator, sizes: npt.NDArray[np.int64], total: int, repeats: int
+) -> npt.NDArray[Any]:
+    """How many of `total` covered rows fall into each cell, one draw a row.
+
+    NumPy draws below a billion rows. Beyond, few covered (or missed) rows are hardly ever drawn
+    twice; many fall into cells as binomial counts, whose surplus is taken back in proportion.
+    """
+    n = int(sizes.sum())
+    if n < _MOST_ROWS:
+        return rng.multivariate_hypergeometric(sizes, total, size=repeats, method="marginals")
+    few = min(total, n - total)
+    if few <= _RARE:
+        drawn = rng.multinomial(few, sizes / n, size=repeats)
+        return drawn if few == total else sizes - drawn
+    counts = rng.binomial(sizes, total / n, size=(repeats, len(sizes)))
+    surplus = counts.sum(axis=1, keepdims=True) - total
+    return np.asarray(counts - surplus * (sizes / n))
 
 
 def _check_resamples(resamples: int) -> None:

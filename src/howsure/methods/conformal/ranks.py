@@ -55,7 +55,7 @@ def conformal_rank(
     (1161, 1160)
     """
     target = check_fraction(coverage, "coverage")
-    slack = _ROUNDING * (n + 1)
+    slack = _slack(n)
     if rule == "conformal":
         return math.ceil((n + 1) * target - slack)
     if rule == "paper":
@@ -100,10 +100,19 @@ def pac_rank(n: float, coverage: float, delta: float = DELTA) -> int:
     (916, 901, 21)
     """
     target, share = check_fraction(coverage, "coverage"), check_fraction(delta, "delta")
-    most = math.floor(n)
-    ranks = np.arange(1, most + 1)
-    short = special.betainc(ranks, n + 1.0 - ranks, target) > share * (1.0 + _ROUNDING)
-    return int(short.sum()) + 1
+    rank, most = 1, math.floor(n) + 1
+    while rank < most:  # the chance of falling short sinks as the rank rises
+        middle = (rank + most) // 2
+        if special.betainc(middle, n + 1.0 - middle, target) > share * (1.0 + _ROUNDING):
+            rank = middle + 1
+        else:
+            most = middle
+    return rank
+
+
+def _slack(n: float) -> float:
+    """What rounding may take from a place among n rows, and never a whole row."""
+    return min(_ROUNDING * (n + 1), 0.25)
 
 
 def rows_needed(coverage: float, rule: RankRule = "conformal", delta: float = DELTA) -> int:
@@ -183,7 +192,7 @@ def level_ranks(levels: FloatArray, n: float) -> tuple[IntArray, IntArray]:
     (array([10, 50, 91]), array([10, 51, 91]))
     """
     place = (n + 1) * levels
-    slack = _ROUNDING * (n + 1)
+    slack = _slack(n)
     down = np.floor(place + slack).astype(np.int64)
     up = np.ceil(place - slack).astype(np.int64)
     middle = np.abs(levels - 0.5) < _ROUNDING
@@ -233,5 +242,5 @@ def order_statistics(
         return np.asarray(np.partition(scores, np.unique(places))[places])
     order = np.argsort(scores, kind="stable")
     reached = np.cumsum(counts[order])
-    places = np.searchsorted(reached, ranks - _ROUNDING * (reached[-1] + 1))
+    places = np.searchsorted(reached, ranks - _slack(reached[-1]))
     return np.asarray(scores[order][np.minimum(places, len(scores) - 1)])

@@ -17,6 +17,7 @@ from howsure.metrics.adaptivity.results import (
     Resampling,
     bootstrapped,
     canonical_rows,
+    shuffled_column,
 )
 
 _DEFAULT = Resampling()
@@ -76,7 +77,7 @@ def t_ss(
         raise InputError(f"bins must be at least 3 for a line, got {bins}")
     columns = _three(ease, "ease", size, difficulty)
     rows, counts = canonical_rows(columns, weights)
-    return _line("t_ss", EaseCells(rows[:, 0], bins), rows[:, 1:], counts, resampling)
+    return _line("t_ss", EaseCells(rows[:, 0], bins, counts), rows[:, 1:], counts, resampling)
 
 
 def rank_ss(
@@ -187,7 +188,8 @@ def satisfaction_rate(
     for name, count in (("subset", subset), ("pairs", pairs)):
         if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 1:
             raise InputError(f"{name} must be a whole number of at least 1, got {count!r}")
-    rows, _ = canonical_rows(_three(size, "size", size, difficulty)[:, 1:], None)
+    rows = _three(size, "size", size, difficulty)[:, 1:]
+    rows = rows[np.lexsort(rows.T)]
     n = len(rows)
     rng = child(resampling.seed, "adaptivity", "property")
 
@@ -242,7 +244,7 @@ def _line(
     rng = child(resampling.seed, "adaptivity", name, "shuffle")
     shuffled = np.array(
         [
-            slope(counts, np.column_stack((rows[:, 0], rng.permutation(rows[:, 1]))))
+            slope(counts, np.column_stack((rows[:, 0], shuffled_column(rows[:, 1], counts, rng))))
             for _ in range(resampling.permutations if name == "t_ss" else 0)
         ]
     )

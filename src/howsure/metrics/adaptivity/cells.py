@@ -65,7 +65,9 @@ class EaseCells(Cells):
     ease : array-like of shape (n,)
         Ease of the rows; any number by which they are sorted.
     bins : int
-        Number of cells, from 1 to n.
+        Number of cells, from 1 to the rows that count.
+    counts : ndarray of float, shape (n,), optional
+        How often each row counts; once if omitted.
 
     Raises
     ------
@@ -85,19 +87,25 @@ class EaseCells(Cells):
     _order: IntArray
     _ends: IntArray
 
-    def __init__(self, ease: npt.ArrayLike, bins: int) -> None:
+    def __init__(self, ease: npt.ArrayLike, bins: int, counts: FloatArray | None = None) -> None:
         values = as_vector(ease, "ease")
         if not isinstance(bins, (int, np.integer)) or isinstance(bins, bool):
             raise InputError(f"bins must be a whole number, got {bins!r}")
-        if not 1 <= bins <= len(values):
-            raise InputError(f"bins must lie between 1 and the {len(values)} rows, got {bins}")
         order = np.argsort(values, kind="stable")
+        upto = np.cumsum(np.ones(len(values)) if counts is None else counts[order])
+        rows = max(float(upto[-1]), len(values))
+        if not 1 <= bins <= rows:
+            raise InputError(f"bins must lie between 1 and the {rows:.0f} rows, got {bins}")
         ranked = values[order]
         ends = np.r_[np.flatnonzero(ranked[1:] != ranked[:-1]), len(ranked) - 1] + 1
-        edges = np.arange(bins + 1) * len(values) // bins
+        edges = np.arange(bins + 1) * upto[-1] / bins
+        whole = bool(upto[-1] == np.floor(upto[-1]))
+        edges = np.floor(edges + 1e-9) if whole else edges
+        first = np.searchsorted(upto, edges[:-1], side="right")
+        last = np.searchsorted(upto, edges[1:] * (1.0 - 1e-12), side="left")
         object.__setattr__(self, "bins", int(bins))
-        object.__setattr__(self, "low", ranked[edges[:-1]])
-        object.__setattr__(self, "high", ranked[edges[1:] - 1])
+        object.__setattr__(self, "low", ranked[first])
+        object.__setattr__(self, "high", ranked[np.minimum(last, len(ranked) - 1)])
         object.__setattr__(self, "_order", order)
         object.__setattr__(self, "_ends", ends)
 

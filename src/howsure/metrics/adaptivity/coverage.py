@@ -80,7 +80,8 @@ def t_cv(
     """
     values = as_vector(ease, "ease")
     rows, counts = canonical_rows(_two(values, covered, "covered"), weights)
-    return _violation("t_cv", EaseCells(rows[:, 0], bins), rows[:, 1], counts, coverage, resampling)
+    cells = EaseCells(rows[:, 0], bins, counts)
+    return _violation("t_cv", cells, rows[:, 1], counts, coverage, resampling)
 
 
 def sscv(

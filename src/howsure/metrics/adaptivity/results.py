@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,9 +12,10 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, check_fraction
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.core.weights import check_multiplicities
+from howsure.core.weights import MOST_COPIES, check_multiplicities, merge_rows
+from howsure.stats.bootstrap import resampled_counts
 
-_MOST_COPIES = 100_000_000
+_PERMUTED = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +131,7 @@ class AdaptivityMeasure:
 def canonical_rows(
     columns: FloatArray, weights: npt.ArrayLike | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Rows sorted by content, whole-number weights written out as repeats, and their counts.
+    """Rows sorted by content, equal ones made one, and how often each counts.
 
     Parameters
     ----------
@@ -141,28 +142,29 @@ def canonical_rows(
 
     Returns
     -------
-    columns : ndarray of float, shape (N, k)
-    counts : ndarray of float, shape (N,)
+    columns : ndarray of float, shape (m, k)
+    counts : ndarray of float, shape (m,)
 
     Raises
     ------
     InputError
-        If weights are negative, not finite or all zero, or sum past a hundred million rows.
+        If weights are negative, not finite or all zero.
 
     Examples
     --------
-    >>> canonical_rows(np.array([[2.0], [1.0]]), np.array([2.0, 1.0]))[0][:, 0]
-    array([1., 2., 2.])
+    >>> canonical_rows(np.array([[2.0], [1.0]]), np.array([2.0, 1.0]))[1]
+    array([1., 2.])
     """
     counts = check_multiplicities(weights, len(columns))
-    if counts is not None and (counts == np.floor(counts)).all():
-        if counts.sum() > _MOST_COPIES:
-            raise InputError(f"weights must sum to at most {_MOST_COPIES}, got {counts.sum():g}")
-        columns = np.repeat(columns, counts.astype(np.int64), axis=0)
-        counts = None
+    if counts is None or _whole(counts):
+        return merge_rows(columns, counts)
     order = np.lexsort(columns.T)
-    counts = np.ones(len(columns)) if counts is None else counts[order]
-    return columns[order], counts
+    return columns[order], counts[order]
+
+
+def _whole(counts: FloatArray) -> bool:
+    """Whether counts are of copies, each a row of its own, and not shares of rows."""
+    return bool((counts == np.floor(counts)).all() and counts.sum() <= MOST_COPIES)
 
 
 def bootstrapped(
@@ -179,11 +181,30 @@ def bootstrapped(
     >>> draws.shape
     (5,)
     """
-    return np.array([statistic(drawn) for drawn in _draws(counts, resampling, name)])
-
-
-def _draws(counts: FloatArray, resampling: Resampling, name: str) -> Iterator[FloatArray]:
     rng = child(resampling.seed, "adaptivity", name, "bootstrap")
-    n = len(counts)
-    for _ in range(resampling.replicates):
-        yield counts * np.bincount(rng.integers(0, n, size=n), minlength=n)
+    whole = _whole(counts)
+    copies = counts if whole else np.ones(len(counts))
+    drawn = (
+        row if whole else row * counts
+        for table in resampled_counts(rng, copies, resampling.replicates)
+        for row in table
+    )
+    return np.array([statistic(row) for row in drawn])
+
+
+def shuffled_column(values: FloatArray, counts: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Mean of the values that the copies of each row get when all copies swap at random.
+
+    Up to 20,000 copies (or two a row) are permuted; more are drawn from the normal limit of it.
+    """
+    if not _whole(counts):
+        return rng.permutation(values)
+    total = float(counts.sum())
+    if total <= max(_PERMUTED, 2 * len(values)):
+        sizes = counts.astype(np.int64)
+        moved = rng.permutation(np.repeat(values, sizes))
+        return np.add.reduceat(moved, np.r_[0, np.cumsum(sizes)[:-1]]) / counts
+    mean = float(values @ counts) / total
+    sd = math.sqrt(float(np.square(values - mean) @ counts) / total)
+    noise = rng.standard_normal(len(values)) / np.sqrt(counts)
+    return np.asarray(mean + sd * (noise - float(noise @ counts) / total))

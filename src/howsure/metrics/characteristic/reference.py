@@ -19,6 +19,7 @@ from howsure.metrics.characteristic.trace import axes_needed, find_kinks, trace
 
 Draws = Callable[[np.random.Generator], npt.ArrayLike] | npt.ArrayLike
 TAIL = 0.05
+MOST_COPIES = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -68,7 +69,8 @@ def gain_of_perfect_model(
     Where the model gives a distribution, y is drawn from it. Bare intervals say nothing of the
     law within them, so each row is given the signed critical scale of another, drawn without
     replacement (with importance weights: with replacement, in proportion to weight): errors then
-    follow the widths perfectly, with the law that the rows show.
+    follow the widths perfectly, with the law that the rows show. Copies of a row, by frequency
+    weights, get scales of their own, so past 100,000 of them there is no answer.
 
     Parameters
     ----------
@@ -115,7 +117,10 @@ def gain_of_perfect_model(
         method, reason = "permuted scales", ""
         if not np.isfinite(signed).all():
             reason = "rows that no scale captures have no critical scale to permute"
-        bands, signed = _one_entry_a_row(bands, signed)
+        elif _copies(bands) > MOST_COPIES:
+            reason = f"more than {MOST_COPIES:,} copies of rows, too many to permute"
+        else:
+            bands, signed = _one_entry_a_row(bands, signed)
         errors = _permuted_errors(bands, signed, replicates, rng)
     if reason:
         gains = np.full(1, math.nan)
@@ -195,6 +200,13 @@ def _error(bands: Bands, drawn: FloatArray) -> FloatArray:
     error = as_vector(drawn, "draws", length=len(bands)) - point
     error[np.abs(error) <= 4.0 * np.finfo(np.float64).eps * np.abs(point)] = 0.0
     return error
+
+
+def _copies(bands: Bands) -> float:
+    """How many rows frequency weights stand for; 0 without any."""
+    if bands.weights is None or bands.weights_kind == "importance":
+        return 0.0
+    return float(bands.weights[:: bands.outputs].sum())
 
 
 def _one_entry_a_row(bands: Bands, signed: FloatArray) -> tuple[Bands, FloatArray]:

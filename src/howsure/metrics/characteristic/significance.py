@@ -11,6 +11,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.rng import child
+from howsure.core.weights import merge_rows
 from howsure.metrics.characteristic.area import Area, AreaRequest, area_of, path_of
 from howsure.metrics.characteristic.bands import Bands
 from howsure.metrics.characteristic.curve import CharacteristicCurve
@@ -168,32 +169,40 @@ def _by_products(
     )
     weights = units.spread(np.ones(units.count)) if units.copies is None else None
     sums, steps = [], []
+    copies = np.ones(units.count) if units.copies is None else units.copies
     for columns in (half_width, scale):
         weighted = columns if weights is None else columns * weights
         step = weighted[1] - weighted[0]
         if units.code is not None:
             step = np.bincount(units.code, weights=step, minlength=units.count)
         if units.copies is not None:
-            weighted = columns * units.copies[slice(None) if units.code is None else units.code]
-            step = np.repeat(step, units.copies.astype(np.int64))
+            weighted = columns * copies[slice(None) if units.code is None else units.code]
         sums.append(weighted.sum(axis=1))
         steps.append(step)
     total = bands[0].total
-    moved = _random_sums(np.stack(steps, axis=1), permutations, rng) / total
+    moved = _random_sums(*merge_rows(np.stack(steps, axis=1), copies), permutations, rng) / total
     (wide_1, wide_2), (far_1, far_2) = sums[0] / total, sums[1] / total
     area_1: FloatArray = (wide_1 + moved[:, 0]) * (far_1 + moved[:, 1])
     area_2: FloatArray = (wide_2 - moved[:, 0]) * (far_2 - moved[:, 1])
     return area_1 - area_2
 
 
-def _random_sums(values: FloatArray, repeats: int, rng: np.random.Generator) -> FloatArray:
-    """Sums of random halves of the rows of a table, one half a repeat."""
+def _random_sums(
+    values: FloatArray, copies: FloatArray, repeats: int, rng: np.random.Generator
+) -> FloatArray:
+    """Sums of random halves of the copies of rows of a table, one half a repeat."""
     sums = np.zeros((repeats, values.shape[1]))
-    for begin in range(0, len(values), _BLOCK):
-        block = values[begin : begin + _BLOCK]
+    lone, many = values[copies == 1], copies > 1
+    for begin in range(0, len(lone), _BLOCK):
+        block = lone[begin : begin + _BLOCK]
         noise = rng.integers(0, 256, (repeats, -(-len(block) // 8)), dtype=np.uint8)
         swaps = np.unpackbits(noise, axis=1, count=len(block))
         sums += swaps.astype(np.float64) @ block
+    heavy, counts = values[many], copies[many].astype(np.int64)
+    for begin in range(0, len(heavy), _BLOCK):
+        part = slice(begin, begin + _BLOCK)
+        gone = rng.binomial(counts[part], 0.5, (repeats, len(counts[part])))
+        sums += gone.astype(np.float64) @ heavy[part]
     return sums
 
 

@@ -345,6 +345,7 @@ def _difference(
     return replace(
         record,
         value=tested.p_value,
+        reason=tested.note,
         options={"statistic": tested.statistic, "permutations": float(tested.resamples)},
     )
 

@@ -12,7 +12,7 @@ import numpy as np
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Curve, Table
-from howsure.core.rng import child, row_keys
+from howsure.core.rng import child
 from howsure.metrics.characteristic import CharacteristicCurve, OperatingPoint, characteristic_curve
 from howsure.metrics.characteristic.bands import Bands, YAxis
 from howsure.metrics.characteristic.cost import Cost
@@ -21,8 +21,7 @@ from howsure.metrics.characteristic.statistics import (
     perfect_gains,
     permuted_errors,
 )
-from howsure.predictions import Distribution, EvalSet, Intervals
-from howsure.stats.bootstrap import subsample
+from howsure.predictions import Distribution, Intervals
 
 if TYPE_CHECKING:
     from howsure.metrics.evaluate.view import View
@@ -90,16 +89,13 @@ def perfect_view(view: View) -> PerfectGains:
 
 
 def _rows(view: View, bands: Bands) -> IntArray:
-    """Rows written out by their frequency, at most 20,000, in an order that content fixes."""
-    evalset: EvalSet = view.evalset
-    rows = np.arange(evalset.n)
-    if evalset.weights is not None:
-        rows = np.repeat(rows, evalset.weights.values.astype(np.int64))
-    keys = row_keys(*(column[rows] for column in (bands.y, bands.error, bands.below, bands.above)))
-    rows = rows[np.argsort(keys)]
-    if len(rows) <= MOST_ROWS:
-        return rows
-    return rows[np.sort(subsample(np.sort(keys), MOST_ROWS, seed=view.seed, name="perfect gains"))]
+    """Rows by their frequency, in the order of their content; past 20,000 every so manieth."""
+    order = np.lexsort((bands.above, bands.below, bands.error, bands.y))
+    weights = view.evalset.weights
+    upto = np.cumsum(np.ones(len(order)) if weights is None else weights.values[order])
+    size = int(min(upto[-1], MOST_ROWS))
+    places = (np.arange(size) + 0.5) * (upto[-1] / size)
+    return np.asarray(order[np.searchsorted(upto, places, side="right")])
 
 
 def characteristic_curves(view: View, coverages: Sequence[float] = ()) -> list[Curve]:

@@ -20,7 +20,7 @@ from howsure.metrics.crps_closed import crps_closed
 from howsure.metrics.crps_counts import crps_support
 from howsure.metrics.crps_numeric import crps_lattice, crps_numeric
 from howsure.metrics.evaluate.trade import characteristic_view, perfect_view
-from howsure.metrics.pit import randomised_pit
+from howsure.metrics.pit import randomised_counts, randomised_pit
 from howsure.predictions import (
     CountFamily,
     CountLaw,
@@ -267,21 +267,25 @@ def _left(view: View, _: float) -> FloatArray | None:
 
 
 def _pit_random(view: View, _: float) -> FloatArray:
-    """PIT values of independent rows; at a jump, a draw fixed by the ends of the jump."""
+    """PIT values of rows; at a jump, a draw fixed by the ends of the jump."""
+    right, left = view.get("cdf"), view.get("left")
+    if left is None:
+        return np.asarray(right)
+    draws = row_uniforms(view.seed, "pit", row_keys(left, right))
+    return randomised_pit(right, left, draws)
+
+
+def _pit_counts(view: View, _: float) -> tuple[FloatArray, int]:
+    """How many PIT values lie at or below each hundredth, and how many there are."""
     evalset = view.evalset
     if evalset.cluster is not None:
         raise UnanswerableError("the test of uniformity needs independent rows, not clusters")
     right, left = view.get("cdf"), view.get("left")
-    rows = np.arange(evalset.n)
-    if evalset.weights is not None:
-        if evalset.weights.kind == "importance":
-            raise UnanswerableError("the test of uniformity needs unweighted rows")
-        rows = np.repeat(rows, evalset.weights.values.astype(np.int64))
-    if left is None:
-        return np.asarray(right[rows])
-    low, high = left[rows], right[rows]
-    draws = row_uniforms(view.seed, "pit", row_keys(low, high))
-    return randomised_pit(high, low, draws)
+    if evalset.weights is not None and evalset.weights.kind == "importance":
+        raise UnanswerableError("the test of uniformity needs unweighted rows")
+    copies = evalset.multiplicities
+    n = evalset.n if copies is None else int(copies.sum())
+    return randomised_counts(right, left, np.arange(1, 100) / 100, copies, seed=view.seed), n
 
 
 def _acceptance(view: View, _: float) -> selective.Acceptance:
@@ -371,6 +375,7 @@ _MAKERS: dict[str, Callable[[View, float], Any]] = {
     "own_mass": _own_mass,
     "left": _left,
     "pit": _pit_random,
+    "pit_counts": _pit_counts,
     "characteristic": lambda view, _: characteristic_view(view),
     "perfect": lambda view, _: perfect_view(view),
     "acceptance": _acceptance,
