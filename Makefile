@@ -3,13 +3,29 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: demo test lint benchmark clean
+PYTEST = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(1)/bin/python -m pytest -n 2
+
+# The table wing lies in these folders; tests of studies among them are left out by name.
+TABLES := $(addprefix tests/,cli core golden inputs predictions report)
+NUMBERS := $(addprefix tests/,figures laws methods metrics stats)
+STUDIES := --ignore=tests/methods/deep $(foreach name,bench data simulate submit *_figures \
+	adaptivity_page congruence_page pointwise_page shift_report,--ignore-glob='*/test_$(name).py')
+
+.PHONY: demo test test-fast test-bare lint benchmark clean
 
 demo: .venv/.report
 	$(BIN)/python examples/demo.py
 
-test: .venv/.dev lint
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+test: .venv/.dev lint test-bare
+	$(call PYTEST,.venv)
+
+# For the hand: tables alone, without torch, a browser, studies or what is slow.
+test-fast: .venv/.dev
+	HOWSURE_WITHOUT=torch $(call PYTEST,.venv) -m "not slow" $(STUDIES) $(TABLES) $(NUMBERS)
+
+# Where no optional library is installed, tables are served all the same.
+test-bare: .venv-bare/.made
+	HOWSURE_REQUIRE=bare $(call PYTEST,.venv-bare) -m "not slow" $(STUDIES) $(TABLES)
 
 lint: .venv/.dev
 	$(BIN)/ruff check .
@@ -20,10 +36,16 @@ benchmark: .venv/.dev
 	$(BIN)/python benchmarks/assess.py
 
 clean:
-	rm -rf .venv demo
+	rm -rf .venv .venv-bare demo
 
 .venv/.made:
 	$(PYTHON) -m venv .venv
+	touch $@
+
+.venv-bare/.made: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-bare
+	.venv-bare/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt \
+		-e . pytest pytest-xdist hypothesis
 	touch $@
 
 .venv/.report: .venv/.made pyproject.toml constraints.txt

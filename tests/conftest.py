@@ -1,8 +1,4 @@
-"""What every test may lean on: real data and a browser, where the machine has them.
-
-`HOWSURE_REQUIRE`, a comma-separated list of ``data`` and ``browser``, turns their absence from a
-named skip into a failure.
-"""
+"""Real data and a browser, where the machine has them; `extras` says what else it may lack."""
 
 from __future__ import annotations
 
@@ -13,14 +9,11 @@ from pathlib import Path
 
 import pytest
 
-REQUIRED = {part.strip() for part in os.environ.get("HOWSURE_REQUIRE", "").split(",") if part}
+from extras import absent, check_bare
 
 
-def absent(what: str, reason: str) -> None:
-    """Skip with a reason, or fail where the machine promised to have it."""
-    if what in REQUIRED:
-        pytest.fail(f"HOWSURE_REQUIRE names {what!r}, but {reason}")
-    pytest.skip(reason)
+def pytest_configure() -> None:
+    check_bare()
 
 
 @pytest.fixture(scope="session")

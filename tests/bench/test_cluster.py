@@ -14,18 +14,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from bench.chain import announce
+from extras import needs
 from howsure.bench import Outcome, Plan, Watcher, adapter_of, combined, run, survey, trials_of
 from howsure.bench import cluster as cluster_module
 from howsure.cli.main import app
 from howsure.core.errors import HowsureError, InputError, MissingDependencyError
 from howsure.results import Store
 
-pytest.importorskip("distributed")
+pd = needs("pandas")
+
+needs("distributed")
 
 DASK = [sys.executable, "-m", "dask"]
 TESTS = str(Path(__file__).parents[1])

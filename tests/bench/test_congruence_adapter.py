@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from extras import needs
 from howsure.bench import Plan, adapter_of, combined, load_plan, run, survey
 from howsure.bench.adapters.congruence_options import NAMES, STUDIES, Options
 from howsure.bench.adapters.congruence_store import packed, unpacked
@@ -30,7 +31,7 @@ from howsure.protocols.congruence_robustness import robustness
 from howsure.protocols.congruence_tasks import wave_task
 from howsure.results import Store
 
-pytest.importorskip("torch")
+needs("torch")
 
 WAVE = {"world": "wave", "rows": 120}
 CELLS = {"world": "cells", "train": 40, "val": 20, "test": 20}

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from extras import needs
 from howsure.bench import Plan, adapter_of, load_plan, plan_names, trials_of
 from howsure.bench.methods import make_method
 from howsure.core.errors import HowsureWarning, InputError
@@ -35,7 +36,7 @@ def addresses(made: Plan) -> list[str]:
 def test_shipped_plans_hold_what_exists(name: str, data_dir: Callable[[str], Path]) -> None:
     trained = ("sluijterman", "boston", "uci_networks", "shift", "congruence")
     if name.startswith(trained):
-        pytest.importorskip("torch")
+        needs("torch")
     made = load_plan(name)
     if name == "shift_tables":
         data_dir("shift_bike_hour")
@@ -90,7 +91,7 @@ def test_more_simulations_keep_the_blocks_there_are() -> None:
 
 
 def test_blocks_are_multiples_of_what_a_method_fits_at_once() -> None:
-    pytest.importorskip("torch")
+    needs("torch")
     network = {"method": "network_bootstrap", "members": 10, "chunk": 40, "validation": 5}
     made = plan(methods={"net": network}, options={"simulations": 30, "n_train": 20})
     batch = method_named(**{"name": network.pop("method"), **network}).batch
@@ -248,7 +249,7 @@ def test_profiles_that_are_not_there_are_refused(name: str, message: str) -> Non
 
 
 def test_a_method_that_fixes_its_coverages_otherwise_is_not_asked_for_them() -> None:
-    pytest.importorskip("torch")
+    needs("torch")
     entry = {"method": "head_regressor", "head": "quantile"}
     made = make_method("q", entry, (0.9,))
     assert made.fixed_coverages is not None

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
+from extras import needs
 from howsure.bench import Outcome, Plan, Trial, Watcher, combined, run, survey, trials_of
 from howsure.bench.adapters.pointwise import PointwiseAdapter
 from howsure.core.errors import InputError, UnanswerableError
@@ -23,6 +23,8 @@ from howsure.protocols.pointwise import pointwise
 from howsure.results import Store
 from howsure.worlds import CutWorld, ForestWorld, world_named
 from protocols.sameness import same
+
+pd = needs("pandas")
 
 OPTIONS = {"coverages": [0.8, 0.9], "simulations": 5, "block": 2, "n_test": 9, "n_train": 12}
 
@@ -270,7 +272,7 @@ def test_workers_give_what_this_process_gives(store: Store, tmp_path: Path) -> N
 def test_a_store_at_a_url_gives_what_a_folder_gives(
     store: Store, tmp_path: Path, kind: str
 ) -> None:
-    pytest.importorskip("fsspec")
+    needs("fsspec")
     url = f"{kind}://{tmp_path}/there"
     made = plan(options={**OPTIONS, "simulations": 2})
     assert run(made, Store(url)).done == 2

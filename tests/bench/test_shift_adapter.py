@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from extras import needs
 from howsure.bench import Plan, adapter_of, combined, load_plan, run, survey
 from howsure.bench.protocol import trials_of
 from howsure.core.errors import HowsureWarning, InputError
@@ -21,7 +22,7 @@ from howsure.protocols.shift_networks import NetworkView, network_shift
 from howsure.protocols.shift_result import ShiftResult
 from howsure.results import Store
 
-pytest.importorskip("torch")
+needs("torch")
 
 CELLS = {"world": "cells-gap", "train": 60, "val": 40, "test": 40}
 TINY: dict[str, Any] = {

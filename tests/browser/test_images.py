@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from extras import needs
 from howsure.core.records import Table
 from howsure.report.content import PageContent
 from howsure.report.images import image_table
@@ -16,7 +17,7 @@ from howsure.report.page.render import render_page
 
 def gallery(folder: Path) -> PageContent:
     """Twelve rows with pictures of many shapes, one of them gone, one with a hostile name."""
-    pil = pytest.importorskip("PIL.Image")
+    pil = needs("PIL.Image")
     files = []
     for k in range(12):
         name = "<img src=x onerror=alert(1)>.png" if k == 3 else f"{'long' * 20}{k}.png"
@@ -38,7 +39,7 @@ def gallery(folder: Path) -> PageContent:
 
 @pytest.mark.parametrize("width", [360, 1280])
 def test_pictures_are_seen_and_nothing_overflows(chromium: str, tmp_path: Path, width: int) -> None:
-    pytest.importorskip("playwright.sync_api")
+    needs("playwright.sync_api")
     from playwright import sync_api as api
 
     path = tmp_path / "report.html"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conftest import absent
+from extras import absent
 from figures import samples
 from howsure.core.records import Record, Table
 from howsure.report.content import GlossaryEntry, PageContent, VerdictLine

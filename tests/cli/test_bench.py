@@ -10,11 +10,11 @@ import sys
 import time
 from pathlib import Path
 
-import pandas as pd
 import pyarrow as pa
 import pytest
 from typer.testing import CliRunner, Result
 
+from extras import needs
 from howsure.bench import load_plan, survey, trials_of
 from howsure.cli.main import app, main
 from howsure.core.errors import HowsureError
@@ -123,6 +123,7 @@ def test_many_methods_stand_one_below_the_other(capsys: pytest.CaptureFixture[st
 
 
 def test_results_are_written_as_tables(filled: str, tmp_path: Path) -> None:
+    pd = needs("pandas")
     frames = []
     for ending in ("csv", "json", "parquet"):
         path = tmp_path / f"results.{ending}"
@@ -147,7 +148,7 @@ def test_results_so_far_come_with_a_note(filled: str) -> None:
 
 
 def test_a_report_is_drawn(filled: str, tmp_path: Path) -> None:
-    pytest.importorskip("altair")
+    needs("altair")
     page = tmp_path / "report.html"
     told = call("report", "smoke", "--store", filled, "-o", str(page))
     assert told.exit_code == 0, told.exception
@@ -220,7 +221,7 @@ def test_an_interrupt_ends_cleanly(folder: str, jobs: str) -> None:
 def test_warnings_of_howsure_are_notes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("torch")
+    needs("torch")
     monkeypatch.setenv("HOWSURE_DATA", str(tmp_path))
     store = str(tmp_path / "store")
     monkeypatch.setattr("sys.argv", ["howsure", "bench", "status", "congruence", "--store", store])

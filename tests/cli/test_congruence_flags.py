@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from pyarrow import csv
 from typer.testing import CliRunner
 
+from extras import needs
 from howsure.cli.main import app
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.rng import child
+
+pd = needs("pandas")
 
 WORDS = ["[PAD]", "[UNK]", "good", "bad", "very", "film"]
 
@@ -28,8 +30,8 @@ def inside(*arguments: object) -> str:
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A tiny text model of random weights in a folder."""
-    torch = pytest.importorskip("torch")
-    hugging = pytest.importorskip("transformers")
+    torch = needs("torch")
+    hugging = needs("transformers")
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     folder = tmp_path_factory.mktemp("model")
@@ -109,7 +111,7 @@ def test_the_published_choices_are_flags(tmp_path: Path) -> None:
 
 
 def test_images_are_shown_and_named(tmp_path: Path) -> None:
-    pil = pytest.importorskip("PIL.Image")
+    pil = needs("PIL.Image")
     (tmp_path / "img").mkdir()
     for k in range(30):
         pil.new("RGB", (60, 40), (8 * k, 0, 0)).save(tmp_path / "img" / f"{k}.jpg")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import pytest
-from click.testing import Result
 from typer.testing import CliRunner
 
 from howsure.cli.main import app
@@ -19,7 +19,7 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOWSURE_DATA", str(tmp_path / "data"))
 
 
-def command(*arguments: object) -> Result:
+def command(*arguments: object) -> Any:
     return CliRunner().invoke(app, ["data", *map(str, arguments)], catch_exceptions=False)
 
 

@@ -12,8 +12,9 @@ import time
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import csv
 from rich.console import Console
 
 from howsure.cli.progress import Stages
@@ -30,7 +31,8 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     columns = {f"x{k}": x[:, k] for k in range(3)}
     y = x[:, 0] + rng.normal(size=1500)
     path = tmp_path_factory.mktemp("long") / "table.csv"
-    pd.DataFrame({**columns, "y": y, "mean": x[:, 0], "sd": 1.0}).to_csv(path, index=False)
+    held = {**columns, "y": y, "mean": x[:, 0], "sd": np.ones(len(y))}
+    csv.write_csv(pa.table(held), path)
     return path
 
 
@@ -63,6 +65,7 @@ class TestStages:
         assert "━" in late
 
 
+@pytest.mark.slow
 def test_a_terminal_sees_stages_on_stderr_alone(table: Path) -> None:
     leader, follower = pty.openpty()
     run = subprocess.Popen(
@@ -108,6 +111,7 @@ def duration(table: Path, tmp_path_factory: pytest.TempPathFactory) -> float:
     return time.monotonic() - started
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trial", range(6))
 def test_control_c_leaves_nothing_broken(
     table: Path, duration: float, tmp_path: Path, trial: int

@@ -6,11 +6,11 @@ import pickle
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories, as_labels
 
@@ -43,8 +43,6 @@ def test_text_keeps_every_character() -> None:
         (["a", float("nan"), None], "no missing labels, got 2 .first at row 1."),
         ([1.0, float("nan")], "no missing labels, got 1 .first at row 1."),
         (np.array(["2020-01-01", "NaT"], "M8[D]"), "no missing labels, got 1"),
-        (pd.Series(["a", pd.NA], dtype="string"), "no missing labels"),
-        (pd.Series(["a", pd.NaT], dtype=object), "no missing labels"),
         ([["a"]], "one dimension"),
         (["a", "\ud800"], "Unicode"),
         (np.array([b"\xff"]), "Unicode"),
@@ -56,6 +54,13 @@ def test_text_keeps_every_character() -> None:
 def test_labels_that_are_none_are_named(value: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):
         as_labels(value, "g")
+
+
+def test_missing_labels_of_pandas_are_named() -> None:
+    pd = needs("pandas")
+    for value in (pd.Series(["a", pd.NA], dtype="string"), pd.Series(["a", pd.NaT], dtype=object)):
+        with pytest.raises(InputError, match="no missing labels"):
+            as_labels(value, "g")
 
 
 labels = st.one_of(

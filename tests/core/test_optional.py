@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
+import re
+import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import csv
+from typer.testing import CliRunner
 
+from extras import ROOT, libraries
+from howsure.cli.main import app
 from howsure.core.errors import HowsureError, MissingDependencyError
 from howsure.core.optional import require
 
@@ -27,3 +37,90 @@ def test_a_broken_library_is_not_called_missing(
         require("broken_library", extra="plots")
     assert not isinstance(caught.value, HowsureError)
     sys.modules.pop("broken_library", None)
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a table, where no optional library can be imported."""
+    found = importlib.import_module
+
+    def blocked(name: str, package: str | None = None) -> ModuleType:
+        top = name.partition(".")[0]
+        if top in libraries()["all"]:
+            raise ModuleNotFoundError(f"No module named {top!r}", name=top)
+        return found(name, package)
+
+    monkeypatch.setattr(importlib, "import_module", blocked)
+    columns = {"y": np.arange(30.0), "mean": np.arange(30.0) + 0.5, "sd": np.ones(30)}
+    csv.write_csv(pa.table({**columns, "text": ["a", "b"] * 15}), tmp_path / "t.csv")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("command", "extra"),
+    [
+        ("characteristic t.csv --bootstrap 0 --plot c.png", "plots"),
+        ("simulate linear --method deep_ensemble --trials 2", "deep"),
+        ("assess t.csv --encode text=transformers:folder", "text"),
+        ("bench run smoke --store memory://results", "cluster"),
+        ("bench run smoke --store results --scheduler tcp://localhost:1", "cluster"),
+        ("data get brain-tumour-pixels", "vision"),
+    ],
+)
+def test_a_command_without_its_library_says_which_extra_to_install(
+    bare: Path, command: str, extra: str
+) -> None:
+    told = CliRunner().invoke(app, command.split())
+    assert told.exception is None or isinstance(told.exception, MissingDependencyError)
+    words = " ".join(f"{told.output} {told.exception}".split())
+    assert f'pip install "howsure[{extra}]"' in words
+
+
+def test_a_table_is_assessed_without_any(bare: Path) -> None:
+    command = ["assess", "t.csv", *(f"-ot.{ending}" for ending in ("html", "json", "md"))]
+    told = CliRunner().invoke(app, command, catch_exceptions=False)
+    assert "Best next step" in told.output
+    assert {path.suffix for path in bare.iterdir()} == {".csv", ".html", ".json", ".md"}
+
+
+def test_every_module_is_imported_without_any() -> None:
+    code = """if True:
+        import importlib, pkgutil, sys
+        class Blocked:
+            def find_spec(self, name, path=None, target=None):
+                if name.partition(".")[0] in sys.argv:
+                    raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        sys.meta_path.insert(0, Blocked())
+        import howsure
+        for one in pkgutil.walk_packages(howsure.__path__, "howsure."):
+            importlib.import_module(one.name)
+    """
+    command = [sys.executable, "-c", code, *libraries()["all"]]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_extra_that_an_error_names_brings_the_library() -> None:
+    asked = [
+        (path, *found)
+        for path in (ROOT / "src").rglob("*.py")
+        for found in re.findall(r'require\("([\w.]+)", extra="(\w+)"\)', path.read_text("utf-8"))
+        if path.name != "optional.py"
+    ]
+    assert len(asked) > 40
+    brought = {extra: {name.lower() for name in found} for extra, found in libraries().items()}
+    indirect = {"safetensors": "transformers", "fsspec.core": "fsspec"}
+    for path, module, extra in asked:
+        name = indirect.get(module, module).partition(".")[0].lower()
+        assert name in brought[extra], f"{path}: {module} does not come with {extra}"
+
+
+def test_tests_ask_for_libraries_in_one_way() -> None:
+    found = [
+        path.relative_to(ROOT)
+        for path in (ROOT / "tests").rglob("*.py")
+        if "importor" + "skip" in path.read_text("utf-8")
+    ]
+    assert not found, "tests must ask by extras.needs"

@@ -15,11 +15,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
-import av
 import numpy as np
 import pytest
-import tifffile
-from PIL import Image
 from scipy.io import savemat
 
 from data.test_raw_images import (
@@ -31,12 +28,17 @@ from data.test_raw_images import (
     tissue_folder,
     wealth_folder,
 )
+from extras import needs
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.data.catalogue import Holding, Remote, entries
 from howsure.data.images import image_task
 from howsure.data.images.files import UnreadableError
 from howsure.data.images.ventricle import read_frame
 from howsure.data.obtain import DownloadError, get
+
+av = needs("av")
+tifffile = needs("tifffile")
+Image = needs("PIL.Image")
 
 
 def tissue(folder: Path) -> Path:
@@ -382,7 +384,7 @@ def serving(sent: int) -> Iterator[str]:
 
 
 def test_a_download_that_breaks_off_leaves_nothing_and_is_tried_again(tmp_path: Path) -> None:
-    pytest.importorskip("pooch")
+    needs("pooch")
     remote = Remote(
         url="", hash=f"sha256:{hashlib.sha256(ALL).hexdigest()}", name="table.csv", unpack=False
     )
@@ -399,7 +401,7 @@ def test_a_download_that_breaks_off_leaves_nothing_and_is_tried_again(tmp_path: 
 
 
 def test_a_changed_archive_is_not_unpacked(tmp_path: Path) -> None:
-    pytest.importorskip("pooch")
+    needs("pooch")
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         info = tarfile.TarInfo("set/table.csv")

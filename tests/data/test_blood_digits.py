@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from extras import needs
 from howsure.core.errors import InputError
 from howsure.data.images.blood import read_blood
 from howsure.data.images.digits import read_digits, rotated_digits, turned
@@ -19,7 +20,7 @@ Folder = Callable[[str], Path]
 
 
 def write_blood(folder: Path, splits: tuple[str, ...] = ("train", "val", "test")) -> None:
-    image = pytest.importorskip("PIL.Image")
+    image = needs("PIL.Image")
     (folder / "images").mkdir()
     lines = ["file,rbc,wbc,platelets,split"]
     for place, split in enumerate(splits):
@@ -73,7 +74,7 @@ def test_splits_of_blood_are_checked(tmp_path: Path, splits: tuple[str, ...], me
 
 
 def test_pictures_of_another_size_are_refused(tmp_path: Path) -> None:
-    image = pytest.importorskip("PIL.Image")
+    image = needs("PIL.Image")
     write_blood(tmp_path)
     image.fromarray(np.zeros((5, 5, 3), np.uint8)).save(tmp_path / "images" / "b0.png")
     with pytest.raises(InputError, match="640 × 480"):
@@ -149,7 +150,7 @@ def test_absent_data_says_where_it_was_looked_for(
 
 
 def test_real_files(data_dir: Folder) -> None:
-    pytest.importorskip("PIL")
+    needs("PIL")
     parts = read_blood(data_dir("img_bccd_cell_count"), shrink=20)
     counts = np.concatenate([part.y for part in parts.values()])
     assert [len(part) for part in parts.values()] == [205, 87, 72]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
+from extras import needs
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.data.images import image_names, image_task, network_input
 from howsure.data.images.pools import drawn_cells, drawn_chairs
@@ -20,6 +20,8 @@ from howsure.data.images.variants import (
     cells_variant,
     chairs_rows,
 )
+
+Image = needs("PIL.Image")
 
 SHIFTED = {"cells-tails": lambda y: 50 < y < 151, "cells-gap": lambda y: y < 50 or y > 150}
 CHAIR_RULES = {
@@ -218,7 +220,7 @@ def test_original_cells_that_are_broken_are_named_and_counted(tmp_path: Path) ->
 
 def chair_file(folder: Path, *, images: int = 899 * 4) -> Path:
     """A small RC-49 of four chairs, whose red tells the angle and green the channel order."""
-    h5py = pytest.importorskip("h5py")
+    h5py = needs("h5py")
     folder.mkdir()
     tenths = np.repeat(np.arange(1, 900), 4)[:images]
     pixels = np.zeros((images, 3, 64, 64), dtype=np.uint8)
@@ -252,7 +254,7 @@ def test_half_a_chair_file_is_refused(tmp_path: Path) -> None:
         _ = image_task("chair-angle", folder=folder, complete=False).train
     with pytest.raises(InputError, match=r"must hold RC-49_64x64\.h5"):
         _ = image_task("chair-angle", folder=tmp_path, complete=False).train
-    with pytest.importorskip("h5py").File(path, "w") as held:
+    with needs("h5py").File(path, "w") as held:
         held["images"] = np.zeros((2, 64, 64, 3), np.uint8)
         held["labels"] = np.array([0.1, 0.2])
         held["indx_train"] = np.array([0])

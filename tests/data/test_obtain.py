@@ -15,13 +15,14 @@ from threading import Thread
 
 import pytest
 
+from extras import needs
 from howsure.core.errors import InputError
 from howsure.data.catalogue import Entry, Holding, Remote, entries
 from howsure.data.images import image_names
 from howsure.data.obtain import MANIFEST, DownloadError, check, get, located, record
 from howsure.data.places import cache_folder
 
-pytest.importorskip("pooch")
+needs("pooch")
 
 TABLE = b"a,b\n1,2\n"
 

@@ -11,14 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
+from extras import needs
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.data.catalogue import entries
 from howsure.data.images import image_names, image_task, network_input
 from howsure.data.images.photographs import cuts, sizes, split, split_groups, squared
 from howsure.data.obtain import check
 from howsure.data.tables import DataNotFoundError
+
+Image = needs("PIL.Image")
 
 TINY: dict[str, Any] = {"complete": False, "side": 8}
 ROWS = 30

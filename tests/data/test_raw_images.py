@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 from scipy.io import savemat
 
+from extras import needs
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.data.images import image_task
 from howsure.data.images.brain import to_bytes
@@ -17,9 +17,11 @@ from howsure.data.images.buildings import CITIES, TESTS
 from howsure.data.images.files import bilinear, nearest
 from howsure.data.images.ventricle import traced_area
 
-av = pytest.importorskip("av")
-nibabel = pytest.importorskip("nibabel")
-tifffile = pytest.importorskip("tifffile")
+Image = needs("PIL.Image")
+
+av = needs("av")
+nibabel = needs("nibabel")
+tifffile = needs("tifffile")
 
 TINY: dict[str, Any] = {"complete": False}
 
@@ -479,7 +481,7 @@ def test_resizing_is_the_definition() -> None:
         assert abs(small[i, j] - wanted).max() <= 1.0
         assert np.array_equal(nearest(image, 10, 20)[i, j], image[31 * i // 10, 47 * j // 20])
     assert np.array_equal(bilinear(image, 31, 47), image)
-    torch = pytest.importorskip("torch")
+    torch = needs("torch")
     floats = rng().normal(size=(5, 31, 47)).astype(np.float32)
     wanted = torch.nn.functional.interpolate(
         torch.from_numpy(floats)[None], (64, 64), mode="bilinear", align_corners=False

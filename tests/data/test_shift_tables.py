@@ -8,13 +8,15 @@ from datetime import date
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 
+from extras import needs
 from howsure.core.errors import InputError
 from howsure.data import DataNotFoundError, ShiftTask, shift_names, shift_task
+
+pd = needs("pandas")
+pl = needs("polars")
 
 
 def table(n: int = 100) -> dict[str, list[object]]:

@@ -10,6 +10,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from extras import needs
+
 FOLDER = Path(__file__).parents[2] / "examples"
 Find = Callable[[str], Path]
 
@@ -38,7 +40,7 @@ def test_label_sets_of_digits(load: Callable[[str], ModuleType], tmp_path: Path)
     assert len(counts) == 5
     text = labels.markdown(correlations)
     assert text.startswith("| setting | set_deficit |")
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    needs("matplotlib")
     sensitive = labels.sensitivity(item, 0.9)
     assert set(sensitive) == set(labels.SCORES)
     labels.draw([item, item, item], found, sensitive, tmp_path)
@@ -59,7 +61,7 @@ def test_tables_are_those_described(load: Callable[[str], ModuleType], data_dir:
     x, y = intervals.california(folder)
     assert x.shape == (20_640 - 207, 8)
     assert 1e5 * y.max() == pytest.approx(500_001)
-    pytest.importorskip("PIL", reason="pillow is not installed")
+    needs("PIL")
     cells, count = intervals.blood_cells(folder)
     assert cells.shape == (364, 6 * 8 * 3 + 3)
     assert count.mean() == pytest.approx(11.4148, abs=1e-4)

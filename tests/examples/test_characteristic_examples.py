@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pytest
 from threadpoolctl import threadpool_limits
 
+from extras import needs
 from howsure.core.errors import InputError
 from howsure.metrics.characteristic import CharacteristicCurve, characteristic_curve
 
@@ -90,7 +91,7 @@ def test_gap_ensemble_shows_the_pattern(load: Callable[[str], ModuleType], tmp_p
 
 
 def test_gap_network_shows_the_pattern(load: Callable[[str], ModuleType]) -> None:
-    pytest.importorskip("numpyro", reason="numpyro is not installed (extra bayes)")
+    needs("numpyro")
     gap = load("characteristic_gap")
     (study,) = gap.main(models=["network"], quick=True)
     check_gap(study)

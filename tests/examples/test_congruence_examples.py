@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from extras import needs
 from howsure.core.rng import child
 from howsure.protocols.congruence_behaviour import BEHAVIOURS, WAVE, behaviour, shape_kept
 
@@ -34,7 +35,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def studies(example: ModuleType, drawn: Path) -> Mapping[str, Any]:
-    pytest.importorskip("matplotlib")
+    needs("matplotlib")
     with threadpool_limits(1):
         found: Mapping[str, Any] = example.main(2, quick=True, folder=drawn)
     return found

@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from extras import needs
+
 FOLDER = Path(__file__).parents[2] / "examples"
 
 
 def test_the_study_runs_and_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("matplotlib")
+    needs("matplotlib")
     monkeypatch.syspath_prepend(FOLDER)
     example = importlib.import_module("discrete_ece")
     path = tmp_path / "figure.png"

@@ -8,6 +8,8 @@ from types import ModuleType
 
 import pytest
 
+from extras import needs
+
 FOLDER = Path(__file__).parents[2] / "examples"
 
 
@@ -34,7 +36,7 @@ def test_after_quantile_regressor() -> None:
 
 
 def test_after_torch() -> None:
-    pytest.importorskip("torch", reason="torch is not installed (extra deep)")
+    needs("torch")
     result = example("after_torch").main(steps=200)
     assert result.value("r_squared") > 0.5
 

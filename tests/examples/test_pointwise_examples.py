@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from extras import needs
+
 FOLDER = Path(__file__).parents[2] / "examples"
 DOCS = Path(__file__).parents[2] / "docs" / "case-studies"
 
@@ -64,7 +66,7 @@ def test_one_width_covers_at_least_its_claim_on_average() -> None:
 def test_the_paper_page_and_its_figures_are_made(
     load: Callable[[str], ModuleType], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("matplotlib").use("Agg")
+    needs("matplotlib").use("Agg")
     module = load("pointwise_paper")
     module.main(["--seeds", "1", "--page", str(tmp_path / "p.html"), "--figures", str(tmp_path)])
     told = capsys.readouterr().out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.records import Curve
 from howsure.figures import Figure, Mark, plot, to_vega
@@ -16,7 +17,7 @@ from howsure.figures.adaptivity import (
     size_figure,
 )
 
-pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+needs("matplotlib")
 
 
 def curve(name: str, model: str, shift: float = 0.0) -> Curve:

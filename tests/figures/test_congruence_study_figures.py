@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Table
 from howsure.figures import Figure, Mark, plot, to_vega
@@ -27,7 +28,7 @@ from howsure.figures.congruence_studies import (
     variation_figure,
 )
 
-pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+needs("matplotlib")
 
 HOSTILE = '</script><b>"x"</b>\n'
 

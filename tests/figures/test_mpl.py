@@ -8,11 +8,12 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from extras import needs
 from figures import samples
 from howsure.core.errors import MissingDependencyError
 from howsure.figures import Figure, Mark, figures_of, plot
 
-matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+matplotlib = needs("matplotlib")
 CONTENT = samples.content()
 SEVERAL = samples.several_models()
 EVERY = (

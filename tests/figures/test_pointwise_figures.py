@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from extras import needs
 from howsure.core.records import Curve
 from howsure.figures import plot, to_vega
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, Figure, Mark
@@ -148,7 +149,7 @@ def test_points_of_many_columns_are_placed_by_their_mean() -> None:
 
 @pytest.mark.parametrize("kind", ["profile", "histogram", "along", "over"])
 def test_every_figure_is_drawn_by_both_renderers(kind: str) -> None:
-    pytest.importorskip("matplotlib").use("Agg")
+    needs("matplotlib").use("Agg")
     figure = {
         "profile": coverage_profile(
             [curve("a"), curve("b", 5)], 0.9, WORDS, places={"a": 0, "b": 1}

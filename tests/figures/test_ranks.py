@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.records import Table
 from howsure.figures import Figure, Mark, plot, rank_figure, to_vega
@@ -56,12 +57,12 @@ def figure(request: pytest.FixtureRequest) -> Figure:
 
 
 def test_vega_draws_it(figure: Figure) -> None:
-    altair = pytest.importorskip("altair", reason="altair is not installed")
+    altair = needs("altair")
     altair.Chart.from_dict(to_vega(figure))
 
 
 def test_matplotlib_draws_it(figure: Figure) -> None:
-    pyplot = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed")
+    pyplot = needs("matplotlib.pyplot")
     axes = plot(figure)
     axes.figure.canvas.draw()
     assert [label.get_text() for label in axes.get_yticklabels()] == list(figure.y.categories)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Direction, Record, Table
 from howsure.figures import Figure, Layer, Mark, plot, to_vega
@@ -20,7 +21,7 @@ from howsure.figures.shift import (
     trade_figure,
 )
 
-pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+needs("matplotlib")
 
 CP, GMM, LOST = "Conformal Prediction", "Gaussian + Selective GMM", "lost"
 

@@ -11,13 +11,14 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from extras import needs
 from figures import samples
 from howsure.core.records import Curve
 from howsure.figures import Figure, Mark, figures_of, to_vega
 from howsure.figures.palette import CSS
 
-altair = pytest.importorskip("altair", reason="altair is not installed")
-vl_convert = pytest.importorskip("vl_convert", reason="vl-convert is not installed")
+altair = needs("altair")
+vl_convert = needs("vl_convert")
 CONTENT = samples.content()
 FIGURES = figures_of(CONTENT.curves, CONTENT.tables)
 SEVERAL = samples.several_models()
@@ -52,6 +53,7 @@ def texts(value: Any) -> Iterator[str]:
             yield from texts(part)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("figure", EVERY, ids=lambda figure: figure.name)
 @pytest.mark.parametrize("legend", [True, False])
 def test_every_figure_obeys_the_schema(figure: Figure, legend: bool) -> None:
@@ -104,6 +106,7 @@ def test_the_legend_names_each_series_once() -> None:
     assert "a" not in bare
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["</script><script>x</script>", "a'b\"c\\d", "datum.x", "{{x}}", "${x}", "__proto__"]
 )

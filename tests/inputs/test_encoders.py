@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from extras import needs
 from howsure.core.errors import HowsureWarning, InputError, MissingDependencyError
 from howsure.inputs.encoders import encode, tabular_encoder
 
@@ -32,7 +33,7 @@ PIXELS = np.random.default_rng(0).integers(0, 256, (5, 16, 16, 3), dtype=np.uint
 
 @pytest.fixture(scope="module")
 def torch() -> Iterator[Any]:
-    library = pytest.importorskip("torch", reason="torch is not installed")
+    library = needs("torch")
     with library.random.fork_rng():  # the models' weights are drawn here, the same every time
         library.manual_seed(0)
         yield library
@@ -40,7 +41,7 @@ def torch() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def hugging(torch: Any) -> Any:
-    return pytest.importorskip("transformers", reason="transformers is not installed")
+    return needs("transformers")
 
 
 @pytest.fixture(scope="module")
@@ -249,7 +250,7 @@ def flat(images: list[np.ndarray]) -> np.ndarray:
 
 class TestImageItems:
     def test_files_and_arrays_are_one(self, tmp_path: Path) -> None:
-        image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+        image = needs("PIL.Image")
         paths = [tmp_path / f"{row}.PNG" for row in range(5)]
         for path, pixels in zip(paths, PIXELS, strict=True):
             image.fromarray(pixels).save(path)
@@ -260,7 +261,7 @@ class TestImageItems:
     def test_models_take_strings_that_end_like_image_files_for_images(
         self, tmp_path: Path, vision: Path, bert: Path
     ) -> None:
-        image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+        image = needs("PIL.Image")
         image.fromarray(PIXELS[0]).save(tmp_path / "0.png")
         path = str(tmp_path / "0.png")
         got = encode([path], f"transformers:{vision}")
@@ -278,7 +279,7 @@ class TestImageItems:
         np.testing.assert_array_equal(encode(clear, flat, kind="image"), PIXELS.reshape(5, -1))
 
     def test_orientation_tags_are_heeded(self, tmp_path: Path) -> None:
-        image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+        image = needs("PIL.Image")
         exif = image.Exif()
         exif[0x0112] = 3  # upside down
         image.fromarray(PIXELS[0]).save(tmp_path / "turned.png", exif=exif)
@@ -286,7 +287,7 @@ class TestImageItems:
         np.testing.assert_array_equal(got[0], PIXELS[0, ::-1, ::-1].ravel())
 
     def test_missing_and_broken_files_are_counted_and_named(self, tmp_path: Path) -> None:
-        image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+        image = needs("PIL.Image")
         names = ["good.png", "cut.png", "text.png", "fine.png", "deep.png"]
         good, cut, text, fine, deep = paths = [tmp_path / name for name in names]
         for path in (good, cut, fine):

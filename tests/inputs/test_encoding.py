@@ -7,15 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
+from extras import needs
 from howsure.core.errors import HowsureError, InputError, MissingDependencyError
 from howsure.inputs import load, load_unlabelled
 from howsure.inputs.encoders import encode
+
+pd = needs("pandas")
+pl = needs("polars")
 
 VECTORS = np.arange(12.0).reshape(4, 3)
 BASE = {"y": [1.0, 2.0, 3.0, 4.0], "mean": [1.0, 2.0, 3.0, 4.5], "sd": [1.0, 1.0, 1.0, 1.0]}
@@ -33,7 +35,7 @@ def brightness(images: list[Any]) -> list[list[float]]:
 @pytest.fixture
 def pictures(tmp_path: Path) -> Path:
     """A table in one folder whose images lie in a folder beside it."""
-    pil = pytest.importorskip("PIL.Image")
+    pil = needs("PIL.Image")
     (tmp_path / "img").mkdir()
     for shade in range(4):
         pil.new("RGB", (8, 4 + shade), (shade * 20,) * 3).save(tmp_path / "img" / f"{shade}.png")
@@ -264,8 +266,8 @@ class TestNewRows:
 
 def test_a_pretrained_model_serves_load(tmp_path: Path) -> None:
     """A tiny model of random weights in a folder, through the table's door."""
-    torch = pytest.importorskip("torch")
-    hugging = pytest.importorskip("transformers")
+    torch = needs("torch")
+    hugging = needs("transformers")
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     words = ["[PAD]", "[UNK]", "a", "cat", "dog", "no"]

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 
+from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
 from howsure.inputs import load
+
+pd = needs("pandas")
+pl = needs("polars")
 
 COLUMNS: dict[str, Any] = {
     "y": [1.0, 2.0, 3.0],

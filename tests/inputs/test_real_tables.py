@@ -6,11 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
+from extras import needs
 from howsure.core.errors import InputError
 from howsure.inputs import load
+
+pd = needs("pandas")
 
 Find = Callable[[str], Path]
 

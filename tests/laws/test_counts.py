@@ -84,6 +84,7 @@ def test_a_table_names_a_law_of_counts(kind: str) -> None:
     assert found["log_score"] == direct["log_score"].value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bias", "mean_squared_z"])
 def test_right_models_have_right_moments(right: list[dict[str, Record]], name: str) -> None:
     values = np.array([found[name].value for found in right])

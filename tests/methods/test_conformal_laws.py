@@ -113,6 +113,7 @@ def test_rows_covered_in_each_group_follow_the_beta_binomial_law(name: str) -> N
         assert stats.chisquare(found, cells * trials).pvalue > 0.005
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [

@@ -9,6 +9,7 @@ import pytest
 from sklearn.linear_model import LinearRegression, QuantileRegressor
 from sklearn.model_selection import LeaveOneOut, PredefinedSplit
 
+from extras import needs
 from howsure.core.rng import child
 from howsure.methods.conformal import Mondrian, conformal_rank, rows_needed
 from howsure.methods.conformal.cross import CVPlus, FittedCross, JackknifePlus, _by_fold
@@ -38,7 +39,7 @@ MODEL = LinearRegression().fit(*TRAIN)
 
 
 def test_split_conformal_is_mapies() -> None:
-    peer = pytest.importorskip("mapie.regression")
+    peer = needs("mapie.regression")
     for n in (10, 11, 19, 20, 39, 83):
         x, y = HELD[0][:n], HELD[1][:n]
         other = peer.SplitConformalRegressor(MODEL, confidence_level=COVERAGES, prefit=True)
@@ -49,7 +50,7 @@ def test_split_conformal_is_mapies() -> None:
 
 def test_mapie_refuses_nine_rows_that_suffice() -> None:
     """⌈(9 + 1) 0.9⌉ = 9 of 9 rows: a finite interval, which covers 9/10 exactly."""
-    peer = pytest.importorskip("mapie.regression")
+    peer = needs("mapie.regression")
     x, y = HELD[0][:9], HELD[1][:9]
     assert rows_needed(0.9) == 9
     assert np.isfinite(ends(SplitConformal(MODEL.predict, coverages=(0.9,)), x, y, NEW)).all()
@@ -60,7 +61,7 @@ def test_mapie_refuses_nine_rows_that_suffice() -> None:
 
 @pytest.mark.parametrize("combine", ["plus", "minmax"])
 def test_jackknife_and_cv_are_mapies(combine: Any) -> None:
-    peer = pytest.importorskip("mapie.regression")
+    peer = needs("mapie.regression")
     x, y = TRAIN
     folds = np.arange(60) % 7
     cross = CVPlus(LinearRegression(), 7, coverages=COVERAGES, combine=combine)
@@ -83,7 +84,7 @@ def test_jackknife_and_cv_are_mapies(combine: Any) -> None:
 
 
 def test_cqr_is_mapies_with_symmetric_correction() -> None:
-    peer = pytest.importorskip("mapie.regression")
+    peer = needs("mapie.regression")
     models = [
         QuantileRegressor(quantile=level, alpha=0.0, solver="highs").fit(*TRAIN)
         for level in (0.1, 0.9, 0.5)
@@ -105,7 +106,7 @@ def group(x: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("kind", ["plain", "normalised", "groups", "both"])
 def test_crepes_agrees(kind: str) -> None:
     """At n where (n + 1)(1 − coverage) is exact in floating point, or not whole."""
-    peer = pytest.importorskip("crepes")
+    peer = needs("crepes")
     x, y = HELD
     options: dict[str, Any] = {"coverages": COVERAGES}
     if kind in ("groups", "both"):
@@ -125,7 +126,7 @@ def test_crepes_agrees(kind: str) -> None:
 
 def test_crepes_takes_one_rank_too_many_where_rounding_falls_short() -> None:
     """(19 + 1)(1 − 0.9) is 1.9999999999999996 in floating point, and is cut to 1."""
-    peer = pytest.importorskip("crepes")
+    peer = needs("crepes")
     x, y = HELD[0][:19], HELD[1][:19]
     errors = np.sort(np.abs(y - MODEL.predict(x)))
     other = peer.ConformalRegressor().fit(y - MODEL.predict(x))

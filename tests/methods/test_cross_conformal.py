@@ -126,6 +126,7 @@ def test_the_few_errors_that_can_decide_do_decide(
             assert (lower[row], upper[row]) == pytest.approx(expected, rel=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("combine", ["plus", "minmax"])
 @pytest.mark.parametrize("make", [JackknifePlus, CVPlus, JackknifeAfterBootstrap])
 def test_new_rows_are_covered(make: Any, combine: str) -> None:
@@ -146,6 +147,7 @@ def test_new_rows_are_covered(make: Any, combine: str) -> None:
         assert abs(mean - 0.8) < 0.05
 
 
+@pytest.mark.slow
 def test_blocks_change_nothing_and_bound_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = rows(1500)
     fitted = CVPlus(KNeighborsRegressor(), 5, coverages=(0.9,)).fit(x, y, np.random.default_rng(0))

@@ -158,6 +158,7 @@ def test_methods_refuse_bad_rows(name: str) -> None:
         method.fit(x, y, rng).predict([[np.nan, 1.0]])
 
 
+@pytest.mark.slow
 def test_scale_and_location_of_y_carry_over() -> None:
     """Beliefs about 100 + 50 y are 100 + 50 × the beliefs about y."""
     x, y = rows(d=1)

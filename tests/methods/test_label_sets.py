@@ -153,6 +153,7 @@ def test_each_group_is_covered_by_its_own_threshold() -> None:
         assert held[:, g].mean() == pytest.approx(expected, abs=3 * error)
 
 
+@pytest.mark.slow
 def test_sets_by_ease_hold_coverage_where_one_threshold_does_not() -> None:
     rng = np.random.default_rng(3)
 

@@ -62,6 +62,7 @@ def test_one_input_matches_scipy() -> None:
     assert upper[0] == pytest.approx(line.intercept + half)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("intercept", [True, False])
 def test_t_intervals_are_exact_at_every_point_for_few_rows(intercept: bool) -> None:
     """Five rows, fixed x: intervals cover 80 % at each x, of the mean and of a new y."""

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.methods.quantile_forest import FittedForest, QuantileForest
@@ -45,6 +46,7 @@ def brute_weights(
     return table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["all", "bag"])
 def test_weights_and_quantiles_are_the_definition(rule: str) -> None:
     forest, x, y = fitted(rule, coverages=(0.2, 0.5, 0.8))
@@ -74,7 +76,7 @@ def test_the_mean_of_the_bags_law_is_the_forests_forecast() -> None:
 
 def test_the_package_quantile_forest_agrees() -> None:
     """Its quantiles lie between two neighbouring y; ours is one of the two."""
-    peer = pytest.importorskip("quantile_forest")
+    peer = needs("quantile_forest")
     x, y = rows(400)
     new = rows(60, seed=3)[0]
     forest = QuantileForest(trees=15, rows="bag").fit(x, y, np.random.default_rng(1))

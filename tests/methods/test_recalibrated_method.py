@@ -105,6 +105,7 @@ def covered(belief: Prediction, y: np.ndarray, coverage: float) -> float:
     return float(((y >= lower) & (y <= upper)).mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "by"), PAIRS)
 def test_every_belief_is_mended_in_every_way_that_suits_it(kind: str, by: str) -> None:
     """1,500 rows to learn from and 20,000 to see: standard errors of 0.008 and 0.002."""

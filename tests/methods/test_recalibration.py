@@ -239,6 +239,7 @@ def _covered(rows: EvalSet, belief: Any, coverage: float) -> np.ndarray:
     return (lower <= rows.y) & (rows.y <= upper)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GUARANTEED)
 def test_coverage_of_fresh_rows_follows_its_exact_law(name: str) -> None:
     case, hit = CASES[name], GUARANTEED[name]
@@ -263,6 +264,7 @@ def test_coverage_of_fresh_rows_follows_its_exact_law(name: str) -> None:
     assert distance < 1.63 / np.sqrt(repeats)  # Kolmogorov's 1 % point, conservative on atoms
 
 
+@pytest.mark.slow
 def test_two_sided_offsets_miss_equally_often() -> None:
     n, m, repeats = 39, 40, 800
     case = CASES["asymmetric"]

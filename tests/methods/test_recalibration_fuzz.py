@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,6 +48,7 @@ def rows(data: st.DataObject, kind: str, n: int) -> EvalSet:
     )
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=400)
 @given(st.data())
 def test_only_errors_of_our_own_come_out(data: st.DataObject) -> None:

@@ -91,6 +91,7 @@ def claimed(spread: Any, shake: float) -> float:
     return float(np.mean(found)) * (units - 2) / units
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shake", [0.0, 0.25])
 def test_the_spread_of_the_mean_is_its_variance(shake: float) -> None:
     """Members that differ by training alone make the published spread too large."""
@@ -120,6 +121,7 @@ def test_conformal_half_widths_are_ranks_of_errors() -> None:
     assert np.isinf(belief.interval(0.99)).all()
 
 
+@pytest.mark.slow
 def test_conformal_intervals_cover_new_rows_whatever_the_law() -> None:
     """Rank 9 of 10 + 1: coverage 9/11 exactly, for a wrong model and heavy tails."""
     rng, trials = np.random.default_rng(0), 3000

@@ -204,6 +204,7 @@ def test_a_perfect_model_sits_at_its_floor() -> None:
     assert np.mean(np.array(values) > floor.upper) < 0.09
 
 
+@pytest.mark.slow
 def test_shuffled_difficulty_puts_the_slope_at_its_floor() -> None:
     rng = np.random.default_rng(2)
     beyond = []
@@ -217,6 +218,7 @@ def test_shuffled_difficulty_puts_the_slope_at_its_floor() -> None:
     assert np.mean(beyond) < 0.25
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_value_of_a_population() -> None:
     """Coverage of the percentile interval of T-SS, where the population's value is known."""
     rng = np.random.default_rng(3)
@@ -287,6 +289,7 @@ def test_rank_strata_describe() -> None:
     assert rank_ss(rank, rank, resampling=NONE).value == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_property_holds_for_sizes_that_follow_difficulty_and_half_the_time_by_chance() -> None:
     rng = np.random.default_rng(6)
     hard = rng.random(2000)

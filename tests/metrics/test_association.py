@@ -45,6 +45,7 @@ def linked(rng, n, decimals=None):
     return (error, width) if decimals is None else (error.round(decimals), width.round(decimals))
 
 
+@pytest.mark.slow
 @RANKED
 @quick
 @given(case=tables())
@@ -54,6 +55,7 @@ def test_value_is_the_definition(function, oracle, case):
     assert function(error, width).value == pytest.approx(oracle(error, width), abs=1e-12)
 
 
+@pytest.mark.slow
 @RANKED
 @quick
 @given(case=tables())
@@ -66,6 +68,7 @@ def test_a_weight_of_two_is_a_row_twice(function, oracle, case):
     np.testing.assert_allclose(weighted.influence[rows], plain.influence, atol=1e-10)
 
 
+@pytest.mark.slow
 @quick
 @given(case=tables())
 def test_binned_r2_obeys_the_law_of_weights(case):

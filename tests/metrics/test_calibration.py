@@ -233,6 +233,7 @@ NULLS: dict[str, tuple[Callable[..., Statistic], Draw, float]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [20, 200])
 @pytest.mark.parametrize("name", list(NULLS))
 def test_nulls_are_the_means_of_perfect_models(name: str, n: int) -> None:

@@ -428,6 +428,16 @@ def test_a_drawn_curve_ends_where_every_row_is_captured():
     assert drawn.y.tolist() == [1.0, 2 / 3, 1 / 3, 0.0]
 
 
+def test_a_drawn_curve_ends_where_no_further_row_is_captured():
+    # the last row has no band, so it is missed at every scale; the excess bends at k = 200 |e|
+    error, band = np.array([1.0, -0.5, 2.0, 1.0]), np.array([1.0, 1.0, 1.0, 0.0])
+    curve = characteristic_curve(error, 0 * error, -0.99 * band, band)
+    assert curve.knob[-1] > 100
+    drawn = curve.drawn()
+    assert drawn.y.tolist() == [1.0, 0.75, 0.5, 0.25]
+    assert drawn.x[-1] == pytest.approx(2.0 * 0.995 * 0.75)
+
+
 def test_a_curve_is_drawn_without_a_constant_band_on_request():
     alone, beside = example().drawn(reference=False), example().drawn()
     assert alone.reference is None

@@ -121,6 +121,7 @@ def test_split_conformal_rank():
     assert few.reason == "99 rows are too few for a miss rate of 0.005"
 
 
+@pytest.mark.slow
 def test_split_conformal_promise_holds_by_simulation():
     # 4,000 draws of 39 rows with a fresh one: coverage is rank/(n + 1) exactly
     rng = np.random.default_rng(1)
@@ -137,6 +138,7 @@ def test_split_conformal_promise_holds_by_simulation():
     assert abs(covered / 4000 - chance) < 4 * math.sqrt(chance * (1 - chance) / 4000)
 
 
+@pytest.mark.slow
 def test_lower_bounds_hold_by_simulation():
     # all bands 1 and errors uniform on (0, 1): the coverage of a setting k is k
     rng = np.random.default_rng(2)

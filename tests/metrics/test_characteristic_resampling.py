@@ -301,6 +301,7 @@ def every_swap(first, second, request, weights=None, cluster=None):
     return np.array(differences)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "request_"),
     [
@@ -322,6 +323,7 @@ def test_p_value_agrees_with_every_swap(options, request_):
     assert abs(found.p_value - exact) < 4 * math.sqrt(exact * (1 - exact) / 3000) + 1 / 3000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("request_", [AreaRequest(), AreaRequest(y_range=(0.0, 1.0))])
 def test_weights_and_clusters_are_swapped_as_they_should(request_):
     cluster = np.array(["a", "a", "b", "c", "c", "d", "e", "f"])

@@ -90,6 +90,7 @@ def test_many_rows_are_searched_on_a_grid_of_ends() -> None:
     assert covered[slab.contains(x)].mean() == pytest.approx(value, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_judged_on_its_own_rows_a_right_model_looks_bad() -> None:
     """Search and evaluation on the same rows, as a peer does, says about .75 for .90."""
     own, honest, errors = [], [], []
@@ -198,6 +199,7 @@ def test_right_models_sit_at_the_null_of_the_gap() -> None:
 # HSIC and correlation
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", ["uniform", "lognormal", "pareto"])
 def test_hsic_is_the_dense_one(law: str) -> None:
     rng = np.random.default_rng(0)
@@ -452,6 +454,7 @@ def test_permuted_coverage_sits_at_the_null(
     assert abs(found.mean()) < 3.5 * found.std() / math.sqrt(len(found))
 
 
+@pytest.mark.slow
 def test_permuted_coverage_and_pit_leave_nothing_to_learn() -> None:
     from sklearn.tree import DecisionTreeRegressor
 

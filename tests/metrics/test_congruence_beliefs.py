@@ -35,6 +35,7 @@ def integrated(function, variance, gap):
     )
 
 
+@pytest.mark.slow
 @quick
 @given(
     st.floats(0.01, 20.0),
@@ -110,6 +111,7 @@ def test_inner_products_are_averages_over_pairs_of_draws(name, kernel):
             assert abs(gram[i, j] - pairs.mean()) < 5.0 * spread + 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["normals", "mixtures", "shared support", "several outputs"])
 def test_exact_errors_are_the_limit_of_many_draws(name):
     rng = child(3, "limit", name)

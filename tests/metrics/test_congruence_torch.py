@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.congruence import (
@@ -19,8 +20,8 @@ from howsure.metrics.congruence import (
 )
 from howsure.stats.kernels import Polynomial
 
-pytest.importorskip("array_api_compat", reason="array-api-compat is not installed (extra deep)")
-torch = pytest.importorskip("torch", reason="torch is not installed (extra deep)")
+needs("array_api_compat")
+torch = needs("torch")
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 METHODS = ["auto", "iterative", "dense", "nystrom"]

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-import scoringrules
 from scipy import stats
 
+from extras import needs
 from howsure.core.errors import InputError
 from howsure.metrics.crps import crps_quantiles, crps_samples, truncation_note
 from howsure.metrics.crps_closed import crps_normal
@@ -41,7 +41,7 @@ def test_crps_of_samples_is_the_sum_over_pairs(fair: bool) -> None:
     want = [oracle.crps_samples(y, row, fair=fair) for y, row in zip(Y, samples, strict=True)]
     np.testing.assert_allclose(got, want, atol=1e-14)
     estimator = "fair" if fair else "qd"
-    theirs = scoringrules.crps_ensemble(Y, samples, estimator=estimator)
+    theirs = needs("scoringrules").crps_ensemble(Y, samples, estimator=estimator)
     np.testing.assert_allclose(got, theirs, atol=1e-12)
 
 

@@ -52,6 +52,19 @@ def test_coverage_has_its_exact_interval() -> None:
     assert record.n == 10
 
 
+@pytest.mark.parametrize("n", [2, 3, 5, 12])
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+def test_a_mean_of_few_rows_has_the_interval_of_student(n: int, confidence: float) -> None:
+    y = child(n, "few rows").normal(size=n)
+    held = EvalSet.checked(y, point=np.zeros(n))
+    found = {r.metric: r for r in evaluate(held, confidence=confidence).records}
+    exact = stats.ttest_1samp(-y, 0.0).confidence_interval(confidence)
+    assert (found["bias"].lower, found["bias"].upper) == pytest.approx((exact.low, exact.high))
+    exact = stats.ttest_1samp(np.abs(y), 0.0).confidence_interval(confidence)
+    assert found["mae"].upper == pytest.approx(exact.high)
+    assert found["mae"].lower == pytest.approx(max(exact.low, 0.0))
+
+
 def test_unknown_coverage_gives_no_verdict_on_calibration() -> None:
     held = EvalSet.checked([0.0, 5.0], Intervals([-1, -1], [1, 1]))
     found = {r.metric: r for r in evaluate(held).records}
@@ -240,6 +253,45 @@ def test_curves_of_every_kind() -> None:
     held = EvalSet.checked(child(0, "q").normal(size=50), table)
     curve = next(c for c in curves_of(evaluate(held)) if c.name == "calibration")
     assert curve.x.tolist() == levels
+
+
+@pytest.mark.parametrize(
+    ("n", "size", "ends"),
+    [
+        (30, 30, [30]),
+        (99, 50, [99]),
+        (130, 50, [50, 130]),
+        (3_100, 51, [*range(51, 3_060, 51), 3_100]),
+    ],
+)
+def test_rolling_coverage_is_that_of_windows_of_equal_numbers_of_rows(
+    n: int, size: int, ends: list[int]
+) -> None:
+    order = child(0, "windows").permutation(n)
+    held = normal_set(n, factor=0.7, time=order * 2.0)
+    curve = next(c for c in curves_of(evaluate(held)) if c.name == "rolling_coverage")
+    belief = held.beliefs[0].interval(0.9)
+    covered = ((belief[0] <= held.y) & (held.y <= belief[1]))[np.argsort(order)]
+    parts = list(itertools.pairwise([0, *ends]))  # the last takes the rows that are left over
+    assert curve.y == pytest.approx([covered[a:b].mean() for a, b in parts])
+    bounds = [stats.binomtest(int(covered[a:b].sum()), b - a).proportion_ci(0.95) for a, b in parts]
+    assert curve.lower == pytest.approx([each.low for each in bounds])
+    assert curve.upper == pytest.approx([each.high for each in bounds])
+    assert curve.x.tolist() == [2.0 * min(a + size // 2, n - 1) for a, _ in parts]
+    assert curve.y_label == f"Empirical coverage of {size} rows"
+
+
+def test_curves_are_cut_to_a_few_hundred_points_and_keep_their_ends() -> None:
+    held = normal_set(5_000)
+    found = evaluate(held)
+    whole = found.view.get("characteristic")
+    made = {curve.name: curve for curve in curves_of(found)}
+    assert max(len(curve.x) for curve in made.values()) <= 500
+    for name, y_axis in (("characteristic", "miss_rate"), ("characteristic_deficit", "deficit")):
+        drawn, full = made[name], whole.on(x="bandwidth", y_axis=y_axis)
+        assert 150 <= len(drawn.x) <= 300
+        assert (drawn.x[0], drawn.y[0]) == (full.x[0], full.y[0])
+        assert (drawn.x[-1], drawn.y[-1]) == (pytest.approx(full.at(miss_rate=0.0).bandwidth), 0.0)
 
 
 @pytest.mark.parametrize("coverages", [(), (0.8,), (0.5, 0.95)])

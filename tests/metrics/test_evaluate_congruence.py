@@ -37,6 +37,7 @@ def wave(n: int = 700, *, wrong: float = 0.0, seed: int = 0) -> EvalSet:
     return with_embedding(EvalSet.checked(y, Distribution.normal(mean, sd), features=features))
 
 
+@pytest.mark.slow
 def test_a_right_model_sits_at_its_null() -> None:
     found = [assess_congruence(wave(seed=s), "exact").record for s in range(8)]
     p_values = [float(record.options["p_value"]) for record in found]
@@ -155,6 +156,7 @@ def grouped(n: int = 1200, *, seed: int = 0, apart: bool = False) -> EvalSet:
     return with_embedding(held)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("apart", [False, True])
 def test_the_group_where_the_model_is_wrong_is_named(apart: bool) -> None:
     for seed in range(3):
@@ -196,6 +198,7 @@ def test_groups_stand_beside_an_embedding_of_any_kind() -> None:
         assert "site=turin" in str(tree.columns["where"][0])
 
 
+@pytest.mark.slow
 def test_the_map_by_principal_coordinates_and_by_t_sne() -> None:
     held = wave(300)
     plain = assess_congruence(held, "exact").tables[0]

@@ -149,6 +149,7 @@ def embedding_by_hand(law: Distribution, row: int, points: np.ndarray, gamma: fl
     return np.array([masses @ np.exp(-gamma * (counts - point) ** 2) for point in points])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(wide_laws()))
 @pytest.mark.usefixtures("unlisted")
 def test_wide_counts_embed_as_sums_over_every_count_do(name: str) -> None:
@@ -251,6 +252,7 @@ def test_counts_that_need_too_many_runs_are_drawn() -> None:
     assert congruence_mode([EvalSet.checked(still, law)]) == "samples"
 
 
+@pytest.mark.slow
 def test_the_mode_is_decided_on_the_rows_that_are_used() -> None:
     """Narrow laws of counts at 50,000 rows are too many to list; those at 2,000 are not."""
     n = 50_000

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from extras import needs
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
 from howsure.methods.interface import Beliefs, Fitted
@@ -143,6 +144,19 @@ def test_another_reference_needs_no_labels_of_the_rows_judged() -> None:
     np.testing.assert_array_equal(first.rows["cce"], second.rows["cce"])
     np.testing.assert_array_equal(first.bootstraps["cce"], second.bootstraps["cce"])
     assert first.value("nll") != second.value("nll")
+
+
+def test_another_reference_is_resampled_on_its_own() -> None:
+    val, test = normal_set(60, seed=1), normal_set(40)
+    assert test.embedding is not None
+    how = CongruenceMeasure(bootstraps=3, samplings=1)
+    run = evaluate(test, reference=val, measure=how)
+    for number in range(3):
+        rng = child(0, "congruence bootstrap", number)
+        rows, chosen = rng.integers(40, size=40), rng.integers(60, size=60)
+        drawn = child(0, "congruence bootstrap draws", "normal", number, 0)
+        alone = congruence_at(val.take(chosen), test.embedding[rows], how, drawn)
+        assert run.bootstraps["cce"][number, 0] == pytest.approx(alone.mean())
 
 
 def test_double_poisson_likelihood_as_published_lacks_its_constant() -> None:
@@ -281,7 +295,7 @@ def test_bad_studies_are_refused() -> None:
 
 
 def test_heads_train_as_one_and_as_alone() -> None:
-    pytest.importorskip("torch")
+    needs("torch")
     tasks = [wave_task(seed, rows=100) for seed in range(2)]
     options = {"epochs": 3, "layers": (8, 8)}
     many = fit_methods(head_methods(["poisson", "gaussian"], **options), tasks)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from extras import needs
 from howsure.core.errors import InputError
 from howsure.data.parts import Part
 from howsure.protocols.congruence_tasks import (
@@ -102,7 +103,7 @@ def test_what_is_refused() -> None:
 
 
 def test_blood_task_of_made_pictures(tmp_path: Path) -> None:
-    image = pytest.importorskip("PIL.Image")
+    image = needs("PIL.Image")
     (tmp_path / "images").mkdir()
     lines = ["file,rbc,split"]
     for row in range(9):

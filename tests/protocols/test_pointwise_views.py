@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 from sklearn.linear_model import LinearRegression
 
+from extras import needs
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Direction, Notion, Record
 from howsure.figures import figures_of, plot
@@ -219,7 +220,7 @@ def test_curves_run_along_x_with_their_bands() -> None:
 
 
 def test_curves_are_drawn_with_the_words_of_the_field() -> None:
-    pytest.importorskip("matplotlib").use("Agg")
+    needs("matplotlib").use("Agg")
     figures = figures_of([c for c in curves(step()) if c.name in ("picf", "cicf_sorted")])
     assert [figure.title for figure in figures] == ["PICF along x", "CICF in rising order"]
     assert [item.label for item in figures[0].legend()][:2] == ["nominal 80 %", "nominal 90 %"]

@@ -13,6 +13,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 import howsure
+from extras import needs
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.rng import child
 from howsure.predictions import Distribution, Intervals, LabelSets, Quantiles, Samples
@@ -100,7 +101,7 @@ def test_same_seed_same_answer() -> None:
 
 
 def test_plot_draws_on_given_axes() -> None:
-    pytest.importorskip("matplotlib").use("Agg")
+    needs("matplotlib").use("Agg")
     import matplotlib.pyplot as plt
 
     y, belief = normal(300)
@@ -145,6 +146,7 @@ TAME_TABLE = st.integers(1, 12).flatmap(
 )
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=120)
 @given(TABLE | TAME_TABLE, st.sampled_from(["intervals", "normal", "quantiles", "samples", "all"]))
 def test_only_our_own_errors_come_out(table: tuple[np.ndarray, ...], kind: str) -> None:

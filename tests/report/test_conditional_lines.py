@@ -1,6 +1,7 @@
 """What the verdict says of coverage given inputs, and of laws of whole numbers."""
 
 import numpy as np
+import pytest
 
 from howsure.predictions import Distribution, Intervals
 from howsure.report.assess import assess
@@ -20,6 +21,7 @@ def test_the_region_where_coverage_fails_is_named() -> None:
     assert any("x0" in where for where in regions.columns["where"])
 
 
+@pytest.mark.slow
 def test_a_right_model_is_not_accused_by_region() -> None:
     rng = np.random.default_rng(1)
     x = rng.normal(size=(1500, 3))

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import polars as pl
+import pyarrow as pa
 import pytest
+from pyarrow import csv
 
 import howsure
+from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.evaluate import CongruenceOptions
@@ -37,7 +38,9 @@ def records(result: Assessment) -> list[Any]:
     return [(r.metric, r.group, r.coverage, r.value, r.null) for r in result.records]
 
 
+@pytest.mark.slow
 def test_tables_and_arrays_agree(tmp_path: Path) -> None:
+    pd, pl = needs("pandas"), needs("polars")
     held = table()
     pd.DataFrame(held).to_parquet(tmp_path / "model.parquet")
     chosen: dict[str, Any] = {"groups": "side", "encode": {"note": lengths}, "coverage": 0.8}
@@ -69,7 +72,7 @@ def test_tables_and_arrays_agree(tmp_path: Path) -> None:
 def test_several_tables_are_several_models(tmp_path: Path) -> None:
     paths = [tmp_path / f"{name}.csv" for name in ("one", "two")]
     for path in paths:
-        pd.DataFrame(table()).to_csv(path, index=False)
+        csv.write_csv(pa.table(table()), path)
     result = howsure.assess([str(path) for path in paths], x="x")
     assert {record.model for record in result.records} == {"one", "two"}
     notes = [curve.notes for curve in result.curves if curve.name == "rejection"]
@@ -88,6 +91,7 @@ def test_an_embedding_as_an_array_or_as_columns() -> None:
 
 
 def test_images_as_paths() -> None:
+    needs("PIL")
     held = table()
     law = Distribution.normal(held["mean"], held["sd"])
     paths = [f"/none/{k}.png" for k in range(N)]

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import howsure
+from extras import needs
 from howsure.core.records import Table
 from howsure.core.rng import child
 from howsure.report.content import PageContent
@@ -21,7 +22,7 @@ from howsure.report.page.galleries import galleries
 from howsure.report.page.render import render_page
 from howsure.report.plain import to_markdown
 
-pil = pytest.importorskip("PIL.Image")
+pil = needs("PIL.Image")
 
 
 def decoded(uri: str) -> Any:

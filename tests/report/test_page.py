@@ -16,6 +16,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from extras import needs
 from figures import samples
 from howsure.core.records import Direction, Record, Table
 from howsure.figures import figures_of
@@ -25,7 +26,7 @@ from howsure.report.page.figures import MAP_DATA_LIMIT, blocks_of, script_json
 from howsure.report.page.render import render_page
 from howsure.report.page.sections import ROWS_LIMIT, anchor
 
-pytest.importorskip("vl_convert", reason="vl-convert is not installed")
+needs("vl_convert")
 HOSTILE = "</script><script>window.pwned=1</script><img src=x onerror=pwned()>\"'`"
 
 

@@ -81,6 +81,7 @@ def test_json_writes_what_is_missing_and_what_is_infinite() -> None:
     assert whole["tables"][0]["columns"]["o"] == [None, True, "2026-01-02"]
 
 
+@pytest.mark.slow
 @QUIET
 @given(st.text())
 def test_texts_come_back_from_json(text: str) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from conftest import absent
+from extras import absent, needs
 from howsure.core.errors import InputError
 from howsure.methods.interface import Beliefs, Fitted, Method, located
 from howsure.methods.linear import LinearT
@@ -261,7 +261,7 @@ def test_every_form_is_written_whole(
 
 
 def test_the_page_asks_for_nothing_and_runs_only_its_own_code(page: str) -> None:
-    pytest.importorskip("vl_convert")
+    needs("vl_convert")
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
     assert policy is not None
     assert policy[1].count("sha256-") == 3

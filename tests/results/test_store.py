@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from pyarrow import parquet
 
+from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.records import Table
 from howsure.results import FORMAT, DamagedError, Store, TrialError, TrialOutput, address_of
@@ -67,6 +67,7 @@ def test_what_is_written_is_read(store: Store) -> None:
 
 
 def test_tables_are_plain_parquet_that_pandas_reads(store: Store) -> None:
+    pd = needs("pandas")
     folder = written(store)
     frame = pd.read_parquet(folder / "predictions.parquet")
     assert frame["lower"].tolist()[0] == 0.25

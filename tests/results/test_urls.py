@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from extras import needs
 from howsure.core.errors import InputError, MissingDependencyError
 from howsure.core.records import Table
 from howsure.results import FORMAT, DamagedError, Store, TrialError, TrialOutput, claims
 from howsure.results.remote import RemoteFolder
 
-fsspec = pytest.importorskip("fsspec")
+fsspec = needs("fsspec")
 
 IDENTITY = {"seed": 0}
 

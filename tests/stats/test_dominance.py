@@ -26,6 +26,7 @@ def weighted_pairs(draw):
     return x, y, draw(st.sampled_from([None, weights]))
 
 
+@pytest.mark.slow
 @quick
 @given(weighted_pairs())
 def test_dominated_mass_is_the_count_over_all_pairs(case):
@@ -34,6 +35,7 @@ def test_dominated_mass_is_the_count_over_all_pairs(case):
     np.testing.assert_array_equal(dominated_mass(x, y, weights), dominated(x, y, mass))
 
 
+@pytest.mark.slow
 @quick
 @given(weighted_pairs())
 def test_pair_masses_are_the_counts_over_all_pairs(case):

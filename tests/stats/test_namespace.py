@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 
+from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.stats.bandwidths import median_distance, normalize_rows, total_variance
@@ -35,8 +36,8 @@ print(sorted({"torch", "array_api_compat"} & set(sys.modules)))
 
 @pytest.fixture(scope="module")
 def torch():
-    pytest.importorskip("array_api_compat", reason="array-api-compat is not installed (extra deep)")
-    return pytest.importorskip("torch", reason="torch is not installed (extra deep)")
+    needs("array_api_compat")
+    return needs("torch")
 
 
 def test_arrays_need_no_tensor_library():

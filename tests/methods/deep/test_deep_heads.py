@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-torch = pytest.importorskip("torch", reason="torch is not installed (extra deep)")
+from extras import needs
+
+torch = needs("torch")
 
 from howsure.core.errors import InputError  # noqa: E402
 from howsure.methods.deep.dropout import Bernoulli, Concrete  # noqa: E402

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-torch = pytest.importorskip("torch", reason="torch is not installed (extra deep)")
+from extras import needs
+
+torch = needs("torch")
 
 from howsure.core.errors import InputError, MissingDependencyError, UnanswerableError  # noqa: E402
 from howsure.methods.deep import (  # noqa: E402

@@ -16,7 +16,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-torch = pytest.importorskip("torch", reason="torch is not installed (extra deep)")
+from extras import needs
+
+torch = needs("torch")
 
 from howsure.core.errors import (  # noqa: E402
     HowsureWarning,
@@ -102,7 +104,7 @@ def test_it_passes_the_checks_of_scikit_learn(options: dict[str, Any]) -> None:
 
 
 def test_names_of_columns_are_kept() -> None:
-    pandas = pytest.importorskip("pandas")
+    pandas = needs("pandas")
     x, y = rows()
     table = pandas.DataFrame(x, columns=["a", "b"])
     model = HeadRegressor("poisson", **QUICK).fit(table, pandas.Series(y))

@@ -10,7 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="torch is not installed (extra deep)")
+from extras import needs
+
+torch = needs("torch")
 
 from howsure.core.errors import InputError, UnanswerableError  # noqa: E402
 from howsure.methods.deep.body import Body  # noqa: E402

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed (extra deep)")
+from extras import needs
+
+needs("torch")
 
 FOLDER = Path(__file__).parents[3] / "examples"
 
@@ -53,7 +55,7 @@ def test_the_published_calibration_error_is_unjust_to_the_truth(result: Any) -> 
 
 
 def test_settings_are_run_and_told(example: ModuleType, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
+    needs("matplotlib")
     settings = ["last epoch", "all as published"]
     results = example.main(1, settings, quick=True, folder=tmp_path)
     assert list(results) == settings

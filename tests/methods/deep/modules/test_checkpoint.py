@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="torch is not installed (extra deep)")
+from extras import needs
+
+torch = needs("torch")
 
 from howsure.core.errors import HowsureError, InputError  # noqa: E402
 from howsure.methods.deep.modules import ModuleNetwork, Recipe, train_module  # noqa: E402

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="torch is not installed (extra deep)")
+from extras import needs
+
+torch = needs("torch")
 
 from howsure.core.errors import InputError, UnanswerableError  # noqa: E402
 from howsure.methods.deep.heads import HEADS, Gaussian, Head, PairHead, head_named  # noqa: E402
