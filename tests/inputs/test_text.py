@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import subprocess
+import sys
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ from hypothesis import strategies as st
 
 from howsure.core.errors import InputError
 from howsure.inputs import load, open_table
-from howsure.inputs.text import LAST_CELL
+from howsure.inputs.text import LAST_CELL, Door, _Lent
 from howsure.predictions import EvalSet
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=80)
@@ -196,12 +199,81 @@ def test_a_stray_quote_deep_in_a_large_file(tmp_path: Path) -> None:
 
 
 def test_rows_longer_than_a_block(tmp_path: Path) -> None:
-    """Of 2 MB, in the header and below it; rows of more than 16 MB are refused."""
+    """Of 2 MB, in the header and below it; lines and rows of more than 16 MB are refused."""
     long = "x" * (2 << 20)
     made = read(tmp_path, f'y,pred,region,{long}\n1,2,"{long}",\n3,4,b,\n')
     assert made.groups["region"].labels.tolist() == ["b", long]
+    for content, line in (
+        (f'y,pred,region\n1,2,"{long * 24}"\n' + "1,2,a\n" * 99, 2),
+        (f"y,pred,region\n1,2,a\n3,4,{long * 12}", 3),
+        (f"y,pred,region{long * 12}\n1,2,a\n", 1),
+        (long * 12, 1),
+    ):
+        with pytest.raises(InputError, match=f"at most 16 MB long, got a longer one, line {line};"):
+            read(tmp_path, content)
+    lines = "x" * 1000 + "\n"
     with pytest.raises(InputError, match="a row is longer than 16 MB"):
-        read(tmp_path, f'y,pred,region\n1,2,"{long * 24}"\n' + "1,2,a\n" * 99)
+        read(tmp_path, f'y,pred,region\n1,2,"{lines * 40_000}"\n' + "1,2,a\n" * 99)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+def test_a_file_may_be_longer_than_a_line(tmp_path: Path, end: str) -> None:
+    """Whatever ends its lines, and with lines of another ending in its cells."""
+    row = f'1,2,"{"x" * 1000}"{end}'
+    cell = "\r" if end == "\n" else "\n"
+    made = read(tmp_path, f"y,pred,region{end}" + row * 20_000 + f'3,4,"a{cell}b"{end}' + row)
+    assert made.n == 20_002
+
+
+CASES = {
+    "ragged": "y,pred,region\n" + "1,2,a\n" * 300_000 + "1,2\n" + "1,2,a\n" * 300_000,
+    "quote": "y,pred,region\n" + "1,2,a\n" * 300_000 + '1,2,"a\n' + "1,2,a\n" * 900_000,
+    "word": "y,pred,region\n" + "x,2,a\n" + "1,2,a\n" * 600_000,
+    "long": "x" * (48 << 20),
+    "bytes": "y,pred,region\n" + "1,2,a\n" * 300_000 + "1,2,\xe9\n" + "1,2,a\n" * 900_000,
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("packed", [False, True])
+def test_no_thread_of_a_reader_outlives_its_error(
+    tmp_path: Path, case: str, packed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that reads on would call into an interpreter that is gone, and abort it."""
+    lent: list[weakref.ref[Any]] = []
+    make = _Lent.__init__
+
+    def noted(self: _Lent, door: Door) -> None:
+        make(self, door)
+        lent.append(weakref.ref(self))
+
+    monkeypatch.setattr(_Lent, "__init__", noted)
+    content = CASES[case].encode("latin-1")
+    name = "t.csv.gz" if packed else "t.csv"
+    with pytest.raises(InputError):
+        read(tmp_path, gzip.compress(content, 1) if packed else content, name)
+    assert lent
+    assert all(one() is None for one in lent)
+
+
+def test_a_header_that_unpacks_to_far_more_takes_no_more_room(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv.gz"
+    with gzip.open(path, "wb") as file:
+        for _ in range(400):
+            file.write(b"a" * 1_000_000)
+    script = (
+        "import resource, sys\nfrom howsure.core.errors import InputError\n"
+        "from howsure.inputs import load\nload({'y': [1.0], 'pred': [1.0]})\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "try:\n    load(sys.argv[1])\nexcept InputError as error:\n    print(error)\n"
+        "print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True
+    )
+    said, room = done.stdout.splitlines()
+    assert "a line must be at most 16 MB long, got a longer one, line 1" in said
+    assert int(room) < 160
 
 
 def test_text_is_text(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ class Remote:
     name : str
         The file's name here.
     unpack : bool
-        Whether it is a TAR archive, to be unpacked beside the set's folder.
+        Whether it is a TAR archive of the set's folder, to be unpacked.
     """
 
     url: str

@@ -14,6 +14,7 @@ from howsure.core.files import atomic_write
 from howsure.core.optional import require
 from howsure.data.catalogue import Entry, Holding, Remote
 from howsure.data.places import cache_folder, places
+from howsure.data.unpack import untar
 
 MANIFEST: Final = "howsure-sha256.txt"
 """Where `record` notes the hashes of a set's files, in the form of ``sha256sum``."""
@@ -77,19 +78,20 @@ def get(entry: Entry, folder: Path | None = None) -> Path:
         If the set has no known address and hash.
     DownloadError
         If the download fails, or its hash is another than the one known.
+    UnreadableError
+        If what was downloaded cannot be unpacked.
     """
     if not entry.remotes:
         raise InputError(f"name must be of a set that can be downloaded, got {entry.name!r}")
     place = folder or cache_folder() / entry.folder
     for remote in entry.remotes:
-        _fetch(remote, place)
+        _fetch(remote, place, entry.folder)
     return place
 
 
-def _fetch(remote: Remote, place: Path) -> None:
+def _fetch(remote: Remote, place: Path, folder: str) -> None:
     pooch: Any = require("pooch", extra="vision")
     where = place.parent if remote.unpack else place
-    processor = pooch.Untar(extract_dir=".") if remote.unpack else None
     try:
         where.mkdir(parents=True, exist_ok=True)
         pooch.retrieve(
@@ -97,10 +99,11 @@ def _fetch(remote: Remote, place: Path) -> None:
             known_hash=remote.hash,
             fname=remote.name,
             path=where,
-            processor=processor,
         )
     except (OSError, ValueError) as error:
         raise DownloadError(f"{remote.url} cannot be downloaded: {error}") from error
+    if remote.unpack:
+        untar(where / remote.name, folder, place)
 
 
 def check(entry: Entry, folder: Path | None = None) -> list[Finding]:

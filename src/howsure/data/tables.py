@@ -22,6 +22,7 @@ from pyarrow import csv
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.registry import unknown
+from howsure.data.unpack import arrays, gunzipped
 
 Split = tuple[IntArray, IntArray]
 """Row numbers of a training set and of its test set."""
@@ -29,6 +30,9 @@ Split = tuple[IntArray, IntArray]
 
 class DataNotFoundError(HowsureError):
     """A named data set is not on this machine."""
+
+
+_MOST: Final = 1 << 28  # bytes of a file when unpacked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +184,9 @@ def _found(name: str) -> Path:
 
 def _read(path: Path) -> pa.Table:
     try:
-        return csv.read_csv(path)
+        return csv.read_csv(
+            pa.BufferReader(gunzipped(path, _MOST)) if path.suffix == ".gz" else path
+        )
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
 
@@ -200,9 +206,13 @@ def _numbers(table: pa.Table, title: str, place: Path) -> FloatArray:
 def _splits(path: Path, rows: int) -> tuple[Split, ...]:
     if not path.is_file():
         return ()
-    with np.load(path) as held:
-        count = len(held.files) // 2
-        found = [(_index(held, f"train_{i}"), _index(held, f"test_{i}")) for i in range(count)]
+    held = arrays(path, _MOST)
+    try:
+        found = [
+            (_index(held, f"train_{i}"), _index(held, f"test_{i}")) for i in range(len(held) // 2)
+        ]
+    except (KeyError, ValueError, TypeError) as error:
+        raise InputError(f"{path} must hold rows train_0, test_0, …: {error}") from error
     for number, parts in enumerate(found):
         if not np.array_equal(np.sort(np.concatenate(parts)), np.arange(rows)):
             raise InputError(f"{path}: split {number} must hold each of {rows} rows once")

@@ -8,11 +8,15 @@ and has swallowed rows.
 from __future__ import annotations
 
 import codecs
-import io
+import queue
 import re
+import weakref
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from types import TracebackType
+from typing import Any, BinaryIO, Final, Self
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -22,9 +26,11 @@ from howsure.inputs.source import MISSING_WORDS, Kind, Source, refusing
 
 BLOCK: Final = 1 << 20
 LARGE_BLOCK: Final = 16 << 20  # the longest row that can be read
+LONGEST_LINE: Final = 16_000_000  # bytes; less than a large block, so that none hides a longer one
 LAST_CELL: Final = "-1234567890123456789e-300"
 COMPRESSION: Final = {".gz": "gzip", ".zst": "zstd"}
 _DELIMITERS: Final = (",", ";", "\t", "|")
+_PATIENCE: Final = 60.0  # seconds that threads of Arrow may take to let go
 _MARKS: Final = (
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -111,16 +117,16 @@ class TextFile(Source):
             decimal_point=self.decimal,
             check_utf8=False,
         )
-        broken: list[str] = []
+        broken: list[bool] = []
         last = self._delimiter.join([LAST_CELL] * len(self.names))
-        with self._open(last) as door:
-            table = pacsv.read_csv(
-                door,
-                read_options=pacsv.ReadOptions(block_size=block),
-                parse_options=self._parse_options(lambda row: broken.append(row.text)),
-                convert_options=options,
-            )
-        if any(LAST_CELL in text for text in broken):
+        table = self._parsed(
+            pacsv.read_csv,
+            pacsv.ReadOptions(block_size=block),
+            options,
+            lambda row: broken.append(LAST_CELL in row.text),
+            last_row=last,
+        )
+        if any(broken):
             raise InputError(f"{self.title}: a quote is opened and never closed")
         if broken:
             self._explain_ragged()
@@ -136,19 +142,16 @@ class TextFile(Source):
     def _explain_ragged(self) -> None:
         """Read again in order, for the reader of the first time does not number the rows."""
         found: list[Any] = []
-        with self._open() as door:
-            reader = pacsv.open_csv(
-                door,
-                read_options=pacsv.ReadOptions(block_size=LARGE_BLOCK, use_threads=False),
-                parse_options=self._parse_options(found.append),
-                convert_options=pacsv.ConvertOptions(
-                    include_columns=[self.names[0]],
-                    column_types={self.names[0]: pa.string()},
-                    check_utf8=False,
-                ),
-            )
-            for _ in reader:
-                pass
+        self._parsed(
+            pacsv.read_csv,
+            pacsv.ReadOptions(block_size=LARGE_BLOCK, use_threads=False),
+            pacsv.ConvertOptions(
+                include_columns=[self.names[0]],
+                column_types={self.names[0]: pa.string()},
+                check_utf8=False,
+            ),
+            lambda row: found.append(None if found else row),
+        )
         first = found[0]
         raise InputError(
             f"{self.title}: every row must have {first.expected_columns} cells as the header has, "
@@ -157,32 +160,62 @@ class TextFile(Source):
         )
 
     def _read_names(self, block: int) -> tuple[str, ...]:
-        with (
-            self._open() as door,
-            pacsv.open_csv(
-                door,
-                read_options=pacsv.ReadOptions(block_size=block, use_threads=False),
-                parse_options=self._parse_options(lambda row: None),
-            ) as reader,
-        ):
-            return tuple(reader.schema.names)
+        options = pacsv.ReadOptions(block_size=block, use_threads=False)
+        none = pacsv.ConvertOptions()
+        opened = self._parsed(pacsv.open_csv, options, none, lambda row: None)
+        return tuple(opened.names)
 
-    def _parse_options(self, broken: Callable[[Any], None]) -> pacsv.ParseOptions:
-        def handle(row: Any) -> str:
-            broken(row)
-            return "skip"
+    def _parsed(
+        self,
+        parser: Callable[..., Any],
+        reading: pacsv.ReadOptions,
+        converting: pacsv.ConvertOptions,
+        on_broken: Callable[[Any], None],
+        last_row: str = "",
+    ) -> Any:
+        """The table that Arrow makes of the text, or the schema if it is to be opened alone.
 
-        return pacsv.ParseOptions(
-            delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=handle
-        )
+        On an error, Arrow's threads go on reading after its call has come back; one that calls
+        into an interpreter that is gone aborts the process. So what they are lent is watched, and
+        nothing leaves here before they have let go of it. No frame of Python's may hold what is
+        lent, for an error keeps its frames.
+        """
+        gone: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        with self._open(last_row) as door:
+            stream, handler = _Lent(door), partial(_skip, on_broken)
+            # A method in C runs whole before its thread lets another run, unlike Python's code.
+            watched = [weakref.ref(one, gone.put) for one in (stream, handler)]
+            try:
+                made = parser(
+                    stream,
+                    read_options=reading,
+                    parse_options=pacsv.ParseOptions(
+                        delimiter=self._delimiter,
+                        newlines_in_values=True,
+                        invalid_row_handler=handler,
+                    ),
+                    convert_options=converting,
+                )
+                result = made if parser is pacsv.read_csv else made.schema
+            except pa.ArrowException:
+                if door.trouble is None:
+                    raise
+            finally:
+                made = None
+                door.over = True
+                del stream, handler
+                with suppress(queue.Empty):
+                    for _ in watched:
+                        gone.get(timeout=_PATIENCE)
+            if door.trouble is not None:
+                raise door.trouble
+            return result
 
     def _open(self, last_row: str = "") -> Door:
-        file: BinaryIO = self._path.open("rb")
         ending = COMPRESSION.get(self._path.suffix.lower())
+        file: BinaryIO = self._path.open("rb") if ending is None else pa.OSFile(str(self._path))
         try:
-            stream = file
-            if ending is not None:
-                stream = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), ending)
+            stream = file if ending is None else pa.CompressedInputStream(file, ending)
             return Door(stream, file, self.title, self._encoding, last_row)
         except (InputError, OSError):
             file.close()
@@ -194,7 +227,21 @@ class TextFile(Source):
         return (*said, *([] if door.encoding == "utf-8" else [f"encoding {door.encoding}"]))
 
 
-class Door(io.RawIOBase):
+def _skip(on_broken: Callable[[Any], None], row: Any) -> str:
+    on_broken(row)
+    return "skip"
+
+
+class _Lent:
+    """What Arrow reads from: the door's own method, so that no frame of a read holds this."""
+
+    closed = False
+
+    def __init__(self, door: Door) -> None:
+        self.read = door.read
+
+
+class Door:
     """A stream of checked UTF-8 made from a stream of bytes.
 
     Parameters
@@ -209,6 +256,13 @@ class Door(io.RawIOBase):
         Name of the encoding; UTF-8, or what a byte order mark says, if omitted.
     last_row : str
         A row to add at the end.
+
+    Attributes
+    ----------
+    trouble : Exception, optional
+        Why the text ended early, for no error shall cross the threads of who reads.
+    over : bool
+        Set to end the text early.
     """
 
     def __init__(
@@ -219,13 +273,15 @@ class Door(io.RawIOBase):
         encoding: str | None = None,
         last_row: str = "",
     ) -> None:
-        super().__init__()
+        self.trouble: Exception | None = None
+        self.over = False
         self._stream = stream
         self._file = file
         self._title = title
         self._tail = f"\n{last_row}\n".encode()
         self._bytes = 0
         self._lines = 0
+        self._line = 0  # bytes of the line that is not at its end
         start = self._fill(4)
         if not start:
             raise InputError(f"{title}: the file is empty")
@@ -236,10 +292,6 @@ class Door(io.RawIOBase):
             self._bytes = mark
         self._ready = self._checked(start)
 
-    def readable(self) -> bool:
-        """Always."""
-        return True
-
     def head(self) -> bytes:
         """The first block, to be read again."""
         while len(self._ready) < 1 << 16:
@@ -249,24 +301,36 @@ class Door(io.RawIOBase):
             self._ready += self._checked(block)
         return self._ready
 
-    def read(self, size: int = -1) -> bytes:
-        """At most about `size` bytes of UTF-8; none at the end."""
-        want = BLOCK if size < 0 else size
-        while len(self._ready) < want:
-            block = self._stream.read(want)
-            self._ready += self._checked(block)
-            if not block:
-                self._ready += self._tail
-                self._tail = b""
-                break
-        out, self._ready = self._ready[:want], self._ready[want:]
+    def read(self, size: int) -> bytes:
+        """`size` bytes of UTF-8, fewer at the end."""
+        if self.over or self.trouble is not None:
+            return b""
+        try:
+            while len(self._ready) < size:
+                block = self._stream.read(size)
+                self._ready += self._checked(block)
+                if not block:
+                    self._ready += self._tail
+                    self._tail = b""
+                    break
+        except (InputError, OSError, ValueError, MemoryError) as error:
+            self.trouble = error
+            return b""
+        out, self._ready = self._ready[:size], self._ready[size:]
         return out
 
-    def close(self) -> None:
-        """Close the file as well."""
-        if not self.closed:
-            self._file.close()
-        super().close()
+    def __enter__(self) -> Self:
+        """The door itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the file."""
+        self._file.close()
 
     def _fill(self, size: int) -> bytes:
         block = b""
@@ -290,9 +354,28 @@ class Door(io.RawIOBase):
                 f"{self._title}: text must hold no NUL bytes, got one in line {line}; "
                 "if the file is UTF-16, say encoding='utf-16-le'"
             )
+        self._measure(clean)
         self._bytes += len(block)
         self._lines += text.count("\n")
         return clean
+
+    def _measure(self, clean: bytes) -> None:
+        """Raise `InputError` where a line that this block goes on with is too long.
+
+        Lines within a block are shorter than it.
+        """
+        first = clean.find(b"\n")
+        start = clean.find(b"\r", 0, first if first >= 0 else len(clean))
+        start = start if start >= 0 else first
+        if self._line + (start if start >= 0 else len(clean)) > LONGEST_LINE:
+            raise InputError(
+                f"{self._title}: a line must be at most {LONGEST_LINE // 1_000_000} MB long, got "
+                f"a longer one, line {self._lines + 1}; perhaps this is no table, or a quote is "
+                "opened and never closed"
+            )
+        last = clean.rfind(b"\n")
+        end = max(last, clean.rfind(b"\r", last + 1))
+        self._line = len(clean) - 1 - end + (0 if end >= 0 else self._line)
 
     def _not_text(self, error: UnicodeError, offset: int) -> InputError:
         where, what = "", ""

@@ -10,8 +10,7 @@ from typing import Final, Literal
 import numpy as np
 
 from howsure.core.errors import InputError
-from howsure.core.optional import require
-from howsure.data.images.files import Reading, Trouble, UnreadableError
+from howsure.data.images.files import Reading, Trouble, UnreadableError, opened
 from howsure.data.images.photographs import (
     PHOTOGRAPH_SIDE,
     present,
@@ -171,9 +170,5 @@ def _photographs(reading: Reading, grey: Grey) -> tuple[list[Path], tuple[str, .
 
 def _mode(path: Path) -> str:
     """How a picture stores its colours; only its head is read."""
-    pillow = require("PIL.Image", extra="vision")
-    try:
-        with pillow.open(path) as image:
-            return str(image.mode)
-    except (OSError, SyntaxError, ValueError, pillow.DecompressionBombError) as error:
-        raise UnreadableError(f"{path} cannot be read: {error}") from error
+    with opened(path) as image:
+        return str(image.mode)

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from howsure.core.errors import InputError
-from howsure.data.images.files import Bytes, Reading, Trouble, UnreadableError, read_picture
+from howsure.data.images.files import Bytes, Reading, Trouble, UnreadableError, inside, read_picture
 from howsure.data.images.lists import column, numbers, read_list
 from howsure.data.parts import Part
 from howsure.data.places import found
@@ -66,7 +66,9 @@ def read_blood(
     images, trouble = [], Trouble("images")
     for name in files:
         try:
-            images.append(_shrunk(read_picture(reading.folder / "images" / str(name)), shrink))
+            images.append(
+                _shrunk(read_picture(inside(reading.folder / "images", str(name))), shrink)
+            )
         except UnreadableError as error:
             trouble.add(str(name), error)
     trouble.settle(reading, len(files))

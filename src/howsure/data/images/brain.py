@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
+import math
 import re
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -24,8 +23,10 @@ from howsure.data.images.files import (
     nearest,
 )
 from howsure.data.parts import Part
+from howsure.data.unpack import BROKEN, bounded, gunzipped
 
 VOLUMES: Final = 484
+_MOST: Final = 1 << 30  # bytes of a volume; those of the set take a third of it
 _BOUNDS: Final = {"train": (0, 295), "val": (295, 390), "test": (390, 1000)}
 _NAME: Final = re.compile(r"BRATS_(\d+)\.nii(\.gz)?")
 
@@ -103,14 +104,16 @@ def _volume(path: Path) -> npt.NDArray[Any]:
     """Numbers of a volume; a packed one is unpacked whole, so that its check sum is compared."""
     nibabel: Any = require("nibabel", extra="vision")
     try:
-        held = path.read_bytes()
-        unpacked = gzip.decompress(held) if path.suffix == ".gz" else held
-        numbers = np.asarray(nibabel.Nifti1Image.from_bytes(unpacked).dataobj)
+        held = gunzipped(path, _MOST) if path.suffix == ".gz" else path.read_bytes()
+        volume = nibabel.Nifti1Image.from_bytes(held)
+        voxels = math.prod(volume.shape)
+        bounded(voxels * volume.get_data_dtype().itemsize, len(held), path.name)
+        bounded(voxels * np.dtype(np.float64).itemsize, _MOST, path.name)
+        numbers = np.asarray(volume.dataobj)
+    except UnreadableError:
+        raise
     except (
-        OSError,
-        EOFError,
-        ValueError,
-        zlib.error,
+        *BROKEN,
         nibabel.filebasedimages.ImageFileError,
         nibabel.spatialimages.HeaderDataError,
         nibabel.wrapstruct.WrapStructError,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import lzma
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -23,11 +22,13 @@ from howsure.data.images.files import (
 )
 from howsure.data.images.patches import Patches, patches, pooled, whole
 from howsure.data.parts import Part
+from howsure.data.unpack import BROKEN, bounded
 
 TILES_A_CITY: Final = 36
 CITIES: Final = ("austin", "chicago")
 TESTS: Final = ("tyrol-w", "kitsap", "vienna")
 _SHRINK: Final = 5
+_MOST: Final = 1 << 28  # bytes of a tile; those of the set have 75 million
 
 
 def read(reading: Reading, name: str) -> Mapping[str, Part]:
@@ -79,19 +80,13 @@ def read_tiff(path: Path) -> npt.NDArray[Any]:
     """
     tifffile: Any = require("tifffile", extra="vision")
     try:
-        held = np.asarray(tifffile.imread(path))
-    except (
-        OSError,
-        ValueError,
-        TypeError,
-        LookupError,
-        RuntimeError,
-        ArithmeticError,
-        MemoryError,
-        zlib.error,
-        lzma.LZMAError,
-        tifffile.TiffFileError,
-    ) as error:
+        with tifffile.TiffFile(path) as file:
+            page = file.pages[0]  # not a series, whose description may name other files
+            bounded(page.nbytes, _MOST, path.name)
+            held = np.asarray(page.asarray())
+    except UnreadableError:
+        raise
+    except (*BROKEN, lzma.LZMAError, tifffile.TiffFileError) as error:
         raise UnreadableError(f"{path.name}: {error}") from error
     if held.dtype != np.uint8 or held.ndim not in (2, 3):
         raise UnreadableError(f"{path.name} must be 8-bit, got {held.dtype} of shape {held.shape}")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import os
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -17,10 +15,12 @@ from howsure.core.rng import child
 from howsure.data.images.files import Bytes, UnreadableError
 from howsure.data.parts import Part
 from howsure.data.places import found
+from howsure.data.unpack import gunzipped
 
 FOLDER: Final = "img_mnist_t10k"
 SIDE: Final = 28
 _IMAGES: Final = "t10k-images-idx3-ubyte.gz"
+_MOST: Final = 1 << 26  # bytes of a file when unpacked
 _LABELS: Final = "t10k-labels-idx1-ubyte.gz"
 
 
@@ -145,10 +145,7 @@ def turned(images: Bytes, angles: npt.ArrayLike) -> Bytes:
 
 def _idx(path: Path, dimensions: int) -> Bytes:
     """An array of bytes in the idx form: two zeros, type 8, number of dimensions, sizes."""
-    try:
-        raw = gzip.decompress(path.read_bytes())
-    except (OSError, EOFError, zlib.error) as error:
-        raise UnreadableError(f"{path} cannot be read: {error}") from error
+    raw = gunzipped(path, _MOST)
     start = 4 + 4 * dimensions
     if raw[:4] != bytes((0, 0, 8, dimensions)) or len(raw) < start:
         raise UnreadableError(f"{path} must hold bytes in {dimensions} dimensions as idx has them")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, final
@@ -15,15 +17,16 @@ from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.optional import require
 from howsure.core.rng import child
 from howsure.data.parts import Part
+from howsure.data.unpack import BROKEN
+from howsure.data.unpack import UnreadableError as UnreadableError
 
 Bytes = npt.NDArray[np.uint8]
 
 SIDE: Final = 64
+PICTURES: Final = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF")
+"""Kinds that are opened; Pillow knows others, of which some run programs."""
+
 _NAMED: Final = 5
-
-
-class UnreadableError(InputError):
-    """A file does not hold what its name promises."""
 
 
 @final
@@ -131,13 +134,31 @@ class Trouble:
         return (told,)
 
 
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """A picture of Pillow's, whose errors become an `UnreadableError`."""
+    pillow = require("PIL.Image", extra="vision")
+    try:
+        with pillow.open(path, formats=PICTURES) as image:
+            yield image
+    except (*BROKEN, struct.error, pillow.DecompressionBombError) as error:
+        raise UnreadableError(f"{path} cannot be read: {error}") from error
+
+
+def inside(folder: Path, name: str) -> Path:
+    """The file of a name that a list gives, which must lie in the folder itself."""
+    if name in ("", ".", "..") or set(name) & set("/\\\0"):
+        raise UnreadableError(f"must be the name of a file in {folder}, got {name!r}")
+    return folder / name
+
+
 def read_picture(path: Path, mode: Literal["RGB", "L", "P"] = "RGB") -> Bytes:
     """Read an image file as 8-bit numbers.
 
     Parameters
     ----------
     path : Path
-        PNG, JPEG, TIFF or another form that Pillow knows.
+        One of `PICTURES`, whatever its ending.
     mode : {"RGB", "L", "P"}
         Red, green and blue; grey; or numbers as stored, in one plane.
 
@@ -150,12 +171,8 @@ def read_picture(path: Path, mode: Literal["RGB", "L", "P"] = "RGB") -> Bytes:
     UnreadableError
         If the file is missing, broken or cut short.
     """
-    pillow = require("PIL.Image", extra="vision")
-    try:
-        with pillow.open(path) as image:
-            held = np.asarray(image if mode == "P" else image.convert(mode))
-    except (OSError, SyntaxError, ValueError, pillow.DecompressionBombError) as error:
-        raise UnreadableError(f"{path} cannot be read: {error}") from error
+    with opened(path) as image:
+        held = np.asarray(image if mode == "P" else image.convert(mode))
     if mode == "P" and held.ndim == 3:
         held = held.max(axis=2)
     return np.asarray(held, dtype=np.uint8)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import zlib
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -14,8 +14,10 @@ from howsure.core.errors import InputError
 from howsure.data.images.files import Reading, Trouble, UnreadableError, grid, read_picture
 from howsure.data.images.patches import patches, pooled, whole
 from howsure.data.parts import Part
+from howsure.data.unpack import BROKEN, bounded
 
 TILES: Final = {"consep": 41, "kumar": 30, "tnbc": 50}
+_MOST: Final = 1 << 28  # bytes of a tile's numbers; those of the sets take 8 million
 _PICTURES: Final = (".png", ".tif", ".tiff")
 
 Tile = tuple[Path, Path]
@@ -72,21 +74,17 @@ def read_nuclei(path: Path) -> npt.NDArray[np.int64]:
     UnreadableError
         If the file is broken, or holds no such array.
     """
-    from scipy.io import loadmat
+    from scipy.io import loadmat, whosmat
     from scipy.io.matlab import MatReadError
 
     try:
-        held = np.asarray(loadmat(path)["inst_map"], dtype=np.float64)
-    except (
-        OSError,
-        ValueError,
-        TypeError,
-        LookupError,
-        NotImplementedError,
-        MemoryError,
-        MatReadError,
-        zlib.error,
-    ) as error:
+        shapes = {name: shape for name, shape, _ in whosmat(path)}
+        bounded(8 * math.prod(shapes["inst_map"]), _MOST, f"{path.name}: inst_map")
+        found = loadmat(path, variable_names=["inst_map"])
+        held = np.asarray(found["inst_map"], dtype=np.float64)
+    except UnreadableError:
+        raise
+    except (*BROKEN, MatReadError) as error:
         raise UnreadableError(f"{path.name}: {type(error).__name__}: {error}") from error
     if held.ndim != 2 or not np.isfinite(held).all():
         raise UnreadableError(

@@ -117,7 +117,7 @@ def _annotations(path: Path) -> Mapping[str, list[dict[str, Any]]]:
     """The file's three lists, without the outlines, which are most of it."""
     try:
         held = json.loads(path.read_text(encoding="utf-8"), object_hook=_slim)
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError, MemoryError) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
     for title, keys in _NEEDED.items():
         rows = held.get(title) if isinstance(held, dict) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,11 +19,13 @@ from howsure.core.optional import require
 from howsure.data.images.cells import Recipe, draw_cells
 from howsure.data.images.chairs import DESIGNS, draw_chairs
 from howsure.data.images.files import SIDE, Bytes, Reading, Trouble, UnreadableError, read_picture
+from howsure.data.unpack import BROKEN, bounded
 
 MOST_CELLS: Final = 200
 PER_COUNT: Final = 1000
 ANGLES: Final = 899
 RC49: Final = "RC-49_64x64.h5"
+_MOST: Final = 1 << 26  # bytes of labels; those of RC-49 take half a million
 
 _CELL_FILE: Final = re.compile(r"(\d+)_(\d+)(?:\.0)?\.(?:png|jpe?g|tiff?|bmp)", re.IGNORECASE)
 
@@ -122,9 +125,13 @@ def original_chairs(reading: Reading) -> Pool:
     try:
         with h5py.File(path, "r") as held:
             shape = held["images"].shape
+            for name in ("labels", "indx_train"):
+                bounded(8 * math.prod(held[name].shape), _MOST, f"{path}: {name}")
             labels = np.asarray(held["labels"][:], dtype=np.float64).ravel()
             chosen = np.asarray(held["indx_train"][:], dtype=np.int64).ravel()
-    except (OSError, KeyError) as error:
+    except UnreadableError:
+        raise
+    except BROKEN as error:
         raise InputError(f"{path} cannot be read: {error}") from error
     if shape != (len(labels), 3, SIDE, SIDE):
         raise InputError(f"{path}: images must be ({len(labels)}, 3, {SIDE}, {SIDE}), got {shape}")
@@ -189,6 +196,6 @@ def _read_chairs(path: Path, rows: IntArray) -> tuple[Bytes, IntArray, tuple[str
     try:
         with h5py.File(path, "r") as held:
             images = np.asarray(held["images"][distinct], dtype=np.uint8)
-    except OSError as error:
+    except BROKEN as error:
         raise InputError(f"{path} cannot be read: {error}") from error
     return np.moveaxis(images[back], 1, 3), rows, ()

@@ -12,13 +12,24 @@ import numpy as np
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.optional import require
-from howsure.data.images.files import SIDE, Bytes, Reading, Trouble, UnreadableError, bilinear
+from howsure.data.images.files import (
+    SIDE,
+    Bytes,
+    Reading,
+    Trouble,
+    UnreadableError,
+    bilinear,
+    inside,
+)
 from howsure.data.images.lists import column, numbers, read_list
 from howsure.data.parts import Part
+from howsure.data.unpack import BROKEN
 
 Frames = Literal["area", "order"]
 
 VIDEOS: Final = 10030
+# A play list under the name of a video would make FFmpeg open other files, and addresses.
+_OPTIONS: Final = {"fflags": "+discardcorrupt", "protocol_whitelist": "file"}
 _SPLITS: Final = {"train": "TRAIN", "val": "VAL", "test": "TEST"}
 
 
@@ -95,17 +106,17 @@ def _part(
     for at, video in enumerate(outline.ids.tolist()):
         frame = traced[video].diastole if name == "test" else traced[video].systole
         try:
-            images.append(bilinear(read_frame(_video(reading, video), frame), SIDE, SIDE))
+            images.append(
+                bilinear(
+                    read_frame(inside(reading.folder / "Videos", f"{video}.avi"), frame), SIDE, SIDE
+                )
+            )
             kept.append(at)
         except UnreadableError as error:
             trouble.add(f"{video}.avi", error)
     notes = (*notes, *trouble.settle(reading, len(outline)))
     part = outline.take(kept)
     return Part(x=reading.coloured(np.stack(images)), y=part.y, ids=part.ids, notes=notes)
-
-
-def _video(reading: Reading, video: str) -> Path:
-    return reading.folder / "Videos" / f"{video}.avi"
 
 
 def read_frame(path: Path, number: int) -> Bytes:
@@ -130,11 +141,11 @@ def read_frame(path: Path, number: int) -> Bytes:
     """
     av: Any = require("av", extra="vision")
     try:
-        with av.open(str(path), options={"fflags": "+discardcorrupt"}) as video:
+        with av.open(str(path), format="avi", options=_OPTIONS) as video:
             for at, frame in enumerate(video.decode(video=0)):
                 if at == number:
                     return np.asarray(frame.to_ndarray(format="rgb24"), dtype=np.uint8)
-    except (OSError, ValueError, IndexError, av.FFmpegError) as error:
+    except (*BROKEN, av.FFmpegError) as error:
         raise UnreadableError(f"does not open: {error}") from error
     raise UnreadableError(f"has no frame {number}")
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping
-from tokenize import TokenError
 from typing import Final
-from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +14,11 @@ from howsure.data.countries import AWAY, HOME
 from howsure.data.images.files import SIDE, Reading, Trouble, UnreadableError, bilinear
 from howsure.data.images.lists import column, numbers, read_list
 from howsure.data.parts import Part
+from howsure.data.unpack import arrays
 
 IMAGES: Final = 19669
 _BANDS: Final = 8
+_MOST: Final = 1 << 26  # bytes of an image when unpacked
 _EVALUATION: Final = 2000
 _SALT: Final = 541433
 
@@ -110,19 +109,9 @@ def _part(
 def _image(reading: Reading, row: int) -> npt.NDArray[np.float32]:
     path = reading.folder / "images" / f"landsat_poverty_img_{row}.npz"
     try:
-        with path.open("rb") as handle, np.load(handle) as held:
-            bands = np.asarray(held["x"], dtype=np.float32)
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        EOFError,
-        NotImplementedError,
-        BadZipFile,
-        TokenError,
-        zlib.error,
-    ) as error:
-        raise UnreadableError(str(error)) from error
+        bands = np.asarray(arrays(path, _MOST)["x"], dtype=np.float32)
+    except (KeyError, ValueError, TypeError) as error:
+        raise UnreadableError(f"{path} cannot be read: {error}") from error
     if bands.ndim != 3 or bands.shape[0] != _BANDS or not np.isfinite(bands).all():
         raise UnreadableError(f"x must be finite and of shape (8, h, w), got {bands.shape}")
     return np.asarray(bilinear(np.moveaxis(bands, 0, 2), SIDE, SIDE), dtype=np.float32)
