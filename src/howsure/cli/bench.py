@@ -32,6 +32,14 @@ Changes = Annotated[
 Profile = Annotated[
     str | None, typer.Option(help="Of a plan with several, as shift: small, paper, tables.")
 ]
+Jobs = Annotated[
+    int | None,
+    typer.Option(help="Processes for trials, 1 by default; -1: as many as cores; 0: this one."),
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", help="End a trial that takes longer, and keep it as failed."),
+]
 Format = Literal["table", "csv", "json", "parquet"]
 
 _STORE: Final = "howsure-results"
@@ -53,7 +61,8 @@ def root() -> None:
 def run(
     plan: Name,
     store: StoreFolder = _STORE,
-    jobs: Annotated[int, typer.Option(help="Processes; -1 for as many as cores.")] = 1,
+    jobs: Jobs = None,
+    trial_timeout: Timeout = None,
     scheduler: Annotated[
         str | None,
         typer.Option(help="Run on the workers of this Dask scheduler, as tcp://host:8786."),
@@ -75,7 +84,8 @@ def run(
             summary = run_plan(
                 told,
                 kept,
-                jobs=jobs,
+                jobs=(0 if scheduler else 1) if jobs is None else jobs,
+                trial_timeout=trial_timeout,
                 scheduler=scheduler,
                 retry_failed=retry_failed,
                 watcher=watcher,

@@ -50,7 +50,9 @@ def submit(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write .html, .md, .json or .csv.")
     ] = None,
-    jobs: Annotated[int, typer.Option(help="Processes; -1 for as many as cores.")] = 1,
+    jobs: Annotated[
+        int, typer.Option(help="Processes for trials; -1: as many as cores; 0: this one.")
+    ] = 1,
     with_plan: Annotated[
         bool, typer.Option("--with-plan", help="Also run what is missing of the plan's methods.")
     ] = False,
