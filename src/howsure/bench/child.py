@@ -112,7 +112,7 @@ class Children:
         for child in tuple(self._at_work):
             if child.deadline is not None and time.monotonic() > child.deadline:
                 child.kill()
-                told = f"it took more than {self._limit:g} s (--trial-timeout), and was ended"
+                told = f"it took more than {self._limit:g} s, the trial timeout, and was ended"
                 failure = TrialError(error="TrialTimeout", message=told)
                 return self._at_work.pop(child), Lost(failure, in_time=False)
             if child.process.poll() is not None:

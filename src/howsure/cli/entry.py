@@ -32,10 +32,9 @@ def main() -> None:
     except BaseException:  # an import that is interrupted may fail in its own words
         if not seen:
             raise
-        status = INTERRUPTED
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is left to do takes no time
-    if seen:
+    if seen and status != INTERRUPTED:  # a command that ends so has told more
         status = INTERRUPTED
         os.write(2, b"howsure: interrupted\n")
     sys.exit(status)
