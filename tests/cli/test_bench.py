@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 
 from howsure.bench import load_plan, survey, trials_of
 from howsure.cli.main import app, main
+from howsure.cli.submit import KEPT
 from howsure.core.errors import HowsureError
 from howsure.results import Store
 
@@ -212,7 +213,7 @@ def test_an_interrupt_ends_cleanly(folder: str, jobs: str) -> None:
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     (line,) = [line for line in errors.splitlines() if line and "left:" not in line]
-    assert line.startswith("stopped: what is done is kept")
+    assert line == f"howsure: {KEPT}"
     counts = survey(plan, Store(folder)).counts
     assert set(counts) == {"done", "missing"}
     assert counts["done"] >= 10

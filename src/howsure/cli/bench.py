@@ -10,7 +10,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from howsure.cli.submit import submit
+from howsure.cli.entry import Interrupted
+from howsure.cli.submit import KEPT, submit
 from howsure.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,7 +50,6 @@ _REPORTS: Final = {
     "shift": "howsure.report.shift:write_report",
     "congruence": "howsure.report.congruence:write_report",
 }
-_INTERRUPTED: Final = 130
 
 
 @app.callback()
@@ -91,10 +91,7 @@ def run(
                 watcher=watcher,
             )
     except KeyboardInterrupt:
-        typer.echo(
-            "stopped: what is done is kept, and the same command goes on from here", err=True
-        )
-        raise typer.Exit(_INTERRUPTED) from None
+        raise Interrupted(KEPT) from None
     there = summary.skipped - summary.failed_before
     parts = [f"{summary.done} done", f"{there} there already"]
     if summary.failed or summary.failed_before:
