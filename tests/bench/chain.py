@@ -32,9 +32,9 @@ def announce(folder: Path) -> None:
 class ChainAdapter(Adapter):
     """Networks draw numbers; a method sums those of all networks of its world and seed.
 
-    Options: ``networks`` (of each world and seed), ``seconds`` (that a network takes), ``fail``
-    ``kill`` and ``hang`` (number of the network that raises, kills its process, or never ends), ``log`` (a folder that
-    gets a file for every trial begun).
+    Options: ``networks`` (of each world and seed), ``seconds`` (that a network takes), ``fail``,
+    ``kill`` and ``hang`` (number of the network that raises, kills its process, or never ends),
+    ``log`` (a folder that gets a file for every trial begun).
     """
 
     __slots__ = ()

@@ -141,7 +141,7 @@ def test_a_result_outlives_the_word_of_it(tmp_path: Path) -> None:
     run(made, store)
     trial = trials_of(made)[0]
     token = store.entry(trial.address).provenance["run"]
-    lost = Lost(TrialError(error="WorkerDied", message="gone"), in_time=True)
+    lost = Lost(TrialError(error="WorkerDied", message="gone"), died=True)
     outcome = kept_as_lost(store, ((trial, store.location, token), {}), lost)
     assert (outcome.ending, store.entry(trial.address).status) == ("done", "done")
     with Store(store.root).claimed(trial.address, {"pid": 9, "host": "there", "run": "other"}):

@@ -321,8 +321,10 @@ def test_workers_have_one_thread(store: Store) -> None:
     assert not result.failures
 
 
-def test_a_killed_worker_loses_no_other_trial(store: Store, tmp_path: Path) -> None:
-    """Its trial runs again, alone; the others are done once."""
+@pytest.mark.parametrize("kind", ["", "local://"])
+def test_a_killed_worker_loses_no_other_trial(store: Store, tmp_path: Path, kind: str) -> None:
+    """Its trial runs again at once, alone; the others are done once."""
+    store = Store(f"{kind}{store.root}")
     flags = tmp_path / "flags"
     flags.mkdir()
     killer = {"method": "bench.guilty:Killer", "flags": str(flags), "share": 0.3}

@@ -28,6 +28,7 @@ from howsure.core.errors import HowsureError
 from howsure.results import Store, TrialError
 
 _LOOK: Final = 0.5  # seconds between looks at processes that say nothing
+_PATIENCE: Final = 20  # looks at a dead process whose last words may still be read
 _STEP: Final = 0.1  # seconds between words of a trial's progress
 _FREE: Final = 5.0  # seconds in which the claim of a dead process is let go
 _THREADS: Final = (
@@ -46,7 +47,7 @@ class Lost:
     """A trial whose process died, or was ended because its time was up."""
 
     failure: TrialError
-    in_time: bool
+    died: bool
 
 
 @final
@@ -114,9 +115,12 @@ class Children:
                 child.kill()
                 told = f"it took more than {self._limit:g} s, the trial timeout, and was ended"
                 failure = TrialError(error="TrialTimeout", message=told)
-                return self._at_work.pop(child), Lost(failure, in_time=False)
+                return self._at_work.pop(child), Lost(failure, died=False)
             if child.process.poll() is not None:
                 child.kill()  # the rest of its group, so that the end of its words is heard
+                child.dead += 1
+                if child.dead > _PATIENCE:
+                    return self._at_work.pop(child), child.lost()
         return None
 
 
@@ -127,6 +131,7 @@ class _Child:
     def __init__(self, heard: SimpleQueue[Any], one_thread: bool) -> None:
         limits = dict.fromkeys(_THREADS, "1") if one_thread else {}
         self.deadline: float | None = None
+        self.dead = 0  # looks at which it was dead
         self.process = subprocess.Popen(
             [sys.executable, "-c", _SERVE.format(sys.path)],
             stdin=subprocess.PIPE,
@@ -167,7 +172,7 @@ class _Child:
             if how.endswith("KILL"):
                 how += ", perhaps for want of memory"
         told = f"the process that ran this trial {how}"
-        return Lost(TrialError(error="WorkerDied", message=told), in_time=True)
+        return Lost(TrialError(error="WorkerDied", message=told), died=True)
 
     def _listen(self, heard: SimpleQueue[Any]) -> None:
         """Pass on what it says, until it says no more."""
@@ -180,19 +185,25 @@ class _Child:
         words.close()
 
 
+def let_go(store: Store, call: Call) -> None:
+    """End the claim of a process of this run that is dead, so that its trial can be claimed."""
+    trial, _, token = call[0]
+    address, until = trial.address, time.monotonic() + _FREE
+    if store.claim_note(address).get("run") == token:
+        store.disclaim(address)
+    while store.claim_note(address).get("run") == token and store.in_work(address):
+        if time.monotonic() > until:
+            break  # something that it started outlives it, and holds its lock
+        time.sleep(_LOOK / 10)
+
+
 def kept_as_lost(store: Store, call: Call, lost: Lost) -> Outcome:
     """Keep a trial as failed whose process is dead, unless its result is there."""
     trial, _, token = call[0]
     address = trial.address
-    until = time.monotonic() + _FREE
-    if store.claim_note(address).get("run") == token:
-        store.disclaim(address)
-    while store.in_work(address) and time.monotonic() < until:
-        if store.claim_note(address).get("run") != token:
-            break
-        time.sleep(_LOOK / 10)
+    let_go(store, call)
     with store.claimed(address, {"run": token}) as mine:
-        if not mine:
+        if not mine and store.claim_note(address).get("run") != token:
             return Outcome(address=address, ending="busy", told=holder(store, address))
         entry = store.entry(address)
         if entry.provenance.get("run") != token or entry.status not in ("done", "failed"):

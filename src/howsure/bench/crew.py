@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Final, final
 
-from howsure.bench.child import Call, Children, Lost, kept_as_lost
+from howsure.bench.child import Call, Children, Lost, kept_as_lost, let_go
 from howsure.bench.protocol import Trial
 from howsure.bench.watcher import Watcher
 from howsure.bench.work import Outcome, holder, work
@@ -104,8 +104,9 @@ class Crew:
             for address, found in children.all(calls, at_once):
                 if not isinstance(found, Lost):
                     yield found
-                elif at_once > 1 and found.in_time:
+                elif at_once > 1 and found.died:
                     self.watch.killed(1)
+                    let_go(self.store, calls[address])
                     again[address] = calls[address]
                 else:
                     yield kept_as_lost(self.store, calls[address], found)

@@ -417,8 +417,9 @@ class Store:
         What a process works on is left alone. At a URL files appear whole, and only marks stay.
         """
         for token in self._folder.names("runs"):
-            if not self._claims.held(f"runs/{token}"):
-                self._folder.remove(f"runs/{token}")
+            with self._claims.claimed(f"runs/{token}", "") as mine:
+                if mine:
+                    self._folder.remove(f"runs/{token}")
         if not isinstance(self._folder, LocalFolder):
             return
         left: dict[str, list[Path]] = {}
