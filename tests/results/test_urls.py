@@ -268,6 +268,12 @@ def test_a_claim_is_taken_over_when_its_silence_is_proved(
 
     clock = SimpleNamespace(time=time.time, monotonic=lambda: now[0], sleep=sleep)
     monkeypatch.setattr(claims, "time", clock)
+    file.write_text(json.dumps({"token": "x", "beat": time.time() + 99, "note": ""}))
+    monkeypatch.setattr(claims, "_EXPIRY", 1e6)
+    with store.claimed("ab", {"pid": 8}) as mine:
+        assert not mine  # a claim that seems alive is not waited for
+    assert slept == []
+    monkeypatch.setattr(claims, "_EXPIRY", 0.6)
     file.write_text(dead)
     with store.claimed("ab", {"pid": 8}) as mine:
         assert not mine
@@ -275,6 +281,25 @@ def test_a_claim_is_taken_over_when_its_silence_is_proved(
     with store.claimed("ab", {"pid": 8}) as mine:
         assert mine
     assert sum(slept[3:]) >= 2 * claims._BEAT
+
+
+def test_a_claim_that_another_takes_over_first_is_theirs(
+    tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(f"local://{tmp_path}/store")
+    file = tmp_path / "store" / "trials" / "ab" / ".claim"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"token": "x", "beat": 0.0, "note": ""}))
+    theirs = json.dumps({"token": "y", "beat": time.time(), "note": ""})
+
+    def void(*_: Any) -> bool:
+        file.write_text(theirs)
+        return True
+
+    monkeypatch.setattr(claims.FileClaims, "_void", void)
+    with store.claimed("ab", {"pid": 8}) as mine:
+        assert not mine
+    assert file.read_text() == theirs
 
 
 def test_a_claim_ends_with_an_error_and_keeps_its_note(tmp_path: Path, quick: None) -> None:

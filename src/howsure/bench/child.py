@@ -37,6 +37,8 @@ _THREADS: Final = (
 )
 _SERVE: Final = "import sys; sys.path[:] = {!r}; from howsure.bench.child import serve; serve()"
 
+_HERE: Final = threading.local()  # of each thread of a cluster's worker
+
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 """What `howsure.bench.work.work` is called with."""
 
@@ -213,13 +215,13 @@ def kept_as_lost(store: Store, call: Call, lost: Lost) -> Outcome:
 
 
 def in_time(call: Call, limit: float) -> Outcome:
-    """A trial in a process of its own, which is ended when the time is up."""
-    address = call[0][0].address
-    children = Children(limit=limit)
-    try:
-        ((_, found),) = children.all({address: call}, 1)
-    finally:
-        children.close()
+    """A trial in a child of this thread, which is ended when the time is up, else kept for more."""
+    held: tuple[float, Children] | None = getattr(_HERE, "held", None)
+    if held is None or held[0] != limit:
+        if held is not None:
+            held[1].close()
+        held = _HERE.held = limit, Children(limit=limit)
+    ((_, found),) = held[1].all({call[0][0].address: call}, 1)
     return kept_as_lost(Store(call[0][1]), call, found) if isinstance(found, Lost) else found
 
 

@@ -54,7 +54,7 @@ def work_there(
     version : str
         The howsure that made the trial.
     limit : float, optional
-        Seconds that it may take; with one it runs in a process of its own.
+        Seconds that it may take; with one it runs in a child of the worker.
 
     Returns
     -------
