@@ -11,6 +11,14 @@ from types import FrameType
 INTERRUPTED = 130
 
 
+class Interrupted(SystemExit):
+    """The end of a command that was interrupted, with more to say than that."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(INTERRUPTED)
+        self.words = words
+
+
 def main() -> None:
     """Run the command line, interruptible from its first import to its last line."""
     seen = False
@@ -23,21 +31,22 @@ def main() -> None:
     signal.signal(signal.SIGINT, interrupt)
     sys.unraisablehook = _again
     status: int | str | None = 0
+    words = "interrupted"
     try:
         from howsure.cli.main import main as run
 
         run()
     except SystemExit as leaving:
         status = leaving.code if isinstance(leaving.code, int | None) else 1
+        words = getattr(leaving, "words", words)
     except BaseException:  # an import that is interrupted may fail in its own words
         if not seen:
             raise
-        status = INTERRUPTED
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is left to do takes no time
     if seen:
         status = INTERRUPTED
-        os.write(2, b"howsure: interrupted\n")
+        os.write(2, f"howsure: {words}\n".encode())
     sys.exit(status)
 
 

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from howsure.cli.entry import Interrupted
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from howsure.report.shift import ShiftPage
     from howsure.results import Store
 
-_INTERRUPTED: Final = 130
+KEPT: Final = "interrupted: what is done is kept, and the same command goes on from here"
 _TAKEN: Final = ("method", "name")
 
 
@@ -50,7 +51,9 @@ def submit(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write .html, .md, .json or .csv.")
     ] = None,
-    jobs: Annotated[int, typer.Option(help="Processes; -1 for as many as cores.")] = 1,
+    jobs: Annotated[
+        int, typer.Option(help="Processes for trials; -1: as many as cores; 0: this one.")
+    ] = 1,
     with_plan: Annotated[
         bool, typer.Option("--with-plan", help="Also run what is missing of the plan's methods.")
     ] = False,
@@ -130,8 +133,7 @@ def _run(plan: Plan, store: Store, jobs: int, retry_failed: bool) -> RunSummary:
         with Shown() as watcher:
             return run(plan, store, jobs=jobs, retry_failed=retry_failed, watcher=watcher)
     except KeyboardInterrupt:
-        typer.echo("stopped: what is done is kept, and the same command goes on", err=True)
-        raise typer.Exit(_INTERRUPTED) from None
+        raise Interrupted(KEPT) from None
 
 
 def _page(plan: Plan, store: Store, label: str) -> ShiftPage:

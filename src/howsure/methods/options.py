@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import importlib
 import inspect
@@ -108,7 +109,8 @@ def thing(value: Any, argument: str, registry: Registry | None = None) -> Any:
     ----------
     value : str, mapping or object
         A name of the registry or ``module:attribute``, bare or with options beside it. A class is
-        made with its options; a function is taken as it is.
+        made with its options, if it is an estimator (``fit`` or ``get_params``), a dataclass or a
+        subclass of howsure's; no other is called. A function is taken as it is.
     argument : str
         The argument's name, for messages.
     registry : Registry, optional
@@ -145,6 +147,11 @@ def thing(value: Any, argument: str, registry: Registry | None = None) -> Any:
         return value
     found = _named(name, argument, registry)
     if inspect.isclass(found):
+        if ":" in name and not _makeable(found):
+            raise InputError(
+                f"{argument} must be a class with fit or get_params, a dataclass or a subclass of "
+                f"howsure's, which {name!r} is not: it was not called"
+            )
         return made(found, options, f"{argument} {name!r}")
     if options:
         raise InputError(f"{argument} {name!r} takes no options, got {', '.join(options)}")
@@ -252,6 +259,13 @@ _NO: Final = object()
 
 def _named(name: str, argument: str, registry: Registry | None) -> Any:
     return attribute(name, argument) if ":" in name or registry is None else registry.get(name)
+
+
+def _makeable(found: type) -> bool:
+    """Whether a class that somebody names is one that options are made of."""
+    if dataclasses.is_dataclass(found) or hasattr(found, "fit") or hasattr(found, "get_params"):
+        return True
+    return any(base.__module__.partition(".")[0] == "howsure" for base in found.__mro__)
 
 
 def _hints(factory: Callable[..., Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from howsure.bench.plan import Plan
 from howsure.bench.protocol import Adapter, Combined, Progress, Trial
 from howsure.bench.worlds import make_world, noise_of, world_identity
 from howsure.core.arrays import check_fraction
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.registry import unknown
 from howsure.methods.interface import COVERAGES, checked_coverages
 from howsure.protocols.pointwise import pointwise
@@ -113,7 +113,7 @@ class PointwiseAdapter(Adapter):
     def run(
         self, trial: Trial, progress: Progress | None = None, store: Store | None = None
     ) -> TrialOutput:
-        """Run a block."""
+        """Run a block; it fails where every simulation of it does."""
         told = trial.identity
         options = told["options"]
         coverages = tuple(options["coverages"])
@@ -129,6 +129,14 @@ class PointwiseAdapter(Adapter):
             seed=told["seed"],
             progress=progress,
         )
+        if result.failures and not result.trials:
+            first = result.failures[0]
+            error = UnanswerableError(
+                f"all {len(result.failures)} simulations failed; the first in {first.stage}: "
+                f"{first.error}: {first.message}"
+            )
+            error.add_note(first.trace)
+            raise error
         return to_output(result)
 
     def combine(self, plan: Plan, trials: Sequence[Trial], store: Store) -> Combined:
