@@ -194,7 +194,7 @@ def test_a_newer_store_is_told(filled: str, tmp_path: Path) -> None:
 def test_an_interrupt_ends_cleanly(folder: str, jobs: str) -> None:
     """Ctrl-C goes to all processes of the terminal's group: exit 130, what is done is kept."""
     plan = load_plan("smoke", ["simulations=4000"])
-    command = [sys.executable, "-c", "from howsure.cli.main import main; main()"]
+    command = [sys.executable, "-c", "from howsure.cli.entry import main; main()"]
     arguments = ["bench", "run", "smoke", "--set", "simulations=4000", "--store", folder]
     with subprocess.Popen(
         [*command, *arguments, "--jobs", jobs],

@@ -18,7 +18,7 @@ from howsure.cli.main import app
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.records import Record
 
-RUN = [sys.executable, "-c", "from howsure.cli.main import main; main()"]
+RUN = [sys.executable, "-c", "from howsure.cli.entry import main; main()"]
 
 
 def table(n: int = 400, factor: float = 1.0, seed: int = 0) -> pa.Table:

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from rich.console import Console
 
 from howsure.cli.progress import Stages
+from howsure.cli.terminal import Console
 from howsure.core.rng import child
 
 RUN = [sys.executable, "-c", "from howsure.cli.entry import main; main()"]

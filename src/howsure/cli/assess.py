@@ -8,12 +8,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from howsure.cli.options import CongruenceFlags, ReadOptions
 from howsure.cli.progress import Stages
+from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.core.records import Direction, Record
 from howsure.inputs import ColumnUse

@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast, get_args
 
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from howsure.cli.options import ReadOptions
+from howsure.cli.terminal import Console, escape
 from howsure.core.arrays import IntArray
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write

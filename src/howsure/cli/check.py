@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from rich.console import Console
-from rich.markup import escape
-
 from howsure.cli.options import ReadOptions
+from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.core.records import Record
 from howsure.metrics.catalogue import catalogue

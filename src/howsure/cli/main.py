@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -14,6 +13,7 @@ import typer
 from howsure.cli.bench import app as bench_app
 from howsure.cli.data import app as data_app
 from howsure.cli.options import CongruenceFlags, ReadOptions, reads_tables, tunes_congruence
+from howsure.cli.terminal import say
 from howsure.core.errors import HowsureError, HowsureWarning, InputError
 
 app = typer.Typer(
@@ -40,7 +40,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from howsure._version import __version__
 
-        typer.echo(f"howsure {__version__}")
+        say(f"howsure {__version__}")
         raise typer.Exit
 
 
@@ -283,23 +283,25 @@ app.add_typer(bench_app)
 app.add_typer(data_app)
 
 
-def main() -> None:
-    """Run the command line; errors of input exit with 2 and one clear message."""
+def main() -> int:
+    """Run the command line; its status, which for an error of input is 2, with one clear line."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", HowsureWarning)
         warnings.showwarning = partial(_noted, warnings.showwarning)
         try:
             app()
         except HowsureError as error:
-            typer.echo(f"howsure: {error}", err=True)
-            sys.exit(2)
-        except BrokenPipeError:
-            sys.exit(1)
+            say(f"howsure: {error}", error=True)
+            return 2
+        except SystemExit as leaving:
+            meant = leaving.code != 1 or isinstance(leaving.__context__, typer.Exit)
+            return int(leaving.code or 0) if meant else 2
+    return 0
 
 
 def _noted(otherwise: Callable[..., None], message: Any, category: Any, *place: Any) -> None:
     """A warning of howsure's own as one line, without the place in the code that it came from."""
     if issubclass(category, HowsureWarning):
-        typer.echo(f"note: {message}", err=True)
+        say(f"note: {message}", error=True)
     else:
         otherwise(message, category, *place)

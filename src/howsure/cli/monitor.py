@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table as Shown
 
 from howsure.cli.assess import print_verdict
 from howsure.cli.options import CongruenceFlags, ReadOptions
 from howsure.cli.progress import Stages
+from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.inputs import Unlabelled, load_unlabelled, write_table
 from howsure.report.monitor import fit_monitor

@@ -6,12 +6,11 @@ import math
 from pathlib import Path
 from typing import TypeVar, get_args
 
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from howsure.cli.options import ReadOptions
 from howsure.cli.recalibrate_compare import compare
+from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.core.records import Record
 from howsure.inputs import write_table

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from rich import box
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table as Shown
 
+from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write
 from howsure.core.records import Direction, Table

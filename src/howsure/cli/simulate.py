@@ -13,8 +13,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
-from rich.console import Console
-from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -26,6 +24,7 @@ from rich.progress import (
 from rich.table import Table
 
 from howsure.cli.simulate_table import Missing, read_learning_table
+from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 from howsure.methods.catalogue import method_named, methods

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
+from howsure.cli.terminal import Console, escape, say
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 
@@ -78,9 +77,9 @@ def submit(
         _print(Console(), page, name)
         if output is not None:
             page.save(output)
-            typer.echo(f"written: {output}")
+            say(f"written: {output}")
     if failed:
-        typer.echo(f"{failed} trials failed; --retry-failed runs them again", err=True)
+        say(f"{failed} trials failed; --retry-failed runs them again", error=True)
         raise typer.Exit(1)
 
 
@@ -130,7 +129,7 @@ def _run(plan: Plan, store: Store, jobs: int, retry_failed: bool) -> RunSummary:
         with Shown() as watcher:
             return run(plan, store, jobs=jobs, retry_failed=retry_failed, watcher=watcher)
     except KeyboardInterrupt:
-        typer.echo("stopped: what is done is kept, and the same command goes on", err=True)
+        say("stopped: what is done is kept, and the same command goes on", error=True)
         raise typer.Exit(_INTERRUPTED) from None
 
 
@@ -143,9 +142,9 @@ def _page(plan: Plan, store: Store, label: str) -> ShiftPage:
     there = {result.method for held in results.values() for result in held}
     missing = [name for name in plan.methods if name not in there]
     if missing:
-        typer.echo(
+        say(
             f"note: {store.location} has no results of {', '.join(missing)}; --with-plan runs them",
-            err=True,
+            error=True,
         )
     return shift_report(results, title=f"{plan.name}, with {label}")
 

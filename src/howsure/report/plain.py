@@ -13,6 +13,7 @@ from typing import Any
 
 from howsure.core.arrays import FloatArray
 from howsure.core.records import Curve, Record, Table
+from howsure.core.text import clean, legible
 from howsure.report.content import PageContent
 from howsure.report.page import formats, sections
 
@@ -51,7 +52,7 @@ def to_json(content: PageContent) -> str:
         "tables": [_table(table) for table in content.tables],
         "glossary": [asdict(entry) for entry in content.glossary],
     }
-    return formats.clean(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1)) + "\n"
+    return clean(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1)) + "\n"
 
 
 def to_csv(content: PageContent) -> str:
@@ -82,7 +83,7 @@ def to_csv(content: PageContent) -> str:
     writer.writerow(names)
     for record in content.records:
         writer.writerow([_csv_cell(getattr(record, name)) for name in names])
-    return formats.clean(stream.getvalue())
+    return clean(stream.getvalue())
 
 
 def to_markdown(content: PageContent) -> str:
@@ -123,8 +124,8 @@ def to_markdown(content: PageContent) -> str:
     if content.glossary:
         blocks += ["## Glossary", *(_glossary_block(entry) for entry in content.glossary)]
     if content.command:
-        blocks += ["## Reproduce", _fenced(content.command)]
-    return formats.clean("\n\n".join(blocks)) + "\n"
+        blocks += ["## Reproduce", fenced(content.command)]
+    return legible("\n\n".join(blocks), lines=True) + "\n"
 
 
 def escape(text: object) -> str:
@@ -195,7 +196,7 @@ def _glossary_block(entry: Any) -> str:
     return "  \n".join(part for part in parts if part)
 
 
-def _fenced(command: str) -> str:
+def fenced(command: str) -> str:
     """A code block whose fence is longer than any run of backticks inside it."""
     longest = max((len(run) for run in re.findall(r"`+", command)), default=0)
     fence = "`" * max(3, longest + 1)
