@@ -14,6 +14,7 @@ from howsure.cli.options import CongruenceFlags, ReadOptions
 from howsure.cli.progress import Stages
 from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
+from howsure.core.files import check_outputs
 from howsure.core.records import Direction, Record
 from howsure.inputs import ColumnUse
 from howsure.metrics.catalogue import catalogue
@@ -47,6 +48,7 @@ def run(
     console = Console()
     for path in outputs:
         form_of(path)
+    check_outputs(outputs, files)
     known = {*catalogue(), "group_statistics"}
     for name in slow:
         if name not in known:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import codecs
 import io
 import os
 import signal
@@ -15,6 +16,10 @@ from typing import TextIO
 
 BROKEN, INTERRUPTED, UNREAD = 2, 130, 141
 """Status of what could not be done, of Ctrl-C, and, as of SIGPIPE, of a reader that left."""
+
+_POORER = "howsure.poorer"
+_STAND_INS = dict(zip("✓✗→↓↑◎–−×…•±≤≥", (*"+x>v^o--x~*", "+-", "<=", ">="), strict=True))
+"""For encodings that lack the marks of a verdict, which must not all be a question mark."""
 
 _REPORT = "https://github.com/howsure/howsure/issues"
 
@@ -67,7 +72,7 @@ class _Stream(io.TextIOWrapper):
         return cls(
             stream.buffer,
             encoding=stream.encoding,
-            errors="replace",
+            errors=_POORER,
             line_buffering=stream.line_buffering,
             write_through=stream.write_through,
         )
@@ -91,6 +96,16 @@ class _Stream(io.TextIOWrapper):
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
         return _LostError(error)
+
+
+def _poorer(error: UnicodeError) -> tuple[str, int]:
+    """What stands for a character that the encoding lacks."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return _STAND_INS.get(error.object[error.start], "?"), error.start + 1
+
+
+codecs.register_error(_POORER, _poorer)
 
 
 def _ended(error: BaseException) -> tuple[int, str]:

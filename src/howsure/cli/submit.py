@@ -59,11 +59,13 @@ def submit(
 ) -> None:
     """Put a method on the leaderboard of the shift benchmark; exit 1 if a trial failed."""
     from howsure.bench import load_plan
+    from howsure.core.files import check_outputs
     from howsure.report.forms import form_of
     from howsure.results import Store
 
     if output is not None:
         form_of(output)
+        check_outputs([output], [Path(plan)])
     if ":" in method and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     told = _on_worlds(load_plan(plan, set_), world)

@@ -76,17 +76,23 @@ def check_outputs(outputs: Sequence[Path], inputs: Sequence[Path] = ()) -> None:
     >>> table = Path(tempfile.mkdtemp()) / "table.csv"
     >>> _ = table.write_text("y,mean")
     >>> check_outputs([table.with_name("report.html")], [table])
-    >>> check_outputs([table.parent / "." / "table.csv"], [table])
+    >>> check_outputs([table], [table])
     Traceback (most recent call last):
     ...
-    howsure.core.errors.InputError: the output must not be an input, got '...table.csv'
+    howsure.core.errors.InputError: the output must be another file than the inputs, got ...
     """
     for number, path in enumerate(outputs):
-        if any(_same(path, read) for read in inputs):
-            raise InputError(f"the output must not be an input, got {str(path)!r}")
+        for read in inputs:
+            if _same(path, read):
+                raise InputError(
+                    f"the output must be another file than the inputs, got {str(path)!r}, which "
+                    f"is the input {str(read)!r}"
+                )
         for other in outputs[:number]:
             if _same(path, other):
-                raise InputError(f"outputs must be different files, got {str(path)!r} twice")
+                raise InputError(
+                    f"outputs must be different files, got {str(other)!r} and {str(path)!r}"
+                )
         try:
             with _beside(path):
                 pass
@@ -163,5 +169,6 @@ def _flush(path: Path) -> None:
 
 
 def _refused(path: str | os.PathLike[str], error: Exception) -> InputError:
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    number = error.errno if isinstance(error, OSError) else None
+    reason = str(error) if number is None else os.strerror(number)
     return InputError(f"{str(path)!r} cannot be written: {reason}")

@@ -14,6 +14,7 @@ from typing import Any
 from howsure.core.arrays import FloatArray
 from howsure.core.records import Curve, Record, Table
 from howsure.core.text import clean, legible
+from howsure.inputs.write import unformulaic
 from howsure.report.content import PageContent
 from howsure.report.page import formats, sections
 
@@ -261,8 +262,4 @@ def _csv_cell(value: object) -> str:
 
 
 def _harmless(text: str) -> str:
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
-
-
-_FORMULA_STARTS = tuple("=+-@\t\n＝＋－＠")
+    return unformulaic(text.replace("\r\n", "\n").replace("\r", "\n"))
