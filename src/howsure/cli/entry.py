@@ -37,6 +37,7 @@ def main() -> None:
     sys.unraisablehook = _again
     status, told = 0, ""
     try:
+        _fill_closed()
         sys.stdout, sys.stderr = _Stream.over(sys.stdout), _Stream.over(sys.stderr)
         from howsure.cli.main import main as run
 
@@ -54,6 +55,15 @@ def main() -> None:
             sys.stderr.write(f"howsure: {told}\n")
             sys.stderr.flush()
     sys.exit(status)
+
+
+def _fill_closed() -> None:
+    """Open what is closed of stdin, stdout and stderr, lest a table get its number."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
 
 
 class _LostError(BaseException):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -17,6 +19,8 @@ class Console(rich.console.Console):
     """A console whose text is legible, whoever wrote it; stdout, or stderr."""
 
     def __init__(self, **options: Any) -> None:
+        if not os.environ.get("COLUMNS", "unset").strip("0"):  # no columns: rich would print none
+            options.setdefault("width", shutil.get_terminal_size().columns)
         super().__init__(**options, emoji=False)
 
     def render(self, *args: Any, **options: Any) -> Iterable[Segment]:
