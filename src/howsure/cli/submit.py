@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from howsure.cli.entry import Interrupted
+from howsure.cli.terminal import Console, escape, say
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 
@@ -63,11 +62,13 @@ def submit(
 ) -> None:
     """Put a method on the leaderboard of the shift benchmark; exit 1 if a trial failed."""
     from howsure.bench import load_plan
+    from howsure.core.files import check_outputs
     from howsure.report.forms import form_of
     from howsure.results import Store
 
     if output is not None:
         form_of(output)
+        check_outputs([output], [Path(plan)])
     if ":" in method and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     told = _on_worlds(load_plan(plan, set_), world)
@@ -81,9 +82,9 @@ def submit(
         _print(Console(), page, name)
         if output is not None:
             page.save(output)
-            typer.echo(f"written: {output}")
+            say(f"written: {output}")
     if failed:
-        typer.echo(f"{failed} trials failed; --retry-failed runs them again", err=True)
+        say(f"{failed} trials failed; --retry-failed runs them again", error=True)
         raise typer.Exit(1)
 
 
@@ -145,9 +146,9 @@ def _page(plan: Plan, store: Store, label: str) -> ShiftPage:
     there = {result.method for held in results.values() for result in held}
     missing = [name for name in plan.methods if name not in there]
     if missing:
-        typer.echo(
+        say(
             f"note: {store.location} has no results of {', '.join(missing)}; --with-plan runs them",
-            err=True,
+            error=True,
         )
     return shift_report(results, title=f"{plan.name}, with {label}")
 

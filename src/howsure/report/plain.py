@@ -13,6 +13,8 @@ from typing import Any
 
 from howsure.core.arrays import FloatArray
 from howsure.core.records import Curve, Record, Table
+from howsure.core.text import clean, legible
+from howsure.inputs.write import unformulaic
 from howsure.report.content import PageContent
 from howsure.report.page import formats, sections
 
@@ -51,7 +53,7 @@ def to_json(content: PageContent) -> str:
         "tables": [_table(table) for table in content.tables],
         "glossary": [asdict(entry) for entry in content.glossary],
     }
-    return formats.clean(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1)) + "\n"
+    return clean(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1)) + "\n"
 
 
 def to_csv(content: PageContent) -> str:
@@ -82,7 +84,7 @@ def to_csv(content: PageContent) -> str:
     writer.writerow(names)
     for record in content.records:
         writer.writerow([_csv_cell(getattr(record, name)) for name in names])
-    return formats.clean(stream.getvalue())
+    return clean(stream.getvalue())
 
 
 def to_markdown(content: PageContent) -> str:
@@ -123,8 +125,8 @@ def to_markdown(content: PageContent) -> str:
     if content.glossary:
         blocks += ["## Glossary", *(_glossary_block(entry) for entry in content.glossary)]
     if content.command:
-        blocks += ["## Reproduce", _fenced(content.command)]
-    return formats.clean("\n\n".join(blocks)) + "\n"
+        blocks += ["## Reproduce", fenced(content.command)]
+    return legible("\n\n".join(blocks), lines=True) + "\n"
 
 
 def escape(text: object) -> str:
@@ -195,7 +197,7 @@ def _glossary_block(entry: Any) -> str:
     return "  \n".join(part for part in parts if part)
 
 
-def _fenced(command: str) -> str:
+def fenced(command: str) -> str:
     """A code block whose fence is longer than any run of backticks inside it."""
     longest = max((len(run) for run in re.findall(r"`+", command)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -260,8 +262,4 @@ def _csv_cell(value: object) -> str:
 
 
 def _harmless(text: str) -> str:
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
-
-
-_FORMULA_STARTS = tuple("=+-@\t\n＝＋－＠")
+    return unformulaic(text.replace("\r\n", "\n").replace("\r", "\n"))

@@ -14,11 +14,11 @@ from markupsafe import Markup
 
 from howsure.core.errors import MissingDependencyError
 from howsure.core.optional import require
+from howsure.core.text import clean
 from howsure.figures import figures_of
 from howsure.report.content import PageContent
 from howsure.report.page import sections
 from howsure.report.page.figures import blocks_of
-from howsure.report.page.formats import clean
 from howsure.report.page.galleries import galleries
 from howsure.report.page.theme import properties
 
