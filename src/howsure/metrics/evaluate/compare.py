@@ -158,7 +158,8 @@ def _paired(
     known = {place: found.row_scores(*key) for place, found in enumerate(evaluations)}
     scores = {place: held.astype(np.float64) for place, held in known.items() if held is not None}
     row = {"metric": key[0], "coverage": key[1], "note": ""}
-    row |= dict.fromkeys(("value_a", "value_b", "difference", "lower", "upper", "p_value"), math.nan)
+    numbers = ("value_a", "value_b", "difference", "lower", "upper", "p_value")
+    row |= dict.fromkeys(numbers, math.nan)
     usable = [place for place, held in scores.items() if np.isfinite(held).all()]
     asked = [pair for pair in pairs if pair[0] in usable and pair[1] in usable]
     for pair in pairs:
@@ -192,16 +193,19 @@ def _paired(
     )
     for place, (lower, upper) in enumerate(zip(*gaps.interval(confidence), strict=True)):
         (one, two), tested = columns[place], tests[place]
-        yield asked[place], {
-            **row,
-            "value_a": float(values[one]),
-            "value_b": float(values[two]),
-            "difference": float(values[one] - values[two]),
-            "lower": float(lower),
-            "upper": float(upper),
-            "p_value": tested.p_value,
-            "note": "; ".join(note for note in (drawn.note, tested.note) if note),
-        }
+        yield (
+            asked[place],
+            {
+                **row,
+                "value_a": float(values[one]),
+                "value_b": float(values[two]),
+                "difference": float(values[one] - values[two]),
+                "lower": float(lower),
+                "upper": float(upper),
+                "p_value": tested.p_value,
+                "note": "; ".join(note for note in (drawn.note, tested.note) if note),
+            },
+        )
 
 
 def _trades(
@@ -232,14 +236,17 @@ def _trades(
     tests = permutation_tests(every, columns, permutations=2_000, cluster=cluster, seed=seed)
     values = {place: curve.gain().value for place, curve in curves.items()}
     for pair, drawn, tested in zip(asked, gains, tests, strict=True):
-        yield pair, {
-            "metric": "characteristic_gain",
-            "coverage": math.nan,
-            "value_a": values[pair[0]],
-            "value_b": values[pair[1]],
-            "difference": drawn.value,
-            "lower": drawn.lower,
-            "upper": drawn.upper,
-            "p_value": tested.p_value,
-            "note": "; ".join(part for part in (note, drawn.reason, tested.reason) if part),
-        }
+        yield (
+            pair,
+            {
+                "metric": "characteristic_gain",
+                "coverage": math.nan,
+                "value_a": values[pair[0]],
+                "value_b": values[pair[1]],
+                "difference": drawn.value,
+                "lower": drawn.lower,
+                "upper": drawn.upper,
+                "p_value": tested.p_value,
+                "note": "; ".join(part for part in (note, drawn.reason, tested.reason) if part),
+            },
+        )
