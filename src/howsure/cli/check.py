@@ -14,6 +14,7 @@ from rich.markup import escape
 from howsure.cli.options import ReadOptions
 from howsure.core.errors import InputError
 from howsure.core.records import Record
+from howsure.core.threads import one_thread
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.evaluate import Evaluation, evaluate
 
@@ -95,6 +96,7 @@ def judge(limit: Limit, record: Record) -> State:
     return "fails" if high < bound else "undecided"
 
 
+@one_thread()
 def run(
     files: Sequence[Path],
     limits: Sequence[Limit],

@@ -14,6 +14,7 @@ from howsure.cli.options import ReadOptions
 from howsure.cli.recalibrate_compare import compare
 from howsure.core.errors import InputError
 from howsure.core.records import Record
+from howsure.core.threads import one_thread
 from howsure.inputs import write_table
 from howsure.methods.conformal import DELTA, RankRule, TooFew
 from howsure.methods.recalibration import DEFAULT_LEVELS, recalibrate
@@ -25,6 +26,7 @@ from howsure.predictions.columns import to_columns
 T = TypeVar("T", bound=str)
 
 
+@one_thread()
 def run(
     file: Path,
     calibration: Path,

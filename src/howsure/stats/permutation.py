@@ -408,7 +408,8 @@ def _flipped_tables(
             packed = np.frombuffer(rng.bytes(rows * width), dtype=np.uint8).reshape(rows, width)
             turned = np.unpackbits(packed, axis=1, count=len(flips)).astype(np.float64)
         else:
-            turned = rng.binomial(copies.astype(np.int64), 0.5, (rows, len(copies))) * 1.0
+            drawn = rng.binomial(copies.astype(np.int64), 0.5, (rows, len(copies)))
+            turned = drawn.astype(np.float64)
         yield 2 * (turned @ flips) - copies @ flips
 
 
