@@ -207,20 +207,20 @@ def sign_flip_tests(
     Examples
     --------
     >>> from howsure.core.rng import child
-    >>> table = child(0, "table").normal(size=(50, 3)) + [0.0, 0.0, 1.0]
+    >>> table = child(0, "table").normal([0.0, 0.0, 1.0], size=(50, 3))
     >>> [test.p_value for test in sign_flip_tests(table, [(0, 1), (0, 2)], child(0, "example"))]
-    [0.7041, 0.0001]
+    [0.5875, 0.0021]
     """
     _check_resamples(resamples)
     table = as_matrix(scores, "scores")
     table = table - table[:, :1]
-    unit = float(np.abs(table).max()) or 1.0
+    unit = math.ldexp(0.5, math.frexp(float(np.abs(table).max()))[1])  # which rounds no digit
     table /= unit
     flips, copies = _shared_units(table, weights, cluster)
     largest = float((copies @ np.abs(flips)).max())
     tests: dict[int, FlipTest] = {}
     shared: dict[int, float] = {}
-    used, apart = np.zeros(len(flips), dtype=np.bool_), 0.0
+    used, apart = np.full(len(flips), copies.sum() <= _FLIPPED), 0.0
     for place, (one, two) in enumerate(pairs):
         difference = table[:, one] - table[:, two]
         sums, times, total = _flip_units(difference, weights, cluster)
@@ -231,8 +231,8 @@ def sign_flip_tests(
             shared[place] = abs(observed) - _CLOSE * size
             used |= flips[:, one] != flips[:, two]
             apart += units
-    if copies[used].sum() > apart:
-        shared.clear()  # few differences each, in different rows
+    if copies[used].sum() > max(apart, _FLIPPED):
+        shared.clear()  # few differences each, in different rows of many
     for place, (one, two) in enumerate(pairs):
         if place not in shared:
             drawn = copy.deepcopy(rng)  # so that no pair depends on the pairs before it
