@@ -23,6 +23,7 @@ from howsure.metrics.characteristic.bands import XAxis, YAxis
 from howsure.metrics.characteristic.cost import check_prices
 from howsure.metrics.characteristic.statistics import LOW_MISS_RATE
 from howsure.metrics.evaluate import View
+from howsure.predictions import content_order
 
 PLOTS = (".png", ".svg", ".pdf")
 WISHES = ("miss_rate", "bandwidth", "excess", "deficit", "knob")
@@ -52,7 +53,8 @@ def run(
     console = Console()
     loaded = read.load(list(files) if len(files) > 1 else files[0])
     drawn = []
-    for held in loaded.evalsets:
+    for given in loaded.evalsets:
+        held = given.take(content_order([given]))
         curve: CharacteristicCurve = View(held, seed=seed).get("characteristic")
         curve = curve.on(x=x, y_axis=y_axis)
         console.print(f"\n[bold]{escape(held.model)}[/bold]: {x} against {y_axis}, n {held.n:,}")

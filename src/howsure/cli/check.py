@@ -12,6 +12,7 @@ from howsure.cli.options import ReadOptions
 from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.core.records import Record
+from howsure.core.threads import one_thread
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.evaluate import Evaluation, evaluate
 
@@ -93,6 +94,7 @@ def judge(limit: Limit, record: Record) -> State:
     return "fails" if high < bound else "undecided"
 
 
+@one_thread()
 def run(
     files: Sequence[Path],
     limits: Sequence[Limit],

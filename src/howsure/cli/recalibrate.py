@@ -15,6 +15,7 @@ from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
 from howsure.core.records import Record
 from howsure.core.registry import unknown
+from howsure.core.threads import one_thread
 from howsure.inputs.write import table_form, write_table
 from howsure.methods.conformal import DELTA, RankRule, TooFew
 from howsure.methods.recalibration import DEFAULT_LEVELS, METHODS, recalibrate
@@ -24,6 +25,7 @@ from howsure.predictions import EvalSet
 from howsure.predictions.columns import to_columns
 
 
+@one_thread()
 def run(
     file: Path,
     calibration: Path,

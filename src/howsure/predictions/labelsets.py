@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, final
 
@@ -64,6 +65,10 @@ class LabelSets(Prediction):
     def sizes(self) -> IntArray:
         """Number of classes in each set, shape (n,)."""
         return np.asarray(self.members.sum(axis=1))
+
+    def numbers(self) -> Mapping[str, FloatArray]:
+        """The numbers that the belief holds, by name."""
+        return {"members": self.members.astype(np.float64)}
 
     def take(self, rows: Rows) -> Self:
         """The same belief for the rows chosen by an index or a mask."""

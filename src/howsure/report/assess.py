@@ -13,7 +13,9 @@ import numpy.typing as npt
 from howsure._version import __version__
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Curve, Record, Table
+from howsure.core.threads import one_thread
 from howsure.core.weights import Weights
+from howsure.metrics.catalogue import catalogue
 from howsure.metrics.evaluate import (
     ConditionalReport,
     CongruenceOptions,
@@ -29,8 +31,9 @@ from howsure.metrics.evaluate import (
     operating_points,
     worst_rows,
 )
+from howsure.metrics.evaluate.compare import BEST, MOST_MODELS, leaders
 from howsure.metrics.evaluate.view import SLOW_ROWS
-from howsure.predictions import EvalSet
+from howsure.predictions import EvalSet, content_order
 from howsure.report.assessment import Assessment
 from howsure.report.content import VerdictLine
 from howsure.report.door import Given, from_arrays, from_table, is_table
@@ -185,6 +188,7 @@ def assess_given(
     )
 
 
+@one_thread()
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def assess_sets(
     evalsets: Sequence[EvalSet],
@@ -220,47 +224,67 @@ def assess_sets(
     Returns
     -------
     Assessment
+
+    Notes
+    -----
+    Rows are first put in an order that only their content decides, and products run on one
+    thread: neither the order of rows nor the number of threads changes a number.
     """
     if not evalsets:
         raise InputError("evalsets must hold at least one model, got none")
+    missing = missing_fact(images, evalsets[0].row_names())
+    order = content_order(evalsets)
+    known = {
+        name: value[order] for name, value in (beside or {}).items() if len(value) == len(order)
+    }
+    images = images[order] if images is not None and len(images) == len(order) else None
+    evalsets = [held.take(order) for held in evalsets]
     asked = frozenset(slow)
     told = progress or _silent
     records: list[Record] = []
     curves: list[Curve] = []
     tables: list[Table] = []
     done: list[Evaluation] = []
+    by_group: list[Table | None] = []
     notes: list[str] = []
     steps = 3 * len(evalsets)
     for place, held in enumerate(evalsets):
-        told(f"measures of {held.model}", 3 * place, steps)
+        told(f"measures of {held.model}", 2 * place, steps)
         found = evaluate(held, coverages=coverages, confidence=confidence, seed=seed, slow=asked)
-        told(f"groups of {held.model}", 3 * place + 1, steps)
+        told(f"groups of {held.model}", 2 * place + 1, steps)
         grouped = assess_groups(
             found, confidence=confidence, seed=seed, statistics="group_statistics" in asked
         )
-        told(f"curves of {held.model}", 3 * place + 2, steps)
-        curves.extend(curves_of(found, confidence=confidence))
         records.extend((*found.records, *grouped.records))
         notes.extend(grouped.notes)
-        points = operating_points(found.view, found.coverages)
-        made = (grouped.table, points, worst_rows(found))
-        tables.extend(table for table in made if table is not None)
+        by_group.append(grouped.table)
         done.append(found)
+    shown, about = _in_detail(done)
+    for place, found in enumerate(done):
+        if found.evalset.model not in shown:
+            continue
+        told(f"curves of {found.evalset.model}", 2 * len(done) + place, steps)
+        curves.extend(curves_of(found, confidence=confidence))
+        points = operating_points(found.view, found.coverages)
+        made = (by_group[place], points, worst_rows(found))
+        tables.extend(table for table in made if table is not None)
     for local in _given_inputs(evalsets, confidence, seed, asked, told):
         records.extend(local.records)
         tables.extend(local.tables)
         curves.extend(local.curves)
     options = replace(congruence or CongruenceOptions(), progress=progress)
-    for report in _congruence(evalsets, seed, asked, options, beside or {}, images):
+    for report in _congruence(evalsets, seed, asked, options, known, images):
         records.append(report.record)
         tables.extend(report.tables)
         curves.extend(report.curves)
+    curves = [curve for curve in curves if not curve.model or curve.model in shown]
+    tables = [table for table in tables if not table.model or table.model in shown]
     comparison = None
     if len(done) > 1:
         told("comparison of models", 0, 0)
         comparison = compare(done, confidence=confidence, seed=seed)
         tables.append(comparison)
-    lines = _lines(records, evalsets, comparison)
+    lines = _lines(records, evalsets, comparison, shown)
     return Assessment(
         lines=lines,
         records=tuple(records),
@@ -269,11 +293,23 @@ def assess_sets(
         facts={
             **_facts(done, confidence, seed),
             **(facts or {}),
-            **missing_fact(images, evalsets[0].row_names()),
+            **missing,
+            **({"In detail": about} if about else {}),
             **_noted(notes),
         },
         command=command,
     )
+
+
+def _in_detail(done: Sequence[Evaluation]) -> tuple[set[str], str]:
+    """The models whose figures, tables and sentences are shown, and which these are, in words."""
+    names = [found.evalset.model for found in done]
+    if len(names) <= MOST_MODELS:
+        return set(names), ""
+    order, metric = leaders(done)
+    best = [names[place] for place in order[:BEST]]
+    how = f"of lowest mean {catalogue()[metric].title}" if metric else "that came first"
+    return set(best), f"the {BEST} of {len(names):,} models {how}: {', '.join(best)}"
 
 
 def _given_inputs(
@@ -325,9 +361,8 @@ def _congruence(
         return []
     reports = []
     for place, held in enumerate(embedded):
-        known = {name: value for name, value in beside.items() if len(value) == held.n}
         report = assess_congruence(
-            held, mode, seed=seed, everything=wanted, options=options, beside=known
+            held, mode, seed=seed, everything=wanted, options=options, beside=beside
         )
         if len(embedded) > 1:
             named = [replace(c, notes=f"{held.model}: {c.notes}") for c in report.curves if c.notes]
@@ -355,20 +390,24 @@ def with_embedding(held: EvalSet) -> EvalSet:
 
 
 def _lines(
-    records: Sequence[Record], evalsets: Sequence[EvalSet], comparison: Table | None
+    records: Sequence[Record],
+    evalsets: Sequence[EvalSet],
+    comparison: Table | None,
+    shown: set[str],
 ) -> tuple[VerdictLine, ...]:
+    """What the records say of each model; the first line alone of those not shown in detail."""
     if len(evalsets) == 1:
         return verdict(records, model=evalsets[0].model)
+    by_model: dict[str, list[Record]] = {held.model: [] for held in evalsets}
+    for record in records:
+        by_model[record.model].append(record)
+    last = [model for model in by_model if model in shown][-1]
     lines: list[VerdictLine] = []
-    for position, held in enumerate(evalsets):
-        last = position == len(evalsets) - 1
-        for line in verdict(records, model=held.model, comparison=comparison if last else None):
-            named = (
-                line.text
-                if line.question.startswith("Which model")
-                else f"{held.model}: {line.text}"
-            )
-            lines.append(VerdictLine(named, line.tone, line.question))
+    for model, mine in by_model.items():
+        told = verdict(mine, model=model, comparison=comparison if model == last else None)
+        for line in told if model in shown else told[:1]:
+            named = line.question.startswith("Which model")
+            lines.append(line if named else replace(line, text=f"{model}: {line.text}"))
     return tuple(lines)
 
 

@@ -7,7 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from howsure.core.records import Record, Table
+from howsure.metrics.evaluate.compare import DECIDING
 from howsure.report.content import VerdictLine
 
 Calibration = Literal["good", "overconfident", "underconfident", "undecided", "unknown"]
@@ -314,20 +317,29 @@ def _comparison_line(table: Table | None) -> VerdictLine | None:
     if table is None or len(table) == 0:
         return None
     columns = table.columns
-    ranked = ("crps", "interval_score", "weighted_interval_score", "mae")
-    for metric in ranked:
-        rows = [i for i in range(len(table)) if columns["metric"][i] == metric]
-        if not rows:
+    for metric in DECIDING:
+        rows = np.flatnonzero((columns["metric"] == metric) & np.isfinite(columns["p_value"]))
+        if not len(rows):
             continue
-        i = rows[0]
+        means: dict[str, float] = {}
+        for side in "ab":
+            pairs = zip(columns[f"model_{side}"][rows], columns[f"value_{side}"][rows], strict=True)
+            for model, mean in pairs:
+                means.setdefault(str(model), float(mean))
+        two = sorted(means, key=lambda model: means[model])[:2]
+        first, second = columns["model_a"][rows], columns["model_b"][rows]
+        i = rows[np.isin(first, two) & np.isin(second, two)][0]
         difference, p = float(columns["difference"][i]), float(columns["p_value"][i])
-        first, second = str(columns["model_a"][i]), str(columns["model_b"][i])
-        better, worse = (first, second) if difference < 0 else (second, first)
+        a, b = str(columns["model_a"][i]), str(columns["model_b"][i])
+        better, worse = (a, b) if difference < 0 else (b, a)
         title = metric.replace("_", " ")
+        many = len(means) > 2
         if p < 0.05:
-            text = f"{better} beats {worse} in {title} by {abs(difference):.3g} ({_p(p)})."
+            rank = f", the next best of {len(means):,}," if many else ""
+            text = f"{better} beats {worse}{rank} in {title} by {abs(difference):.3g} ({_p(p)})."
             return VerdictLine(text, "info", "Which model is better?")
-        text = f"{first} and {second} cannot be told apart in {title} ({_p(p)})."
+        rank = f", the best of {len(means):,}," if many else ""
+        text = f"{a} and {b}{rank} cannot be told apart in {title} ({_p(p)})."
         return VerdictLine(text, "undecided", "Which model is better?")
     return None
 

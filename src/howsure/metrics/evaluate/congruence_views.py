@@ -354,13 +354,15 @@ def _principal(rows: FloatArray) -> FloatArray:
 
 def _neighbours(rows: FloatArray, seed: int) -> FloatArray:
     from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
 
     state = int(child(seed, "t-sne").integers(2**31))
     perplexity = min(30.0, (len(rows) - 1) / 3)
     started = _principal(rows)
     scale = float(started[:, 0].std()) or 1.0
     model = TSNE(random_state=state, perplexity=perplexity, init=1e-4 * started / scale)
-    return np.asarray(model.fit_transform(rows), dtype=np.float64)
+    with threadpool_limits(1):  # of the OpenMP that was loaded just now
+        return np.asarray(model.fit_transform(rows), dtype=np.float64)
 
 
 def _leaf(
