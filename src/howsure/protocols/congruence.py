@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
 from howsure.data.parts import Part
@@ -27,7 +28,6 @@ from howsure.protocols.congruence_measure import (
     CongruenceMeasure,
     believed,
     calibration_of,
-    check_whole,
     congruence_at,
     law_of,
     losses,

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.records import Direction, Notion, Record, Table
 from howsure.core.rng import child
@@ -25,7 +26,6 @@ from howsure.predictions import EvalSet, Prediction
 from howsure.protocols.congruence_measure import (
     CongruenceMeasure,
     calibration_of,
-    check_whole,
     congruence_at,
     losses,
     stated,

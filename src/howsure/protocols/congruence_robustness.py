@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.records import Direction, Record, Table
 from howsure.core.rng import child
@@ -23,7 +24,6 @@ from howsure.predictions import Distribution, EvalSet, NormalLaw
 from howsure.protocols.congruence_measure import (
     CongruenceMeasure,
     calibration_of,
-    check_whole,
     congruence_at,
     law_of,
     losses,

@@ -8,13 +8,13 @@ test point. 5. Scores and widths follow from these. Source: Sluijterman, Cator a
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
 import numpy as np
 
 from howsure.core.arrays import check_fraction
+from howsure.core.convert import Positive, check_fields
 from howsure.core.errors import InputError
 from howsure.methods.interface import COVERAGES, Method, checked_coverages
 from howsure.methods.regressors import as_method
@@ -56,16 +56,13 @@ class Precision:
     'picf'
     """
 
-    standard_error: float
+    standard_error: Positive
     of: Literal["picf", "cicf", "brier"] = "picf"
     least: int = 20
     every: int = 10
 
     def __post_init__(self) -> None:
-        if not 0 < self.standard_error < math.inf:
-            raise InputError(f"standard_error must be above 0, got {self.standard_error!r}")
-        if self.of not in ("picf", "cicf", "brier"):
-            raise InputError(f"of must be 'picf', 'cicf' or 'brier', got {self.of!r}")
+        check_fields(self)
         if self.least < 3 or self.every < 1:
             raise InputError(
                 f"least must be at least 3 and every at least 1, got {self.least}, {self.every}"

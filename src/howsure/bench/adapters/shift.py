@@ -57,7 +57,7 @@ class ShiftAdapter(Adapter):
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
         """Networks of all worlds, then densities of their features, then methods."""
-        options = Options.of(plan)
+        options = plan.read(Options)
         for label, entry in plan.methods.items():
             _check_method(label, entry, options)
         worlds = [

@@ -8,7 +8,7 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, FloatArray, as_matrix, as_vector, check_fraction
+from howsure.core.arrays import BoolArray, FloatArray, as_matrix, as_vector
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.registry import Registry
 from howsure.methods.interface import Beliefs, Fitted, Method, held_out
@@ -84,7 +84,6 @@ class Selective(Method):
     coverages: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        check_fraction(self.share, "share")
         object.__setattr__(self, "method", as_method(self.method))
         found = thing(self.score, "score", SCORES)
         if not isinstance(found, FeatureScore | BeliefScore):

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
-from typing import Any, Final, final
+from typing import Annotated, Any, Final, final
 
+from howsure.core.convert import Count, Positive, checked, filled
 from howsure.core.errors import InputError
 from howsure.core.optional import require
 from howsure.core.registry import unknown
-from howsure.methods.deep.members import as_tuple, check_whole
 from howsure.methods.options import attribute
 
 Module = Any
@@ -134,12 +134,8 @@ def _mlp(widths: Any = MLP, grey: bool = False, spectral: float | None = None) -
 
 
 def _widths(given: Any) -> tuple[int, ...]:
-    widths = as_tuple(given, "widths")
-    if not widths:
-        raise InputError("widths must hold at least one number, got none")
-    for width in widths:
-        check_whole(width, "widths", least=1)
-    return widths
+    units: tuple[int, ...] = checked(given, Annotated[tuple[Count, ...], filled], "widths")
+    return units
 
 
 def _resnet34(grey: bool = False, spectral: float | None = None) -> Backbone:
@@ -149,12 +145,8 @@ def _resnet34(grey: bool = False, spectral: float | None = None) -> Backbone:
 
 
 def _checked(options: dict[str, Any]) -> dict[str, Any]:
-    bound, grey = options["spectral"], options["grey"]
-    if not isinstance(grey, bool):
-        raise InputError(f"grey must be true or false, got {grey!r}")
-    number = isinstance(bound, int | float) and not isinstance(bound, bool)
-    if bound is not None and not (number and 0.0 < bound < float("inf")):
-        raise InputError(f"spectral must be a number above 0, got {bound!r}")
+    checked(options["grey"], bool, "grey")
+    checked(options["spectral"], Positive | None, "spectral")
     return options
 
 
