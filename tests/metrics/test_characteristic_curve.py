@@ -467,7 +467,7 @@ def test_bands_that_are_meant_to_differ_still_differ(point, lower, upper):
 
 def test_a_short_curve_is_drawn_whole():
     assert example().drawn().x.tolist() == example().x.tolist()
-    with pytest.raises(InputError, match="points must be at least 4"):
+    with pytest.raises(InputError, match="points must be a whole number of at least 4"):
         example().drawn(3)
 
 

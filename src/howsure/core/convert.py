@@ -46,10 +46,13 @@ class Bound:
 
     def words(self, kind: Any) -> str:
         """The rule, for a number of this kind, as said after ``must``."""
+        if kind is int:
+            ends = f"from {self.low} to {self.high}"
+            return (
+                f"be a whole number {ends if self.high < math.inf else f'of at least {self.low}'}"
+            )
         if self.high < math.inf:
             return f"lie in {self.ends[0]}{self.low:g}, {self.high:g}{self.ends[1]}"
-        if kind is int:
-            return f"be a whole number of at least {self.low:g}"
         return f"be {'at least' if self.ends[0] == '[' else 'above'} {self.low:g}"
 
 
@@ -127,15 +130,15 @@ def filled(value: Any, name: str) -> Any:
     return value
 
 
-def check_whole(value: Any, name: str, least: int = 1) -> int:
-    """A whole number that is large enough.
+def check_whole(value: Any, name: str, least: int = 1, most: float = math.inf) -> int:
+    """A whole number in a range whose ends are legal.
 
     Examples
     --------
     >>> check_whole(3, "draws")
     3
     """
-    return int(checked(value, Annotated[int, Bound(least)], name))
+    return int(checked(value, Annotated[int, Bound(least, most, "[]")], name))
 
 
 class Checked:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 from howsure.core.rng import child
@@ -141,9 +142,7 @@ class PixelPCA:
         >>> PixelPCA.of(np.eye(5), 2)(np.eye(5)).shape
         (5, 2)
         """
-        whole = isinstance(components, int | np.integer) and not isinstance(components, bool)
-        if not whole or components < 1:
-            raise InputError(f"components must be a whole number from 1, got {components!r}")
+        check_whole(components, "components")
         flat = _flat(x)
         if len(flat) < 2:
             raise InputError(f"x must have at least 2 rows, got {len(flat)}")
@@ -210,8 +209,7 @@ def wave_task(seed: int = 0, *, rows: int = 1000) -> CongruenceTask:
     >>> wave_task(rows=100).bandwidth
     0.5
     """
-    if rows < 30:
-        raise InputError(f"rows must be at least 30, got {rows}")
+    check_whole(rows, "rows", 30)
     x, y, rng = draw_wave(seed, rows)
     order = rng.permutation(rows)
     parts = _cut(x[:, None], y, order, (int(0.8 * rows), int(0.9 * rows)))

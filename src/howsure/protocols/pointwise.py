@@ -11,10 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
-import numpy as np
-
 from howsure.core.arrays import check_fraction
-from howsure.core.convert import Positive, check_fields
+from howsure.core.convert import Positive, check_fields, check_whole
 from howsure.core.errors import InputError
 from howsure.methods.interface import COVERAGES, Method, checked_coverages
 from howsure.methods.regressors import as_method
@@ -188,10 +186,8 @@ def pointwise(
 def _check_trials(
     world: World, first: int, trials: int, n_train: int | None, n_test: int | None
 ) -> None:
-    for name, value, least in (("first_trial", first, 0), ("trials", trials, 1)):
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if not whole or value < least:
-            raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    check_whole(first, "first_trial", 0)
+    check_whole(trials, "trials")
     available = world.trials_available(n_train, n_test)
     if first + trials > available:
         raise InputError(

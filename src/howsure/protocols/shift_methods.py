@@ -12,6 +12,7 @@ from typing import Final, Literal, final
 
 import numpy as np
 
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 from howsure.methods.selective import FeatureScore, GMMScore, KNNScore
@@ -203,9 +204,9 @@ def paper_runs(networks: int = 20, members: int = 5, runs: int = 5) -> NetworkRu
     >>> paper_runs(10, 5).ensembles
     ((0, 1, 2, 3, 4), (5, 6, 7, 8, 9))
     """
-    for name, number in (("networks", networks), ("members", members), ("runs", runs)):
-        if number < 1:
-            raise InputError(f"{name} must be at least 1, got {number}")
+    check_whole(networks, "networks")
+    check_whole(members, "members")
+    check_whole(runs, "runs")
     if networks < _DRAWN:
         size = min(members, networks)
         starts = range(0, networks - size + 1, size)

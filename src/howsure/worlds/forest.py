@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_matrix
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.worlds.base import (
@@ -17,7 +18,6 @@ from howsure.worlds.base import (
     KnownWorld,
     Truth,
     check_covariates,
-    check_trial,
     rows_wanted,
     trial_rng,
 )
@@ -204,7 +204,7 @@ class ForestWorld(KnownWorld):
         n is at most the number of rows outside the test set, and is that number if omitted.
         """
         check_covariates(covariates)
-        number = check_trial(trial)
+        number = check_whole(trial, "trial", 0)
         pool = self._order(seed)[self._test_rows(n_test) :]
         wanted = rows_wanted(n, len(pool), "n_train", most=len(pool))
         if covariates == "random":

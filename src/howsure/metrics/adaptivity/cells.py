@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector
+from howsure.core.convert import checked
 from howsure.core.errors import InputError
 
 Strata = Sequence[tuple[float, float]]
@@ -87,8 +88,7 @@ class EaseCells(Cells):
 
     def __init__(self, ease: npt.ArrayLike, bins: int) -> None:
         values = as_vector(ease, "ease")
-        if not isinstance(bins, (int, np.integer)) or isinstance(bins, bool):
-            raise InputError(f"bins must be a whole number, got {bins!r}")
+        checked(bins, int, "bins")
         if not 1 <= bins <= len(values):
             raise InputError(f"bins must lie between 1 and the {len(values)} rows, got {bins}")
         order = np.argsort(values, kind="stable")

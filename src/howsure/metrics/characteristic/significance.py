@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
-from howsure.core.errors import InputError
+from howsure.core.convert import check_whole
 from howsure.core.rng import child
 from howsure.metrics.characteristic.area import Area, AreaRequest, area_of, path_of
 from howsure.metrics.characteristic.bands import Bands
@@ -119,8 +119,7 @@ def permutation_test(
     ) and request == AreaRequest()
     if permutations is None:
         permutations = BY_PRODUCTS if by_products else BY_CURVES
-    if permutations < 1:
-        raise InputError(f"permutations must be at least 1, got {permutations!r}")
+    check_whole(permutations, "permutations")
     units = units_of(first.bands, cluster)
     areas = [curve.area_by(request) for curve in (first, second)]
     difference = areas[0].value - areas[1].value
