@@ -47,12 +47,12 @@ class Bound:
     def words(self, kind: Any) -> str:
         """The rule, for a number of this kind, as said after ``must``."""
         if kind is int:
-            ends = f"from {self.low} to {self.high}"
-            return (
-                f"be a whole number {ends if self.high < math.inf else f'of at least {self.low}'}"
-            )
+            rule = f"from {self.low} to {self.high}" if self.high < math.inf else ""
+            return f"be a whole number {rule or f'of at least {self.low}'}"
         if self.high < math.inf:
             return f"lie in {self.ends[0]}{self.low:g}, {self.high:g}{self.ends[1]}"
+        if self.low == -math.inf:
+            return "be a finite number"
         return f"be {'at least' if self.ends[0] == '[' else 'above'} {self.low:g}"
 
 
