@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import check_fraction, shortened
 from howsure.core.errors import InputError
-from howsure.core.registry import unknown
+from howsure.core.registry import check_known, unknown
 
 Arrays = dict[str, npt.NDArray[Any]]
 T = TypeVar("T")
@@ -196,8 +196,7 @@ def from_options(kind: type[T], given: Mapping[str, Any], what: str) -> T:
     """
     known = option_names(kind)
     for name in given:
-        if name not in known:
-            raise InputError(unknown(name, known, what))
+        check_known(name, known, what)
     values = {}
     for name, hint in _hints(kind).items():
         if is_dataclass(hint):

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.convert import Count, Fraction, check_fields
 from howsure.core.errors import InputError
-from howsure.core.registry import unknown
+from howsure.core.registry import check_known
 from howsure.core.rng import child
 from howsure.metrics.adaptivity import noise_floor
 from howsure.protocols.adaptivity_result import MethodComparison
@@ -187,8 +187,7 @@ def checked_names(given: Sequence[str], known: Sequence[str]) -> tuple[str, ...]
     ('LAC',)
     """
     for name in given:
-        if name not in known:
-            raise InputError(unknown(name, known, "method"))
+        check_known(name, known, "method")
     if len(set(given)) < len(given):
         raise InputError(f"methods must be different, got {', '.join(given)}")
     return tuple(given)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
-from howsure.core.registry import unknown
+from howsure.core.registry import check_known
 from howsure.core.rng import child
 from howsure.data.images.blood import read_blood
 from howsure.data.images.digits import rotated_digits
@@ -94,8 +94,7 @@ class CongruenceTask:
         InputError
             If there is no such part.
         """
-        if which not in PARTS:
-            raise InputError(unknown(which, PARTS, "part"))
+        check_known(which, PARTS, "part")
         found: Part = getattr(self, which)
         return found
 
@@ -399,8 +398,7 @@ def congruence_task(name: str, *, seed: int = 0, **options: Any) -> CongruenceTa
     >>> congruence_task("discrete-wave", rows=100).name
     'discrete wave'
     """
-    if name not in TASKS:
-        raise InputError(unknown(name, TASKS, "task"))
+    check_known(name, TASKS, "task")
     given = options if name == "blood" else {"seed": seed, **options}
     try:
         return TASKS[name](**given)

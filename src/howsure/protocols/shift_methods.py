@@ -14,7 +14,7 @@ import numpy as np
 
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
-from howsure.core.registry import unknown
+from howsure.core.registry import check_known
 from howsure.methods.selective import FeatureScore, GMMScore, KNNScore
 
 Network = Literal["direct", "gaussian", "quantile"]
@@ -53,8 +53,7 @@ class ShiftMethod:
     spectral_norm: bool = False
 
     def __post_init__(self) -> None:
-        if self.network not in OUTPUTS:
-            raise InputError(unknown(self.network, OUTPUTS, "network"))
+        check_known(self.network, OUTPUTS, "network")
         if self.score == "variance" and self.network == "quantile":
             raise InputError("score must not be the variance for quantile networks: they give none")
         if self.score == "ensemble_variance" and not self.ensemble:
@@ -149,8 +148,7 @@ def shift_method(method: str | ShiftMethod) -> ShiftMethod:
     if isinstance(method, ShiftMethod):
         return method
     known = {**SHIFT_METHODS, **VARIATIONS}
-    if method not in known:
-        raise InputError(unknown(method, known, "method"))
+    check_known(method, known, "method")
     return known[method]
 
 

@@ -18,7 +18,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.convert import Checked, Count, Positive, plain
 from howsure.core.errors import InputError
 from howsure.core.records import Table
-from howsure.core.registry import unknown
+from howsure.core.registry import check_known, unknown
 from howsure.methods.interface import Coverages
 from howsure.metrics.adaptivity import noise_floor
 from howsure.protocols.adaptivity import LABEL_MEASURES, LABEL_METHODS, compare_label_sets
@@ -161,8 +161,7 @@ def _method(label: str, entry: Mapping[str, Any]) -> tuple[str, Any]:
     """Name and revision of a plan's method."""
     known = (*LABEL_METHODS, *INTERVAL_METHODS)
     for key in entry:
-        if key not in ("method", "revision"):
-            raise InputError(unknown(key, ("method", "revision"), f"option of method {label!r}"))
+        check_known(key, ("method", "revision"), f"option of method {label!r}")
     name = entry.get("method")
     if name not in known:
         raise InputError(unknown(str(name), known, f"method {label!r}"))

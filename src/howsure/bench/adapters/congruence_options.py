@@ -19,7 +19,7 @@ from howsure.core.convert import (
     plain,
 )
 from howsure.core.errors import InputError
-from howsure.core.registry import unknown
+from howsure.core.registry import check_known
 from howsure.protocols.congruence_measure import CongruenceMeasure
 from howsure.protocols.congruence_perturbations import Kind
 from howsure.protocols.congruence_tasks import COMPONENTS
@@ -123,8 +123,7 @@ class Options(Checked):
             If an option is not known or breaks its rule.
         """
         for key in plan.options:
-            if key not in NAMES:
-                raise InputError(unknown(key, NAMES, "option of protocol 'congruence'"))
+            check_known(key, NAMES, "option of protocol 'congruence'")
         entry = {} if world is None else plan.worlds[world]
         given = {**plan.options, **{key: entry[key] for key in entry if key in NAMES}}
         if given.get("draws") == EXACT:
@@ -132,8 +131,7 @@ class Options(Checked):
         training = {key: given.pop(key) for key in TRAINING if key in given}
         found = from_options(cls, {**given, "training": training}, "option")
         for label in found.methods or ():
-            if label not in plan.methods:
-                raise InputError(unknown(label, plan.methods, "methods"))
+            check_known(label, plan.methods, "methods")
         return found
 
     def identity(self) -> dict[str, Any]:

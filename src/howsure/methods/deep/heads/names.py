@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any, Final, cast
 
 from howsure.core.errors import InputError
-from howsure.core.registry import unknown
+from howsure.core.registry import check_known
 from howsure.methods.deep.heads.base import Head
 from howsure.methods.deep.heads.counts import DoublePoisson, NegativeBinomial, Poisson
 from howsure.methods.deep.heads.normal import (
@@ -60,8 +60,7 @@ def head_named(head: str | Mapping[str, Any] | Head) -> Head:
     if not isinstance(name, str):
         raise InputError(f"head must be a name, a mapping with a name or a head, got {head!r}")
     known = {**HEADS, **_OTHERS}
-    if name not in known:
-        raise InputError(unknown(name, known, "head"))
+    check_known(name, known, "head")
     try:
         return known[name](**options)
     except TypeError as error:

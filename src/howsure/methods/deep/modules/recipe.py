@@ -18,7 +18,7 @@ from howsure.core.convert import (
 )
 from howsure.core.errors import InputError
 from howsure.core.optional import require
-from howsure.core.registry import unknown
+from howsure.core.registry import check_known
 from howsure.methods.deep.heads import Head
 from howsure.methods.deep.members import Keep, Schedule
 
@@ -210,8 +210,7 @@ def recipe_named(spec: str | Mapping[str, Any] | Recipe) -> Recipe:
     options = dict(spec) if isinstance(spec, Mapping) else {"name": spec}
     name = options.pop("name", "shift")
     known: Mapping[Any, Callable[..., Recipe]] = {"shift": Recipe, "small": Recipe.small}
-    if name not in known:
-        raise InputError(unknown(name, known, "recipe"))
+    check_known(name, known, "recipe")
     try:
         return known[name](**options)
     except TypeError as error:
