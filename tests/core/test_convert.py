@@ -104,7 +104,7 @@ def test_what_breaks_a_rule_is_refused_by_name(options: dict[str, Any], words: s
         (Bound(0.0, 1.0, "[]"), float, "lie in [0, 1]"),
         (Bound(0.0, 1.0, "(]"), float, "lie in (0, 1]"),
         (Bound(2), int, "be a whole number of at least 2"),
-        (Bound(3, 200, "[]"), int, "be a whole number from 3 to 200"),
+        (Bound(3, 200, "[]"), int, "be a whole number of at least 3 and at most 200"),
         (Bound(1.0, ends="()"), float, "be above 1"),
         (Bound(ends="()"), float, "be a finite number"),
     ],
@@ -130,7 +130,9 @@ def test_whole_numbers_alone_are_whole_numbers(value: Any) -> None:
     if type(value) is int and 0 <= value <= 10:
         assert check_whole(value, "n", 0, 10) == value
     else:
-        with pytest.raises(InputError, match=r"^n must be a whole number from 0 to 10, got"):
+        with pytest.raises(
+            InputError, match=r"^n must be a whole number of at least 0 and at most 10, got"
+        ):
             check_whole(value, "n", 0, 10)
 
 

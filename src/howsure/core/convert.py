@@ -47,8 +47,8 @@ class Bound:
     def words(self, kind: Any) -> str:
         """The rule, for a number of this kind, as said after ``must``."""
         if kind is int:
-            rule = f"from {self.low} to {self.high}" if self.high < math.inf else ""
-            return f"be a whole number {rule or f'of at least {self.low}'}"
+            most = f" and at most {self.high}" if self.high < math.inf else ""
+            return f"be a whole number of at least {self.low}{most}"
         if self.high < math.inf:
             return f"lie in {self.ends[0]}{self.low:g}, {self.high:g}{self.ends[1]}"
         if self.low == -math.inf:
@@ -64,30 +64,11 @@ Fraction = Annotated[float, check_fraction]
 
 
 def checked(value: Any, hint: Any, name: str, *, text: bool = False) -> Any:
-    """What came, fitted to a type hint.
+    """What came, fitted to a type hint; text is read where a shell gives it.
 
-    Parameters
-    ----------
-    value : object
-        What came.
-    hint : type
-        What is wanted: bool, int, float, str, None, a Literal, a tuple or mapping of these, a
-        class, or a union; anything else passes through. ``Annotated`` adds rules: a `Bound`, or a
-        function of value and name that gives the value back or raises.
-    name : str
-        The argument's name, for the message.
-    text : bool
-        Whether text is read where something else is wanted, as a shell gives it.
-
-    Returns
-    -------
-    object
-        Numbers of NumPy become Python's, and lists tuples where tuples are wanted.
-
-    Raises
-    ------
-    InputError
-        If it is of another kind, or breaks a rule.
+    Numbers of NumPy become Python's, and lists tuples. ``Annotated`` adds rules: a `Bound`, or a
+    function of value and name that gives the value back or raises. A hint that says nothing
+    about plain values lets everything through.
 
     Examples
     --------
@@ -146,7 +127,7 @@ class Checked:
 
     Examples
     --------
-    >>> from dataclasses import dataclass, fields, is_dataclass
+    >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
     ... class Options(Checked):
     ...     epochs: Count = 80
@@ -178,22 +159,7 @@ def option_names(kind: Any) -> tuple[str, ...]:
 
 
 def from_options(kind: type[T], given: Mapping[str, Any], what: str) -> T:
-    """A dataclass from a table of options; those of a dataclass within stand among them.
-
-    Parameters
-    ----------
-    kind : type
-        The dataclass, which checks its fields.
-    given : mapping
-        Options by name.
-    what : str
-        What a name is, for the message.
-
-    Raises
-    ------
-    InputError
-        If a name is not known, or an option breaks its rule.
-    """
+    """A dataclass from a table of options; those of a dataclass within stand among them."""
     known = option_names(kind)
     for name in given:
         check_known(name, known, what)
@@ -227,19 +193,9 @@ def plain(
 ) -> Any:
     """A dataclass, or anything of numbers and text, as values that JSON knows.
 
-    Parameters
-    ----------
-    value : object
-        A dataclass becomes a mapping of its fields, and so what is within it.
-    number : callable
-        What becomes of floats; `json_number` for strict JSON.
-    other : callable, optional
-        What becomes of anything else, dataclasses too.
-
-    Raises
-    ------
-    InputError
-        If there is something else.
+    ``number`` tells what becomes of floats (`json_number` for strict JSON), and ``other`` what
+    becomes of all that is neither number, text, list nor mapping; else dataclasses become
+    mappings, and the rest is refused.
 
     Examples
     --------
@@ -306,7 +262,8 @@ def _fits(value: Any, kind: Any, name: str, *, text: bool) -> Any:
     if kind is str:
         return value if isinstance(value, str) else _NO
     if origin is Literal:
-        return value if value in get_args(kind) else _NO
+        known = get_args(kind)
+        return value if any(isinstance(value, type(k)) and value == k for k in known) else _NO
     if origin is tuple:
         return _tuple(value, get_args(kind), name, text=text)
     if kind in (bool, int, float):
@@ -425,7 +382,7 @@ def _unpack(told: Any, hint: Any, place: str, arrays: Mapping[str, npt.NDArray[A
     kind = _given(hint)
     origin, args = get_origin(kind), get_args(kind)
     if _is_array(kind):
-        return arrays.get(place)
+        return arrays[place] if kind is hint else arrays.get(place)
     if told is None:
         return None
     if is_dataclass(kind):

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from howsure.core.convert import checked
 from howsure.core.errors import InputError
-from howsure.core.registry import Registry, unknown
+from howsure.core.registry import Registry, check_known, unknown
 
 _HERE = "howsure.methods.conformal"
 
@@ -145,6 +145,18 @@ def thing(value: Any, argument: str, registry: Registry | None = None) -> Any:
     if options:
         raise InputError(f"{argument} {name!r} takes no options, got {', '.join(options)}")
     return found
+
+
+def named(
+    spec: Any, known: Mapping[str, Callable[..., Any]], what: str, default: str | None = None
+) -> Any:
+    """What a name, or a mapping of ``name`` and options, makes of things known; see `made`."""
+    options = dict(spec) if isinstance(spec, Mapping) else {"name": spec}
+    name = options.pop("name", default)
+    if not isinstance(name, str):
+        raise InputError(f"{what} must be a name, or a mapping with a name, got {spec!r}")
+    check_known(name, known, what)
+    return made(known[name], options, f"{what} {name!r}")
 
 
 def made(factory: Callable[..., Any], options: Mapping[str, Any], what: str) -> Any:

@@ -22,6 +22,7 @@ from howsure.data.images.blood import read_blood
 from howsure.data.images.digits import rotated_digits
 from howsure.data.images.naming import image_task
 from howsure.data.parts import Part
+from howsure.methods.options import made
 from howsure.predictions import Distribution
 from howsure.protocols.congruence_worlds import draw_wave, wave_law
 
@@ -400,10 +401,8 @@ def congruence_task(name: str, *, seed: int = 0, **options: Any) -> CongruenceTa
     """
     check_known(name, TASKS, "task")
     given = options if name == "blood" else {"seed": seed, **options}
-    try:
-        return TASKS[name](**given)
-    except TypeError as error:
-        raise InputError(f"task {name!r} does not take these options: {error}") from error
+    found: CongruenceTask = made(TASKS[name], given, f"task {name!r}")
+    return found
 
 
 def _embedding(x: npt.NDArray[Any]) -> Embedding:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, Self, final
+from typing import Annotated, Any, Final, Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_matrix
-from howsure.core.convert import check_whole
+from howsure.core.convert import Bound, check_whole, checked
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.worlds.base import (
@@ -227,13 +227,11 @@ def _check_options(
 ) -> None:
     if n < 10:
         raise InputError(f"x must have at least 10 rows to fit forests to, got {n}")
-    if residuals not in ("out_of_bag", "in_sample"):
-        raise InputError(f"residuals must be 'out_of_bag' or 'in_sample', got {residuals!r}")
+    checked(residuals, Literal["out_of_bag", "in_sample"], "residuals")
     rows_wanted(trees, 0, "trees")
     rows_wanted(depth, 1, "depth")
     rows_wanted(leaf, 1, "leaf")
-    if not 0 < floor <= 1:
-        raise InputError(f"floor must be above 0 and at most 1, got {floor!r}")
+    checked(floor, Annotated[float, Bound(0.0, 1.0, "(]")], "floor")
 
 
 def _forest(trees: int, depth: int | None, leaf: int, seed: int, name: str) -> Any:

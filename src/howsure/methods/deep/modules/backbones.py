@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from typing import Annotated, Any, Final, final
 
 from howsure.core.convert import Count, Positive, checked, filled
 from howsure.core.errors import InputError
 from howsure.core.optional import require
-from howsure.core.registry import unknown
-from howsure.methods.options import attribute
+from howsure.methods.options import attribute, named
 
 Module = Any
 Tensor = Any
@@ -92,21 +91,16 @@ def backbone_named(spec: str | Mapping[str, Any] | Backbone | Maker) -> Backbone
         if not callable(spec):
             raise InputError(f"backbone must be a name, a mapping or a callable, got {spec!r}")
         return Backbone(getattr(spec, "__name__", type(spec).__name__), spec)
-    options = dict(spec) if isinstance(spec, Mapping) else {"name": spec}
-    name = options.pop("name", None)
-    if not isinstance(name, str):
-        raise InputError(f"backbone must be a mapping with a name, got {spec!r}")
-    known: Mapping[str, Callable[..., Backbone]] = {
+    known: dict[str, Callable[..., Backbone]] = {
         "small": _small,
         "resnet34": _resnet34,
         "mlp": _mlp,
     }
-    if name not in known and ":" not in name:
-        raise InputError(unknown(name, known, "backbone"))
-    try:
-        return known[name](**options) if name in known else _own(name, **options)
-    except TypeError as error:
-        raise InputError(f"backbone {name!r} does not take these options: {error}") from error
+    name = spec.get("name") if isinstance(spec, Mapping) else spec
+    if isinstance(name, str) and ":" in name:
+        known[name] = partial(_own, name)
+    found: Backbone = named(spec, known, "backbone")
+    return found
 
 
 def _own(name: str, grey: bool = False, spectral: float | None = None) -> Backbone:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, final
 
@@ -18,9 +18,9 @@ from howsure.core.convert import (
 )
 from howsure.core.errors import InputError
 from howsure.core.optional import require
-from howsure.core.registry import check_known
 from howsure.methods.deep.heads import Head
 from howsure.methods.deep.members import Keep, Schedule
+from howsure.methods.options import named
 
 Precision = Literal["float32", "bfloat16"]
 Device = Literal["auto", "cpu", "cuda"]
@@ -205,13 +205,5 @@ def recipe_named(spec: str | Mapping[str, Any] | Recipe) -> Recipe:
     """
     if isinstance(spec, Recipe):
         return spec
-    if not isinstance(spec, str | Mapping):
-        raise InputError(f"recipe must be a name, a mapping or a recipe, got {spec!r}")
-    options = dict(spec) if isinstance(spec, Mapping) else {"name": spec}
-    name = options.pop("name", "shift")
-    known: Mapping[Any, Callable[..., Recipe]] = {"shift": Recipe, "small": Recipe.small}
-    check_known(name, known, "recipe")
-    try:
-        return known[name](**options)
-    except TypeError as error:
-        raise InputError(f"recipe {name!r} does not take these options: {error}") from error
+    found: Recipe = named(spec, {"shift": Recipe, "small": Recipe.small}, "recipe", "shift")
+    return found
