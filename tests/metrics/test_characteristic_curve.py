@@ -272,7 +272,7 @@ def test_numbers_must_be_finite(position, value):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"x": "width"}, "x must be one of 'bandwidth', 'excess', got 'width'"),
+        ({"x": "width"}, "x must be one of bandwidth, excess, got 'width'"),
         ({"y_axis": "coverage"}, "y_axis must be one of"),
         ({"move": "shift"}, "move must be one of"),
         ({"outside": "drop"}, "outside must be one of"),
