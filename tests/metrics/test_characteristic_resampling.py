@@ -245,7 +245,7 @@ def test_bootstrap_says_what_it_cannot_tell():
     found = bootstrap_curve(stuck, replicates=5)
     assert "never captured" in found.area.reason
     assert math.isnan(found.gain.standard_error)
-    with pytest.raises(InputError, match="replicates must be at least 2"):
+    with pytest.raises(InputError, match="replicates must be a whole number of at least 2"):
         bootstrap_curve(one, replicates=1)
     with pytest.raises(InputError, match="got 'uq360'"):
         bootstrap_curve(one, AreaRequest(convention="uq360"))
@@ -405,7 +405,7 @@ def test_models_must_be_of_the_same_rows():
         bootstrap_gain_difference(first, weighted)
     with pytest.raises(InputError, match="cluster must have 30 rows"):
         permutation_test(first, second, cluster=[1, 2])
-    with pytest.raises(InputError, match="permutations must be at least 1"):
+    with pytest.raises(InputError, match="permutations must be a whole number of at least 1"):
         permutation_test(first, second, permutations=0)
 
 

@@ -7,10 +7,11 @@ import typing
 from collections.abc import Mapping
 from typing import Any, Final
 
+from howsure.core.convert import checked
 from howsure.core.errors import InputError
 from howsure.core.registry import Registry
 from howsure.methods.interface import Method
-from howsure.methods.options import attribute, fitting, made, thing
+from howsure.methods.options import attribute, made, thing
 from howsure.methods.regressors import as_method
 from howsure.methods.specs import options_of, path_of
 
@@ -208,7 +209,7 @@ def _wrapped(factory: Any, options: dict[str, Any], what: str) -> Method:
     found = made(factory, own, what)
     if coverages is None:
         return as_method(found)
-    wanted = fitting(coverages, tuple[float, ...], f"{what}: coverages")
+    wanted = checked(coverages, tuple[float, ...], f"{what}: coverages", text=True)
     method = as_method(found, wanted)
     if "coverages" not in own and method is found:
         raise InputError(f"{what} answers any coverage or its own: coverages must be left out")

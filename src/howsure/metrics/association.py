@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_vector
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.weights import check_multiplicities
 from howsure.stats.dominance import Ranked, pair_masses, rank_values
@@ -224,8 +225,7 @@ def width_bins(
     >>> table.mean_width.tolist(), table.mean_error.tolist()
     ([1.5, 3.5], [1.0, 3.0])
     """
-    if not isinstance(bins, (int, np.integer)) or isinstance(bins, bool) or bins < 1:
-        raise InputError(f"bins must be a whole number of at least 1, got {bins!r}")
+    check_whole(bins, "bins")
     e = as_vector(error, "error")
     w = as_vector(width, "width", length=len(e), finite=False)
     counts = check_multiplicities(weights, len(e))

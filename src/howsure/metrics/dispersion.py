@@ -15,6 +15,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, as_vector, check_above
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.weights import check_multiplicities
 from howsure.stats.estimate import Statistic, mean_statistic, weighted_mean
@@ -164,8 +165,7 @@ def ence(
     >>> ence([1.0, -1.0, 4.0, -4.0], [0.0] * 4, [1.0, 1.0, 2.0, 2.0], bins=2).value
     0.5
     """
-    if bins < 1:
-        raise InputError(f"bins must be at least 1, got {bins}")
+    check_whole(bins, "bins")
     error, scale = _check_errors(y, mean, sd)
     w = check_multiplicities(weights, len(error))
     total = float(len(error)) if w is None else float(w.sum())

@@ -8,11 +8,11 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any
 
-from howsure.core.arrays import FloatArray
-from howsure.core.records import Curve, Record, Table
+from howsure.core.convert import json_number, plain
+from howsure.core.records import Record, Table
 from howsure.core.text import clean, legible
 from howsure.inputs.write import unformulaic
 from howsure.report.content import PageContent
@@ -47,11 +47,11 @@ def to_json(content: PageContent) -> str:
         "title": content.title,
         "command": content.command,
         "facts": {str(name): str(fact) for name, fact in content.facts.items()},
-        "verdict": [asdict(line) for line in content.verdict],
-        "records": [_sound(record.as_dict()) for record in content.records],
-        "curves": [_curve(curve) for curve in content.curves],
+        "verdict": [plain(line) for line in content.verdict],
+        "records": [record.as_dict() for record in content.records],
+        "curves": [plain(curve, json_number) for curve in content.curves],
         "tables": [_table(table) for table in content.tables],
-        "glossary": [asdict(entry) for entry in content.glossary],
+        "glossary": [plain(entry) for entry in content.glossary],
     }
     return clean(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1)) + "\n"
 
@@ -204,19 +204,6 @@ def fenced(command: str) -> str:
     return f"{fence}sh\n{command}\n{fence}"
 
 
-def _curve(curve: Curve) -> dict[str, Any]:
-    plain: dict[str, Any] = {}
-    for part in fields(Curve):
-        value = getattr(curve, part.name)
-        if part.name in {"x", "y", "lower", "upper", "reference"}:
-            plain[part.name] = None if value is None else _numbers(value)
-        elif part.name == "hover":
-            plain["hover"] = {str(name): _numbers(one) for name, one in value.items()}
-        else:
-            plain[part.name] = _value(value)
-    return plain
-
-
 def _table(table: Table) -> dict[str, Any]:
     return {
         "name": table.name,
@@ -227,26 +214,8 @@ def _table(table: Table) -> dict[str, Any]:
     }
 
 
-def _numbers(values: FloatArray) -> list[float | str | None]:
-    return [_number(value) for value in values.tolist()]
-
-
-def _number(value: float) -> float | str | None:
-    if math.isfinite(value):
-        return value
-    if math.isnan(value):
-        return None
-    return "Infinity" if value > 0 else "-Infinity"
-
-
 def _value(value: object) -> Any:
-    plain = formats.plain(value)
-    return _number(plain) if isinstance(plain, float) else plain
-
-
-def _sound(record: dict[str, Any]) -> dict[str, Any]:
-    record["options"] = {str(k): _value(v) for k, v in record["options"].items()}
-    return record
+    return plain(formats.plain(value), json_number)
 
 
 def _csv_cell(value: object) -> str:

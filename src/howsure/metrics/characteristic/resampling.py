@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.labels import as_labels
 from howsure.core.records import Curve
@@ -479,8 +480,7 @@ def _summary(
 
 def _check_replicates(replicates: int, confidence: float) -> None:
     check_fraction(confidence, "confidence")
-    if replicates < 2:
-        raise InputError(f"replicates must be at least 2, got {replicates!r}")
+    check_whole(replicates, "replicates", 2)
 
 
 def _equal(one: FloatArray | None, two: FloatArray | None) -> bool:

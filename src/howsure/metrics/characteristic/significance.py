@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
-from howsure.core.errors import InputError
+from howsure.core.convert import check_whole
 from howsure.core.rng import child
 from howsure.metrics.characteristic.area import Area, AreaRequest, area_of, path_of
 from howsure.metrics.characteristic.bands import Bands
@@ -168,8 +168,7 @@ def permutation_tests(
     by_products = is_product(curves[0], request)
     if permutations is None:
         permutations = BY_PRODUCTS if by_products else BY_CURVES
-    if permutations < 1:
-        raise InputError(f"permutations must be at least 1, got {permutations!r}")
+    check_whole(permutations, "permutations")
     units = units_of(curves[0].bands, cluster)
     areas = [curve.area_by(request) for curve in curves]
     bands = {
@@ -282,7 +281,7 @@ def _merged(rows: FloatArray, copies: FloatArray) -> tuple[FloatArray, FloatArra
     So that a weight draws as the row written out, and one model more changes no other pair.
     """
     _, first, place = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    counts = np.bincount(place.ravel(), weights=copies)
+    counts = np.bincount(place.ravel(), weights=copies).astype(np.float64)
     order = np.argsort(first)
     return rows[first[order]], counts[order]
 

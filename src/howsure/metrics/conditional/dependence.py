@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, as_vector, check_fraction
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.conditional.regions import Region, region_of
@@ -275,8 +276,7 @@ def _checked(
     """Rows in the order of their widths, and why there is no answer, if so."""
     hit = as_covered(covered)
     wide = as_vector(width, "width", length=len(hit), finite=False)
-    if not isinstance(permutations, (int, np.integer)) or permutations < 1:
-        raise InputError(f"permutations must be a whole number of at least 1, got {permutations!r}")
+    check_whole(permutations, "permutations")
     if not np.isfinite(wide).all():
         return hit, wide, "some intervals are unbounded"
     if (wide < 0).any():

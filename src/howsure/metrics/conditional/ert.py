@@ -17,6 +17,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, as_vector, check_fraction
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.conditional.forests import (
@@ -172,8 +173,7 @@ def ert(
     level = check_fraction(confidence, "confidence")
     if classifier is not None:
         check_model(classifier, "predict_proba", "classifier")
-    if not isinstance(replicates, (int, np.integer)) or replicates < 0:
-        raise InputError(f"replicates must be a whole number of at least 0, got {replicates!r}")
+    check_whole(replicates, "replicates", 0)
     fold = folds_of(problem.n, folds)
     reason = ""
     if problem.n < FEWEST_PER_FOLD * folds:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 
 TREES = 50
@@ -167,9 +168,7 @@ def folds_of(n: int, folds: int) -> IntArray:
     >>> folds_of(5, 2)
     array([0, 1, 0, 1, 0])
     """
-    if not isinstance(folds, (int, np.integer)) or isinstance(folds, bool) or folds < 2:
-        raise InputError(f"folds must be a whole number of at least 2, got {folds!r}")
-    return np.arange(n) % folds
+    return np.arange(n) % check_whole(folds, "folds", 2)
 
 
 def _copy(model: Any) -> Any:
