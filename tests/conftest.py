@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from howsure.core.faults import strict
 
 REQUIRED = {part.strip() for part in os.environ.get("HOWSURE_REQUIRE", "").split(",") if part}
 
@@ -46,3 +48,10 @@ def chromium() -> str:
     if path is None:
         absent("browser", "no Chromium is installed")
     return str(path)
+
+
+@pytest.fixture(autouse=True)
+def every_fault_is_raised() -> Iterator[None]:
+    """The net under the measures hides nothing from a test."""
+    with strict():
+        yield

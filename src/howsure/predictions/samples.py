@@ -99,10 +99,11 @@ class Samples(Prediction):
         return np.asarray(self.sorted_samples.mean(axis=1))
 
     def sd(self) -> FloatArray:
-        """Standard deviation of the draws (divisor m − 1)."""
+        """Standard deviation of the draws (divisor m − 1); exactly 0 where all are equal."""
         if self.size < 2:
             raise UnanswerableError("one sample a row gives no standard deviation")
-        return np.asarray(self.sorted_samples.std(axis=1, ddof=1))
+        table = self.sorted_samples
+        return np.where(table[:, 0] == table[:, -1], 0.0, table.std(axis=1, ddof=1))
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         """Draws with replacement from the given draws, shape (n, size)."""

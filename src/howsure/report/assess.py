@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure._version import __version__
-from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.errors import InputError
+from howsure.core.faults import attempt, collected
 from howsure.core.records import Curve, Record, Table
 from howsure.metrics.evaluate import (
     ConditionalReport,
     CongruenceOptions,
     CongruenceReport,
     Evaluation,
+    GroupReport,
     assess_conditional,
     assess_congruence,
     assess_groups,
+    check_same_rows,
     compare,
     congruence_mode,
     curves_of,
     evaluate,
     operating_points,
+    unanswered,
     worst_rows,
 )
+from howsure.metrics.evaluate.congruence_beliefs import LAWS
 from howsure.metrics.evaluate.view import SLOW_ROWS
 from howsure.predictions import EvalSet
 from howsure.report.assessment import Assessment
-from howsure.report.content import VerdictLine
+from howsure.report.content import VerdictLine, noted
 from howsure.report.door import Given, from_arrays, from_table, is_table
 from howsure.report.images import MODELS, image_table, missing_images
 from howsure.report.verdict import verdict
@@ -220,6 +226,7 @@ def assess_sets(
     """
     if not evalsets:
         raise InputError("evalsets must hold at least one model, got none")
+    check_same_rows(evalsets)
     asked = frozenset(slow)
     told = progress or _silent
     records: list[Record] = []
@@ -227,48 +234,68 @@ def assess_sets(
     tables: list[Table] = []
     done: list[Evaluation] = []
     notes: list[str] = []
-    steps = 3 * len(evalsets)
-    for place, held in enumerate(evalsets):
-        told(f"measures of {held.model}", 3 * place, steps)
-        found = evaluate(held, coverages=coverages, confidence=confidence, seed=seed, slow=asked)
-        told(f"groups of {held.model}", 3 * place + 1, steps)
-        grouped = assess_groups(
-            found, confidence=confidence, seed=seed, statistics="group_statistics" in asked
-        )
-        told(f"curves of {held.model}", 3 * place + 2, steps)
-        curves.extend(curves_of(found, confidence=confidence))
-        records.extend((*found.records, *grouped.records))
-        notes.extend(grouped.notes)
-        points = operating_points(found.view, found.coverages)
-        made = (grouped.table, points, worst_rows(found))
-        tables.extend(table for table in made if table is not None)
-        done.append(found)
-    for local in _given_inputs(evalsets, confidence, seed, asked, told):
-        records.extend(local.records)
-        tables.extend(local.tables)
-        curves.extend(local.curves)
-    options = replace(congruence or CongruenceOptions(), progress=progress)
-    for report in _congruence(evalsets, seed, asked, options, beside or {}, images):
-        records.append(report.record)
-        tables.extend(report.tables)
-        curves.extend(report.curves)
-    comparison = None
-    if len(done) > 1:
-        told("comparison of models", 0, 0)
-        comparison = compare(done, confidence=confidence, seed=seed)
-        tables.append(comparison)
-    lines = _lines(records, evalsets, comparison)
+    with collected() as faults:
+        steps = 3 * len(evalsets)
+        for place, held in enumerate(evalsets):
+            told(f"measures of {held.model}", 3 * place, steps)
+            found = evaluate(
+                held, coverages=coverages, confidence=confidence, seed=seed, slow=asked
+            )
+            told(f"groups of {held.model}", 3 * place + 1, steps)
+            grouped = attempt(
+                f"groups of {held.model}",
+                partial(
+                    assess_groups,
+                    found,
+                    confidence=confidence,
+                    seed=seed,
+                    statistics="group_statistics" in asked,
+                ),
+                lambda _: GroupReport((), None, ()),
+            )
+            told(f"curves of {held.model}", 3 * place + 2, steps)
+            curves.extend(curves_of(found, confidence=confidence))
+            records.extend((*found.records, *grouped.records))
+            notes.extend(grouped.notes)
+            makers: dict[str, Callable[[], Table | None]] = {
+                "operating points": partial(operating_points, found.view, found.coverages),
+                "worst rows": partial(worst_rows, found),
+            }
+            made = [attempt(f"{n} of {held.model}", m, lambda _: None) for n, m in makers.items()]
+            tables.extend(table for table in (grouped.table, *made) if table is not None)
+            done.append(found)
+        for local in _given_inputs(evalsets, confidence, seed, asked, told):
+            records.extend(local.records)
+            tables.extend(local.tables)
+            curves.extend(local.curves)
+        options = replace(congruence or CongruenceOptions(), progress=progress)
+        for report in _congruence(evalsets, seed, asked, options, beside or {}, images):
+            records.append(report.record)
+            tables.extend(report.tables)
+            curves.extend(report.curves)
+        comparison = None
+        if len(done) > 1:
+            told("comparison of models", 0, 0)
+            comparison = attempt(
+                "comparison of models",
+                partial(compare, done, confidence=confidence, seed=seed),
+                lambda _: None,
+            )
+            tables.extend([] if comparison is None else [comparison])
+        lines = _lines(records, evalsets, comparison)
     return Assessment(
         lines=lines,
         records=tuple(records),
         curves=tuple(curves),
         tables=tuple(tables),
-        facts={
-            **_facts(done, confidence, seed),
-            **(facts or {}),
-            **missing_fact(images, evalsets[0].row_names()),
-            **_noted(notes),
-        },
+        facts=noted(
+            {
+                **_facts(done, confidence, seed),
+                **(facts or {}),
+                **missing_fact(images, evalsets[0].row_names()),
+            },
+            [*notes, *faults],
+        ),
         command=command,
     )
 
@@ -284,8 +311,16 @@ def _given_inputs(
     for place, held in enumerate(evalsets):
         if held.features or held.embedding is not None:
             told(f"coverage given inputs of {held.model}", place, len(evalsets))
-            yield assess_conditional(
-                held, confidence=confidence, seed=seed, everything="conditional" in asked
+            yield attempt(
+                f"coverage given inputs of {held.model}",
+                partial(
+                    assess_conditional,
+                    held,
+                    confidence=confidence,
+                    seed=seed,
+                    everything="conditional" in asked,
+                ),
+                lambda _: ConditionalReport(()),
             )
 
 
@@ -315,11 +350,24 @@ def _congruence(
     wanted = "mean_cce" in asked
     if evalsets[0].n > SLOW_ROWS and not wanted and evalsets[0].embedding is None:
         return []
-    embedded = [with_embedding(held) for held in evalsets]
-    try:
-        mode = congruence_mode(embedded, options.draws, seed=seed, everything=wanted)
-    except UnanswerableError:
+    if not all(any(isinstance(b, LAWS) for b in held.beliefs) for held in evalsets):
         return []
+    try_all = partial(_congruences, evalsets, wanted, seed, options, beside, images)
+    return attempt(
+        "congruence", try_all, lambda reason: [unanswered(held, reason) for held in evalsets]
+    )
+
+
+def _congruences(
+    evalsets: Sequence[EvalSet],
+    wanted: bool,
+    seed: int,
+    options: CongruenceOptions,
+    beside: Mapping[str, npt.NDArray[Any]],
+    images: npt.NDArray[Any] | None,
+) -> list[CongruenceReport]:
+    embedded = [with_embedding(held) for held in evalsets]
+    mode = congruence_mode(embedded, options.draws, seed=seed, everything=wanted)
     reports = []
     for place, held in enumerate(embedded):
         known = {name: value for name, value in beside.items() if len(value) == held.n}
@@ -330,9 +378,14 @@ def _congruence(
             named = [replace(c, notes=f"{held.model}: {c.notes}") for c in report.curves if c.notes]
             report = replace(report, curves=(*named, *(c for c in report.curves if not c.notes)))
         if images is not None and len(images) == held.n and report.tables and place < MODELS:
-            report = _with_images(report, images)
+            told = f"images of {held.model}"
+            report = attempt(told, partial(_with_images, report, images), partial(_same, report))
         reports.append(report)
     return reports
+
+
+def _same(report: CongruenceReport, reason: str) -> CongruenceReport:
+    return report
 
 
 def _with_images(report: CongruenceReport, images: npt.NDArray[Any]) -> CongruenceReport:
@@ -389,7 +442,3 @@ def _facts(done: Sequence[Evaluation], confidence: float, seed: int) -> dict[str
     if first.cluster is not None:
         facts["Clusters"] = f"{len(first.cluster.labels):,}"
     return facts
-
-
-def _noted(notes: Sequence[str]) -> dict[str, str]:
-    return {"Notes": "; ".join(dict.fromkeys(notes))} if notes else {}

@@ -1,6 +1,6 @@
 """The one place in `metrics` that knows containers: evaluation sets in, records out."""
 
-from howsure.metrics.evaluate.compare import compare
+from howsure.metrics.evaluate.compare import check_same_rows, compare
 from howsure.metrics.evaluate.conditional import ConditionalReport, assess_conditional
 from howsure.metrics.evaluate.congruence import (
     CongruenceOptions,
@@ -11,6 +11,7 @@ from howsure.metrics.evaluate.congruence import (
     fitted_reference,
     reference_rows,
     right_model,
+    unanswered,
 )
 from howsure.metrics.evaluate.curves import curves_of, worst_rows
 from howsure.metrics.evaluate.groups import GroupReport, assess_groups, groupings
@@ -29,6 +30,7 @@ __all__ = [
     "assess_congruence",
     "assess_groups",
     "belief_of",
+    "check_same_rows",
     "choose_coverages",
     "compare",
     "congruence_mode",
@@ -39,5 +41,6 @@ __all__ = [
     "operating_points",
     "reference_rows",
     "right_model",
+    "unanswered",
     "worst_rows",
 ]

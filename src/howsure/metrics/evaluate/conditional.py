@@ -8,13 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray
-from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.errors import UnanswerableError
+from howsure.core.faults import attempt
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.rng import row_keys
 from howsure.metrics.conditional import (
@@ -136,11 +138,9 @@ def assess_conditional(
         ("coverage_gap", "coverage_gap_debiased"): lambda: _gaps(view, shared, options),
     }
     for names, make in makers.items():
-        try:
-            _independent(part)
-            found, where = make()
-        except (UnanswerableError, InputError) as error:
-            found, where = [replace(shared, metric=n, reason=str(error)) for n in names], []
+        told = f"{', '.join(names)} of {held.model}"
+        lost = partial(_unanswered, shared, names)
+        found, where = attempt(told, partial(_of_independent, part, make), lost)
         records += found
         regions += where
     table = _region_table(regions, nominal, held.model)
@@ -196,11 +196,16 @@ def _rows(held: EvalSet, seed: int, everything: bool) -> EvalSet:
     return held.take(np.sort(subsample(keys, MOST_ROWS, seed=seed, name="conditional rows")))
 
 
-def _independent(held: EvalSet) -> None:
+def _unanswered(shared: Record, names: tuple[str, ...], reason: str) -> Found:
+    return [replace(shared, metric=name, reason=reason) for name in names], []
+
+
+def _of_independent(held: EvalSet, make: Callable[[], Found]) -> Found:
     if held.weights is not None or held.cluster is not None:
         raise UnanswerableError(
             "measures of conditional coverage need independent, unweighted rows"
         )
+    return make()
 
 
 def _hits(view: View, coverage: float) -> BoolArray:
