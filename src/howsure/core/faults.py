@@ -2,8 +2,8 @@
 
 A measure that the content does not permit raises `UnanswerableError`, whose message is the reason.
 Anything else that it raises is a fault in howsure: `attempt` turns it into a reason that says so,
-and `collected` gathers the faults, so that a report can state them. Under `strict` faults are
-raised, so that the net hides none from the tests.
+and `collected` gathers the faults, so that a report can state them. Under `strict` a fault raises
+`FaultError`, so that the net hides none from the tests.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ _strict: ContextVar[bool] = ContextVar("howsure_strict", default=False)
 _collected: ContextVar[list[str] | None] = ContextVar("howsure_faults", default=None)
 
 
+class FaultError(Exception):
+    """A fault in howsure, where the caller is strict."""
+
+
 def attempt(what: str, ask: Callable[[], _T], otherwise: Callable[[str], _T]) -> _T:
     """The answer to a question, or what takes its place, given the reason why there is none.
 
@@ -34,7 +38,7 @@ def attempt(what: str, ask: Callable[[], _T], otherwise: Callable[[str], _T]) ->
         return otherwise(str(error))
     except Exception as error:
         if _strict.get():
-            raise
+            raise FaultError(f"{what}: {type(error).__name__}: {error}") from error
         told = " ".join(f"{type(error).__name__}: {error}".split())
         reason = f"fault in howsure ({told[:_LONGEST]}); please report it"
         faults = _collected.get()

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import FloatArray, IntArray, power_of_two
 from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
 from howsure.core.labels import Categories
@@ -242,16 +242,19 @@ def _group_means(
     with np.errstate(invalid="ignore", divide="ignore"):
         value = _counts(evalset, grouping, rows) / total
         psi = rows - value[grouping.codes]
-        n = total
+        n, unit = total, power_of_two(psi)  # so that squares neither vanish nor overflow
+        psi = psi / unit
+        importance = evalset.weights is not None and evalset.weights.kind == "importance"
+        if evalset.weights is not None and importance:
+            n = np.square(total) / _counts(evalset, grouping, evalset.weights.values)
         if evalset.cluster is not None:
             error = _clustered(evalset, grouping, psi) / total
-        elif evalset.weights is not None and evalset.weights.kind == "importance":
+        elif evalset.weights is not None and importance:
             w = evalset.weights.values
             error = np.sqrt(_counts(evalset, grouping, w * np.square(psi))) / total
-            n = np.square(total) / _counts(evalset, grouping, w)
         else:
             error = np.sqrt(_counts(evalset, grouping, np.square(psi)) / (total * (total - 1)))
-        error = np.where(n > 1, error, np.nan)
+        error = np.where(n > 1, unit * error, np.nan)
         if share and _exact(evalset):
             low, high = clopper_pearson(np.round(value * total), total, confidence=level)
             return value, error, np.asarray(low), np.asarray(high), n
