@@ -133,7 +133,8 @@ def assess_conditional(
         ("ert_squared", "ert_absolute", "ert_log"): lambda: _ert(
             view, shared, options, classifier, extra
         ),
-        ("hsic", "width_correlation"): lambda: _dependence(view, shared, options),
+        ("hsic",): lambda: _dependence("hsic", view, shared, options),
+        ("width_correlation",): lambda: _dependence("width_correlation", view, shared, options),
         ("local_pit",): lambda: _local(view, shared, options, extra),
         ("coverage_gap", "coverage_gap_debiased"): lambda: _gaps(view, shared, options),
     }
@@ -300,36 +301,33 @@ def _ert(
     return records, [("ert", found.region)] if found.region else []
 
 
-def _dependence(view: View, shared: Record, options: dict[str, Any]) -> Found:
+def _dependence(name: str, view: View, shared: Record, options: dict[str, Any]) -> Found:
     hits = _hits(view, shared.coverage)
     widths = _widths(view, shared.coverage)
-    records: list[Record] = []
-    regions: list[tuple[str, Region]] = []
-    for name, measure in (("hsic", hsic), ("width_correlation", width_correlation)):
-        found: Dependence = measure(hits, widths, **options)
-        signed = name == "width_correlation"
-        reach = 1.959964 * found.standard_error
-        record = replace(
-            shared,
-            metric=name,
-            value=found.value,
-            standard_error=found.standard_error,
-            lower=max(found.value - reach, -1.0 if signed else 0.0),
-            upper=min(found.value + reach, 1.0),
-            direction=Direction.TARGET if signed else Direction.LOWER,
-            target=0.0,
-            null=found.null,
-            reason=_told(found.reason, shared),
-            options={
-                "p_value": found.p_value,
-                "perfect_upper": found.null_upper,
-                **_where(found.region),
-            },
-        )
-        records.append(record)
-    if found.region is not None:
-        regions.append(("hsic", found.region))
-    return records, regions
+    signed = name == "width_correlation"
+    measure = width_correlation if signed else hsic
+    found: Dependence = measure(hits, widths, **options)
+    reach = 1.959964 * found.standard_error
+    record = replace(
+        shared,
+        metric=name,
+        value=found.value,
+        standard_error=found.standard_error,
+        lower=max(found.value - reach, -1.0 if signed else 0.0),
+        upper=min(found.value + reach, 1.0),
+        direction=Direction.TARGET if signed else Direction.LOWER,
+        target=0.0,
+        null=found.null,
+        reason=_told(found.reason, shared),
+        options={
+            "p_value": found.p_value,
+            "perfect_upper": found.null_upper,
+            **_where(found.region),
+        },
+    )
+    if found.region is None or signed:  # which is the region of HSIC
+        return [record], []
+    return [record], [(name, found.region)]
 
 
 def _local(

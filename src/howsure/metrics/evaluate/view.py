@@ -192,9 +192,9 @@ def _positive_sd(view: View, _: float) -> FloatArray:
     sd: FloatArray = view.get("sd")
     if not (sd > 0).all():
         rows = int((sd <= 0).sum())
-        told = "1 row is" if rows == 1 else f"{rows:,} rows are"
+        told = "1 row" if rows == 1 else f"{rows:,} rows"
         raise UnanswerableError(
-            f"the {view.source(['sd'], 0.0)} of {told} all equal (first at row "
+            f"the {view.source(['sd'], 0.0)} of {told} are all equal (first at row "
             f"{int(np.argmax(sd <= 0))}), so no error can be divided by their sd"
         )
     return sd
