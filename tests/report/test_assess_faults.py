@@ -16,7 +16,7 @@ from howsure.metrics.conditional import forests, width_correlation
 from howsure.metrics.conditional.forests import edge_of, tree_inputs
 from howsure.metrics.conditional.regions import tree_parts
 from howsure.metrics.evaluate import conditional, congruence, curves, groups, measure
-from howsure.predictions import Distribution, Intervals, Samples
+from howsure.predictions import Distribution, Intervals, Quantiles, Samples
 from howsure.report import assess as door
 from howsure.report import verdict as words
 from howsure.report.assessment import Assessment
@@ -87,7 +87,7 @@ def test_a_fault_of_one_stage_leaves_the_others(
         assert {"crps", "empirical_coverage", "kendall_tau"} <= {
             r.metric for r in result.records if not math.isnan(r.value)
         }
-        assert len([record for record in lost if "fault" in record.reason]) < 100
+        assert len([r for r in lost if "fault" in r.reason and not r.group]) < 10
     assert result.verdict.splitlines()[-1]
     assert "please report it" in result.to_markdown()
 
@@ -278,3 +278,14 @@ def test_importance_weights_of_clusters_count_as_kish_has_it_in_groups() -> None
         y, Intervals(y - 1, y + 1, coverage=0.9), weights=[1e24, 1e24, 1e24, 1e24], **known
     )
     assert {r.n for r in result.records if r.group == "g=a"} == {4.0}
+
+
+def test_rounding_crosses_no_interval_between_equal_samples_or_quantiles() -> None:
+    rng = RNG(0)
+    values = np.repeat(rng.normal(size=(500, 1)), 5, axis=1)
+    levels = np.array([0.05, 0.3, 0.5, 0.7, 0.95])
+    wanted = np.linspace(0.2, 0.8, 41)
+    for belief in (Samples(values), Quantiles(levels, values)):
+        assert (np.diff(belief.quantile(wanted), axis=1) >= 0).all()
+        lower, upper = belief.interval(0.6)
+        assert (lower <= upper).all()

@@ -174,6 +174,27 @@ class EvalSet:
         return self.rows if self.rows is not None else np.arange(self.n)
 
 
+def check_same_rows(evalsets: Sequence[EvalSet]) -> None:
+    """Refuse models that do not hold the same rows.
+
+    Raises
+    ------
+    InputError
+        Naming the first two models that differ in y.
+
+    Examples
+    --------
+    >>> check_same_rows([EvalSet.checked([1.0], point=[0.0]), EvalSet.checked([1.0], point=[2.0])])
+    """
+    first = evalsets[0]
+    for other in evalsets[1:]:
+        if not np.array_equal(other.y, first.y):
+            raise InputError(
+                f"models must hold the same rows to be compared, but {first.model} and "
+                f"{other.model} differ in y"
+            )
+
+
 def _check_sizes(own: Mapping[str, FloatArray | None], beliefs: Sequence[Prediction]) -> None:
     """Refuse finite numbers so large that sums of their squares would overflow."""
     columns = dict(own)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix
 from howsure.core.errors import UnanswerableError
-from howsure.predictions.base import Prediction, Rows, tail_levels, wanted_levels
+from howsure.predictions.base import Prediction, Rows, interpolated, tail_levels, wanted_levels
 
 
 @final
@@ -78,8 +78,7 @@ class Samples(Prediction):
         left = np.minimum(np.floor(rank).astype(np.int64), self.size) - 1
         right = np.minimum(left + 1, self.size - 1)
         share = rank - 1 - left
-        table = self.sorted_samples
-        return np.asarray(table[:, left] * (1 - share) + table[:, right] * share)
+        return interpolated(self.sorted_samples, left, right, share)
 
     def interval(self, coverage: float) -> tuple[FloatArray, FloatArray]:
         """Central interval between two order statistics."""

@@ -24,7 +24,6 @@ from howsure.metrics.evaluate import (
     assess_conditional,
     assess_congruence,
     assess_groups,
-    check_same_rows,
     compare,
     congruence_mode,
     curves_of,
@@ -35,7 +34,7 @@ from howsure.metrics.evaluate import (
 )
 from howsure.metrics.evaluate.congruence_beliefs import LAWS
 from howsure.metrics.evaluate.view import SLOW_ROWS
-from howsure.predictions import EvalSet
+from howsure.predictions import EvalSet, check_same_rows
 from howsure.report.assessment import Assessment
 from howsure.report.content import VerdictLine, noted
 from howsure.report.door import Given, from_arrays, from_table, is_table

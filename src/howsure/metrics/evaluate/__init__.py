@@ -1,6 +1,6 @@
 """The one place in `metrics` that knows containers: evaluation sets in, records out."""
 
-from howsure.metrics.evaluate.compare import check_same_rows, compare
+from howsure.metrics.evaluate.compare import compare
 from howsure.metrics.evaluate.conditional import ConditionalReport, assess_conditional
 from howsure.metrics.evaluate.congruence import (
     CongruenceOptions,
@@ -30,7 +30,6 @@ __all__ = [
     "assess_congruence",
     "assess_groups",
     "belief_of",
-    "check_same_rows",
     "choose_coverages",
     "compare",
     "congruence_mode",

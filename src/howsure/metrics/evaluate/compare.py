@@ -16,7 +16,6 @@ from howsure.core.rng import child, row_keys
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.characteristic import bootstrap_gain_difference, permutation_test
 from howsure.metrics.evaluate.measure import Evaluation
-from howsure.predictions import EvalSet
 from howsure.stats.bootstrap import bootstrap_means, subsample
 from howsure.stats.permutation import sign_flip_test
 
@@ -46,7 +45,13 @@ def compare(evaluations: Sequence[Evaluation], *, confidence: float = 0.95, seed
     InputError
         If models hold different rows.
     """
-    check_same_rows([found.evalset for found in evaluations])
+    first = evaluations[0].evalset
+    for other in evaluations[1:]:
+        if other.evalset.n != first.n or not np.array_equal(other.evalset.y, first.y):
+            raise InputError(
+                f"models must hold the same rows to be compared, but {first.model} and "
+                f"{other.evalset.model} differ in y"
+            )
     rows: list[dict[str, Any]] = []
     for a, b in itertools.combinations(evaluations, 2):
         for key, scores in a.scores.items():
@@ -75,17 +80,6 @@ def compare(evaluations: Sequence[Evaluation], *, confidence: float = 0.95, seed
             "bootstrap interval; the p-value permutes the signs of paired differences."
         ),
     )
-
-
-def check_same_rows(evalsets: Sequence[EvalSet]) -> None:
-    """Refuse models of different rows."""
-    first = evalsets[0]
-    for other in evalsets[1:]:
-        if other.n != first.n or not np.array_equal(other.y, first.y):
-            raise InputError(
-                f"models must hold the same rows to be compared, but {first.model} and "
-                f"{other.model} differ in y"
-            )
 
 
 def _paired(
