@@ -116,7 +116,7 @@ def test_label_sets() -> None:
     assert found["empirical_coverage"].value == 0.5
     assert found["set_size"].value == 1.5
     with pytest.raises(InputError, match="class numbers"):
-        evaluate(EvalSet.checked([0, 7], sets))
+        EvalSet.checked([0, 7], sets)
 
 
 def test_clusters_widen_standard_errors() -> None:

@@ -362,6 +362,8 @@ def _constant(error: Ranked, width: Ranked) -> str:
     for ranked, name in ((width, "widths"), (error, "errors")):
         if np.count_nonzero(ranked.tied) < 2:
             return f"all {name} are equal"
+        if ranked.total - float(ranked.tied.max()) <= _ROUNDING * ranked.total:
+            return f"one of the {name} holds all weight to twelve digits"
     return ""
 
 

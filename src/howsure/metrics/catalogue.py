@@ -565,7 +565,7 @@ _CALIBRATION = (
         source="Pernot 2024",
         direction=Direction.TARGET,
         units="1",
-        forms=(Form(needs=("y", "mean", "sd"), function=dispersion.squared_z),),
+        forms=(Form(needs=("y", "mean", "positive_sd"), function=dispersion.squared_z),),
         laws=Laws(),
         standard_normal=1.0,
         target=1.0,
@@ -582,7 +582,7 @@ _CALIBRATION = (
         units="1",
         forms=(
             Form(
-                needs=("y", "mean", "sd"),
+                needs=("y", "mean", "positive_sd"),
                 function=dispersion.relative_calibration_error,
                 reduce="statistic",
             ),
@@ -601,7 +601,9 @@ _CALIBRATION = (
         source="Levi et al. 2022",
         direction=Direction.LOWER,
         units="1",
-        forms=(Form(needs=("y", "mean", "sd"), function=dispersion.ence, reduce="statistic"),),
+        forms=(
+            Form(needs=("y", "mean", "positive_sd"), function=dispersion.ence, reduce="statistic"),
+        ),
         laws=Laws(),
         standard_normal=0.0,
         target=0.0,

@@ -204,7 +204,7 @@ def sharpness(
     Parameters
     ----------
     sd : array-like of shape (n,)
-        Predicted standard deviations, above 0.
+        Predicted standard deviations, 0 or more.
     kind : {"root_mean_variance", "mean_sd"}
         Which average.
     weights : array-like of shape (n,), optional
@@ -217,7 +217,7 @@ def sharpness(
     Raises
     ------
     InputError
-        If an sd is not above 0 or missing, or the kind is unknown.
+        If an sd is below 0 or missing, or the kind is unknown.
 
     Notes
     -----
@@ -230,13 +230,17 @@ def sharpness(
     >>> sharpness([3.0, 4.0]).value, sharpness([3.0, 4.0], kind="mean_sd").value
     (3.5355, 3.5)
     """
-    scale = _check_sd(sd)
+    scale = as_vector(sd, "sd")
+    if (scale < 0).any():
+        raise InputError(f"sd must not be negative, got {float(scale.min()):g}")
     w = check_multiplicities(weights, len(scale))
     if kind == "mean_sd":
         return mean_statistic(scale, w)
     if kind != "root_mean_variance":
         raise InputError(f"kind must be 'root_mean_variance' or 'mean_sd', got {kind!r}")
     unit = float(scale.max())
+    if unit == 0.0:
+        return Statistic(0.0, np.zeros(len(scale)))
     variance = np.square(scale / unit)
     mean = weighted_mean(variance, w)
     value = unit * math.sqrt(mean)
@@ -316,7 +320,7 @@ def _chi_gap(k: FloatArray) -> FloatArray:
     return np.asarray(mean - 1.0 + 2.0 * (below - mean_below))
 
 
-def _check_sd(sd: npt.ArrayLike, n: int | None = None) -> FloatArray:
+def _check_sd(sd: npt.ArrayLike, n: int) -> FloatArray:
     scale = as_vector(sd, "sd", length=n)
     check_above(scale, "sd", 0.0)
     return scale

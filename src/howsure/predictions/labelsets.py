@@ -74,6 +74,10 @@ class LabelSets(Prediction):
         """The same belief for the rows chosen by an index or a mask."""
         return type(self)(self.members[rows], self.coverage)
 
+    def check_outcomes(self, y: FloatArray) -> None:
+        """Raise `InputError` where a y is no class number."""
+        self.contains(y)
+
     def contains(self, y: FloatArray) -> BoolArray:
         """Whether the true class, a whole number from 0, is in the set; shape (n,)."""
         classes = self.members.shape[1]

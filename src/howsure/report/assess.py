@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure._version import __version__
-from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.errors import InputError
+from howsure.core.faults import attempt, collected
 from howsure.core.records import Curve, Record, Table
 from howsure.core.threads import one_thread
 from howsure.core.weights import Weights
@@ -21,6 +23,7 @@ from howsure.metrics.evaluate import (
     CongruenceOptions,
     CongruenceReport,
     Evaluation,
+    GroupReport,
     assess_conditional,
     assess_congruence,
     assess_groups,
@@ -29,13 +32,15 @@ from howsure.metrics.evaluate import (
     curves_of,
     evaluate,
     operating_points,
+    unanswered,
     worst_rows,
 )
 from howsure.metrics.evaluate.compare import BEST, MOST_MODELS, leaders
+from howsure.metrics.evaluate.congruence_beliefs import LAWS
 from howsure.metrics.evaluate.view import SLOW_ROWS
 from howsure.predictions import EvalSet, content_order
 from howsure.report.assessment import Assessment
-from howsure.report.content import VerdictLine
+from howsure.report.content import VerdictLine, noted
 from howsure.report.door import Given, from_arrays, from_table, is_table
 from howsure.report.images import MODELS, image_table, missing_images
 from howsure.report.verdict import verdict
@@ -247,56 +252,76 @@ def assess_sets(
     done: list[Evaluation] = []
     by_group: list[Table | None] = []
     notes: list[str] = []
-    steps = 3 * len(evalsets)
-    for place, held in enumerate(evalsets):
-        told(f"measures of {held.model}", 2 * place, steps)
-        found = evaluate(held, coverages=coverages, confidence=confidence, seed=seed, slow=asked)
-        told(f"groups of {held.model}", 2 * place + 1, steps)
-        grouped = assess_groups(
-            found, confidence=confidence, seed=seed, statistics="group_statistics" in asked
-        )
-        records.extend((*found.records, *grouped.records))
-        notes.extend(grouped.notes)
-        by_group.append(grouped.table)
-        done.append(found)
-    shown, about = _in_detail(done)
-    for place, found in enumerate(done):
-        if found.evalset.model not in shown:
-            continue
-        told(f"curves of {found.evalset.model}", 2 * len(done) + place, steps)
-        curves.extend(curves_of(found, confidence=confidence))
-        points = operating_points(found.view, found.coverages)
-        made = (by_group[place], points, worst_rows(found))
-        tables.extend(table for table in made if table is not None)
-    for local in _given_inputs(evalsets, confidence, seed, asked, told):
-        records.extend(local.records)
-        tables.extend(local.tables)
-        curves.extend(local.curves)
-    options = replace(congruence or CongruenceOptions(), progress=progress)
-    for report in _congruence(evalsets, seed, asked, options, known, images):
-        records.append(report.record)
-        tables.extend(report.tables)
-        curves.extend(report.curves)
-    curves = [curve for curve in curves if not curve.model or curve.model in shown]
-    tables = [table for table in tables if not table.model or table.model in shown]
-    comparison = None
-    if len(done) > 1:
-        told("comparison of models", 0, 0)
-        comparison = compare(done, confidence=confidence, seed=seed)
-        tables.append(comparison)
-    lines = _lines(records, evalsets, comparison, shown)
+    with collected() as faults:
+        for place, held in enumerate(evalsets):
+            told(f"measures of {held.model}", 2 * place, 3 * len(evalsets))
+            found = evaluate(
+                held, coverages=coverages, confidence=confidence, seed=seed, slow=asked
+            )
+            told(f"groups of {held.model}", 2 * place + 1, 3 * len(evalsets))
+            grouped = attempt(
+                f"groups of {held.model}",
+                partial(
+                    assess_groups,
+                    found,
+                    confidence=confidence,
+                    seed=seed,
+                    statistics="group_statistics" in asked,
+                ),
+                lambda _: GroupReport((), None, ()),
+            )
+            records.extend((*found.records, *grouped.records))
+            notes.extend(grouped.notes)
+            by_group.append(grouped.table)
+            done.append(found)
+        shown, about = _in_detail(done)
+        for place, found in enumerate(done):
+            name = found.evalset.model
+            if name not in shown:
+                continue
+            told(f"curves of {name}", 2 * len(done) + place, 3 * len(evalsets))
+            curves.extend(curves_of(found, confidence=confidence))
+            makers: dict[str, Callable[[], Table | None]] = {
+                "operating points": partial(operating_points, found.view, found.coverages),
+                "worst rows": partial(worst_rows, found),
+            }
+            made = [attempt(f"{n} of {name}", m, lambda _: None) for n, m in makers.items()]
+            tables.extend(table for table in (by_group[place], *made) if table is not None)
+        for local in _given_inputs(evalsets, confidence, seed, asked, told):
+            records.extend(local.records)
+            tables.extend(local.tables)
+            curves.extend(local.curves)
+        options = replace(congruence or CongruenceOptions(), progress=progress)
+        for report in _congruence(evalsets, seed, asked, options, known, images):
+            records.append(report.record)
+            tables.extend(report.tables)
+            curves.extend(report.curves)
+        curves = [curve for curve in curves if not curve.model or curve.model in shown]
+        tables = [table for table in tables if not table.model or table.model in shown]
+        comparison = None
+        if len(done) > 1:
+            told("comparison of models", 0, 0)
+            comparison = attempt(
+                "comparison of models",
+                partial(compare, done, confidence=confidence, seed=seed),
+                lambda _: None,
+            )
+            tables.extend([] if comparison is None else [comparison])
+        lines = _lines(records, evalsets, comparison, shown)
     return Assessment(
         lines=lines,
         records=tuple(records),
         curves=tuple(curves),
         tables=tuple(tables),
-        facts={
-            **_facts(done, confidence, seed),
-            **(facts or {}),
-            **missing,
-            **({"In detail": about} if about else {}),
-            **_noted(notes),
-        },
+        facts=noted(
+            {
+                **_facts(done, confidence, seed),
+                **(facts or {}),
+                **missing,
+                **({"In detail": about} if about else {}),
+            },
+            [*notes, *faults],
+        ),
         command=command,
     )
 
@@ -323,8 +348,16 @@ def _given_inputs(
     for place, held in enumerate(evalsets):
         if held.features or held.embedding is not None:
             told(f"coverage given inputs of {held.model}", place, len(evalsets))
-            yield assess_conditional(
-                held, confidence=confidence, seed=seed, everything="conditional" in asked
+            yield attempt(
+                f"coverage given inputs of {held.model}",
+                partial(
+                    assess_conditional,
+                    held,
+                    confidence=confidence,
+                    seed=seed,
+                    everything="conditional" in asked,
+                ),
+                lambda _: ConditionalReport(()),
             )
 
 
@@ -354,11 +387,24 @@ def _congruence(
     wanted = "mean_cce" in asked
     if evalsets[0].n > SLOW_ROWS and not wanted and evalsets[0].embedding is None:
         return []
-    embedded = [with_embedding(held) for held in evalsets]
-    try:
-        mode = congruence_mode(embedded, options.draws, seed=seed, everything=wanted)
-    except UnanswerableError:
+    if not all(any(isinstance(b, LAWS) for b in held.beliefs) for held in evalsets):
         return []
+    try_all = partial(_congruences, evalsets, wanted, seed, options, beside, images)
+    return attempt(
+        "congruence", try_all, lambda reason: [unanswered(held, reason) for held in evalsets]
+    )
+
+
+def _congruences(
+    evalsets: Sequence[EvalSet],
+    wanted: bool,
+    seed: int,
+    options: CongruenceOptions,
+    beside: Mapping[str, npt.NDArray[Any]],
+    images: npt.NDArray[Any] | None,
+) -> list[CongruenceReport]:
+    embedded = [with_embedding(held) for held in evalsets]
+    mode = congruence_mode(embedded, options.draws, seed=seed, everything=wanted)
     reports = []
     for place, held in enumerate(embedded):
         report = assess_congruence(
@@ -368,9 +414,14 @@ def _congruence(
             named = [replace(c, notes=f"{held.model}: {c.notes}") for c in report.curves if c.notes]
             report = replace(report, curves=(*named, *(c for c in report.curves if not c.notes)))
         if images is not None and len(images) == held.n and report.tables and place < MODELS:
-            report = _with_images(report, images)
+            told = f"images of {held.model}"
+            report = attempt(told, partial(_with_images, report, images), partial(_same, report))
         reports.append(report)
     return reports
+
+
+def _same(report: CongruenceReport, reason: str) -> CongruenceReport:
+    return report
 
 
 def _with_images(report: CongruenceReport, images: npt.NDArray[Any]) -> CongruenceReport:
@@ -444,7 +495,3 @@ def _sense(weights: Weights) -> str:
         f"importance, effective n {weights.effective_n:,.1f}: a weight is a share of another "
         "population (weights kind frequency: a weight of 2 is a row twice)"
     )
-
-
-def _noted(notes: Sequence[str]) -> dict[str, str]:
-    return {"Notes": "; ".join(dict.fromkeys(notes))} if notes else {}

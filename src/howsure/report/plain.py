@@ -118,10 +118,9 @@ def to_markdown(content: PageContent) -> str:
     if content.verdict:
         blocks += ["## Verdict", "\n".join(_verdict_line(line) for line in content.verdict)]
     blocks += _record_blocks(content)
-    for table in content.tables:
-        if len(table):
-            grid = sections.table_grid(table, content.glossary, limit=len(table))
-            blocks += [f"## {escape(grid.title)}", *map(escape, grid.notes), _markdown_grid(grid)]
+    longest = max(map(len, content.tables), default=0)
+    for grid in sections.table_grids(content.tables, content.glossary, limit=longest):
+        blocks += [f"## {escape(grid.title)}", *map(escape, grid.notes), _markdown_grid(grid)]
     if content.glossary:
         blocks += ["## Glossary", *(_glossary_block(entry) for entry in content.glossary)]
     if content.command:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
+from howsure.core.faults import attempt
 from howsure.core.records import Record, Table
 from howsure.metrics.evaluate.compare import DECIDING
 from howsure.report.content import VerdictLine
@@ -85,20 +87,25 @@ def verdict(
     """
     found = findings(records, model)
     state = calibration_state(found)
-    lines = [
-        _coverage_line(found, state),
-        _distribution_line(found),
-        _group_line(found),
-        _difference_line(found),
-        _width_line(found),
-        _trade_line(found),
-        _inputs_line(found),
-        _congruence_line(found),
-        _point_line(found),
-        _comparison_line(comparison),
-        _next_step(found, state),
-    ]
+    makers: tuple[Callable[[], VerdictLine | None], ...] = (
+        partial(_coverage_line, found, state),
+        partial(_distribution_line, found),
+        partial(_group_line, found),
+        partial(_difference_line, found),
+        partial(_width_line, found),
+        partial(_trade_line, found),
+        partial(_inputs_line, found),
+        partial(_congruence_line, found),
+        partial(_point_line, found),
+        partial(_comparison_line, comparison),
+        partial(_next_step, found, state),
+    )
+    lines = [attempt(f"verdict on {model}", make, _untold) for make in makers]
     return tuple(line for line in lines if line is not None)
+
+
+def _untold(reason: str) -> VerdictLine:
+    return VerdictLine(f"A sentence is missing here: {reason}.", "undecided")
 
 
 def calibration_state(found: Findings) -> Calibration:
@@ -224,12 +231,16 @@ def _difference_line(found: Findings) -> VerdictLine | None:
     return VerdictLine(text, "good", question)
 
 
+_EQUAL = "widths are equal"
+"""What the reason of a missing τ says where no width differs from another."""
+
+
 def _width_line(found: Findings) -> VerdictLine | None:
     question = "Does the width mean anything?"
     tau = found.get("kendall_tau")
     if tau is None:
         missing = found.records.get("kendall_tau")
-        if missing is not None and "widths are equal" in missing.reason:
+        if missing is not None and _EQUAL in missing.reason:
             text = "Every row has the same width, so the width says nothing of a row's error."
             return VerdictLine(text, "bad", question)
         return None
@@ -378,8 +389,11 @@ def _next_step(found: Findings, state: Calibration) -> VerdictLine:
 
 
 def _flat(found: Findings) -> bool:
-    tau = found.get("kendall_tau")
-    return tau is None or _strength(tau) == "no"
+    """Whether widths are proven equal, or seen to say nothing of the errors."""
+    tau = found.records.get("kendall_tau")
+    if tau is None:
+        return False
+    return _EQUAL in tau.reason if math.isnan(tau.value) else _strength(tau) == "no"
 
 
 def _p(value: float) -> str:

@@ -25,6 +25,7 @@ from howsure.metrics.conditional.forests import (
     chance_elsewhere,
     check_model,
     folds_of,
+    tree_inputs,
 )
 from howsure.metrics.conditional.regions import Region, region_of, tree_parts
 from howsure.metrics.conditional.rows import Problem, as_covered, as_problem
@@ -186,15 +187,16 @@ def ert(
         return ERT(
             squared=none, absolute=none, log=none, probability=unknown, n=problem.n, reason=reason
         )
-    chance = _cross_fitted(classifier, problem.x, problem.covered, fold)
-    drawn = _simulated(classifier, problem, fold, replicates, seed)
+    held = problem if classifier is not None else replace(problem, x=tree_inputs(problem.x)[0])
+    chance = _cross_fitted(classifier, held.x, held.covered, fold)
+    drawn = _simulated(classifier, held, fold, replicates, seed)
     squared, absolute, log = (
         _beside(excess_risk(problem.covered, chance, coverage, loss, level), drawn.get(loss))
         for loss in _LOSSES
     )
     given = np.empty(problem.n)
     given[problem.order] = chance
-    parts = _parts(classifier, problem, level)
+    parts = _parts(classifier, problem, held.x, level)
     return ERT(
         squared=squared,
         absolute=absolute,
@@ -338,10 +340,12 @@ def _beside(found: ExcessRisk, drawn: FloatArray | None) -> ExcessRisk:
     )
 
 
-def _parts(classifier: Any, problem: Problem, confidence: float) -> tuple[Region, ...]:
+def _parts(
+    classifier: Any, problem: Problem, inputs: FloatArray, confidence: float
+) -> tuple[Region, ...]:
     """Parts of the inputs that one half of the rows tells apart, judged on the other half."""
     half = problem.n // 2
-    chance = chance_elsewhere(classifier, problem.x[:half], problem.covered[:half], problem.x)
+    chance = chance_elsewhere(classifier, inputs[:half], problem.covered[:half], inputs)
     part, words = tree_parts(problem.x, chance, problem.names)
     learnt = {leaf: abs(float(chance[part == leaf].mean()) - problem.coverage) for leaf in words}
     regions = []

@@ -11,6 +11,7 @@ from howsure.metrics.evaluate.congruence import (
     fitted_reference,
     reference_rows,
     right_model,
+    unanswered,
 )
 from howsure.metrics.evaluate.curves import curves_of, worst_rows
 from howsure.metrics.evaluate.groups import GroupReport, assess_groups, groupings
@@ -39,5 +40,6 @@ __all__ = [
     "operating_points",
     "reference_rows",
     "right_model",
+    "unanswered",
     "worst_rows",
 ]

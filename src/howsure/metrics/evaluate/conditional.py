@@ -8,13 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray
-from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.errors import UnanswerableError
+from howsure.core.faults import attempt
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.rng import row_keys
 from howsure.metrics.conditional import (
@@ -131,16 +133,15 @@ def assess_conditional(
         ("ert_squared", "ert_absolute", "ert_log"): lambda: _ert(
             view, shared, options, classifier, extra
         ),
-        ("hsic", "width_correlation"): lambda: _dependence(view, shared, options),
+        ("hsic",): lambda: _dependence("hsic", view, shared, options),
+        ("width_correlation",): lambda: _dependence("width_correlation", view, shared, options),
         ("local_pit",): lambda: _local(view, shared, options, extra),
         ("coverage_gap", "coverage_gap_debiased"): lambda: _gaps(view, shared, options),
     }
     for names, make in makers.items():
-        try:
-            _independent(part)
-            found, where = make()
-        except (UnanswerableError, InputError) as error:
-            found, where = [replace(shared, metric=n, reason=str(error)) for n in names], []
+        told = f"{', '.join(names)} of {held.model}"
+        lost = partial(_unanswered, shared, names)
+        found, where = attempt(told, partial(_of_independent, part, make), lost)
         records += found
         regions += where
     table = _region_table(regions, nominal, held.model)
@@ -196,11 +197,16 @@ def _rows(held: EvalSet, seed: int, everything: bool) -> EvalSet:
     return held.take(np.sort(subsample(keys, MOST_ROWS, seed=seed, name="conditional rows")))
 
 
-def _independent(held: EvalSet) -> None:
+def _unanswered(shared: Record, names: tuple[str, ...], reason: str) -> Found:
+    return [replace(shared, metric=name, reason=reason) for name in names], []
+
+
+def _of_independent(held: EvalSet, make: Callable[[], Found]) -> Found:
     if held.weights is not None or held.cluster is not None:
         raise UnanswerableError(
             "measures of conditional coverage need independent, unweighted rows"
         )
+    return make()
 
 
 def _hits(view: View, coverage: float) -> BoolArray:
@@ -295,36 +301,33 @@ def _ert(
     return records, [("ert", found.region)] if found.region else []
 
 
-def _dependence(view: View, shared: Record, options: dict[str, Any]) -> Found:
+def _dependence(name: str, view: View, shared: Record, options: dict[str, Any]) -> Found:
     hits = _hits(view, shared.coverage)
     widths = _widths(view, shared.coverage)
-    records: list[Record] = []
-    regions: list[tuple[str, Region]] = []
-    for name, measure in (("hsic", hsic), ("width_correlation", width_correlation)):
-        found: Dependence = measure(hits, widths, **options)
-        signed = name == "width_correlation"
-        reach = 1.959964 * found.standard_error
-        record = replace(
-            shared,
-            metric=name,
-            value=found.value,
-            standard_error=found.standard_error,
-            lower=max(found.value - reach, -1.0 if signed else 0.0),
-            upper=min(found.value + reach, 1.0),
-            direction=Direction.TARGET if signed else Direction.LOWER,
-            target=0.0,
-            null=found.null,
-            reason=_told(found.reason, shared),
-            options={
-                "p_value": found.p_value,
-                "perfect_upper": found.null_upper,
-                **_where(found.region),
-            },
-        )
-        records.append(record)
-    if found.region is not None:
-        regions.append(("hsic", found.region))
-    return records, regions
+    signed = name == "width_correlation"
+    measure = width_correlation if signed else hsic
+    found: Dependence = measure(hits, widths, **options)
+    reach = 1.959964 * found.standard_error
+    record = replace(
+        shared,
+        metric=name,
+        value=found.value,
+        standard_error=found.standard_error,
+        lower=max(found.value - reach, -1.0 if signed else 0.0),
+        upper=min(found.value + reach, 1.0),
+        direction=Direction.TARGET if signed else Direction.LOWER,
+        target=0.0,
+        null=found.null,
+        reason=_told(found.reason, shared),
+        options={
+            "p_value": found.p_value,
+            "perfect_upper": found.null_upper,
+            **_where(found.region),
+        },
+    )
+    if found.region is None or signed:  # which is the region of HSIC
+        return [record], []
+    return [record], [(name, found.region)]
 
 
 def _local(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from howsure.core.errors import UnanswerableError
+from howsure.core.faults import attempt
 from howsure.core.records import Curve, Table
 from howsure.metrics.association import width_bins
 from howsure.metrics.calibration_curve import calibration_curve, calibration_curve_quantiles
@@ -39,21 +41,20 @@ def curves_of(evaluation: Evaluation, *, confidence: float = 0.95) -> tuple[Curv
         ``error_by_width``, ``risk_coverage``, ``risk_coverage_oracle``, ``rolling_coverage``,
         ``characteristic``, ``characteristic_deficit`` and what stands behind them.
     """
-    makers: tuple[Callable[[Evaluation, float], list[Curve]], ...] = (
-        _calibration,
-        _interval_calibration,
-        _pit,
-        _error_by_width,
-        _risk_coverage,
-        _rolling_coverage,
-        lambda found, _: characteristic_curves(found.view, found.coverages),
-    )
+    makers: dict[str, Callable[[Evaluation, float], list[Curve]]] = {
+        "calibration": _calibration,
+        "interval_calibration": _interval_calibration,
+        "pit_ecdf": _pit,
+        "error_by_width": _error_by_width,
+        "risk_coverage": _risk_coverage,
+        "rolling_coverage": _rolling_coverage,
+        "characteristic": lambda found, _: characteristic_curves(found.view, found.coverages),
+    }
     made: list[Curve] = []
-    for maker in makers:
-        try:
-            made.extend(maker(evaluation, confidence))
-        except UnanswerableError:
-            continue  # the record of the same measure tells the reason
+    for name, maker in makers.items():
+        # the record of the same measure tells the reason
+        told = f"curve {name} of {evaluation.evalset.model}"
+        made.extend(attempt(told, partial(maker, evaluation, confidence), lambda _: []))
     return tuple(made)
 
 
@@ -180,7 +181,8 @@ def _pit(evaluation: Evaluation, confidence: float) -> list[Curve]:
 
 def _error_by_width(evaluation: Evaluation, confidence: float) -> list[Curve]:
     """Mean |error| against mean uncertainty in bins of equal mass."""
-    view, evalset = evaluation.view, evaluation.evalset
+    view: View = evaluation.view.get("with_point")
+    evalset = view.evalset
     uncertainty = view.get("uncertainty")
     errors = view.get("absolute_error")
     weights = evalset.multiplicities
@@ -207,7 +209,8 @@ def _error_by_width(evaluation: Evaluation, confidence: float) -> list[Curve]:
 
 def _risk_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
     """Mean |error| of the most certain rows, against how many are accepted."""
-    view, evalset = evaluation.view, evaluation.evalset
+    view: View = evaluation.view.get("with_point")
+    evalset = view.evalset
     accepted = view.get("acceptance")
     curve = accepted.curve(oracle=view.get("oracle"))
     x_label, y_label = "Prediction rate", "Mean |error| of accepted rows"
@@ -251,7 +254,8 @@ def _rolling_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
     share = np.bincount(window, weights=mass * covered[order]) / n
     first = np.r_[0, np.flatnonzero(np.diff(window)) + 1]
     middle = np.minimum(first + size // 2, len(order) - 1)
-    lower, upper = clopper_pearson(np.round(share * n), n, confidence=confidence)
+    hits = np.minimum(np.round(share * n), n)  # n is no whole number where weights are none
+    lower, upper = clopper_pearson(hits, n, confidence=confidence)
     stamps = evalset.time[order][middle]
     numbers = stamps.astype("datetime64[ms]") if stamps.dtype.kind == "M" else stamps
     numeric = numbers.dtype.kind in "iufMb"

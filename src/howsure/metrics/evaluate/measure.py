@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray, check_fraction
 from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.faults import attempt
 from howsure.core.records import Record
 from howsure.core.rng import child
 from howsure.metrics.catalogue import catalogue
@@ -75,13 +77,13 @@ def choose_coverages(evalset: EvalSet, wanted: Sequence[float] = ()) -> tuple[fl
             return belief.coverages or (math.nan,)
         if isinstance(belief, LabelSets):
             return (belief.coverage,)
-    view = View(evalset)
-    try:
-        view.get("lower", 0.9)
-    except UnanswerableError:
-        if any(belief.kind in INTERVAL_KINDS for belief in evalset.beliefs):
-            return (0.5, 0.8, 0.9)
-    return (0.9,)
+    held = any(belief.kind in INTERVAL_KINDS for belief in evalset.beliefs)
+    out_of_reach = attempt(
+        "nominal coverages",
+        lambda: View(evalset).get("lower", 0.9) is None,
+        lambda _: held,
+    )
+    return (0.5, 0.8, 0.9) if out_of_reach else (0.9,)
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
@@ -143,9 +145,13 @@ def evaluate(
         for coverage in wanted if metric.per_coverage else (math.nan,):
             if metric.slow and evalset.n > SLOW_ROWS and name not in asked:
                 reason = f"slow past {SLOW_ROWS:,} rows: ask for it with --with {name}"
-                records.append(_record(metric, coverage, evalset, Statistic(math.nan), reason))
+                records.append(_unanswered(evalset, metric, coverage, reason)[0])
                 continue
-            record, rows = _measure(view, metric, coverage, confidence)
+            record, rows = attempt(
+                f"{name} of {evalset.model}",
+                partial(_measure, view, metric, coverage, confidence),
+                partial(_unanswered, evalset, metric, coverage),
+            )
             records.append(record)
             if rows is not None:
                 scores[(name, coverage)] = rows
@@ -156,9 +162,28 @@ def _measure(
     view: View, metric: Metric, coverage: float, confidence: float
 ) -> tuple[Record, FloatArray | None]:
     """One metric at one coverage: its record, and its row scores where it is a mean."""
+    ranked = _RANKED.intersection(*(form.needs for form in metric.forms))
+    if not ranked:
+        return _answered(view, metric, coverage, confidence)
+    known: View = view.get("with_point")
+    record, rows = _answered(known, metric, coverage, confidence)
+    left, n = view.evalset.n - known.evalset.n, view.evalset.n
+    if left:
+        told = f"on {n - left:,} of {n:,} rows, those whose interval has a midpoint"
+        record = replace(record, reason="; ".join(filter(None, (record.reason, told))))
+    return record, rows
+
+
+_RANKED = frozenset({"uncertainty", "acceptance"})
+"""Arrays that set rows in order: a few rows without a point must not take the others along."""
+
+
+def _answered(
+    view: View, metric: Metric, coverage: float, confidence: float
+) -> tuple[Record, FloatArray | None]:
     evalset = view.evalset
     if metric.calibration and math.isnan(coverage):
-        return _record(metric, coverage, evalset, Statistic(math.nan), _UNKNOWN), None
+        raise UnanswerableError(_UNKNOWN)
     reasons: list[str] = []
     for form in metric.forms:
         try:
@@ -170,7 +195,12 @@ def _measure(
         source = view.source([*form.needs, "ends"] if metric.per_coverage else form.needs, coverage)
         found = _compute(evalset, metric, form, arrays, keywords, coverage, confidence, source)
         return replace(found[0], null=_expected(view, metric, coverage, found[0].null)), found[1]
-    reason = "; ".join(dict.fromkeys(reasons))
+    raise UnanswerableError("; ".join(dict.fromkeys(reasons)))
+
+
+def _unanswered(
+    evalset: EvalSet, metric: Metric, coverage: float, reason: str
+) -> tuple[Record, None]:
     return _record(metric, coverage, evalset, Statistic(math.nan), reason), None
 
 

@@ -154,19 +154,20 @@ def _interval_cost(curve: CharacteristicCurve, coverage: float) -> Cost:
     return on.cost(x_weight=2.0, y_weight=2.0 / (1.0 - coverage))
 
 
-def operating_points(view: View, coverages: Sequence[float]) -> Table | None:
+def operating_points(view: View, coverages: Sequence[float]) -> Table:
     """Where the model stands, where it should, and where its interval score would be least.
 
     Returns
     -------
-    Table or None
-        Named ``characteristic_points``: point, k, bandwidth, miss_rate, excess, deficit, note;
-        None where there is no curve.
+    Table
+        Named ``characteristic_points``: point, k, bandwidth, miss_rate, excess, deficit, note.
+
+    Raises
+    ------
+    UnanswerableError
+        If there is no curve.
     """
-    try:
-        curve: CharacteristicCurve = view.get("characteristic")
-    except UnanswerableError:
-        return None
+    curve: CharacteristicCurve = view.get("characteristic")
     points: list[tuple[str, OperatingPoint, str]] = [("as predicted", curve.at(), "")]
     for coverage in coverages:
         if math.isnan(coverage):

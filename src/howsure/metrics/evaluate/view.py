@@ -168,9 +168,36 @@ def _widest(view: View) -> FloatArray:
 def _between(lower: FloatArray, upper: FloatArray) -> FloatArray:
     """Widths, those that differ by rounding alone made one: else their order would be noise."""
     widths = upper - lower
-    if not np.isfinite(widths).all():
-        raise UnanswerableError("some intervals are unbounded")
-    return merge_ties(widths, 4e-16 * np.maximum(np.abs(lower), np.abs(upper)))
+    noise = np.where(np.isfinite(widths), np.maximum(np.abs(lower), np.abs(upper)), 0.0)
+    return merge_ties(widths, 4e-16 * noise)
+
+
+def _with_point(view: View, _: float) -> View:
+    """The rows whose error can be ranked: all, or those whose interval has a midpoint."""
+    intervals = view._beliefs.get("intervals")
+    try:
+        view.get("point")
+    except UnanswerableError:
+        if not isinstance(intervals, Intervals):
+            raise
+        bounded = np.isfinite(intervals.lower[:, 0]) & np.isfinite(intervals.upper[:, 0])
+        if not bounded.any():
+            raise
+        return View(view.evalset.take(bounded), seed=view.seed, slow=view.slow)
+    return view
+
+
+def _positive_sd(view: View, _: float) -> FloatArray:
+    """Standard deviations that errors can be divided by."""
+    sd: FloatArray = view.get("sd")
+    if not (sd > 0).all():
+        rows = int((sd <= 0).sum())
+        told = "1 row" if rows == 1 else f"{rows:,} rows"
+        raise UnanswerableError(
+            f"the {view.source(['sd'], 0.0)} of {told} are all equal (first at row "
+            f"{int(np.argmax(sd <= 0))}), so no error can be divided by their sd"
+        )
+    return sd
 
 
 def _crps_of_law(view: View, _: float) -> FloatArray:
@@ -364,6 +391,8 @@ _MAKERS: dict[str, Callable[[View, float], Any]] = {
     "y": lambda view, _: view.evalset.y,
     "point": _point,
     "sd": _belief_method("sd", "distributions", "samples"),
+    "positive_sd": _positive_sd,
+    "with_point": _with_point,
     "mean": _belief_method("point", "distributions", "samples"),
     "crps_of_law": _crps_of_law,
     "levels": _levels,
