@@ -195,7 +195,7 @@ def _positive_sd(view: View, _: float) -> FloatArray:
         told = "1 row" if rows == 1 else f"{rows:,} rows"
         raise UnanswerableError(
             f"the {view.source(['sd'], 0.0)} of {told} are all equal (first at row "
-            f"{int(np.argmax(sd <= 0))}), so no error can be divided by their sd"
+            f"{view.evalset.row_names()[int(np.argmax(sd <= 0))]}), so no error can be divided by their sd"
         )
     return sd
 
