@@ -191,11 +191,11 @@ def _positive_sd(view: View, _: float) -> FloatArray:
     """Standard deviations that errors can be divided by."""
     sd: FloatArray = view.get("sd")
     if not (sd > 0).all():
-        rows = int((sd <= 0).sum())
+        rows, first = int((sd <= 0).sum()), view.evalset.row_names()[int(np.argmax(sd <= 0))]
         told = "1 row" if rows == 1 else f"{rows:,} rows"
         raise UnanswerableError(
             f"the {view.source(['sd'], 0.0)} of {told} are all equal (first at row "
-            f"{view.evalset.row_names()[int(np.argmax(sd <= 0))]}), so no error can be divided by their sd"
+            f"{first}), so no error can be divided by their sd"
         )
     return sd
 
