@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-COMMAND = [sys.executable, "-c", "from howsure.cli.main import main; main()"]
+COMMAND = [sys.executable, "-c", "from howsure.cli.entry import main; main()"]
 PEAK = (
     "import resource, subprocess, sys; code = subprocess.call(sys.argv[1:], "
     "stdout=subprocess.DEVNULL); "

@@ -50,7 +50,7 @@ def main() -> None:
     csv.write_csv(make_table(), table)
     command = ["assess", str(table), "--groups", "region,season", "-o", str(folder / "report.html")]
     print("howsure", " ".join(command))
-    run = [sys.executable, "-c", "from howsure.cli.main import main; main()", *command]
+    run = [sys.executable, "-c", "from howsure.cli.entry import main; main()", *command]
     sys.exit(subprocess.run(run, check=False).returncode)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from extras import absent, check_bare
+from howsure.core.faults import strict
 
 
 def pytest_configure() -> None:
@@ -39,3 +40,10 @@ def chromium() -> str:
     if path is None:
         absent("browser", "no Chromium is installed")
     return str(path)
+
+
+@pytest.fixture(autouse=True)
+def every_fault_is_raised() -> Iterator[None]:
+    """The net under the measures hides nothing from a test."""
+    with strict():
+        yield

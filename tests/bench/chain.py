@@ -32,9 +32,9 @@ def announce(folder: Path) -> None:
 class ChainAdapter(Adapter):
     """Networks draw numbers; a method sums those of all networks of its world and seed.
 
-    Options: ``networks`` (of each world and seed), ``seconds`` (that a network takes), ``fail``
-    and ``kill`` (number of the network that raises, or kills its process), ``log`` (a folder that
-    gets a file for every trial begun).
+    Options: ``networks`` (of each world and seed), ``seconds`` (that a network takes), ``fail``,
+    ``kill`` and ``hang`` (number of the network that raises, kills its process, or never ends),
+    ``log`` (a folder that gets a file for every trial begun).
     """
 
     __slots__ = ()
@@ -84,6 +84,8 @@ class ChainAdapter(Adapter):
             raise ZeroDivisionError("no network today")
         if told["network"] == context.get("kill"):
             os.kill(os.getpid(), signal.SIGKILL)
+        if told["network"] == context.get("hang"):
+            time.sleep(1000)
         drawn = np.arange(told["network"] + 3, dtype=np.int16) * (1 + told["seed"])
         return TrialOutput(records=numbers(0), arrays={"drawn": drawn}, keys=trial.labels)
 

@@ -57,6 +57,69 @@ class Slow(Method):
         return LinearT().fit(x, y, rng)
 
 
+class UnspeakableError(Exception):
+    """An error that cannot say what it is."""
+
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Bad(Method):
+    """A method that goes wrong in a way of choice, at data sets as `Killer` chooses them."""
+
+    how: str
+    share: float = 2.0
+
+    @property
+    def name(self) -> str:
+        return f"bad {self.how}"
+
+    def fit(self, x: Any, y: Any, rng: np.random.Generator) -> Fitted:
+        fitted = LinearT().fit(x, y, rng)
+        if abs(float(y[0])) * 1000 % 1 >= self.share:
+            return fitted
+        if self.how in ERRORS:
+            raise ERRORS[self.how]
+        if self.how == "status":
+            os._exit(7)
+        if self.how == "abort":
+            os.abort()
+        if self.how == "segfault":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if self.how == "hang":  # as does what it has started, which holds all that it holds
+            if os.fork():
+                time.sleep(1000)
+            time.sleep(1000)
+        return Odd(self.how, fitted)  # type: ignore[return-value]
+
+
+ERRORS = {
+    "error": RuntimeError("no"),
+    "exit": SystemExit(3),
+    "exit 0": SystemExit(0),
+    "interrupt": KeyboardInterrupt(),
+    "base": BaseException("odd"),
+    "unspeakable": UnspeakableError(),
+}
+
+
+@dataclass
+class Odd:
+    """What was fitted, but for what it predicts; nobody can pickle it."""
+
+    how: str
+    fitted: Fitted
+
+    def __reduce__(self) -> Any:
+        raise TypeError("not to be pickled")
+
+    def predict(self, x: Any) -> Any:
+        found = self.fitted.predict(x[1:] if self.how == "rows" else x)
+        return None if self.how == "none" else found
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Threads(Method):

@@ -197,6 +197,20 @@ def test_a_trial_that_kills_every_worker_is_kept_as_failed(
     assert sum(m.startswith("it needs network 2 on ") for m in messages) == 4
 
 
+def test_a_trial_that_hangs_on_a_worker_is_ended(
+    cluster: Cluster, store: Store, tmp_path: Path
+) -> None:
+    """In a process of its own; the worker lives on, and what needs the trial fails."""
+    made = plan(tmp_path, hang=1, networks=2)
+    nanny = [*DASK, "worker", cluster.address, "--nthreads", "1", "--no-dashboard"]
+    cluster.start([*nanny, "--local-directory", str(tmp_path / "one")])
+    summary = run(made, store, scheduler=cluster.address, trial_timeout=8.0)
+    assert (summary.done, summary.failed) == (2, 6)
+    messages = [e.failure.message for _, e in survey(made, store).found if e.failure is not None]
+    assert sum("it took more than 8 s" in message for message in messages) == 6
+    assert set(begun(tmp_path).values()) == {1}
+
+
 def test_a_result_that_died_with_its_worker_is_waited_for(
     chain: str, store: Store, tmp_path: Path
 ) -> None:
@@ -233,6 +247,7 @@ def test_a_result_that_died_with_its_worker_is_waited_for(
         watch=Watcher(),
         token="t",
         titles={},
+        limit=None,
     )
     waiting = cluster_module._Watch(
         crew=crew,

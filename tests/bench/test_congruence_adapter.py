@@ -344,7 +344,7 @@ def test_real_pictures_are_worlds(data_dir: Callable[[str], Path]) -> None:
         ({"options": {"reference": "train"}}, "reference must be"),
         ({"options": {"embedding": "clip"}}, "embedding must be"),
         ({"options": {"outliers": [0]}}, "outliers must be"),
-        ({"options": {"narrowing": 1.5}}, "narrowing must be"),
+        ({"options": {"narrowing": 1.5}}, "narrowing must lie"),
         ({"options": {"absent": "ignore"}}, "absent must be"),
         ({"options": {"epochs": 0}}, "epochs must be"),
         ({"options": {"network": 3}}, "network must be a table"),
@@ -373,7 +373,7 @@ def test_no_method_that_fits_is_told(data_dir: Callable[[str], Path]) -> None:
 
 def test_options_of_a_trial_are_read_back() -> None:
     made = Options.of(plan_of(severities={"mixup": [0.1, 0.2]}, draws="exact"))
-    read = Options.read(made.identity())
+    read = Options(**made.identity())
     assert read.measure == made.measure
     assert read.measure.draws is None
     assert read.identity() == made.identity()

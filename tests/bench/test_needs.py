@@ -95,7 +95,7 @@ def test_a_worker_killed_by_a_network_fails_what_needs_it(chain: str, store: Sto
     summary = run(made, store, jobs=2)
     assert (summary.done, summary.failed) == (8, 12)
     messages = [e.failure.message for _, e in survey(made, store).found if e.failure is not None]
-    assert sum("which is failed: WorkerKilled" in message for message in messages) == 8
+    assert sum("which is failed: WorkerDied" in message for message in messages) == 8
 
 
 def test_a_damaged_need_is_made_again_and_what_is_done_stays(chain: str, store: Store) -> None:

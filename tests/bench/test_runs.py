@@ -229,32 +229,66 @@ def test_a_failed_trial_is_kept_and_stops_no_other(
     assert survey(plan(), store).counts == {"done": 6}
 
 
-@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
-def test_an_interrupt_is_no_failure(
-    store: Store, monkeypatch: pytest.MonkeyPatch, stop: type[BaseException]
-) -> None:
+def test_an_interrupt_is_no_failure(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(self: PointwiseAdapter, trial: Trial, *given: Any) -> Any:
-        raise stop
+        raise KeyboardInterrupt
 
     monkeypatch.setattr(PointwiseAdapter, "run", interrupted)
-    with pytest.raises(stop):
+    with pytest.raises(KeyboardInterrupt):
         run(plan(), store)
     assert survey(plan(), store).counts == {"missing": 6}
 
 
-def test_parts_that_failed_are_counted_and_tried_again_on_request(store: Store) -> None:
-    """Seven rows do not bear a line in ten inputs: every simulation fails, no trial does."""
+@pytest.mark.parametrize("stop", [SystemExit(3), GeneratorExit(), BaseException("odd")])
+def test_an_exit_ends_its_trial_alone(
+    store: Store, monkeypatch: pytest.MonkeyPatch, stop: BaseException
+) -> None:
+    real = PointwiseAdapter.run
+
+    def leaving(self: PointwiseAdapter, trial: Trial, *given: Any) -> Any:
+        if trial.labels["world"] == "line":
+            raise stop
+        return real(self, trial, *given)
+
+    monkeypatch.setattr(PointwiseAdapter, "run", leaving)
+    summary = run(plan(), store)
+    assert (summary.done, summary.failed) == (3, 3)
+    failure = survey(plan(), store).not_done()[0][1].failure
+    assert failure is not None
+    assert (failure.error, failure.message) == (type(stop).__name__, str(stop))
+
+
+def test_a_trial_whose_every_part_failed_failed(store: Store) -> None:
+    """Seven rows do not bear a line in ten inputs: every simulation fails."""
     made = plan(
         worlds={"f": "friedman1"},
         options={"simulations": 4, "block": 2, "n_train": 7, "n_test": 5},
     )
     summary = run(made, store)
-    assert (summary.done, summary.failed, summary.failed_parts) == (2, 0, 4)
-    (result,) = combined(made, survey(made, store), store).results["f"]
-    assert (result.trials, len(result.failures)) == (0, 4)
-    assert "no trial succeeded" in result.reasons["picf"]
+    assert (summary.done, summary.failed, summary.failed_parts) == (0, 2, 0)
+    for _, entry in survey(made, store).found:
+        assert entry.failure is not None
+        assert entry.failure.message.startswith("all 2 simulations failed; the first in fit: ")
+        assert "in fit" in entry.failure.trace.partition("\n\n")[2] + entry.failure.trace
+    assert run(made, store).failed_before == 2
+    assert run(made, store, retry_failed=True).failed == 2
+
+
+def test_parts_that_failed_are_counted_and_tried_again_on_request(store: Store) -> None:
+    bad = {"method": "bench.guilty:Bad", "how": "error", "share": 0.3}
+    made = plan(
+        methods={"b": bad},
+        worlds={"line": "linear"},
+        options={**OPTIONS, "simulations": 12, "block": 12},
+    )
+    summary = run(made, store)
+    assert (summary.done, summary.failed) == (1, 0)
+    assert 0 < summary.failed_parts < 12
+    (result,) = combined(made, survey(made, store), store).results["line"]
+    assert result.trials == 12 - summary.failed_parts
+    assert len(result.failures) == summary.failed_parts
     assert run(made, store).done == 0
-    assert run(made, store, retry_failed=True).done == 2
+    assert run(made, store, retry_failed=True).done == 1
 
 
 def test_workers_give_what_this_process_gives(store: Store, tmp_path: Path) -> None:
@@ -289,8 +323,10 @@ def test_workers_have_one_thread(store: Store) -> None:
     assert not result.failures
 
 
-def test_a_killed_worker_loses_no_other_trial(store: Store, tmp_path: Path) -> None:
-    """Its trial runs again, alone; the others are done once."""
+@pytest.mark.parametrize("kind", ["", "local://"])
+def test_a_killed_worker_loses_no_other_trial(store: Store, tmp_path: Path, kind: str) -> None:
+    """Its trial runs again at once, alone; the others are done once."""
+    store = Store(f"{kind}{store.root}")
     flags = tmp_path / "flags"
     flags.mkdir()
     killer = {"method": "bench.guilty:Killer", "flags": str(flags), "share": 0.3}
@@ -318,7 +354,7 @@ def test_a_trial_that_kills_its_worker_is_kept_as_failed(store: Store, tmp_path:
     ((trial, entry),) = survey(made, store).not_done()
     assert trial.labels["method"] == "k"
     assert entry.failure is not None
-    assert entry.failure.error == "WorkerKilled"
+    assert entry.failure.error == "WorkerDied"
 
 
 def test_a_full_disk_ends_the_run_with_one_message(
@@ -384,7 +420,7 @@ def test_a_run_waits_for_what_another_works_on(store: Store) -> None:
     assert seen.told[1] == ("waiting", 1, "process 7 on there")
 
 
-@pytest.mark.parametrize("jobs", [0, -2, 1.5, True, "2"])
+@pytest.mark.parametrize("jobs", [-2, 1.5, True, "2"])
 def test_bad_jobs_are_refused(store: Store, jobs: Any) -> None:
     with pytest.raises(InputError, match="jobs must be a whole number"):
         run(plan(), store, jobs=jobs)

@@ -135,7 +135,6 @@ def test_images_are_shown_and_named(tmp_path: Path) -> None:
         (["--encode", "text=sentence:/x"], "encoder must be"),
         (["--encode", "text=transformers:/x", "--encode", "y=transformers:/x"], "one column"),
         (["--image", "nope"], "image must name a column"),
-        (["--map", "umap"], "layout must be pca or t-sne"),
         (["--draws", "0"], "draws must be at least 1"),
         (["--gamma", "0"], "bandwidth must be positive"),
         (["--regularization", "0"], "regularization must be positive"),

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import csv
-from rich.console import Console
 
 from howsure.cli.progress import Stages
+from howsure.cli.terminal import Console
 from howsure.core.rng import child
 
 RUN = [sys.executable, "-c", "from howsure.cli.entry import main; main()"]

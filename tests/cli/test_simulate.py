@@ -26,7 +26,7 @@ from howsure.methods.linear import LinearT
 from howsure.protocols.pointwise import pointwise
 from howsure.worlds import ForestWorld, world_named
 
-RUN = [sys.executable, "-c", "from howsure.cli.main import main; main()"]
+RUN = [sys.executable, "-c", "from howsure.cli.entry import main; main()"]
 QUICK = ("--trials", "4", "--train-rows", "40", "--test-rows", "30")
 MODULE = """
 import numpy as np

@@ -33,7 +33,7 @@ def test_rights_are_those_of_any_new_file(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "made").stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("error", [ValueError("bad"), KeyboardInterrupt(), OSError(28, "No space")])
+@pytest.mark.parametrize("error", [ValueError("bad"), KeyboardInterrupt(), OSError(28, "full")])
 def test_a_failure_leaves_what_was_there(tmp_path: Path, error: BaseException) -> None:
     path = tmp_path / "report.html"
     path.write_text("before")
@@ -48,7 +48,7 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path, error: BaseException) -
     with pytest.raises(expected) as caught:
         write()
     if isinstance(error, OSError):
-        assert str(caught.value) == f"{str(path)!r} cannot be written: No space"
+        assert str(caught.value) == f"{str(path)!r} cannot be written: No space left on device"
     assert path.read_text() == "before"
     assert names(tmp_path) == ["report.html"]
 

@@ -12,16 +12,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tifffile
-from PIL import Image
 from scipy.io import savemat
 
+from extras import needs
 from howsure.core.errors import InputError
 from howsure.data.images import brain, buildings, digits, nuclei_tiles, pools, ventricle
 from howsure.data.images.files import Reading, UnreadableError, inside, read_picture
 from howsure.data.images.ventricle import read_frame
 from howsure.data.tables import uci
 from howsure.data.unpack import arrays, gunzipped, untar
+
+tifffile = needs("tifffile")
+Image = needs("PIL.Image")
 
 
 def packed(path: Path, *members: tuple[str, dict[str, Any]]) -> Path:
@@ -137,7 +139,7 @@ def test_a_zip_of_many_is_bounded_in_sum(tmp_path: Path) -> None:
 
 
 def volume_bytes(shape: tuple[int, ...]) -> bytes:
-    import nibabel
+    nibabel = needs("nibabel")
 
     header = nibabel.Nifti1Header()
     header.set_data_shape(shape)
@@ -215,7 +217,7 @@ def test_names_from_lists_stay_in_their_folder(name: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("spoil", ["labels", "indx_train"])
 def test_chairs_may_not_declare_endless_labels(tmp_path: Path, spoil: str) -> None:
-    h5py = pytest.importorskip("h5py")
+    h5py = needs("h5py")
     make: Callable[..., Any]
     with h5py.File(tmp_path / pools.RC49, "w") as held:
         make = held.create_dataset

@@ -173,7 +173,9 @@ def test_photographs_have_224_pixels_a_side_unless_asked(name: str, tmp_path: Pa
     folder = FOLDERS[name](tmp_path / "set")
     assert image_task(name, folder=folder, complete=False).val.x.shape == (3, 224, 224, 3)
     for side in (0, -3, 5000, 2.5, True):
-        with pytest.raises(InputError, match="side must be a whole number of 1 … 1024"):
+        with pytest.raises(
+            InputError, match="side must be a whole number of at least 1 and at most 1024"
+        ):
             _ = image_task(name, folder=folder, complete=False, side=side).val
 
 

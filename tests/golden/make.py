@@ -105,7 +105,7 @@ def _typed(case: str, command: str) -> dict[str, str]:
         ]
         with _terminal(["howsure", *arguments], told):
             try:
-                main()
+                status = main()
             except SystemExit as leaving:
                 status = leaving.code or 0
         files = {path.suffix: path.read_text("utf-8") for path in sorted(Path(folder).iterdir())}

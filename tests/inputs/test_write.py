@@ -81,7 +81,7 @@ def test_columns_of_every_kind(tmp_path: Path) -> None:
         ({1: [1.0], "1": [1.0]}, "t.csv", "column names must differ"),
         ({"y": ["\ud800"]}, "t.csv", "column 'y'"),
         ({"y": [[1.0]]}, "t.csv", "nested type"),
-        (pa.table({"y": [[1.0]]}), "t.csv", "cannot be read|cannot be written"),
+        (pa.table({"y": [[1.0]]}), "t.csv", "cannot be written"),
     ],
 )
 def test_what_cannot_be_written_is_said(tmp_path: Path, table: Any, name: str, said: str) -> None:

@@ -47,9 +47,18 @@ class Sure(Mean):
 class Picky:
     def __init__(self, level):
         raise ValueError("level is never right")
+    def fit(self, x, y):
+        return self
 
-def line(intercept: bool = True):
+def line(intercept: bool = True) -> LinearT:
     return LinearT(intercept)
+
+def unsaid():
+    raise AssertionError("called")
+
+class Unfit:
+    def __init__(self, level=0):
+        raise AssertionError("called")
 
 ready = LinearT()
 number = 3
@@ -159,9 +168,9 @@ def test_options_are_plain_values_or_text() -> None:
         ("sklearn.linear_modle:Ridge", {}, "cannot be imported"),
         (":Ridge", {}, "must be written module:attribute"),
         ("sklearn.linear_model:Ridge", {"alhpa": 1}, "near: alpha"),
-        ("math:pi", {}, "must be a class or a function"),
-        ("math:sqrt", {}, "needs the option"),
-        ("json:loads", {"s": "3"}, "fit and predict, got int"),
+        ("math:pi", {}, "must be a class with fit, .*got 3.14.*not called"),
+        ("math:sqrt", {}, "must be a class with fit, .*got <built-in function sqrt>.*not called"),
+        ("json:loads", {"s": "3"}, "must be a class with fit"),
         (LinearT(), {"intercept": True}, "options must be left out"),
         (3, {}, "fit and predict, got int"),
     ],
@@ -192,11 +201,29 @@ def test_a_users_own_models(module: str) -> None:
     assert method_spec(shifted)["options"]["adapt"]["ratio"] == {"name": f"{module}:ratio"}
     with pytest.raises(InputError, match="cannot be made: level is never right"):
         method_named(f"{module}:Picky", level=0.3)
-    with pytest.raises(InputError, match="must be a class or a function, got 3"):
-        method_named(f"{module}:number")
+    for name in ("number", "unsaid", "Unfit"):
+        with pytest.raises(InputError, match=r"must be a class with fit.*it was not called"):
+            method_named(f"{module}:{name}")
+    for name in ("Unfit", {"name": "Unfit", "level": 1}):
+        path = f"{module}:{name}" if isinstance(name, str) else {**name, "name": f"{module}:Unfit"}
+        for part in ("regressor", "adapt"):
+            with pytest.raises(InputError, match=rf"{part} must be a class with fit.*not called"):
+                method_named("split_conformal", **{part: path})
     adapt = {"name": "covariate_shift", "ratio": {"name": f"{module}:ratio", "alpha": 1}}
     with pytest.raises(InputError, match="takes no options, got alpha"):
         method_named("split_conformal", adapt=adapt)
+
+
+@pytest.mark.parametrize("part", ["name", "regressor", "adapt", "difficulty", "method"])
+def test_what_cannot_be_fitted_is_not_called(part: str, tmp_path: Path) -> None:
+    """A plan or a flag names a program to run, as a method or within one: it does not run."""
+    flag = tmp_path / "flag"
+    spec = {"name": "subprocess:Popen", "args": ["touch", str(flag)]}
+    outer = "conformalized" if part == "method" else "normalized_conformal"
+    given = spec if part == "name" else {"name": outer, part: spec}
+    with pytest.raises(InputError, match=r"'subprocess:Popen' .*it was not called"):
+        method_named(**given)
+    assert not flag.exists()
 
 
 def test_other_packages_bring_methods(module: str, monkeypatch: pytest.MonkeyPatch) -> None:

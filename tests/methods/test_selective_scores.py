@@ -133,10 +133,10 @@ def test_variance_scores_come_from_beliefs() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: GMMScore(0), "components must be a positive whole number, got 0"),
-        (lambda: GMMScore(True), "components must be a positive whole number, got True"),
-        (lambda: GMMScore(2, dimensions=0), "dimensions must be a positive whole number"),
-        (lambda: KNNScore(-1), "neighbours must be a positive whole number, got -1"),
+        (lambda: GMMScore(0), "components must be a whole number of at least 1, got 0"),
+        (lambda: GMMScore(True), "components must be a whole number of at least 1, got True"),
+        (lambda: GMMScore(2, dimensions=0), "dimensions must be a whole number of at least 1"),
+        (lambda: KNNScore(-1), "neighbours must be a whole number of at least 1, got -1"),
         (lambda: KNNScore(3, "cosine"), "metric must be 'angular' or 'euclidean', got 'cosine'"),
         (lambda: GMMScore(4).fit(np.ones((3, 1)), rng()), "at least 4 rows for 4 components"),
         (lambda: KNNScore(4).fit(np.ones((3, 1)), rng()), "at least 4 rows for as many"),

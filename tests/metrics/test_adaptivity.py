@@ -98,9 +98,9 @@ def test_order_and_repetition_of_rows_change_nothing(seed: int, tied: bool) -> N
         ),
     ]
     for first, second in pairs:
-        for name in ("value", "lower", "upper", "floor", "floor_upper", "p_value", "n"):
-            assert getattr(first, name) == pytest.approx(
-                getattr(second, name), abs=1e-12, nan_ok=True
+        for name in ("value", "lower", "upper", "null", "null_upper", "p", "n"):
+            assert getattr(first.estimate, name) == pytest.approx(
+                getattr(second.estimate, name), abs=1e-12, nan_ok=True
             )
 
 
@@ -119,19 +119,21 @@ def test_rows_of_a_trillion_are_measured() -> None:
     ease, size, rank, covered = drawn(3, 300)
     counts = np.random.default_rng(3).integers(1, 4, 300)
     draw = Resampling(replicates=200, permutations=200)
-    for measure in (
-        lambda w: t_cv(covered, ease, coverage=0.8, bins=7, weights=w, resampling=draw),
-        lambda w: t_ss(size, rank, ease, bins=7, weights=w, resampling=draw),
-        lambda w: sscv(covered, size, coverage=0.8, weights=w, resampling=draw),
-        lambda w: rank_ss(size, rank, weights=w, resampling=draw),
+    for number, measure in enumerate(
+        (
+            lambda w: t_cv(covered, ease, coverage=0.8, bins=7, weights=w, resampling=draw),
+            lambda w: t_ss(size, rank, ease, bins=7, weights=w, resampling=draw),
+            lambda w: sscv(covered, size, coverage=0.8, weights=w, resampling=draw),
+            lambda w: rank_ss(size, rank, weights=w, resampling=draw),
+        )
     ):
-        light, heavy = measure(counts * 10**8), measure(counts * 10**12)
+        light, heavy = (measure(counts * copies).estimate for copies in (10**8, 10**12))
         assert heavy.value == pytest.approx(light.value, rel=1e-6)
         assert heavy.upper - heavy.lower == pytest.approx(
             (light.upper - light.lower) / 100, rel=0.3
         )
-        if not math.isnan(light.floor_upper) and light.name != "t_ss":
-            assert heavy.floor_upper == pytest.approx(light.floor_upper / 100, rel=1e-2)
+        if not math.isnan(light.null_upper) and number != 1:  # that of T-SS is drawn
+            assert heavy.null_upper == pytest.approx(light.null_upper / 100, rel=1e-2)
 
 
 def test_the_limit_of_a_shuffle_has_its_spread(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -272,7 +272,7 @@ def test_numbers_must_be_finite(position, value):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"x": "width"}, "x must be one of 'bandwidth', 'excess', got 'width'"),
+        ({"x": "width"}, "x must be one of bandwidth, excess, got 'width'"),
         ({"y_axis": "coverage"}, "y_axis must be one of"),
         ({"move": "shift"}, "move must be one of"),
         ({"outside": "drop"}, "outside must be one of"),
@@ -477,7 +477,7 @@ def test_bands_that_are_meant_to_differ_still_differ(point, lower, upper):
 
 def test_a_short_curve_is_drawn_whole():
     assert example().drawn().x.tolist() == example().x.tolist()
-    with pytest.raises(InputError, match="points must be at least 4"):
+    with pytest.raises(InputError, match="points must be a whole number of at least 4"):
         example().drawn(3)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from howsure.core.errors import InputError
+from howsure.core.rng import child
 from howsure.metrics.characteristic import (
     AreaRequest,
     bands_from_sd,
@@ -16,7 +17,8 @@ from howsure.metrics.characteristic import (
     gain_of_perfect_model,
     permutation_test,
 )
-from howsure.metrics.characteristic.resampling import Sampler, units_of
+from howsure.metrics.characteristic.resampling import Sampler, gain_differences, units_of
+from howsure.metrics.characteristic.significance import permutation_tests
 
 LOW = AreaRequest(y_range=(0.0, 0.2))
 
@@ -243,7 +245,7 @@ def test_bootstrap_says_what_it_cannot_tell():
     found = bootstrap_curve(stuck, replicates=5)
     assert "never captured" in found.area.reason
     assert math.isnan(found.gain.standard_error)
-    with pytest.raises(InputError, match="replicates must be at least 2"):
+    with pytest.raises(InputError, match="replicates must be a whole number of at least 2"):
         bootstrap_curve(one, replicates=1)
     with pytest.raises(InputError, match="got 'uq360'"):
         bootstrap_curve(one, AreaRequest(convention="uq360"))
@@ -403,7 +405,7 @@ def test_models_must_be_of_the_same_rows():
         bootstrap_gain_difference(first, weighted)
     with pytest.raises(InputError, match="cluster must have 30 rows"):
         permutation_test(first, second, cluster=[1, 2])
-    with pytest.raises(InputError, match="permutations must be at least 1"):
+    with pytest.raises(InputError, match="permutations must be a whole number of at least 1"):
         permutation_test(first, second, permutations=0)
 
 
@@ -414,3 +416,44 @@ def test_an_infinite_area_has_no_p_value():
     found = permutation_test(stuck, whole)
     assert math.isnan(found.p_value)
     assert "never captured" in found.reason
+
+
+def several(**options):
+    """Three models of the same rows, and the first again."""
+    first, second = pair(80, 31, **options)
+    third = characteristic_curve(
+        first.bands.y, *bands_from_sd(np.full(80, 0.2), np.full(80, 1.3)), **options
+    )
+    return [first, second, third, first]
+
+
+@pytest.mark.parametrize("options", [{}, {"weights": np.arange(80) % 3 + 1.0}])
+@pytest.mark.parametrize("cluster", [None, np.arange(80) // 4])
+def test_gains_of_many_models_are_those_of_curves_resampled_one_by_one(options, cluster):
+    curves = several(**options)
+    pairs = [(0, 1), (2, 1), (0, 3)]
+    found = gain_differences(curves, pairs, replicates=40, cluster=cluster, seed=5)
+    units, gains = units_of(curves[0].bands, cluster), []
+    for curve in curves:
+        rng, sampler = child(5, "characteristic", "bootstrap"), Sampler.of(curve, None)
+        gains.append([sampler.draw(units.resample(rng))[2] for _ in range(40)])
+    for (one, two), difference in zip(pairs, found, strict=True):
+        draws = np.subtract(gains[one], gains[two])
+        ends = np.quantile(draws, [0.025, 0.975])
+        assert (difference.lower, difference.upper) == pytest.approx(ends, abs=1e-9)
+        assert difference.standard_error == pytest.approx(draws.std(ddof=1), abs=1e-9)
+    assert found[2].lower == found[2].upper == 0.0
+    alone = bootstrap_gain_difference(curves[2], curves[1], replicates=40, cluster=cluster, seed=5)
+    assert alone.lower == pytest.approx(found[1].lower, abs=1e-9)
+
+
+@pytest.mark.parametrize("request_", [None, LOW])
+def test_permutation_tests_of_many_models_are_those_of_each_pair(request_):
+    curves = several()
+    pairs = [(0, 1), (2, 1), (0, 3)]
+    found = permutation_tests(curves, pairs, request_, permutations=200, seed=6)
+    for (one, two), test in zip(pairs, found, strict=True):
+        assert test == permutation_test(
+            curves[one], curves[two], request_, permutations=200, seed=6
+        )
+    assert found[2].p_value == 1.0

@@ -470,7 +470,7 @@ def test_permuted_coverage_and_pit_leave_nothing_to_learn() -> None:
         shuffled = rng.permutation(covered)
         found = ert(shuffled, x, coverage=RIGHT, classifier=leaf())
         local = local_pit(rng.permutation(pit), x, regressor=regressor)
-        risks = (found.squared, found.absolute, found.log, local)
+        risks = (found.squared, found.absolute, found.log, local.estimate)
         rejected.append([risk.p < 0.05 for risk in risks])
     assert (np.mean(rejected, axis=0) <= 0.11).all()
 

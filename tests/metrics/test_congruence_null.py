@@ -122,7 +122,7 @@ def test_samplers_draws_and_samples_mode():
         ({"outcomes": np.zeros((39, 5))}, "outcomes must have 40 rows, got 39"),
         ({"outcomes": np.zeros((40, 5, 2))}, "outcomes must have 1 columns, got 2"),
         ({"outcomes": lambda rng: np.full(40, np.nan)}, "outcomes must hold finite numbers"),
-        ({"replicates": 0}, "replicates must be at least 1"),
+        ({"replicates": 0}, "replicates must be a whole number of at least 1"),
         ({"level": 95}, "level must lie strictly between 0 and 1"),
     ],
 )
@@ -176,7 +176,7 @@ def test_repeats_measure_monte_carlo_noise():
         mean_cce(reference, repeats=[Draws(np.zeros((80, 2)))])
     with pytest.raises(InputError, match="exact with 0 beside samples with 1"):
         mean_cce(reference, repeats=[base.belief])
-    with pytest.raises(InputError, match="bootstraps must be at least 2"):
+    with pytest.raises(InputError, match="bootstraps must be a whole number of at least 2"):
         mean_cce(reference, bootstraps=1)
 
 

@@ -180,7 +180,7 @@ def test_extreme_errors_give_numbers_or_reasons() -> None:
     ("call", "message"),
     [
         (lambda: ence([1.0], [0.0], [0.0]), "sd must be above 0"),
-        (lambda: ence([1.0], [0.0], [1.0], bins=0), "bins must be at least 1"),
+        (lambda: ence([1.0], [0.0], [1.0], bins=0), "bins must be a whole number of at least 1"),
         (lambda: relative_calibration_error([1e308], [-1e308], [1.0]), "y - mean must be finite"),
         (lambda: squared_z([1], [0], [-1]), "sd must be above 0"),
         (lambda: sharpness([1.0], kind="median"), "kind must be"),

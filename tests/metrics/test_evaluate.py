@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from scipy import stats
 
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.metrics.compare import compare
+from howsure.metrics.compare import compare, leaders
 from howsure.metrics.exhibits import curves_of, worst_rows
 from howsure.metrics.groups import assess_groups
 from howsure.metrics.measure import evaluate
@@ -25,6 +27,7 @@ from howsure.predictions import (
     Quantiles,
     Samples,
 )
+from howsure.stats.bootstrap import bootstrap_means
 
 
 def normal_set(n: int, *, factor: float = 1.0, seed: int = 0, **extra: object) -> EvalSet:
@@ -115,7 +118,7 @@ def test_label_sets() -> None:
     assert found["empirical_coverage"].value == 0.5
     assert found["set_size"].value == 1.5
     with pytest.raises(InputError, match="class numbers"):
-        evaluate(EvalSet.checked([0, 7], sets))
+        EvalSet.checked([0, 7], sets)
 
 
 def test_clusters_widen_standard_errors() -> None:
@@ -226,6 +229,70 @@ def test_compare_pairs_rows() -> None:
     assert table.columns["p_value"][row] < 0.01
     same = compare([evaluate(first), evaluate(first)])
     assert (same.columns["difference"] == 0).all()
+
+
+def several(count: int, n: int = 60) -> list[EvalSet]:
+    """Models whose CRPS rises with the number in their name, but for the third, which is best."""
+    rng = child(0, "several")
+    mean = rng.normal(size=n)
+    y = mean + rng.normal(size=n)
+    wrong = [0.5 + 0.3 * place if place != 2 else 0.0 for place in range(count)]
+    return [
+        EvalSet.checked(y, Distribution.normal(mean + off, np.ones(n)), model=f"m{place}")
+        for place, off in enumerate(wrong)
+    ]
+
+
+def test_a_pair_among_many_models_is_that_pair_alone() -> None:
+    done = [evaluate(held) for held in several(4)]
+    table, alone = compare(done).columns, compare(done[:2]).columns
+    rows = np.flatnonzero((table["model_a"] == "m0") & (table["model_b"] == "m1"))
+    assert len(table["metric"]) == 6 * len(alone["metric"])
+    for name, column in alone.items():
+        if name in ("lower", "upper", "p_value"):
+            continue
+        for there, here in zip(table[name][rows], column, strict=True):
+            assert there == here or there == pytest.approx(here, abs=1e-12, nan_ok=True)
+    np.testing.assert_array_equal(table["p_value"][rows], alone["p_value"])
+    width = alone["upper"] - alone["lower"]
+    assert np.nanmax(np.abs(table["lower"][rows] - alone["lower"]) / (width + 1e-12)) < 0.1
+
+
+def test_intervals_of_a_pair_are_those_of_its_differences() -> None:
+    first, second = (evaluate(held) for held in several(2, 200))
+    table = compare([first, second]).columns
+    row = list(table["metric"]).index("mae")
+    gap = first.row_scores("mae", np.nan) - second.row_scores("mae", np.nan)
+    drawn = bootstrap_means(gap, child(9, "other draws"), 20_000)
+    lower, upper = (float(end[0]) for end in drawn.interval(0.95))
+    slack = 0.15 * (upper - lower)
+    assert table["difference"][row] == pytest.approx(gap.mean(), abs=1e-14)
+    assert table["lower"][row] == pytest.approx(lower, abs=slack)
+    assert table["upper"][row] == pytest.approx(upper, abs=slack)
+
+
+def test_past_ten_models_all_are_compared_with_the_best_three(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done = [evaluate(held) for held in several(12)]
+    order, metric = leaders(done)
+    assert (order[:3], metric) == ([2, 0, 1], "crps")
+    calls: list[int] = []
+
+    def counted(*given: Any, **named: Any) -> Any:
+        calls.append(1)
+        return bootstrap_means(*given, **named)
+
+    module = importlib.import_module("howsure.metrics.compare")
+    monkeypatch.setattr(module, "bootstrap_means", counted)
+    table = compare(done)
+    assert len(calls) <= len(done[0].scores)  # draws for a measure, not for a pair
+    columns = table.columns
+    pairs = set(zip(columns["model_a"], columns["model_b"], strict=True))
+    best = {"m0", "m1", "m2"}
+    assert len(pairs) == 3 * 9 + 3
+    assert all(best.intersection(pair) for pair in pairs)
+    assert "all 12 are compared with the 3 of lowest mean CRPS alone (m2, m0, m1)" in table.notes
 
 
 def test_models_on_other_rows_are_refused() -> None:

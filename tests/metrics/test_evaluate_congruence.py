@@ -256,13 +256,13 @@ def test_t_sne_keeps_clusters_together_and_draws_few_rows(
         ({"bandwidth": -1.0}, "bandwidth must be positive"),
         ({"bandwidth": math.nan}, "bandwidth must be positive"),
         ({"layout": "umap"}, "layout must be pca or t-sne"),
+        ({"kernel": "x"}, "kernel must be one of"),
+        ({"bandwidth": "x"}, "bandwidth must be"),
     ],
 )
 def test_bad_choices_are_named(choice: dict[str, Any], match: str) -> None:
     with pytest.raises(InputError, match=match):
         CongruenceOptions(**choice)
-    record = assess_congruence(wave(60), "exact", options=CongruenceOptions(kernel="x")).record
-    assert "kernel must be one of" in record.reason
 
 
 def test_stages_are_told_from_first_to_last() -> None:

@@ -197,7 +197,7 @@ def test_gamma_of_y_may_be_set_for_each_part() -> None:
     assert (np.abs(fixed[:, 1] - each[:, 1]) > 1e-3).all()
     for bad, message in (
         ({"severities": {"mixup": (0.3, 0.2)}, "kinds": ("mixup",)}, "severities must rise"),
-        ({"kinds": ("fog",)}, "kinds must be among"),
+        ({"kinds": ("fog",)}, "kinds must be one of"),
         ({"output_bandwidth": "free"}, "output_bandwidth"),
         ({"trials": 0}, "trials"),
     ):

@@ -88,11 +88,11 @@ def test_what_is_refused() -> None:
         CongruenceTask(name="", train=part, val=part, test=part, embed=plain_rows, counts=True)
     with pytest.raises(InputError, match="part must be one of"):
         wave_task(rows=30).part("tests")
-    with pytest.raises(InputError, match="rows must be at least 30"):
+    with pytest.raises(InputError, match="rows must be a whole number of at least 30"):
         wave_task(rows=29)
     with pytest.raises(InputError, match="task must be one of"):
         congruence_task("waves")
-    with pytest.raises(InputError, match="does not take these options"):
+    with pytest.raises(InputError, match=r"option must be one of seed, rows, got .columns"):
         congruence_task("discrete-wave", columns=3)
     with pytest.raises(InputError, match="parts must hold"):
         image_parts_task("", {"train": part}, counts=False, units="y")

@@ -143,7 +143,7 @@ def test_coverage_that_never_varies_keeps_a_band(corner: PointwiseResult) -> Non
 def test_a_column_of_another_length_is_refused(corner: PointwiseResult) -> None:
     with pytest.raises(InputError, match="along"):
         local_curve(corner, "picf", 0.9, np.zeros(5))
-    with pytest.raises(InputError, match="bins must be at least 2"):
+    with pytest.raises(InputError, match="bins must be a whole number of at least 2"):
         local_curve(corner, "picf", 0.9, corner.x[:, 0], bins=1)
 
 

@@ -334,7 +334,7 @@ def said(rows: int, n: int = 1) -> NetworkView:
             ),
             "score of an ensemble must be a GMM or a variance",
         ),
-        (lambda: paper_runs(0), "networks must be at least 1, got 0"),
+        (lambda: paper_runs(0), "networks must be a whole number of at least 1, got 0"),
     ],
 )
 def test_bad_input_is_told(make: object, words: str) -> None:

@@ -180,3 +180,24 @@ def test_the_sense_of_weights_is_told(column: str, values: list[float], said: st
     result = howsure.assess({**table, column: np.tile(values, 50)})
     assert result.facts["Weights"].startswith(said)
     assert said in result.to_html()
+
+
+def test_past_ten_models_the_best_three_are_told_in_detail() -> None:
+    rng = child(0, "many models")
+    mean = rng.normal(size=80)
+    y = mean + rng.normal(size=80)
+    models = {
+        f"m{k}": Distribution.normal(mean + 0.2 * abs(k - 5), np.full(80, 1.0)) for k in range(12)
+    }
+    result = howsure.assess(y, models)
+    best = {"m4", "m5", "m6"}
+    assert {record.model for record in result.records} == set(models)
+    assert {curve.model for curve in result.curves} == best
+    assert {table.model for table in result.tables if table.model} == best
+    assert set(result.facts["In detail"].split(": ")[1].split(", ")) == best
+    for name in models:
+        told = [line for line in result.lines if line.text.startswith(f"{name}: ")]
+        assert len(told) > 3 if name in best else len(told) == 1
+    which = next(line.text for line in result.lines if line.question.startswith("Which model"))
+    assert "m5" in which
+    assert "best of 12" in which

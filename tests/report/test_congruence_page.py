@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from howsure.core.errors import InputError
-from howsure.metrics.congruence import rejection_curve
 from howsure.protocols.congruence import TRUTH
 from howsure.protocols.congruence_bundle import CongruenceStudies, ModelBeliefs
 from howsure.protocols.congruence_diagnosis import Diagnosis
@@ -75,7 +74,6 @@ def rejected(model: str, *, helps: bool) -> Rejection:
         model=model,
         scores=scores,
         losses=losses,
-        curves={name: rejection_curve(scores, held) for name, held in losses.items()},
         p_values=dict.fromkeys(losses, 0.001 if helps else 1.0),
     )
 

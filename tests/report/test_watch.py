@@ -39,10 +39,11 @@ def test_the_published_form_by_its_dense_formula() -> None:
     monitor = fit_monitor(loaded.evalsets[0], options=PUBLISHED)
     scores = monitor.score(embedding=new["x"][:, None]).columns["cce"]
     draws = monitor.reference.belief.samples[:, :, 0]
+    order = monitor.part.row_names()
     assert draws.shape == (120, 1)
     dense = oracle.squared_cce(
-        held["x"][:, None],
-        held["y"][:, None],
+        held["x"][order, None],
+        held["y"][order, None],
         draws,
         new["x"][:, None],
         inputs=oracle.rbf(1.0),

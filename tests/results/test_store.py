@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,15 @@ from pyarrow import parquet
 from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.records import Table
-from howsure.results import FORMAT, DamagedError, Store, TrialError, TrialOutput, address_of
+from howsure.results import (
+    FORMAT,
+    DamagedError,
+    OutputError,
+    Store,
+    TrialError,
+    TrialOutput,
+    address_of,
+)
 from howsure.results.arrays import arrays_of
 from howsure.results.claims import Locks
 from howsure.results.folder import LocalFolder
@@ -138,6 +147,95 @@ def test_a_damaged_list_of_files_is_named(store: Store, text: str) -> None:
         store.table(ADDRESS, "records")
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"format": "1"}, "its format is '1'"),
+        ({"format": True}, "its format is True"),
+        ({"status": 3}, "its status is 3"),
+        ({"status": "missing"}, "its status is 'missing'"),
+        ({"status": "failed"}, "its status is 'failed', beside its failure"),
+        ({"identity": []}, r"its identity is \[\]"),
+        ({"facts": None}, "its facts is None"),
+        ({"failure": "E"}, "its failure is 'E'"),
+        ({"failure": {}, "status": "failed"}, "its failure is {}"),
+        ({"failure": {"error": 1, "message": "", "trace": ""}, "status": "failed"}, "its failure"),
+        ({"failed_parts": 1.5}, "its failed_parts is 1.5"),
+        ({"failed_parts": True}, "its failed_parts is True"),
+        ({"provenance": "here"}, "its provenance is 'here'"),
+        ({"files": ["records.parquet"]}, "its files is "),
+        ({"files": {"records.parquet": 3}}, "it names the file 'records.parquet'"),
+        ({"files": {"records.parquet": {"bytes": "9"}}}, "what it tells of records.parquet is"),
+        ({"files": {"records.parquet": {"bytes": 9, "sha256": 1}}}, "what it tells of"),
+        ({"files": {"../ef/records.parquet": {"bytes": 9, "sha256": ""}}}, "it names the file"),
+        ({"files": {"/etc/passwd": {"bytes": 9, "sha256": ""}}}, "it names the file '/etc/passwd'"),
+        ({"files": {"..": {"bytes": 9, "sha256": ""}}}, "it names the file '..'"),
+        ({"files": {"trial.json": {"bytes": 9, "sha256": ""}}}, "it names the file 'trial.json'"),
+    ],
+)
+def test_a_list_of_files_with_other_things_in_it_is_damaged(
+    store: Store, change: dict[str, Any], words: str
+) -> None:
+    """Whoever wrote it; another of its own time, without a hash of itself, is read."""
+    file = written(store) / "trial.json"
+    held = json.loads(file.read_text())
+    del held["sha256"]
+    file.write_text(json.dumps(held))
+    assert store.entry(ADDRESS, thorough=True).status == "done"
+    file.write_text(json.dumps({**held, **change}))
+    entry = store.entry(ADDRESS, thorough=True)
+    assert entry.status == "damaged"
+    assert re.search(f"trial.json is not readable: {words}", entry.problem)
+    with pytest.raises(DamagedError, match=r"trial.json is not readable"):
+        store.table(ADDRESS, "records")
+    assert store.tables().num_rows == 0
+    written(store)
+    assert store.entry(ADDRESS, thorough=True).status == "done"
+
+
+def test_a_fact_that_was_changed_is_damage(store: Store) -> None:
+    file = written(store) / "trial.json"
+    held = json.loads(file.read_text())
+    file.write_text(json.dumps({**held, "identity": {"seed": 10}}))
+    assert store.entry(ADDRESS).problem.endswith("it is not what was written")
+    file.write_text('{"format": ' + "[" * 100_000)
+    assert store.entry(ADDRESS).status == "damaged"
+
+
+@pytest.mark.parametrize("name", ["../up", "a/b", "", ".hidden", "a\\b", 3])
+def test_names_of_tables_stay_in_their_folder(store: Store, name: Any) -> None:
+    table = Table(name="t", columns={"value": np.zeros(1)})
+    with pytest.raises(OutputError, match="names of tables must be letters"):
+        store.write(ADDRESS, IDENTITY, TrialOutput(records=table, tables={name: table}))
+    assert store.entry(ADDRESS).status == "missing"
+
+
+def test_what_dead_runs_were_just_writing_is_swept(store: Store) -> None:
+    """What a process works on is left alone, and so is all that is not of this kind."""
+    temporary = ".0123456789abcdef"
+    dead, live = written(store), store.root / "trials" / "cd"
+    live.mkdir()
+    for folder in (dead, live):
+        (folder / f"{temporary}.json").write_text("{")
+        (folder / temporary).touch()
+        (folder / ".scratch").write_text("minutes of training")
+    (store.root / "runs").mkdir()
+    (store.root / "runs" / "gone").touch()
+    with store.shown("here"), store.claimed("cd", {}) as mine:
+        assert mine
+        Store(store.root).sweep()
+        assert store.sees("here")
+        assert not store.sees("gone")
+        assert {path.name for path in live.glob(".*")} == {
+            *(".claim", ".scratch", temporary, f"{temporary}.json")
+        }
+    assert {path.name for path in dead.glob(".*")} == {".claim", ".scratch"}
+    assert not store.sees("here")
+    store.sweep()
+    assert {path.name for path in live.glob(".*")} == {".claim", ".scratch"}
+    assert store.entry(ADDRESS, thorough=True).status == "done"
+
+
 def test_files_without_their_list_do_not_count(store: Store) -> None:
     """What a killed process leaves: some files, whole or hidden, and no trial.json."""
     folder = written(store)
@@ -154,7 +252,20 @@ def test_a_newer_store_is_refused(store: Store) -> None:
         Store(store.root)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", "3", "\xff"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        "3",
+        "\xff",
+        '{"format": true}',
+        '{"format": "1"}',
+        '{"format": 0}',
+        "[" * 99999,
+    ],
+)
 def test_an_unreadable_store_is_refused(store: Store, text: str) -> None:
     written(store)
     (store.root / "store.json").write_text(text, encoding="latin-1")

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -222,6 +223,86 @@ def test_a_claim_by_file_lives_while_its_process_does(tmp_path: Path, quick: Non
     assert store.claim_note("ab") == {}
 
 
+@pytest.mark.parametrize("jump", [3600.0, -3600.0])
+def test_a_clock_that_jumps_takes_no_claim_from_the_living(
+    tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch, jump: float
+) -> None:
+    """To who looks with another clock a live claim seems void; signs of life go on, though."""
+    store = Store(f"local://{tmp_path}/store")
+    file = tmp_path / "store" / "trials" / "ab" / ".claim"
+    clock = SimpleNamespace(
+        time=lambda: time.time() + jump, monotonic=time.monotonic, sleep=time.sleep
+    )
+    argv = [sys.executable, "-c", CLAIM, store.location]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "True\n"
+        monkeypatch.setattr(claims, "time", clock)
+        monkeypatch.setattr(claims, "_PROOF", 20)  # two seconds, however busy the machine is
+        for _ in range(3):
+            assert not store.in_work("ab")
+            with store.claimed("ab", {"pid": 8}) as mine:
+                assert not mine
+        assert json.loads(file.read_text())["note"] == '{"pid":7}'
+        other.kill()
+    with store.claimed("ab", {"pid": 8}) as mine:  # by any clock it is silent now
+        assert mine
+        assert store.claim_note("ab") == {"pid": 8}
+
+
+def test_a_claim_is_taken_over_when_its_silence_is_proved(
+    tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not before two beats have passed, and not if another takes it over first."""
+    store, slept = Store(f"local://{tmp_path}/store"), []
+    file = tmp_path / "store" / "trials" / "ab" / ".claim"
+    file.parent.mkdir(parents=True)
+    dead = json.dumps({"token": "x", "beat": time.time() - 99, "note": '{"pid": 7}'})
+    theirs = json.dumps({"token": "y", "beat": time.time() - 98, "note": '{"pid": 9}'})
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        now[0] += seconds
+        if len(slept) == 3 and file.read_text() == dead:
+            file.write_text(theirs)
+
+    clock = SimpleNamespace(time=time.time, monotonic=lambda: now[0], sleep=sleep)
+    monkeypatch.setattr(claims, "time", clock)
+    file.write_text(json.dumps({"token": "x", "beat": time.time() + 99, "note": ""}))
+    monkeypatch.setattr(claims, "_EXPIRY", 1e6)
+    with store.claimed("ab", {"pid": 8}) as mine:
+        assert not mine  # a claim that seems alive is not waited for
+    assert slept == []
+    monkeypatch.setattr(claims, "_EXPIRY", 0.6)
+    file.write_text(dead)
+    with store.claimed("ab", {"pid": 8}) as mine:
+        assert not mine
+    assert (len(slept), file.read_text()) == (3, theirs)
+    with store.claimed("ab", {"pid": 8}) as mine:
+        assert mine
+    assert sum(slept[3:]) >= 2 * claims._BEAT
+
+
+def test_a_claim_that_another_takes_over_first_is_theirs(
+    tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(f"local://{tmp_path}/store")
+    file = tmp_path / "store" / "trials" / "ab" / ".claim"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"token": "x", "beat": 0.0, "note": ""}))
+    theirs = json.dumps({"token": "y", "beat": time.time(), "note": ""})
+
+    def void(*_: Any) -> bool:
+        file.write_text(theirs)
+        return True
+
+    monkeypatch.setattr(claims.FileClaims, "_void", void)
+    with store.claimed("ab", {"pid": 8}) as mine:
+        assert not mine
+    assert file.read_text() == theirs
+
+
 def test_a_claim_ends_with_an_error_and_keeps_its_note(tmp_path: Path, quick: None) -> None:
     store = Store(f"local://{tmp_path}/store")
     with pytest.raises(KeyboardInterrupt), store.claimed("ab", {"pid": 7}):
@@ -241,10 +322,11 @@ def test_a_claim_that_was_taken_over_is_let_go(tmp_path: Path, quick: None) -> N
         file.write_text(theirs)
         time.sleep(0.3)
     assert file.read_text() == theirs
-    file.write_text("half of a cl")
-    assert not store.in_work("ab")
-    with store.claimed("ab", {"pid": 8}) as mine:
-        assert mine
+    for odd in ("half of a cl", "[]", '{"token": 1}', "[" * 99_999, f'{{"beat": {10**999}}}'):
+        file.write_text(odd)
+        assert not store.in_work("ab")
+        with store.claimed("ab", {"pid": 8}) as mine:
+            assert mine
 
 
 @pytest.mark.parametrize("before", ["", "void"])

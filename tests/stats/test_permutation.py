@@ -12,7 +12,7 @@ from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.core.weights import Weights
 from howsure.stats import permutation
-from howsure.stats.permutation import groups_differ, sign_flip_test
+from howsure.stats.permutation import groups_differ, sign_flip_test, sign_flip_tests
 
 quick = settings(derandomize=True, deadline=None, max_examples=100)
 values = st.one_of(st.integers(-2, 2).map(float), st.floats(-3, 3).map(lambda v: round(v, 2)))
@@ -269,3 +269,65 @@ def test_groups_of_billions_are_tested():
     assert apart.p_value == 0.001
     close = groups_differ([half, half], [covered + 9, covered], [[0, 1]], rng, 999)
     assert close.p_value > 0.9
+
+
+PAIRS = [(0, 1), (0, 2), (1, 2), (0, 3)]
+
+
+def shared_table(rows=300):
+    table = child(0, "shared flips").normal(size=(rows, 4))
+    table[:, 2] += 0.15
+    table[:, 3] = table[:, 0]
+    return table
+
+
+@pytest.mark.parametrize("weighted", ["", "frequency", "importance"])
+@pytest.mark.parametrize("clustered", [False, True])
+def test_pairs_on_shared_signs_agree_with_each_pair_alone(weighted, clustered):
+    table, rng = shared_table(), child(1, "weights")
+    mass = rng.integers(1, 4, 300) if weighted == "frequency" else rng.random(300) + 0.1
+    weights = Weights.checked(mass, weighted) if weighted else None
+    cluster = rng.integers(0, 40, 300) if clustered else None
+    known = {"weights": weights, "cluster": cluster}
+    found = sign_flip_tests(table, PAIRS, child(2, "signs"), **known)
+    for (one, two), together in zip(PAIRS, found, strict=True):
+        alone = sign_flip_test(table[:, one] - table[:, two], child(3, "signs"), **known)
+        assert (together.method, together.units) == (alone.method, alone.units)
+        assert together.mean == pytest.approx(alone.mean, abs=1e-14)
+        if (one, two) == (0, 3):
+            assert (together.p_value, together.note) == (
+                pytest.approx(np.nan, nan_ok=True),
+                alone.note,
+            )
+        else:
+            spread = np.sqrt(2 * max(alone.p_value, 1e-3) / 9999)
+            assert together.p_value == pytest.approx(alone.p_value, abs=5 * spread)
+
+
+def test_shared_signs_against_every_pattern():
+    table = child(4, "every pattern").normal([0.0, 0.4, 0.8], size=(16, 3))
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    for test, (one, two) in zip(
+        sign_flip_tests(table, pairs, child(5, "signs")), pairs, strict=True
+    ):
+        exact = enumerated_flips(table[:, one] - table[:, two])
+        assert test.method == "Monte Carlo"
+        assert test.p_value == pytest.approx(exact, abs=5 * np.sqrt(exact / 9999) + 1e-4)
+
+
+def test_a_pair_depends_on_no_other_pair():
+    table = shared_table()
+    every = sign_flip_tests(table, PAIRS, child(6, "signs"))
+    some = sign_flip_tests(table[:, [0, 1]], [(0, 1)], child(6, "signs"))
+    assert some[0] == every[0]
+    few = sign_flip_tests(table[:9], PAIRS, child(6, "signs"))
+    assert few[1] == sign_flip_test(table[:9, 0] - table[:9, 2], child(6, "signs"))
+    assert few[1].method == "exact"
+
+
+def test_models_that_hardly_differ_keep_their_digits():
+    table = shared_table()
+    table[:, 3] = table[:, 1] + 1e-9 * table[:, 2]  # far from the first, near the second
+    together = sign_flip_tests(table, [(0, 1), (1, 3)], child(7, "signs"))[1]
+    alone = sign_flip_test(table[:, 1] - table[:, 3], child(7, "signs"))
+    assert together.p_value == alone.p_value

@@ -17,6 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final, final
 
 from howsure._version import __version__
+from howsure.bench.child import in_time
 from howsure.bench.protocol import Trial
 from howsure.bench.watcher import Watcher
 from howsure.bench.work import Outcome, ended, holder, work
@@ -29,7 +30,7 @@ _WAIT: Final = 0.05  # seconds between looks at a result that was lost
 _LOOK: Final = 1.0  # seconds between looks at workers, and at what another run works on
 _PATIENCE: Final = 3  # deaths of workers at one trial
 _KILLED: Final = TrialError(
-    error="WorkerKilled",
+    error="WorkerDied",
     message="every worker that ran this trial was lost, perhaps for want of memory",
 )
 
@@ -42,6 +43,7 @@ def work_there(
     *,
     retry: bool = False,
     needs: Mapping[str, str] | None = None,
+    limit: float | None = None,
 ) -> Outcome:
     """Run a trial on a worker of a cluster, if it sees the same store by the same howsure.
 
@@ -51,6 +53,8 @@ def work_there(
         As in `howsure.bench.work.work`.
     version : str
         The howsure that made the trial.
+    limit : float, optional
+        Seconds that it may take; with one it runs in a child of the worker.
 
     Returns
     -------
@@ -68,6 +72,8 @@ def work_there(
             f"workers must see the store of the run at {location!r}, got another or none there: "
             "give a folder that all machines share, by its full path, or a URL"
         )
+    if limit is not None:
+        return in_time(((trial, location, run), {"retry": retry, "needs": needs}), limit)
     return work(trial, location, run, retry=retry, needs=needs)
 
 
@@ -80,7 +86,7 @@ class ClusterCrew:
     ----------
     scheduler : str
         Its address, as ``tcp://host:8786``.
-    store, retry, watch, token, titles
+    store, retry, watch, token, titles, limit
         As of `howsure.bench.crew.Crew`.
     """
 
@@ -90,6 +96,7 @@ class ClusterCrew:
     watch: Watcher
     token: str
     titles: Mapping[str, str]
+    limit: float | None
 
     def all(self, todo: Mapping[str, Trial]) -> Generator[Outcome, None, None]:
         """Every trial's ending, once each; a trial goes out when those that it needs have ended.
@@ -145,9 +152,10 @@ class _Watch:
         crew, address = self.crew, trial.address
         given = (trial, crew.store.location, crew.token, __version__)
         needs = {need: crew.titles[need] for need in trial.needs}
+        options = {"retry": crew.retry, "needs": needs, "limit": crew.limit}
         future = self.client.submit(
             _caller(),
-            pickle.dumps((work_there, given, {"retry": crew.retry, "needs": needs})),
+            pickle.dumps((work_there, given, options)),
             key=f"howsure-{address}-{crew.token}-{time.monotonic_ns()}",
             pure=False,
         )

@@ -12,14 +12,13 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
-from howsure.core.registry import unknown
+from howsure.core.registry import check_known, unknown
 
 
 def check_options(label: str, entry: Mapping[str, Any], known: Sequence[str]) -> None:
     """Raise `InputError` where the entry of a world has an option that is not known."""
     for key in entry:
-        if key not in known:
-            raise InputError(unknown(key, known, f"option of world {label!r}"))
+        check_known(key, known, f"option of world {label!r}")
 
 
 def absolute(folder: Path, path: object) -> str:
@@ -69,8 +68,7 @@ def complete_numbers(
     from howsure.inputs.values import numbers
 
     source = open_table(path)
-    if target not in source.names:
-        raise InputError(unknown(target, source.names, f"target of {path}"))
+    check_known(target, source.names, f"target of {path}")
     given = [name for name in source.names if name != target]
     inputs = given if features is None else list(features)
     for name in inputs:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, final
+from typing import Any, TypeVar, final
 
+from howsure.core.convert import check_fields, from_options
 from howsure.core.errors import InputError
+
+T = TypeVar("T")
 
 
 @final
@@ -59,15 +62,14 @@ class Plan:
     folder: Path = Path()
 
     def __post_init__(self) -> None:
-        for name in ("name", "protocol", "description"):
-            if not isinstance(getattr(self, name), str):
-                raise InputError(f"{name} of a plan must be text, got {getattr(self, name)!r}")
         object.__setattr__(self, "worlds", _entries(self.worlds, "world"))
         object.__setattr__(self, "methods", _entries(self.methods, "method"))
         object.__setattr__(self, "seeds", _seeds(self.seeds))
-        if not isinstance(self.options, Mapping):
-            raise InputError(f"options of a plan must be a table, got {self.options!r}")
-        object.__setattr__(self, "options", dict(self.options))
+        check_fields(self, " of a plan")
+
+    def read(self, kind: type[T]) -> T:
+        """The protocol's options, as the dataclass that declares them."""
+        return from_options(kind, self.options, f"option of protocol {self.protocol!r}")
 
 
 def _entries(given: Any, kind: str) -> dict[str, dict[str, Any]]:

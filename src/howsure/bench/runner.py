@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import time
 from collections import Counter
@@ -55,7 +56,8 @@ def run(
     plan: Plan,
     store: Store,
     *,
-    jobs: int = 1,
+    jobs: int = 0,
+    trial_timeout: float | None = None,
     scheduler: str | None = None,
     retry_failed: bool = False,
     watcher: Watcher | None = None,
@@ -69,8 +71,12 @@ def run(
     store : Store
         Where results are kept. Several runs may share one: each trial is done by one of them.
     jobs : int
-        Processes; each has one thread for linear algebra and torch. One runs in this process,
-        and -1 stands for as many as there are cores.
+        Processes for the trials; -1 for as many as there are cores. 0 runs them in this process,
+        where a trial that crashes takes the run with it. Of several, each has one thread for
+        linear algebra and torch.
+    trial_timeout : float, optional
+        Seconds that a trial may take, the loading of its libraries included. One that takes
+        longer is ended and kept as failed. It needs processes, here (`jobs`) or of a scheduler.
     scheduler : str, optional
         Address of a Dask scheduler, as ``tcp://host:8786``, whose workers do the trials in place
         of processes of this machine. They must see the store at the same location.
@@ -83,9 +89,8 @@ def run(
     -------
     RunSummary
         A trial starts when those that it needs have ended. One that fails is kept with its
-        traceback and stops no other than those that need it, which are kept as failed. Where a
-        worker process is killed, the trials it may have been killed for run again, each alone;
-        one that is killed again is kept as failed.
+        traceback and stops no other than those that need it, which are kept as failed. So is one
+        whose process dies; where others ran beside it, it runs again first, alone.
 
     Raises
     ------
@@ -94,7 +99,7 @@ def run(
         other, the store cannot be written, the scheduler does not answer, or its workers cannot
         work for this run.
     HowsureError
-        If workers are killed before they begin a trial, or the scheduler goes away.
+        If the scheduler goes away.
     MissingDependencyError
         If there is a scheduler and Dask is not installed.
 
@@ -106,19 +111,25 @@ def run(
     >>> run(plan, store).done, run(plan, store).done
     (8, 0)
     """
-    if type(jobs) is not int or (jobs < 1 and jobs != -1):
-        raise InputError(f"jobs must be a whole number of at least 1, or -1, got {jobs!r}")
-    if not store.shared and (jobs != 1 or scheduler is not None):
+    if type(jobs) is not int or jobs < -1:
+        raise InputError(f"jobs must be a whole number of at least 0, or -1, got {jobs!r}")
+    if not store.shared and (jobs != 0 or scheduler is not None):
         raise InputError(
             f"a store that other processes share must be a folder or a URL of theirs too, got "
             f"{store.location!r}"
         )
-    if scheduler is not None and jobs != 1:
+    if scheduler is not None and jobs != 0:
         raise InputError(f"jobs must be left out with a scheduler, got {jobs!r}")
+    if trial_timeout is not None:
+        if isinstance(trial_timeout, bool) or not 0 < trial_timeout < math.inf:
+            raise InputError(f"trial_timeout must be a positive number, got {trial_timeout!r}")
+        if scheduler is None and jobs == 0:
+            raise InputError("trial_timeout must have processes to end: jobs must not be 0, got 0")
     started = time.perf_counter()
     every = {trial.address: trial for trial in trials_of(plan)}
     _check_needs(every)
     watch = watcher or Watcher()
+    store.sweep()
     held = store.entries(every, thorough=True)
     todo = {a: every[a] for a, entry in held.items() if not settled(entry, retry=retry_failed)}
     watch.begin(len(every), len(every) - len(todo))
@@ -128,6 +139,7 @@ def run(
         "watch": watch,
         "token": secrets.token_hex(8),
         "titles": {address: trial.title for address, trial in every.items()},
+        "limit": trial_timeout,
     }
     crew = (
         Crew(jobs=jobs, **common)

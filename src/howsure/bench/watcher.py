@@ -13,7 +13,7 @@ class Watcher:
         """So many trials, of which so many need no work."""
 
     def within(self, stage: str, done: int, total: int) -> None:
-        """Steps of the trial at hand; told only of trials that run in this process."""
+        """Steps of the trial at hand; not told where several run at once."""
 
     def ended(self, trial: Trial, outcome: Outcome) -> None:
         """A trial ended."""
@@ -22,7 +22,7 @@ class Watcher:
         """Nothing is left but so many trials that another run works on."""
 
     def killed(self, trials: int) -> None:
-        """A worker was killed; so many trials that may have been the cause run one by one."""
+        """A worker died, and so many trials that it had in hand were lost."""
 
     def workers(self, count: int) -> None:
         """So many workers of a cluster are there; told at first, and when it changes."""

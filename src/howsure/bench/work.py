@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
+import signal
+import threading
 import time
 import traceback
 from collections.abc import Mapping
@@ -12,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Literal, final
 
 from howsure.bench.protocol import Progress, Trial, adapter_of
-from howsure.results import Store, TrialEntry, TrialError, TrialOutput, provenance
+from howsure.results import OutputError, Store, TrialEntry, TrialError, TrialOutput, provenance
 
 Ending = Literal["done", "failed", "busy", "settled"]
 """Kept a result; kept an error; another process has it; another process has just done it."""
@@ -74,8 +76,8 @@ def work(
     Raises
     ------
     InputError
-        If the store cannot be written. Whatever the trial itself raises is kept as its failure;
-        interrupts and exits pass.
+        If the store cannot be written. Whatever the trial itself raises is kept as its failure,
+        exits too; a person's interrupt passes.
     """
     store, address = Store(location), trial.address
     note = {"host": platform.node(), "pid": os.getpid(), "run": run}
@@ -96,10 +98,12 @@ def work(
             return Outcome(address=address, ending="settled")  # a claim by files was void
         if isinstance(found, TrialError):
             store.write_failure(address, trial.identity, found, made)
-            told = f"{found.error}: {found.message}"
-            return Outcome(address=address, ending="failed", told=told)
-        store.write(address, trial.identity, found, made)
-        return Outcome(address=address, ending="done", failed_parts=found.failed_parts)
+            return ended(store.entry(address))
+        try:
+            store.write(address, trial.identity, found, made)
+        except OutputError as error:
+            store.write_failure(address, trial.identity, _told(error), made)
+        return ended(store.entry(address))
 
 
 def ended(entry: TrialEntry) -> Outcome:
@@ -142,6 +146,20 @@ def _lacking(store: Store, needs: Mapping[str, str]) -> TrialError | None:
 def _tried(trial: Trial, progress: Progress | None, store: Store) -> TrialOutput | TrialError:
     try:
         return adapter_of(trial.protocol).run(trial, progress, store)
-    except Exception as error:  # noqa: BLE001 - a trial may raise anything, and that is its result
-        trace = "".join(traceback.format_exception(error))
-        return TrialError(error=type(error).__name__, message=str(error), trace=trace)
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and _by_a_person():
+            raise
+        return _told(error)
+
+
+def _by_a_person() -> bool:
+    """Whether an interrupt may be a Ctrl-C; else the trial raised it on its own."""
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    return signal.getsignal(signal.SIGINT) != signal.SIG_IGN
+
+
+def _told(error: BaseException) -> TrialError:
+    """An error in words, even where it cannot say its own."""
+    told = traceback.TracebackException.from_exception(error)
+    return TrialError(error=type(error).__name__, message=str(told), trace="".join(told.format()))

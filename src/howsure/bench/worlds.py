@@ -12,7 +12,7 @@ import numpy as np
 
 from howsure.bench.entries import absolute, check_options, complete_numbers, numbers_hash
 from howsure.core.errors import InputError
-from howsure.core.registry import unknown
+from howsure.core.registry import check_known
 from howsure.results.address import canonical
 from howsure.worlds import CutWorld, Draw, ForestWorld, Noise, World, noise_named, world_named
 
@@ -61,8 +61,7 @@ def world_identity(
         world_named(entry["world"], entry.get("noise"))
         return dict(entry), {}
     source = entry.get("source", "forest")
-    if source not in _OPTIONS:
-        raise InputError(unknown(source, _OPTIONS, f"source of world {label!r}"))
+    check_known(source, _OPTIONS, f"source of world {label!r}")
     own = (*origins, "source", *_OPTIONS[source], *(("target",) if "table" in entry else ()))
     check_options(label, entry, own)
     options = {key: entry[key] for key in entry if key in _OPTIONS[source]}

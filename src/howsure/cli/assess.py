@@ -8,13 +8,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from howsure.cli.options import CongruenceFlags, ReadOptions
 from howsure.cli.progress import Stages
+from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
+from howsure.core.files import check_outputs
 from howsure.core.records import Direction, Record
 from howsure.inputs import ColumnUse
 from howsure.metrics.catalogue import catalogue
@@ -48,6 +48,7 @@ def run(
     console = Console()
     for path in outputs:
         form_of(path)
+    check_outputs(outputs, files)
     known = {*catalogue(), "group_statistics"}
     for name in slow:
         if name not in known:

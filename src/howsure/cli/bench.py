@@ -10,7 +10,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from howsure.cli.submit import submit
+from howsure.cli.entry import Interrupted
+from howsure.cli.submit import KEPT, submit
 from howsure.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,6 +33,14 @@ Changes = Annotated[
 Profile = Annotated[
     str | None, typer.Option(help="Of a plan with several, as shift: small, paper, tables.")
 ]
+Jobs = Annotated[
+    int | None,
+    typer.Option(help="Processes for trials, 1 by default; -1: as many as cores; 0: this one."),
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", help="End a trial that takes longer, and keep it as failed."),
+]
 Format = Literal["table", "csv", "json", "parquet"]
 
 _STORE: Final = "howsure-results"
@@ -41,7 +50,6 @@ _REPORTS: Final = {
     "shift": "howsure.report.shift:write_report",
     "congruence": "howsure.report.congruence:write_report",
 }
-_INTERRUPTED: Final = 130
 
 
 @app.callback()
@@ -53,7 +61,8 @@ def root() -> None:
 def run(
     plan: Name,
     store: StoreFolder = _STORE,
-    jobs: Annotated[int, typer.Option(help="Processes; -1 for as many as cores.")] = 1,
+    jobs: Jobs = None,
+    trial_timeout: Timeout = None,
     scheduler: Annotated[
         str | None,
         typer.Option(help="Run on the workers of this Dask scheduler, as tcp://host:8786."),
@@ -75,16 +84,14 @@ def run(
             summary = run_plan(
                 told,
                 kept,
-                jobs=jobs,
+                jobs=(0 if scheduler else 1) if jobs is None else jobs,
+                trial_timeout=trial_timeout,
                 scheduler=scheduler,
                 retry_failed=retry_failed,
                 watcher=watcher,
             )
     except KeyboardInterrupt:
-        typer.echo(
-            "stopped: what is done is kept, and the same command goes on from here", err=True
-        )
-        raise typer.Exit(_INTERRUPTED) from None
+        raise Interrupted(KEPT) from None
     there = summary.skipped - summary.failed_before
     parts = [f"{summary.done} done", f"{there} there already"]
     if summary.failed or summary.failed_before:

@@ -70,8 +70,8 @@ class Shown(Watcher):
         self._say(f"waiting for {trials} trials that {whom} works on")
 
     def killed(self, trials: int) -> None:
-        """Say that a worker was killed."""
-        self._say(f"a worker process was killed: {trials} trials that it may have had run alone")
+        """Say that a worker died."""
+        self._say(f"a worker process died with {trials} trial in hand")
 
     def workers(self, count: int) -> None:
         """Say who is there to work."""

@@ -6,30 +6,33 @@ import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast, get_args
+from typing import get_args
 
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from howsure.cli.options import ReadOptions
+from howsure.cli.terminal import Console, escape
 from howsure.core.arrays import IntArray
 from howsure.core.errors import InputError
-from howsure.core.files import atomic_write
+from howsure.core.files import atomic_write, check_outputs
+from howsure.core.optional import require
 from howsure.core.records import Curve
 from howsure.metrics.characteristic import CharacteristicCurve, OperatingPoint, bootstrap_curve
 from howsure.metrics.characteristic.area import AreaRequest, Convention
 from howsure.metrics.characteristic.bands import XAxis, YAxis
+from howsure.metrics.characteristic.cost import check_prices
 from howsure.metrics.characteristic.statistics import LOW_MISS_RATE
 from howsure.metrics.view import View
+from howsure.predictions import content_order
 
+PLOTS = (".png", ".svg", ".pdf")
 WISHES = ("miss_rate", "bandwidth", "excess", "deficit", "knob")
 
 
 def run(
     files: Sequence[Path],
-    x: str,
-    y_axis: str,
+    x: XAxis,
+    y_axis: YAxis,
     wanted: Sequence[str],
     prices: tuple[float, float],
     replicates: int,
@@ -38,17 +41,22 @@ def run(
     read: ReadOptions,
 ) -> None:
     """Print areas by every convention, gains, operating points and costs of each model."""
-    if x not in get_args(XAxis) or y_axis not in get_args(YAxis):
-        raise InputError(
-            f"--x must be bandwidth or excess and --y-axis miss_rate or deficit, got {x}, {y_axis}"
-        )
     wishes = [parse_wish(text) for text in wanted]
+    check_prices(*prices)
+    if replicates < 0 or replicates == 1:
+        raise InputError(f"--bootstrap must be at least 2, or 0 for none, got {replicates}")
+    if plot is not None:
+        if plot.suffix.lower() not in PLOTS:
+            raise InputError(f"--plot must end in {', '.join(PLOTS)}, got {str(plot)!r}")
+        check_outputs([plot], files)
+        require("matplotlib", extra="plots")
     console = Console()
     loaded = read.load(list(files) if len(files) > 1 else files[0])
     drawn = []
-    for held in loaded.evalsets:
+    for given in loaded.evalsets:
+        held = given.take(content_order([given]))
         curve: CharacteristicCurve = View(held, seed=seed).get("characteristic")
-        curve = curve.on(x=cast("XAxis", x), y_axis=cast("YAxis", y_axis))
+        curve = curve.on(x=x, y_axis=y_axis)
         console.print(f"\n[bold]{escape(held.model)}[/bold]: {x} against {y_axis}, n {held.n:,}")
         console.print(_areas(curve))
         if replicates:
@@ -76,7 +84,11 @@ def parse_wish(text: str) -> tuple[str, float]:
     except ValueError:
         value = math.nan
     if name not in WISHES or not sign or math.isnan(value):
-        raise InputError(f"--want must look like NAME=NUMBER with a name of {WISHES}, got {text!r}")
+        names = ", ".join(WISHES)
+        raise InputError(f"--want must look like NAME=NUMBER with a name of {names}, got {text!r}")
+    if not 0 <= value < math.inf or (name == "miss_rate" and value > 1):
+        most = "at most 1" if name == "miss_rate" else "finite"
+        raise InputError(f"--want {name} must be at least 0 and {most}, got {value:g}")
     return name, value
 
 
@@ -144,11 +156,8 @@ def _print_cost(console: Console, curve: CharacteristicCurve, prices: tuple[floa
 def _save(curves: Sequence[Curve], path: Path) -> None:
     from howsure.figures import plot
 
-    ending = path.suffix.lower().removeprefix(".")
-    if ending not in ("png", "svg", "pdf"):
-        raise InputError(f"--plot must end in .png, .svg or .pdf, got {str(path)!r}")
     buffer = io.BytesIO()
     figure = plot(curves).get_figure(root=True)
     assert figure is not None
-    figure.savefig(buffer, format=ending, dpi=150, bbox_inches="tight")
+    figure.savefig(buffer, format=path.suffix.lower()[1:], dpi=150, bbox_inches="tight")
     atomic_write(path, buffer.getvalue())

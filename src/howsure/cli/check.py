@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from rich.console import Console
-from rich.markup import escape
-
 from howsure.cli.options import ReadOptions
+from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.core.records import Record
+from howsure.core.threads import one_thread
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.measure import Evaluation, evaluate
 
@@ -95,6 +94,7 @@ def judge(limit: Limit, record: Record) -> State:
     return "fails" if high < bound else "undecided"
 
 
+@one_thread()
 def run(
     files: Sequence[Path],
     limits: Sequence[Limit],
@@ -105,9 +105,9 @@ def run(
 ) -> bool:
     """Judge every limit for every model and coverage; true if one fails."""
     console = Console()
-    loaded = read.load(list(files))
     if not 0.5 < confidence < 1:
-        raise InputError(f"confidence must lie between 0.5 and 1, got {confidence:g}")
+        raise InputError(f"--confidence must lie between 0.5 and 1, got {confidence:g}")
+    loaded = read.load(list(files))
     failed = False
     for held in loaded.evalsets:
         names = list(dict.fromkeys(limit.metric for limit in limits))

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.padding import Padding
 
+from howsure.cli.terminal import Console, escape, say
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 
@@ -58,13 +57,13 @@ def get(name: Name, folder: Folder = None) -> None:
     entry = _entry(name)
     _print_facts(entry)
     if entry.remotes:
-        typer.echo(f"written: {fetch(entry, folder)}")
+        say(f"written: {fetch(entry, folder)}")
         return
     if entry.kind == "drawn images":
         return
-    typer.echo(f"put it in a folder {entry.folder} under HOWSURE_DATA or the cache of howsure")
+    say(f"put it in a folder {entry.folder} under HOWSURE_DATA or the cache of howsure")
     if not all(finding.good for finding in examined(entry, folder)):
-        typer.echo(f"then howsure data check {name} says whether it is whole", err=True)
+        say(f"then howsure data check {name} says whether it is whole", error=True)
         raise typer.Exit(1)
 
 
@@ -83,13 +82,13 @@ def check(
 
     entry = _entry(name)
     if entry.kind == "drawn images" and folder is None and located(entry) is None:
-        typer.echo(f"{name} is drawn when asked for: no file is needed")
+        say(f"{name} is drawn when asked for: no file is needed")
         return
     if record:
-        typer.echo(f"written: {note(entry, folder)}")
+        say(f"written: {note(entry, folder)}")
     findings = examined(entry, folder)
     for finding in findings:
-        typer.echo(f"{'ok  ' if finding.good else 'FAIL'}  {finding.said}")
+        say(f"{'ok  ' if finding.good else 'FAIL'}  {finding.said}")
     if not all(finding.good for finding in findings):
         raise typer.Exit(1)
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from howsure.cli.bench import app as bench_app
 from howsure.cli.data import app as data_app
-from howsure.cli.options import CongruenceFlags, ReadOptions, reads_tables, tunes_congruence
+from howsure.cli.entry import Interrupted
+from howsure.cli.options import CongruenceFlags, ReadOptions, reads_tables, share, tunes_congruence
+from howsure.cli.terminal import say
 from howsure.core.errors import HowsureError, HowsureWarning, InputError
 
 app = typer.Typer(
@@ -32,15 +33,24 @@ Outputs = Annotated[
     list[Path],
     typer.Option("-o", "--output", help="Write .html, .json, .md or .csv; repeat."),
 ]
-Seed = Annotated[int, typer.Option(help="Fixes all random draws.")]
-Confidence = Annotated[float, typer.Option(help="Confidence of the intervals about numbers.")]
+Seed = Annotated[int, typer.Option(min=0, help="Fixes all random draws.")]
+Confidence = Annotated[
+    float, typer.Option(callback=share, help="Confidence of the intervals about numbers.")
+]
+CsvSafe = Annotated[
+    bool,
+    typer.Option(
+        "--csv-safe",
+        help="Put ' before cells that a spreadsheet would run: those that begin with = + - or @.",
+    ),
+]
 
 
 def _version(wanted: bool) -> None:
     if wanted:
         from howsure._version import __version__
 
-        typer.echo(f"howsure {__version__}")
+        say(f"howsure {__version__}")
         raise typer.Exit
 
 
@@ -78,6 +88,7 @@ def assess(
         ),
     ] = None,
     *,
+    csv_safe: CsvSafe = False,
     tuned: CongruenceFlags,
     read: ReadOptions,
 ) -> None:
@@ -87,7 +98,11 @@ def assess(
 
         if len(files) != 1:
             raise InputError(f"--reference scores one file, got {len(files)}")
-        watch(files[0], reference, output, "mean_cce" in with_, seed, progress, tuned, read)
+        if explain_input:
+            raise InputError("--explain-input is of one table: leave --reference out")
+        if other := sorted({*with_} - {"mean_cce"}):
+            raise InputError(f"--with beside --reference must be mean_cce, got {other[0]!r}")
+        watch(files[0], reference, output, bool(with_), seed, progress, tuned, read, csv_safe)
         return
     from howsure.cli.assess import run
 
@@ -154,17 +169,20 @@ def recalibrate(
         ),
     ] = False,
     too_few: Annotated[
-        str, typer.Option(help="Too few held-out rows for a coverage: infinite or error.")
+        Literal["infinite", "error"], typer.Option(help="Too few held-out rows for a coverage.")
     ] = "infinite",
     rank: Annotated[
-        str, typer.Option(help="Conformal methods: what coverage means: conformal, paper or pac.")
+        Literal["conformal", "paper", "pac"],
+        typer.Option(help="Conformal methods: what coverage means."),
     ] = "conformal",
     delta: Annotated[
-        float, typer.Option(help="pac: share of held-out tables that may fall short.")
+        float,
+        typer.Option(callback=share, help="pac: share of held-out tables that may fall short."),
     ] = 0.05,
     levels: Annotated[
         str | None, typer.Option(help="Quantile levels to give, as 0.05,0.5,0.95.")
     ] = None,
+    csv_safe: CsvSafe = False,
     seed: Seed = 0,
     *,
     read: ReadOptions,
@@ -173,15 +191,19 @@ def recalibrate(
     from howsure.cli.recalibrate import run
 
     choices = (method, too_few, seed, read, rank, delta, levels)
-    run(file, calibration, output, *choices, comparing=compare)
+    run(file, calibration, output, *choices, comparing=compare, csv_safe=csv_safe)
 
 
 @app.command()
 @reads_tables
 def characteristic(
     files: Files,
-    x: Annotated[str, typer.Option("--x", help="bandwidth or excess.")] = "bandwidth",
-    y_axis: Annotated[str, typer.Option("--y-axis", help="miss_rate or deficit.")] = "miss_rate",
+    x: Annotated[
+        Literal["bandwidth", "excess"], typer.Option("--x", help="What width is measured by.")
+    ] = "bandwidth",
+    y_axis: Annotated[
+        Literal["miss_rate", "deficit"], typer.Option("--y-axis", help="What misses are.")
+    ] = "miss_rate",
     want: Annotated[
         list[str], typer.Option(metavar="NAME=NUMBER", help="A wish: miss_rate=0.1; repeat.")
     ] = [],  # noqa: B006
@@ -219,27 +241,28 @@ def simulate(
         str | None, typer.Option(metavar="A,B", help="The table's columns of x; all if omitted.")
     ] = None,
     coverage: Annotated[
-        list[float], typer.Option(help="Nominal coverage, such as 0.9; repeat.")
+        list[float], typer.Option(callback=share, help="Nominal coverage, such as 0.9; repeat.")
     ] = [],  # noqa: B006
-    trials: Annotated[int, typer.Option(help="Training sets to draw, at most.")] = 100,
+    trials: Annotated[int, typer.Option(min=1, help="Training sets to draw, at most.")] = 100,
     until_se: Annotated[
         float | None, typer.Option(help="Stop once a Monte-Carlo standard error is this small.")
     ] = None,
-    of: Annotated[str, typer.Option(help="Whose: picf, cicf or brier.")] = "picf",
+    of: Annotated[Literal["picf", "cicf", "brier"], typer.Option(help="Whose.")] = "picf",
     noise: Annotated[
         str | None, typer.Option(help="Noise law, such as normal, student_t3, gamma or laplace.")
     ] = None,
     residuals: Annotated[
-        str, typer.Option(help="A table's noise: from out-of-bag or in-sample residuals.")
+        Literal["out-of-bag", "in-sample"],
+        typer.Option(help="Residuals that a table's noise comes from."),
     ] = "out-of-bag",
-    train_rows: Annotated[int | None, typer.Option(help="Rows of a training set.")] = None,
-    test_rows: Annotated[int | None, typer.Option(help="Test points.")] = None,
+    train_rows: Annotated[int | None, typer.Option(min=1, help="Rows of a training set.")] = None,
+    test_rows: Annotated[int | None, typer.Option(min=1, help="Test points.")] = None,
     covariates: Annotated[
-        str, typer.Option(help="Whether x is drawn anew in each trial: random or fixed.")
+        Literal["random", "fixed"], typer.Option(help="Whether x is drawn anew in each trial.")
     ] = "random",
-    missing: Annotated[str, typer.Option(help="Missing values: error or drop.")] = "error",
+    missing: Annotated[Literal["error", "drop"], typer.Option(help="Missing values.")] = "error",
     encoding: Annotated[str | None, typer.Option(help="Text encoding of the table.")] = None,
-    decimal: Annotated[str, typer.Option(help="Decimal mark of text tables: . or ,")] = ".",
+    decimal: Annotated[Literal[".", ","], typer.Option(help="Decimal mark of text tables.")] = ".",
     seed: Seed = 0,
 ) -> None:
     """Test a method's intervals at every point of a world whose truth is known."""
@@ -283,23 +306,27 @@ app.add_typer(bench_app)
 app.add_typer(data_app)
 
 
-def main() -> None:
-    """Run the command line; errors of input exit with 2 and one clear message."""
+def main() -> int:
+    """Run the command line; its status, which for an error of input is 2, with one clear line."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", HowsureWarning)
         warnings.showwarning = partial(_noted, warnings.showwarning)
         try:
             app()
         except HowsureError as error:
-            typer.echo(f"howsure: {error}", err=True)
-            sys.exit(2)
-        except BrokenPipeError:
-            sys.exit(1)
+            say(f"howsure: {error}", error=True)
+            return 2
+        except Interrupted:
+            raise
+        except SystemExit as leaving:
+            meant = leaving.code != 1 or isinstance(leaving.__context__, typer.Exit)
+            return int(leaving.code or 0) if meant else 2
+    return 0
 
 
 def _noted(otherwise: Callable[..., None], message: Any, category: Any, *place: Any) -> None:
     """A warning of howsure's own as one line, without the place in the code that it came from."""
     if issubclass(category, HowsureWarning):
-        typer.echo(f"note: {message}", err=True)
+        say(f"note: {message}", error=True)
     else:
         otherwise(message, category, *place)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-from rich.markup import escape
 from rich.padding import Padding
 
+from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.metric import Metric

@@ -8,15 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table as Shown
 
 from howsure.cli.assess import print_verdict
 from howsure.cli.options import CongruenceFlags, ReadOptions
 from howsure.cli.progress import Stages
+from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
-from howsure.inputs import Unlabelled, load_unlabelled, write_table
+from howsure.core.files import check_outputs
+from howsure.inputs import Unlabelled, load_unlabelled
+from howsure.inputs.write import table_form, write_table
 from howsure.report.monitor import fit_monitor
 from howsure.report.watch import Watched, watch
 
@@ -34,9 +35,14 @@ def run(
     progress: bool | None,
     tuned: CongruenceFlags,
     read: ReadOptions,
+    csv_safe: bool,
 ) -> None:
     """Fit on the labelled reference, score the file's rows, print and write."""
     console = Console()
+    tables = [path for path in outputs if path.suffix.lower() not in REPORTS]
+    for path in tables:
+        table_form(path)
+    check_outputs(outputs, [file, reference])
     with Stages(progress) as stages:
         options = tuned.options(stages)
         stages(f"reading {reference.name}", 0, 0)
@@ -57,10 +63,10 @@ def run(
         )
         for path in outputs:
             stages(f"writing {path.name}", 0, 0)
-            if path.suffix.lower() in REPORTS:
-                found.report.save(path)
+            if path in tables:
+                write_table(found.columns(new), path, csv_safe=csv_safe)
             else:
-                write_table(found.columns(new), path)
+                found.report.save(path)
     print_verdict(console, found.report)
     console.print(_worst(found, new))
     for path in outputs:

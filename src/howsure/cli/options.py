@@ -7,19 +7,28 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
 
 import typer
 
 if TYPE_CHECKING:
     from howsure.inputs import ColumnUse, Loaded
-    from howsure.metrics.congruence.exhibits import Layout
     from howsure.metrics.congruence.view import CongruenceOptions
     from howsure.stats.gram import Progress
 
 R = TypeVar("R")
 _READ = "How the columns are read"
 _CONGRUENCE = "Conditional congruence"
+
+
+def share(param: typer.CallbackParam, value: Any) -> Any:
+    """Refuse, before any work, what is no share strictly between 0 and 1; several are a list."""
+    from howsure.core.arrays import check_fraction
+
+    for one in value if isinstance(value, list | tuple) else [value]:
+        if one is not None:
+            check_fraction(one, f"--{param.name}")
+    return value
 
 
 @dataclass(frozen=True)
@@ -42,13 +51,16 @@ class ReadOptions:
         list[float],
         typer.Option(
             help="Nominal coverage of the intervals, such as 0.9; repeat for several.",
+            callback=share,
             rich_help_panel=_READ,
         ),
     ] = field(default_factory=list)
     at: Annotated[
         list[float],
         typer.Option(
-            help="Coverage to assess, where it can be derived; repeat.", rich_help_panel=_READ
+            help="Coverage to assess, where it can be derived; repeat.",
+            callback=share,
+            rich_help_panel=_READ,
         ),
     ] = field(default_factory=list)
     mean: Annotated[
@@ -108,8 +120,8 @@ class ReadOptions:
         str | None, typer.Option(help="Column of weights.", rich_help_panel=_READ)
     ] = None
     weights_kind: Annotated[
-        str | None,
-        typer.Option(help="What weights mean: frequency or importance.", rich_help_panel=_READ),
+        Literal["frequency", "importance"] | None,
+        typer.Option(help="What weights mean.", rich_help_panel=_READ),
     ] = None
     cluster: Annotated[
         str | None,
@@ -126,16 +138,17 @@ class ReadOptions:
         str | None, typer.Option("--row-id", help="Column of row names.", rich_help_panel=_READ)
     ] = None
     missing: Annotated[
-        str, typer.Option(help="Missing values: error or drop.", rich_help_panel=_READ)
+        Literal["error", "drop"], typer.Option(help="Missing values.", rich_help_panel=_READ)
     ] = "error"
     crossing: Annotated[
-        str, typer.Option(help="Crossing quantiles: error or sort.", rich_help_panel=_READ)
+        Literal["error", "sort"], typer.Option(help="Crossing quantiles.", rich_help_panel=_READ)
     ] = "error"
     encoding: Annotated[
         str | None, typer.Option(help="Text encoding of the file.", rich_help_panel=_READ)
     ] = None
     decimal: Annotated[
-        str, typer.Option(help="Decimal mark of text files: . or ,", rich_help_panel=_READ)
+        Literal[".", ","],
+        typer.Option(help="Decimal mark of text files.", rich_help_panel=_READ),
     ] = "."
 
     @property
@@ -181,11 +194,8 @@ class CongruenceFlags:
         float, typer.Option(help="λ of the regression on the inputs.", rich_help_panel=_CONGRUENCE)
     ] = 0.1
     kernel: Annotated[
-        str,
-        typer.Option(
-            help="Kernel of the inputs: auto, rbf, laplacian or polynomial.",
-            rich_help_panel=_CONGRUENCE,
-        ),
+        Literal["auto", "rbf", "laplacian", "polynomial"],
+        typer.Option(help="Kernel of the inputs.", rich_help_panel=_CONGRUENCE),
     ] = "auto"
     draws: Annotated[
         int | None,
@@ -195,8 +205,8 @@ class CongruenceFlags:
         ),
     ] = None
     layout: Annotated[
-        str,
-        typer.Option("--map", help="Map of the inputs: pca or t-sne.", rich_help_panel=_CONGRUENCE),
+        Literal["pca", "t-sne"],
+        typer.Option("--map", help="Map of the inputs.", rich_help_panel=_CONGRUENCE),
     ] = "pca"
 
     def options(self, progress: Progress | None = None) -> CongruenceOptions:
@@ -214,7 +224,7 @@ class CongruenceFlags:
             bandwidth=self.gamma,
             regularization=self.regularization,
             draws=self.draws,
-            layout=cast("Layout", self.layout),
+            layout=self.layout,
             progress=progress,
         )
 

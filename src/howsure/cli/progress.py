@@ -6,8 +6,7 @@ import time
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console, RenderableType
-from rich.markup import escape
+from rich.console import RenderableType
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -19,6 +18,8 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 from rich.text import Text
+
+from howsure.cli.terminal import Console, escape
 
 AFTER = 5.0
 """Seconds from which the bar is shown."""
@@ -35,7 +36,7 @@ class Stages:
     ----------
     wanted : bool, optional
         Whether to show it; by default on a terminal only.
-    console : rich.console.Console, optional
+    console : Console, optional
         Where; stderr by default.
     after : float
         Seconds before the bar, and between lines.

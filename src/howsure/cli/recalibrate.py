@@ -4,40 +4,42 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TypeVar, get_args
 
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from howsure.cli.options import ReadOptions
-from howsure.cli.recalibrate_compare import compare
+from howsure.cli.recalibrate_compare import compare, comparison_form
+from howsure.cli.terminal import Console, escape
+from howsure.core.arrays import check_levels
 from howsure.core.errors import InputError
+from howsure.core.files import check_outputs
 from howsure.core.records import Record
-from howsure.inputs import write_table
+from howsure.core.registry import unknown
+from howsure.core.threads import one_thread
+from howsure.inputs.write import table_form, write_table
 from howsure.methods.conformal import DELTA, RankRule, TooFew
-from howsure.methods.recalibration import DEFAULT_LEVELS, recalibrate
+from howsure.methods.recalibration import DEFAULT_LEVELS, METHODS, recalibrate
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet
 from howsure.predictions.columns import to_columns
 
-T = TypeVar("T", bound=str)
 
-
+@one_thread()
 def run(
     file: Path,
     calibration: Path,
     output: Path | None,
     method: str | None,
-    too_few: str,
+    too_few: TooFew,
     seed: int,
     read: ReadOptions,
-    rank: str = "conformal",
+    rank: RankRule = "conformal",
     delta: float = DELTA,
     levels: str | None = None,
     *,
     comparing: bool = False,
+    csv_safe: bool = False,
 ) -> None:
     """Fit on the held-out table, apply to the file, write, and print before and after.
 
@@ -56,6 +58,8 @@ def run(
         Levels of the quantiles that laws and samples become, with commas between.
     comparing : bool
         Compare every way on the file instead, as `howsure.cli.recalibrate_compare.compare` does.
+    csv_safe : bool
+        As in `howsure.inputs.write_table`.
 
     Raises
     ------
@@ -63,40 +67,47 @@ def run(
         If an option or a table breaks its rule.
     """
     console = Console()
-    ranks: tuple[RankRule, ...] = get_args(RankRule)
-    choices: tuple[TooFew, ...] = get_args(TooFew)
-    chosen_rank, chosen_few = _chosen("--rank", rank, ranks), _chosen("--too-few", too_few, choices)
     wanted_levels = DEFAULT_LEVELS if levels is None else _levels(levels)
     if comparing and levels is not None:
         raise InputError("--levels cannot be given with --compare, which takes those of --at")
+    known = dict.fromkeys(way for ways in METHODS.values() for way in ways)
+    chosen = [] if method is None else [part.strip() for part in method.split(",")]
+    if comparing and chosen == ["all"]:
+        chosen = []
+    for way in chosen if comparing else filter(None, [method]):
+        if way not in known:
+            raise InputError(unknown(way, known, "--method"))
+    if output is None and not comparing:
+        raise InputError("-o must say where the new table goes, got nothing")
+    if output is not None:
+        (comparison_form if comparing else table_form)(output)
+        check_outputs([output], [file, calibration])
     given, held_out = _one(read, file), _one(read, calibration)
-    if comparing:
+    if comparing or output is None:
         compare(
             given,
             held_out,
             output,
-            method,
+            chosen,
             coverages=read.assessed,
             seed=seed,
-            rank=chosen_rank,
+            rank=rank,
             delta=delta,
-            too_few=chosen_few,
+            too_few=too_few,
         )
         return
-    if output is None:
-        raise InputError("-o must say where the new table goes, got nothing")
     coverage = read.assessed[0] if read.assessed else None
     mended = recalibrate(
         given,
         held_out,
         method=method,
         coverage=coverage,
-        too_few=chosen_few,
-        rank=chosen_rank,
+        too_few=too_few,
+        rank=rank,
         delta=delta,
         levels=wanted_levels,
     )
-    write_table(to_columns(mended.evalset), output)
+    write_table(to_columns(mended.evalset), output, csv_safe=csv_safe)
     for belief, used in mended.methods.items():
         guarantee = mended.guarantees[belief]
         console.print(f"{escape(belief)}: {escape(used)}. {escape(guarantee)}", highlight=False)
@@ -109,18 +120,12 @@ def run(
     console.print(f"written: {escape(str(output))}", highlight=False, soft_wrap=True)
 
 
-def _chosen(flag: str, value: str, choices: tuple[T, ...]) -> T:
-    for choice in choices:
-        if value == choice:
-            return choice
-    raise InputError(f"{flag} must be {' or '.join(choices)}, got {value!r}")
-
-
 def _levels(text: str) -> tuple[float, ...]:
     try:
-        return tuple(float(part) for part in text.split(","))
+        given = [float(part) for part in text.split(",")]
     except ValueError as error:
         raise InputError(f"--levels must be numbers with commas between, got {text!r}") from error
+    return tuple(check_levels(given, "--levels").tolist())
 
 
 def _one(read: ReadOptions, path: Path) -> EvalSet:

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from rich import box
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table as Shown
 
+from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write
 from howsure.core.records import Direction, Table
@@ -35,11 +34,19 @@ _SCORES = 5  # columns of a comparison before those of the ways
 _ROOM, _CELL = 35, 11  # characters for a measure's title with what is perfect, and for a way
 
 
+def comparison_form(path: Path) -> str:
+    """The ending of a file that a comparison may be written to."""
+    ending = path.suffix.lower()
+    if ending not in ENDINGS:
+        raise InputError(f"path must end in {', '.join(ENDINGS)}, got {str(path)!r}")
+    return ending
+
+
 def compare(
     given: EvalSet,
     held_out: EvalSet,
     output: Path | None,
-    method: str | None,
+    methods: Sequence[str],
     *,
     coverages: Sequence[float],
     seed: int,
@@ -56,8 +63,8 @@ def compare(
     output : Path, optional
         A .csv, .md or .json file; CSV of one belief alone, or several with a column that says
         which.
-    method : str, optional
-        The ways, with commas between; all that suit if omitted.
+    methods : sequence of str
+        The ways; all that suit if empty.
     coverages : sequence of float
         To assess; those of the content if empty.
     seed, rank, delta, too_few
@@ -66,17 +73,15 @@ def compare(
     Raises
     ------
     InputError
-        If a choice breaks its rule, or the file's ending is unknown.
+        If a choice breaks its rule, or the file cannot be written.
     """
-    if output is not None and output.suffix.lower() not in ENDINGS:
-        raise InputError(f"path must end in {', '.join(ENDINGS)}, got {str(output)!r}")
     tables = []
     for part in _each_belief(given):
         chosen = tuple(c for c in choose_coverages(part, coverages) if not math.isnan(c))
         table = compare_recalibrations(
             part,
             held_out,
-            methods=None if method is None else [name.strip() for name in method.split(",")],
+            methods=methods or None,
             coverages=chosen or (0.9,),
             seed=seed,
             rank=rank,
@@ -152,7 +157,7 @@ def _number(value: float) -> str:
 
 
 def _write(tables: Sequence[Table], output: Path) -> None:
-    ending = output.suffix.lower()
+    ending = comparison_form(output)
     if ending == ".csv":
         write_table(_together(tables), output)
         return

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
-from rich.console import Console
-from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -26,7 +24,9 @@ from rich.progress import (
 from rich.table import Table
 
 from howsure.cli.simulate_table import Missing, read_learning_table
+from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
+from howsure.core.files import check_outputs
 from howsure.core.registry import unknown
 from howsure.methods.catalogue import method_named, methods
 from howsure.methods.interface import Method
@@ -37,6 +37,7 @@ from howsure.report.page import formats
 from howsure.report.page.pointwise_sections import WorldPart
 from howsure.report.pointwise import PointwiseReport, pointwise_report
 from howsure.worlds import Covariates, ForestWorld, World, world_named, worlds
+from howsure.worlds.noise import noise_named
 
 _TOY: Final = "toy_"
 _TONES: Final = {"good": "green", "bad": "red", "undecided": "yellow", "info": "cyan"}
@@ -63,14 +64,14 @@ class Request:
     coverages: Sequence[float] = ()
     trials: int = 100
     until: float | None = None
-    of: str = "picf"
+    of: Literal["picf", "cicf", "brier"] = "picf"
     noise: str | None = None
-    residuals: str = "out-of-bag"
+    residuals: Literal["out-of-bag", "in-sample"] = "out-of-bag"
     n_train: int | None = None
     n_test: int | None = None
-    covariates: str = "random"
+    covariates: Covariates = "random"
     seed: int = 0
-    missing: str = "error"
+    missing: Missing = "error"
     encoding: str | None = None
     decimal: str = "."
     outputs: Sequence[Path] = field(default_factory=tuple)
@@ -85,6 +86,12 @@ def run(request: Request) -> None:
             f"--method must name at least one method, got none: one of {', '.join(methods())}, or "
             "module:attribute"
         )
+    check_outputs(request.outputs, [Path(request.source)])
+    if request.noise is not None:
+        noise_named(request.noise)
+    stop = None
+    if request.until is not None:
+        stop = Precision(standard_error=request.until, of=request.of)
     _import_from_here()
     tested = [_Tested.of(spec, tuple(request.coverages)) for spec in request.methods]
     console = Console()
@@ -92,7 +99,7 @@ def run(request: Request) -> None:
         task = bar.add_task("fitting the world", total=None)
         world, names, facts = make_world(request)
         bar.remove_task(task)
-        results = [_result(world, one, request, bar) for one in tested]
+        results = [_result(world, one, request, stop, bar) for one in tested]
         task = bar.add_task("writing the report", total=None)
         report = pointwise_report(
             {world.name: _renamed(results, request.methods)},
@@ -119,14 +126,12 @@ def make_world(request: Request) -> tuple[World, tuple[str, ...], dict[str, str]
         return world, (), {"World": world.description}
     if request.target is None:
         raise InputError("--target must name the table's column of y, got none")
-    if request.residuals not in _RESIDUALS:
-        raise InputError(f"--residuals must be {' or '.join(_RESIDUALS)}, got {request.residuals}")
     path = Path(request.source)
     table = read_learning_table(
         path,
         request.target,
         features=request.features,
-        missing=cast("Missing", request.missing),
+        missing=request.missing,
         encoding=request.encoding,
         decimal=request.decimal,
     )
@@ -205,12 +210,10 @@ class _Tested:
         return cls(spec, made)
 
 
-def _result(world: World, one: _Tested, request: Request, bar: Progress) -> PointwiseResult:
+def _result(
+    world: World, one: _Tested, request: Request, stop: Precision | None, bar: Progress
+) -> PointwiseResult:
     task = bar.add_task(one.method.name, total=request.trials)
-    stop = None
-    if request.until is not None:
-        of = cast("Literal['picf', 'cicf', 'brier']", request.of)
-        stop = Precision(standard_error=request.until, of=of)
     found = pointwise(
         world,
         one.method,
@@ -218,7 +221,7 @@ def _result(world: World, one: _Tested, request: Request, bar: Progress) -> Poin
         trials=request.trials,
         n_train=request.n_train,
         n_test=request.n_test,
-        covariates=cast("Covariates", request.covariates),
+        covariates=request.covariates,
         stop=stop,
         seed=request.seed,
         progress=lambda _, done, total: bar.update(task, completed=done, total=total),

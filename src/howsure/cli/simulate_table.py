@@ -82,8 +82,6 @@ def read_learning_table(
         If the file cannot be read, a column is absent or the target not of numbers, a cell is
         missing or infinite, or no column varies.
     """
-    if missing not in ("error", "drop"):
-        raise InputError(f"--missing must be error or drop, got {missing!r}")
     source = open_table(path, encoding=encoding, decimal=decimal)
     for name in (target, *features):
         if name not in source.names:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
+from howsure.cli.entry import Interrupted
+from howsure.cli.terminal import Console, escape, say
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from howsure.report.shift import ShiftPage
     from howsure.results import Store
 
-_INTERRUPTED: Final = 130
+KEPT: Final = "interrupted: what is done is kept, and the same command goes on from here"
 _TAKEN: Final = ("method", "name")
 
 
@@ -50,7 +50,9 @@ def submit(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write .html, .md, .json or .csv.")
     ] = None,
-    jobs: Annotated[int, typer.Option(help="Processes; -1 for as many as cores.")] = 1,
+    jobs: Annotated[
+        int, typer.Option(help="Processes for trials; -1: as many as cores; 0: this one.")
+    ] = 1,
     with_plan: Annotated[
         bool, typer.Option("--with-plan", help="Also run what is missing of the plan's methods.")
     ] = False,
@@ -60,11 +62,13 @@ def submit(
 ) -> None:
     """Put a method on the leaderboard of the shift benchmark; exit 1 if a trial failed."""
     from howsure.bench import load_plan
+    from howsure.core.files import check_outputs
     from howsure.report.forms import form_of
     from howsure.results import Store
 
     if output is not None:
         form_of(output)
+        check_outputs([output], [Path(plan)])
     if ":" in method and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     told = _on_worlds(load_plan(plan, set_), world)
@@ -78,9 +82,9 @@ def submit(
         _print(Console(), page, name)
         if output is not None:
             page.save(output)
-            typer.echo(f"written: {output}")
+            say(f"written: {output}")
     if failed:
-        typer.echo(f"{failed} trials failed; --retry-failed runs them again", err=True)
+        say(f"{failed} trials failed; --retry-failed runs them again", error=True)
         raise typer.Exit(1)
 
 
@@ -130,8 +134,7 @@ def _run(plan: Plan, store: Store, jobs: int, retry_failed: bool) -> RunSummary:
         with Shown() as watcher:
             return run(plan, store, jobs=jobs, retry_failed=retry_failed, watcher=watcher)
     except KeyboardInterrupt:
-        typer.echo("stopped: what is done is kept, and the same command goes on", err=True)
-        raise typer.Exit(_INTERRUPTED) from None
+        raise Interrupted(KEPT) from None
 
 
 def _page(plan: Plan, store: Store, label: str) -> ShiftPage:
@@ -143,9 +146,9 @@ def _page(plan: Plan, store: Store, label: str) -> ShiftPage:
     there = {result.method for held in results.values() for result in held}
     missing = [name for name in plan.methods if name not in there]
     if missing:
-        typer.echo(
+        say(
             f"note: {store.location} has no results of {', '.join(missing)}; --with-plan runs them",
-            err=True,
+            error=True,
         )
     return shift_report(results, title=f"{plan.name}, with {label}")
 

@@ -6,6 +6,7 @@ what passes becomes a plain float64 array.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -293,6 +294,18 @@ def check_above(values: FloatArray, name: str, bound: float) -> None:
             f"{name} must be above {bound:g}, got {int(wrong.sum())} that are not "
             f"(first at row {row}: {values[row]:g})"
         )
+
+
+def power_of_two(values: FloatArray) -> float:
+    """The power of two next to the largest size, by which division is exact; 1 where none is.
+
+    >>> power_of_two(np.array([3.0, -5e-200])), power_of_two(np.zeros(2))
+    (2.0, 1.0)
+    """
+    largest = float(np.abs(values).max(initial=0.0))
+    if not math.isfinite(largest) or largest == 0.0:
+        return 1.0
+    return math.ldexp(1.0, math.frexp(largest)[1] - 1)
 
 
 def plain_array(value: npt.ArrayLike, name: str, *, text: bool = False) -> npt.NDArray[Any]:

@@ -25,6 +25,10 @@ class UnanswerableError(HowsureError):
     """The content given does not permit this answer; the message is the reason."""
 
 
+class DegenerateError(InputError, UnanswerableError):
+    """A legal argument whose content is too poor: too few rows, equal ones, numbers too large."""
+
+
 class MissingDependencyError(HowsureError, ImportError):
     """An optional library is needed; the message says which extra installs it."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -44,27 +44,60 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     '<p>done</p>'
     """
     try:
-        target = Path(os.path.realpath(path))
-        if target.is_dir():
-            raise InputError(f"the output must be a file, got the folder {str(path)!r}")
-        if target.exists() and not target.is_file():
-            raise InputError(f"the output must be a regular file, got {str(path)!r}")
-        if not target.parent.is_dir():
-            raise InputError(f"the folder of the output must exist, got {str(path)!r}")
-        temporary = target.with_name(f".{secrets.token_hex(8)}{target.suffix}")
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-    except (OSError, ValueError) as error:
-        raise _refused(path, error) from error
-    try:
-        if target.exists():
-            temporary.chmod(target.stat().st_mode & 0o7777)
-        yield temporary
-        _flush(temporary)
-        temporary.replace(target)
+        with _beside(path) as (target, temporary):
+            if target.exists():
+                temporary.chmod(target.stat().st_mode & 0o7777)
+            yield temporary
+            _flush(temporary)
+            temporary.replace(target)
     except OSError as error:
         raise _refused(path, error) from error
-    finally:
-        temporary.unlink(missing_ok=True)
+
+
+def check_outputs(outputs: Sequence[Path], inputs: Sequence[Path] = ()) -> None:
+    """Refuse outputs that cannot be written, or that would replace what is read, before work.
+
+    Parameters
+    ----------
+    outputs : sequence of path
+        Files that will be written with `replacing`; what is there already may be replaced.
+    inputs : sequence of path
+        Files that are read, whether they exist or not.
+
+    Raises
+    ------
+    InputError
+        If an output is refused by the system, is an input by any path or link, or is another
+        output.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> table = Path(tempfile.mkdtemp()) / "table.csv"
+    >>> _ = table.write_text("y,mean")
+    >>> check_outputs([table.with_name("report.html")], [table])
+    >>> check_outputs([table], [table])
+    Traceback (most recent call last):
+    ...
+    howsure.core.errors.InputError: the output must be another file than the inputs, got ...
+    """
+    for number, path in enumerate(outputs):
+        for read in inputs:
+            if _same(path, read):
+                raise InputError(
+                    f"the output must be another file than the inputs, got {str(path)!r}, which "
+                    f"is the input {str(read)!r}"
+                )
+        for other in outputs[:number]:
+            if _same(path, other):
+                raise InputError(
+                    f"outputs must be different files, got {str(other)!r} and {str(path)!r}"
+                )
+        try:
+            with _beside(path):
+                pass
+        except OSError as error:
+            raise _refused(path, error) from error
 
 
 def atomic_write(path: str | os.PathLike[str], data: bytes | str) -> None:
@@ -98,6 +131,37 @@ def atomic_write(path: str | os.PathLike[str], data: bytes | str) -> None:
         temporary.write_bytes(content)
 
 
+@contextmanager
+def _beside(path: str | os.PathLike[str]) -> Iterator[tuple[Path, Path]]:
+    """The regular file, there or not, that a path leads to, and a new one beside it for a while."""
+    try:
+        target = Path(os.path.realpath(path))
+    except ValueError as error:
+        raise _refused(path, error) from error
+    if target.is_dir():
+        raise InputError(f"the output must be a file, got the folder {str(path)!r}")
+    if target.exists() and not target.is_file():
+        raise InputError(f"the output must be a regular file, got {str(path)!r}")
+    if not target.parent.is_dir():
+        raise InputError(f"the folder of the output must exist, got {str(path)!r}")
+    temporary = target.with_name(f".{secrets.token_hex(8)}{target.suffix}")
+    try:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        yield target, temporary
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one file, or would once it is there."""
+    try:
+        if os.path.normcase(os.path.realpath(one)) == os.path.normcase(os.path.realpath(other)):
+            return True
+        return os.path.samefile(one, other)
+    except (OSError, ValueError):
+        return False
+
+
 def _flush(path: Path) -> None:
     """Wait until the content is on the disk, so that a crash cannot leave an empty file."""
     with path.open("rb") as handle:
@@ -105,7 +169,6 @@ def _flush(path: Path) -> None:
 
 
 def _refused(path: str | os.PathLike[str], error: Exception) -> InputError:
-    if isinstance(error, InputError):
-        return error
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    number = error.errno if isinstance(error, OSError) else None
+    reason = str(error) if number is None else os.strerror(number)
     return InputError(f"{str(path)!r} cannot be written: {reason}")

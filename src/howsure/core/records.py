@@ -14,6 +14,7 @@ from typing import Any
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
+from howsure.core.convert import json_number, plain
 
 
 class Direction(StrEnum):
@@ -106,18 +107,7 @@ class Record:
         >>> Record(metric="mae", value=1.5, units="y").as_dict()["value"]
         1.5
         """
-        plain: dict[str, Any] = {}
-        for name in self.__slots__:
-            item = getattr(self, name)
-            if isinstance(item, float):
-                plain[name] = item if math.isfinite(item) else _unusual(item)
-            elif isinstance(item, StrEnum):
-                plain[name] = item.value
-            elif isinstance(item, Mapping):
-                plain[name] = dict(item)
-            else:
-                plain[name] = item
-        return plain
+        return {name: plain(getattr(self, name), json_number, str) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -193,9 +183,3 @@ class Table:
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()))) if self.columns else 0
-
-
-def _unusual(number: float) -> str | None:
-    if math.isnan(number):
-        return None
-    return "Infinity" if number > 0 else "-Infinity"

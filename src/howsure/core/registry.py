@@ -136,6 +136,18 @@ def unknown(name: object, known: Iterable[str], argument: str) -> str:
     return f"{argument} must be one of {', '.join(names)}, got {name!r}{hint}"
 
 
+def check_known(name: object, known: Iterable[str], argument: str) -> None:
+    """Refuse a name that is not known; see `unknown`.
+
+    Examples
+    --------
+    >>> check_known("fan", ("linear", "fan"), "world")
+    """
+    names = list(known)
+    if name not in names:
+        raise InputError(unknown(name, names, argument))
+
+
 def _attribute(target: str) -> Any:
     module, _, attribute = target.partition(":")
     return getattr(importlib.import_module(module), attribute)

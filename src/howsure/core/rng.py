@@ -78,6 +78,39 @@ def row_keys(*columns: npt.ArrayLike) -> KeyArray:
     >>> sorted(keys.tolist()) == sorted(row_keys([2.0, 1.0, 1.0]).tolist())
     True
     """
+    state = row_hashes(*columns)
+    order = np.argsort(state, kind="stable")
+    ranked = state[order]
+    starts = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]])
+    occurrence = np.arange(len(ranked)) - np.repeat(starts, np.diff(np.r_[starts, len(ranked)]))
+    repeat = np.empty(len(ranked), dtype=np.uint64)
+    repeat[order] = occurrence.astype(np.uint64)
+    return _mix(state + _GOLDEN * repeat)
+
+
+def row_hashes(*columns: npt.ArrayLike) -> KeyArray:
+    """Hash each row's content to 64 bits; equal rows have one hash.
+
+    Parameters
+    ----------
+    *columns : array-like of shape (n,) or (n, k)
+        Numeric content of the rows.
+
+    Returns
+    -------
+    ndarray of uint64, shape (n,)
+
+    Raises
+    ------
+    InputError
+        If there is no column.
+
+    Examples
+    --------
+    >>> hashes = row_hashes([1.0, 2.0, 1.0])
+    >>> bool(hashes[0] == hashes[2]), bool(hashes[0] == hashes[1])
+    (True, False)
+    """
     state: KeyArray | None = None
     for column in columns:
         given = np.asarray(column)
@@ -86,14 +119,8 @@ def row_keys(*columns: npt.ArrayLike) -> KeyArray:
         for bits in narrow:
             state = _mix(bits if state is None else state ^ (_mix(bits) + _GOLDEN))
     if state is None:
-        raise InputError("row_keys needs at least one column")
-    order = np.argsort(state, kind="stable")
-    ranked = state[order]
-    starts = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]])
-    occurrence = np.arange(len(ranked)) - np.repeat(starts, np.diff(np.r_[starts, len(ranked)]))
-    repeat = np.empty(len(ranked), dtype=np.uint64)
-    repeat[order] = occurrence.astype(np.uint64)
-    return _mix(state + _GOLDEN * repeat)
+        raise InputError("rows need at least one column to be told apart")
+    return state
 
 
 def row_uniforms(seed: int, name: str, keys: KeyArray, columns: int | None = None) -> FloatArray:

@@ -15,7 +15,7 @@ from pyarrow import compute as pc
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import InputError
-from howsure.core.registry import unknown
+from howsure.core.registry import check_known, unknown
 from howsure.core.rng import child
 from howsure.data.parts import Part
 
@@ -84,8 +84,7 @@ class ShiftTask:
             If there is no such part.
         """
         held = {"train": self.train, "val": self.val, **self.parts}
-        if name not in held:
-            raise InputError(unknown(name, held, "part"))
+        check_known(name, held, "part")
         return held[name]
 
     @classmethod
@@ -199,8 +198,7 @@ def _features(
     else:
         chosen = list(features)
     for title in chosen:
-        if title not in table.column_names:
-            raise InputError(unknown(title, table.column_names, "features"))
+        check_known(title, table.column_names, "features")
     if not chosen or target in chosen:
         raise InputError(f"features must be at least one column and not the target, got {chosen}")
     return chosen

@@ -14,7 +14,7 @@ from pyarrow import compute as pc
 from pyarrow import csv
 
 from howsure.core.errors import InputError
-from howsure.core.registry import unknown
+from howsure.core.registry import check_known
 from howsure.data.countries import HOME
 from howsure.data.places import found
 from howsure.data.shift import Missing, ShiftTask
@@ -197,8 +197,7 @@ def shift_task(
     howsure.core.errors.InputError: name must be one of california, bike-hours, traffic, poverty,
     wine, got 'bikes'; near: bike-hours
     """
-    if name not in TABLES:
-        raise InputError(unknown(name, TABLES, "name"))
+    check_known(name, TABLES, "name")
     facts = TABLES[name]
     place = found(name, facts.folder) if folder is None else Path(folder)
     tables = [_read(table_file(place, names), facts) for names in facts.files]

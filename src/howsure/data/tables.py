@@ -21,7 +21,7 @@ from pyarrow import csv
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import HowsureError, InputError
-from howsure.core.registry import unknown
+from howsure.core.registry import check_known
 from howsure.data.unpack import arrays, gunzipped
 
 Split = tuple[IntArray, IntArray]
@@ -142,8 +142,7 @@ def uci(name: str, folder: str | os.PathLike[str] | None = None) -> UciTable:
     howsure.core.errors.InputError: name must be one of boston, concrete, energy, kin8nm, naval,
     power, protein, wine_red, yacht, got 'yatch'; near: yacht
     """
-    if name not in _FACTS:
-        raise InputError(unknown(name, _FACTS, "name"))
+    check_known(name, _FACTS, "name")
     facts = _FACTS[name]
     place = _found(name) if folder is None else Path(folder)
     table = _read(place / "data.csv.gz")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
+from howsure.core.faults import attempt
 from howsure.core.records import Curve, Table
 from howsure.figures.figure import Axis, Figure, Layer, Mark, sample_points
 from howsure.figures.layouts import (
@@ -85,14 +87,16 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
             continue
         layout = layout_of(name)
         for part in _parts(family):
-            figure = _figure_of_curves(name, part, layout, families, kept)
+            make = partial(_figure_of_curves, name, part, layout, families, kept)
+            figure = attempt(f"figure of {name}", make, lambda _: None)
             if figure is not None:
                 ordered.append((layout.order, figure))
     models = {curve.model for curve in curves} | {table.model for table in kept}
     named = [replace(table, model="") for table in kept] if len(models - {""}) < 2 else kept
-    ordered += [(MAP_ORDER, figure) for figure in map_figures(named)]
+    maps: list[Figure] = attempt("maps", partial(map_figures, named), lambda _: [])
+    ordered += [(MAP_ORDER, figure) for figure in maps]
     for table in named:
-        figure = figure_of_table(table)
+        figure = attempt(f"figure of {table.name}", partial(figure_of_table, table), lambda _: None)
         if figure is not None:
             order = MAP_ORDER if table.name.startswith("cce_") else TABLE_ORDER
             ordered.append((order, figure))

@@ -11,7 +11,7 @@ import numpy as np
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Table
-from howsure.core.registry import unknown
+from howsure.core.registry import check_known
 from howsure.figures.columns import number, texts
 from howsure.figures.congruence_over_x import MOST_POINTS, shown
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark, sample_points
@@ -82,8 +82,7 @@ def severity_figure(
     -----
     Section 4.4 of Young et al. 2025.
     """
-    if measure not in _TITLES:
-        raise InputError(unknown(measure, _TITLES, "measure"))
+    check_known(measure, _TITLES, "measure")
     severity, values = _two(table, "severity", measure)
     spread = number(table, f"{measure}_sd")
     kinds, models = texts(table, "perturbation"), texts(table, "model")
@@ -372,8 +371,7 @@ def models_figure(
     >>> figure.y.categories
     ('poisson', 'gaussian')
     """
-    if measure not in _TITLES:
-        raise InputError(unknown(measure, _TITLES, "measure"))
+    check_known(measure, _TITLES, "measure")
     known = [one for one in dots if any(np.isfinite(v) for v in one.values.values())]
     if not known:
         raise InputError("dots must hold a value, got none")

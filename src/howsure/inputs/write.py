@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -16,16 +16,59 @@ from howsure.core.errors import InputError
 from howsure.core.files import replacing
 from howsure.inputs.files import ARROW_ENDINGS, PARQUET_ENDINGS, TEXT_ENDINGS
 from howsure.inputs.frames import MappingTable
-from howsure.inputs.source import refusing
 from howsure.inputs.text import COMPRESSION
 
 
-def write_table(table: Mapping[str, Any] | pa.Table, path: str | os.PathLike[str]) -> None:
+def table_form(path: str | os.PathLike[str]) -> tuple[str, str]:
+    """The ending of a file that a table may be written to, and that of its compression if any.
+
+    Raises
+    ------
+    InputError
+        If no form of a table has such an ending.
+
+    Examples
+    --------
+    >>> table_form("t.CSV.gz"), table_form("t.parquet")
+    (('.csv', '.gz'), ('.parquet', ''))
+    """
+    file = Path(path)
+    compression = file.suffix.lower() if file.suffix.lower() in COMPRESSION else ""
+    ending = (Path(file.stem) if compression else file).suffix.lower()
+    known = TEXT_ENDINGS if compression else (*TEXT_ENDINGS, *PARQUET_ENDINGS, *ARROW_ENDINGS)
+    if ending not in known:
+        raise InputError(
+            f"{file}: the ending must be one of {', '.join(TEXT_ENDINGS)} (also with .gz or .zst), "
+            f"{', '.join((*PARQUET_ENDINGS, *ARROW_ENDINGS))}, got {file.suffix!r}"
+        )
+    return ending, compression
+
+
+def unformulaic(text: str) -> str:
+    """A text that no spreadsheet runs: an apostrophe goes before what would begin a formula.
+
+    Examples
+    --------
+    >>> unformulaic("=1+1"), unformulaic("a=1")
+    ("'=1+1", 'a=1')
+    """
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
+
+
+_FORMULA_STARTS: Final = tuple("=+-@\t\r\n＝＋－＠")
+
+
+def write_table(
+    table: Mapping[str, Any] | pa.Table,
+    path: str | os.PathLike[str],
+    *,
+    csv_safe: bool = False,
+) -> None:
     """Write a table to a file whose ending says the form.
 
     Data are written as they are: a text that a spreadsheet would take for a formula (one that
     starts with ``=``, ``+``, ``-`` or ``@``) is not altered, so what is read back is what was
-    written. Open such a file of strangers' data in a spreadsheet with that in mind.
+    written. Write strangers' data that a spreadsheet shall open with ``csv_safe``.
 
     Parameters
     ----------
@@ -34,6 +77,9 @@ def write_table(table: Mapping[str, Any] | pa.Table, path: str | os.PathLike[str
     path : path
         A .csv or .tsv (also .gz, .zst), .parquet, .pq, .arrow, .feather or .ipc file. What was
         there is replaced at once, or, where something fails, left as it was.
+    csv_safe : bool
+        Put an apostrophe before texts and column names of a .csv or .tsv file that a spreadsheet
+        would run; reading the file back gives them with it. Numbers stay as they are.
 
     Raises
     ------
@@ -51,31 +97,41 @@ def write_table(table: Mapping[str, Any] | pa.Table, path: str | os.PathLike[str
     2,"a,b"
     """
     file = Path(path)
-    compressed = file.suffix.lower() in COMPRESSION
-    ending = (Path(file.stem) if compressed else file).suffix.lower()
-    known = TEXT_ENDINGS if compressed else (*TEXT_ENDINGS, *PARQUET_ENDINGS, *ARROW_ENDINGS)
-    if ending not in known:
-        raise InputError(
-            f"{file}: the ending must be one of {', '.join(TEXT_ENDINGS)} (also with .gz or .zst), "
-            f"{', '.join((*PARQUET_ENDINGS, *ARROW_ENDINGS))}, got {file.suffix!r}"
-        )
+    ending, compression = table_form(file)
     if not isinstance(table, pa.Table):
         source = MappingTable(table)
         table = source.read(dict.fromkeys(source.names, "any"))
-    with replacing(file) as temporary, refusing(f"the table for {str(file)!r}"):
-        if ending in PARQUET_ENDINGS:
-            pq.write_table(table, temporary, write_page_checksum=True)
-        elif ending in ARROW_ENDINGS:
-            feather.write_feather(table, os.fspath(temporary))
-        else:
-            _write_text(table, temporary, COMPRESSION.get(file.suffix.lower()), ending)
+    with replacing(file) as temporary:
+        try:
+            if ending in PARQUET_ENDINGS:
+                pq.write_table(table, temporary, write_page_checksum=True)
+            elif ending in ARROW_ENDINGS:
+                feather.write_feather(table, os.fspath(temporary))
+            else:
+                _write_text(table, temporary, COMPRESSION.get(compression), ending, csv_safe)
+        except (pa.ArrowException, ValueError, TypeError) as error:
+            raise InputError(f"{str(file)!r} cannot be written: {error}") from error
 
 
-def _write_text(table: pa.Table, path: Path, compression: str | None, ending: str) -> None:
+def _write_text(
+    table: pa.Table, path: Path, compression: str | None, ending: str, csv_safe: bool
+) -> None:
     plain = [
         column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
         for column in table.columns
     ]
+    names = table.column_names
+    if csv_safe:
+        plain = [_safe(column) for column in plain]
+        names = [unformulaic(name) for name in names]
     options = pacsv.WriteOptions(delimiter="\t" if ending == ".tsv" else ",")
     with pa.output_stream(os.fspath(path), compression=compression) as stream:
-        pacsv.write_csv(pa.table(plain, names=table.column_names), stream, options)
+        pacsv.write_csv(pa.table(plain, names=names), stream, options)
+
+
+def _safe(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return column
+    texts = [None if text is None else unformulaic(text) for text in column.to_pylist()]
+    return pa.chunked_array([pa.array(texts, kind)])

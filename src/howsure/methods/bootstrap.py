@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
+from howsure.core.convert import check_fields
 from howsure.core.errors import InputError
 from howsure.methods.interface import (
     Beliefs,
@@ -82,7 +83,8 @@ class NaiveBootstrap(Method):
     spread: Spread = "member"
 
     def __post_init__(self) -> None:
-        check_members(self.members, self.convention, self.spread)
+        check_fields(self)
+        check_members(self.members, self.spread)
 
     @property
     def name(self) -> str:
@@ -130,26 +132,20 @@ class _Ensemble(Fitted):
         return mean_and_variance(forecasts, self.method.convention, self.method.spread)
 
 
-def check_members(members: int, convention: Convention, spread: Spread) -> None:
-    """Check the options of a bootstrap.
+def check_members(members: int, spread: Spread) -> None:
+    """Check the number of members of a bootstrap.
 
     Raises
     ------
     InputError
-        If there are too few members, a number that is not even where they come in pairs, or a
-        choice is unknown.
+        If there are too few, or a number that is not even where they come in pairs.
 
     Examples
     --------
-    >>> check_members(50, "paper", "member")
+    >>> check_members(50, "member")
     """
-    if convention not in ("paper", "code"):
-        raise InputError(f"convention must be 'paper' or 'code', got {convention!r}")
-    if spread not in ("member", "mean"):
-        raise InputError(f"spread must be 'member' or 'mean', got {spread!r}")
     least = 2 if spread == "member" else 4
-    whole = isinstance(members, int) and not isinstance(members, bool)
-    if not whole or members < least or (spread == "mean" and members % 2):
+    if members < least or (spread == "mean" and members % 2):
         rule = f"at least {least}" + (" and even" if spread == "mean" else "")
         raise InputError(f"members must be a whole number, {rule}, got {members!r}")
 

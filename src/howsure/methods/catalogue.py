@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+import typing
 from collections.abc import Mapping
-from inspect import signature
 from typing import Any, Final
 
+from howsure.core.convert import checked
 from howsure.core.errors import InputError
 from howsure.core.registry import Registry
 from howsure.methods.interface import Method
-from howsure.methods.options import attribute, fitting, made, thing
+from howsure.methods.options import attribute, made, thing
 from howsure.methods.regressors import as_method
 from howsure.methods.specs import options_of, path_of
 
@@ -111,9 +113,10 @@ def method_named(name: Any, **options: Any) -> Method:
     Parameters
     ----------
     name : str, Method or regressor
-        A name of `methods`, or ``module:attribute`` of a class or function that makes a method or
-        a regressor, which `as_method` wraps by what it can predict. A method or a regressor
-        passes through `as_method`, and takes no options.
+        A name of `methods`, or ``module:attribute`` of a class with ``fit``: a method, or a
+        regressor, which `as_method` wraps by what it can predict. A function serves if it is
+        annotated to return one; nothing else is called. A method or a regressor passes through
+        `as_method`, and takes no options.
     **options
         Plain values, as TOML, JSON or a shell gives them; text is read where a number is wanted.
         An option that takes a regressor takes its name (``forest``, or ``module:attribute``), or
@@ -153,8 +156,13 @@ def method_named(name: Any, **options: Any) -> Method:
         chosen["method"] = _inner(chosen["method"], chosen.get("coverages"))
     if isinstance(factory, Method):
         return factory if not chosen else method_named(factory, **chosen)
-    if not callable(factory):
-        raise InputError(f"method {name!r} must be a class or a function, got {factory!r}")
+    if ":" in name and hasattr(factory, "fit") and not inspect.isclass(factory):
+        return as_method(factory) if not chosen else method_named(factory, **chosen)
+    if ":" in name and not _makes_method(factory):
+        raise InputError(
+            f"method {name!r} must be a class with fit, as methods and regressors are, or a "
+            f"function that is annotated to return one, got {factory!r}: it was not called"
+        )
     return _wrapped(factory, chosen, f"method {name!r}")
 
 
@@ -196,16 +204,26 @@ def _wrapped(factory: Any, options: dict[str, Any], what: str) -> Method:
     """What a factory makes, as a method; coverages go to `as_method` where it takes none."""
     coverages = options.get("coverages")
     own = dict(options)
-    if coverages is not None and "coverages" not in signature(factory).parameters:
+    if coverages is not None and "coverages" not in inspect.signature(factory).parameters:
         del own["coverages"]
     found = made(factory, own, what)
     if coverages is None:
         return as_method(found)
-    wanted = fitting(coverages, tuple[float, ...], f"{what}: coverages")
+    wanted = checked(coverages, tuple[float, ...], f"{what}: coverages", text=True)
     method = as_method(found, wanted)
     if "coverages" not in own and method is found:
         raise InputError(f"{what} answers any coverage or its own: coverages must be left out")
     return method
+
+
+def _makes_method(factory: Any) -> bool:
+    """Whether something that a user names says of itself that it makes what can be fitted."""
+    if not inspect.isclass(factory):
+        try:
+            factory = typing.get_type_hints(factory).get("return")
+        except (AttributeError, NameError, TypeError):
+            return False
+    return inspect.isclass(factory) and hasattr(factory, "fit")
 
 
 def _is_spec(value: Any) -> bool:

@@ -13,7 +13,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -142,7 +142,7 @@ def checked_rows(
     return inputs, targets
 
 
-def checked_coverages(coverages: tuple[float, ...]) -> tuple[float, ...]:
+def checked_coverages(coverages: tuple[float, ...], name: str = "coverages") -> tuple[float, ...]:
     """Distinct nominal coverages in rising order.
 
     Raises
@@ -155,10 +155,14 @@ def checked_coverages(coverages: tuple[float, ...]) -> tuple[float, ...]:
     >>> checked_coverages((0.9, 0.5))
     (0.5, 0.9)
     """
-    given = sorted(check_fraction(item, "coverages") for item in coverages)
+    given = sorted(check_fraction(item, name) for item in coverages)
     if not given or len(set(given)) < len(given):
-        raise InputError(f"coverages must hold distinct numbers, got {tuple(coverages)}")
+        raise InputError(f"{name} must hold distinct numbers, got {tuple(coverages)}")
     return tuple(given)
+
+
+Coverages = Annotated[tuple[float, ...], checked_coverages]
+"""Nominal coverages, as fields of options are annotated."""
 
 
 def held_out(rng: np.random.Generator, n: int, wanted: float, name: str) -> npt.NDArray[np.bool_]:

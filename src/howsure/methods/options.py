@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import importlib
 import inspect
-import json
-import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, get_args, get_origin
+from typing import Any, Final
 
-import numpy as np
-
-from howsure.core.arrays import shortened
+from howsure.core.convert import checked
 from howsure.core.errors import InputError
-from howsure.core.registry import Registry, unknown
+from howsure.core.registry import Registry, check_known, unknown
 
 _HERE = "howsure.methods.conformal"
 
@@ -108,7 +105,8 @@ def thing(value: Any, argument: str, registry: Registry | None = None) -> Any:
     ----------
     value : str, mapping or object
         A name of the registry or ``module:attribute``, bare or with options beside it. A class is
-        made with its options; a function is taken as it is.
+        made with its options, if it is an estimator (``fit`` or ``get_params``), a dataclass or a
+        subclass of howsure's; no other is called. A function is taken as it is.
     argument : str
         The argument's name, for messages.
     registry : Registry, optional
@@ -145,10 +143,27 @@ def thing(value: Any, argument: str, registry: Registry | None = None) -> Any:
         return value
     found = _named(name, argument, registry)
     if inspect.isclass(found):
+        if ":" in name and not _makeable(found):
+            raise InputError(
+                f"{argument} must be a class with fit or get_params, a dataclass or a subclass of "
+                f"howsure's, which {name!r} is not: it was not called"
+            )
         return made(found, options, f"{argument} {name!r}")
     if options:
         raise InputError(f"{argument} {name!r} takes no options, got {', '.join(options)}")
     return found
+
+
+def named(
+    spec: Any, known: Mapping[str, Callable[..., Any]], what: str, default: str | None = None
+) -> Any:
+    """What a name, or a mapping of ``name`` and options, makes of things known; see `made`."""
+    options = dict(spec) if isinstance(spec, Mapping) else {"name": spec}
+    name = options.pop("name", default)
+    if not isinstance(name, str):
+        raise InputError(f"{what} must be a name, or a mapping with a name, got {spec!r}")
+    check_known(name, known, what)
+    return made(known[name], options, f"{what} {name!r}")
 
 
 def made(factory: Callable[..., Any], options: Mapping[str, Any], what: str) -> Any:
@@ -159,7 +174,7 @@ def made(factory: Callable[..., Any], options: Mapping[str, Any], what: str) -> 
     factory : callable
         What makes the thing.
     options : mapping
-        Values by name, as `fitting` and `thing` read them.
+        Values by name, as `checked` and `thing` read them.
     what : str
         What is made, for messages.
 
@@ -193,7 +208,7 @@ def made(factory: Callable[..., Any], options: Mapping[str, Any], what: str) -> 
                 raise InputError(f"{what} takes no options, got {key!r}")
             raise InputError(f"{what}: {unknown(key, named, 'option')}")
         whole = thing(value, f"{what}: {key}", PARTS.get(key))
-        values[key] = fitting(whole, hints.get(key, Any), f"{what}: {key}")
+        values[key] = checked(whole, hints.get(key, Any), f"{what}: {key}", text=True)
     missing = [key for key in named if known[key].default is inspect.Parameter.empty]
     missing = [key for key in missing if key not in values]
     if missing:
@@ -206,129 +221,20 @@ def made(factory: Callable[..., Any], options: Mapping[str, Any], what: str) -> 
         raise InputError(f"{what} cannot be made: {error}") from error
 
 
-def fitting(value: Any, hint: Any, name: str) -> Any:
-    """A plain value as a type hint asks for it; text is read where a number is wanted.
-
-    Parameters
-    ----------
-    value : object
-        What came.
-    hint : type
-        What is wanted: bool, int, float, str, None, a Literal, a tuple of these, or a union;
-        anything else passes through.
-    name : str
-        The option's name, for the message.
-
-    Returns
-    -------
-    object
-
-    Raises
-    ------
-    InputError
-        If it is of another kind.
-
-    Examples
-    --------
-    >>> fitting("0.9, 0.5", tuple[float, ...], "coverages")
-    (0.9, 0.5)
-    >>> fitting(True, int, "members")
-    Traceback (most recent call last):
-    ...
-    howsure.core.errors.InputError: members must be a whole number, got True
-    """
-    if isinstance(value, np.generic):
-        value = value.item()
-    for kind in _alternatives(hint):
-        found = _fits(value, kind)
-        if found is not _NO:
-            return found
-    wanted = " or ".join(dict.fromkeys(_words(kind) for kind in _alternatives(hint)))
-    raise InputError(f"{name} must be {wanted}, got {shortened(value)}")
-
-
-_NO: Final = object()
-
-
 def _named(name: str, argument: str, registry: Registry | None) -> Any:
     return attribute(name, argument) if ":" in name or registry is None else registry.get(name)
+
+
+def _makeable(found: type) -> bool:
+    """Whether a class that somebody names is one that options are made of."""
+    if dataclasses.is_dataclass(found) or hasattr(found, "fit") or hasattr(found, "get_params"):
+        return True
+    return any(base.__module__.partition(".")[0] == "howsure" for base in found.__mro__)
 
 
 def _hints(factory: Callable[..., Any]) -> dict[str, Any]:
     """Type hints of a factory; none where they cannot be read, as in modules not ours."""
     try:
-        return typing.get_type_hints(factory)
+        return typing.get_type_hints(factory, include_extras=True)
     except (NameError, TypeError):
         return {}
-
-
-def _alternatives(hint: Any) -> tuple[Any, ...]:
-    return get_args(hint) if get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
-
-
-def _fits(value: Any, kind: Any) -> Any:
-    """The value as this kind, or `_NO`."""
-    if kind in (None, types.NoneType):
-        return None if value is None or value == "none" else _NO
-    if kind is str:
-        return value if isinstance(value, str) else _NO
-    if get_origin(kind) is Literal:
-        return value if value in get_args(kind) else _NO
-    if get_origin(kind) is tuple:
-        return _tuple(value, get_args(kind))
-    if kind in (bool, int, float):
-        return _number(value, kind)
-    checkable = inspect.isclass(kind) and kind not in (Any, object) and get_origin(kind) is None
-    if not checkable or getattr(kind, "_is_protocol", False):
-        return value
-    return value if isinstance(value, kind) else _NO
-
-
-def _number(value: Any, kind: type) -> Any:
-    if isinstance(value, str):
-        value = _read(value)
-    if isinstance(value, bool) or kind is bool:
-        return value if kind is bool and isinstance(value, bool) else _NO
-    if kind is int:
-        return value if isinstance(value, int) else _NO
-    return value if isinstance(value, int | float) else _NO
-
-
-def _tuple(value: Any, kinds: tuple[Any, ...]) -> Any:
-    if isinstance(value, str):
-        value = _read(f"[{value.strip('[]')}]")
-    if isinstance(value, int | float) and not isinstance(value, bool) and kinds[-1] is Ellipsis:
-        value = [value]
-    if not isinstance(value, list | tuple):
-        return _NO
-    wanted = kinds[:1] * len(value) if kinds[-1] is Ellipsis else kinds
-    if len(wanted) != len(value):
-        return _NO
-    found = tuple(_fits(item, kind) for item, kind in zip(value, wanted, strict=True))
-    return _NO if any(item is _NO for item in found) else found
-
-
-def _read(text: str) -> Any:
-    """What text says in JSON, or the number it spells; the text itself otherwise."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        pass
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def _words(kind: Any) -> str:
-    plainly = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
-    if kind in (None, types.NoneType):
-        return "none"
-    if kind in plainly:
-        return plainly[kind]
-    if get_origin(kind) is Literal:
-        return f"one of {', '.join(map(str, get_args(kind)))}"
-    if get_origin(kind) is tuple:
-        kinds = get_args(kind)
-        return "a list of numbers" if kinds[-1] is Ellipsis else f"a list of {len(kinds)} numbers"
-    return f"of the kind {getattr(kind, '__name__', str(kind))}"

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, final
+from typing import Annotated, Any, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_matrix
-from howsure.core.errors import InputError
+from howsure.core.convert import Bound, Checked, Count
 from howsure.methods.interface import (
     COVERAGES,
     Beliefs,
+    Coverages,
     Fitted,
     Method,
-    checked_coverages,
     checked_rows,
     trained,
 )
@@ -30,7 +30,7 @@ _SLACK = 1e-10
 
 @final
 @dataclass(frozen=True, slots=True)
-class QuantileForest(Method):
+class QuantileForest(Method, Checked):
     """A quantile regression forest: the law of y among training rows that share leaves with x.
 
     Parameters
@@ -69,21 +69,11 @@ class QuantileForest(Method):
     array([0.1, 0.5, 0.9])
     """
 
-    trees: int = 100
-    min_leaf: int = 5
-    max_features: float = 1.0
+    trees: Count = 100
+    min_leaf: Count = 5
+    max_features: Annotated[float, Bound(0.0, 1.0, "(]")] = 1.0
     rows: LeafRows = "all"
-    coverages: tuple[float, ...] = COVERAGES
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "coverages", checked_coverages(self.coverages))
-        for name, value in (("trees", self.trees), ("min_leaf", self.min_leaf)):
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
-        if not 0 < self.max_features <= 1:
-            raise InputError(f"max_features must lie in (0, 1], got {self.max_features!r}")
-        if self.rows not in ("all", "bag"):
-            raise InputError(f"rows must be 'all' or 'bag', got {self.rows!r}")
+    coverages: Coverages = COVERAGES
 
     @property
     def name(self) -> str:

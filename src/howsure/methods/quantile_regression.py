@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.convert import check_fields
 from howsure.core.errors import InputError
 from howsure.methods.interface import (
     COVERAGES,
     Beliefs,
+    Coverages,
     Fitted,
     Method,
-    checked_coverages,
     checked_rows,
     parameters_of,
     point_of,
@@ -62,10 +63,10 @@ class QuantileRegression(Method):
 
     regressor: Any
     parameter: str = "quantile"
-    coverages: tuple[float, ...] = COVERAGES
+    coverages: Coverages = COVERAGES
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "coverages", checked_coverages(self.coverages))
+        check_fields(self)
         held = parameters_of(self.regressor)
         if self.parameter not in held:
             raise InputError(
@@ -136,10 +137,10 @@ class PredictedQuantiles(Method):
     """
 
     regressor: Any
-    coverages: tuple[float, ...] = COVERAGES
+    coverages: Coverages = COVERAGES
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "coverages", checked_coverages(self.coverages))
+        check_fields(self)
         if "quantiles" not in predict_options(self.regressor):
             raise InputError(
                 "regressor must have predict(x, quantiles=levels), "

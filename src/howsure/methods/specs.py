@@ -5,11 +5,9 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
-from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
+from howsure.core import convert
 from howsure.core.errors import InputError
 from howsure.methods.options import attribute
 
@@ -40,19 +38,17 @@ def plain(value: Any, name: str) -> Any:
     >>> plain(LinearRegression(positive=True), "regressor")["positive"]
     True
     """
-    if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {"number": str(value)}
-    if isinstance(value, list | tuple):
-        return [plain(item, name) for item in value]
-    if isinstance(value, Mapping):
-        return {str(key): plain(item, name) for key, item in value.items()}
-    if inspect.isclass(value) or inspect.isroutine(value):
-        return {"name": path_of(value, name)}
-    return {"name": path_of(type(value), name), **options_of(value, name)}
+    return convert.plain(value, _number, lambda thing: _told(thing, name))
+
+
+def _number(value: float) -> Any:
+    return value if math.isfinite(value) else {"number": str(value)}
+
+
+def _told(thing: Any, name: str) -> dict[str, Any]:
+    if inspect.isclass(thing) or inspect.isroutine(thing):
+        return {"name": path_of(thing, name)}
+    return {"name": path_of(type(thing), name), **options_of(thing, name)}
 
 
 def options_of(value: Any, name: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_vector
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Curve, Direction, Notion
 from howsure.core.weights import check_multiplicities
@@ -242,8 +243,7 @@ def width_bins(
     >>> table.mean_width.tolist(), table.mean_error.tolist()
     ([1.5, 3.5], [1.0, 3.0])
     """
-    if not isinstance(bins, (int, np.integer)) or isinstance(bins, bool) or bins < 1:
-        raise InputError(f"bins must be a whole number of at least 1, got {bins!r}")
+    check_whole(bins, "bins")
     e = as_vector(error, "error")
     w = as_vector(width, "width", length=len(e), finite=False)
     counts = check_multiplicities(weights, len(e))
@@ -380,6 +380,8 @@ def _constant(error: Ranked, width: Ranked) -> str:
     for ranked, name in ((width, "widths"), (error, "errors")):
         if np.count_nonzero(ranked.tied) < 2:
             return f"all {name} are equal"
+        if ranked.total - float(ranked.tied.max()) <= _ROUNDING * ranked.total:
+            return f"one of the {name} holds all weight to twelve digits"
     return ""
 
 
@@ -421,9 +423,23 @@ def _widest(view: View) -> FloatArray:
 def _between(lower: FloatArray, upper: FloatArray) -> FloatArray:
     """Widths, those that differ by rounding alone made one: else their order would be noise."""
     widths = upper - lower
-    if not np.isfinite(widths).all():
-        raise UnanswerableError("some intervals are unbounded")
-    return merge_ties(widths, 4e-16 * np.maximum(np.abs(lower), np.abs(upper)))
+    noise = np.where(np.isfinite(widths), np.maximum(np.abs(lower), np.abs(upper)), 0.0)
+    return merge_ties(widths, 4e-16 * noise)
+
+
+def _with_point(view: View, _: float) -> View:
+    """The rows whose error can be ranked: all, or those whose interval has a midpoint."""
+    try:
+        view.get("point")
+    except UnanswerableError:
+        intervals = view.held(Intervals)
+        if intervals is None:
+            raise
+        bounded = np.isfinite(intervals.lower[:, 0]) & np.isfinite(intervals.upper[:, 0])
+        if not bounded.any():
+            raise
+        return view.of(bounded)
+    return view
 
 
 def _ranks(view: View, _: float) -> tuple[Ranked, Ranked]:
@@ -435,7 +451,8 @@ def _ranks(view: View, _: float) -> tuple[Ranked, Ranked]:
 
 def _error_by_width(evaluation: Evaluation, confidence: float) -> list[Curve]:
     """Mean |error| against mean uncertainty in bins of equal mass."""
-    view, evalset = evaluation.view, evaluation.evalset
+    view: View = evaluation.view.get("with_point")
+    evalset = view.evalset
     uncertainty = view.get("uncertainty")
     errors = view.get("absolute_error")
     weights = evalset.multiplicities
@@ -536,6 +553,7 @@ TOPIC = Topic(
     entries=_ENTRIES,
     arrays={
         "uncertainty": _uncertainty,
+        "with_point": _with_point,
         "ranks": _ranks,
     },
     curves=(_error_by_width,),

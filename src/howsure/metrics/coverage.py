@@ -364,7 +364,8 @@ def _rolling_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
     share = np.bincount(window, weights=mass * covered[order]) / n
     first = np.r_[0, np.flatnonzero(np.diff(window)) + 1]
     middle = np.minimum(first + size // 2, len(order) - 1)
-    lower, upper = clopper_pearson(np.round(share * n), n, confidence=confidence)
+    hits = np.minimum(np.round(share * n), n)  # n is no whole number where weights are none
+    lower, upper = clopper_pearson(hits, n, confidence=confidence)
     stamps = evalset.time[order][middle]
     numbers = stamps.astype("datetime64[ms]") if stamps.dtype.kind == "M" else stamps
     numeric = numbers.dtype.kind in "iufMb"

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_levels, check_quantiles
-from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.errors import DegenerateError, UnanswerableError
 from howsure.core.records import Direction
 from howsure.metrics.crps_closed import crps_closed
 from howsure.metrics.crps_counts import crps_support
@@ -83,7 +83,7 @@ def crps_quantiles(y: npt.ArrayLike, quantiles: npt.ArrayLike, levels: npt.Array
     """
     truth, table, grid = check_quantiles(y, quantiles, levels)
     if len(grid) < 2:
-        raise InputError(f"levels must hold at least 2 levels for a CRPS, got {len(grid)}")
+        raise DegenerateError(f"levels must hold at least 2 levels for a CRPS, got {len(grid)}")
     gaps = np.diff(grid)
     factors = np.append(gaps, 0.0) + np.append(0.0, gaps)  # 2 × half of each neighbouring gap
     return weighted_pinball(truth, table, grid, factors)
@@ -148,7 +148,7 @@ def crps_samples(y: npt.ArrayLike, samples: npt.ArrayLike, *, fair: bool = True)
     table = as_matrix(samples, "samples", length=len(truth))
     size = table.shape[1]
     if fair and size < 2:
-        raise InputError("samples must hold at least 2 columns for a fair score, got 1")
+        raise DegenerateError("samples must hold at least 2 columns for a fair score, got 1")
     rank = 2.0 * np.arange(1, size + 1) - size - 1.0
     factor = rank / (size * (size - 1 if fair else size))
     scores = np.empty(len(truth))

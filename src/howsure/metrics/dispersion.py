@@ -15,7 +15,8 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, as_vector, check_above
-from howsure.core.errors import InputError
+from howsure.core.convert import check_whole
+from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Direction
 from howsure.core.weights import check_multiplicities
 from howsure.metrics.metric import (
@@ -34,7 +35,7 @@ from howsure.predictions import (
 from howsure.stats.estimate import Estimate, mean_statistic, weighted_mean
 
 if TYPE_CHECKING:
-    pass
+    from howsure.metrics.view import View
 
 
 def squared_z(y: npt.ArrayLike, mean: npt.ArrayLike, sd: npt.ArrayLike) -> FloatArray:
@@ -181,8 +182,7 @@ def ence(
     >>> ence([1.0, -1.0, 4.0, -4.0], [0.0] * 4, [1.0, 1.0, 2.0, 2.0], bins=2).value
     0.5
     """
-    if bins < 1:
-        raise InputError(f"bins must be at least 1, got {bins}")
+    check_whole(bins, "bins")
     error, scale = _check_errors(y, mean, sd)
     w = check_multiplicities(weights, len(error))
     total = float(len(error)) if w is None else float(w.sum())
@@ -221,7 +221,7 @@ def sharpness(
     Parameters
     ----------
     sd : array-like of shape (n,)
-        Predicted standard deviations, above 0.
+        Predicted standard deviations, 0 or more.
     kind : {"root_mean_variance", "mean_sd"}
         Which average.
     weights : array-like of shape (n,), optional
@@ -234,7 +234,7 @@ def sharpness(
     Raises
     ------
     InputError
-        If an sd is not above 0 or missing, or the kind is unknown.
+        If an sd is below 0 or missing, or the kind is unknown.
 
     Notes
     -----
@@ -247,13 +247,17 @@ def sharpness(
     >>> sharpness([3.0, 4.0]).value, sharpness([3.0, 4.0], kind="mean_sd").value
     (3.5355, 3.5)
     """
-    scale = _check_sd(sd)
+    scale = as_vector(sd, "sd")
+    if (scale < 0).any():
+        raise InputError(f"sd must not be negative, got {float(scale.min()):g}")
     w = check_multiplicities(weights, len(scale))
     if kind == "mean_sd":
         return mean_statistic(scale, w)
     if kind != "root_mean_variance":
         raise InputError(f"kind must be 'root_mean_variance' or 'mean_sd', got {kind!r}")
     unit = float(scale.max())
+    if unit == 0.0:
+        return Estimate(0.0, np.zeros(len(scale)))
     variance = np.square(scale / unit)
     mean = weighted_mean(variance, w)
     value = unit * math.sqrt(mean)
@@ -333,7 +337,7 @@ def _chi_gap(k: FloatArray) -> FloatArray:
     return np.asarray(mean - 1.0 + 2.0 * (below - mean_below))
 
 
-def _check_sd(sd: npt.ArrayLike, n: int | None = None) -> FloatArray:
+def _check_sd(sd: npt.ArrayLike, n: int) -> FloatArray:
     scale = as_vector(sd, "sd", length=n)
     check_above(scale, "sd", 0.0)
     return scale
@@ -350,6 +354,19 @@ def _check_errors(
         row = int(np.argmin(np.isfinite(error)))
         raise InputError(f"y - mean must be finite, got an overflow at row {row}")
     return error, _check_sd(sd, len(truth))
+
+
+def _positive_sd(view: View, _: float) -> FloatArray:
+    """Standard deviations that errors can be divided by."""
+    sd: FloatArray = view.get("sd")
+    if not (sd > 0).all():
+        rows, first = int((sd <= 0).sum()), view.evalset.row_names()[int(np.argmax(sd <= 0))]
+        told = "1 row" if rows == 1 else f"{rows:,} rows"
+        raise UnanswerableError(
+            f"the {view.source(['sd'])} of {told} are all equal (first at row {first}), so no "
+            "error can be divided by their sd"
+        )
+    return sd
 
 
 _ENTRIES = (
@@ -376,7 +393,7 @@ _ENTRIES = (
         source="Pernot 2024",
         direction=Direction.TARGET,
         units="1",
-        forms=(Form(needs=("y", "mean", "sd"), function=squared_z),),
+        forms=(Form(needs=("y", "mean", "positive_sd"), function=squared_z),),
         laws=Laws(),
         standard_normal=1.0,
         target=1.0,
@@ -393,7 +410,7 @@ _ENTRIES = (
         units="1",
         forms=(
             Form(
-                needs=("y", "mean", "sd"),
+                needs=("y", "mean", "positive_sd"),
                 function=relative_calibration_error,
                 reduce="statistic",
             ),
@@ -412,7 +429,7 @@ _ENTRIES = (
         source="Levi et al. 2022",
         direction=Direction.LOWER,
         units="1",
-        forms=(Form(needs=("y", "mean", "sd"), function=ence, reduce="statistic"),),
+        forms=(Form(needs=("y", "mean", "positive_sd"), function=ence, reduce="statistic"),),
         merges="rows",
         laws=Laws(),
         standard_normal=0.0,
@@ -424,6 +441,7 @@ _ENTRIES = (
 TOPIC = Topic(
     entries=_ENTRIES,
     arrays={
+        "positive_sd": _positive_sd,
         "sd": lambda view, _: view.ask("sd", "sd"),
         "mean": lambda view, _: view.ask("mean", "point", of=(Distribution, Samples)),
     },

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from howsure.core.errors import UnanswerableError
+from howsure.core.faults import attempt
 from howsure.core.records import Curve, Table
 from howsure.metrics.catalogue import topics
 from howsure.metrics.measure import Evaluation
@@ -30,22 +33,20 @@ def curves_of(evaluation: Evaluation, *, confidence: float = 0.95) -> tuple[Curv
     """
     made: list[Curve] = []
     for topic in topics(evaluation.beside):
-        for draw in topic.curves:
-            try:
-                made.extend(draw(evaluation, confidence))
-            except UnanswerableError:
-                continue  # the record of the same measure tells the reason
+        for draw in topic.curves:  # where there is none, a record tells the reason
+            what = f"curves of {topic.entries[0].question} of {evaluation.evalset.model}"
+            made.extend(attempt(what, partial(draw, evaluation, confidence), lambda _: []))
     return tuple(made)
 
 
 def tables_of(evaluation: Evaluation) -> tuple[Table, ...]:
     """Every small table of the topics that were evaluated."""
-    return tuple(
-        table
-        for topic in topics(evaluation.beside)
-        for make in topic.tables
-        for table in make(evaluation)
-    )
+    made: list[Table] = []
+    for topic in topics(evaluation.beside):
+        for make in topic.tables:
+            what = f"tables of {topic.entries[0].question} of {evaluation.evalset.model}"
+            made.extend(attempt(what, partial(make, evaluation), lambda _: []))
+    return tuple(made)
 
 
 def worst_rows(evaluation: Evaluation, *, most: int = WORST_ROWS) -> Table | None:

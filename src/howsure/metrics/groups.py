@@ -11,12 +11,15 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import FloatArray, IntArray, power_of_two
+from howsure.core.errors import UnanswerableError
+from howsure.core.faults import attempt
 from howsure.core.labels import Categories
 from howsure.core.records import Notion, Record, Table
 from howsure.core.rng import child
@@ -28,9 +31,6 @@ from howsure.predictions import EvalSet
 from howsure.stats.binomial import binomial_test, clopper_pearson, holm
 from howsure.stats.estimate import Estimate
 from howsure.stats.permutation import groups_differ
-
-if TYPE_CHECKING:
-    pass
 
 MOST_LABELS = 1_000
 STATISTIC_ROWS = 50_000
@@ -119,18 +119,52 @@ def assess_groups(
         return GroupReport((), None, notes)
     records: list[Record] = []
     for grouping in divided:
-        records.extend(_means(evaluation, grouping, confidence))
+        for whole in evaluation.records:
+            records.extend(
+                attempt(
+                    f"{whole.metric} in groups of {whole.model}",
+                    partial(_means, evaluation, grouping, whole, confidence),
+                    partial(_unanswered, grouping, whole),
+                )
+            )
         if statistics or (
             evaluation.evalset.n <= STATISTIC_ROWS and len(grouping.labels) <= STATISTIC_GROUPS
         ):
             records.extend(_statistics(evaluation, grouping, confidence, seed))
-    tables = [_coverage_table(evaluation, divided, c, confidence) for c in evaluation.coverages]
-    for coverage, table in zip(evaluation.coverages, tables, strict=True):
-        if table is not None:
-            records.append(_difference(evaluation, divided, coverage, seed))
-            records.append(_shortfall(evaluation, table, coverage, seed))
-    shown = next((t for t in reversed(tables) if t is not None), None)
+    shown: Table | None = None
+    entries, evalset = catalogue(), evaluation.evalset
+    for coverage in evaluation.coverages:
+        if evaluation.row_scores("empirical_coverage", coverage) is None:
+            continue
+        found = attempt(
+            f"groups_differ of {evalset.model}",
+            partial(_difference, evaluation, divided, coverage, seed),
+            unknown,
+        )
+        records.append(record_of(entries["groups_differ"], found, evalset, coverage=coverage))
+        table = attempt(
+            f"coverage in groups of {evalset.model}",
+            partial(_coverage_table, evaluation, divided, coverage, confidence),
+            lambda _: None,
+        )
+        if table is None:
+            continue
+        shown = table
+        found, named = attempt(
+            f"worst_group_shortfall of {evalset.model}",
+            partial(_shortfall, table, coverage, seed),
+            lambda reason: (unknown(reason), {}),
+        )
+        record = record_of(entries["worst_group_shortfall"], found, evalset, coverage=coverage)
+        records.append(replace(record, **named))
     return GroupReport(tuple(records), shown, notes)
+
+
+def _unanswered(grouping: Grouping, whole: Record, reason: str) -> list[Record]:
+    """The record of all rows without its numbers, for every group."""
+    gone = dict.fromkeys(("value", "standard_error", "lower", "upper", "null"), math.nan)
+    lost: Record = replace(whole, **gone, notion=Notion.GROUP, reason=reason)  # type: ignore[arg-type]
+    return [replace(lost, group=label) for label in grouping.labels]
 
 
 def _counts(evalset: EvalSet, grouping: Grouping, values: FloatArray | None = None) -> FloatArray:
@@ -147,34 +181,30 @@ def _exact(evalset: EvalSet) -> bool:
     return frequency and evalset.cluster is None
 
 
-def _means(evaluation: Evaluation, grouping: Grouping, confidence: float) -> list[Record]:
-    """Records of all metrics that are means, for every group of one grouping."""
-    evalset = evaluation.evalset
-    entries = catalogue()
+def _means(
+    evaluation: Evaluation, grouping: Grouping, whole: Record, confidence: float
+) -> list[Record]:
+    """Records of a metric that is a mean, for every group of one grouping; none of others."""
+    scores = evaluation.row_scores(whole.metric, whole.coverage)
+    if scores is None:
+        return []
+    evalset, metric = evaluation.evalset, catalogue()[whole.metric]
     total = _counts(evalset, grouping)
     level = 1.0 - (1.0 - confidence) / len(total)
-    records: list[Record] = []
-    for whole in evaluation.records:
-        scores = evaluation.row_scores(whole.metric, whole.coverage)
-        if scores is None:
-            continue
-        name = whole.metric
-        metric = entries[name]
-        value, error, low, high, n = _group_means(evalset, grouping, scores, total, level, metric)
-        shared = replace(whole, notion=Notion.GROUP, confidence=confidence, null=math.nan)
-        for g, label in enumerate(grouping.labels):
-            records.append(
-                replace(
-                    shared,
-                    value=float(value[g]),
-                    standard_error=float(error[g]),
-                    lower=float(low[g]),
-                    upper=float(high[g]),
-                    n=float(n[g]),
-                    group=label,
-                )
-            )
-    return records
+    value, error, low, high, n = _group_means(evalset, grouping, scores, total, level, metric)
+    shared = replace(whole, notion=Notion.GROUP, confidence=confidence, null=math.nan)
+    return [
+        replace(
+            shared,
+            value=float(value[g]),
+            standard_error=float(error[g]),
+            lower=float(low[g]),
+            upper=float(high[g]),
+            n=float(n[g]),
+            group=label,
+        )
+        for g, label in enumerate(grouping.labels)
+    ]
 
 
 def _group_means(
@@ -193,16 +223,19 @@ def _group_means(
     with np.errstate(invalid="ignore", divide="ignore"):
         value = _counts(evalset, grouping, rows) / total
         psi = rows - value[grouping.codes]
-        n = total
+        n, unit = total, power_of_two(psi)  # so that squares neither vanish nor overflow
+        psi = psi / unit
+        importance = evalset.weights is not None and evalset.weights.kind == "importance"
+        if evalset.weights is not None and importance:
+            n = np.square(total) / _counts(evalset, grouping, evalset.weights.values)
         if evalset.cluster is not None:
             error = _clustered(evalset, grouping, psi) / total
-        elif evalset.weights is not None and evalset.weights.kind == "importance":
+        elif evalset.weights is not None and importance:
             w = evalset.weights.values
             error = np.sqrt(_counts(evalset, grouping, w * np.square(psi))) / total
-            n = np.square(total) / _counts(evalset, grouping, w)
         else:
             error = np.sqrt(_counts(evalset, grouping, np.square(psi)) / (total * (total - 1)))
-        error = np.where(n > 1, error, np.nan)
+        error = np.where(n > 1, unit * error, np.nan)
         if share and _exact(evalset):
             low, high = clopper_pearson(np.round(value * total), total, confidence=level)
             return value, error, np.asarray(low), np.asarray(high), n
@@ -260,11 +293,10 @@ def _statistics(
 
 def _coverage_table(
     evaluation: Evaluation, divided: Sequence[Grouping], coverage: float, confidence: float
-) -> Table | None:
+) -> Table:
     """Coverage of every group with its band, its exact test and the Holm adjustment."""
     scores = evaluation.row_scores("empirical_coverage", coverage)
-    if scores is None:
-        return None
+    assert scores is not None
     evalset, metric = evaluation.evalset, catalogue()["empirical_coverage"]
     parts: dict[str, list[npt.NDArray[Any]]] = {key: [] for key in _COLUMNS}
     for grouping in divided:
@@ -320,16 +352,11 @@ def _mean_width(
 
 def _difference(
     evaluation: Evaluation, divided: Sequence[Grouping], coverage: float, seed: int
-) -> Record:
+) -> Estimate:
     """Do groups differ at all? The permutation test of the largest standardised deviation."""
     evalset = evaluation.evalset
-    metric = catalogue()["groups_differ"]
-
-    def told(found: Estimate) -> Record:
-        return record_of(metric, found, evalset, coverage=coverage)
-
     if not _exact(evalset):
-        return told(unknown("the permutation test needs independent, unweighted rows"))
+        raise UnanswerableError("the permutation test needs independent, unweighted rows")
     scores = evaluation.row_scores("empirical_coverage", coverage)
     assert scores is not None
     cells = _cells(divided)
@@ -337,14 +364,13 @@ def _difference(
     whole = Grouping("cells", cells, ("",) * len(place))
     sizes = np.round(_counts(evalset, whole)).astype(np.int64)
     hits = np.round(_counts(evalset, whole, scores.astype(np.float64))).astype(np.int64)
-    if hits.sum() in (0, sizes.sum()):
-        return told(unknown("all rows are covered, or none: groups cannot differ"))
     tested = groups_differ(
         sizes, hits, [grouping.codes[place] for grouping in divided], child(seed, "groups differ")
     )
+    if tested.note:
+        raise UnanswerableError(tested.note)
     details = {"statistic": tested.statistic, "permutations": float(tested.resamples)}
-    found = Estimate(tested.p_value, p=tested.p_value, reason=tested.note, details=details)
-    return told(found)
+    return Estimate(tested.p_value, p=tested.p_value, details=details)
 
 
 def _cells(divided: Sequence[Grouping]) -> IntArray:
@@ -356,26 +382,23 @@ def _cells(divided: Sequence[Grouping]) -> IntArray:
     return np.unique(codes, return_inverse=True)[1].astype(np.int64)
 
 
-def _shortfall(evaluation: Evaluation, table: Table, coverage: float, seed: int) -> Record:
+def _shortfall(table: Table, coverage: float, seed: int) -> tuple[Estimate, dict[str, Any]]:
     """The worst group: the lowest coverage among those proven low, or else the lowest of all."""
     columns = table.columns
+    if math.isnan(coverage):
+        raise UnanswerableError("the nominal coverage of the intervals is unknown")
     cover, size = columns["empirical_coverage"], columns["n"]
     proven = (columns["adjusted_p_value"] < 0.05) & (cover < coverage)
     pool = np.flatnonzero(proven) if proven.any() else np.arange(len(cover))
     worst = int(pool[np.argmin(cover[pool])])
-    rng = child(seed, "worst group")
-    null = math.nan
-    if not math.isnan(coverage):
-        draws = rng.binomial(np.round(size).astype(np.int64), coverage, size=(200, len(size)))
-        null = float((coverage - draws / np.maximum(size, 1)).max(axis=1).mean())
+    trials = np.round(size).astype(np.int64)
+    draws = child(seed, "worst group").binomial(trials, coverage, size=(200, len(size)))
     found = Estimate(
         float(coverage - cover[worst]),
-        null=null,
+        null=float((coverage - draws / np.maximum(size, 1)).max(axis=1).mean()),
         reason="" if proven.any() else "no group is proven to fall short",
         lower=float(coverage - columns["upper"][worst]),
         upper=float(coverage - columns["lower"][worst]),
         p=float(columns["adjusted_p_value"][worst]),
     )
-    metric = catalogue()["worst_group_shortfall"]
-    record = record_of(metric, found, evaluation.evalset, coverage=coverage)
-    return replace(record, group=str(columns["group"][worst]), n=float(size[worst]))
+    return found, {"group": str(columns["group"][worst]), "n": float(size[worst])}

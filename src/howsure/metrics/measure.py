@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray, check_fraction
 from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.faults import attempt
 from howsure.core.records import Record
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.metric import SLOW_ROWS, Beside, Form, Metric
@@ -126,9 +128,13 @@ def evaluate(
         for coverage in wanted if metric.per_coverage else (math.nan,):
             if metric.slow and evalset.n > SLOW_ROWS and name not in asked:
                 reason = f"slow past {SLOW_ROWS:,} rows: ask for it with --with {name}"
-                records.append(record_of(metric, unknown(reason), evalset, coverage=coverage))
+                records.extend(_unanswered(view, metric, coverage, reason)[0])
                 continue
-            made, rows = _measure(view, metric, coverage)
+            made, rows = attempt(
+                f"{name} of {evalset.model}",
+                partial(_measure, view, metric, coverage),
+                partial(_unanswered, view, metric, coverage),
+            )
             records.extend(made)
             if rows is not None:
                 scores[(name, coverage)] = rows
@@ -137,33 +143,61 @@ def evaluate(
 
 def _measure(view: View, metric: Metric, coverage: float) -> tuple[list[Record], FloatArray | None]:
     """One metric at one coverage: its records, and its row scores where it is a mean."""
-    common: dict[str, Any] = {"coverage": coverage, "confidence": view.confidence}
-    reasons: list[str] = []
+    if not _RANKED.intersection(*(form.needs for form in metric.forms)):
+        return _answered(view, metric, coverage)
+    known: View = view.get("with_point")
+    records, rows = _answered(known, metric, coverage)
+    left, n = view.evalset.n - known.evalset.n, view.evalset.n
+    if left:
+        told = f"on {n - left:,} of {n:,} rows, those whose interval has a midpoint"
+        records = [
+            replace(record, reason="; ".join(filter(None, (record.reason, told))))
+            for record in records
+        ]
+    return records, rows
+
+
+_RANKED = frozenset({"uncertainty", "acceptance"})
+"""Arrays that set rows in order: a few rows without a point must not take the others along."""
+
+
+def _answered(
+    view: View, metric: Metric, coverage: float
+) -> tuple[list[Record], FloatArray | None]:
     if metric.calibration and math.isnan(coverage):
-        reasons.append(_UNKNOWN)
-    for form in metric.forms if not reasons else ():
+        raise UnanswerableError(_UNKNOWN)
+    reasons: list[str] = []
+    for form in metric.forms:
         try:
             arrays = [view.get(name, coverage) for name in form.needs]
             keywords = {key: view.get(name, coverage) for key, name in form.keywords.items()}
-            found, rows = _compute(view.evalset, form, arrays, keywords)
         except UnanswerableError as error:
             reasons.append(str(error))
             continue
-        needs = [*form.needs, "ends"] if metric.per_coverage else form.needs
-        common |= {"source": view.source(needs, coverage), "share": form.reduce == "share"}
+        found, rows = _compute(view.evalset, form, arrays, keywords)
         null = _expected(view, metric, coverage)
+        known = found if math.isnan(null) else [replace(each, null=null) for each in found]
+        needs = [*form.needs, "ends"] if metric.per_coverage else form.needs
         records = [
             record_of(
                 metric,
-                _noted(each if math.isnan(null) else replace(each, null=null), form),
+                _noted(each, form),
                 view.evalset,
-                **common,
+                coverage=coverage,
+                confidence=view.confidence,
+                source=view.source(needs, coverage),
+                share=form.reduce == "share",
             )
-            for each in found
+            for each in known
         ]
         return records, rows
-    reason = "; ".join(dict.fromkeys(reasons))
-    return [record_of(metric, unknown(reason), view.evalset, **common)], None
+    raise UnanswerableError("; ".join(dict.fromkeys(reasons)))
+
+
+def _unanswered(
+    view: View, metric: Metric, coverage: float, reason: str
+) -> tuple[list[Record], None]:
+    return [record_of(metric, unknown(reason), view.evalset, coverage=coverage)], None
 
 
 def unknown(reason: str) -> Estimate:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child, row_keys, row_uniforms
 from howsure.core.weights import check_multiplicities, merge_rows
@@ -197,8 +198,7 @@ def pit_histogram(
     >>> pit_histogram([0.1, 0.2, 0.6, 0.9], bins=2).share
     array([0.5, 0.5])
     """
-    if bins < 2:
-        raise InputError(f"bins must be at least 2, got {bins}")
+    check_whole(bins, "bins", 2)
     check_fraction(confidence, "confidence")
     cells = pit_cells(pit, left, weights)
     edges = np.arange(bins + 1) / bins

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import FloatArray, power_of_two
 from howsure.core.records import Direction
 from howsure.metrics.metric import (
     BY_UNIT,
@@ -87,10 +87,12 @@ def root_mean_squared_error(
     >>> root_mean_squared_error(np.array([0.0, 0.0]), np.array([3.0, 4.0])).value
     3.5355
     """
-    squares = np.square(y - point)
+    unit = power_of_two(y - point)  # so that squares neither vanish nor overflow
+    squares = np.square((y - point) / unit)
     mean = float(np.average(squares, weights=weights))
-    value = math.sqrt(mean)
-    return Estimate(value, (squares - mean) / (2 * value) if value > 0 else np.zeros(len(y)))
+    root = math.sqrt(mean)
+    influence = unit * (squares - mean) / (2 * root) if root > 0 else np.zeros(len(y))
+    return Estimate(unit * root, influence)
 
 
 def r_squared(y: FloatArray, point: FloatArray, *, weights: FloatArray | None = None) -> Estimate:
@@ -115,9 +117,11 @@ def r_squared(y: FloatArray, point: FloatArray, *, weights: FloatArray | None = 
     """
     if y.max() == y.min():
         return Estimate(math.nan, None, reason="y is constant, so it has no variance to explain")
-    squares = np.square(y - point)
+    centred = y - float(np.average(y, weights=weights))
+    unit = power_of_two(centred)  # so that squares of small numbers do not vanish
+    squares = np.square((y - point) / unit)
     mean = float(np.average(squares, weights=weights))
-    deviations = np.square(y - float(np.average(y, weights=weights)))
+    deviations = np.square(centred / unit)
     variance = float(np.average(deviations, weights=weights))
     if variance == 0.0:
         return Estimate(math.nan, None, reason="y varies too little for its square to be summed")

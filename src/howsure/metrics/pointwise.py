@@ -17,6 +17,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, as_matrix, check_fraction
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.stats.binomial import clopper_pearson
@@ -411,8 +412,7 @@ def coverage_band(
         raise InputError(f"coverage_by_trial must have at least 2 trials, got {trials}")
     if binary and not np.isin(shares, (0.0, 1.0)).all():
         raise InputError("coverage_by_trial must hold 0 and 1 alone where binary, got others")
-    if resamples < 1:
-        raise InputError(f"resamples must be at least 1, got {resamples!r}")
+    check_whole(resamples, "resamples")
     level = check_fraction(confidence, "confidence")
     value = shares.mean(axis=0)
     sd = shares.std(axis=0, ddof=1)

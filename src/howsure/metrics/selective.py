@@ -487,7 +487,8 @@ def _most_certain(share: int) -> Metric:
 
 def _risk_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
     """Mean |error| of the most certain rows, against how many are accepted."""
-    view, evalset = evaluation.view, evaluation.evalset
+    view: View = evaluation.view.get("with_point")
+    evalset = view.evalset
     accepted = view.get("acceptance")
     curve = accepted.curve(oracle=view.get("oracle"))
     x_label, y_label = "Prediction rate", "Mean |error| of accepted rows"

@@ -14,6 +14,7 @@ import numpy as np
 
 from howsure.core.arrays import check_fraction
 from howsure.core.errors import UnanswerableError
+from howsure.core.faults import attempt
 from howsure.core.rng import row_keys
 from howsure.metrics.catalogue import arrays
 from howsure.predictions import (
@@ -25,6 +26,7 @@ from howsure.predictions import (
     Quantiles,
     Samples,
 )
+from howsure.predictions.base import Rows
 from howsure.stats.bootstrap import subsample
 
 RICHEST: tuple[type[Prediction], ...] = (Distribution, Samples, Quantiles, Intervals, LabelSets)
@@ -86,10 +88,10 @@ class View:
         if key not in self._cache:
             try:
                 self._cache[key] = arrays()[name].make(self, coverage)
-            except UnanswerableError as error:
+            except Exception as error:  # noqa: BLE001 (kept and raised: it would come again)
                 self._cache[key] = error
         found = self._cache[key]
-        if isinstance(found, UnanswerableError):
+        if isinstance(found, Exception):
             raise found
         return found
 
@@ -172,14 +174,15 @@ class View:
             numbers = [column for each in evalset.beliefs for column in each.numbers().values()]
             keys = row_keys(evalset.y, *numbers)
             rows = subsample(keys, most, seed=self.seed, name="conditional rows")
-            self._cache[key] = View(
-                evalset.take(np.sort(rows)),
-                seed=self.seed,
-                confidence=self.confidence,
-                slow=self.slow,
-            )
+            self._cache[key] = self.of(np.sort(rows))
         found: View = self._cache[key]
         return found
+
+    def of(self, rows: Rows) -> View:
+        """The view of some of the rows."""
+        return View(
+            self.evalset.take(rows), seed=self.seed, confidence=self.confidence, slow=self.slow
+        )
 
 
 def _key(name: str, coverage: float) -> tuple[str, float]:
@@ -206,9 +209,8 @@ def choose_coverages(evalset: EvalSet, wanted: Sequence[float] = ()) -> tuple[fl
             return belief.coverages or (math.nan,)
         if isinstance(belief, LabelSets):
             return (belief.coverage,)
-    try:
-        View(evalset).get("ends", 0.9)
-    except UnanswerableError:
-        if any(belief.answers("interval") for belief in evalset.beliefs):
-            return (0.5, 0.8, 0.9)
-    return (0.9,)
+    held = any(belief.answers("interval") for belief in evalset.beliefs)
+    out_of_reach = attempt(
+        "nominal coverages", lambda: View(evalset).get("ends", 0.9) is None, lambda _: held
+    )
+    return (0.5, 0.8, 0.9) if out_of_reach else (0.9,)

@@ -3,7 +3,7 @@
 from howsure.predictions.base import Prediction
 from howsure.predictions.counts import CountFamily, CountLaw
 from howsure.predictions.distribution import Distribution
-from howsure.predictions.evalset import EvalSet
+from howsure.predictions.evalset import EvalSet, check_same_rows, content_order
 from howsure.predictions.families import law_named
 from howsure.predictions.intervals import Intervals
 from howsure.predictions.labelsets import LabelSets
@@ -27,6 +27,8 @@ __all__ = [
     "Quantiles",
     "Samples",
     "ScipyLaw",
+    "check_same_rows",
+    "content_order",
     "law_named",
     "mixture",
 ]

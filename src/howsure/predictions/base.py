@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_vector, check_fraction
+from howsure.core.arrays import FloatArray, IntArray, as_vector, check_fraction
 from howsure.core.errors import InputError, UnanswerableError
 
 Rows = npt.NDArray[Any]
@@ -100,6 +100,16 @@ def wanted_levels(levels: npt.ArrayLike) -> FloatArray:
     if ((wanted <= 0) | (wanted >= 1)).any():
         raise InputError(f"levels must lie strictly between 0 and 1, got {wanted.tolist()}")
     return wanted
+
+
+def interpolated(
+    table: FloatArray, left: IntArray, right: IntArray, share: FloatArray
+) -> FloatArray:
+    """Between columns of sorted rows; rises with the level, which rounding alone might break."""
+    between: FloatArray = table[:, left] * (1 - share) + table[:, right] * share
+    order = np.argsort(left + share, kind="stable")
+    between[:, order] = np.maximum.accumulate(between[:, order], axis=1)
+    return between
 
 
 def tail_levels(coverage: float) -> tuple[float, float]:

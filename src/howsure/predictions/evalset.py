@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_matrix, as_vector
+from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories, as_labels
+from howsure.core.rng import row_hashes
 from howsure.core.weights import Weights
 from howsure.predictions.base import Prediction, Rows
 
@@ -179,6 +180,97 @@ class EvalSet:
     def row_names(self) -> Labels:
         """Names of the rows."""
         return self.rows if self.rows is not None else np.arange(self.n)
+
+
+def check_same_rows(evalsets: Sequence[EvalSet]) -> None:
+    """Refuse models that do not hold the same rows.
+
+    Raises
+    ------
+    InputError
+        Naming the first two models that differ in y.
+
+    Examples
+    --------
+    >>> check_same_rows([EvalSet.checked([1.0], point=[0.0]), EvalSet.checked([1.0], point=[2.0])])
+    """
+    first = evalsets[0]
+    for other in evalsets[1:]:
+        if not np.array_equal(other.y, first.y):
+            raise InputError(
+                f"models must hold the same rows to be compared, but {first.model} and "
+                f"{other.model} differ in y"
+            )
+
+
+def content_order(evalsets: Sequence[EvalSet]) -> IntArray:
+    """The order of rows by a hash of what they hold, whatever the order they came in.
+
+    What models share (y, inputs, groups, weights, clusters, times) comes first; beliefs only tell
+    apart the rows that are equal in it, those of the model whose name comes first before others,
+    so that one more model hardly ever moves a row. Rows that are equal in everything are
+    interchangeable; those that have names of their own stand in the order of these.
+
+    Parameters
+    ----------
+    evalsets : sequence of EvalSet
+        One a model, on the same rows.
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+
+    Raises
+    ------
+    InputError
+        If models hold different rows.
+
+    Examples
+    --------
+    >>> y, point = np.array([3.0, 1.0, 3.0]), np.array([0.0, 0.0, 1.0])
+    >>> order = content_order([EvalSet.checked(y, point=point)])
+    >>> again = content_order([EvalSet.checked(y[::-1], point=point[::-1])])
+    >>> bool((point[order] == point[::-1][again]).all())
+    True
+    """
+    check_same_rows(evalsets)
+    keys = [row_hashes(*_shared_content(evalsets[0]))]
+    if len(np.unique(keys[0])) < evalsets[0].n:
+        if evalsets[0].embedding is not None:  # an encoder's last digits may depend on the order
+            keys.append(row_hashes(evalsets[0].embedding))
+        ranked = sorted(evalsets, key=lambda held: held.model)
+        keys += [row_hashes(held.y, *_beliefs(held)) for held in ranked]
+        if evalsets[0].rows is not None:
+            keys.append(_numeric(evalsets[0].rows))
+    return np.lexsort(keys[::-1])
+
+
+def _shared_content(held: EvalSet) -> Iterator[npt.NDArray[Any]]:
+    """What models share of the rows, as numbers."""
+    yield held.y
+    yield from (_numeric(held.features[name]) for name in sorted(held.features))
+    yield from (held.groups[name].codes for name in sorted(held.groups))
+    if held.weights is not None:
+        yield held.weights.values
+    if held.cluster is not None:
+        yield held.cluster.codes
+    if held.time is not None:
+        yield _numeric(held.time)
+
+
+def _beliefs(held: EvalSet) -> Iterator[npt.NDArray[Any]]:
+    """What one model says of the rows, as numbers."""
+    if held.point is not None:
+        yield held.point
+    for belief in sorted(held.beliefs, key=lambda belief: belief.kind):
+        yield from belief.numbers().values()
+
+
+def _numeric(values: Labels) -> npt.NDArray[Any]:
+    """Numbers as they are; of anything else the places among the sorted distinct ones."""
+    if values.dtype.kind in "biuf":
+        return values
+    return np.asarray(Categories.checked(values, "labels").codes)
 
 
 def _check_sizes(own: Mapping[str, FloatArray | None], beliefs: Sequence[Prediction]) -> None:

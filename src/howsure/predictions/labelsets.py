@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, final
 
@@ -65,9 +66,17 @@ class LabelSets(Prediction):
         """Number of classes in each set, shape (n,)."""
         return np.asarray(self.members.sum(axis=1))
 
+    def numbers(self) -> Mapping[str, FloatArray]:
+        """The numbers that the belief holds, by name."""
+        return {"members": self.members.astype(np.float64)}
+
     def take(self, rows: Rows) -> Self:
         """The same belief for the rows chosen by an index or a mask."""
         return type(self)(self.members[rows], self.coverage)
+
+    def check_outcomes(self, y: FloatArray) -> None:
+        """Raise `InputError` where a y is no class number."""
+        self.contains(y)
 
     def contains(self, y: FloatArray) -> BoolArray:
         """Whether the true class, a whole number from 0, is in the set; shape (n,)."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix, check_levels
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.predictions.base import Prediction, Rows, tail_levels, wanted_levels
+from howsure.predictions.base import Prediction, Rows, interpolated, tail_levels, wanted_levels
 
 
 @final
@@ -103,7 +103,7 @@ class Quantiles(Prediction):
         left = right - 1
         share = (wanted - self.levels[left]) / (self.levels[right] - self.levels[left])
         share = np.where(np.abs(share - np.round(share)) < 1e-9, np.round(share), share)
-        return np.asarray(self.values[:, left] * (1 - share) + self.values[:, right] * share)
+        return interpolated(self.values, left, right, share)
 
     def interval(self, coverage: float) -> tuple[FloatArray, FloatArray]:
         """Central interval between two interpolated quantiles."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix
 from howsure.core.errors import UnanswerableError
-from howsure.predictions.base import Prediction, Rows, tail_levels, wanted_levels
+from howsure.predictions.base import Prediction, Rows, interpolated, tail_levels, wanted_levels
 
 
 @final
@@ -78,8 +78,7 @@ class Samples(Prediction):
         left = np.minimum(np.floor(rank).astype(np.int64), self.size) - 1
         right = np.minimum(left + 1, self.size - 1)
         share = rank - 1 - left
-        table = self.sorted_samples
-        return np.asarray(table[:, left] * (1 - share) + table[:, right] * share)
+        return interpolated(self.sorted_samples, left, right, share)
 
     def interval(self, coverage: float) -> tuple[FloatArray, FloatArray]:
         """Central interval between two order statistics."""
@@ -99,10 +98,11 @@ class Samples(Prediction):
         return np.asarray(self.sorted_samples.mean(axis=1))
 
     def sd(self) -> FloatArray:
-        """Standard deviation of the draws (divisor m − 1)."""
+        """Standard deviation of the draws (divisor m − 1); exactly 0 where all are equal."""
         if self.size < 2:
             raise UnanswerableError("one sample a row gives no standard deviation")
-        return np.asarray(self.sorted_samples.std(axis=1, ddof=1))
+        table = self.sorted_samples
+        return np.where(table[:, 0] == table[:, -1], 0.0, table.std(axis=1, ddof=1))
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         """Draws with replacement from the given draws, shape (n, size)."""

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix, as_vector
-from howsure.core.errors import InputError
+from howsure.core.convert import check_whole
 from howsure.metrics.adaptivity import REPEATS, GaussianNoise
 from howsure.protocols.adaptivity_inputs import Regressed, regressed
 
@@ -62,8 +62,7 @@ def forest_task(
     >>> bool(np.corrcoef(task.sd, np.abs(x[120:, 1]))[0, 1] > 0.5)
     True
     """
-    if not isinstance(trees, int) or isinstance(trees, bool) or trees < _LEAST_TREES:
-        raise InputError(f"trees must be a whole number of at least {_LEAST_TREES}, got {trees!r}")
+    check_whole(trees, "trees", _LEAST_TREES)
     from sklearn.ensemble import RandomForestRegressor
 
     x = as_matrix(training[0], "training inputs")

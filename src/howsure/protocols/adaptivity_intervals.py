@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, final
+from typing import Annotated, Any, Final, final
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray
-from howsure.core.errors import InputError
+from howsure.core.convert import Bound, Checked
 from howsure.core.rng import child
 from howsure.methods.conformal.adapting import Adaptation, Marginal, Mondrian
 from howsure.methods.conformal.inductive import SplitConformal
@@ -209,18 +209,14 @@ def interval_numbers(
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Maker:
+class _Maker(Checked):
     """Methods around forecasts, spreads and eases that are known: the columns of x."""
 
     coverages: tuple[float, ...]
-    groups: int
+    groups: Annotated[int, Bound(2)]
     delta: float
     clip: Range | None
     difficulty: Any
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.groups, int) or self.groups < 2:
-            raise InputError(f"groups must be a whole number of at least 2, got {self.groups!r}")
 
     def named(self, name: str) -> Method:
         """Any but SSCP."""

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
+from howsure.core.convert import Count, Fraction, check_fields
 from howsure.core.errors import InputError
-from howsure.core.registry import unknown
+from howsure.core.registry import check_known
 from howsure.core.rng import child
 from howsure.metrics.adaptivity import noise_floor
 from howsure.protocols.adaptivity_result import MethodComparison
@@ -76,8 +77,8 @@ class Design:
     n: int
     methods: tuple[str, ...]
     measures: tuple[str, ...]
-    coverages: tuple[float, ...]
-    repeats: int
+    coverages: tuple[Fraction, ...]
+    repeats: Count
     share: float
     bins: int
     seed: int
@@ -87,11 +88,7 @@ class Design:
     def __post_init__(self) -> None:
         if not self.methods or not self.coverages:
             raise InputError("methods and coverages must hold at least one each, got none")
-        for coverage in self.coverages:
-            check_fraction(coverage, "coverages")
-        whole = isinstance(self.repeats, int) and not isinstance(self.repeats, bool)
-        if not whole or self.repeats < 1:
-            raise InputError(f"repeats must be a whole number of at least 1, got {self.repeats!r}")
+        check_fields(self)
         kept = self.validation_rows
         if not 0 < kept < self.n:
             raise InputError(f"share must leave rows on both sides of {self.n}, got {self.share}")
@@ -190,8 +187,7 @@ def checked_names(given: Sequence[str], known: Sequence[str]) -> tuple[str, ...]
     ('LAC',)
     """
     for name in given:
-        if name not in known:
-            raise InputError(unknown(name, known, "method"))
+        check_known(name, known, "method")
     if len(set(given)) < len(given):
         raise InputError(f"methods must be different, got {', '.join(given)}")
     return tuple(given)

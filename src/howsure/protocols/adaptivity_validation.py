@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_vector, check_fraction
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.records import Table
 from howsure.core.rng import child
@@ -166,9 +167,9 @@ def validate_measures(
         )
     )
     target = check_fraction(coverage, "coverage")
-    _within("rows", rows, 3, n)
-    _within("bins", bins, 3, rows)
-    _within("trials", trials, 3, None)
+    check_whole(rows, "rows", 3, n)
+    check_whole(bins, "bins", 3, rows)
+    check_whole(trials, "trials", 3)
     values = np.empty((trials, len(VALIDATED)))
     rate = np.empty(trials)
     for trial in range(trials):
@@ -357,10 +358,3 @@ def _spearman(values: FloatArray, rate: FloatArray) -> tuple[float, float]:
         return math.nan, math.nan
     found = spearmanr(x, y)
     return float(found.statistic), float(found.pvalue)
-
-
-def _within(name: str, value: int, least: int, most: int | None) -> None:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < least or (most is not None and value > most):
-        ends = f"at least {least}" if most is None else f"from {least} to {most}"
-        raise InputError(f"{name} must be a whole number {ends}, got {value!r}")

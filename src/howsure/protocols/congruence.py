@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
-from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.convert import check_whole, checked
+from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child
 from howsure.data.parts import Part
 from howsure.methods.interface import Fitted, Method
@@ -27,7 +28,6 @@ from howsure.protocols.congruence_measure import (
     CongruenceMeasure,
     believed,
     calibration_of,
-    check_whole,
     congruence_at,
     law_of,
     losses,
@@ -217,8 +217,7 @@ def compare(
     InputError
         If an argument breaks its rule.
     """
-    if reference not in ("test", "val"):
-        raise InputError(f"reference must be test or val, got {reference!r}")
+    checked(reference, Literal["test", "val"], "reference")
     how = measure or CongruenceMeasure()
     own = list(range(len(tasks))) if seeds is None else [int(seed) for seed in seeds]
     fitted = fits or fit_methods(methods, tasks, seeds=own, progress=progress)

@@ -17,6 +17,7 @@ from typing import Any, Final, final
 import numpy as np
 
 from howsure.core.arrays import FloatArray
+from howsure.core.convert import check_whole
 from howsure.core.rng import child
 from howsure.metrics.congruence import (
     CongruenceReference,
@@ -24,7 +25,6 @@ from howsure.metrics.congruence import (
     null_reference,
 )
 from howsure.protocols.congruence_marginal import drawn, ignoring_x
-from howsure.protocols.congruence_measure import check_whole
 from howsure.protocols.congruence_study import Case, Study
 from howsure.protocols.congruence_worlds import TAU, NormalWorld, always, swelling
 from howsure.stats.gram import Progress

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import Any, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
+from howsure.core.convert import checked
 from howsure.core.errors import InputError
 from howsure.core.records import Direction, Notion, Record, Table
 from howsure.core.rng import child
@@ -69,8 +70,7 @@ class Diagnosis:
         InputError
             If the score is neither ``cce`` nor ``nll``.
         """
-        if score not in ("cce", "nll"):
-            raise InputError(f"score must be cce or nll, got {score!r}")
+        checked(score, Literal["cce", "nll"], "score")
         values = self.cce if score == "cce" else self.nll
         from scipy.stats import rankdata
 

@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.records import Direction, Record, Table
 from howsure.core.rng import child
 from howsure.metrics.calibration import Weighting, calibration_error
 from howsure.metrics.congruence import CongruenceReference, Draws, null_reference
 from howsure.predictions import Distribution
-from howsure.protocols.congruence_measure import check_whole
 from howsure.stats.gram import Progress
 
 _MASS: Final = 1e-12

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, Literal, final
+from dataclasses import dataclass, replace
+from typing import Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
+from howsure.core.convert import Checked, Count, Natural, plain
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.data.parts import Part
 from howsure.methods.interface import Fitted
@@ -24,7 +25,7 @@ WIDE: Final = 16
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CongruenceMeasure:
+class CongruenceMeasure(Checked):
     """How CCE and ECE are measured, and how often.
 
     Parameters
@@ -57,9 +58,9 @@ class CongruenceMeasure:
     'polynomial'
     """
 
-    draws: int | None = 1
-    samplings: int = 5
-    bootstraps: int = 10
+    draws: Count | None = 1
+    samplings: Count = 5
+    bootstraps: Natural = 10
     grid: Literal["resampled", "fixed"] = "resampled"
     kernel: str = "auto"
     bandwidth: str | float | None = None
@@ -68,15 +69,7 @@ class CongruenceMeasure:
     levels: int = 50
     weighting: Weighting = "frequency"
     exponent: float = 1.0
-    replicates: int = 0
-
-    def __post_init__(self) -> None:
-        for name, least in (("samplings", 1), ("bootstraps", 0), ("replicates", 0)):
-            check_whole(getattr(self, name), name, least)
-        if self.draws is not None:
-            check_whole(self.draws, "draws", 1)
-        if self.grid not in ("resampled", "fixed"):
-            raise InputError(f"grid must be resampled or fixed, got {self.grid!r}")
+    replicates: Natural = 0
 
     @property
     def sets(self) -> int:
@@ -97,7 +90,7 @@ class CongruenceMeasure:
 
     def options(self) -> dict[str, str | float]:
         """The choices as plain values."""
-        told = {name: value for name, value in asdict(self).items() if value is not None}
+        told = {name: value for name, value in plain(self).items() if value is not None}
         return {
             name: value if isinstance(value, str) else float(value) for name, value in told.items()
         }
@@ -266,20 +259,3 @@ def losses(held: EvalSet) -> dict[str, FloatArray]:
         if isinstance(frozen, DoublePoisson):
             found["nll_unnormalised"] = -frozen.log_pmf(held.y, "none")
     return found
-
-
-def check_whole(value: Any, name: str, least: int) -> None:
-    """Check a whole number.
-
-    Raises
-    ------
-    InputError
-        If it is none, or too small.
-
-    Examples
-    --------
-    >>> check_whole(3, "draws", 1)
-    """
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < least:
-        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")

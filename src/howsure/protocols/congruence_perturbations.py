@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, final
+from typing import Annotated, Any, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
+from howsure.core.convert import Bound, Positive, check_whole, checked
 from howsure.core.errors import InputError
 from howsure.core.records import Direction, Notion, Record, Table
 from howsure.core.rng import child
@@ -25,7 +26,6 @@ from howsure.predictions import EvalSet, Prediction
 from howsure.protocols.congruence_measure import (
     CongruenceMeasure,
     calibration_of,
-    check_whole,
     congruence_at,
     losses,
     stated,
@@ -83,8 +83,7 @@ def gaussian_blur(
     """
     if images.ndim != 4:
         raise InputError(f"images must have four dimensions, got shape {images.shape}")
-    if not 0.0 < sd < math.inf:
-        raise InputError(f"sd must be above 0, got {sd!r}")
+    checked(sd, Positive, "sd")
     from scipy.ndimage import convolve1d
 
     blurred = images.astype(np.float64)
@@ -146,8 +145,7 @@ def mixup(
     >>> mixup(np.array([[0.0], [2.0]]), np.array([0.0, 2.0]), 0.5, np.random.default_rng(3))[1]
     array([1., 1.])
     """
-    if not 0.0 <= weight <= 1.0:
-        raise InputError(f"weight must lie from 0 to 1, got {weight!r}")
+    checked(weight, Annotated[float, Bound(0.0, 1.0, "[]")], "weight")
     other = rng.permutation(len(y))
     mixed = (1.0 - weight) * x.astype(np.float64) + weight * x[other].astype(np.float64)
     return _as_before(mixed, x), _counted((1.0 - weight) * y + weight * y[other], counts=counts)
@@ -163,8 +161,7 @@ def perturbed(
     InputError
         If there is no such perturbation, or images are needed and there are none.
     """
-    if kind not in SEVERITIES:
-        raise InputError(f"kind must be one of {', '.join(SEVERITIES)}, got {kind!r}")
+    checked(kind, Kind, "kind")
     if severity == 0.0:
         return part
     x, y = part.x, part.y
@@ -344,8 +341,7 @@ def monotonicity(
         If a perturbation is unknown or needs images, or severities do not rise from above 0.
     """
     check_whole(trials, "trials", 1)
-    if output_bandwidth not in ("each", "fixed"):
-        raise InputError(f"output_bandwidth must be each or fixed, got {output_bandwidth!r}")
+    checked(output_bandwidth, Literal["each", "fixed"], "output_bandwidth")
     how = (measure or CongruenceMeasure()).of_task(task)
     if output_bandwidth == "fixed" and how.output_bandwidth is None:
         how = replace(how, output_bandwidth=float(1.0 / (2.0 * task.test.y.var(ddof=1))))
@@ -413,8 +409,7 @@ class _Study:
 
 
 def _levels(kind: Kind, severities: Mapping[Kind, Sequence[float]] | None) -> FloatArray:
-    if kind not in SEVERITIES:
-        raise InputError(f"kinds must be among {', '.join(SEVERITIES)}, got {kind!r}")
+    checked(kind, Kind, "kinds")
     given = np.asarray((severities or {}).get(kind, SEVERITIES[kind]), dtype=np.float64)
     levels = np.concatenate([[0.0], given])
     if given.ndim != 1 or not len(given) or not (np.diff(levels) > 0).all():

@@ -14,8 +14,7 @@ from typing import Final, final
 
 import numpy as np
 
-from howsure.core.errors import InputError
-from howsure.core.registry import unknown
+from howsure.core.registry import check_known
 from howsure.protocols.congruence_reliability import Reliability
 
 _SWAPPED: Final = ("poisson", "gaussian")
@@ -90,8 +89,8 @@ def published(
     [0.12, 0.118, 0.028, 0.029]
     """
     sources = dict.fromkeys(row.source for row in _all())
-    if source is not None and source not in sources:
-        raise InputError(unknown(source, sources, "source"))
+    if source is not None:
+        check_known(source, sources, "source")
     return tuple(
         row
         for row in _all()

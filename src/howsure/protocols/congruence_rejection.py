@@ -16,6 +16,7 @@ from typing import Final, final
 import numpy as np
 
 from howsure.core.arrays import FloatArray
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Direction, Notion, Record
 from howsure.core.rng import child
@@ -24,7 +25,6 @@ from howsure.metrics.congruence import RejectionCurve, rejection_at, rejection_c
 from howsure.protocols.congruence_measure import (
     CongruenceMeasure,
     answer,
-    check_whole,
     congruence_at,
     losses,
 )
@@ -50,24 +50,28 @@ class Rejection:
         CCE at the test rows.
     losses : mapping of str to ndarray of float, shape (n,)
         ``mae`` (absolute errors) and, where laws have a density, ``nll``.
-    curves : mapping of str to RejectionCurve
-        One a loss.
     p_values : mapping of str to float
         Share of random orders of the rows with an area as small, the order by CCE counted in.
     units : str
         Of y.
     options : mapping of str to str or float
         The choices that decided the numbers.
+    curves : mapping of str to RejectionCurve
+        One a loss, made of scores and losses.
     """
 
     task: str
     model: str
     scores: FloatArray
     losses: Mapping[str, FloatArray]
-    curves: Mapping[str, RejectionCurve]
     p_values: Mapping[str, float]
     units: str = "y"
     options: Mapping[str, str | float] = field(default_factory=dict)
+    curves: Mapping[str, RejectionCurve] = field(init=False)
+
+    def __post_init__(self) -> None:
+        curves = {name: rejection_curve(self.scores, held) for name, held in self.losses.items()}
+        object.__setattr__(self, "curves", curves)
 
     def at(
         self, loss: str = "mae", thresholds: FloatArray | None = None
@@ -261,17 +265,16 @@ def rejection(
         ]
         scores, known = np.mean(sets, axis=0), losses(test)
         rows = {"mae": known["error"]} | ({"nll": known["nll"]} if "nll" in known else {})
-        curves = {loss: rejection_curve(scores, values) for loss, values in rows.items()}
+        areas = {loss: rejection_curve(scores, values).area for loss, values in rows.items()}
         rng = child(seed, "congruence rejection orders", label)
         found[label] = Rejection(
             task=task.name,
             model=label,
             scores=scores,
             losses=rows,
-            curves=curves,
             p_values={
-                loss: order_p_value(rows[loss], curve.area, rng, replicates)
-                for loss, curve in curves.items()
+                loss: order_p_value(rows[loss], area, rng, replicates)
+                for loss, area in areas.items()
             },
             units=task.units,
             options=how.options(),

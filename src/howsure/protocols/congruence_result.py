@@ -13,7 +13,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.records import Direction, Notion, Record, Table
-from howsure.core.registry import unknown
+from howsure.core.registry import check_known, unknown
 
 TITLES: Final[Mapping[str, str]] = {
     "cce": "CCE",
@@ -74,8 +74,7 @@ class CongruenceRun:
         InputError
             If there is no such measure.
         """
-        if measure not in TITLES:
-            raise InputError(unknown(measure, TITLES, "measure"))
+        check_known(measure, TITLES, "measure")
         return self.values.get(measure, math.nan)
 
     @property

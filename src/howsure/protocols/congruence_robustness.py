@@ -7,7 +7,6 @@ Young et al. 2025, section 4.6 and appendix D.2.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
+from howsure.core.convert import Fraction, Positive, check_whole, checked
 from howsure.core.errors import InputError
 from howsure.core.records import Direction, Record, Table
 from howsure.core.rng import child
@@ -23,7 +23,6 @@ from howsure.predictions import Distribution, EvalSet, NormalLaw
 from howsure.protocols.congruence_measure import (
     CongruenceMeasure,
     calibration_of,
-    check_whole,
     congruence_at,
     law_of,
     losses,
@@ -149,11 +148,8 @@ def robustness(
         If a number of outliers is below 1 or above the number of rows, or an option leaves its
         domain.
     """
-    if not 0.0 < distance < math.inf or (narrowing is not None and not 0.0 < narrowing < 1.0):
-        raise InputError(
-            f"distance must be above 0 and narrowing between 0 and 1, got {distance!r}, "
-            f"{narrowing!r}"
-        )
+    checked(distance, Positive, "distance")
+    checked(narrowing, Fraction | None, "narrowing")
     for number in outliers:
         check_whole(number, "outliers", 1)
         if number > held.n:

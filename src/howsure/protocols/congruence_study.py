@@ -9,9 +9,8 @@ from typing import final
 import numpy as np
 
 from howsure.core.arrays import FloatArray
-from howsure.core.errors import InputError
 from howsure.core.records import Direction, Notion, Record, Table
-from howsure.core.registry import unknown
+from howsure.core.registry import check_known
 
 
 @final
@@ -104,8 +103,7 @@ class Study:
 
     def __getitem__(self, label: str) -> Case:
         found = {case.label: case for case in self.cases}
-        if label not in found:
-            raise InputError(unknown(label, found, "case"))
+        check_known(label, found, "case")
         return found[label]
 
     def records(self) -> tuple[Record, ...]:

@@ -14,13 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
-from howsure.core.registry import unknown
+from howsure.core.registry import check_known
 from howsure.core.rng import child
 from howsure.data.images.blood import read_blood
 from howsure.data.images.digits import rotated_digits
 from howsure.data.images.naming import image_task
 from howsure.data.parts import Part
+from howsure.methods.options import made
 from howsure.predictions import Distribution
 from howsure.protocols.congruence_worlds import draw_wave, wave_law
 
@@ -93,8 +95,7 @@ class CongruenceTask:
         InputError
             If there is no such part.
         """
-        if which not in PARTS:
-            raise InputError(unknown(which, PARTS, "part"))
+        check_known(which, PARTS, "part")
         found: Part = getattr(self, which)
         return found
 
@@ -141,9 +142,7 @@ class PixelPCA:
         >>> PixelPCA.of(np.eye(5), 2)(np.eye(5)).shape
         (5, 2)
         """
-        whole = isinstance(components, int | np.integer) and not isinstance(components, bool)
-        if not whole or components < 1:
-            raise InputError(f"components must be a whole number from 1, got {components!r}")
+        check_whole(components, "components")
         flat = _flat(x)
         if len(flat) < 2:
             raise InputError(f"x must have at least 2 rows, got {len(flat)}")
@@ -210,8 +209,7 @@ def wave_task(seed: int = 0, *, rows: int = 1000) -> CongruenceTask:
     >>> wave_task(rows=100).bandwidth
     0.5
     """
-    if rows < 30:
-        raise InputError(f"rows must be at least 30, got {rows}")
+    check_whole(rows, "rows", 30)
     x, y, rng = draw_wave(seed, rows)
     order = rng.permutation(rows)
     parts = _cut(x[:, None], y, order, (int(0.8 * rows), int(0.9 * rows)))
@@ -401,13 +399,10 @@ def congruence_task(name: str, *, seed: int = 0, **options: Any) -> CongruenceTa
     >>> congruence_task("discrete-wave", rows=100).name
     'discrete wave'
     """
-    if name not in TASKS:
-        raise InputError(unknown(name, TASKS, "task"))
+    check_known(name, TASKS, "task")
     given = options if name == "blood" else {"seed": seed, **options}
-    try:
-        return TASKS[name](**given)
-    except TypeError as error:
-        raise InputError(f"task {name!r} does not take these options: {error}") from error
+    found: CongruenceTask = made(TASKS[name], given, f"task {name!r}")
+    return found
 
 
 def _embedding(x: npt.NDArray[Any]) -> Embedding:

@@ -13,6 +13,7 @@ from typing import Final, final
 import numpy as np
 
 from howsure.core.arrays import FloatArray
+from howsure.core.convert import Positive, checked
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.congruence import Belief, Mixtures, Normals, Support
@@ -217,8 +218,7 @@ def law_distance(first: Belief, second: Belief, gamma: float) -> FloatArray:
     >>> law_distance(Normals([0.0], [0.0]), Normals([1.0], [0.0]), 0.5).round(4)
     array([0.8871])
     """
-    if not 0.0 < gamma < np.inf:
-        raise InputError(f"gamma must be above 0, got {gamma!r}")
+    checked(gamma, Positive, "gamma")
     if len(first) != len(second):
         raise InputError(f"second must have {len(first)} rows, got {len(second)}")
     one, two = _atoms(first), _atoms(second)

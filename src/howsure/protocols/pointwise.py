@@ -8,13 +8,11 @@ test point. 5. Scores and widths follow from these. Source: Sluijterman, Cator a
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
-import numpy as np
-
 from howsure.core.arrays import check_fraction
+from howsure.core.convert import Positive, check_fields, check_whole
 from howsure.core.errors import InputError
 from howsure.methods.interface import COVERAGES, Method, checked_coverages
 from howsure.methods.regressors import as_method
@@ -56,16 +54,13 @@ class Precision:
     'picf'
     """
 
-    standard_error: float
+    standard_error: Positive
     of: Literal["picf", "cicf", "brier"] = "picf"
     least: int = 20
     every: int = 10
 
     def __post_init__(self) -> None:
-        if not 0 < self.standard_error < math.inf:
-            raise InputError(f"standard_error must be above 0, got {self.standard_error!r}")
-        if self.of not in ("picf", "cicf", "brier"):
-            raise InputError(f"of must be 'picf', 'cicf' or 'brier', got {self.of!r}")
+        check_fields(self)
         if self.least < 3 or self.every < 1:
             raise InputError(
                 f"least must be at least 3 and every at least 1, got {self.least}, {self.every}"
@@ -191,10 +186,8 @@ def pointwise(
 def _check_trials(
     world: World, first: int, trials: int, n_train: int | None, n_test: int | None
 ) -> None:
-    for name, value, least in (("first_trial", first, 0), ("trials", trials, 1)):
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if not whole or value < least:
-            raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    check_whole(first, "first_trial", 0)
+    check_whole(trials, "trials")
     available = world.trials_available(n_train, n_test)
     if first + trials > available:
         raise InputError(

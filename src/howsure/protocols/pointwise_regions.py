@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_vector
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Curve, Table
 from howsure.metrics.pointwise import CoverageBand, coverage_band
@@ -133,8 +134,7 @@ def local_curve(
     array([10., 10., 10., 10.])
     """
     values = as_vector(along, "along", length=len(result.y))
-    if bins < 2:
-        raise InputError(f"bins must be at least 2, got {bins!r}")
+    check_whole(bins, "bins", 2)
     held = _enough(result, which, coverage, 2)
     part = _parts(values, bins)
     sizes = np.bincount(part).astype(np.float64)

@@ -12,8 +12,9 @@ from typing import Final, Literal, final
 
 import numpy as np
 
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
-from howsure.core.registry import unknown
+from howsure.core.registry import check_known
 from howsure.methods.selective import FeatureScore, GMMScore, KNNScore
 
 Network = Literal["direct", "gaussian", "quantile"]
@@ -52,8 +53,7 @@ class ShiftMethod:
     spectral_norm: bool = False
 
     def __post_init__(self) -> None:
-        if self.network not in OUTPUTS:
-            raise InputError(unknown(self.network, OUTPUTS, "network"))
+        check_known(self.network, OUTPUTS, "network")
         if self.score == "variance" and self.network == "quantile":
             raise InputError("score must not be the variance for quantile networks: they give none")
         if self.score == "ensemble_variance" and not self.ensemble:
@@ -148,8 +148,7 @@ def shift_method(method: str | ShiftMethod) -> ShiftMethod:
     if isinstance(method, ShiftMethod):
         return method
     known = {**SHIFT_METHODS, **VARIATIONS}
-    if method not in known:
-        raise InputError(unknown(method, known, "method"))
+    check_known(method, known, "method")
     return known[method]
 
 
@@ -203,9 +202,9 @@ def paper_runs(networks: int = 20, members: int = 5, runs: int = 5) -> NetworkRu
     >>> paper_runs(10, 5).ensembles
     ((0, 1, 2, 3, 4), (5, 6, 7, 8, 9))
     """
-    for name, number in (("networks", networks), ("members", members), ("runs", runs)):
-        if number < 1:
-            raise InputError(f"{name} must be at least 1, got {number}")
+    check_whole(networks, "networks")
+    check_whole(members, "members")
+    check_whole(runs, "runs")
     if networks < _DRAWN:
         size = min(members, networks)
         starts = range(0, networks - size + 1, size)

@@ -17,7 +17,7 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray, check_fraction, check_length
 from howsure.core.errors import InputError
-from howsure.core.registry import unknown
+from howsure.core.registry import check_known
 from howsure.core.rng import child
 from howsure.methods.selective import SHARE, FeatureScore, mean_likelihood
 from howsure.protocols.shift import Answers, evaluate_shift
@@ -321,8 +321,7 @@ def _outputs(method: ShiftMethod, views: Sequence[NetworkView], part: str) -> Fl
     wanted = OUTPUTS[method.network]
     found: list[FloatArray] = []
     for view in views:
-        if part not in view.outputs:
-            raise InputError(unknown(part, view.outputs, "part"))
+        check_known(part, view.outputs, "part")
         array = np.asarray(view.outputs[part], dtype=np.float64)
         if array.ndim != 2 or len(array) != wanted:
             raise InputError(

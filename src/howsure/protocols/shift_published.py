@@ -17,7 +17,7 @@ from importlib import resources
 from typing import Final, final
 
 from howsure.core.errors import InputError
-from howsure.core.registry import unknown
+from howsure.core.registry import check_known
 
 PUBLISHED_DATASETS: Final = (
     "cells",
@@ -136,10 +136,10 @@ def published(
     ...
     howsure.core.errors.InputError: dataset must be one of cells, ..., got 'cell'; near: ...
     """
-    if dataset is not None and dataset not in PUBLISHED_DATASETS:
-        raise InputError(unknown(dataset, PUBLISHED_DATASETS, "dataset"))
-    if method is not None and method not in PUBLISHED_METHODS:
-        raise InputError(unknown(method, PUBLISHED_METHODS, "method"))
+    if dataset is not None:
+        check_known(dataset, PUBLISHED_DATASETS, "dataset")
+    if method is not None:
+        check_known(method, PUBLISHED_METHODS, "method")
     if coverage is not None and coverage not in PUBLISHED_COVERAGES:
         raise InputError(f"coverage must be 0.8, 0.9 or 0.95, got {coverage!r}")
     return tuple(

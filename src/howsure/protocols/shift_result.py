@@ -12,7 +12,7 @@ import numpy as np
 from howsure.core.arrays import FloatArray, check_fraction
 from howsure.core.errors import InputError
 from howsure.core.records import Direction, Notion, Record
-from howsure.core.registry import unknown
+from howsure.core.registry import check_known
 from howsure.methods.conformal.ranks import coverage_range
 from howsure.protocols.shift_measures import (
     ALL_ROWS,
@@ -207,8 +207,7 @@ class ShiftResult:
         >>> result.value("test_coverage", "far").mean
         1.0
         """
-        if measure not in DIRECTIONS:
-            raise InputError(unknown(measure, DIRECTIONS, "measure"))
+        check_known(measure, DIRECTIONS, "measure")
         check_fraction(confidence, "confidence")
         name = self._test(test) if needs_test(measure) else ""
         if measure == "coverage_error":
@@ -247,8 +246,7 @@ class ShiftResult:
     def _test(self, test: str | None) -> str:
         if test is None:
             return self.tests[0]
-        if test not in self.tests:
-            raise InputError(unknown(test, self.tests, "test"))
+        check_known(test, self.tests, "test")
         return test
 
     def _summary(

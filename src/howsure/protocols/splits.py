@@ -23,6 +23,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector, check_fraction
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.records import Direction, Record, Table
 from howsure.core.rng import child
@@ -74,10 +75,8 @@ def published_splits(rows: int, count: int = 20, *, share: float = 0.1) -> tuple
     >>> len(train), len(test), test[:3]
     (455, 51, array([431, 115, 470]))
     """
-    for name, value, least in (("rows", rows, 2), ("count", count, 1)):
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if not whole or value < least:
-            raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    check_whole(rows, "rows", 2)
+    check_whole(count, "count")
     kept = round(rows * (1.0 - check_fraction(share, "share")))
     if not 0 < kept < rows:
         raise InputError(f"share must leave rows on both sides of {rows}, got {share!r}")

@@ -5,29 +5,35 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure._version import __version__
-from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.errors import InputError
+from howsure.core.faults import attempt, collected
 from howsure.core.records import Curve, Record, Table
+from howsure.core.threads import one_thread
 from howsure.core.weights import Weights
-from howsure.metrics.compare import compare
+from howsure.metrics.catalogue import catalogue
+from howsure.metrics.compare import BEST, MOST_MODELS, compare, leaders
+from howsure.metrics.congruence.laws import LAWS
 from howsure.metrics.congruence.view import (
     CongruenceOptions,
     CongruenceReport,
     assess_congruence,
     congruence_mode,
+    unanswered,
 )
 from howsure.metrics.exhibits import curves_of, tables_of, worst_rows
-from howsure.metrics.groups import assess_groups
+from howsure.metrics.groups import GroupReport, assess_groups
 from howsure.metrics.measure import Evaluation, evaluate
 from howsure.metrics.metric import SLOW_ROWS
-from howsure.predictions import EvalSet
+from howsure.predictions import EvalSet, content_order
 from howsure.report.assessment import Assessment
-from howsure.report.content import VerdictLine
+from howsure.report.content import VerdictLine, noted
 from howsure.report.door import Given, from_arrays, from_table, is_table
 from howsure.report.images import MODELS, image_table, missing_images
 from howsure.report.verdict import verdict
@@ -180,6 +186,7 @@ def assess_given(
     )
 
 
+@one_thread()
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def assess_sets(
     evalsets: Sequence[EvalSet],
@@ -215,59 +222,109 @@ def assess_sets(
     Returns
     -------
     Assessment
+
+    Notes
+    -----
+    Rows are first put in an order that only their content decides, and products run on one
+    thread: neither the order of rows nor the number of threads changes a number.
     """
     if not evalsets:
         raise InputError("evalsets must hold at least one model, got none")
+    missing = missing_fact(images, evalsets[0].row_names())
+    order = content_order(evalsets)
+    known = {
+        name: value[order] for name, value in (beside or {}).items() if len(value) == len(order)
+    }
+    images = images[order] if images is not None and len(images) == len(order) else None
+    evalsets = [held.take(order) for held in evalsets]
     asked = frozenset(slow)
     told = progress or _silent
     records: list[Record] = []
     curves: list[Curve] = []
     tables: list[Table] = []
     done: list[Evaluation] = []
+    by_group: list[Table | None] = []
     notes: list[str] = []
-    steps = 3 * len(evalsets)
-    for place, held in enumerate(evalsets):
-        told(f"measures of {held.model}", 3 * place, steps)
-        found = evaluate(held, coverages=coverages, confidence=confidence, seed=seed, slow=asked)
-        told(f"groups of {held.model}", 3 * place + 1, steps)
-        grouped = assess_groups(
-            found, confidence=confidence, seed=seed, statistics="group_statistics" in asked
-        )
-        told(f"curves of {held.model}", 3 * place + 2, steps)
-        curves.extend(curves_of(found, confidence=confidence))
-        records.extend((*found.records, *grouped.records))
-        notes.extend(grouped.notes)
-        made = (grouped.table, *tables_of(found), worst_rows(found))
-        tables.extend(table for table in made if table is not None)
-        done.append(found)
-    for local in _given_inputs(evalsets, confidence, seed, asked, told):
-        records.extend(local.records)
-        tables.extend(tables_of(local))
-        curves.extend(curves_of(local, confidence=confidence))
-    options = replace(congruence or CongruenceOptions(), progress=progress)
-    for report in _congruence(evalsets, seed, asked, options, beside or {}, images):
-        records.append(report.record)
-        tables.extend(report.tables)
-        curves.extend(report.curves)
-    comparison = None
-    if len(done) > 1:
-        told("comparison of models", 0, 0)
-        comparison = compare(done, confidence=confidence, seed=seed)
-        tables.append(comparison)
-    lines = _lines(records, evalsets, comparison)
+    with collected() as faults:
+        for place, held in enumerate(evalsets):
+            told(f"measures of {held.model}", 2 * place, 3 * len(evalsets))
+            found = evaluate(
+                held, coverages=coverages, confidence=confidence, seed=seed, slow=asked
+            )
+            told(f"groups of {held.model}", 2 * place + 1, 3 * len(evalsets))
+            grouped = attempt(
+                f"groups of {held.model}",
+                partial(
+                    assess_groups,
+                    found,
+                    confidence=confidence,
+                    seed=seed,
+                    statistics="group_statistics" in asked,
+                ),
+                lambda _: GroupReport((), None, ()),
+            )
+            records.extend((*found.records, *grouped.records))
+            notes.extend(grouped.notes)
+            by_group.append(grouped.table)
+            done.append(found)
+        shown, about = _in_detail(done)
+        for place, found in enumerate(done):
+            name = found.evalset.model
+            if name not in shown:
+                continue
+            told(f"curves of {name}", 2 * len(done) + place, 3 * len(evalsets))
+            curves.extend(curves_of(found, confidence=confidence))
+            worst = attempt(f"worst rows of {name}", partial(worst_rows, found), lambda _: None)
+            made = (by_group[place], *tables_of(found), worst)
+            tables.extend(table for table in made if table is not None)
+        for local in _given_inputs(evalsets, confidence, seed, asked, told):
+            records.extend(local.records)
+            tables.extend(tables_of(local))
+            curves.extend(curves_of(local, confidence=confidence))
+        options = replace(congruence or CongruenceOptions(), progress=progress)
+        for report in _congruence(evalsets, seed, asked, options, known, images):
+            records.append(report.record)
+            tables.extend(report.tables)
+            curves.extend(report.curves)
+        curves = [curve for curve in curves if not curve.model or curve.model in shown]
+        tables = [table for table in tables if not table.model or table.model in shown]
+        comparison = None
+        if len(done) > 1:
+            told("comparison of models", 0, 0)
+            comparison = attempt(
+                "comparison of models",
+                partial(compare, done, confidence=confidence, seed=seed),
+                lambda _: None,
+            )
+            tables.extend([] if comparison is None else [comparison])
+        lines = _lines(records, evalsets, comparison, shown)
     return Assessment(
         lines=lines,
         records=tuple(records),
         curves=tuple(curves),
         tables=tuple(tables),
-        facts={
-            **_facts(done, confidence, seed),
-            **(facts or {}),
-            **missing_fact(images, evalsets[0].row_names()),
-            **_noted(notes),
-        },
+        facts=noted(
+            {
+                **_facts(done, confidence, seed),
+                **(facts or {}),
+                **missing,
+                **({"In detail": about} if about else {}),
+            },
+            [*notes, *faults],
+        ),
         command=command,
     )
+
+
+def _in_detail(done: Sequence[Evaluation]) -> tuple[set[str], str]:
+    """The models whose figures, tables and sentences are shown, and which these are, in words."""
+    names = [found.evalset.model for found in done]
+    if len(names) <= MOST_MODELS:
+        return set(names), ""
+    order, metric = leaders(done)
+    best = [names[place] for place in order[:BEST]]
+    how = f"of lowest mean {catalogue()[metric].title}" if metric else "that came first"
+    return set(best), f"the {BEST} of {len(names):,} models {how}: {', '.join(best)}"
 
 
 def _given_inputs(
@@ -310,24 +367,41 @@ def _congruence(
     wanted = "mean_cce" in asked
     if evalsets[0].n > SLOW_ROWS and not wanted and evalsets[0].embedding is None:
         return []
-    embedded = [with_embedding(held) for held in evalsets]
-    try:
-        mode = congruence_mode(embedded, options.draws, seed=seed, everything=wanted)
-    except UnanswerableError:
+    if not all(any(isinstance(b, LAWS) for b in held.beliefs) for held in evalsets):
         return []
+    try_all = partial(_congruences, evalsets, wanted, seed, options, beside, images)
+    return attempt(
+        "congruence", try_all, lambda reason: [unanswered(held, reason) for held in evalsets]
+    )
+
+
+def _congruences(
+    evalsets: Sequence[EvalSet],
+    wanted: bool,
+    seed: int,
+    options: CongruenceOptions,
+    beside: Mapping[str, npt.NDArray[Any]],
+    images: npt.NDArray[Any] | None,
+) -> list[CongruenceReport]:
+    embedded = [with_embedding(held) for held in evalsets]
+    mode = congruence_mode(embedded, options.draws, seed=seed, everything=wanted)
     reports = []
     for place, held in enumerate(embedded):
-        known = {name: value for name, value in beside.items() if len(value) == held.n}
         report = assess_congruence(
-            held, mode, seed=seed, everything=wanted, options=options, beside=known
+            held, mode, seed=seed, everything=wanted, options=options, beside=beside
         )
         if len(embedded) > 1:
             named = [replace(c, notes=f"{held.model}: {c.notes}") for c in report.curves if c.notes]
             report = replace(report, curves=(*named, *(c for c in report.curves if not c.notes)))
         if images is not None and len(images) == held.n and report.tables and place < MODELS:
-            report = _with_images(report, images)
+            told = f"images of {held.model}"
+            report = attempt(told, partial(_with_images, report, images), partial(_same, report))
         reports.append(report)
     return reports
+
+
+def _same(report: CongruenceReport, reason: str) -> CongruenceReport:
+    return report
 
 
 def _with_images(report: CongruenceReport, images: npt.NDArray[Any]) -> CongruenceReport:
@@ -347,20 +421,24 @@ def with_embedding(held: EvalSet) -> EvalSet:
 
 
 def _lines(
-    records: Sequence[Record], evalsets: Sequence[EvalSet], comparison: Table | None
+    records: Sequence[Record],
+    evalsets: Sequence[EvalSet],
+    comparison: Table | None,
+    shown: set[str],
 ) -> tuple[VerdictLine, ...]:
+    """What the records say of each model; the first line alone of those not shown in detail."""
     if len(evalsets) == 1:
         return verdict(records, model=evalsets[0].model)
+    by_model: dict[str, list[Record]] = {held.model: [] for held in evalsets}
+    for record in records:
+        by_model[record.model].append(record)
+    last = [model for model in by_model if model in shown][-1]
     lines: list[VerdictLine] = []
-    for position, held in enumerate(evalsets):
-        last = position == len(evalsets) - 1
-        for line in verdict(records, model=held.model, comparison=comparison if last else None):
-            named = (
-                line.text
-                if line.question.startswith("Which model")
-                else f"{held.model}: {line.text}"
-            )
-            lines.append(VerdictLine(named, line.tone, line.question))
+    for model, mine in by_model.items():
+        told = verdict(mine, model=model, comparison=comparison if model == last else None)
+        for line in told if model in shown else told[:1]:
+            named = line.question.startswith("Which model")
+            lines.append(line if named else replace(line, text=f"{model}: {line.text}"))
     return tuple(lines)
 
 
@@ -397,7 +475,3 @@ def _sense(weights: Weights) -> str:
         f"importance, effective n {weights.effective_n:,.1f}: a weight is a share of another "
         "population (weights kind frequency: a weight of 2 is a row twice)"
     )
-
-
-def _noted(notes: Sequence[str]) -> dict[str, str]:
-    return {"Notes": "; ".join(dict.fromkeys(notes))} if notes else {}

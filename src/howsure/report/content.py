@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
@@ -70,6 +70,15 @@ class GlossaryEntry:
     notion: str = ""
     units: str = ""
     question: str = ""
+
+
+def noted(facts: Mapping[str, str], notes: Sequence[str]) -> Mapping[str, str]:
+    """Facts with further notes under their one heading."""
+    told = "; ".join(dict.fromkeys([*filter(None, [facts.get(_NOTES, "")]), *notes]))
+    return {**facts, _NOTES: told} if told else facts
+
+
+_NOTES = "Notes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

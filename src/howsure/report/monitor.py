@@ -12,6 +12,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, as_matrix
 from howsure.core.errors import InputError
 from howsure.core.records import Table
+from howsure.core.threads import one_thread
 from howsure.metrics.congruence import CongruenceReference, NullReference
 from howsure.metrics.congruence.view import (
     CongruenceOptions,
@@ -21,7 +22,7 @@ from howsure.metrics.congruence.view import (
     reference_rows,
     right_model,
 )
-from howsure.predictions import EvalSet
+from howsure.predictions import EvalSet, content_order
 from howsure.stats.gram import reported, tiles
 
 CHUNK = 20_000
@@ -88,6 +89,7 @@ class Monitor:
             raise InputError("features are needed, as the reference came with them, got none")
         return np.asarray(self.encoder.transform(features), dtype=np.float64)
 
+    @one_thread()
     def compare(self, grid: FloatArray) -> NullReference:
         """Errors at inputs beside those of a right model there."""
         parts = [
@@ -139,6 +141,7 @@ def scored(null: NullReference, names: npt.NDArray[Any], model: str) -> Table:
     )
 
 
+@one_thread()
 def fit_monitor(
     reference: EvalSet,
     *,
@@ -183,6 +186,7 @@ def fit_monitor(
     True
     """
     encoder = None
+    reference = reference.take(content_order([reference]))
     if reference.embedding is None:
         if not reference.features:
             raise InputError(

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from howsure.core.records import Curve, Record, Table
+from howsure.core.text import legible
 from howsure.report import plain
 from howsure.report.content import GlossaryEntry, PageContent, VerdictLine
 from howsure.report.forms import grid_markdown, save
-from howsure.report.page import formats
 from howsure.report.page.pointwise_render import render_pointwise
 from howsure.report.page.pointwise_sections import WorldPart
 
@@ -93,8 +93,8 @@ class PartedReport(ABC):
             if part.lines or part.grids:
                 blocks += _told(part)
         if self.command:
-            blocks += ["## Reproduce", f"```sh\n{self.command}\n```"]
-        return formats.clean("\n\n".join(filter(None, blocks))) + "\n"
+            blocks += ["## Reproduce", plain.fenced(self.command)]
+        return legible("\n\n".join(filter(None, blocks)), lines=True) + "\n"
 
     def to_json(self) -> str:
         """Every record, table and curve as JSON."""

@@ -8,11 +8,13 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any
 
-from howsure.core.arrays import FloatArray
-from howsure.core.records import Curve, Record, Table
+from howsure.core.convert import json_number, plain
+from howsure.core.records import Record, Table
+from howsure.core.text import clean, legible
+from howsure.inputs.write import unformulaic
 from howsure.report.content import PageContent
 from howsure.report.page import formats, sections
 
@@ -45,13 +47,13 @@ def to_json(content: PageContent) -> str:
         "title": content.title,
         "command": content.command,
         "facts": {str(name): str(fact) for name, fact in content.facts.items()},
-        "verdict": [asdict(line) for line in content.verdict],
-        "records": [_sound(record.as_dict()) for record in content.records],
-        "curves": [_curve(curve) for curve in content.curves],
+        "verdict": [plain(line) for line in content.verdict],
+        "records": [record.as_dict() for record in content.records],
+        "curves": [plain(curve, json_number) for curve in content.curves],
         "tables": [_table(table) for table in content.tables],
-        "glossary": [asdict(entry) for entry in content.glossary],
+        "glossary": [plain(entry) for entry in content.glossary],
     }
-    return formats.clean(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1)) + "\n"
+    return clean(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1)) + "\n"
 
 
 def to_csv(content: PageContent) -> str:
@@ -82,7 +84,7 @@ def to_csv(content: PageContent) -> str:
     writer.writerow(names)
     for record in content.records:
         writer.writerow([_csv_cell(getattr(record, name)) for name in names])
-    return formats.clean(stream.getvalue())
+    return clean(stream.getvalue())
 
 
 def to_markdown(content: PageContent) -> str:
@@ -116,15 +118,14 @@ def to_markdown(content: PageContent) -> str:
     if content.verdict:
         blocks += ["## Verdict", "\n".join(_verdict_line(line) for line in content.verdict)]
     blocks += _record_blocks(content)
-    for table in content.tables:
-        if len(table):
-            grid = sections.table_grid(table, content.glossary, limit=len(table))
-            blocks += [f"## {escape(grid.title)}", *map(escape, grid.notes), _markdown_grid(grid)]
+    longest = max(map(len, content.tables), default=0)
+    for grid in sections.table_grids(content.tables, content.glossary, limit=longest):
+        blocks += [f"## {escape(grid.title)}", *map(escape, grid.notes), _markdown_grid(grid)]
     if content.glossary:
         blocks += ["## Glossary", *(_glossary_block(entry) for entry in content.glossary)]
     if content.command:
-        blocks += ["## Reproduce", _fenced(content.command)]
-    return formats.clean("\n\n".join(blocks)) + "\n"
+        blocks += ["## Reproduce", fenced(content.command)]
+    return legible("\n\n".join(blocks), lines=True) + "\n"
 
 
 def escape(text: object) -> str:
@@ -195,24 +196,11 @@ def _glossary_block(entry: Any) -> str:
     return "  \n".join(part for part in parts if part)
 
 
-def _fenced(command: str) -> str:
+def fenced(command: str) -> str:
     """A code block whose fence is longer than any run of backticks inside it."""
     longest = max((len(run) for run in re.findall(r"`+", command)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}sh\n{command}\n{fence}"
-
-
-def _curve(curve: Curve) -> dict[str, Any]:
-    plain: dict[str, Any] = {}
-    for part in fields(Curve):
-        value = getattr(curve, part.name)
-        if part.name in {"x", "y", "lower", "upper", "reference"}:
-            plain[part.name] = None if value is None else _numbers(value)
-        elif part.name == "hover":
-            plain["hover"] = {str(name): _numbers(one) for name, one in value.items()}
-        else:
-            plain[part.name] = _value(value)
-    return plain
 
 
 def _table(table: Table) -> dict[str, Any]:
@@ -225,26 +213,8 @@ def _table(table: Table) -> dict[str, Any]:
     }
 
 
-def _numbers(values: FloatArray) -> list[float | str | None]:
-    return [_number(value) for value in values.tolist()]
-
-
-def _number(value: float) -> float | str | None:
-    if math.isfinite(value):
-        return value
-    if math.isnan(value):
-        return None
-    return "Infinity" if value > 0 else "-Infinity"
-
-
 def _value(value: object) -> Any:
-    plain = formats.plain(value)
-    return _number(plain) if isinstance(plain, float) else plain
-
-
-def _sound(record: dict[str, Any]) -> dict[str, Any]:
-    record["options"] = {str(k): _value(v) for k, v in record["options"].items()}
-    return record
+    return plain(formats.plain(value), json_number)
 
 
 def _csv_cell(value: object) -> str:
@@ -260,8 +230,4 @@ def _csv_cell(value: object) -> str:
 
 
 def _harmless(text: str) -> str:
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
-
-
-_FORMULA_STARTS = tuple("=+-@\t\n＝＋－＠")
+    return unformulaic(text.replace("\r\n", "\n").replace("\r", "\n"))

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
+import numpy as np
+
+from howsure.core.faults import attempt
 from howsure.core.records import Record, Table
+from howsure.metrics.compare import DECIDING
 from howsure.report.content import VerdictLine
 
 Calibration = Literal["good", "overconfident", "underconfident", "undecided", "unknown"]
@@ -82,20 +87,25 @@ def verdict(
     """
     found = findings(records, model)
     state = calibration_state(found)
-    lines = [
-        _coverage_line(found, state),
-        _distribution_line(found),
-        _group_line(found),
-        _difference_line(found),
-        _width_line(found),
-        _trade_line(found),
-        _inputs_line(found),
-        _congruence_line(found),
-        _point_line(found),
-        _comparison_line(comparison),
-        _next_step(found, state),
-    ]
+    makers: tuple[Callable[[], VerdictLine | None], ...] = (
+        partial(_coverage_line, found, state),
+        partial(_distribution_line, found),
+        partial(_group_line, found),
+        partial(_difference_line, found),
+        partial(_width_line, found),
+        partial(_trade_line, found),
+        partial(_inputs_line, found),
+        partial(_congruence_line, found),
+        partial(_point_line, found),
+        partial(_comparison_line, comparison),
+        partial(_next_step, found, state),
+    )
+    lines = [attempt(f"verdict on {model}", make, _untold) for make in makers]
     return tuple(line for line in lines if line is not None)
+
+
+def _untold(reason: str) -> VerdictLine:
+    return VerdictLine(f"A sentence is missing here: {reason}.", "undecided")
 
 
 def calibration_state(found: Findings) -> Calibration:
@@ -221,12 +231,16 @@ def _difference_line(found: Findings) -> VerdictLine | None:
     return VerdictLine(text, "good", question)
 
 
+_EQUAL = "widths are equal"
+"""What the reason of a missing τ says where no width differs from another."""
+
+
 def _width_line(found: Findings) -> VerdictLine | None:
     question = "Does the width mean anything?"
     tau = found.get("kendall_tau")
     if tau is None:
         missing = found.records.get("kendall_tau")
-        if missing is not None and "widths are equal" in missing.reason:
+        if missing is not None and _EQUAL in missing.reason:
             text = "Every row has the same width, so the width says nothing of a row's error."
             return VerdictLine(text, "bad", question)
         return None
@@ -314,20 +328,29 @@ def _comparison_line(table: Table | None) -> VerdictLine | None:
     if table is None or len(table) == 0:
         return None
     columns = table.columns
-    ranked = ("crps", "interval_score", "weighted_interval_score", "mae")
-    for metric in ranked:
-        rows = [i for i in range(len(table)) if columns["metric"][i] == metric]
-        if not rows:
+    for metric in DECIDING:
+        rows = np.flatnonzero((columns["metric"] == metric) & np.isfinite(columns["p_value"]))
+        if not len(rows):
             continue
-        i = rows[0]
+        means: dict[str, float] = {}
+        for side in "ab":
+            pairs = zip(columns[f"model_{side}"][rows], columns[f"value_{side}"][rows], strict=True)
+            for model, mean in pairs:
+                means.setdefault(str(model), float(mean))
+        two = sorted(means, key=lambda model: means[model])[:2]
+        first, second = columns["model_a"][rows], columns["model_b"][rows]
+        i = rows[np.isin(first, two) & np.isin(second, two)][0]
         difference, p = float(columns["difference"][i]), float(columns["p_value"][i])
-        first, second = str(columns["model_a"][i]), str(columns["model_b"][i])
-        better, worse = (first, second) if difference < 0 else (second, first)
+        a, b = str(columns["model_a"][i]), str(columns["model_b"][i])
+        better, worse = (a, b) if difference < 0 else (b, a)
         title = metric.replace("_", " ")
+        many = len(means) > 2
         if p < 0.05:
-            text = f"{better} beats {worse} in {title} by {abs(difference):.3g} ({_p(p)})."
+            rank = f", the next best of {len(means):,}," if many else ""
+            text = f"{better} beats {worse}{rank} in {title} by {abs(difference):.3g} ({_p(p)})."
             return VerdictLine(text, "info", "Which model is better?")
-        text = f"{first} and {second} cannot be told apart in {title} ({_p(p)})."
+        rank = f", the best of {len(means):,}," if many else ""
+        text = f"{a} and {b}{rank} cannot be told apart in {title} ({_p(p)})."
         return VerdictLine(text, "undecided", "Which model is better?")
     return None
 
@@ -366,8 +389,11 @@ def _next_step(found: Findings, state: Calibration) -> VerdictLine:
 
 
 def _flat(found: Findings) -> bool:
-    tau = found.get("kendall_tau")
-    return tau is None or _strength(tau) == "no"
+    """Whether widths are proven equal, or seen to say nothing of the errors."""
+    tau = found.records.get("kendall_tau")
+    if tau is None:
+        return False
+    return _EQUAL in tau.reason if math.isnan(tau.value) else _strength(tau) == "no"
 
 
 def _p(value: float) -> str:

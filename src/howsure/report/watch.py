@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
 from howsure.core.records import Curve, Direction, Notion, Record, Table
+from howsure.core.threads import one_thread
 from howsure.inputs import Unlabelled
 from howsure.metrics.congruence import NullReference
 from howsure.metrics.congruence.exhibits import (
@@ -61,6 +62,7 @@ class Watched:
         return columns
 
 
+@one_thread()
 def watch(
     monitor: Monitor,
     new: Unlabelled,

@@ -3,7 +3,7 @@
 from howsure.results.address import address_of
 from howsure.results.compare import Cell, Comparison, side_by_side
 from howsure.results.provenance import provenance
-from howsure.results.store import FORMAT, DamagedError, Store
+from howsure.results.store import FORMAT, DamagedError, OutputError, Store
 from howsure.results.tables import records_table, stacked, to_arrow
 from howsure.results.trials import Status, TrialEntry, TrialError, TrialOutput
 
@@ -12,6 +12,7 @@ __all__ = [
     "Cell",
     "Comparison",
     "DamagedError",
+    "OutputError",
     "Status",
     "Store",
     "TrialEntry",

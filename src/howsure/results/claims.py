@@ -32,7 +32,8 @@ else:
 
 _TAKEN: Final = {errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK}
 _BEAT: Final = 15.0  # seconds between signs of life
-_EXPIRY: Final = 60.0  # seconds without one after which a claim is void
+_EXPIRY: Final = 60.0  # seconds without one after which a claim seems void
+_PROOF: Final = 2  # beats without a sign of life, by the clock of who looks, that prove it void
 _SETTLE: Final = 0.25  # seconds until all see who wrote last
 _WRITING: Final = threading.Lock()  # threads of one process write their claims in turn
 
@@ -140,12 +141,13 @@ class Locks:
 class FileClaims:
     """Claims of a place without locks: files that say who works, and show signs of life.
 
-    A claim is a file with a random token. It is written where there is none, or one without a
-    sign of life for a minute; then it is read back, and who finds the own token has the claim.
-    While the work lasts a thread renews the sign of life. Where the place makes no file twice
-    (S3, Google Cloud), a first claim is one process's. Else, or where two take over a void claim
-    at once, two may do the same work if their writes lie further apart than a reading back.
-    Clocks must agree to half a minute.
+    A claim is a file with a random token. It is written where there is none, or a void one; then
+    it is read back, and who finds the own token has the claim. While the work lasts a thread
+    renews the sign of life. A claim whose last sign is a minute old seems void, but clocks differ
+    and jump: it is taken over only if it stays as it is for two beats more, which its owner would
+    not let pass. Where the place makes no file twice (S3, Google Cloud), a first claim is one
+    process's. Else, or where two take over a void claim at once, two may do the same work if
+    their writes lie further apart than a reading back.
 
     Parameters
     ----------
@@ -193,17 +195,20 @@ class FileClaims:
         return str(self._told(name).get("note", ""))
 
     def held(self, name: str) -> bool:
-        """Whether someone holds the claim, and showed a sign of life within a minute."""
-        return _alive(self._told(name))
+        """Whether someone seems to hold the claim: a sign of life is less than a minute old."""
+        return _seems_alive(self._told(name))
 
     def forget(self, name: str) -> None:
         """End the claim of a process that is known to be dead."""
         self._folder.remove(name)
 
     def _won(self, name: str, token: str, note: str) -> bool:
+        before = self._told(name)
+        if before and not self._void(name, before):
+            return False
         with _WRITING:
             told = self._told(name)
-            if _alive(told):
+            if told != before:
                 return False
             sign = _sign(token, note, time.time())
             if told:
@@ -214,6 +219,17 @@ class FileClaims:
             time.sleep(_SETTLE)
         return self._told(name).get("token") == token
 
+    def _void(self, name: str, told: dict[str, Any]) -> bool:
+        """Whether nobody is behind a claim: it was given up, or stays without a sign of life."""
+        if _seems_alive(told):
+            return False
+        until = time.monotonic() + _PROOF * _BEAT
+        while told["beat"] and time.monotonic() < until:
+            time.sleep(_BEAT / 5)
+            if self._told(name) != told:
+                return False
+        return True
+
     def _told(self, name: str) -> dict[str, Any]:
         """What a claim's file holds; nothing if there is none."""
         data = self._folder.read(name)
@@ -222,7 +238,7 @@ class FileClaims:
         try:
             held = json.loads(data)
             return {"token": held["token"], "note": held["note"], "beat": float(held["beat"])}
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             return {"beat": 0.0}  # written in part by a process that died
 
     def _beat(self, name: str, token: str, note: str, stop: threading.Event) -> None:
@@ -235,7 +251,7 @@ class FileClaims:
                 continue  # the next one may come through
 
 
-def _alive(told: dict[str, Any]) -> bool:
+def _seems_alive(told: dict[str, Any]) -> bool:
     return bool(abs(time.time() - told.get("beat", 0.0)) < _EXPIRY)
 
 

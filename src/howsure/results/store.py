@@ -19,7 +19,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import re
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -29,6 +31,7 @@ from typing import Any, Final, final
 import numpy.typing as npt
 import pyarrow as pa
 
+from howsure.core.arrays import shortened
 from howsure.core.errors import HowsureError, InputError
 from howsure.results.address import canonical
 from howsure.results.arrays import arrays_bytes, arrays_of
@@ -43,10 +46,26 @@ FORMAT: Final = 1
 
 _ARRAYS: Final = "arrays.npz"
 _AT_ONCE: Final = 16  # requests to a place at a URL
+_FILE: Final = re.compile(r"\w[\w.-]*\.parquet|arrays\.npz")
+_TEMPORARY: Final = re.compile(r"\.[0-9a-f]{16}(\.\w+)?")
+_KINDS: Final[Mapping[str, type | types.UnionType]] = {
+    "format": int,
+    "status": str,
+    "identity": dict,
+    "facts": dict,
+    "failure": dict | None,
+    "failed_parts": int,
+    "files": dict,
+    "provenance": dict,
+}
 
 
 class DamagedError(HowsureError):
     """A file of the store is not what was written."""
+
+
+class OutputError(InputError):
+    """What a trial gave cannot be kept."""
 
 
 @final
@@ -297,7 +316,10 @@ class Store:
         ------
         InputError
             If the system refuses, as a full disk does; then the trial is as it was before, or
-            not done. If an array is not one of numbers or booleans.
+            not done.
+        OutputError
+            If an array is not one of numbers or booleans, a table or a fact cannot be written,
+            or the name of a table is not that of a file.
         """
         files: dict[str, dict[str, str | int]] = {}
         for file, data in _contents(address, output):
@@ -378,9 +400,10 @@ class Store:
         InputError
             If the system refuses to write.
         """
-        self._write(f"runs/{token}", b"")
+        self._ready()
         try:
-            yield
+            with self._claims.claimed(f"runs/{token}", token):
+                yield
         finally:
             self._folder.remove(f"runs/{token}")
 
@@ -388,10 +411,37 @@ class Store:
         """Whether a mark of `shown` is here."""
         return self._folder.size(f"runs/{token}") is not None
 
+    def sweep(self) -> None:
+        """Remove what runs that died were just writing, and the marks of `shown` that they left.
+
+        What a process works on is left alone. At a URL files appear whole, and only marks stay.
+        """
+        for token in self._folder.names("runs"):
+            with self._claims.claimed(f"runs/{token}", "") as mine:
+                if mine:
+                    self._folder.remove(f"runs/{token}")
+        if not isinstance(self._folder, LocalFolder):
+            return
+        left: dict[str, list[Path]] = {}
+        for path in (self._folder.root / "trials").glob("*/.*"):
+            if _TEMPORARY.fullmatch(path.name):
+                left.setdefault(path.parent.name, []).append(path)
+        for address, paths in left.items():
+            with self._claims.claimed(_file(address, ".claim"), "") as mine:
+                if mine:
+                    for path in paths:
+                        path.unlink(missing_ok=True)
+
     def _finish(self, address: str, **told: Any) -> None:
         """Write the file that makes a trial count."""
         blank: dict[str, Any] = {"facts": {}, "failure": None, "failed_parts": 0, "files": {}}
-        content = {"format": FORMAT, "address": address, **blank, **told}
+        try:
+            content = json.loads(
+                json.dumps({"format": FORMAT, "address": address, **blank, **told})
+            )
+        except (TypeError, ValueError, RecursionError) as error:
+            raise OutputError(f"facts must be plain values: {error}") from error
+        content["sha256"] = _seal(content)
         self._write(_file(address, "trial.json"), json.dumps(content, indent=1).encode())
         scratch = self.scratch(address)
         if scratch is not None:
@@ -455,9 +505,11 @@ class Store:
         path = self._folder.path("store.json")
         try:
             form = json.loads(data)["format"]
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise InputError(f"{path} is not readable: {error!r}") from error
-        if not isinstance(form, int) or form > FORMAT:
+        if type(form) is not int or form < 1:
+            raise InputError(f"{path} is not readable: its format is {shortened(form)}")
+        if form > FORMAT:
             raise InputError(_newer(self.location, form))
 
 
@@ -480,9 +532,21 @@ def _contents(address: str, output: TrialOutput) -> Iterator[tuple[str, bytes]]:
     """Files of an output and what they hold, one at a time, for they may be large."""
     keys = {"trial": address, **output.keys}
     for name, held in output.named_tables().items():
-        yield f"{name}.parquet", parquet_bytes(to_arrow(held, keys))
+        if not isinstance(name, str) or not _FILE.fullmatch(f"{name}.parquet"):
+            raise OutputError(
+                f"names of tables must be letters, digits, '_', '-' and '.', got {name!r}"
+            )
+        yield f"{name}.parquet", _encoded(lambda table: parquet_bytes(to_arrow(table, keys)), held)
     if output.arrays:
-        yield _ARRAYS, arrays_bytes(output.arrays)
+        yield _ARRAYS, _encoded(arrays_bytes, output.arrays)
+
+
+def _encoded(encode: Callable[[Any], bytes], given: object) -> bytes:
+    try:
+        return encode(given)
+    except Exception as error:
+        told = str(error) if isinstance(error, HowsureError) else f"{type(error).__name__}: {error}"
+        raise OutputError(told) from error
 
 
 def _file(address: str, name: str) -> str:
@@ -497,9 +561,36 @@ def _newer(path: str, form: object) -> str:
 
 
 def _parsed(data: bytes) -> dict[str, Any]:
-    """What a trial.json holds; ValueError where it is not whole."""
-    held = json.loads(data)
-    wanted = {"format", "status", "identity", "facts", "failure", "failed_parts", "files"}
-    if not isinstance(held, dict) or not {*wanted, "provenance"} <= set(held):
+    """What a trial.json holds; ValueError where it is not whole, or not what is written there."""
+    try:
+        held = json.loads(data)
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
+    if not isinstance(held, dict) or not _KINDS.keys() <= held.keys():
         raise ValueError("it lacks what every trial.json holds")
+    for key, kinds in _KINDS.items():
+        if not isinstance(held[key], kinds) or isinstance(held[key], bool):
+            raise ValueError(f"its {key} is {shortened(held[key])}")
+    if held.get("sha256", _seal(held)) != _seal(held):
+        raise ValueError("it is not what was written")
+    failure = held["failure"]
+    if held["status"] not in ("done", "failed") or (failure is None) != (held["status"] == "done"):
+        raise ValueError(f"its status is {held['status']!r}, beside its failure")
+    if failure is not None and not _texts(failure, ("error", "message", "trace")):
+        raise ValueError(f"its failure is {shortened(failure)}")
+    for file, told in held["files"].items():
+        if not _FILE.fullmatch(file) or not isinstance(told, dict):
+            raise ValueError(f"it names the file {file!r}")
+        if type(told.get("bytes")) is not int or not isinstance(told.get("sha256"), str):
+            raise ValueError(f"what it tells of {file} is {shortened(told)}")
     return held
+
+
+def _texts(held: Mapping[str, Any], keys: tuple[str, ...]) -> bool:
+    return set(held) == set(keys) and all(isinstance(text, str) for text in held.values())
+
+
+def _seal(content: Mapping[str, Any]) -> str:
+    """The hash of all else that a trial.json holds."""
+    sealed = {key: value for key, value in content.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(sealed, sort_keys=True).encode()).hexdigest()

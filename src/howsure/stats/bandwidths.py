@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.errors import InputError
+from howsure.core.errors import DegenerateError
 from howsure.core.rng import child
 from howsure.stats.namespace import Array, as_rows, namespace, on_host, row_parts
 
@@ -29,7 +29,7 @@ def total_variance(rows: npt.ArrayLike, name: str = "x") -> float:
 
     Raises
     ------
-    InputError
+    DegenerateError
         If there are fewer than two rows, or all rows are equal.
 
     Examples
@@ -39,14 +39,14 @@ def total_variance(rows: npt.ArrayLike, name: str = "x") -> float:
     """
     array = as_rows(rows, name, dtype=None)
     if len(array) < 2:
-        raise InputError(f"{name} must have at least 2 rows for a bandwidth, got {len(array)}")
+        raise DegenerateError(f"{name} must have at least 2 rows for a bandwidth, got {len(array)}")
     xp = namespace(array)
     centre = sum(xp.sum(part, axis=0, dtype=xp.float64) for part in row_parts(array)) / len(array)
     squares = sum(float(xp.sum((part - centre) ** 2)) for part in row_parts(array))
     variance = squares / (len(array) - 1)
     equal = all(bool(xp.all(part == array[:1])) for part in row_parts(array))
     if not variance > 0.0 or equal:
-        raise InputError(
+        raise DegenerateError(
             f"{name} must vary for its variance to set a bandwidth, got {len(array)} equal rows; "
             "give the bandwidth as a number"
         )
@@ -76,7 +76,7 @@ def median_distance(
 
     Raises
     ------
-    InputError
+    DegenerateError
         If there are fewer than two rows, or at least half of the pairs are equal.
 
     Examples
@@ -86,7 +86,7 @@ def median_distance(
     """
     array = as_rows(rows, name, dtype=None)
     if len(array) < 2:
-        raise InputError(f"{name} must have at least 2 rows for a bandwidth, got {len(array)}")
+        raise DegenerateError(f"{name} must have at least 2 rows for a bandwidth, got {len(array)}")
     if len(array) > _PAIRS:
         rng = child(seed, "median distance")
         array = array[np.sort(rng.choice(len(array), _PAIRS, replace=False))]
@@ -95,7 +95,7 @@ def median_distance(
     distances = pdist(on_host(array), "cityblock" if absolute else "euclidean")
     median = float(np.median(distances))
     if median == 0.0:
-        raise InputError(
+        raise DegenerateError(
             f"{name} must have mostly different rows for the median distance to set a bandwidth, "
             "got equal ones; give the bandwidth as a number"
         )
@@ -119,7 +119,7 @@ def normalize_rows(rows: npt.ArrayLike, name: str = "x") -> Array:
 
     Raises
     ------
-    InputError
+    DegenerateError
         If a row is all zeros: it has no direction.
 
     Examples
@@ -131,7 +131,7 @@ def normalize_rows(rows: npt.ArrayLike, name: str = "x") -> Array:
     xp = namespace(array)
     empty = on_host(xp.concat([xp.all(part == 0.0, axis=1) for part in row_parts(array)]))
     if empty.any():
-        raise InputError(
+        raise DegenerateError(
             f"{name} must have no row of zeros to be normalised, got "
             f"{int(empty.sum())} (first at row {int(np.argmax(empty))})"
         )

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import FloatArray, power_of_two
 from howsure.core.weights import Weights
 
 
@@ -142,6 +142,8 @@ def standard_error(
     >>> standard_error(scores - 2.0)
     0.577
     """
+    unit = power_of_two(influence)  # so that squares neither vanish nor overflow
+    influence = influence / unit
     moved = influence if weights is None else weights.values * influence
     total = float(len(influence)) if weights is None else weights.total
     if cluster is not None:
@@ -149,9 +151,9 @@ def standard_error(
         count = len(sums)
         if count < 2:
             return math.nan
-        return math.sqrt(float(np.square(sums).sum()) * count / (count - 1)) / total
+        return unit * math.sqrt(float(np.square(sums).sum()) * count / (count - 1)) / total
     if weights is not None and weights.kind == "importance":
-        return math.sqrt(float(np.square(moved).sum())) / total
+        return unit * math.sqrt(float(np.square(moved).sum())) / total
     if total <= 1:
         return math.nan
-    return math.sqrt(float((moved * influence).sum()) / (total * (total - 1)))
+    return unit * math.sqrt(float((moved * influence).sum()) / (total * (total - 1)))

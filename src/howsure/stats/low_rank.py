@@ -191,9 +191,15 @@ def landmark_factor(
         landmarks = chosen[pivots]
         factor = coordinates(like(triangle, rows), kernel.gram(rows[landmarks], rows))
         residual = diagonal - xp.vecdot(factor, factor)
+        rank = len(pivots)
+        while float(residual.min()) < -slack and triangle[rank - 1, rank - 1] ** 2 <= slack:
+            # rounding, which division by ever smaller pivots has grown: do without the last
+            rank -= 1
+            residual += factor[:, rank] ** 2
+        factor, landmarks = factor[:, :rank], landmarks[:rank]
         _check_residual(residual, slack, "kernel")
         xp.clip(residual, 0.0, None, out=residual)
-        if float(residual.sum()) <= tolerance or len(pivots) >= max_rank:
+        if float(residual.sum()) <= tolerance or rank >= max_rank:
             break
         worst = np.argsort(on_host(residual))[-_WORST:]
         chosen = np.union1d(landmarks, worst)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray, as_vector
+from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector
 from howsure.core.errors import InputError
 from howsure.core.labels import as_labels
 from howsure.core.weights import Weights
@@ -25,6 +26,7 @@ _HEAVY = 0.01
 _CHUNK = 4_000_000
 _CLOSE = 1e-9
 _ROUNDING = 1e-14
+_ALIKE = 1e-6
 _MOST_ROWS = 10**9
 _RARE = 10_000
 
@@ -167,6 +169,87 @@ def sign_flip_test(
         for draws in _flipped_sums(rng, flips, rest, resamples)
     )
     return FlipTest(mean, (1 + hits) / (1 + resamples), units, "Monte Carlo", resamples, note)
+
+
+def sign_flip_tests(
+    scores: npt.ArrayLike,
+    pairs: Sequence[tuple[int, int]],
+    rng: np.random.Generator,
+    resamples: int = 9999,
+    *,
+    weights: Weights | None = None,
+    cluster: npt.ArrayLike | None = None,
+) -> list[FlipTest]:
+    """`sign_flip_test` of differences between columns, all pairs on the same sign patterns.
+
+    A flipped sum of differences is the difference of two flipped sums, so all pairs follow from
+    one product of the patterns with the scores.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n, k)
+        Scores of the rows, a column a model; in an order that depends on their content alone.
+    pairs : sequence of (int, int)
+        Columns of the first and the second model of each test.
+    rng, resamples, weights, cluster
+        As in `sign_flip_test`.
+
+    Returns
+    -------
+    list of FlipTest
+        One a pair. Exact tests and normal limits are those of `sign_flip_test`; so are pairs
+        that differ by less than a millionth of what the models differ by elsewhere.
+
+    Raises
+    ------
+    InputError
+        As `sign_flip_test`.
+
+    Examples
+    --------
+    >>> from howsure.core.rng import child
+    >>> table = child(0, "table").normal([0.0, 0.0, 1.0], size=(50, 3))
+    >>> [test.p_value for test in sign_flip_tests(table, [(0, 1), (0, 2)], child(0, "example"))]
+    [0.5875, 0.0021]
+    """
+    _check_resamples(resamples)
+    table = as_matrix(scores, "scores")
+    table = table - table[:, :1]
+    unit = math.ldexp(0.5, math.frexp(float(np.abs(table).max()))[1])  # which rounds no digit
+    table /= unit
+    flips, copies = _shared_units(table, weights, cluster)
+    largest = float((copies @ np.abs(flips)).max())
+    tests: dict[int, FlipTest] = {}
+    shared: dict[int, float] = {}
+    used, apart = np.full(len(flips), copies.sum() <= _FLIPPED), 0.0
+    for place, (one, two) in enumerate(pairs):
+        difference = table[:, one] - table[:, two]
+        sums, times, total = _flip_units(difference, weights, cluster)
+        units, size = float(times.sum()), float(np.abs(sums) @ times)
+        observed = float(sums @ times)
+        tests[place] = FlipTest(observed / total * unit, math.nan, units, "", resamples)
+        if _ENUMERATED < units <= _FLIPPED and size >= _ALIKE * largest:
+            shared[place] = abs(observed) - _CLOSE * size
+            used |= flips[:, one] != flips[:, two]
+            apart += units
+    if copies[used].sum() > max(apart, _FLIPPED):
+        shared.clear()  # few differences each, in different rows of many
+    for place, (one, two) in enumerate(pairs):
+        if place not in shared:
+            drawn = copy.deepcopy(rng)  # so that no pair depends on the pairs before it
+            difference = unit * (table[:, one] - table[:, two])
+            tests[place] = sign_flip_test(
+                difference, drawn, resamples, weights=weights, cluster=cluster
+            )
+    hits = dict.fromkeys(shared, 0)
+    for sums in _flipped_tables(rng, flips[used], copies[used], resamples) if shared else ():
+        for place, hit in shared.items():
+            one, two = pairs[place]
+            hits[place] += int(np.count_nonzero(np.abs(sums[:, one] - sums[:, two]) >= hit))
+    for place, count in hits.items():
+        p_value = (1 + count) / (1 + resamples)
+        tests[place] = replace(tests[place], p_value=p_value, method="Monte Carlo")
+    return [tests[place] for place in range(len(pairs))]
 
 
 def groups_differ(
@@ -315,6 +398,39 @@ def _flipped_sums(
         packed = np.frombuffer(rng.bytes(rows * width), dtype=np.uint8).reshape(rows, width)
         bits = np.unpackbits(packed, axis=1, count=len(flips)).astype(np.float64)
         yield 2 * (bits @ flips) - flips.sum() + rest * rng.standard_normal(rows)
+
+
+def _shared_units(
+    table: FloatArray, weights: Weights | None, cluster: npt.ArrayLike | None
+) -> tuple[FloatArray, FloatArray]:
+    """Columns of sums that flip as a whole, and the copies of each."""
+    copies = np.ones(len(table))
+    mass = copies if weights is None else weights.values
+    importance = weights is not None and weights.kind == "importance"
+    mass = mass / mass.max() if importance else mass
+    if cluster is not None:
+        codes = np.unique(as_labels(cluster, "cluster", length=len(table)), return_inverse=True)[1]
+        sums = [np.bincount(codes, weights=mass * column) for column in table.T]
+        return np.stack(sums, axis=1), np.ones(len(sums[0]))
+    return (table * mass[:, None], copies) if importance else (table, mass)
+
+
+def _flipped_tables(
+    rng: np.random.Generator, flips: FloatArray, copies: FloatArray, resamples: int
+) -> Iterator[FloatArray]:
+    """Sums of all columns with the same random signs, some resamples at a time."""
+    width = -(-len(flips) // 8)
+    step = max(1, _CHUNK // len(flips))
+    plain = bool((copies == 1).all())
+    for start in range(0, resamples, step):
+        rows = min(step, resamples - start)
+        if plain:
+            packed = np.frombuffer(rng.bytes(rows * width), dtype=np.uint8).reshape(rows, width)
+            turned = np.unpackbits(packed, axis=1, count=len(flips)).astype(np.float64)
+        else:
+            drawn = rng.binomial(copies.astype(np.int64), 0.5, (rows, len(copies)))
+            turned = drawn.astype(np.float64)
+        yield 2 * (turned @ flips) - copies @ flips
 
 
 def _checked_cells(

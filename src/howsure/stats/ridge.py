@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from howsure.core.arrays import FloatArray
-from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.errors import DegenerateError, InputError, UnanswerableError
 from howsure.stats.gram import GramOperator, Progress, cross_product, tiles
 from howsure.stats.kernels import Kernel, check_positive_definite
 from howsure.stats.low_rank import landmark_factor
@@ -123,7 +123,7 @@ class KernelSystem(ABC):
         size = max(1.0, 1.0 / self.ridge, math.sqrt(self._peak))
         largest = float(np.abs(targets).max(initial=0.0))
         if size * largest * targets.size > math.sqrt(self._largest()):
-            raise InputError(
+            raise DegenerateError(
                 f"targets must be smaller to be solved for in {self.options.dtype}, got numbers of "
                 f"up to {largest:.3g}; scale y, or use float64"
             )

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_fraction
-from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.convert import check_whole, checked
+from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child
 from howsure.worlds.noise import Noise
 
@@ -222,31 +223,12 @@ def rows_wanted(n: int | None, default: int, name: str, *, most: float = math.in
     >>> rows_wanted(None, 100, "n_train")
     100
     """
-    wanted = default if n is None else n
-    whole = isinstance(wanted, int | np.integer) and not isinstance(wanted, bool)
-    if not whole or not 1 <= wanted <= most:
-        upper = "" if math.isinf(most) else f" and at most {most:.0f}"
-        raise InputError(f"{name} must be a whole number of at least 1{upper}, got {wanted!r}")
-    return int(wanted)
+    return check_whole(default if n is None else n, name, 1, most)
 
 
 def check_covariates(covariates: str) -> None:
     """Raise `InputError` unless the choice is known."""
-    if covariates not in ("random", "fixed"):
-        raise InputError(f"covariates must be 'random' or 'fixed', got {covariates!r}")
-
-
-def check_trial(trial: int) -> int:
-    """A trial's number, from 0.
-
-    Raises
-    ------
-    InputError
-        If it is not a whole number of at least 0.
-    """
-    if not isinstance(trial, int | np.integer) or isinstance(trial, bool) or trial < 0:
-        raise InputError(f"trial must be a whole number of at least 0, got {trial!r}")
-    return int(trial)
+    checked(covariates, Literal["random", "fixed"], "covariates")
 
 
 def trial_rng(seed: int, trial: int | None, part: str) -> np.random.Generator:

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.worlds.base import Covariates, Draw, World, check_covariates, check_trial, rows_wanted
+from howsure.worlds.base import Covariates, Draw, World, check_covariates, rows_wanted
 
 
 @final
@@ -108,7 +109,7 @@ class CutWorld(World):
         check_covariates(covariates)
         if covariates == "fixed":
             raise InputError("covariates must be 'random' in a cut table, got 'fixed'")
-        number = check_trial(trial)
+        number = check_whole(trial, "trial", 0)
         available = self.trials_available(n, n_test)
         if number >= available:
             raise InputError(f"trial must be below {available}, the sets there are, got {trial}")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, Self, final
+from typing import Annotated, Any, Final, Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_matrix
+from howsure.core.convert import Bound, check_whole, checked
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.worlds.base import (
@@ -17,7 +18,6 @@ from howsure.worlds.base import (
     KnownWorld,
     Truth,
     check_covariates,
-    check_trial,
     rows_wanted,
     trial_rng,
 )
@@ -204,7 +204,7 @@ class ForestWorld(KnownWorld):
         n is at most the number of rows outside the test set, and is that number if omitted.
         """
         check_covariates(covariates)
-        number = check_trial(trial)
+        number = check_whole(trial, "trial", 0)
         pool = self._order(seed)[self._test_rows(n_test) :]
         wanted = rows_wanted(n, len(pool), "n_train", most=len(pool))
         if covariates == "random":
@@ -227,13 +227,11 @@ def _check_options(
 ) -> None:
     if n < 10:
         raise InputError(f"x must have at least 10 rows to fit forests to, got {n}")
-    if residuals not in ("out_of_bag", "in_sample"):
-        raise InputError(f"residuals must be 'out_of_bag' or 'in_sample', got {residuals!r}")
+    checked(residuals, Literal["out_of_bag", "in_sample"], "residuals")
     rows_wanted(trees, 0, "trees")
     rows_wanted(depth, 1, "depth")
     rows_wanted(leaf, 1, "leaf")
-    if not 0 < floor <= 1:
-        raise InputError(f"floor must be above 0 and at most 1, got {floor!r}")
+    checked(floor, Annotated[float, Bound(0.0, 1.0, "(]")], "floor")
 
 
 def _forest(trees: int, depth: int | None, leaf: int, seed: int, name: str) -> Any:

@@ -9,13 +9,13 @@ from typing import Self, final
 import numpy as np
 
 from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.worlds.base import (
     Covariates,
     Draw,
     KnownWorld,
     check_covariates,
-    check_trial,
     rows_wanted,
     trial_rng,
 )
@@ -130,7 +130,7 @@ class FunctionWorld(KnownWorld):
     ) -> Draw:
         """The training set of one trial; see `World.training_set`."""
         check_covariates(covariates)
-        number = check_trial(trial)
+        number = check_whole(trial, "trial", 0)
         wanted = rows_wanted(n, self.rows, "n_train")
         drawn = number if covariates == "random" else None
         x = self.inputs.sample(trial_rng(seed, drawn, "train x"), wanted)

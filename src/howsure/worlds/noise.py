@@ -12,13 +12,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import ClassVar, Final, final
+from typing import Annotated, ClassVar, Final, final
 
 import numpy as np
 from scipy import special
 
-from howsure.core.arrays import FloatArray, check_fraction
-from howsure.core.errors import InputError
+from howsure.core.arrays import FloatArray
+from howsure.core.convert import Bound, Checked, Fraction, Positive
 from howsure.worlds.naming import lookup
 
 _LOG_2PI: Final = math.log(2.0 * math.pi)
@@ -85,7 +85,7 @@ class Normal(Noise):
 
 @final
 @dataclass(frozen=True, slots=True)
-class StudentT(Noise):
+class StudentT(Noise, Checked):
     """Student's t, scaled to standard deviation 1 where that exists.
 
     Parameters
@@ -106,11 +106,7 @@ class StudentT(Noise):
     """
 
     name: ClassVar[str] = "student_t"
-    freedom: float = 3.0
-
-    def __post_init__(self) -> None:
-        if not 1.0 < self.freedom < math.inf:
-            raise InputError(f"freedom must be a finite number above 1, got {self.freedom!r}")
+    freedom: Annotated[float, Bound(1.0, ends="()")] = 3.0
 
     @property
     def sd(self) -> float:
@@ -140,7 +136,7 @@ class StudentT(Noise):
 
 @final
 @dataclass(frozen=True, slots=True)
-class CentredGamma(Noise):
+class CentredGamma(Noise, Checked):
     """A gamma law less its mean, scaled to standard deviation 1: (G − k)/√k.
 
     Parameters
@@ -162,11 +158,7 @@ class CentredGamma(Noise):
     """
 
     name: ClassVar[str] = "gamma"
-    shape: float = 0.1
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.shape < math.inf:
-            raise InputError(f"shape must be a finite number above 0, got {self.shape!r}")
+    shape: Positive = 0.1
 
     def _gamma(self, z: FloatArray) -> FloatArray:
         return np.maximum(self.shape + math.sqrt(self.shape) * z, 0.0)
@@ -191,7 +183,7 @@ class CentredGamma(Noise):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Skewed(Noise):
+class Skewed(Noise, Checked):
     """The skew-normal law (Azzalini 1985), standardised.
 
     Parameters
@@ -211,11 +203,7 @@ class Skewed(Noise):
     """
 
     name: ClassVar[str] = "skewed"
-    slant: float = 5.0
-
-    def __post_init__(self) -> None:
-        if not math.isfinite(self.slant):
-            raise InputError(f"slant must be a finite number, got {self.slant!r}")
+    slant: Annotated[float, Bound(ends="()")] = 5.0
 
     @property
     def _moments(self) -> tuple[float, float]:
@@ -243,7 +231,7 @@ class Skewed(Noise):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Mixture(Noise):
+class Mixture(Noise, Checked):
     """Two equal normal laws about −offset and +offset, of total standard deviation 1.
 
     Parameters
@@ -264,10 +252,7 @@ class Mixture(Noise):
     """
 
     name: ClassVar[str] = "mixture"
-    offset: float = 0.9
-
-    def __post_init__(self) -> None:
-        check_fraction(self.offset, "offset")
+    offset: Fraction = 0.9
 
     @property
     def _part(self) -> float:

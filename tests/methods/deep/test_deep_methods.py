@@ -333,8 +333,11 @@ def test_training_may_start_from_options_alone() -> None:
     [
         (lambda: MeanVarianceNetwork(layers=()), "layers must hold"),
         (lambda: MeanVarianceNetwork(layers=(4, 0)), "layers must be"),
-        (lambda: MeanVarianceNetwork(layers=40), "layers must hold"),
-        (lambda: MeanVarianceNetwork(layers="40"), "layers must hold"),
+        (lambda: MeanVarianceNetwork(layers=40), "layers must be a list of whole numbers, got 40"),
+        (
+            lambda: MeanVarianceNetwork(layers="40"),
+            "layers must be a list of whole numbers, got .40",
+        ),
         (lambda: MeanVarianceNetwork(epochs=0), "epochs must be"),
         (lambda: MeanVarianceNetwork(epochs=1.5), "epochs must be"),
         (lambda: MeanVarianceNetwork(batch_size=True), "batch_size must be"),
@@ -352,7 +355,7 @@ def test_training_may_start_from_options_alone() -> None:
         (lambda: ConcreteDropout(passes=1), "passes must be"),
         (lambda: ConcreteDropout(start=0.0), "start must lie"),
         (lambda: QuantileNetwork(coverages=(0.9, 0.9)), "distinct"),
-        (lambda: QuantileNetwork(coverages=0.9), "coverages must hold"),
+        (lambda: QuantileNetwork(coverages=0.9), "coverages must be a list of numbers"),
     ],
 )
 def test_bad_options_are_refused(make: Callable[[], object], words: str) -> None:

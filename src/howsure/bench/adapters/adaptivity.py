@@ -15,10 +15,11 @@ from howsure.bench.plan import Plan
 from howsure.bench.protocol import Adapter, Combined, Progress, Trial
 from howsure.bench.worlds import make_world, world_identity
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.convert import Checked, Count, Positive, plain
 from howsure.core.errors import InputError
 from howsure.core.records import Table
-from howsure.core.registry import unknown
-from howsure.methods.interface import checked_coverages
+from howsure.core.registry import check_known, unknown
+from howsure.methods.interface import Coverages
 from howsure.metrics.adaptivity import noise_floor
 from howsure.protocols.adaptivity import LABEL_MEASURES, LABEL_METHODS, compare_label_sets
 from howsure.protocols.adaptivity_forest import forest_task
@@ -36,45 +37,22 @@ _ARRAYS: Final = ("predictions", "ground_truth")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Options:
+class _Options(Checked):
     """Options of a plan of this protocol, with their defaults."""
 
-    coverages: tuple[float, ...] = (0.8, 0.9)
-    repeats: int = 10
-    rows: int = 2000
-    n_train: int = 1000
-    bins: int = 20
-    groups: int = 5
-    trees: int = 60
-    noise: float = 0.2
-
-    @classmethod
-    def of(cls, plan: Plan) -> _Options:
-        """Check those of a plan."""
-        for key in plan.options:
-            if key not in cls.__slots__:
-                raise InputError(unknown(key, cls.__slots__, "option of protocol 'adaptivity'"))
-        given = dict(plan.options)
-        coverages = given.pop("coverages", cls().coverages)
-        if not isinstance(coverages, list | tuple):
-            raise InputError(f"coverages must be a list of numbers, got {coverages!r}")
-        found = cls(coverages=checked_coverages(tuple(coverages)), **given)
-        for name in ("repeats", "rows", "n_train", "bins", "groups", "trees"):
-            value = getattr(found, name)
-            if type(value) is not int or value < 1:
-                raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
-        if type(found.noise) not in (int, float) or not 0 < found.noise < np.inf:
-            raise InputError(f"noise must be above 0, got {found.noise!r}")
-        return found
+    coverages: Coverages = (0.8, 0.9)
+    repeats: Count = 10
+    rows: Count = 2000
+    n_train: Count = 1000
+    bins: Count = 20
+    groups: Count = 5
+    trees: Count = 60
+    noise: Positive = 0.2
 
     def identity(self, *, labels: bool) -> dict[str, Any]:
         """What decides a trial: label sets know no forests and no groups of intervals."""
-        held = {"coverages": list(self.coverages), "repeats": self.repeats, "bins": self.bins}
-        if labels:
-            return held | {"rows": self.rows}
-        return held | {
-            name: getattr(self, name) for name in ("rows", "n_train", "groups", "trees", "noise")
-        }
+        told = plain(self)
+        return {k: told[k] for k in ("coverages", "repeats", "bins", "rows")} if labels else told
 
 
 @final
@@ -102,7 +80,7 @@ class AdaptivityAdapter(Adapter):
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
         """Every world, method that fits it, and seed."""
-        options = _Options.of(plan)
+        options = plan.read(_Options)
         methods = {label: _method(label, entry) for label, entry in plan.methods.items()}
         found: list[Trial] = []
         for world, entry in plan.worlds.items():
@@ -183,8 +161,7 @@ def _method(label: str, entry: Mapping[str, Any]) -> tuple[str, Any]:
     """Name and revision of a plan's method."""
     known = (*LABEL_METHODS, *INTERVAL_METHODS)
     for key in entry:
-        if key not in ("method", "revision"):
-            raise InputError(unknown(key, ("method", "revision"), f"option of method {label!r}"))
+        check_known(key, ("method", "revision"), f"option of method {label!r}")
     name = entry.get("method")
     if name not in known:
         raise InputError(unknown(str(name), known, f"method {label!r}"))

@@ -48,7 +48,7 @@ def run_studies(trial: Trial, progress: Progress | None) -> TrialOutput:
     """Fit the methods of a trial, and do all its studies."""
     told = trial.identity
     task = make_task(told["world"], trial.context["files"])
-    options, seed = Options.read(told["options"]), told["seed"]
+    options, seed = Options(**told["options"]), told["seed"]
     methods = {
         label: _on(task, make_method(label, entry, COVERAGES), told["world"])
         for label, entry in trial.context["methods"].items()

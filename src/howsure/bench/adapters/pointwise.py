@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final, final
+from typing import Any, ClassVar, Final, Literal, final
 
 from howsure.bench.adapters.pointwise_tables import from_tables, to_output
 from howsure.bench.methods import make_method, method_identity
 from howsure.bench.plan import Plan
 from howsure.bench.protocol import Adapter, Combined, Progress, Trial
 from howsure.bench.worlds import make_world, noise_of, world_identity
-from howsure.core.arrays import check_fraction
-from howsure.core.errors import InputError
-from howsure.core.registry import unknown
-from howsure.methods.interface import COVERAGES, checked_coverages
+from howsure.core.convert import Checked, Count, Fraction, plain
+from howsure.core.errors import UnanswerableError
+from howsure.methods.interface import COVERAGES, Coverages
 from howsure.protocols.pointwise import pointwise
 from howsure.protocols.pointwise_result import PointwiseResult, joined
 from howsure.protocols.pointwise_views import records
@@ -25,43 +24,21 @@ _TABLES: Final = ("records", "predictions", "points")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Options:
+class _Options(Checked):
     """Options of a plan of this protocol, with their defaults."""
 
-    coverages: tuple[float, ...] = COVERAGES
-    simulations: int = 100
-    block: int | None = None
-    n_train: int | None = None
-    n_test: int | None = None
-    covariates: str = "random"
-    confidence: float = 0.95
-
-    @classmethod
-    def of(cls, plan: Plan) -> _Options:
-        """Check those of a plan."""
-        for key in plan.options:
-            if key not in cls.__slots__:
-                raise InputError(unknown(key, cls.__slots__, "option of protocol 'pointwise'"))
-        given = dict(plan.options)
-        coverages = given.pop("coverages", COVERAGES)
-        if not isinstance(coverages, list | tuple):
-            raise InputError(f"coverages must be a list of numbers, got {coverages!r}")
-        found = cls(coverages=checked_coverages(tuple(coverages)), **given)
-        for name in ("simulations", "block", "n_train", "n_test"):
-            _count(name, getattr(found, name))
-        if found.covariates not in ("random", "fixed"):
-            raise InputError(f"covariates must be 'random' or 'fixed', got {found.covariates!r}")
-        check_fraction(found.confidence, "confidence")
-        return found
+    coverages: Coverages = COVERAGES
+    simulations: Count = 100
+    block: Count | None = None
+    n_train: Count | None = None
+    n_test: Count | None = None
+    covariates: Literal["random", "fixed"] = "random"
+    confidence: Fraction = 0.95
 
     def identity(self, n_train: int | None) -> dict[str, Any]:
         """What decides the outcome of a block, apart from its place; a method may have its rows."""
-        return {
-            "coverages": list(self.coverages),
-            "n_train": _count("n_train", self.n_train if n_train is None else n_train),
-            "n_test": self.n_test,
-            "covariates": self.covariates,
-        }
+        told = plain(self if n_train is None else replace(self, n_train=n_train))
+        return {name: told[name] for name in ("coverages", "n_train", "n_test", "covariates")}
 
 
 @final
@@ -85,7 +62,7 @@ class PointwiseAdapter(Adapter):
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
         """Blocks of every world, method and seed."""
-        options = _Options.of(plan)
+        options = plan.read(_Options)
         made = {
             label: make_method(label, entry, options.coverages)
             for label, entry in plan.methods.items()
@@ -113,7 +90,7 @@ class PointwiseAdapter(Adapter):
     def run(
         self, trial: Trial, progress: Progress | None = None, store: Store | None = None
     ) -> TrialOutput:
-        """Run a block."""
+        """Run a block; it fails where every simulation of it does."""
         told = trial.identity
         options = told["options"]
         coverages = tuple(options["coverages"])
@@ -129,11 +106,19 @@ class PointwiseAdapter(Adapter):
             seed=told["seed"],
             progress=progress,
         )
+        if result.failures and not result.trials:
+            first = result.failures[0]
+            error = UnanswerableError(
+                f"all {len(result.failures)} simulations failed; the first in {first.stage}: "
+                f"{first.error}: {first.message}"
+            )
+            error.add_note(first.trace)
+            raise error
         return to_output(result)
 
     def combine(self, plan: Plan, trials: Sequence[Trial], store: Store) -> Combined:
         """One `PointwiseResult` of each world, method and seed, named as the plan does."""
-        options = _Options.of(plan)
+        options = plan.read(_Options)
         groups: dict[tuple[str, str, int], list[Trial]] = {}
         for trial in trials:
             key = (trial.labels["world"], trial.labels["method"], trial.identity["seed"])
@@ -149,12 +134,6 @@ class PointwiseAdapter(Adapter):
             shown = replace(result, method=f"{method}, seed {seed}") if many else result
             results.setdefault(world, []).append(shown)
         return Combined(table=stacked(tables), results=results)
-
-
-def _count(name: str, value: int | None) -> int | None:
-    if value is not None and (type(value) is not int or value < 1):
-        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
-    return value
 
 
 def _blocks(options: _Options, batch: int) -> list[dict[str, int]]:

@@ -21,7 +21,7 @@ from howsure.bench.methods import make_method, method_identity
 from howsure.bench.plan import Plan
 from howsure.bench.protocol import Adapter, Combined, Progress, Trial
 from howsure.core.errors import HowsureWarning, InputError
-from howsure.core.registry import unknown
+from howsure.core.registry import check_known
 from howsure.data import DataNotFoundError
 from howsure.methods.selective import FeatureScore
 from howsure.protocols.shift_methods import (
@@ -57,7 +57,7 @@ class ShiftAdapter(Adapter):
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
         """Networks of all worlds, then densities of their features, then methods."""
-        options = Options.of(plan)
+        options = plan.read(Options)
         for label, entry in plan.methods.items():
             _check_method(label, entry, options)
         worlds = [
@@ -268,8 +268,7 @@ def _check_method(label: str, entry: Mapping[str, Any], options: Options) -> Non
         make_method(label, entry, options.coverages)
         return
     for key in entry:
-        if key not in ("method", "revision"):
-            raise InputError(unknown(key, ("method", "revision"), f"option of method {label!r}"))
+        check_known(key, ("method", "revision"), f"option of method {label!r}")
 
 
 def _tables(result: ShiftResult, keys: Mapping[str, str | int], world: str) -> list[Any]:

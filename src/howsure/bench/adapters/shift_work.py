@@ -7,24 +7,23 @@ density's scores; methods read them, and nothing is trained or fitted twice.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.bench.adapters.shift_options import made_recipe
 from howsure.bench.adapters.shift_tasks import Task, make_task
 from howsure.bench.methods import make_method
 from howsure.bench.protocol import Progress, Trial
 from howsure.core.arrays import FloatArray
+from howsure.core.convert import plain
 from howsure.core.errors import InputError
 from howsure.core.records import Table
 from howsure.core.rng import child
 from howsure.data.images import ImageTask
 from howsure.data.parts import Part
 from howsure.methods.deep.heads import Gaussian, Head, PairHead, SquaredError
-from howsure.methods.deep.modules import ModuleNetwork, train_module
+from howsure.methods.deep.modules import ModuleNetwork, Recipe, train_module
 from howsure.methods.selective import FeatureScore, GMMScore, KNNScore
 from howsure.protocols.shift import Answers, evaluate_shift
 from howsure.protocols.shift_methods import shift_method
@@ -54,7 +53,7 @@ def train_network(trial: Trial, progress: Progress | None, store: Store | None) 
         task.part("train").y,
         head=_head(told["network"]),
         backbone=training["backbone"],
-        recipe=made_recipe(training["recipe"]),
+        recipe=Recipe(**training["recipe"]),
         rng=rng,
         scaling=inputs.scaling,
         checkpoint=None if store is None else store.scratch(trial.address),
@@ -203,7 +202,7 @@ def density_spec(score: FeatureScore) -> dict[str, Any]:
     """
     for name, kind in _SCORES.items():
         if isinstance(score, kind):
-            return {"name": name, **asdict(score)}
+            return {"name": name, **plain(score)}
     raise InputError(f"score must be one of {', '.join(_SCORES)}, got {score.name!r}")
 
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final, Literal, final
 
 from howsure.core.errors import HowsureWarning, InputError
-from howsure.core.registry import unknown
+from howsure.core.registry import check_known
 from howsure.data.images import ages, people, ventricle
 from howsure.data.images.cells import Recipe
 from howsure.data.images.files import Reading
@@ -94,8 +94,8 @@ def image_names(family: Family | None = None) -> tuple[str, ...]:
     """
     families: dict[str, Family] = dict.fromkeys((*CELLS, *CHAIRS), "shift")
     families |= {name: facts.family for name, facts in REAL.items()}
-    if family is not None and family not in FAMILIES:
-        raise InputError(unknown(family, FAMILIES, "family"))
+    if family is not None:
+        check_known(family, FAMILIES, "family")
     return tuple(name for name, own in families.items() if family in (None, own))
 
 
@@ -182,8 +182,7 @@ def image_task(
     ...
     howsure.core.errors.InputError: name must be one of cells, ..., got 'chairs'; near: ...
     """
-    if name not in image_names():
-        raise InputError(unknown(name, image_names(), "name"))
+    check_known(name, image_names(), "name")
     choices = Choices(
         recipe=recipe,
         shortcut=shortcut,

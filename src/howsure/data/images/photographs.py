@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.optional import require
 from howsure.core.rng import child
@@ -126,8 +127,7 @@ def read_part(
             f"{reading.folder} has {len(paths)} images, too few for the part {name!r}: zero "
             "images remain"
         )
-    if isinstance(side, bool) or not isinstance(side, int) or not 1 <= side <= MOST_SIDE:
-        raise InputError(f"side must be a whole number of 1 … {MOST_SIDE} pixels, got {side!r}")
+    check_whole(side, "side", 1, MOST_SIDE)
     outline = Part(x=rows, y=y[rows], ids=np.array([paths[row].stem for row in rows]))
     part = reading.limited(outline, name)
     trouble = Trouble("images")

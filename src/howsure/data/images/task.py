@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.errors import InputError
-from howsure.core.registry import unknown
+from howsure.core.registry import check_known
 from howsure.data.parts import Part
 
 Scaling = Literal["imagenet", "none"]
@@ -77,8 +77,7 @@ class ImageTask:
             If there is no such part, or what is read breaks a rule.
         """
         names = ("train", "val", *self.tests)
-        if name not in names:
-            raise InputError(unknown(name, names, "part"))
+        check_known(name, names, "part")
         if name not in self._held:
             self._held.update(self.read(name))
         return self._held[name]

@@ -12,8 +12,8 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_vector, check_fraction, plain_array
-from howsure.core.errors import InputError
+from howsure.core.arrays import FloatArray, as_vector, check_fraction, plain_array, power_of_two
+from howsure.core.errors import DegenerateError, InputError
 from howsure.core.labels import as_labels
 from howsure.inputs.source import listed
 
@@ -33,15 +33,20 @@ class _Column(ABC):
 @final
 @dataclass(frozen=True, slots=True)
 class _Numbers(_Column):
-    """Numbers, dates or truth values, less their mean, over their standard deviation."""
+    """Numbers, dates or truth values, less their mean, over their standard deviation.
 
+    Both are those of the numbers over a power of two, whose squares neither overflow nor vanish.
+    """
+
+    unit: float
     mean: float
     sd: float
     dates: str = ""
     width: int = 1
 
     def encode(self, values: npt.NDArray[Any], name: str) -> FloatArray:
-        return ((_as_numbers(values, name, self.dates) - self.mean) / self.sd)[:, None]
+        numbers = _as_numbers(values, name, self.dates) / self.unit
+        return ((numbers - self.mean) / self.sd)[:, None]
 
 
 @final
@@ -190,7 +195,7 @@ def tabular_encoder(features: Features, *, rare: float = 0.01, most: int = 20) -
         if column is not None:
             fitted[name] = column
     if not fitted:
-        raise InputError(
+        raise DegenerateError(
             f"features must hold a column that varies, got only {listed(features)}, each constant "
             "or of labels that are all rare"
         )
@@ -226,15 +231,12 @@ def _fit_numbers(values: npt.NDArray[Any], title: str) -> _Numbers | None:
     numbers = _as_numbers(values, title, dates)
     if numbers.min() == numbers.max():
         return None
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean = float(numbers.mean())
-        sd = float((numbers - mean).std())
-    if not (math.isfinite(sd) and sd > 0.0):
-        raise InputError(
-            f"{title} must hold numbers that can be scaled, got {numbers.min():g} to "
-            f"{numbers.max():g}, whose variance is {'0' if sd == 0.0 else 'not finite'} in 64 bits"
-        )
-    return _Numbers(mean, sd, dates)
+    unit = power_of_two(numbers)
+    scaled = numbers / unit
+    mean = float(scaled.mean())
+    spread = power_of_two(scaled - mean)
+    sd = spread * float(((scaled - mean) / spread).std())
+    return _Numbers(unit, mean, sd, dates)
 
 
 def _fit_labels(values: npt.NDArray[Any], rare: float, most: int) -> _Labels | None:

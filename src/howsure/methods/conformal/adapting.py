@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, check_length
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.methods.conformal.ranks import DELTA, RankRule
 from howsure.methods.conformal.thresholds import (
@@ -280,9 +281,7 @@ class UniformBins:
     bins: int = 5
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.bins, int) and not isinstance(self.bins, bool)
-        if not whole or self.bins < 2:
-            raise InputError(f"bins must be a whole number of at least 2, got {self.bins!r}")
+        check_whole(self.bins, "bins", 2)
         column = isinstance(self.by, int) and not isinstance(self.by, bool) and self.by >= 0
         if not column and self.by != "forecast" and not callable(self.by):
             raise InputError(

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal, final
+from typing import Annotated, Any, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_matrix
+from howsure.core.convert import Bound, check_fields
 from howsure.core.errors import InputError
 from howsure.methods.conformal.inductive import model_name
 from howsure.methods.conformal.ranks import conformal_rank, rows_needed
 from howsure.methods.conformal.regions import Range, check_clip, check_within, uncrossed
-from howsure.methods.conformal.thresholds import TooFew, check_few, check_too_few
+from howsure.methods.conformal.thresholds import TooFew, check_few
 from howsure.methods.interface import (
     COVERAGES,
     Beliefs,
+    Coverages,
     Fitted,
     Method,
-    checked_coverages,
     checked_rows,
     point_of,
     trained,
@@ -58,17 +59,14 @@ class CrossConformal(Method):
         If an option breaks its rule.
     """
 
-    coverages: tuple[float, ...] = COVERAGES
+    coverages: Coverages = COVERAGES
     combine: Combine = "plus"
     clip: Range | None = None
     too_few: TooFew = "infinite"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "coverages", checked_coverages(self.coverages))
         object.__setattr__(self, "clip", check_clip(self.clip))
-        check_too_few(self.too_few)
-        if self.combine not in ("plus", "minmax"):
-            raise InputError(f"combine must be 'plus' or 'minmax', got {self.combine!r}")
+        check_fields(self)
 
     @property
     def fixed_coverages(self) -> tuple[float, ...]:
@@ -251,11 +249,7 @@ class CVPlus(CrossConformal):
     """
 
     regressor: Any
-    folds: int = 10
-
-    def __post_init__(self) -> None:
-        CrossConformal.__post_init__(self)
-        _check_count("folds", self.folds)
+    folds: Annotated[int, Bound(2)] = 10
 
     @property
     def name(self) -> str:
@@ -350,11 +344,7 @@ class JackknifeAfterBootstrap(CrossConformal):
     """
 
     regressor: Any
-    members: int = 50
-
-    def __post_init__(self) -> None:
-        CrossConformal.__post_init__(self)
-        _check_count("members", self.members)
+    members: Annotated[int, Bound(2)] = 50
 
     @property
     def name(self) -> str:
@@ -386,9 +376,3 @@ def _by_fold(
         for fold in range(int(owner.max()) + 1)
     )
     return LeftOut(models, owner)
-
-
-def _check_count(name: str, value: Any) -> None:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < 2:
-        raise InputError(f"{name} must be a whole number of at least 2, got {value!r}")

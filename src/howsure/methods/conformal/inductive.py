@@ -10,7 +10,8 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_fraction
+from howsure.core.arrays import FloatArray, as_matrix, as_vector
+from howsure.core.convert import Fraction, check_fields
 from howsure.core.errors import InputError
 from howsure.methods.conformal.adapting import (
     Adaptation,
@@ -19,16 +20,16 @@ from howsure.methods.conformal.adapting import (
     RankChoice,
     Thresholds,
 )
-from howsure.methods.conformal.ranks import DELTA, RankRule, conformal_rank
+from howsure.methods.conformal.ranks import DELTA, RankRule
 from howsure.methods.conformal.regions import Range, check_clip, check_within, region_ends
 from howsure.methods.conformal.scores import Band, Offset, Score
-from howsure.methods.conformal.thresholds import TooFew, check_too_few, held_scores
+from howsure.methods.conformal.thresholds import TooFew, held_scores
 from howsure.methods.interface import (
     COVERAGES,
     Beliefs,
+    Coverages,
     Fitted,
     Method,
-    checked_coverages,
     checked_rows,
     held_out,
     point_of,
@@ -143,21 +144,18 @@ class InductiveConformal(Method):
     """
 
     calibration: float = 0.5
-    coverages: tuple[float, ...] = COVERAGES
+    coverages: Coverages = COVERAGES
     rank: RankRule = "conformal"
-    delta: float = DELTA
+    delta: Fraction = DELTA
     adapt: Adaptation = EVERYWHERE
     clip: Range | None = None
     too_few: TooFew = "infinite"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "coverages", checked_coverages(self.coverages))
         object.__setattr__(self, "clip", check_clip(self.clip))
-        conformal_rank(1.0, 0.5, self.rank, self.delta)
-        check_fraction(self.delta, "delta")
-        check_too_few(self.too_few)
         if not isinstance(self.adapt, Adaptation):
             raise InputError(f"adapt must say how thresholds depend on x, got {self.adapt!r}")
+        check_fields(self)
 
     @property
     def fixed_coverages(self) -> tuple[float, ...]:

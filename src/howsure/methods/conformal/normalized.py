@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, final, get_args, runtime_checkable
+from typing import Any, Literal, Protocol, final, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix, as_vector
+from howsure.core.convert import Checked, Count, Positive
 from howsure.core.errors import InputError
 from howsure.methods.conformal.inductive import (
     Bands,
@@ -85,15 +86,11 @@ class NormalizedConformal(InductiveConformal):
     regressor: Any
     difficulty: Any = None
     errors: Errors = "cross"
-    floor: float = 0.05
+    floor: Positive = 0.05
     feature: Feature | None = None
 
     def __post_init__(self) -> None:
         InductiveConformal.__post_init__(self)
-        if self.errors not in get_args(Errors):
-            raise InputError(f"errors must be one of {get_args(Errors)}, got {self.errors!r}")
-        if not 0 < self.floor < np.inf:
-            raise InputError(f"floor must be above 0, got {self.floor!r}")
         if self.feature is not None and not isinstance(self.feature, Feature):
             raise InputError(f"feature must learn columns from inputs, got {self.feature!r}")
         if self.difficulty is None and "return_std" not in predict_options(self.regressor):
@@ -190,7 +187,7 @@ def _widened(x: FloatArray, columns: Any) -> FloatArray:
 
 @final
 @dataclass(frozen=True, slots=True)
-class ReconstructionLoss:
+class ReconstructionLoss(Checked):
     """How badly an autoencoder restores each row: a self-supervised feature.
 
     Parameters
@@ -215,15 +212,8 @@ class ReconstructionLoss:
     (5, 1)
     """
 
-    width: int | None = None
-    epochs: int = 200
-
-    def __post_init__(self) -> None:
-        for name, value in (("width", self.width), ("epochs", self.epochs)):
-            if value is None and name == "width":
-                continue
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
+    width: Count | None = None
+    epochs: Count = 200
 
     def learn(self, x: FloatArray, rng: np.random.Generator) -> _Restored:
         """Train the autoencoder on inputs."""

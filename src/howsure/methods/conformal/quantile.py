@@ -76,8 +76,6 @@ class Conformalized(InductiveConformal):
 
     def __post_init__(self) -> None:
         InductiveConformal.__post_init__(self)
-        if self.move not in _SCORES:
-            raise InputError(f"move must be 'offset' or 'scale', got {self.move!r}")
         if not isinstance(self.method, Method):
             if not comes_trained(self.method):
                 raise InputError(

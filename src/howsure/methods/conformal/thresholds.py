@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.convert import checked
 from howsure.core.errors import InputError
 from howsure.core.weights import Weights
 from howsure.methods.conformal.ranks import (
@@ -99,7 +100,7 @@ def conformal_threshold(
     >>> conformal_threshold(np.arange(1.0, 20.0), 0.9).value
     18.0
     """
-    check_too_few(too_few)
+    checked(too_few, TooFew, "too_few")
     given = as_vector(scores, "scores", finite=False)
     if weights is not None and len(weights.values) != len(given):
         raise InputError(f"weights must have {len(given)} rows, got {len(weights.values)}")
@@ -229,12 +230,6 @@ def held_scores(score: Score, y: FloatArray, band: Band) -> FloatArray:
             raised[rows] += step[rows]
             step[rows] *= 2.0
     return raised
-
-
-def check_too_few(too_few: str) -> None:
-    """Raise `InputError` unless the choice is known."""
-    if too_few not in ("infinite", "error"):
-        raise InputError(f"too_few must be 'infinite' or 'error', got {too_few!r}")
 
 
 def check_few(too_few: TooFew, reason: str) -> None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_fraction
+from howsure.core.convert import Checked, Positive
 from howsure.core.errors import InputError
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.methods.conformal.adapting import Adaptation, Calibration, Thresholds
@@ -137,7 +138,7 @@ class _Shifted(Thresholds):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Localized(Adaptation):
+class Localized(Adaptation, Checked):
     """Thresholds from calibration rows near x, weighted by a Gaussian kernel.
 
     Parameters
@@ -164,12 +165,8 @@ class Localized(Adaptation):
     'local'
     """
 
-    bandwidth: float = 0.5
+    bandwidth: Positive = 0.5
     randomized: bool = True
-
-    def __post_init__(self) -> None:
-        if not 0 < self.bandwidth < np.inf:
-            raise InputError(f"bandwidth must be above 0, got {self.bandwidth!r}")
 
     @property
     def label(self) -> str:

@@ -69,7 +69,7 @@ class NetworkBootstrap(NetworkMethod):
 
     def __post_init__(self) -> None:
         NetworkMethod.__post_init__(self)
-        check_members(self.members, self.convention, self.spread)
+        check_members(self.members, self.spread)
 
     @property
     def name(self) -> str:

@@ -16,7 +16,8 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from howsure.core.arrays import FloatArray, check_fraction
+from howsure.core.arrays import FloatArray
+from howsure.core.convert import Checked, Fraction, Positive
 from howsure.core.errors import InputError
 from howsure.core.optional import require
 from howsure.methods.deep.members import Weights
@@ -135,7 +136,7 @@ class Noise(ABC):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Bernoulli(Dropout):
+class Bernoulli(Dropout, Checked):
     """Each unit is dropped with one fixed probability; what is kept is divided by its chance.
 
     Parameters
@@ -160,11 +161,8 @@ class Bernoulli(Dropout):
     array([[2., 2., 2., 0.]], dtype=float32)
     """
 
-    rate: float
+    rate: Fraction
     drop_input: bool = False
-
-    def __post_init__(self) -> None:
-        check_fraction(self.rate, "rate")
 
     def prepared(self, sizes: Sequence[int], rows: int, own: tuple[Tensor, Tensor] | None) -> Noise:
         """What drops units while networks are trained."""
@@ -193,7 +191,7 @@ class _BernoulliNoise(Noise):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Concrete(Dropout):
+class Concrete(Dropout, Checked):
     """One learnt rate a layer, through a smooth stand-in for dropping.
 
     Parameters
@@ -226,16 +224,10 @@ class Concrete(Dropout):
     3
     """
 
-    length: float = 1e-4
-    temperature: float = 0.1
-    start: float = 0.1
+    length: Positive = 1e-4
+    temperature: Positive = 0.1
+    start: Fraction = 0.1
     drop_input: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("length", "temperature"):
-            if not 0.0 < getattr(self, name) < np.inf:
-                raise InputError(f"{name} must be above 0, got {getattr(self, name)!r}")
-        check_fraction(self.start, "start")
 
     def learnt(self, sizes: Sequence[int]) -> int:
         """One a layer dropped."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray
+from howsure.core.convert import Bound
 from howsure.methods.deep.heads import Gaussian, QuantileHead
-from howsure.methods.deep.members import Member, Network, as_tuple, check_whole
+from howsure.methods.deep.members import Member, Network
 from howsure.methods.deep.method import NetworkFit, NetworkMethod, Task
 from howsure.methods.deep.outputs import moments, outputs
-from howsure.methods.interface import COVERAGES, Beliefs, checked_coverages, located
+from howsure.methods.interface import COVERAGES, Beliefs, Coverages, located
 from howsure.predictions.base import tail_levels
 
 
@@ -98,12 +99,8 @@ class DeepEnsemble(NetworkMethod):
     64
     """
 
-    members: int = 5
+    members: Annotated[int, Bound(2)] = 5
     resampled: bool = False
-
-    def __post_init__(self) -> None:
-        NetworkMethod.__post_init__(self)
-        check_whole(self.members, "members", least=2)
 
     @property
     def name(self) -> str:
@@ -185,12 +182,7 @@ class QuantileNetwork(NetworkMethod):
     (0.1, 0.25, 0.75, 0.9)
     """
 
-    coverages: tuple[float, ...] = COVERAGES
-
-    def __post_init__(self) -> None:
-        NetworkMethod.__post_init__(self)
-        coverages = checked_coverages(as_tuple(self.coverages, "coverages"))
-        object.__setattr__(self, "coverages", coverages)
+    coverages: Coverages = COVERAGES
 
     @property
     def name(self) -> str:

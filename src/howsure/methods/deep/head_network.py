@@ -10,16 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix, shortened
+from howsure.core.convert import Count, NonNegative
 from howsure.core.errors import InputError
 from howsure.methods.deep.heads import Head, QuantileHead, head_named
 from howsure.methods.deep.members import (
     Initial,
     Keep,
+    Layers,
     Member,
     Network,
     Schedule,
     Training,
-    check_whole,
 )
 from howsure.methods.deep.method import NetworkFit, NetworkMethod, Task
 from howsure.methods.deep.outputs import outputs
@@ -68,12 +69,12 @@ class HeadNetwork(NetworkMethod):
     """
 
     head: Any = "gaussian"
-    members: int = 1
+    members: Count = 1
     resampled: bool = False
     validation: float | None = 0.1
-    layers: tuple[int, ...] = (128, 128, 128, 64)
-    epochs: int = 200
-    weight_decay: float = 1e-5
+    layers: Layers = (128, 128, 128, 64)
+    epochs: Count = 200
+    weight_decay: NonNegative = 1e-5
     schedule: Schedule = "cosine"
     keep: Keep = "best"
     initial: Initial = "glorot"
@@ -83,7 +84,6 @@ class HeadNetwork(NetworkMethod):
     def __post_init__(self) -> None:
         NetworkMethod.__post_init__(self)
         object.__setattr__(self, "head", head_named(self.head))
-        check_whole(self.members, "members", least=1)
         if self.keep == "best" and self.validation is None:
             raise InputError("keep must be 'last' where validation is None, got 'best'")
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal, final, get_args
+from typing import Annotated, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
-from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.convert import Checked, Count, NonNegative, Positive, filled
+from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child
 
 Weights = npt.NDArray[np.float32]
+Layers = Annotated[tuple[Count, ...], filled]
 Schedule = Literal["constant", "cosine"]
 Keep = Literal["last", "best"]
 Initial = Literal["glorot", "torch"]
@@ -22,7 +23,7 @@ Initial = Literal["glorot", "torch"]
 
 @final
 @dataclass(frozen=True, slots=True)
-class Training:
+class Training(Checked):
     """How networks are trained; defaults are those of the toy studies and of Keras' Adam.
 
     Parameters
@@ -66,97 +67,24 @@ class Training:
     80
     """
 
-    layers: tuple[int, ...] = (40, 30, 20)
-    epochs: int = 80
-    batch_size: int = 32
-    learning_rate: float = 1e-3
-    penalty: float = 0.0
-    chunk: int = 128
-    weight_decay: float = 0.0
+    layers: Layers = (40, 30, 20)
+    epochs: Count = 80
+    batch_size: Count = 32
+    learning_rate: Positive = 1e-3
+    penalty: NonNegative = 0.0
+    chunk: Count = 128
+    weight_decay: NonNegative = 0.0
     schedule: Schedule = "constant"
     keep: Keep = "last"
     initial: Initial = "glorot"
     warm: bool = True
     standardise: bool = True
 
-    def __post_init__(self) -> None:
-        layers = as_tuple(self.layers, "layers")
-        object.__setattr__(self, "layers", layers)
-        if not layers:
-            raise InputError("layers must hold at least one number of units, got none")
-        for units in layers:
-            check_whole(units, "layers", least=1)
-        check_whole(self.epochs, "epochs", least=1)
-        check_whole(self.batch_size, "batch_size", least=1)
-        check_whole(self.chunk, "chunk", least=1)
-        if not 0.0 < self.learning_rate < np.inf:
-            raise InputError(f"learning_rate must be above 0, got {self.learning_rate!r}")
-        if not 0.0 <= self.penalty < np.inf:
-            raise InputError(f"penalty must be at least 0, got {self.penalty!r}")
-        if not 0.0 <= self.weight_decay < np.inf:
-            raise InputError(f"weight_decay must be at least 0, got {self.weight_decay!r}")
-        check_choice(self.schedule, "schedule", get_args(Schedule))
-        check_choice(self.keep, "keep", get_args(Keep))
-        check_choice(self.initial, "initial", get_args(Initial))
-
     def pace(self, epoch: int) -> float:
         """The learning rate in an epoch, counted from 0."""
         if self.schedule == "constant":
             return self.learning_rate
         return self.learning_rate * 0.5 * (1.0 + math.cos(math.pi * epoch / self.epochs))
-
-
-def check_choice(value: object, name: str, known: tuple[str, ...]) -> None:
-    """Check that a value is one of the known.
-
-    Raises
-    ------
-    InputError
-        If it is not.
-
-    Examples
-    --------
-    >>> check_choice("last", "keep", ("last", "best"))
-    """
-    if value not in known:
-        raise InputError(f"{name} must be one of {', '.join(known)}, got {value!r}")
-
-
-def as_tuple(values: Any, name: str) -> tuple[Any, ...]:
-    """Several values as a tuple; one number or text is refused.
-
-    Raises
-    ------
-    InputError
-        If it is not several.
-
-    Examples
-    --------
-    >>> as_tuple([40, 30], "layers")
-    (40, 30)
-    """
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InputError(f"{name} must hold several numbers, got {values!r}")
-    return tuple(values)
-
-
-def check_whole(value: int, name: str, *, least: int) -> int:
-    """Check a whole number.
-
-    Raises
-    ------
-    InputError
-        If it is not one, or is too small.
-
-    Examples
-    --------
-    >>> check_whole(3, "epochs", least=1)
-    3
-    """
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < least:
-        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    return int(value)
 
 
 @final

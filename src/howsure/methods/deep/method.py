@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.convert import Checked, Count, NonNegative, Positive
 from howsure.core.errors import InputError
 from howsure.methods.deep.dropout import Dropout
 from howsure.methods.deep.heads import Head
-from howsure.methods.deep.members import Member, Network, Training, check_sound
+from howsure.methods.deep.members import Layers, Member, Network, Training, check_sound
 from howsure.methods.deep.train import train
 from howsure.methods.interface import Beliefs, Fitted, Method, checked_rows, held_out
 
@@ -51,7 +52,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkMethod(Method):
+class NetworkMethod(Method, Checked):
     """A method made of small networks. Subclasses are final.
 
     Parameters
@@ -65,15 +66,12 @@ class NetworkMethod(Method):
         If an option breaks its rule.
     """
 
-    layers: tuple[int, ...] = (40, 30, 20)
-    epochs: int = 80
-    batch_size: int = 32
-    learning_rate: float = 1e-3
-    penalty: float = 0.0
-    chunk: int = 128
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "layers", self.training.layers)
+    layers: Layers = (40, 30, 20)
+    epochs: Count = 80
+    batch_size: Count = 32
+    learning_rate: Positive = 1e-3
+    penalty: NonNegative = 0.0
+    chunk: Count = 128
 
     @property
     def training(self) -> Training:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final, Literal, final
+from typing import Annotated, Final, Literal, final
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray
-from howsure.core.errors import InputError
+from howsure.core.convert import Bound, Count, Fraction, Positive
 from howsure.core.rng import child
 from howsure.methods.bootstrap import noise_left
 from howsure.methods.deep.dropout import Bernoulli, Concrete, Dropout
 from howsure.methods.deep.ensembles import mixed
 from howsure.methods.deep.heads import Gaussian, SquaredError
-from howsure.methods.deep.members import Network, check_whole
+from howsure.methods.deep.members import Network
 from howsure.methods.deep.method import NetworkFit, NetworkMethod, Task
 from howsure.methods.deep.outputs import dropped_outputs, moments
 from howsure.methods.interface import Beliefs
@@ -62,18 +62,11 @@ class MCDropout(NetworkMethod):
     Bernoulli(rate=0.1, drop_input=True)
     """
 
-    rate: float = 0.05
+    rate: Fraction = 0.05
     drop_input: bool = False
-    passes: int = 100
+    passes: Annotated[int, Bound(2)] = 100
     noise: NoiseKind = "predicted"
     validation: float = 0.13
-
-    def __post_init__(self) -> None:
-        NetworkMethod.__post_init__(self)
-        check_whole(self.passes, "passes", least=2)
-        Bernoulli(self.rate, self.drop_input)
-        if self.noise not in ("predicted", "constant"):
-            raise InputError(f"noise must be 'predicted' or 'constant', got {self.noise!r}")
 
     @property
     def name(self) -> str:
@@ -150,17 +143,12 @@ class ConcreteDropout(NetworkMethod):
     (240, True)
     """
 
-    epochs: int = 240
+    epochs: Count = 240
     drop_input: bool = False
-    passes: int = 100
-    length: float = 1e-4
-    temperature: float = 0.1
-    start: float = 0.1
-
-    def __post_init__(self) -> None:
-        NetworkMethod.__post_init__(self)
-        check_whole(self.passes, "passes", least=2)
-        Concrete(self.length, self.temperature, self.start, self.drop_input)
+    passes: Annotated[int, Bound(2)] = 100
+    length: Positive = 1e-4
+    temperature: Positive = 0.1
+    start: Fraction = 0.1
 
     @property
     def name(self) -> str:

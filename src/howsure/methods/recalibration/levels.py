@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, check_levels
+from howsure.core.convert import checked
 from howsure.core.errors import InputError
 from howsure.methods.conformal import (
     TooFew,
     check_few,
-    check_too_few,
     coverage_range,
     held,
     level_ranks,
@@ -131,7 +131,7 @@ def plan_levels(levels: npt.ArrayLike, n: float, too_few: TooFew, *, exact: bool
     >>> plan_levels([0.01, 0.5, 0.9], 9, "infinite", exact=True).levels
     array([0.5, 0.9])
     """
-    check_too_few(too_few)
+    checked(too_few, TooFew, "too_few")
     wanted = check_levels(levels)
     low, high = level_ranks(wanted, n)
     plan = LevelPlan(wanted, low, high, n, exact)

@@ -8,15 +8,15 @@ from typing import Any, Final, Literal, cast, final, get_args
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import check_fraction
+from howsure.core.convert import Fraction, check_fields
 from howsure.core.errors import InputError
-from howsure.methods.conformal import DELTA, RankRule, TooFew, check_too_few, conformal_rank
+from howsure.methods.conformal import DELTA, RankRule, TooFew
 from howsure.methods.interface import (
     COVERAGES,
     Beliefs,
+    Coverages,
     Fitted,
     Method,
-    checked_coverages,
     checked_rows,
     held_out,
 )
@@ -85,19 +85,14 @@ class RecalibratedMethod(Method):
     method: Method | Any
     by: By = "isotonic"
     calibration: float = 0.3
-    coverages: tuple[float, ...] = COVERAGES
+    coverages: Coverages = COVERAGES
     rank: RankRule = "conformal"
-    delta: float = DELTA
+    delta: Fraction = DELTA
     too_few: TooFew = "infinite"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "coverages", checked_coverages(self.coverages))
+        check_fields(self)
         object.__setattr__(self, "method", as_method(self.method, self.coverages))
-        if self.by not in get_args(By):
-            raise InputError(f"by must be one of {', '.join(get_args(By))}, got {self.by!r}")
-        conformal_rank(1.0, 0.5, self.rank, self.delta)
-        check_fraction(self.delta, "delta")
-        check_too_few(self.too_few)
         fixed = self.method.fixed_coverages
         missing = [] if fixed is None else [c for c in self.coverages if c not in fixed]
         if missing and self.by in INTERVAL_METHODS:

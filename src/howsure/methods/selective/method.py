@@ -8,7 +8,8 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, FloatArray, as_matrix, as_vector, check_fraction
+from howsure.core.arrays import BoolArray, FloatArray, as_matrix, as_vector
+from howsure.core.convert import Fraction, check_fields
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.registry import Registry
 from howsure.methods.interface import Beliefs, Fitted, Method, held_out
@@ -80,11 +81,11 @@ class Selective(Method):
     method: Any
     score: Any = "gmm"
     validation: float = 0.2
-    share: float = SHARE
+    share: Fraction = SHARE
     coverages: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        check_fraction(self.share, "share")
+        check_fields(self)
         object.__setattr__(self, "method", as_method(self.method))
         found = thing(self.score, "score", SCORES)
         if not isinstance(found, FeatureScore | BeliefScore):

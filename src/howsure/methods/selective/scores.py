@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.convert import Checked, Count, check_whole
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.methods.interface import Beliefs
 
@@ -97,7 +98,7 @@ Score = FeatureScore | BeliefScore
 
 @final
 @dataclass(frozen=True, slots=True)
-class GMMScore(FeatureScore):
+class GMMScore(FeatureScore, Checked):
     """Minus the log density of the features under a mixture of normal laws.
 
     Parameters
@@ -129,15 +130,9 @@ class GMMScore(FeatureScore):
     True
     """
 
-    components: int = 4
-    dimensions: int | None = None
-    restarts: int = 1
-
-    def __post_init__(self) -> None:
-        check_count(self.components, "components")
-        check_count(self.restarts, "restarts")
-        if self.dimensions is not None:
-            check_count(self.dimensions, "dimensions")
+    components: Count = 4
+    dimensions: Count | None = None
+    restarts: Count = 1
 
     @property
     def name(self) -> str:
@@ -253,7 +248,7 @@ class KNNScore(FeatureScore):
     metric: Metric = "angular"
 
     def __post_init__(self) -> None:
-        check_count(self.neighbours, "neighbours")
+        check_whole(self.neighbours, "neighbours")
         if self.metric not in get_args(Metric):
             raise InputError(f"metric must be 'angular' or 'euclidean', got {self.metric!r}")
 
@@ -397,13 +392,6 @@ def mean_likelihood(scores: npt.ArrayLike) -> FloatArray:
     members = as_matrix(scores, "scores", finite=False)
     joint = special.logsumexp(-members, axis=0) - math.log(len(members))
     return -np.asarray(joint, dtype=np.float64)
-
-
-def check_count(value: int, name: str) -> None:
-    """Raise `InputError` unless an option is a positive whole number."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < 1:
-        raise InputError(f"{name} must be a positive whole number, got {value!r}")
 
 
 def _algorithm(width: int) -> str:

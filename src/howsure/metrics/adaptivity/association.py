@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.adaptivity.cells import RAPS_STRATA, Cells, EaseCells, Strata, StratumCells
@@ -186,9 +187,8 @@ def satisfaction_rate(
     >>> satisfaction_rate([1, 2, 3, 4], [1, 2, 3, 4], subset=2, pairs=50).estimate.value
     1.0
     """
-    for name, count in (("subset", subset), ("pairs", pairs)):
-        if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 1:
-            raise InputError(f"{name} must be a whole number of at least 1, got {count!r}")
+    check_whole(subset, "subset")
+    check_whole(pairs, "pairs")
     rows = _three(size, "size", size, difficulty)[:, 1:]
     rows = rows[np.lexsort(rows.T)]
     n = len(rows)

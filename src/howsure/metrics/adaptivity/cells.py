@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector
+from howsure.core.convert import checked
 from howsure.core.errors import InputError
 
 Strata = Sequence[tuple[float, float]]
@@ -89,8 +90,7 @@ class EaseCells(Cells):
 
     def __init__(self, ease: npt.ArrayLike, bins: int, counts: FloatArray | None = None) -> None:
         values = as_vector(ease, "ease")
-        if not isinstance(bins, (int, np.integer)) or isinstance(bins, bool):
-            raise InputError(f"bins must be a whole number, got {bins!r}")
+        checked(bins, int, "bins")
         order = np.argsort(values, kind="stable")
         upto = np.cumsum(np.ones(len(values)) if counts is None else counts[order])
         rows = max(float(upto[-1]), len(values))

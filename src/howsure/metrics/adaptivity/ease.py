@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import row_keys
 from howsure.metrics.adaptivity.perturbations import GaussianNoise, Inputs, Perturbation
@@ -80,9 +81,8 @@ def ease(
     >>> ease(predict, x, GaussianNoise(0.3)).round(2)
     array([1.  , 0.88, 1.  ])
     """
-    for name, count in (("repeats", repeats), ("rows_at_once", rows_at_once)):
-        if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 1:
-            raise InputError(f"{name} must be a whole number of at least 1, got {count!r}")
+    check_whole(repeats, "repeats")
+    check_whole(rows_at_once, "rows_at_once")
     inputs = _inputs(x)
     keys = row_keys(inputs.reshape(len(inputs), -1))
     result = np.empty(len(inputs))

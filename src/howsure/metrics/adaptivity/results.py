@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, check_fraction
-from howsure.core.errors import InputError
+from howsure.core.arrays import FloatArray
+from howsure.core.convert import Checked, Fraction, Natural
 from howsure.core.rng import child
 from howsure.core.weights import MOST_COPIES, check_multiplicities, merge_rows
 from howsure.stats.bootstrap import resampled_counts
@@ -20,7 +20,7 @@ _PERMUTED = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resampling:
+class Resampling(Checked):
     """How the interval and the simulated floor of a measure are drawn.
 
     Parameters
@@ -45,17 +45,10 @@ class Resampling:
     0.95
     """
 
-    replicates: int = 500
-    permutations: int = 500
-    confidence: float = 0.95
+    replicates: Natural = 500
+    permutations: Natural = 500
+    confidence: Fraction = 0.95
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("replicates", "permutations"):
-            count = getattr(self, name)
-            if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-                raise InputError(f"{name} must be a whole number of at least 0, got {count!r}")
-        check_fraction(self.confidence, "confidence")
 
     def interval(self, draws: FloatArray) -> tuple[float, float]:
         """Percentile interval; NaN without draws, or where one is not finite."""

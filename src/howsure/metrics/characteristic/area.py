@@ -9,8 +9,9 @@ from typing import Literal
 import numpy as np
 
 from howsure.core.arrays import FloatArray
+from howsure.core.convert import checked
 from howsure.core.errors import InputError
-from howsure.metrics.characteristic.bands import XAxis, YAxis, check_choice, check_range
+from howsure.metrics.characteristic.bands import XAxis, YAxis, check_range
 from howsure.metrics.characteristic.trace import Trace
 
 Convention = Literal["exact", "paper", "uq360"]
@@ -58,8 +59,8 @@ class AreaRequest:
         >>> AreaRequest(y_range=(0, 0.1)).checked("miss_rate").reading
         'under'
         """
-        check_choice(self.convention, "convention", Convention)
-        check_choice(self.reading, "reading", Reading)
+        checked(self.convention, Convention, "convention")
+        checked(self.reading, Reading, "reading")
         if self.y_range is not None and self.x_range is not None:
             raise InputError("y_range and x_range must not both be given")
         if self.y_range is not None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
 from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_fraction, check_interval
+from howsure.core.convert import checked
 from howsure.core.errors import InputError
 from howsure.core.weights import Weights, WeightsKind
 
@@ -137,23 +138,6 @@ class Bands:
         )
 
 
-def check_choice(value: str, name: str, choices: object) -> None:
-    """Refuse a word that is not among the choices of a `Literal`.
-
-    Raises
-    ------
-    InputError
-        Naming the argument, the choices and what came.
-
-    Examples
-    --------
-    >>> check_choice("bandwidth", "x", XAxis)
-    """
-    words = get_args(choices)
-    if value not in words:
-        raise InputError(f"{name} must be one of {', '.join(map(repr, words))}, got {value!r}")
-
-
 def checked_bands(
     y: npt.ArrayLike,
     point: npt.ArrayLike,
@@ -196,8 +180,8 @@ def checked_bands(
     >>> checked_bands([1.0, 2.0], [0.0, 0.0], [-1.0, -1.0], [1.0, 3.0]).mean_band()
     1.5
     """
-    check_choice(outside, "outside", Outside)
-    check_choice(move, "move", Move)
+    checked(outside, Outside, "outside")
+    checked(move, Move, "move")
     truth = as_matrix(y, "y")
     rows, outputs = truth.shape
     centre = as_matrix(point, "point", length=rows, columns=outputs)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
+from howsure.core.convert import checked
 from howsure.core.errors import InputError
 from howsure.core.records import Curve
 from howsure.core.weights import WeightsKind
@@ -30,7 +31,6 @@ from howsure.metrics.characteristic.bands import (
     Outside,
     XAxis,
     YAxis,
-    check_choice,
     checked_bands,
 )
 from howsure.metrics.characteristic.cost import Cost, cheapest, check_prices
@@ -102,8 +102,8 @@ class CharacteristicCurve:
         >>> curve.on(x="excess", y_axis="deficit").x
         array([0. , 0. , 0.5])
         """
-        check_choice(x, "x", XAxis)
-        check_choice(y_axis, "y_axis", YAxis)
+        checked(x, XAxis, "x")
+        checked(y_axis, YAxis, "y_axis")
         outputs = tuple(output.on(x=x, y_axis=y_axis) for output in self.outputs)
         return replace(self, x_axis=x, y_axis=y_axis, outputs=outputs)
 
@@ -574,8 +574,8 @@ def characteristic_curve(
     >>> curve.y
     array([1.  , 0.75, 0.5 , 0.25, 0.  ])
     """
-    check_choice(x, "x", XAxis)
-    check_choice(y_axis, "y_axis", YAxis)
+    checked(x, XAxis, "x")
+    checked(y_axis, YAxis, "y_axis")
     bands = checked_bands(
         y,
         point,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.errors import InputError
+from howsure.core.convert import check_whole
 
 AXIS_TITLES = {
     "bandwidth": "bandwidth (units of y)",
@@ -40,8 +40,7 @@ def thinned(x: FloatArray, y: FloatArray, points: int) -> IntArray:
     >>> thinned(np.arange(1000.0), -np.arange(1000.0), 4)
     array([  0, 999])
     """
-    if points < 4:
-        raise InputError(f"points must be at least 4, got {points!r}")
+    check_whole(points, "points", 4)
     if len(x) <= points:
         return np.arange(len(x))
     share = np.linspace(0.0, 1.0, points // 2)

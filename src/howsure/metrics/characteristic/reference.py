@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.characteristic.area import AreaRequest, area_of, path_of
@@ -106,8 +107,7 @@ def gain_of_perfect_model(
     True
     """
     request = resampling_request(request, curve.y_axis)
-    if replicates < 1:
-        raise InputError(f"replicates must be at least 1, got {replicates!r}")
+    check_whole(replicates, "replicates")
     rng = child(seed, "characteristic", "perfect model")
     bands = curve.bands
     signed = np.sign(bands.error) * replace(bands, move="scale").critical()

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
-from howsure.core.errors import InputError
+from howsure.core.convert import check_whole
 from howsure.core.rng import child
-from howsure.core.weights import merge_rows
 from howsure.metrics.characteristic.area import Area, AreaRequest, area_of, path_of
 from howsure.metrics.characteristic.bands import Bands
 from howsure.metrics.characteristic.curve import CharacteristicCurve
 from howsure.metrics.characteristic.reference import resampling_request
-from howsure.metrics.characteristic.resampling import Units, check_pair, units_of
+from howsure.metrics.characteristic.resampling import Units, check_pair, is_product, units_of
 from howsure.metrics.characteristic.trace import axes_needed, find_kinks, trace
 
 BY_PRODUCTS = 10_000
@@ -111,41 +111,111 @@ def permutation_test(
     >>> permutation_test(first, second).p_value < 0.001
     True
     """
-    check_pair(first, second)
-    request = resampling_request(request, first.y_axis)
-    by_products = (first.x_axis, first.y_axis, first.bands.move) == (
-        "bandwidth",
-        "miss_rate",
-        "scale",
-    ) and request == AreaRequest()
+    return permutation_tests(
+        (first, second),
+        [(0, 1)],
+        request,
+        permutations=permutations,
+        cluster=cluster,
+        seed=seed,
+    )[0]
+
+
+def permutation_tests(
+    curves: Sequence[CharacteristicCurve],
+    pairs: Sequence[tuple[int, int]],
+    request: AreaRequest | None = None,
+    *,
+    permutations: int | None = None,
+    cluster: npt.ArrayLike | None = None,
+    seed: int = 0,
+) -> list[PermutationTest]:
+    """`permutation_test` of pairs of several models, all on the same swaps.
+
+    By products, the sums over swapped rows are linear in each model, so those of a pair are a
+    difference of two columns of one product, however many pairs there are.
+
+    Parameters
+    ----------
+    curves : sequence of CharacteristicCurve
+        One a model, on the same rows and axes.
+    pairs : sequence of (int, int)
+        Places of the first and the second model of each test.
+    request, permutations, cluster, seed
+        As in `permutation_test`.
+
+    Returns
+    -------
+    list of PermutationTest
+        One a pair; each is that of its two models alone.
+
+    Raises
+    ------
+    InputError
+        As `permutation_test`.
+
+    Examples
+    --------
+    >>> from howsure.metrics.characteristic import bands_from_sd, characteristic_curve
+    >>> y, zero = np.random.default_rng(0).normal(size=100), np.zeros(100)
+    >>> curves = [characteristic_curve(y, *bands_from_sd(zero, zero + k)) for k in (1, 2, 3)]
+    >>> [test.p_value for test in permutation_tests(curves, [(0, 1), (1, 2)])]
+    [1.0, 1.0]
+    """
+    for curve in curves[1:]:
+        check_pair(curves[0], curve)
+    request = resampling_request(request, curves[0].y_axis)
+    by_products = is_product(curves[0], request)
     if permutations is None:
         permutations = BY_PRODUCTS if by_products else BY_CURVES
-    if permutations < 1:
-        raise InputError(f"permutations must be at least 1, got {permutations!r}")
-    units = units_of(first.bands, cluster)
-    areas = [curve.area_by(request) for curve in (first, second)]
-    difference = areas[0].value - areas[1].value
-    reason = areas[0].reason or areas[1].reason
-    p_value = math.nan
-    if not reason:
-        bands = [_normalised(curve.bands) for curve in (first, second)]
-        rng = child(seed, "characteristic", "permutation")
-        if by_products:
-            swapped = _by_products(bands, units, permutations, rng)
-        else:
-            swapped = _by_curves(first, bands, units, request, permutations, rng)
-        least = abs(difference) - _ROUNDING * max(areas[0].value, areas[1].value)
-        p_value = (1 + int(np.sum(np.abs(swapped) >= least))) / (1 + permutations)
-    return PermutationTest(
-        difference=difference,
-        p_value=p_value,
-        permutations=permutations,
-        method="products" if by_products else "curves",
-        units=units.count,
-        first=areas[0],
-        second=areas[1],
-        reason=reason,
-    )
+    check_whole(permutations, "permutations")
+    units = units_of(curves[0].bands, cluster)
+    areas = [curve.area_by(request) for curve in curves]
+    bands = {
+        place: _normalised(curve.bands)
+        for place, curve in enumerate(curves)
+        if not areas[place].reason
+    }
+    swaps = None
+    if by_products and bands:
+        swaps = _Swaps.drawn(bands, units, permutations, _generator(seed))
+    tests = []
+    for one, two in pairs:
+        difference = areas[one].value - areas[two].value
+        reason = areas[one].reason or areas[two].reason
+        p_value = math.nan
+        if not reason:
+            swapped = (
+                _by_curves(
+                    curves[0],
+                    [bands[one], bands[two]],
+                    units,
+                    request,
+                    permutations,
+                    _generator(seed),
+                )
+                if swaps is None
+                else swaps.differences(one, two)
+            )
+            least = abs(difference) - _ROUNDING * max(areas[one].value, areas[two].value)
+            p_value = (1 + int(np.sum(np.abs(swapped) >= least))) / (1 + permutations)
+        tests.append(
+            PermutationTest(
+                difference=difference,
+                p_value=p_value,
+                permutations=permutations,
+                method="products" if by_products else "curves",
+                units=units.count,
+                first=areas[one],
+                second=areas[two],
+                reason=reason,
+            )
+        )
+    return tests
+
+
+def _generator(seed: int) -> np.random.Generator:
+    return child(seed, "characteristic", "permutation")
 
 
 def _normalised(bands: Bands) -> Bands:
@@ -156,35 +226,64 @@ def _normalised(bands: Bands) -> Bands:
     return replace(bands, below=bands.below / size, above=bands.above / size)
 
 
-def _by_products(
-    bands: list[Bands], units: Units, permutations: int, rng: np.random.Generator
-) -> FloatArray:
-    """Differences of whole areas under swaps: each area is a product of two sums."""
-    half_width, scale = (
-        np.stack(columns)
-        for columns in (
-            [0.5 * (one.below + one.above) for one in bands],
-            [one.critical() for one in bands],
+@dataclass(frozen=True, slots=True, eq=False)
+class _Swaps:
+    """Sums over the swapped rows, and over all: of half widths, and of critical scales."""
+
+    places: dict[int, int]
+    swapped: FloatArray
+    whole: FloatArray
+
+    @classmethod
+    def drawn(
+        cls, bands: dict[int, Bands], units: Units, permutations: int, rng: np.random.Generator
+    ) -> _Swaps:
+        held = list(bands.values())
+        columns = np.stack(
+            [
+                *(0.5 * (one.below + one.above) for one in held),
+                *(one.critical() for one in held),
+            ],
+            axis=1,
         )
-    )
-    weights = units.spread(np.ones(units.count)) if units.copies is None else None
-    sums, steps = [], []
-    copies = np.ones(units.count) if units.copies is None else units.copies
-    for columns in (half_width, scale):
-        weighted = columns if weights is None else columns * weights
-        step = weighted[1] - weighted[0]
+        total = held[0].total
+        if units.copies is None:
+            columns *= units.spread(np.ones(units.count))[:, None]
+        by_unit = columns
         if units.code is not None:
-            step = np.bincount(units.code, weights=step, minlength=units.count)
-        if units.copies is not None:
-            weighted = columns * copies[slice(None) if units.code is None else units.code]
-        sums.append(weighted.sum(axis=1))
-        steps.append(step)
-    total = bands[0].total
-    moved = _random_sums(*merge_rows(np.stack(steps, axis=1), copies), permutations, rng) / total
-    (wide_1, wide_2), (far_1, far_2) = sums[0] / total, sums[1] / total
-    area_1: FloatArray = (wide_1 + moved[:, 0]) * (far_1 + moved[:, 1])
-    area_2: FloatArray = (wide_2 - moved[:, 0]) * (far_2 - moved[:, 1])
-    return area_1 - area_2
+            by_unit = np.stack(
+                [np.bincount(units.code, column, units.count) for column in columns.T], axis=1
+            )
+        copies = np.ones(len(by_unit)) if units.copies is None else units.copies
+        by_unit, copies = _merged(by_unit, copies)
+        # Each model beside the first: what two models share need not be told apart by rounding.
+        first = by_unit.reshape(len(by_unit), 2, -1)[:, :, :1]
+        steps = (by_unit.reshape(len(by_unit), 2, -1) - first).reshape(len(by_unit), -1)
+        swapped = _random_sums(steps, copies, permutations, rng) / total
+        return cls(
+            {place: index for index, place in enumerate(bands)},
+            swapped.reshape(permutations, 2, -1),
+            (copies @ by_unit).reshape(2, -1) / total,
+        )
+
+    def differences(self, first: int, second: int) -> FloatArray:
+        """Differences of whole areas under swaps: each area is a product of two sums."""
+        one, two = self.places[first], self.places[second]
+        moved = self.swapped[:, :, two] - self.swapped[:, :, one]
+        area_1: FloatArray = np.prod(self.whole[:, one] + moved, axis=1)
+        area_2: FloatArray = np.prod(self.whole[:, two] - moved, axis=1)
+        return area_1 - area_2
+
+
+def _merged(rows: FloatArray, copies: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Equal rows as one with their copies, in the order in which they came.
+
+    So that a weight draws as the row written out, and one model more changes no other pair.
+    """
+    _, first, place = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    counts = np.bincount(place.ravel(), weights=copies).astype(np.float64)
+    order = np.argsort(first)
+    return rows[first[order]], counts[order]
 
 
 def _random_sums(

@@ -174,13 +174,15 @@ def operating_points(evaluation: Evaluation) -> list[Table]:
     -------
     list of Table
         One, named ``characteristic_points``: point, k, bandwidth, miss_rate, excess, deficit,
-        note; none where there is no curve.
+        note.
+
+    Raises
+    ------
+    UnanswerableError
+        If there is no curve.
     """
     view = evaluation.view
-    try:
-        curve: CharacteristicCurve = view.get("characteristic")
-    except UnanswerableError:
-        return []
+    curve: CharacteristicCurve = view.get("characteristic")
     points: list[tuple[str, OperatingPoint, str]] = [("as predicted", curve.at(), "")]
     for coverage in evaluation.coverages:
         if math.isnan(coverage):

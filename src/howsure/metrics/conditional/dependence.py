@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import BoolArray, FloatArray, as_vector, check_fraction
+from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_vector, check_fraction
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.conditional.regions import Region, region_of
@@ -31,6 +32,7 @@ _GROUPS = 50
 _TOLERANCE = 1e-11  # of the kernel's mean diagonal, left out of the factor
 _MAX_RANK = 500
 _CLOSE = 1e-9
+_FLAT = 1e-12  # of the largest width: below it, widths differ by rounding alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +203,7 @@ def width_correlation(
     moved = np.array([abs(float(s[0])) for s in _permuted(factor, hit, permutations, seed)])
     value = float(factor[hit].sum()) / spread
     region = _worst_band(hit, wide, coverage, confidence, seed)
-    error = _jackknife(factor, hit, wide, seed, signed=True)
+    error = _jackknife_correlation(hit, wide, seed)
     reach = float(special.ndtri(0.5 + confidence / 2)) * error
     estimate = Estimate(
         value,
@@ -272,15 +274,14 @@ def _checked(
     """Rows in the order of their widths, and why there is no answer, if so."""
     hit = as_covered(covered)
     wide = as_vector(width, "width", length=len(hit), finite=False)
-    if not isinstance(permutations, (int, np.integer)) or permutations < 1:
-        raise InputError(f"permutations must be a whole number of at least 1, got {permutations!r}")
+    check_whole(permutations, "permutations")
     if not np.isfinite(wide).all():
         return hit, wide, "some intervals are unbounded"
     if (wide < 0).any():
         raise InputError(f"width must not be negative, got {wide.min():g}")
     order = np.lexsort((hit, wide))
     hit, wide = hit[order], wide[order]
-    if wide[-1] - wide[0] <= 1e-12 * wide[-1]:
+    if wide[-1] - wide[0] <= _FLAT * wide[-1]:
         return hit, wide, "all widths are equal"
     if hit.all() or not hit.any():
         return hit, wide, "every row is covered" if hit.any() else "no row is covered"
@@ -311,14 +312,37 @@ def _tail(moved: FloatArray, value: float) -> float:
     return float((1 + hits) / (1 + len(moved)))
 
 
-def _jackknife(
-    factor: Floats, hit: BoolArray, wide: FloatArray, seed: int, *, signed: bool = False
-) -> float:
-    """Standard error by leaving out one of fifty parts of the rows, the bandwidth held."""
+def _jackknife_parts(hit: BoolArray, wide: FloatArray, seed: int) -> tuple[IntArray, int]:
+    """Which of fifty parts, or of as many as there are rows, each row is in."""
     n = len(hit)
     parts = min(_GROUPS, n)
     part = np.empty(n, dtype=np.int64)
     part[content_order(seed, wide, hit.astype(np.float64))] = np.arange(n) % parts
+    return part, parts
+
+
+def _jackknife_correlation(hit: BoolArray, wide: FloatArray, seed: int) -> float:
+    """Standard error of the correlation by leaving out one part at a time.
+
+    Each is computed afresh: sums less a part's sums would lose all digits of the other widths
+    wherever one width is huge beside them.
+    """
+    part, parts = _jackknife_parts(hit, wide, seed)
+    values = []
+    for number in range(parts):
+        width, inside = wide[part != number], hit[part != number]
+        if inside.all() or not inside.any() or width[-1] - width[0] <= _FLAT * width[-1]:
+            return math.nan
+        centred = (width - width.mean()) / (width[-1] - width[0])
+        spread = math.sqrt(float(np.square(centred).sum()) * _spread(inside))
+        values.append(float(centred[inside].sum()) / spread)
+    return math.sqrt((parts - 1) * float(np.var(values)))
+
+
+def _jackknife(factor: Floats, hit: BoolArray, wide: FloatArray, seed: int) -> float:
+    """Standard error of HSIC by leaving out one part of the rows at a time, the bandwidth held."""
+    n = len(hit)
+    part, parts = _jackknife_parts(hit, wide, seed)
     whole = _moments(factor, hit)
     values = []
     for number in range(parts):
@@ -329,13 +353,10 @@ def _jackknife(
         hits = float(covered[-1])
         cross = covered[:-1] - sums * (hits / count)
         matrix = products - np.outer(sums, sums) / count
-        spread = hits * (1 - hits / count)
-        if spread <= 0:
+        norm, spread = float(np.linalg.norm(matrix)), hits * (1 - hits / count)
+        if spread <= 0 or norm <= _FLAT * float(np.linalg.norm(whole[1])):
             return math.nan
-        if signed:
-            values.append(float(cross[0]) / math.sqrt(float(matrix[0, 0]) * spread))
-        else:
-            values.append(_square(cross) / (float(np.linalg.norm(matrix)) * spread))
+        values.append(_square(cross) / (norm * spread))
     return math.sqrt((parts - 1) * float(np.var(values)))
 
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, as_vector, check_fraction
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.conditional.forests import (
@@ -24,6 +25,7 @@ from howsure.metrics.conditional.forests import (
     chance_elsewhere,
     check_model,
     folds_of,
+    tree_inputs,
 )
 from howsure.metrics.conditional.regions import Region, region_of, tree_parts
 from howsure.metrics.conditional.rows import Problem, as_covered, as_problem
@@ -126,8 +128,7 @@ def ert(
     level = check_fraction(confidence, "confidence")
     if classifier is not None:
         check_model(classifier, "predict_proba", "classifier")
-    if not isinstance(replicates, (int, np.integer)) or replicates < 0:
-        raise InputError(f"replicates must be a whole number of at least 0, got {replicates!r}")
+    check_whole(replicates, "replicates", 0)
     fold = folds_of(problem.n, folds)
     reason = ""
     if problem.n < FEWEST_PER_FOLD * folds:
@@ -138,9 +139,10 @@ def ert(
         none = Estimate(math.nan, reason=reason, n=problem.n)
         unknown = np.full(problem.n, np.nan)
         return ERT(squared=none, absolute=none, log=none, probability=unknown)
-    chance = _cross_fitted(classifier, problem.x, problem.covered, fold)
-    drawn = _simulated(classifier, problem, fold, replicates, seed)
-    parts = _parts(classifier, problem, level)
+    held = problem if classifier is not None else replace(problem, x=tree_inputs(problem.x)[0])
+    chance = _cross_fitted(classifier, held.x, held.covered, fold)
+    drawn = _simulated(classifier, held, fold, replicates, seed)
+    parts = _parts(classifier, problem, held.x, level)
     squared, absolute, log = (
         _beside(
             excess_risk(problem.covered, chance, coverage, loss, level),
@@ -303,10 +305,12 @@ def _beside(found: Estimate, drawn: FloatArray | None, worst: Region) -> Estimat
     )
 
 
-def _parts(classifier: Any, problem: Problem, confidence: float) -> tuple[Region, ...]:
+def _parts(
+    classifier: Any, problem: Problem, inputs: FloatArray, confidence: float
+) -> tuple[Region, ...]:
     """Parts of the inputs that one half of the rows tells apart, judged on the other half."""
     half = problem.n // 2
-    chance = chance_elsewhere(classifier, problem.x[:half], problem.covered[:half], problem.x)
+    chance = chance_elsewhere(classifier, inputs[:half], problem.covered[:half], inputs)
     part, words = tree_parts(problem.x, chance, problem.names)
     learnt = {leaf: abs(float(chance[part == leaf].mean()) - problem.coverage) for leaf in words}
     regions = []

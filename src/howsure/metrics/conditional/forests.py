@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 
 TREES = 50
@@ -85,6 +86,39 @@ def check_model(model: Any, method: str, name: str) -> None:
         raise InputError(
             f"{name} must have the methods fit and {method}, got {type(model).__name__}"
         )
+
+
+def tree_inputs(x: FloatArray) -> tuple[FloatArray, dict[int, FloatArray]]:
+    """Inputs as trees can hold them, in 32 bits; and the levels of columns turned into ranks.
+
+    A column that 32 bits cannot hold, or whose values they would make equal, is replaced by its
+    ranks: a tree asks only for the order.
+
+    >>> inputs, levels = tree_inputs(np.array([[1.0, 1e60], [2.0, 3.0], [3.0, 4.0]]))
+    >>> inputs.tolist(), list(levels)
+    ([[1.0, 2.0], [2.0, 0.0], [3.0, 1.0]], [1])
+    """
+    inputs, levels = x, dict[int, FloatArray]()
+    with np.errstate(over="ignore", under="ignore"):
+        single = x.astype(np.float32)
+    for column in range(x.shape[1]):
+        distinct, ranks = np.unique(x[:, column], return_inverse=True)
+        if np.isfinite(single[:, column]).all():
+            kept = len(np.unique(single[:, column]))
+            if 2 * kept > len(distinct):
+                continue
+        inputs = inputs.copy() if inputs is x else inputs
+        inputs[:, column] = ranks
+        levels[column] = distinct
+    return inputs, levels
+
+
+def edge_of(levels: dict[int, FloatArray], column: int, threshold: float) -> float:
+    """A tree's threshold in the units of the input, which may have been turned into ranks."""
+    if column not in levels:
+        return threshold
+    low, high = levels[column][int(threshold) : int(threshold) + 2]
+    return float(low / 2 + high / 2)
 
 
 def chance_elsewhere(
@@ -167,9 +201,7 @@ def folds_of(n: int, folds: int) -> IntArray:
     >>> folds_of(5, 2)
     array([0, 1, 0, 1, 0])
     """
-    if not isinstance(folds, (int, np.integer)) or isinstance(folds, bool) or folds < 2:
-        raise InputError(f"folds must be a whole number of at least 2, got {folds!r}")
-    return np.arange(n) % folds
+    return np.arange(n) % check_whole(folds, "folds", 2)
 
 
 def _copy(model: Any) -> Any:

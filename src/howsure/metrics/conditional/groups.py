@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
-from howsure.core.errors import InputError
+from howsure.core.convert import check_whole
 from howsure.core.labels import Categories
 from howsure.core.rng import child
 from howsure.metrics.conditional.regions import Region
@@ -116,8 +116,7 @@ def coverage_gap(
     hit = as_covered(covered)
     nominal = check_fraction(coverage, "coverage")
     level = check_fraction(confidence, "confidence")
-    if not isinstance(replicates, (int, np.integer)) or replicates < 1:
-        raise InputError(f"replicates must be a whole number of at least 1, got {replicates!r}")
+    check_whole(replicates, "replicates")
     held = Categories.checked(groups, "groups", length=len(hit))
     sizes = held.counts
     hits = np.bincount(held.codes, weights=hit, minlength=len(sizes)).astype(np.float64)

@@ -21,6 +21,7 @@ from howsure.metrics.conditional.forests import (
     check_model,
     folds_of,
     shares_elsewhere,
+    tree_inputs,
 )
 from howsure.metrics.conditional.regions import Region, region_of, tree_parts
 from howsure.metrics.conditional.rows import as_names, content_order
@@ -155,18 +156,19 @@ def local_pit(
     rising = np.argsort(ranks, kind="stable")  # among equal inputs the PIT decides, not the place
     order = rising[content_order(seed, inputs[rising])]
     ranks, inputs = ranks[order], inputs[order]
+    held = inputs if regressor is not None else tree_inputs(inputs)[0]
     below = (ranks[:, None] <= grid).astype(np.float64)
     local = np.empty_like(below)
     for number in range(folds):
         here = fold == number
-        local[here] = shares_elsewhere(regressor, inputs[~here], below[~here], inputs[here])
+        local[here] = shares_elsewhere(regressor, held[~here], below[~here], held[here])
     scores = (np.square(grid - below) - np.square(local - below)).mean(axis=1)
     value, error = float(scores.mean()), float(scores.std(ddof=1)) / math.sqrt(n)
     reach = float(special.ndtri((1 + level) / 2)) * error
     given = np.empty_like(local)
     given[order] = local
     half = n // 2
-    learnt = shares_elsewhere(regressor, inputs[:half], below[:half], inputs)
+    learnt = shares_elsewhere(regressor, held[:half], below[:half], held)
     part, leaves, parts = _parts(ranks, inputs, learnt, grid, known, nominal, level)
     there = ranks[half:][part[half:] == leaves[0]]
     fault = _fault(there)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.metrics.conditional.forests import edge_of, tree_inputs
 from howsure.stats.binomial import Alternative, binomial_test, clopper_pearson
 
 LEAF_SHARE = 0.05
@@ -138,20 +139,22 @@ def tree_parts(
         min_samples_leaf=least,
         min_impurity_decrease=LEAST_GAIN * float(values.var()),
         random_state=0,
-    ).fit(x, values)
-    part = np.asarray(tree.apply(x), dtype=np.int64)
-    every = _rules(tree.tree_, names)
+    )
+    inputs, levels = tree_inputs(x)
+    part = np.asarray(tree.fit(inputs, values).apply(inputs), dtype=np.int64)
+    every = _rules(tree.tree_, names, levels)
     return part, {int(leaf): every[int(leaf)] for leaf in np.unique(part)}
 
 
-def _rules(tree: Any, names: Sequence[str]) -> dict[int, str]:
+def _rules(tree: Any, names: Sequence[str], scale: dict[int, FloatArray]) -> dict[int, str]:
     """What leads to each node of a fitted scikit-learn tree, in words."""
     limits: dict[int, dict[int, tuple[float, float]]] = {0: {}}
     for node in range(tree.node_count):
         left, right = int(tree.children_left[node]), int(tree.children_right[node])
         if left < 0:
             continue
-        feature, edge = int(tree.feature[node]), float(tree.threshold[node])
+        feature = int(tree.feature[node])
+        edge = edge_of(scale, feature, float(tree.threshold[node]))
         low, high = limits[node].get(feature, (-math.inf, math.inf))
         limits[left] = {**limits[node], feature: (low, min(high, edge))}
         limits[right] = {**limits[node], feature: (max(low, edge), high)}

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, check_fraction
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.conditional.regions import Region, between, region_of
@@ -182,9 +183,8 @@ def worst_slab(
     """
     problem = as_problem(covered, x, coverage, names, seed)
     delta, level = check_fraction(share, "share"), check_fraction(confidence, "confidence")
-    for count, name in ((directions, "directions"), (replicates, "replicates")):
-        if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 1:
-            raise InputError(f"{name} must be a whole number of at least 1, got {count!r}")
+    check_whole(directions, "directions")
+    check_whole(replicates, "replicates")
     half = problem.n // 2
     if math.floor(delta * half) < LEAST_INSIDE:
         need = 2 * math.ceil(LEAST_INSIDE / delta)

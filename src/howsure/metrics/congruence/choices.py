@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix
-from howsure.core.errors import InputError
+from howsure.core.errors import DegenerateError, InputError
 from howsure.core.tensors import to_host
 from howsure.stats.bandwidths import median_distance, normalize_rows, total_variance
 from howsure.stats.kernels import RBF, CustomKernel, Kernel, Laplacian, Polynomial
@@ -150,7 +150,7 @@ def choose_kernel(kernel: KernelChoice, bandwidth: Bandwidth, rows: Array, name:
 def at_least_two(rows: Array, name: str) -> Array:
     """Refuse a sample of one row, from which no conditional law can be estimated."""
     if len(rows) < 2:
-        raise InputError(f"{name} must have at least 2 rows, got {len(rows)}")
+        raise DegenerateError(f"{name} must have at least 2 rows, got {len(rows)}")
     return rows
 
 
@@ -175,7 +175,7 @@ def check_size(rows: Array, name: str) -> Array:
     largest = max(float(xp.max(xp.abs(part))) for part in row_parts(rows))
     limit = math.sqrt(float(xp.finfo(rows.dtype).max) / (8.0 * rows.shape[0] * rows.shape[1]))
     if largest > limit:
-        raise InputError(
+        raise DegenerateError(
             f"{name} must hold numbers of at most {limit:.2g} for their squares to be added up, "
             f"got {largest:.3g}"
         )

@@ -13,6 +13,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Curve, Table
 from howsure.core.rng import child, row_keys
+from howsure.metrics.conditional.forests import edge_of, tree_inputs
 from howsure.metrics.congruence import NullReference, rejection_curve
 from howsure.predictions import Distribution, EvalSet, Samples
 from howsure.stats.bootstrap import subsample
@@ -199,9 +200,10 @@ def tree_table(part: EvalSet, values: FloatArray, seed: int, notes: str = "") ->
     tree = DecisionTreeRegressor(
         max_depth=2, min_samples_leaf=max(part.n // 40, 10), random_state=seed % 2**32
     )
-    tree.fit(table[~held_out], values[~held_out])
-    leaf = tree.apply(table)
-    rules = _rules(tree.tree_, list(named))
+    inputs, levels = tree_inputs(table)
+    tree.fit(inputs[~held_out], values[~held_out])
+    leaf = tree.apply(inputs)
+    rules = _rules(tree.tree_, list(named), levels)
     rows = [(rules[int(n)], *_leaf(values, leaf == n, held_out)) for n in np.unique(leaf)]
     rows.sort(key=lambda row: -row[2])
     headings = ("rows", "cce", "standard_error", "cce_when_grown")
@@ -354,13 +356,15 @@ def _principal(rows: FloatArray) -> FloatArray:
 
 def _neighbours(rows: FloatArray, seed: int) -> FloatArray:
     from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
 
     state = int(child(seed, "t-sne").integers(2**31))
     perplexity = min(30.0, (len(rows) - 1) / 3)
     started = _principal(rows)
     scale = float(started[:, 0].std()) or 1.0
     model = TSNE(random_state=state, perplexity=perplexity, init=1e-4 * started / scale)
-    return np.asarray(model.fit_transform(rows), dtype=np.float64)
+    with threadpool_limits(1):  # of the OpenMP that was loaded just now
+        return np.asarray(model.fit_transform(rows), dtype=np.float64)
 
 
 def _leaf(
@@ -391,14 +395,15 @@ def _splittable(part: EvalSet) -> dict[str, FloatArray]:
     return found
 
 
-def _rules(tree: Any, names: list[str]) -> dict[int, str]:
+def _rules(tree: Any, names: list[str], levels: dict[int, FloatArray]) -> dict[int, str]:
     """What leads to each node of a fitted scikit-learn tree, in words."""
     rules = {0: "all rows"}
     for node in range(tree.node_count):
         left, right = int(tree.children_left[node]), int(tree.children_right[node])
         if left < 0:
             continue
-        name, edge = names[int(tree.feature[node])], float(tree.threshold[node])
+        column = int(tree.feature[node])
+        name, edge = names[column], edge_of(levels, column, float(tree.threshold[node]))
         before = "" if node == 0 else f"{rules[node]}, "
         low, high = f"{name} ≤ {edge:.4g}", f"{name} > {edge:.4g}"
         if "=" in name and edge == 0.5:

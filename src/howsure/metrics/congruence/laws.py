@@ -18,6 +18,8 @@ Mode = Literal["exact", "samples"]
 Listed = tuple[FloatArray, FloatArray]
 """Counts and their probabilities, shape (n, s) each."""
 
+LAWS = (Distribution, Samples)
+"""The beliefs that are predictive laws."""
 DRAWS = 5
 MOST_LISTED = 1_000_000
 MOST_SUPPORT = 4_000_000
@@ -91,7 +93,7 @@ def law_of(held: EvalSet) -> Prediction:
         If it has none.
     """
     for belief in held.beliefs:
-        if isinstance(belief, (Distribution, Samples)):
+        if isinstance(belief, LAWS):
             return belief
     raise UnanswerableError("congruence needs a predictive law: a distribution or samples")
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, check_fraction
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.core.tensors import to_host
@@ -165,8 +166,7 @@ def _outcomes(
         for column in reported(range(cube.shape[1]), "null reference", progress):
             yield as_outputs(cube[:, column], "outcomes", length=rows, columns=width)
         return
-    if replicates < 1:
-        raise InputError(f"replicates must be at least 1, got {replicates}")
+    check_whole(replicates, "replicates")
     for number in reported(range(replicates), "null reference", progress):
         rng = child(seed, "congruence null", number)
         drawn = reference.belief.draw(rng) if outcomes is None else outcomes(rng)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.congruence.beliefs import Belief, Mode
@@ -111,8 +112,7 @@ def mean_cce(
     >>> 0.0 < found.data_sd < found.mean, found.monte_carlo_sd
     (True, 0.0)
     """
-    if bootstraps < 2:
-        raise InputError(f"bootstraps must be at least 2, got {bootstraps}")
+    check_whole(bootstraps, "bootstraps", 2)
     points = reference.points(grid)
     targets = [reference.target, *(_target(reference, belief) for belief in repeats)]
     stacked = np.hstack(targets)

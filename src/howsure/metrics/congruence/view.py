@@ -6,8 +6,9 @@ Needs inputs (an embedding) beside the beliefs. One mode serves all models of a 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.faults import attempt
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.rng import child, row_keys
 from howsure.metrics.congruence import (
@@ -24,6 +26,7 @@ from howsure.metrics.congruence import (
     mean_cce,
     null_reference,
 )
+from howsure.metrics.congruence.choices import choose_kernel
 from howsure.metrics.congruence.exhibits import (
     Layout,
     extremes,
@@ -64,6 +67,7 @@ __all__ = [
     "reference_places",
     "reference_rows",
     "right_model",
+    "unanswered",
 ]
 
 MOST_ROWS = 2_000
@@ -81,7 +85,8 @@ class CongruenceOptions:
     ----------
     kernel : str
         Of the inputs, as in `howsure.metrics.congruence.cce`; ``auto`` is ``polynomial`` for
-        inputs of more than 16 columns and ``rbf`` otherwise.
+        inputs of more than 16 columns and ``rbf`` otherwise, or the one that a named bandwidth
+        belongs to.
     bandwidth : str or float, optional
         Of the kernel of the inputs; a number is γ.
     regularization : float
@@ -97,7 +102,7 @@ class CongruenceOptions:
     Raises
     ------
     InputError
-        If a number lies outside its domain, or the layout is unknown.
+        If a number lies outside its domain, or a name is unknown.
 
     Examples
     --------
@@ -121,11 +126,14 @@ class CongruenceOptions:
             raise InputError(f"bandwidth must be positive, got {self.bandwidth!r}")
         if self.layout not in ("pca", "t-sne"):
             raise InputError(f"layout must be pca or t-sne, got {self.layout!r}")
+        choose_kernel(self.kernel_for(1), self.bandwidth, np.array([[0.0], [1.0]]), "x")
 
     def kernel_for(self, width: int) -> str:
         """The kernel for inputs of so many columns."""
         if self.kernel != "auto":
             return self.kernel
+        if isinstance(self.bandwidth, str):
+            return "polynomial" if self.bandwidth == "inverse-width" else "rbf"
         return "polynomial" if width > WIDE else "rbf"
 
     def stage(self, words: str, done: int = 0, total: int = 0) -> None:
@@ -236,19 +244,36 @@ def assess_congruence(
         Tables ``cce_map`` (a plane of the inputs, and CCE), ``cce_rows`` (best and worst) and
         ``cce_tree`` (which features or groups explain high CCE, with held-out means).
     """
+    return attempt(
+        f"mean_cce of {held.model}",
+        lambda: _assessed(held, mode, seed, everything, options, beside or {}),
+        lambda reason: unanswered(held, reason),
+    )
+
+
+def unanswered(held: EvalSet, reason: str) -> CongruenceReport:
+    """The report of a set without an answer."""
+    return CongruenceReport(_record(held, Estimate(math.nan, reason=reason)))
+
+
+def _assessed(
+    held: EvalSet,
+    mode: Mode,
+    seed: int,
+    everything: bool,
+    options: CongruenceOptions,
+    beside: Mapping[str, npt.NDArray[Any]],
+) -> CongruenceReport:
     words = f"congruence of {held.model}"
-    try:
-        rows = reference_places(held, seed=seed, everything=everything)
-        part = held if len(rows) == held.n else held.take(rows)
-        options.stage(f"{words}: reference", 0, 4)
-        reference = fitted_reference(part, mode, seed=seed, options=options)
-        reference.solution()
-        options.stage(f"{words}: a right model's errors", 1, 4)
-        null = right_model(reference, part, mode, seed=seed)
-        options.stage(f"{words}: bootstrap", 2, 4)
-        spread = mean_cce(reference, bootstraps=BOOTSTRAPS, seed=seed)
-    except (UnanswerableError, InputError) as error:
-        return CongruenceReport(_record(held, Estimate(math.nan, reason=str(error))))
+    rows = reference_places(held, seed=seed, everything=everything)
+    part = held if len(rows) == held.n else held.take(rows)
+    options.stage(f"{words}: reference", 0, 4)
+    reference = fitted_reference(part, mode, seed=seed, options=options)
+    reference.solution()
+    options.stage(f"{words}: a right model's errors", 1, 4)
+    null = right_model(reference, part, mode, seed=seed)
+    options.stage(f"{words}: bootstrap", 2, 4)
+    spread = mean_cce(reference, bootstraps=BOOTSTRAPS, seed=seed)
     score = reference.score()
     found = Estimate(
         null.observed,
@@ -261,24 +286,29 @@ def assess_congruence(
     )
     record = _record(held, found)
     options.stage(f"{words}: {options.layout} map, rows, tree", 3, 4)
-    map_ = map_table(
-        np.asarray(reference.inputs.rows, dtype=np.float64),
-        score.values,
-        null,
-        part.row_names(),
-        second=("y", part.y),
-        layout=options.layout,
-        model=part.model,
-        seed=seed,
-    )
     places = extremes(score.values)
-    known = {name: value[rows] for name, value in (beside or {}).items()}
-    tables = [map_, extremes_table(part, score.values, places, known)]
-    tree = _explained(part, score.values, mode, seed, options)
-    tables = [*tables, *([] if tree is None else [tree])]
+    known = {name: value[rows] for name, value in beside.items()}
+    makers: dict[str, Callable[[], Table | None]] = {
+        "map": lambda: map_table(
+            np.asarray(reference.inputs.rows, dtype=np.float64),
+            score.values,
+            null,
+            part.row_names(),
+            second=("y", part.y),
+            layout=options.layout,
+            model=part.model,
+            seed=seed,
+        ),
+        "extreme rows": lambda: extremes_table(part, score.values, places, known),
+        "tree": lambda: _explained(part, score.values, mode, seed, options),
+    }
+    made = [attempt(f"{name} of {words}", make, lambda _: None) for name, make in makers.items()]
     options.stage(f"{words}: done", 4, 4)
-    curves = rejection_curves(part, score.values)
-    return CongruenceReport(record, tuple(tables), curves, rows[places])
+    curves: tuple[Curve, ...] = attempt(
+        f"rejection by {words}", partial(rejection_curves, part, score.values), lambda _: ()
+    )
+    tables = tuple(table for table in made if table is not None)
+    return CongruenceReport(record, tables, curves, rows[places])
 
 
 def reference_rows(held: EvalSet, *, seed: int = 0, everything: bool = False) -> EvalSet:

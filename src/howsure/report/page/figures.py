@@ -7,12 +7,14 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
 from howsure.core.arrays import FloatArray
+from howsure.core.faults import attempt
 from howsure.figures import Axis, Figure, Layer, Mark, Shades, to_vega
 from howsure.figures.figure import sample_points
 from howsure.figures.palette import CSS, VEGA_SHAPES, dash_of
@@ -83,7 +85,8 @@ def blocks_of(figures: Iterable[Figure]) -> list[Block]:
     """
     blocks: list[Block] = []
     alone = False
-    for place, block in enumerate(map(block_of, figures)):
+    made = (attempt(f"figure {f.name}", partial(block_of, f), lambda _: None) for f in figures)
+    for place, block in enumerate(block for block in made if block is not None):
         names = block.figure.y.categories
         long = len(names) > 12 or any(len(name) > LONG_NAME for name in names)
         wide = place == 0 or long or block.ramp is not None

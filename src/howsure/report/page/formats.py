@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from datetime import date
 
@@ -245,29 +244,6 @@ def plain(value: object) -> bool | int | float | str | None:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return value.isoformat() if isinstance(value, date) else str(value)
-
-
-def clean(text: str) -> str:
-    """Text that every encoding and every reader accepts: stray halves of characters replaced.
-
-    Parameters
-    ----------
-    text : str
-        Any text.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> clean("a\\ud800b\\x00c")
-    'a�b�c'
-    """
-    return _UNSOUND.sub("\ufffd", text)
-
-
-_UNSOUND = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def _signed(value: float, places: int, *, trim: bool = False) -> str:

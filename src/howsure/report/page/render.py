@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from importlib import resources
 from typing import Any
 
@@ -13,13 +14,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from howsure.core.errors import MissingDependencyError
+from howsure.core.faults import attempt, collected
 from howsure.core.optional import require
+from howsure.core.text import clean
 from howsure.figures import figures_of
-from howsure.report.content import PageContent
+from howsure.report.content import PageContent, noted
 from howsure.report.page import sections
 from howsure.report.page.figures import blocks_of
-from howsure.report.page.formats import clean
-from howsure.report.page.galleries import galleries
+from howsure.report.page.galleries import Gallery, galleries
 from howsure.report.page.theme import properties
 
 FACT_LENGTH = 48
@@ -56,18 +58,20 @@ def render_page(content: PageContent) -> str:
     >>> "<title>a &lt; b</title>" in page
     True
     """
-    figures = figures_of(content.curves, content.tables)
-    tables = [
-        sections.table_grid(table, content.glossary)
-        for table in content.tables
-        if len(table) and table.name != "cce_images"
-    ]
+    with collected() as faults:
+        figures = figures_of(content.curves, content.tables)
+        blocks = blocks_of(figures)
+        shown = [table for table in content.tables if table.name != "cce_images"]
+        tables = sections.table_grids(shown, content.glossary)
+        pictures: list[Gallery] = attempt(
+            "images", partial(galleries, content.tables), lambda _: []
+        )
     return render_template(
         "page.html",
-        content,
+        replace(content, facts=noted(content.facts, faults)),
         figured=bool(figures),
-        blocks=blocks_of(figures),
-        galleries=galleries(content.tables),
+        blocks=blocks,
+        galleries=pictures,
         tables=tables,
         records=sections.record_grid(content),
         groups=sections.group_grid(content),

@@ -6,7 +6,9 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from howsure.core.faults import attempt
 from howsure.core.records import Direction, Record, Table
 from howsure.figures.tables import worst_first
 from howsure.figures.text import headed
@@ -209,6 +211,22 @@ def unanswered_grid(content: PageContent, *, limit: int = ROWS_LIMIT) -> Grid | 
     return Grid(
         title="What could not be answered, and why", columns=columns, parts=(Part(rows=rows),)
     )
+
+
+def table_grids(
+    tables: Iterable[Table], glossary: Sequence[GlossaryEntry] = (), *, limit: int = ROWS_LIMIT
+) -> list[Grid]:
+    """The tables of a report that hold rows."""
+    made: list[Grid | None] = [
+        attempt(
+            f"table {table.name}",
+            partial(table_grid, table, glossary, limit=limit),
+            lambda _: None,
+        )
+        for table in tables
+        if len(table)
+    ]
+    return [grid for grid in made if grid is not None]
 
 
 def table_grid(

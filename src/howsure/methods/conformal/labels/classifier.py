@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, final
+from typing import Any, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray, check_fraction
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.convert import Checked, Fraction
 from howsure.core.errors import InputError
 from howsure.core.rng import child, row_keys, row_uniforms
 from howsure.methods.conformal.adapting import (
@@ -21,7 +22,7 @@ from howsure.methods.conformal.adapting import (
 )
 from howsure.methods.conformal.labels.scores import APS, LabelScore, Table
 from howsure.methods.conformal.ranks import DELTA, RankRule
-from howsure.methods.conformal.thresholds import TooFew, check_too_few
+from howsure.methods.conformal.thresholds import TooFew
 from howsure.metrics.adaptivity import class_numbers
 from howsure.predictions import LabelSets
 
@@ -32,7 +33,7 @@ _EVERYWHERE: Final = Marginal()
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabelConformal:
+class LabelConformal(Checked):
     """Conformal sets of labels around a trained classifier.
 
     Parameters
@@ -81,23 +82,14 @@ class LabelConformal:
 
     model: Any = None
     score: LabelScore = _DEFAULT
-    coverage: float = 0.9
+    coverage: Fraction = 0.9
     adapt: Adaptation = _EVERYWHERE
     rank: RankRule = "conformal"
-    delta: float = DELTA
-    draws: str = "row"
+    delta: Fraction = DELTA
+    draws: Literal["row", "class"] = "row"
     allow_empty: bool = True
     too_few: TooFew = "infinite"
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_fraction(self.coverage, "coverage")
-        check_too_few(self.too_few)
-        if self.draws not in ("row", "class"):
-            raise InputError(f"draws must be 'row' or 'class', got {self.draws!r}")
-        for name, kind in (("score", LabelScore), ("adapt", Adaptation)):
-            if not isinstance(getattr(self, name), kind):
-                raise InputError(f"{name} must be a {kind.__name__}, got {getattr(self, name)!r}")
 
     @property
     def name(self) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Annotated, Any, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
+from howsure.core.convert import Bound, Checked, Natural
 from howsure.core.errors import InputError
 from howsure.metrics.adaptivity import REPEATS, GaussianNoise, Perturbation, ease
 
@@ -18,7 +19,7 @@ Labels = npt.NDArray[Any]
 
 @final
 @dataclass(frozen=True, slots=True)
-class EaseBins:
+class EaseBins(Checked):
     """Groups of equal numbers of rows by ease, for `Mondrian`: the O- of O-LAC, O-SAPS, O-CPA.
 
     Parameters
@@ -52,13 +53,10 @@ class EaseBins:
     [20, 20]
     """
 
-    bins: int = 10
+    bins: Annotated[int, Bound(2)] = 10
     perturbation: Perturbation | float = 0.1
     repeats: int = REPEATS
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        _check_bins(self.bins)
 
     def learn(self, x: FloatArray, forecast: Callable[[FloatArray], FloatArray]) -> EaseRule:
         """Put the edges at quantiles of the ease of these rows."""
@@ -104,7 +102,7 @@ class EaseRule:
 
 @final
 @dataclass(frozen=True, slots=True)
-class EaseColumn:
+class EaseColumn(Checked):
     """Groups of equal numbers of rows by an ease that is known already: a column of x.
 
     Parameters
@@ -131,13 +129,8 @@ class EaseColumn:
     [5, 5]
     """
 
-    column: int
-    bins: int = 10
-
-    def __post_init__(self) -> None:
-        _check_bins(self.bins)
-        if not isinstance(self.column, int) or isinstance(self.column, bool) or self.column < 0:
-            raise InputError(f"column must be a whole number of at least 0, got {self.column!r}")
+    column: Natural
+    bins: Annotated[int, Bound(2)] = 10
 
     def learn(self, x: FloatArray, forecast: Callable[[FloatArray], FloatArray]) -> EaseColumnRule:
         """Put the edges at quantiles of the ease of these rows.
@@ -164,7 +157,7 @@ class EaseColumnRule:
         Inner edges; an ease on one belongs to the group above.
     """
 
-    column: int
+    column: Natural
     edges: FloatArray
 
     def ease(self, x: FloatArray) -> FloatArray:
@@ -180,11 +173,6 @@ class EaseColumnRule:
 
 EaseGroups = EaseBins | EaseColumn
 """Groups by ease, computed or given."""
-
-
-def _check_bins(bins: int) -> None:
-    if not isinstance(bins, int) or isinstance(bins, bool) or bins < 2:
-        raise InputError(f"bins must be a whole number of at least 2, got {bins!r}")
 
 
 def _inner_edges(values: FloatArray, bins: int) -> FloatArray:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
-from howsure.core.errors import InputError
+from howsure.core.convert import Checked, Natural, NonNegative
 
 Table = npt.NDArray[np.floating[Any]]
 
@@ -242,7 +242,7 @@ class APS(RankedScore):
 
 @final
 @dataclass(frozen=True, slots=True)
-class RAPS(RankedScore):
+class RAPS(RankedScore, Checked):
     """`APS` with a penalty λ for each rank past the first few (regularised adaptive sets).
 
     Parameters
@@ -270,14 +270,9 @@ class RAPS(RankedScore):
     array([1.4])
     """
 
-    penalty: float = 0.01
-    free: int = 5
+    penalty: NonNegative = 0.01
+    free: Natural = 5
     randomized: bool = True
-
-    def __post_init__(self) -> None:
-        _check_penalty(self.penalty)
-        if not isinstance(self.free, (int, np.integer)) or self.free < 0:
-            raise InputError(f"free must be a whole number of at least 0, got {self.free!r}")
 
     @property
     def name(self) -> str:
@@ -294,7 +289,7 @@ class RAPS(RankedScore):
 
 @final
 @dataclass(frozen=True, slots=True)
-class SAPS(RankedScore):
+class SAPS(RankedScore, Checked):
     """The largest probability, and a weight λ for each rank after (sorted adaptive sets).
 
     Parameters
@@ -322,11 +317,8 @@ class SAPS(RankedScore):
     array([0.75])
     """
 
-    penalty: float = 0.1
+    penalty: NonNegative = 0.1
     randomized: bool = True
-
-    def __post_init__(self) -> None:
-        _check_penalty(self.penalty)
 
     @property
     def name(self) -> str:
@@ -358,8 +350,3 @@ def _ends_of_ties(falling: FloatArray) -> IntArray:
     ends[:, :-1] = falling[:, 1:] != falling[:, :-1]
     places = np.where(ends, np.arange(classes), classes)
     return np.asarray(np.minimum.accumulate(places[:, ::-1], axis=1)[:, ::-1])
-
-
-def _check_penalty(penalty: float) -> None:
-    if not 0 <= penalty < np.inf:
-        raise InputError(f"penalty must be finite and at least 0, got {penalty!r}")

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.convert import Fraction, check_fields
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.methods.conformal.adapting import Mondrian, UniformBins
@@ -97,21 +98,16 @@ class TunedLabels:
     base: LabelConformal = _BASE
     family: Literal["raps", "saps", "o_lac", "o_saps"] = "o_saps"
     criterion: Criterion = "t_ss"
-    share: float | None = None
+    share: Fraction | None = None
     penalties: tuple[float, ...] | None = None
     bins: tuple[int, ...] = BINS
     groups: EaseGroups | tuple[EaseGroups, ...] = _GROUPS
     evaluation_bins: int = 50
 
     def __post_init__(self) -> None:
-        if self.family not in _SHARES:
-            raise InputError(f"family must be one of {sorted(_SHARES)}, got {self.family!r}")
-        if self.criterion not in ("t_ss", "sscv", "size"):
-            raise InputError(f"criterion must be 't_ss', 'sscv' or 'size', got {self.criterion!r}")
-        if self.share is not None and not 0 < self.share < 1:
-            raise InputError(f"share must lie in (0, 1), got {self.share!r}")
         if not self._ways or not all(isinstance(way, EaseGroups) for way in self._ways):
             raise InputError(f"groups must be EaseBins or EaseColumn, got {self.groups!r}")
+        check_fields(self)
 
     @property
     def _ways(self) -> tuple[EaseGroups, ...]:

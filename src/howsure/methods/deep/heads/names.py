@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final, cast
 
-from howsure.core.errors import InputError
-from howsure.core.registry import unknown
 from howsure.methods.deep.heads.base import Head
 from howsure.methods.deep.heads.counts import DoublePoisson, NegativeBinomial, Poisson
 from howsure.methods.deep.heads.normal import (
@@ -20,6 +18,7 @@ from howsure.methods.deep.heads.normal import (
 from howsure.methods.deep.heads.pair import PairHead
 from howsure.methods.deep.heads.quantiles import QuantileHead
 from howsure.methods.deep.heads.shapes import NormalMixture, StudentT
+from howsure.methods.options import named
 
 HEADS: Final[Mapping[str, type[Head]]] = {
     "poisson": Poisson,
@@ -55,17 +54,8 @@ def head_named(head: str | Mapping[str, Any] | Head) -> Head:
     """
     if isinstance(head, Head):
         return head
-    options = dict(head) if isinstance(head, Mapping) else {"name": head}
-    name = options.pop("name", None)
-    if not isinstance(name, str):
-        raise InputError(f"head must be a name, a mapping with a name or a head, got {head!r}")
-    known = {**HEADS, **_OTHERS}
-    if name not in known:
-        raise InputError(unknown(name, known, "head"))
-    try:
-        return known[name](**options)
-    except TypeError as error:
-        raise InputError(f"head {name!r} does not take these options: {error}") from error
+    found: Head = named(head, {**HEADS, **_OTHERS}, "head")
+    return found
 
 
 def head_spec(head: Head) -> dict[str, Any] | None:

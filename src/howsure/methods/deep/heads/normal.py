@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final, final
+from typing import Annotated, ClassVar, Final, final
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray
-from howsure.core.errors import InputError
+from howsure.core.convert import Bound, Checked, NonNegative
 from howsure.methods.deep.heads.base import Head, Tensor, softplus
 from howsure.methods.interface import located
 from howsure.predictions import Distribution
@@ -73,7 +73,7 @@ class Gaussian(MeanAndLogVariance):
 
 @final
 @dataclass(frozen=True, slots=True)
-class BetaGaussian(MeanAndLogVariance):
+class BetaGaussian(MeanAndLogVariance, Checked):
     """A mean and a log variance, each row's loss weighted by σ^{2β}: rows of high noise count more.
 
     Parameters
@@ -97,12 +97,8 @@ class BetaGaussian(MeanAndLogVariance):
     0.5
     """
 
-    beta: float = 0.5
+    beta: Annotated[float, Bound(0.0, 1.0, "[]")] = 0.5
     title: ClassVar[str] = "β-Gaussian"
-
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.beta <= 1.0:
-            raise InputError(f"beta must lie in [0, 1], got {self.beta!r}")
 
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         """(σ²)^β ½[e^{−s}(y − μ)² + s], shape (..., b)."""
@@ -180,7 +176,7 @@ class NaturalGaussian(Head):
 
 @final
 @dataclass(frozen=True, slots=True)
-class SquaredError(Head):
+class SquaredError(Head, Checked):
     """A mean alone, by squared error: a normal law of one sd at all x.
 
     Parameters
@@ -199,12 +195,8 @@ class SquaredError(Head):
     array([1.])
     """
 
-    sd: float = 0.0
+    sd: NonNegative = 0.0
     title: ClassVar[str] = "squared error"
-
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.sd < np.inf:
-            raise InputError(f"sd must be finite and at least 0, got {self.sd!r}")
 
     @property
     def outputs(self) -> int:

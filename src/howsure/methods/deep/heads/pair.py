@@ -7,7 +7,8 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from howsure.core.arrays import FloatArray, check_fraction
+from howsure.core.arrays import FloatArray
+from howsure.core.convert import Checked, Fraction
 from howsure.methods.deep.heads.base import Head, Tensor
 from howsure.predictions import Quantiles
 from howsure.predictions.base import tail_levels
@@ -15,7 +16,7 @@ from howsure.predictions.base import tail_levels
 
 @final
 @dataclass(frozen=True, slots=True)
-class PairHead(Head):
+class PairHead(Head, Checked):
     """The two quantiles that bound a central interval, by half the sum of their pinball losses.
 
     Parameters
@@ -41,11 +42,8 @@ class PairHead(Head):
     (array([8.]), array([12.]))
     """
 
-    coverage: float = 0.9
+    coverage: Fraction = 0.9
     title: ClassVar[str] = "pair of quantiles"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "coverage", check_fraction(self.coverage, "coverage"))
 
     @property
     def levels(self) -> tuple[float, float]:

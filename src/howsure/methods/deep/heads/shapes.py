@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Final, final
+from typing import Annotated, ClassVar, Final, final
 
 import numpy as np
 from scipy.special import log_softmax
 
 from howsure.core.arrays import FloatArray
-from howsure.core.errors import InputError
+from howsure.core.convert import Bound, Checked
 from howsure.methods.deep.heads.base import Head, Start, Tensor, inverse_softplus, softplus
 from howsure.methods.deep.heads.normal import LEAST, MOST
 from howsure.predictions import Distribution, mixture
@@ -68,7 +68,7 @@ class StudentT(Head):
 
 @final
 @dataclass(frozen=True, slots=True)
-class NormalMixture(Head):
+class NormalMixture(Head, Checked):
     """A mixture density network: weights, means and log variances of k normal laws.
 
     Parameters
@@ -95,18 +95,9 @@ class NormalMixture(Head):
     ('norm+norm', array([1.4142]))
     """
 
-    components: int = 3
-    least_sd: float = 1e-3
+    components: Annotated[int, Bound(2)] = 3
+    least_sd: Annotated[float, Bound(1e-8, 1.0)] = 1e-3
     title: ClassVar[str] = "mixture"
-
-    def __post_init__(self) -> None:
-        whole = isinstance(self.components, int | np.integer)
-        if not whole or isinstance(self.components, bool) or self.components < 2:
-            raise InputError(
-                f"components must be a whole number of at least 2, got {self.components!r}"
-            )
-        if not 1e-8 <= self.least_sd < 1.0:
-            raise InputError(f"least_sd must lie in [1e-8, 1), got {self.least_sd!r}")
 
     @property
     def outputs(self) -> int:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
-from typing import Any, Final, final
+from typing import Annotated, Any, Final, final
 
+from howsure.core.convert import Count, Positive, checked, filled
 from howsure.core.errors import InputError
 from howsure.core.optional import require
-from howsure.core.registry import unknown
-from howsure.methods.deep.members import as_tuple, check_whole
-from howsure.methods.options import attribute
+from howsure.methods.options import attribute, named
 
 Module = Any
 Tensor = Any
@@ -92,21 +91,16 @@ def backbone_named(spec: str | Mapping[str, Any] | Backbone | Maker) -> Backbone
         if not callable(spec):
             raise InputError(f"backbone must be a name, a mapping or a callable, got {spec!r}")
         return Backbone(getattr(spec, "__name__", type(spec).__name__), spec)
-    options = dict(spec) if isinstance(spec, Mapping) else {"name": spec}
-    name = options.pop("name", None)
-    if not isinstance(name, str):
-        raise InputError(f"backbone must be a mapping with a name, got {spec!r}")
-    known: Mapping[str, Callable[..., Backbone]] = {
+    known: dict[str, Callable[..., Backbone]] = {
         "small": _small,
         "resnet34": _resnet34,
         "mlp": _mlp,
     }
-    if name not in known and ":" not in name:
-        raise InputError(unknown(name, known, "backbone"))
-    try:
-        return known[name](**options) if name in known else _own(name, **options)
-    except TypeError as error:
-        raise InputError(f"backbone {name!r} does not take these options: {error}") from error
+    name = spec.get("name") if isinstance(spec, Mapping) else spec
+    if isinstance(name, str) and ":" in name:
+        known[name] = partial(_own, name)
+    found: Backbone = named(spec, known, "backbone")
+    return found
 
 
 def _own(name: str, grey: bool = False, spectral: float | None = None) -> Backbone:
@@ -134,12 +128,8 @@ def _mlp(widths: Any = MLP, grey: bool = False, spectral: float | None = None) -
 
 
 def _widths(given: Any) -> tuple[int, ...]:
-    widths = as_tuple(given, "widths")
-    if not widths:
-        raise InputError("widths must hold at least one number, got none")
-    for width in widths:
-        check_whole(width, "widths", least=1)
-    return widths
+    units: tuple[int, ...] = checked(given, Annotated[tuple[Count, ...], filled], "widths")
+    return units
 
 
 def _resnet34(grey: bool = False, spectral: float | None = None) -> Backbone:
@@ -149,12 +139,8 @@ def _resnet34(grey: bool = False, spectral: float | None = None) -> Backbone:
 
 
 def _checked(options: dict[str, Any]) -> dict[str, Any]:
-    bound, grey = options["spectral"], options["grey"]
-    if not isinstance(grey, bool):
-        raise InputError(f"grey must be true or false, got {grey!r}")
-    number = isinstance(bound, int | float) and not isinstance(bound, bool)
-    if bound is not None and not (number and 0.0 < bound < float("inf")):
-        raise InputError(f"spectral must be a number above 0, got {bound!r}")
+    checked(options["grey"], bool, "grey")
+    checked(options["spectral"], Positive | None, "spectral")
     return options
 
 

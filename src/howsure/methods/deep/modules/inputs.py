@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import plain_array
+from howsure.core.convert import checked
 from howsure.core.errors import InputError
 from howsure.core.optional import require
 from howsure.data.images.task import Scaling, network_input
-from howsure.methods.deep.members import check_choice
 
 Tensor = Any
 Array = npt.NDArray[Any]
@@ -47,7 +47,7 @@ def checked_inputs(x: npt.ArrayLike, name: str, scaling: Scaling, shape: Any = N
     >>> checked_inputs(np.zeros((2, 8, 8, 1), dtype=np.uint8), "x", "imagenet").dtype
     dtype('uint8')
     """
-    check_choice(scaling, "scaling", ("imagenet", "none"))
+    checked(scaling, Scaling, "scaling")
     array = plain_array(x, name)
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name} must hold real numbers, got dtype {array.dtype}")

@@ -8,12 +8,12 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from howsure.core.convert import Count, check_fields
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.data.images.task import Scaling
 from howsure.methods.deep.head_network import together
 from howsure.methods.deep.heads import PairHead, QuantileHead, head_named
-from howsure.methods.deep.members import check_choice, check_whole
 from howsure.methods.deep.modules.backbones import backbone_named
 from howsure.methods.deep.modules.network import ModuleNetwork, check_sound
 from howsure.methods.deep.modules.recipe import recipe_named
@@ -68,7 +68,7 @@ class ImageNetwork(Method):
     head: Any = "gaussian"
     backbone: Any = "small"
     recipe: Any = "shift"
-    members: int = 1
+    members: Count = 1
     validation: float | None = None
     scaling: Scaling = "imagenet"
 
@@ -78,8 +78,7 @@ class ImageNetwork(Method):
         object.__setattr__(self, "head", head_named(self.head))
         object.__setattr__(self, "backbone", plain)
         object.__setattr__(self, "recipe", recipe_named(self.recipe))
-        check_whole(self.members, "members", least=1)
-        check_choice(self.scaling, "scaling", ("imagenet", "none"))
+        check_fields(self)
         if self.recipe.keep == "best" and self.validation is None:
             raise InputError("keep must be 'last' where validation is None, got 'best'")
 

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, final, get_args
+from typing import Annotated, Any, Literal, final
 
+from howsure.core.convert import (
+    Bound,
+    Count,
+    Natural,
+    NonNegative,
+    Positive,
+    check_fields,
+    check_whole,
+)
 from howsure.core.errors import InputError
 from howsure.core.optional import require
-from howsure.core.registry import unknown
 from howsure.methods.deep.heads import Head
-from howsure.methods.deep.members import Keep, Schedule, check_choice, check_whole
+from howsure.methods.deep.members import Keep, Schedule
+from howsure.methods.options import named
 
 Precision = Literal["float32", "bfloat16"]
 Device = Literal["auto", "cpu", "cuda"]
@@ -83,42 +92,29 @@ class Recipe:
     0.0005
     """
 
-    epochs: int = 75
-    batch_size: int = 32
-    learning_rate: float = 1e-3
-    weight_decay: float = 0.0
+    epochs: Count = 75
+    batch_size: Annotated[int, Bound(2)] = 32
+    learning_rate: Positive = 1e-3
+    weight_decay: NonNegative = 0.0
     schedule: Schedule = "constant"
-    warm_epochs: int = 20
-    frozen_epochs: int = 5
+    warm_epochs: Natural = 20
+    frozen_epochs: Natural = 5
     keep: Keep = "last"
     standardise: bool = False
     warm_start: bool = False
-    hidden: int | None = None
+    hidden: Natural | None = None
     precision: Precision = "float32"
     channels_last: bool = True
     compile: bool = False
     device: Device = "auto"
 
     def __post_init__(self) -> None:
-        check_whole(self.epochs, "epochs", least=1)
-        check_whole(self.batch_size, "batch_size", least=2)
-        check_whole(self.warm_epochs, "warm_epochs", least=0)
-        check_whole(self.frozen_epochs, "frozen_epochs", least=0)
+        check_fields(self)
         if self.warm_epochs + self.frozen_epochs >= self.epochs:
             raise InputError(
                 f"warm_epochs and frozen_epochs must leave epochs for the loss itself, got "
                 f"{self.warm_epochs} and {self.frozen_epochs} of {self.epochs}"
             )
-        if self.hidden is not None:
-            check_whole(self.hidden, "hidden", least=0)
-        if not 0.0 < self.learning_rate < math.inf:
-            raise InputError(f"learning_rate must be above 0, got {self.learning_rate!r}")
-        if not 0.0 <= self.weight_decay < math.inf:
-            raise InputError(f"weight_decay must be at least 0, got {self.weight_decay!r}")
-        check_choice(self.schedule, "schedule", get_args(Schedule))
-        check_choice(self.keep, "keep", get_args(Keep))
-        check_choice(self.precision, "precision", get_args(Precision))
-        check_choice(self.device, "device", get_args(Device))
 
     @classmethod
     def small(cls, epochs: int = 20, **options: Any) -> Recipe:
@@ -141,7 +137,7 @@ class Recipe:
         >>> Recipe.small(40).warm_epochs
         8
         """
-        check_whole(epochs, "epochs", least=1)
+        check_whole(epochs, "epochs")
         own: dict[str, Any] = {
             "warm_epochs": epochs // 5,
             "frozen_epochs": epochs // 20,
@@ -209,14 +205,5 @@ def recipe_named(spec: str | Mapping[str, Any] | Recipe) -> Recipe:
     """
     if isinstance(spec, Recipe):
         return spec
-    if not isinstance(spec, str | Mapping):
-        raise InputError(f"recipe must be a name, a mapping or a recipe, got {spec!r}")
-    options = dict(spec) if isinstance(spec, Mapping) else {"name": spec}
-    name = options.pop("name", "shift")
-    known: Mapping[Any, Callable[..., Recipe]] = {"shift": Recipe, "small": Recipe.small}
-    if name not in known:
-        raise InputError(unknown(name, known, "recipe"))
-    try:
-        return known[name](**options)
-    except TypeError as error:
-        raise InputError(f"recipe {name!r} does not take these options: {error}") from error
+    found: Recipe = named(spec, {"shift": Recipe, "small": Recipe.small}, "recipe", "shift")
+    return found

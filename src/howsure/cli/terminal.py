@@ -1,0 +1,43 @@
+"""What reaches the terminal: text from data as it stands, which gives the terminal no orders."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import rich.console
+from rich import markup
+from rich.segment import Segment
+
+from howsure.core.text import legible
+
+
+class Console(rich.console.Console):
+    """A console whose text is legible, whoever wrote it; stdout, or stderr."""
+
+    def __init__(self, **options: Any) -> None:
+        if not os.environ.get("COLUMNS", "unset").strip("0"):  # no columns: rich would print none
+            options.setdefault("width", shutil.get_terminal_size().columns)
+        super().__init__(**options, emoji=False)
+
+    def render(self, *args: Any, **options: Any) -> Iterable[Segment]:
+        """As any console, but for what would steer the terminal: that is for styles alone."""
+        for segment in super().render(*args, **options):
+            text, style, control = segment
+            yield segment if control else Segment(legible(text, lines=True), style)
+
+
+def escape(text: str) -> str:
+    """Text on one line that is no markup: all of data, and all that may hold some."""
+    return markup.escape(legible(text))
+
+
+def say(text: object, *, error: bool = False) -> None:
+    """One plain line, on stdout or stderr."""
+    stream = sys.stderr if error else sys.stdout
+    if stream is not None:
+        stream.write(f"{legible(str(text))}\n")
+        stream.flush()

@@ -1,0 +1,403 @@
+"""Between dataclasses and plain values: types and rules are said once, as annotations.
+
+A field or an argument says what it takes: ``epochs: Count``, ``rate: Annotated[float,
+check_fraction]``, ``order: Literal["rgb", "bgr"]``. `checked` fits what comes to such a hint,
+`check_fields` does so for a whole dataclass, and `from_options` makes one from a table of a
+plan. `plain` is the way back; `packed` and `unpacked` keep arrays apart from what JSON knows.
+Every refusal names the argument, the rule and what came.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from typing import Annotated, Any, Final, Literal, TypeVar, cast, get_args, get_origin
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import check_fraction, shortened
+from howsure.core.errors import InputError
+from howsure.core.registry import check_known, unknown
+
+Arrays = dict[str, npt.NDArray[Any]]
+T = TypeVar("T")
+_NO: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A range of numbers, for annotations; `ends` are square where they belong to it."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    ends: str = "[)"
+
+    def holds(self, value: float) -> bool:
+        """Whether a number lies in the range."""
+        above = value >= self.low if self.ends[0] == "[" else value > self.low
+        return above and (value <= self.high if self.ends[1] == "]" else value < self.high)
+
+    def words(self, kind: Any) -> str:
+        """The rule, for a number of this kind, as said after ``must``."""
+        if kind is int:
+            most = f" and at most {self.high}" if self.high < math.inf else ""
+            return f"be a whole number of at least {self.low}{most}"
+        if self.high < math.inf:
+            return f"lie in {self.ends[0]}{self.low:g}, {self.high:g}{self.ends[1]}"
+        if self.low == -math.inf:
+            return "be a finite number"
+        return f"be {'at least' if self.ends[0] == '[' else 'above'} {self.low:g}"
+
+
+Count = Annotated[int, Bound(1)]
+Natural = Annotated[int, Bound(0)]
+Positive = Annotated[float, Bound(0.0, ends="()")]
+NonNegative = Annotated[float, Bound(0.0)]
+Fraction = Annotated[float, check_fraction]
+
+
+def checked(value: Any, hint: Any, name: str, *, text: bool = False) -> Any:
+    """What came, fitted to a type hint; text is read where a shell gives it.
+
+    Numbers of NumPy become Python's, and lists tuples. ``Annotated`` adds rules: a `Bound`, or a
+    function of value and name that gives the value back or raises. A hint that says nothing
+    about plain values lets everything through.
+
+    Examples
+    --------
+    >>> checked("0.9, 0.5", tuple[float, ...], "coverages", text=True)
+    (0.9, 0.5)
+    >>> checked(0, Count | None, "epochs")
+    Traceback (most recent call last):
+    ...
+    howsure.core.errors.InputError: epochs must be a whole number of at least 1 or none, got 0
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    kinds = _alternatives(hint)
+    refused: list[InputError] = []
+    for kind in kinds:
+        bare, *rules = get_args(kind) if get_origin(kind) is Annotated else (kind,)
+        try:
+            found = _fits(value, bare, name, text=text)
+            if found is _NO or not all(r.holds(found) for r in rules if isinstance(r, Bound)):
+                continue
+            for rule in rules:
+                found = found if isinstance(rule, Bound) else rule(found, name)
+            return found
+        except InputError as error:
+            refused.append(error)
+    if len(refused) == 1:
+        raise refused[0]
+    if len(kinds) == 1 and get_origin(kinds[0]) is Literal and isinstance(value, str):
+        raise InputError(unknown(value, map(str, get_args(kinds[0])), name))
+    phrases = list(dict.fromkeys(map(_words, kinds)))
+    alike = all(phrase.startswith("be ") for phrase in phrases)
+    wanted = " or ".join(phrases[:1] + [p.removeprefix("be ") if alike else p for p in phrases[1:]])
+    raise InputError(f"{name} must {wanted}, got {shortened(value)}")
+
+
+def filled(value: Any, name: str) -> Any:
+    """A list that holds something, as a rule of an annotation."""
+    if not len(value):
+        raise InputError(f"{name} must hold at least one, got none")
+    return value
+
+
+def check_whole(value: Any, name: str, least: int = 1, most: float = math.inf) -> int:
+    """A whole number in a range whose ends are legal.
+
+    Examples
+    --------
+    >>> check_whole(3, "draws")
+    3
+    """
+    return int(checked(value, Annotated[int, Bound(least, most, "[]")], name))
+
+
+class Checked:
+    """A dataclass whose fields are fitted to their annotations as it is made.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Options(Checked):
+    ...     epochs: Count = 80
+    >>> Options(epochs=0)
+    Traceback (most recent call last):
+    ...
+    howsure.core.errors.InputError: epochs must be a whole number of at least 1, got 0
+    """
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+def check_fields(self: Any, of: str = "") -> None:
+    """Fit every field of a dataclass to its annotation; messages say ``of`` what it is."""
+    for name, hint in _hints(type(self)).items():
+        value = getattr(self, name)
+        fitted = checked(value, hint, f"{name}{of}")
+        if fitted is not value:
+            object.__setattr__(self, name, fitted)
+
+
+def option_names(kind: Any) -> tuple[str, ...]:
+    """Names of the options of a dataclass; those of a dataclass within stand among them."""
+    parts = (option_names(k) if is_dataclass(k) else (name,) for name, k in _hints(kind).items())
+    return tuple(name for part in parts for name in part)
+
+
+def from_options(kind: type[T], given: Mapping[str, Any], what: str) -> T:
+    """A dataclass from a table of options; those of a dataclass within stand among them."""
+    known = option_names(kind)
+    for name in given:
+        check_known(name, known, what)
+    values = {}
+    for name, hint in _hints(kind).items():
+        if is_dataclass(hint):
+            own = {key: given[key] for key in option_names(hint) if key in given}
+            values[name] = from_options(cast(Any, hint), own, what)
+        elif name in given:
+            values[name] = given[name]
+    return kind(**values)
+
+
+def json_number(value: float) -> float | str | None:
+    """A number for JSON: NaN is None, and infinities are texts.
+
+    Examples
+    --------
+    >>> json_number(math.inf)
+    'Infinity'
+    """
+    if math.isfinite(value):
+        return value
+    return None if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def plain(
+    value: Any,
+    number: Callable[[float], Any] = float,
+    other: Callable[[Any], Any] | None = None,
+) -> Any:
+    """A dataclass, or anything of numbers and text, as values that JSON knows.
+
+    ``number`` tells what becomes of floats (`json_number` for strict JSON), and ``other`` what
+    becomes of all that is neither number, text, list nor mapping; else dataclasses become
+    mappings, and the rest is refused.
+
+    Examples
+    --------
+    >>> plain({"shape": (2, 3), "seed": np.int64(1)})
+    {'shape': [2, 3], 'seed': 1}
+    """
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, str):
+        return str(value)
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return number(value)
+    if isinstance(value, list | tuple):
+        return [plain(item, number, other) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): plain(item, number, other) for key, item in value.items()}
+    if other is not None:
+        return other(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        held = {item.name: getattr(value, item.name) for item in fields(value)}
+        return plain(held, number, other)
+    raise InputError(f"what is told must be numbers, text, lists and tables, got {value!r}")
+
+
+def packed(value: Any) -> tuple[Arrays, dict[str, Any]]:
+    """A dataclass as arrays by place and as facts that JSON knows, by the hints of its fields.
+
+    Arrays, and mappings of arrays or of floats, go to places like ``runs/0/rows``, of which
+    facts hold the names of a mapping alone. What a dataclass makes itself is left out.
+    """
+    arrays: Arrays = {}
+    return arrays, _pack(value, type(value), "", arrays)
+
+
+def unpacked(kind: type[T], arrays: Mapping[str, npt.NDArray[Any]], facts: Mapping[str, Any]) -> T:
+    """The dataclass that `packed` was given, bit by bit."""
+    found: T = _unpack(facts, kind, "", arrays)
+    return found
+
+
+def _read_hints(kind: Any) -> dict[str, Any]:
+    """Hints of what a dataclass is made of."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return {item.name: hints[item.name] for item in fields(kind) if item.init}
+
+
+_hints: Callable[[Any], dict[str, Any]] = cache(_read_hints)
+
+
+def _alternatives(hint: Any) -> tuple[Any, ...]:
+    """The kinds of a hint, an inner union's too."""
+    if get_origin(hint) not in (typing.Union, types.UnionType):
+        return (hint,)
+    return tuple(kind for part in get_args(hint) for kind in _alternatives(part))
+
+
+def _fits(value: Any, kind: Any, name: str, *, text: bool) -> Any:
+    """The value as this kind, or `_NO`."""
+    origin = get_origin(kind)
+    if kind in (None, types.NoneType):
+        return None if value is None or (text and value == "none") else _NO
+    if kind is str:
+        return value if isinstance(value, str) else _NO
+    if origin is Literal:
+        known = get_args(kind)
+        return value if any(isinstance(value, type(k)) and value == k for k in known) else _NO
+    if origin is tuple:
+        return _tuple(value, get_args(kind), name, text=text)
+    if kind in (bool, int, float):
+        return _number(_read(value) if text else value, kind)
+    if _is_mapping(origin):
+        if not isinstance(value, Mapping):
+            return _NO
+        key, item = get_args(kind)
+        return {checked(k, key, name): checked(v, item, f"{name} of {k}") for k, v in value.items()}
+    if is_dataclass(kind) and isinstance(value, Mapping):
+        return from_options(cast(Any, kind), value, f"option of {name}")
+    checkable = inspect.isclass(kind) and kind not in (Any, object) and origin is None
+    if not checkable or getattr(kind, "_is_protocol", False):
+        return value
+    return value if isinstance(value, kind) else _NO
+
+
+def _number(value: Any, kind: type) -> Any:
+    if isinstance(value, bool) or kind is bool:
+        return value if kind is bool and isinstance(value, bool) else _NO
+    return value if isinstance(value, int if kind is int else int | float) else _NO
+
+
+def _tuple(value: Any, kinds: tuple[Any, ...], name: str, *, text: bool) -> Any:
+    many = kinds[-1] is Ellipsis
+    if text and isinstance(value, str):
+        value = _read(f"[{value.strip('[]')}]")
+    if text and many and isinstance(value, int | float) and not isinstance(value, bool):
+        value = [value]
+    if isinstance(value, str | Mapping) or not isinstance(value, Sequence | np.ndarray):
+        return _NO
+    wanted = kinds[:1] * len(value) if many else kinds
+    if len(wanted) != len(value):
+        return _NO
+    return tuple(checked(v, kind, name, text=text) for v, kind in zip(value, wanted, strict=True))
+
+
+def _read(text: Any) -> Any:
+    """What text says in JSON, or the number it spells; anything else itself."""
+    for read in (json.loads, float) if isinstance(text, str) else ():
+        try:
+            return read(text)
+        except ValueError:
+            pass
+    return text
+
+
+def _words(kind: Any) -> str:
+    """What a kind asks for, as said after ``must``."""
+    if get_origin(kind) is Annotated:
+        bare, *rules = get_args(kind)
+        return rules[0].words(bare) if isinstance(rules[0], Bound) else _words(bare)
+    plainly = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+    if kind in (None, types.NoneType):
+        return "be none"
+    if kind in plainly:
+        return f"be {plainly[kind]}"
+    origin, kinds = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return f"be one of {', '.join(map(str, kinds))}"
+    if origin is tuple:
+        bare = get_args(kinds[0])[0] if get_origin(kinds[0]) is Annotated else kinds[0]
+        items = {int: "whole numbers", float: "numbers"}.get(bare, "names")
+        return f"be a list of {'' if kinds[-1] is Ellipsis else f'{len(kinds)} '}{items}"
+    if _is_mapping(origin):
+        return "be a table"
+    return f"be of the kind {getattr(kind, '__name__', str(kind))}"
+
+
+def _is_array(kind: Any) -> bool:
+    return get_origin(kind) is np.ndarray
+
+
+def _is_mapping(origin: Any) -> bool:
+    return inspect.isclass(origin) and issubclass(origin, Mapping)
+
+
+def _given(hint: Any) -> Any:
+    """The one kind of a hint apart from None."""
+    kinds = [kind for kind in _alternatives(hint) if kind is not types.NoneType]
+    return kinds[0] if len(kinds) == 1 else Any
+
+
+def _under(place: str, name: object) -> str:
+    return f"{place}/{name}" if place else str(name)
+
+
+def _pack(value: Any, hint: Any, place: str, arrays: Arrays) -> Any:
+    """What facts say of a value, `_NO` if nothing; its arrays are put in their places."""
+    kind = _given(hint)
+    origin, args = get_origin(kind), get_args(kind)
+    if _is_array(kind):
+        if value is not None:
+            arrays[place] = np.asarray(value)
+        return _NO
+    if value is None:
+        return None
+    if is_dataclass(kind):
+        told = {
+            name: _pack(getattr(value, name), hint, _under(place, name), arrays)
+            for name, hint in _hints(kind).items()
+        }
+        return {name: fact for name, fact in told.items() if fact is not _NO}
+    if origin is tuple and is_dataclass(args[0]):
+        return [_pack(item, args[0], _under(place, k), arrays) for k, item in enumerate(value)]
+    if _is_mapping(origin) and _is_array(args[1]):
+        arrays.update({_under(place, name): np.asarray(held) for name, held in value.items()})
+        return list(value)
+    if _is_mapping(origin) and args[1] is float:
+        arrays[place] = np.array(list(value.values()), dtype=np.float64)
+        return list(value)
+    return plain(value)
+
+
+def _unpack(told: Any, hint: Any, place: str, arrays: Mapping[str, npt.NDArray[Any]]) -> Any:
+    kind = _given(hint)
+    origin, args = get_origin(kind), get_args(kind)
+    if _is_array(kind):
+        return arrays[place] if kind is hint else arrays.get(place)
+    if told is None:
+        return None
+    if is_dataclass(kind):
+        values = {
+            name: _unpack(told.get(name), hint, _under(place, name), arrays)
+            for name, hint in _hints(kind).items()
+            if name in told or _is_array(_given(hint))
+        }
+        return cast(Any, kind)(**values)
+    if origin is tuple and is_dataclass(args[0]):
+        return tuple(
+            _unpack(item, args[0], _under(place, k), arrays) for k, item in enumerate(told)
+        )
+    if _is_mapping(origin) and _is_array(args[1]):
+        return {name: arrays[_under(place, name)] for name in told}
+    if _is_mapping(origin) and args[1] is float:
+        return dict(zip(told, arrays[place].tolist(), strict=True))
+    return tuple(told) if origin is tuple else told

@@ -1,0 +1,166 @@
+"""`howsure check`: one-sided confidence by closed forms, and a status 1 that means one thing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import typer
+from pyarrow import csv
+from scipy import stats
+from typer.testing import CliRunner
+
+from howsure.cli.main import app, main
+from howsure.core.rng import child
+
+CONFIDENCES = (0.6, 0.9, 0.95, 0.99)
+STEP = 1e-6
+
+
+def covering(path: Path, covered: int, n: int) -> Path:
+    """A table of intervals of which so many hold y."""
+    y = np.where(np.arange(n) < covered, 0.0, 2.0)
+    csv.write_csv(
+        pa.table({"y": y, "lower_90": np.full(n, -1.0), "upper_90": np.full(n, 1.0)}), path
+    )
+    return path
+
+
+def state(path: Path, *flags: str) -> str:
+    """What is said of the one limit, and the status that goes with it."""
+    result = CliRunner().invoke(app, ["check", str(path), *flags], catch_exceptions=False)
+    word = result.stdout.split()[0]
+    assert result.exit_code == (1 if word == "fails" else 0)
+    return word
+
+
+def turning(judged: Callable[[float], str], at: float) -> tuple[str, str]:
+    """What is said of a limit just below, and just above."""
+    return judged(at - STEP), judged(at + STEP)
+
+
+@pytest.mark.parametrize("confidence", CONFIDENCES)
+@pytest.mark.parametrize(("covered", "n"), [(46, 50), (171, 200), (1, 30)])
+def test_a_coverage_is_judged_by_the_binomial_tail(
+    tmp_path: Path, confidence: float, covered: int, n: int
+) -> None:
+    """From the definition: the limit at which so many, or more, have probability 1 − c.
+
+    A table that holds the coverage with probability 1 − c by chance alone proves it just so; the
+    two-sided interval at c would ask for half of that.
+    """
+    path = covering(tmp_path / "t.csv", covered, n)
+    tail = 1 - confidence
+
+    def least(limit: float) -> str:
+        return state(path, "--min-coverage", str(limit), "--confidence", str(confidence))
+
+    low, high = (
+        stats.beta.ppf(tail, covered, n - covered + 1),
+        stats.beta.isf(tail, covered + 1, n - covered),
+    )
+    assert stats.binom.sf(covered - 1, n, low) == pytest.approx(tail, rel=1e-9)
+    assert stats.binom.cdf(covered, n, high) == pytest.approx(tail, rel=1e-9)
+    assert turning(least, low) == ("holds", "undecided")
+    assert turning(least, high) == ("undecided", "fails")
+
+
+@pytest.mark.parametrize("confidence", CONFIDENCES)
+def test_where_all_rows_are_covered_the_bound_is_a_power(tmp_path: Path, confidence: float) -> None:
+    """All of n: the coverage p is proven where pⁿ ≤ 1 − c."""
+    path = covering(tmp_path / "t.csv", 40, 40)
+
+    def least(limit: float) -> str:
+        return state(path, "--min-coverage", str(limit), "--confidence", str(confidence))
+
+    assert turning(least, (1 - confidence) ** (1 / 40)) == ("holds", "undecided")
+
+
+@pytest.mark.parametrize("confidence", CONFIDENCES)
+def test_a_mean_is_judged_by_students_t(tmp_path: Path, confidence: float) -> None:
+    path = tmp_path / "t.csv"
+    errors = child(0, "check").gamma(2.0, size=30)
+    csv.write_csv(pa.table({"y": errors, "pred": np.zeros(30)}), path)
+    reach = stats.t.ppf(confidence, 29) * errors.std(ddof=1) / np.sqrt(30)
+
+    def most(limit: float) -> str:
+        return state(path, "--max-mae", str(limit), "--confidence", str(confidence))
+
+    assert turning(most, errors.mean() - reach) == ("fails", "undecided")
+    assert turning(most, errors.mean() + reach) == ("undecided", "holds")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "raise ZeroDivisionError('once\\nmore')",
+        "raise MemoryError",
+        "raise OSError(5, 'Input/output error')",
+        "raise SystemExit('gone')",
+        "raise BrokenPipeError",
+        "import no_such_module",
+    ],
+)
+def test_what_breaks_is_no_failed_limit(tmp_path: Path, fault: str) -> None:
+    """Status 2 and one line on stderr, whatever it was: 1 is for a limit that is broken."""
+    path = covering(tmp_path / "t.csv", 45, 50)
+    code = (
+        "import howsure.cli.check\n"
+        f"def broken(*given):\n    {fault}\n"
+        "howsure.cli.check.run = broken\n"
+        "from howsure.cli.entry import main; main()"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, "check", str(path), "--min-coverage", "0.5"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.count("\n") == 1, run.stderr
+    assert "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize("fault", [EOFError(), SystemExit(1), typer.Abort()])
+def test_only_a_command_gives_status_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: BaseException
+) -> None:
+    """Not the libraries below it, each of which would on its own."""
+    path = covering(tmp_path / "t.csv", 45, 50)
+
+    def broken(*given: object) -> bool:
+        raise fault
+
+    monkeypatch.setattr("howsure.cli.check.run", broken)
+    monkeypatch.setattr(sys, "argv", ["howsure", "check", str(path), "--min-coverage", "0.5"])
+    assert main() == 2
+    monkeypatch.setattr("howsure.cli.check.run", lambda *given: True)
+    assert main() == 1
+
+
+def test_a_fault_of_howsure_asks_to_be_reported(tmp_path: Path) -> None:
+    """With the place; the whole way there in Python's development mode."""
+    path = covering(tmp_path / "t.csv", 45, 50)
+    code = (
+        "import howsure.cli.check\n"
+        "howsure.cli.check.run = lambda *given: 1 / 0\n"
+        "from howsure.cli.entry import main; main()"
+    )
+    arguments = ["-c", code, "check", str(path), "--min-coverage", "0.5"]
+    for more in ([], ["-X", "dev", "-W", "ignore"]):
+        run = subprocess.run(
+            [sys.executable, *more, *arguments], capture_output=True, text=True, check=False
+        )
+        *before, last = run.stderr.splitlines()
+        assert last.startswith(
+            "howsure: internal error: ZeroDivisionError: division by zero (<string>, line 2); "
+            "please report it at https://"
+        )
+        assert run.returncode == 2
+        assert bool(before) == bool(more)
+        assert ("Traceback" in run.stderr) == bool(more)
