@@ -50,12 +50,12 @@ def main() -> None:
     x, width, covered, pit = problem(options.rows, options.columns)
     groups = np.digitize(x[:, 0], [-1.0, 0.0, 1.0])
     work: dict[str, Callable[[], float]] = {
-        "worst_slab": lambda: worst_slab(covered, x, coverage=COVERAGE).value,
-        "ert": lambda: ert(covered, x, coverage=COVERAGE).value,
-        "hsic": lambda: hsic(covered, width, coverage=COVERAGE).value,
+        "worst_slab": lambda: worst_slab(covered, x, coverage=COVERAGE).estimate.value,
+        "ert": lambda: ert(covered, x, coverage=COVERAGE).squared.value,
+        "hsic": lambda: hsic(covered, width, coverage=COVERAGE).estimate.value,
         "width_correlation": lambda: width_correlation(covered, width, coverage=COVERAGE).value,
-        "coverage_gap": lambda: coverage_gap(covered, groups, coverage=COVERAGE).value,
-        "local_pit": lambda: local_pit(pit, x).value,
+        "coverage_gap": lambda: coverage_gap(covered, groups, coverage=COVERAGE).raw.value,
+        "local_pit": lambda: local_pit(pit, x).estimate.value,
     }
     print(f"{options.rows:,} rows, {options.columns} inputs, load {os.getloadavg()[0]:.1f}")
     for name, measure in work.items():

@@ -34,7 +34,8 @@ from howsure.figures.adaptivity import (
 )
 from howsure.methods.conformal.labels import APS, LAC, RAPS, SAPS, LabelConformal, LabelScore
 from howsure.metrics.adaptivity import Brightness, Contrast, GaussianNoise, Perturbation, Resampling
-from howsure.metrics.evaluate.adaptivity import assess_adaptivity
+from howsure.metrics.adaptivity.assess import assess_adaptivity
+from howsure.metrics.exhibits import curves_of
 from howsure.predictions import EvalSet, LabelSets
 from howsure.protocols.adaptivity import Tuning, compare_label_sets
 from howsure.protocols.adaptivity_inputs import Classified, classified, given_probabilities
@@ -260,8 +261,9 @@ def drawn(item: Trained, coverage: float) -> list[Figure]:
             bins=min(item.bins, len(new) // 40),
             resampling=Resampling(replicates=0, permutations=0),
         )
-        by_ease.append(report.curves[0])
-        by_size.append(report.curves[1])
+        cells, sizes = curves_of(report)
+        by_ease.append(cells)
+        by_size.append(sizes)
     return [ease_figure(by_ease), size_figure(by_size)]
 
 

@@ -10,7 +10,7 @@ import pytest
 from howsure.core.records import Record
 from howsure.core.rng import child
 from howsure.metrics.catalogue import catalogue
-from howsure.metrics.evaluate import evaluate
+from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet
 from laws.worlds import COUNT_KINDS, KINDS, affine, belief, make, make_counts
 

@@ -10,8 +10,8 @@ import howsure
 from howsure.core.records import Record
 from howsure.core.rng import child
 from howsure.metrics.congruence import Support
-from howsure.metrics.evaluate import evaluate
-from howsure.metrics.evaluate.congruence import belief_of
+from howsure.metrics.congruence.view import belief_of
+from howsure.metrics.measure import evaluate
 from howsure.predictions import CountFamily, Distribution, EvalSet, law_named
 from laws.worlds import COUNT_KINDS, make, make_counts
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from howsure.metrics.catalogue import catalogue
-from howsure.metrics.evaluate import assess_conditional
+from howsure.metrics.measure import evaluate
 from howsure.predictions import Distribution, EvalSet
 
 N = 400
@@ -22,9 +22,7 @@ def measured(change: Callable[[np.ndarray], np.ndarray], factor: float = 1.0) ->
     held = EvalSet.checked(
         change(y), belief, features={"x": x[:, 0], "z": x[:, 1]}, groups={"site": site}
     )
-    return {
-        record.metric: record.value for record in assess_conditional(held, coverage=0.9).records
-    }
+    return {record.metric: record.value for record in evaluate(held, beside="inputs").records}
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from howsure.methods.recalibration import (
     compare_recalibrations,
     recalibrate,
 )
-from howsure.metrics.evaluate import evaluate
+from howsure.metrics.measure import evaluate
 from howsure.predictions import (
     Distribution,
     EvalSet,

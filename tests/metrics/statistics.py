@@ -10,7 +10,7 @@ import pytest
 from hypothesis import strategies as st
 from scipy import stats
 
-from howsure.stats.estimate import Statistic, standard_error
+from howsure.stats.estimate import Estimate, standard_error
 from oracles.scores import derivative
 
 GRID = np.array([0.07, 0.2, 0.5, 0.51, 0.8, 0.95])
@@ -47,13 +47,13 @@ CELLS = [plain(), counts(), mixed()]
 NAMES = ["plain", "counts", "mixed"]
 
 
-def same(one: Statistic, other: Statistic) -> None:
+def same(one: Estimate, other: Estimate) -> None:
     """Assert that two statistics are one."""
     assert one.value == pytest.approx(other.value, abs=1e-12, nan_ok=True)
     assert one.null == pytest.approx(other.null, abs=1e-12, nan_ok=True)
 
 
-def assert_influence_is_the_derivative(measure: Callable[[Any], Statistic], n: int) -> None:
+def assert_influence_is_the_derivative(measure: Callable[[Any], Estimate], n: int) -> None:
     """The influence of n rows is what a little more weight on each would do."""
     got = measure(None)
     assert got.influence is not None
@@ -62,7 +62,7 @@ def assert_influence_is_the_derivative(measure: Callable[[Any], Statistic], n: i
     assert abs(got.influence.sum()) < 1e-9 * np.abs(got.influence).sum() + 1e-12
 
 
-def assert_standard_error_holds(measure: Callable[..., Statistic], draw: Draw) -> None:
+def assert_standard_error_holds(measure: Callable[..., Estimate], draw: Draw) -> None:
     """Away from a perfect model; 800 replicates know a standard deviation to 2.5 %."""
     rng = np.random.default_rng(10)
     values, errors = [], []
@@ -75,7 +75,7 @@ def assert_standard_error_holds(measure: Callable[..., Statistic], draw: Draw) -
 
 
 def assert_null_is_the_mean(
-    measure: Callable[..., Statistic], draw: Draw, n: int, bias: float
+    measure: Callable[..., Estimate], draw: Draw, n: int, bias: float
 ) -> None:
     """Within four standard errors of the simulation, and the bias that the docstring admits."""
     rng = np.random.default_rng(11)

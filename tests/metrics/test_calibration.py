@@ -13,10 +13,13 @@ from scipy import stats
 
 from howsure.core.errors import InputError
 from howsure.core.weights import Weights
-from howsure.metrics.calibration import calibration_error, calibration_error_quantiles
-from howsure.metrics.calibration_curve import calibration_curve, calibration_curve_quantiles
-from howsure.metrics.miscalibration import miscalibration_area
-from howsure.stats.estimate import Statistic, standard_error
+from howsure.metrics.calibration import (
+    calibration_error,
+    calibration_error_quantiles,
+    miscalibration_area,
+)
+from howsure.metrics.calibration.curve import calibration_curve, calibration_curve_quantiles
+from howsure.stats.estimate import Estimate, standard_error
 from metrics.statistics import (
     CELLS,
     GRID,
@@ -144,7 +147,7 @@ def test_curve_shows_shares_and_their_standard_errors(
     assert curve.pointwise.n == len(left)
 
 
-Measure = Callable[[np.ndarray | None], Statistic]
+Measure = Callable[[np.ndarray | None], Estimate]
 
 
 def measures() -> dict[str, Measure]:
@@ -185,7 +188,7 @@ def poisson_pit(rng: np.random.Generator) -> tuple[Any, ...]:
     return stats.poisson.cdf(y, rate), stats.poisson.cdf(y - 1, rate)
 
 
-SIMULATED: dict[str, tuple[Callable[..., Statistic], Draw]] = {
+SIMULATED: dict[str, tuple[Callable[..., Estimate], Draw]] = {
     "error": (calibration_error, beta_pit),
     "error-square": (lambda u: calibration_error(u, exponent=2), beta_pit),
     "error-frequency": (lambda u: calibration_error(u, weighting="frequency"), beta_pit),
@@ -211,7 +214,7 @@ def right_counts(rng: np.random.Generator, n: int) -> tuple[Any, ...]:
     return stats.poisson.cdf(y, rate), stats.poisson.cdf(y - 1, rate)
 
 
-NULLS: dict[str, tuple[Callable[..., Statistic], Draw, float]] = {
+NULLS: dict[str, tuple[Callable[..., Estimate], Draw, float]] = {
     "error": (calibration_error, uniform_pit, 0.01),
     "error-square": (lambda u: calibration_error(u, exponent=2), uniform_pit, 0.01),
     "error-1.5": (lambda u: calibration_error(u, exponent=1.5), uniform_pit, 0.02),

@@ -98,8 +98,8 @@ def test_judged_on_its_own_rows_a_right_model_looks_bad() -> None:
         x, covered = right(1_000, 8, seed)
         own.append(searched_slab(covered, x, directions=1_000, seed=seed)[0])
         found = worst_slab(covered, x, coverage=RIGHT, directions=200, replicates=1, seed=seed)
-        honest.append(found.value)
-        errors.append(found.standard_error)
+        honest.append(found.estimate.value)
+        errors.append(found.estimate.error)
     assert np.mean(own) == pytest.approx(0.75, abs=0.02)
     error = math.sqrt(np.square(errors).sum()) / len(errors)
     assert np.mean(honest) == pytest.approx(RIGHT, abs=3 * error)
@@ -111,17 +111,17 @@ def test_the_p_values_of_right_models_are_uniform_and_those_of_wrong_ones_small(
     for seed in range(150):
         x, covered = right(300, 3, seed)
         found = worst_slab(covered, x, coverage=RIGHT, directions=20, replicates=39, seed=seed)
-        honest.append(found.p_value)
-        searched.append(found.searched_p_value)
-        assert found.null == RIGHT
+        honest.append(found.estimate.p)
+        searched.append(found.searched.p)
+        assert found.estimate.null == RIGHT
     assert np.mean(np.array(honest) <= 0.1) <= 0.16  # exact for counts: at most .1 but for luck
     assert stats.kstest(searched, "uniform").pvalue > 0.01
     x, covered, _ = wrong(1_000, 3, 0)
     found = worst_slab(covered, x, coverage=RIGHT, directions=100, names=["age", "b", "c"])
-    assert found.p_value < 1e-6
-    assert found.searched_p_value == 0.01
-    assert found.value == pytest.approx(0.5, abs=0.12)
-    assert found.searched < found.searched_null_lower
+    assert found.estimate.p < 1e-6
+    assert found.searched.p == 0.01
+    assert found.estimate.value == pytest.approx(0.5, abs=0.12)
+    assert found.searched.value < found.searched.null_lower
     assert found.region is not None
     assert found.slab is not None
     assert " < age" in found.region.where or "age > " in found.region.where
@@ -133,8 +133,8 @@ def test_the_slab_does_not_depend_on_units_or_the_order_of_rows() -> None:
     x, covered, _ = wrong(600, 3, 1)
     first = worst_slab(covered, x, coverage=RIGHT, directions=30, replicates=9)
     backwards = worst_slab(covered[::-1], x[::-1], coverage=RIGHT, directions=30, replicates=9)
-    assert backwards.value == first.value
-    assert backwards.searched_p_value == first.searched_p_value
+    assert backwards.estimate.value == first.estimate.value
+    assert backwards.searched.p == first.searched.p
     assert first.slab is not None
     assert backwards.slab is not None
     np.testing.assert_allclose(first.slab.direction, backwards.slab.direction)
@@ -161,7 +161,7 @@ def test_slabs_across_inputs_are_told_by_their_strongest() -> None:
 @settings(derandomize=True, deadline=None, max_examples=60)
 def test_the_null_of_the_gap_is_the_mean_deviation(n: int, share: float) -> None:
     found = coverage_gap(np.ones(2 * n), np.repeat([0, 1], n), coverage=share, replicates=1)
-    assert found.null == pytest.approx(mean_deviation(n, share), rel=1e-9)
+    assert found.raw.null == pytest.approx(mean_deviation(n, share), rel=1e-9)
 
 
 def test_the_gap_by_hand() -> None:
@@ -171,9 +171,9 @@ def test_the_gap_by_hand() -> None:
     )
     found = coverage_gap(covered, np.repeat(["a", "b", "c"], sizes), coverage=0.9, name="site")
     off = hits / sizes - 0.9
-    assert found.value == pytest.approx(np.abs(off).mean())
+    assert found.raw.value == pytest.approx(np.abs(off).mean())
     cut = np.maximum(off**2 - 0.09 / sizes, 0)
-    assert found.debiased == pytest.approx(cut.mean())
+    assert found.debiased.value == pytest.approx(cut.mean())
     assert found.region is not None
     assert (found.region.where, found.region.n) == ("site=b", 40)
     raw = [stats.binomtest(int(h), int(n), 0.9).pvalue for h, n in zip(hits, sizes, strict=True)]
@@ -188,9 +188,9 @@ def test_right_models_sit_at_the_null_of_the_gap() -> None:
     for seed in range(200):
         covered = np.random.default_rng(seed).random(len(groups)) < RIGHT
         found = coverage_gap(covered, groups, coverage=RIGHT, replicates=199, seed=seed)
-        raw.append(found.value - found.null)
-        debiased.append(found.debiased - found.debiased_null)
-        p_values.append(found.p_value)
+        raw.append(found.raw.value - found.raw.null)
+        debiased.append(found.debiased.value - found.debiased.null)
+        p_values.append(found.raw.p)
     for excess in (raw, debiased):
         assert abs(np.mean(excess)) < 3 * np.std(excess) / math.sqrt(len(excess))
     assert stats.kstest(p_values, "uniform").pvalue > 0.01
@@ -210,7 +210,7 @@ def test_hsic_is_the_dense_one(law: str) -> None:
     }[law]
     covered = rng.random(2_000) < 0.8 + 0.15 * (width > np.median(width))
     found = hsic(covered, width, coverage=RIGHT, permutations=9)
-    assert found.value == pytest.approx(dense_hsic(covered, width), abs=1e-9)
+    assert found.estimate.value == pytest.approx(dense_hsic(covered, width), abs=1e-9)
     assert found.rank < 200
 
 
@@ -232,7 +232,7 @@ def test_the_null_of_hsic_is_its_mean_over_all_permutations() -> None:
     width = np.array([1.0, 1.3, 2.0, 2.2, 3.5, 4.0])
     covered = np.array([1, 1, 0, 1, 0, 1])
     found = hsic(covered, width, coverage=RIGHT, permutations=1)
-    assert found.null == pytest.approx(permuted_mean(covered, width), rel=1e-6)
+    assert found.estimate.null == pytest.approx(permuted_mean(covered, width), rel=1e-6)
 
 
 def test_hsic_and_the_correlation_do_not_change_with_units() -> None:
@@ -242,10 +242,12 @@ def test_hsic_and_the_correlation_do_not_change_with_units() -> None:
     for measure in (hsic, width_correlation):
         first = measure(covered, width, coverage=RIGHT, permutations=99)
         second = measure(covered, 1e-6 * width, coverage=RIGHT, permutations=99)
-        assert second.value == pytest.approx(first.value, rel=1e-9)
-        assert second.p_value == first.p_value
+        assert second.estimate.value == pytest.approx(first.estimate.value, rel=1e-9)
+        assert second.estimate.p == first.estimate.p
         again = measure(covered[::-1], width[::-1], coverage=RIGHT, permutations=99)
-        assert (again.value, again.p_value) == pytest.approx((first.value, first.p_value), rel=1e-9)
+        assert (again.estimate.value, again.estimate.p) == pytest.approx(
+            (first.estimate.value, first.estimate.p), rel=1e-9
+        )
 
 
 def test_the_correlation_and_its_error_are_those_of_scipy_and_of_repeats() -> None:
@@ -255,9 +257,9 @@ def test_the_correlation_and_its_error_are_those_of_scipy_and_of_repeats() -> No
         width = rng.gamma(3.0, size=300)
         covered = rng.random(300) < np.clip(0.75 + 0.05 * width, 0, 1)
         found = width_correlation(covered, width, coverage=RIGHT, permutations=1)
-        assert found.value == pytest.approx(stats.pearsonr(width, covered)[0], rel=1e-9)
-        values.append(found.value)
-        told.append(found.standard_error)
+        assert found.estimate.value == pytest.approx(stats.pearsonr(width, covered)[0], rel=1e-9)
+        values.append(found.estimate.value)
+        told.append(found.estimate.error)
     assert np.mean(told) == pytest.approx(np.std(values), rel=0.2)
 
 
@@ -268,8 +270,8 @@ def test_the_standard_error_of_hsic_is_that_of_repeats() -> None:
         width = rng.uniform(1, 3, 500)
         covered = rng.random(500) < np.where(width < 1.5, 0.6, 0.98)
         found = hsic(covered, width, coverage=RIGHT, permutations=1)
-        values.append(found.value)
-        told.append(found.standard_error)
+        values.append(found.estimate.value)
+        told.append(found.estimate.error)
     assert np.mean(told) == pytest.approx(np.std(values), rel=0.25)
 
 
@@ -278,7 +280,7 @@ def test_the_failing_widths_are_named() -> None:
     width = rng.uniform(1, 3, 3_000)
     covered = rng.random(3_000) < np.where(width > 2.8, 0.5, 0.95)
     found = hsic(covered, width, coverage=RIGHT, permutations=99)
-    assert found.p_value == 0.01
+    assert found.estimate.p == 0.01
     assert found.region is not None
     assert found.region.where.endswith("≤ width")
     assert float(found.region.where.split()[0]) == pytest.approx(2.8, abs=0.04)
@@ -298,11 +300,11 @@ def test_known_chances_give_the_closed_forms() -> None:
     }
     for loss, mean in expected.items():
         found = excess_risk(covered, chance, target, loss)
-        assert found.value == pytest.approx(mean, abs=4 * found.standard_error)
-        assert found.under + found.over == pytest.approx(found.value)
+        assert found.value == pytest.approx(mean, abs=4 * found.error)
+        assert found.details["under"] + found.details["over"] == pytest.approx(found.value)
         assert found.lower < mean < found.upper
     failing = x[:, 0] > 1
-    under = excess_risk(covered, chance, target).under
+    under = excess_risk(covered, chance, target).details["under"]
     assert under == pytest.approx(np.mean(failing * 0.4**2), abs=0.006)
 
 
@@ -320,16 +322,16 @@ def test_the_excess_risk_by_hand(seed: int) -> None:
     for loss, scores in by_hand.items():
         found = excess_risk(c, h, target, loss)
         assert found.value == pytest.approx(scores.mean())
-        assert found.standard_error == pytest.approx(scores.std(ddof=1) / math.sqrt(20))
-        assert found.over == pytest.approx((scores * (h > target)).mean())
+        assert found.error == pytest.approx(scores.std(ddof=1) / math.sqrt(20))
+        assert found.details["over"] == pytest.approx((scores * (h > target)).mean())
 
 
 def test_ert_approaches_the_truth_from_below_and_names_the_place() -> None:
     x, covered, chance = wrong(4_000, 3, 0)
     found = ert(covered, x, coverage=RIGHT, names=["age", "b", "c"], classifier=leaf())
     truth = np.mean((chance - RIGHT) ** 2)
-    assert 0.8 * truth < found.value < truth + 2 * found.squared.standard_error
-    assert found.squared.p_value < 1e-10
+    assert 0.8 * truth < found.squared.value < truth + 2 * found.squared.error
+    assert found.squared.p < 1e-10
     assert found.region is not None
     assert found.region.where.startswith("age > ")
     assert float(found.region.where.split()[-1]) == pytest.approx(1.0, abs=0.05)
@@ -346,7 +348,7 @@ def test_ert_leaves_the_classifier_as_it_was_and_ignores_the_order_of_rows() -> 
     assert not hasattr(model, "tree_")
     order = np.random.default_rng(0).permutation(400)
     again = ert(covered[order], x[order], coverage=RIGHT, classifier=model)
-    assert again.value == pytest.approx(first.value, rel=1e-12)
+    assert again.squared.value == pytest.approx(first.squared.value, rel=1e-12)
     np.testing.assert_allclose(again.probability, first.probability[order])
 
 
@@ -354,20 +356,18 @@ def test_a_right_model_sits_at_the_simulated_null_of_ert() -> None:
     x, covered = right(500, 2, 3)
     found = ert(covered, x, coverage=RIGHT, classifier=leaf(4), replicates=99)
     for risk in (found.squared, found.absolute, found.log):
-        assert risk.p_value > 0.02
+        assert risk.p > 0.02
         assert risk.value <= risk.null_upper
     assert found.squared.null < 0  # noise in the chances costs
     x, covered, _ = wrong(500, 2, 3)
-    assert (
-        ert(covered, x, coverage=RIGHT, classifier=leaf(4), replicates=99).squared.p_value == 0.01
-    )
+    assert ert(covered, x, coverage=RIGHT, classifier=leaf(4), replicates=99).squared.p == 0.01
 
 
 def test_over_coverage_counts_too() -> None:
     x, _ = right(300, 2, 0)
     found = ert(np.ones(300), x, coverage=RIGHT)
-    assert found.value == pytest.approx(0.01, abs=1e-4)
-    assert found.squared.under == 0.0
+    assert found.squared.value == pytest.approx(0.01, abs=1e-4)
+    assert found.squared.details["under"] == 0.0
     assert found.absolute.value == pytest.approx(0.1)
 
 
@@ -391,7 +391,7 @@ def test_the_local_pit_finds_where_beliefs_fail_and_how() -> None:
     for fault, z in faults.items():
         found = local_pit(special.ndtr(z), x, regressor=model)
         assert found.fault == fault
-        assert found.p_value < 1e-6
+        assert found.estimate.p < 1e-6
         assert found.region_p_value < 1e-3
         assert found.region is not None
         edge = re.match(r"(?:x0 > )?([0-9.]+)", found.region.where)
@@ -412,7 +412,7 @@ def test_the_value_of_the_local_pit_is_the_mean_squared_distance() -> None:
     from sklearn.linear_model import LinearRegression
 
     found = local_pit(pit, x, regressor=LinearRegression())
-    assert found.value == pytest.approx(truth, abs=4 * found.standard_error)
+    assert found.estimate.value == pytest.approx(truth, abs=4 * found.estimate.error)
     np.testing.assert_allclose(found.cdf[x[:, 0] == 1].mean(axis=0), local[1], atol=0.02)
 
 
@@ -421,22 +421,24 @@ def test_the_value_of_the_local_pit_is_the_mean_squared_distance() -> None:
 
 def _null_slab(covered: np.ndarray, x: np.ndarray, width: np.ndarray) -> float:
     found = worst_slab(covered, x, coverage=RIGHT, directions=20, replicates=1)
-    return (found.value - found.null) / math.sqrt(0.09 / (found.region.n if found.region else 1))
+    return (found.estimate.value - found.estimate.null) / math.sqrt(
+        0.09 / (found.region.n if found.region else 1)
+    )
 
 
 def _null_gap(covered: np.ndarray, x: np.ndarray, width: np.ndarray) -> float:
     found = coverage_gap(covered, np.digitize(x[:, 0], [-1, 0, 1]), coverage=RIGHT, replicates=49)
-    return (found.value - found.null) * 20
+    return (found.raw.value - found.raw.null) * 20
 
 
 def _null_hsic(covered: np.ndarray, x: np.ndarray, width: np.ndarray) -> float:
     found = hsic(covered, width, coverage=RIGHT, permutations=1)
-    return (found.value - found.null) / found.null
+    return (found.estimate.value - found.estimate.null) / found.estimate.null
 
 
 def _null_correlation(covered: np.ndarray, x: np.ndarray, width: np.ndarray) -> float:
     found = width_correlation(covered, width, coverage=RIGHT, permutations=1)
-    return found.value * math.sqrt(len(x))
+    return found.estimate.value * math.sqrt(len(x))
 
 
 @pytest.mark.parametrize("distance", [_null_slab, _null_gap, _null_hsic, _null_correlation])
@@ -468,8 +470,8 @@ def test_permuted_coverage_and_pit_leave_nothing_to_learn() -> None:
         shuffled = rng.permutation(covered)
         found = ert(shuffled, x, coverage=RIGHT, classifier=leaf())
         local = local_pit(rng.permutation(pit), x, regressor=regressor)
-        risks = (found.squared, found.absolute, found.log, local)
-        rejected.append([risk.p_value < 0.05 for risk in risks])
+        risks = (found.squared, found.absolute, found.log, local.estimate)
+        rejected.append([risk.p < 0.05 for risk in risks])
     assert (np.mean(rejected, axis=0) <= 0.11).all()
 
 
@@ -479,20 +481,21 @@ def test_permuted_coverage_and_pit_leave_nothing_to_learn() -> None:
 def test_what_cannot_be_answered_is_nan_with_a_reason() -> None:
     x, covered = right(60, 2, 0)
     few = worst_slab(covered, x, coverage=RIGHT)
-    assert "at least 100 rows, got 60" in few.reason
+    assert "at least 100 rows, got 60" in few.estimate.reason
     x, covered = right(200, 2, 0)
     flat = np.ones((200, 2))
     cases = {
-        few.reason: few.value,
-        "no input varies": worst_slab(covered, flat, coverage=RIGHT).value,
+        "few": few.estimate.value,
+        "no input varies": worst_slab(covered, flat, coverage=RIGHT).estimate.value,
     }
     for measure in (ert, local_pit):
         start = covered if measure is ert else np.linspace(0, 1, 200)
         options: dict[str, Any] = {"coverage": RIGHT}
-        found = measure(start, flat, **options)
+        part = "squared" if measure is ert else "estimate"
+        found = getattr(measure(start, flat, **options), part)
         assert "no input varies" in found.reason
         cases[str(measure)] = found.value
-        small = measure(start[:20], x[:20], **options)
+        small = getattr(measure(start[:20], x[:20], **options), part)
         assert "at least 50 rows, got 20" in small.reason
         cases[f"{measure} small"] = small.value
     for measure in (hsic, width_correlation):
@@ -502,10 +505,10 @@ def test_what_cannot_be_answered_is_nan_with_a_reason() -> None:
             (np.zeros(200), x[:, 0] ** 2, "no row is covered"),
             (covered, np.where(covered, np.inf, 1.0), "some intervals are unbounded"),
         ):
-            got = measure(hits, widths, coverage=RIGHT)
+            got = measure(hits, widths, coverage=RIGHT).estimate
             assert got.reason == reason
             cases[f"{measure} {reason}"] = got.value
-    single = coverage_gap(covered, ["a"] * 200, coverage=RIGHT)
+    single = coverage_gap(covered, ["a"] * 200, coverage=RIGHT).raw
     assert "one group" in single.reason
     cases["one group"] = single.value
     assert all(math.isnan(value) for value in cases.values()), cases
@@ -517,14 +520,14 @@ def test_constant_inputs_are_left_out_of_slabs() -> None:
     found = worst_slab(covered, with_constant, coverage=RIGHT, directions=50, replicates=9)
     assert found.slab is not None
     assert found.slab.direction[0] == 0.0
-    assert found.value < 0.75
+    assert found.estimate.value < 0.75
 
 
 def test_when_every_row_is_covered_no_slab_is_worse() -> None:
     x, _ = right(300, 2, 0)
     found = worst_slab(np.ones(300), x, coverage=RIGHT, directions=10, replicates=9)
-    assert (found.value, found.standard_error, found.p_value) == (1.0, 0.0, 1.0)
-    assert "every searched row is covered" in found.reason
+    assert (found.estimate.value, found.estimate.error, found.estimate.p) == (1.0, 0.0, 1.0)
+    assert "every searched row is covered" in found.estimate.reason
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,10 @@ import pytest
 from howsure.core.records import Notion, Record
 from howsure.core.rng import child
 from howsure.figures import figures_of
-from howsure.metrics.evaluate import conditional
-from howsure.metrics.evaluate.conditional import assess_conditional, input_table
+from howsure.metrics.conditional import view as conditional
+from howsure.metrics.conditional.view import input_table
+from howsure.metrics.exhibits import curves_of, tables_of
+from howsure.metrics.measure import Evaluation, evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets
 
 NAMES = {
@@ -42,22 +44,22 @@ def held(n: int = 1_200, *, wrong: float = 1.0, seed: int = 0) -> EvalSet:
     )
 
 
-def records(report: conditional.ConditionalReport) -> dict[str, Record]:
-    return {record.metric: record for record in report.records}
+def records(found: Evaluation) -> dict[str, Record]:
+    return {record.metric: record for record in found.records}
 
 
 @pytest.fixture(scope="module")
-def wrong() -> conditional.ConditionalReport:
-    return assess_conditional(held(wrong=2.5))
+def wrong() -> Evaluation:
+    return evaluate(held(wrong=2.5), beside="inputs")
 
 
 def test_a_model_wrong_in_one_place_fails_every_measure_that_can_see_it(
-    wrong: conditional.ConditionalReport,
+    wrong: Evaluation,
 ) -> None:
     found = records(wrong)
     assert set(found) == NAMES
     for name in NAMES - {"hsic", "width_correlation"}:
-        assert found[name].options["p_value"] < 1e-2, name
+        assert found[name].p < 1e-2, name
         assert not math.isnan(found[name].standard_error)
         assert "north" in str(found[name].options["where"]), name
         assert found[name].model == "net"
@@ -68,8 +70,8 @@ def test_a_model_wrong_in_one_place_fails_every_measure_that_can_see_it(
     assert found["ert_squared"].notion is Notion.LOCAL
 
 
-def test_the_regions_are_told_in_one_table(wrong: conditional.ConditionalReport) -> None:
-    tables = {table.name: table for table in wrong.tables}
+def test_the_regions_are_told_in_one_table(wrong: Evaluation) -> None:
+    tables = {table.name: table for table in tables_of(wrong)}
     regions = tables["conditional_regions"].columns
     assert regions["measure"].tolist() == [
         "worst_slab",
@@ -82,40 +84,43 @@ def test_the_regions_are_told_in_one_table(wrong: conditional.ConditionalReport)
     assert coverage["ert"] < 0.7
     parts = tables["conditional_parts"].columns
     assert parts["n"].sum() == 600
-    (curve,) = wrong.curves
+    (curve,) = curves_of(wrong)
     assert curve.name == "local_pit"
     assert len(figures_of([curve])) == 1
 
 
 def test_a_right_model_passes() -> None:
-    found = records(assess_conditional(held(seed=5)))
-    low = [name for name, record in found.items() if float(record.options["p_value"]) < 0.01]
+    found = records(evaluate(held(seed=5), beside="inputs"))
+    low = [name for name, record in found.items() if record.p < 0.01]
     assert low == []
 
 
 def test_the_answer_does_not_depend_on_the_order_of_rows() -> None:
     one = held(400, wrong=2.0)
     other = one.take(np.arange(400)[::-1])
-    first, second = records(assess_conditional(one)), records(assess_conditional(other))
+    first, second = (
+        records(evaluate(one, beside="inputs")),
+        records(evaluate(other, beside="inputs")),
+    )
     for name, record in first.items():
         assert second[name].value == pytest.approx(record.value, rel=1e-9), name
-        assert second[name].options["p_value"] == pytest.approx(record.options["p_value"])
+        assert second[name].p == pytest.approx(record.p)
 
 
 def test_what_the_content_does_not_permit_has_a_reason() -> None:
     y = np.linspace(-1.2, 1.2, 200)
     bare = EvalSet.checked(y, Intervals(-np.ones(200), np.ones(200), coverage=0.9))
-    found = records(assess_conditional(bare))
+    found = records(evaluate(bare, beside="inputs"))
     assert all(math.isnan(record.value) for record in found.values())
     assert "inputs are needed" in found["worst_slab"].reason
     assert "inputs are needed" in found["local_pit"].reason
     assert found["hsic"].reason == "all widths are equal"
     assert "no groups" in found["coverage_gap"].reason
     unknown = EvalSet.checked(y, Intervals(-np.ones(200), np.ones(200)), features={"x": y})
-    found = records(assess_conditional(unknown))
+    found = records(evaluate(unknown, beside="inputs"))
     assert "nominal coverage" in found["ert_squared"].reason
     weighted = EvalSet.checked(y, bare.beliefs, features={"x": y}, weights=np.full(200, 2))
-    found = records(assess_conditional(weighted))
+    found = records(evaluate(weighted, beside="inputs"))
     assert all("unweighted" in record.reason for record in found.values())
     assert set(found) == NAMES
 
@@ -125,7 +130,7 @@ def test_label_sets_are_judged_by_their_sizes() -> None:
     member = rng.random((300, 5)) < 0.7
     y = rng.integers(0, 5, 300)
     sets = EvalSet.checked(y, LabelSets(member, coverage=0.7), features={"x": rng.normal(size=300)})
-    found = records(assess_conditional(sets))
+    found = records(evaluate(sets, beside="inputs"))
     assert not math.isnan(found["hsic"].value)
     assert not math.isnan(found["ert_squared"].value)
 
@@ -133,10 +138,10 @@ def test_label_sets_are_judged_by_their_sizes() -> None:
 def test_large_sets_are_thinned_by_content(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conditional, "MOST_ROWS", 300)
     one = held(700)
-    found = records(assess_conditional(one))
+    found = records(evaluate(one, beside="inputs"))
     assert found["worst_slab"].n == 300
     assert found["worst_slab"].reason == "on 300 of 700 rows"
-    whole = records(assess_conditional(one, everything=True))
+    whole = records(evaluate(one, beside="inputs", slow=["conditional"]))
     assert whole["worst_slab"].n == 700
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from howsure.core.errors import InputError
 from howsure.metrics.dispersion import ence, relative_calibration_error, sharpness, squared_z
-from howsure.stats.estimate import Statistic, mean_statistic
+from howsure.stats.estimate import Estimate, mean_statistic
 from metrics.statistics import (
     Draw,
     assert_influence_is_the_derivative,
@@ -23,7 +23,7 @@ from metrics.statistics import (
 from oracles import scores as oracle
 
 
-def mean_squared_z(y: Any, mean: Any, sd: Any, *, weights: np.ndarray | None = None) -> Statistic:
+def mean_squared_z(y: Any, mean: Any, sd: Any, *, weights: np.ndarray | None = None) -> Estimate:
     """The mean of the row form: ZMS."""
     return mean_statistic(squared_z(y, mean, sd), weights)
 
@@ -74,7 +74,7 @@ def test_moments_of_errors_are_the_definitions() -> None:
     assert relative_calibration_error(y, y, sd).value == 1.0
 
 
-def measures() -> dict[str, Callable[[np.ndarray | None], Statistic]]:
+def measures() -> dict[str, Callable[[np.ndarray | None], Estimate]]:
     """Statistics of 25 rows as functions of the weights."""
     rng = np.random.default_rng(9)
     sd = rng.gamma(2.0, 1.0, 25)
@@ -99,7 +99,7 @@ def wide_errors(rng: np.random.Generator) -> tuple[Any, ...]:
     return sd * rng.normal(0.0, 1.5, 400), np.zeros(400), sd
 
 
-SIMULATED: dict[str, tuple[Callable[..., Statistic], Draw]] = {
+SIMULATED: dict[str, tuple[Callable[..., Estimate], Draw]] = {
     "ence": (ence, wide_errors),
     "rce": (relative_calibration_error, wide_errors),
     "zms": (mean_squared_z, wide_errors),
@@ -117,7 +117,7 @@ def right_errors(rng: np.random.Generator, n: int) -> tuple[Any, ...]:
     return sd * rng.normal(size=n), np.zeros(n), sd
 
 
-NULLS: dict[str, tuple[Callable[..., Statistic], Draw, float]] = {
+NULLS: dict[str, tuple[Callable[..., Estimate], Draw, float]] = {
     "ence": (lambda y, m, s: ence(y, m, s, bins=5), right_errors, 0.02),
     "rce": (relative_calibration_error, right_errors, 0.02),
 }

@@ -13,10 +13,12 @@ from scipy import stats
 
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.metrics.evaluate import assess_groups, compare, curves_of, evaluate, worst_rows
-from howsure.metrics.evaluate.compare import leaders
-from howsure.metrics.evaluate.measure import choose_coverages
+from howsure.metrics.compare import compare, leaders
+from howsure.metrics.exhibits import curves_of, worst_rows
+from howsure.metrics.groups import assess_groups
+from howsure.metrics.measure import evaluate
 from howsure.metrics.scores import interval_score
+from howsure.metrics.view import choose_coverages
 from howsure.predictions import (
     Distribution,
     EvalSet,
@@ -281,7 +283,7 @@ def test_past_ten_models_all_are_compared_with_the_best_three(
         calls.append(1)
         return bootstrap_means(*given, **named)
 
-    module = importlib.import_module("howsure.metrics.evaluate.compare")
+    module = importlib.import_module("howsure.metrics.compare")
     monkeypatch.setattr(module, "bootstrap_means", counted)
     table = compare(done)
     assert len(calls) <= len(done[0].scores)  # draws for a measure, not for a pair

@@ -10,7 +10,8 @@ import pytest
 from howsure.core.errors import InputError
 from howsure.core.records import Direction, Notion
 from howsure.metrics.adaptivity import Resampling, label_rank, sscv, t_cv, t_ss
-from howsure.metrics.evaluate.adaptivity import assess_adaptivity
+from howsure.metrics.adaptivity.assess import assess_adaptivity
+from howsure.metrics.exhibits import curves_of, tables_of
 from howsure.predictions import EvalSet, Intervals, LabelSets
 
 QUICK = Resampling(replicates=30, permutations=30)
@@ -37,14 +38,10 @@ def test_records_of_label_sets_are_the_measures() -> None:
     first = t_cv(covered, sharp, coverage=0.9, bins=20, resampling=QUICK)
     second = t_ss(belief.sizes, rank, sharp, bins=20, resampling=QUICK)
     third = sscv(covered, belief.sizes, coverage=0.9, resampling=QUICK)
-    for measure in (first, second, third):
-        record = found[measure.name]
-        assert (record.value, record.null, record.lower) == (
-            measure.value,
-            measure.floor,
-            measure.lower,
-        )
-        assert record.options["chance_upper"] == measure.floor_upper
+    for name, measure in (("t_cv", first), ("t_ss", second), ("sscv", third)):
+        record, want = found[name], measure.estimate
+        assert (record.value, record.null, record.lower) == (want.value, want.null, want.lower)
+        assert (record.null_upper, record.p) == (want.null_upper, want.p)
         assert (record.notion, record.coverage, record.n) == (Notion.LOCAL, 0.9, 800)
     size = belief.sizes.mean()
     assert found["set_deficit"].value - found["set_excess"].value + size == pytest.approx(
@@ -58,15 +55,15 @@ def test_records_of_label_sets_are_the_measures() -> None:
 def test_curves_show_the_cells_with_the_band_of_a_perfect_model() -> None:
     held, p, sharp = sets()
     report = assess_adaptivity(held, ease=sharp, scores=p, bins=20, resampling=QUICK)
-    by_ease, by_size = report.curves
-    (table,) = report.tables
+    by_ease, by_size = curves_of(report)
+    (table,) = tables_of(report)
     found = {record.metric: record for record in report.records}
     assert len(table) == 20
     assert table.columns["n"].sum() == 800
     np.testing.assert_array_equal(by_ease.y, table.columns["coverage"])
     assert np.abs(by_ease.y - 0.9).max() == pytest.approx(found["t_cv"].value)
     assert by_ease.lower is not None
-    assert by_ease.lower[0] == pytest.approx(0.9 - float(found["t_cv"].options["chance_upper"]))
+    assert by_ease.lower[0] == pytest.approx(0.9 - found["t_cv"].null_upper)
     assert (np.diff(by_size.x) >= 0).all()
     slope, start = np.polyfit(by_size.x, by_size.y, 1)
     rest = by_size.y - slope * by_size.x - start
@@ -81,7 +78,7 @@ def test_what_is_not_known_is_told() -> None:
     assert bare["t_cv"].reason == "the ease of each row is needed"
     assert "scores" in bare["rank_ss"].reason
     assert bare["sscv"].value >= 0
-    assert assess_adaptivity(held, resampling=QUICK).curves == ()
+    assert curves_of(assess_adaptivity(held, resampling=QUICK)) == ()
     clusters = EvalSet.checked(held.y, held.beliefs, cluster=np.arange(800) // 2)
     told = {r.metric: r for r in assess_adaptivity(clusters, ease=sharp).records}
     assert "independent" in told["t_cv"].reason

@@ -9,15 +9,11 @@ import pytest
 from scipy import integrate, stats
 
 from howsure.core.rng import child
-from howsure.metrics.congruence import CongruenceReference, Mixtures, Support, null_reference
+from howsure.metrics.congruence import CongruenceReference, Mixtures, Support, laws, null_reference
 from howsure.metrics.congruence.beliefs import Belief
+from howsure.metrics.congruence.laws import belief_of
 from howsure.metrics.congruence.outputs import as_law, law_gram
-from howsure.metrics.evaluate import (
-    belief_of,
-    congruence_beliefs,
-    congruence_mode,
-    reference_rows,
-)
+from howsure.metrics.congruence.view import congruence_mode, reference_rows
 from howsure.predictions import Distribution, EvalSet
 from howsure.predictions.laws import ScipyLaw
 from howsure.predictions.mixing import mixture
@@ -134,7 +130,7 @@ def wide_laws() -> dict[str, Distribution]:
 @pytest.fixture
 def unlisted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counts are not listed, though they are few enough to be summed by hand here."""
-    monkeypatch.setattr(congruence_beliefs, "MOST_LISTED", 1)
+    monkeypatch.setattr(laws, "MOST_LISTED", 1)
 
 
 def embedding_by_hand(law: Distribution, row: int, points: np.ndarray, gamma: float) -> np.ndarray:
@@ -191,7 +187,7 @@ def test_errors_and_their_null_are_those_of_all_counts_listed() -> None:
     some = belief_of(EvalSet.checked(y, law), "exact")
     ends = law.quantile([1e-12, 1 - 1e-12])
     values = ends[:, :1] + np.arange((ends[:, 1] - ends[:, 0]).max() + 1)
-    assert values.size > congruence_beliefs.MOST_LISTED
+    assert values.size > laws.MOST_LISTED
     masses = stats.poisson(mean[:, None]).pmf(values)
     every = Support(values, masses / masses.sum(axis=1, keepdims=True))
     assert len(some.atoms()) < len(every.atoms()) / 4

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from howsure.core.errors import InputError
-from howsure.metrics.evaluate import assess_congruence, congruence_mode, evaluate
+from howsure.metrics.congruence.view import assess_congruence, congruence_mode
+from howsure.metrics.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, MixtureLaw, law_named, mixture
 
 WEIGHTS = np.array([[0.2, 0.8], [0.5, 0.5], [1.0, 0.0]])

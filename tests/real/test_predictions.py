@@ -10,7 +10,8 @@ import pytest
 from pyarrow import csv
 
 from howsure.inputs import load
-from howsure.metrics.evaluate import assess_groups, evaluate
+from howsure.metrics.groups import assess_groups
+from howsure.metrics.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals
 
 Find = Callable[[str], Path]

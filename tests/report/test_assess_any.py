@@ -15,7 +15,7 @@ from howsure import assess
 from howsure.core.errors import HowsureError
 from howsure.core.faults import strict
 from howsure.metrics.conditional import forests
-from howsure.metrics.evaluate import conditional
+from howsure.metrics.conditional import view as conditional
 from howsure.predictions import (
     Distribution,
     Intervals,

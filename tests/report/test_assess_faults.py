@@ -11,11 +11,13 @@ import pytest
 from howsure import assess
 from howsure.core.faults import _strict
 from howsure.figures import build
-from howsure.metrics import association
-from howsure.metrics.conditional import forests, width_correlation
+from howsure.metrics import association, coverage, groups, measure
+from howsure.metrics.characteristic import view as characteristic
+from howsure.metrics.conditional import dependence, forests, width_correlation
+from howsure.metrics.conditional import view as conditional
 from howsure.metrics.conditional.forests import edge_of, tree_inputs
 from howsure.metrics.conditional.regions import tree_parts
-from howsure.metrics.evaluate import conditional, congruence, curves, groups, measure
+from howsure.metrics.congruence import view as congruence
 from howsure.predictions import Distribution, Intervals, Quantiles, Samples
 from howsure.report import assess as door
 from howsure.report import verdict as words
@@ -48,16 +50,15 @@ STAGES = (
     (groups, "_difference", "groups_differ"),
     (groups, "_shortfall", "worst_group_shortfall"),
     (door, "assess_groups", "groups of a"),
-    (curves, "_rolling_coverage", "rolling_coverage"),
-    (curves, "characteristic_curves", "curve characteristic"),
-    (door, "operating_points", "operating points"),
+    (coverage, "clopper_pearson", "curves of Do the intervals cover"),
+    (characteristic, "characteristic_curves", "curves of What does covering more"),
+    (characteristic, "_interval_cost", "tables of What does covering more"),
     (door, "worst_rows", "worst rows"),
     (conditional, "worst_slab", "worst_slab of a"),
-    (conditional, "ert", "ert_squared, ert_absolute, ert_log"),
-    (conditional, "hsic", "hsic of a"),
+    (conditional, "ert", "ert_absolute of a"),
+    (dependence, "landmark_factor", "hsic of a"),
     (conditional, "local_pit", "local_pit"),
     (conditional, "coverage_gap", "coverage_gap"),
-    (conditional, "_rows", "coverage given inputs"),
     (congruence, "fitted_reference", "mean_cce of a"),
     (congruence, "map_table", "map of congruence"),
     (congruence, "tree_table", "tree of congruence"),
@@ -128,13 +129,13 @@ def test_one_interval_of_huge_width_beside_a_feature(seed: int) -> None:
     reach = 1.6 * rng.uniform(0.5, 1.5, n)
     reach[3] = 5e11
     covered = np.abs(rng.normal(size=n)) <= reach
-    found = width_correlation(covered, 2 * reach, coverage=0.9)
+    found = width_correlation(covered, 2 * reach, coverage=0.9).estimate
     assert abs(found.value) <= 1 or math.isnan(found.value)
     part = np.array([0.5, 1.0, 1.5, 2.0])
-    plain = width_correlation([0, 1, 1, 0, 1], [*part, 3.0], coverage=0.9)
-    far = width_correlation([0, 1, 1, 0, 1], [*part, 3e12], coverage=0.9)
-    assert math.isfinite(plain.standard_error)
-    assert math.isfinite(far.standard_error)
+    plain = width_correlation([0, 1, 1, 0, 1], [*part, 3.0], coverage=0.9).estimate
+    far = width_correlation([0, 1, 1, 0, 1], [*part, 3e12], coverage=0.9).estimate
+    assert math.isfinite(plain.error)
+    assert math.isfinite(far.error)
 
 
 def test_the_jackknife_of_the_correlation_is_the_textbook_one() -> None:
@@ -143,7 +144,7 @@ def test_the_jackknife_of_the_correlation_is_the_textbook_one() -> None:
     kept = [np.delete(np.arange(40), i) for i in range(40)]
     each = [np.corrcoef(wide[rows], hit[rows])[0, 1] for rows in kept]
     error = math.sqrt(39 * np.var(each))
-    assert width_correlation(hit, wide, coverage=0.9).standard_error == pytest.approx(error)
+    assert width_correlation(hit, wide, coverage=0.9).estimate.error == pytest.approx(error)
 
 
 def test_a_factor_does_without_pivots_that_rounding_spoils() -> None:

@@ -14,7 +14,7 @@ import howsure
 from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.metrics.evaluate import CongruenceOptions
+from howsure.metrics.congruence.view import CongruenceOptions
 from howsure.predictions import Distribution
 from howsure.report.assessment import Assessment
 

@@ -14,7 +14,7 @@ from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.inputs import load, load_unlabelled
 from howsure.metrics.congruence import rejection_at
-from howsure.metrics.evaluate import CongruenceOptions
+from howsure.metrics.congruence.view import CongruenceOptions
 from howsure.report import monitor as monitoring
 from howsure.report.assessment import Assessment
 from howsure.report.monitor import fit_monitor

@@ -22,7 +22,7 @@ from howsure.metrics.characteristic.area import AreaRequest, Convention
 from howsure.metrics.characteristic.bands import XAxis, YAxis
 from howsure.metrics.characteristic.cost import check_prices
 from howsure.metrics.characteristic.statistics import LOW_MISS_RATE
-from howsure.metrics.evaluate import View
+from howsure.metrics.view import View
 from howsure.predictions import content_order
 
 PLOTS = (".png", ".svg", ".pdf")

@@ -14,7 +14,7 @@ from howsure.core.errors import InputError
 from howsure.core.records import Record
 from howsure.core.threads import one_thread
 from howsure.metrics.catalogue import catalogue
-from howsure.metrics.evaluate import Evaluation, evaluate
+from howsure.metrics.measure import Evaluation, evaluate
 
 State = Literal["holds", "fails", "undecided"]
 

@@ -13,7 +13,7 @@ import typer
 
 if TYPE_CHECKING:
     from howsure.inputs import ColumnUse, Loaded
-    from howsure.metrics.evaluate import CongruenceOptions
+    from howsure.metrics.congruence.view import CongruenceOptions
     from howsure.stats.gram import Progress
 
 R = TypeVar("R")
@@ -217,7 +217,7 @@ class CongruenceFlags:
         InputError
             If one lies outside its domain.
         """
-        from howsure.metrics.evaluate import CongruenceOptions
+        from howsure.metrics.congruence.view import CongruenceOptions
 
         return CongruenceOptions(
             kernel=self.kernel,

@@ -20,7 +20,7 @@ from howsure.inputs.write import table_form, write_table
 from howsure.methods.conformal import DELTA, RankRule, TooFew
 from howsure.methods.recalibration import DEFAULT_LEVELS, METHODS, recalibrate
 from howsure.metrics.catalogue import catalogue
-from howsure.metrics.evaluate import evaluate
+from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet
 from howsure.predictions.columns import to_columns
 

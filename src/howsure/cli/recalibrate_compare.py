@@ -22,7 +22,7 @@ from howsure.core.records import Direction, Table
 from howsure.inputs import write_table
 from howsure.methods.conformal import RankRule, TooFew
 from howsure.methods.recalibration import compare_recalibrations
-from howsure.metrics.evaluate.measure import choose_coverages
+from howsure.metrics.view import choose_coverages
 from howsure.predictions import EvalSet
 from howsure.report import plain
 from howsure.report.content import PageContent

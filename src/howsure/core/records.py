@@ -59,6 +59,10 @@ class Record:
         The value of a perfect model; NaN where it depends on the data.
     null : float
         The value expected of a perfect model *at this n*, where that differs from `target`.
+    null_lower, null_upper : float
+        Ends of the range that a perfect model keeps to; one is NaN where it is one-sided.
+    p : float
+        Probability that a perfect model departs as far.
     coverage : float
         The nominal coverage that the number belongs to; NaN where none.
     model : str
@@ -85,6 +89,9 @@ class Record:
     notion: Notion = Notion.MARGINAL
     target: float = math.nan
     null: float = math.nan
+    null_lower: float = math.nan
+    null_upper: float = math.nan
+    p: float = math.nan
     coverage: float = math.nan
     model: str = ""
     group: str = ""

@@ -10,16 +10,34 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_vector
 from howsure.core.convert import check_whole
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.records import Curve, Direction, Notion
 from howsure.core.weights import check_multiplicities
-from howsure.stats.dominance import Ranked, pair_masses, rank_values
-from howsure.stats.estimate import Statistic
+from howsure.metrics.metric import (
+    SHARE,
+    Form,
+    Laws,
+    Metric,
+    Question,
+    Topic,
+)
+from howsure.predictions import (
+    Intervals,
+    Quantiles,
+)
+from howsure.stats.dominance import Ranked, merge_ties, pair_masses, rank_values
+from howsure.stats.estimate import Estimate
+
+if TYPE_CHECKING:
+    from howsure.metrics.measure import Evaluation
+    from howsure.metrics.view import View
 
 DEFAULT_BINS = 10
 _ROUNDING = 1e-12
@@ -63,7 +81,7 @@ def kendall_tau(
     weights: FloatArray | None = None,
     *,
     ranked: Ranks | None = None,
-) -> Statistic:
+) -> Estimate:
     """Kendall's τ-b between the error's size and the width; higher is better.
 
     τ_b = (C − D) / √((P − T_e)(P − T_w)), where C and D count the pairs of rows that agree and
@@ -82,7 +100,7 @@ def kendall_tau(
 
     Returns
     -------
-    Statistic
+    Estimate
         In [−1, 1], with the influence of each row; NaN where all errors or all widths are equal.
 
     Raises
@@ -104,7 +122,7 @@ def kendall_tau(
     x, y, mass = _ranked(error, width, weights, ranked)
     reason = _constant(x, y)
     if reason:
-        return Statistic(math.nan, None, reason=reason)
+        return Estimate(math.nan, None, reason=reason)
     pairs = pair_masses(x, y, mass)
     agreement = pairs.concordant - pairs.discordant
     x_untied = (x.total - x.tied)[x.codes]
@@ -115,7 +133,7 @@ def kendall_tau(
     influence = x.total * (
         agreement / scale - 0.5 * value * (x_untied / untied_x + y_untied / untied_y)
     )
-    return Statistic(value, influence)
+    return Estimate(value, influence)
 
 
 def spearman(
@@ -124,7 +142,7 @@ def spearman(
     weights: FloatArray | None = None,
     *,
     ranked: Ranks | None = None,
-) -> Statistic:
+) -> Estimate:
     """Spearman's rank correlation between the error's size and the width; higher is better.
 
     Pearson's correlation of the midranks: ties share the mean of the ranks that they span.
@@ -142,7 +160,7 @@ def spearman(
 
     Returns
     -------
-    Statistic
+    Estimate
         In [−1, 1], with the influence of each row; NaN where all errors or all widths are equal.
 
     Raises
@@ -165,7 +183,7 @@ def spearman(
     x, y, mass = _ranked(error, width, weights, ranked)
     reason = _constant(x, y)
     if reason:
-        return Statistic(math.nan, None, reason=reason)
+        return Estimate(math.nan, None, reason=reason)
     x_centred, y_centred = x.middle - 0.5, y.middle - 0.5
     x_row, y_row = x_centred[x.codes], y_centred[y.codes]
     product = x_row * y_row
@@ -179,7 +197,7 @@ def spearman(
     x_tilt = (x_cubes - x_share**2)[x.codes] / x_variance
     y_tilt = (y_cubes - y_share**2)[y.codes] / y_variance
     influence = own / scale - 3 * value - value * (x_tilt + y_tilt) / 8
-    return Statistic(value, influence)
+    return Estimate(value, influence)
 
 
 def width_bins(
@@ -256,7 +274,7 @@ def binned_r2(
     *,
     bins: int = DEFAULT_BINS,
     ranked: Ranks | None = None,
-) -> Statistic:
+) -> Estimate:
     """R² of the bins' mean error on their mean width; higher is better.
 
     The share of the spread of the mean |error| between bins (see `width_bins`) that a straight
@@ -277,7 +295,7 @@ def binned_r2(
 
     Returns
     -------
-    Statistic
+    Estimate
         In [0, 1], with the influence of each row. `reason` says so where the line falls (wider
         rows err less). NaN where fewer than three bins differ in width, where a mean is
         infinite, or where all bins have the same mean to twelve digits.
@@ -303,12 +321,12 @@ def binned_r2(
         raise InputError(f"bins must be at least 3 for a binned R², got {bins!r}")
     table = width_bins(error, width, weights, bins=bins, ranked=ranked)
     if len(table.mass) < 3:
-        return Statistic(math.nan, None, reason="fewer than three bins differ in width")
+        return Estimate(math.nan, None, reason="fewer than three bins differ in width")
     for means, name in ((table.mean_width, "width"), (table.mean_error, "error")):
         if not np.isfinite(means).all():
-            return Statistic(math.nan, None, reason=f"a bin's mean {name} is infinite")
+            return Estimate(math.nan, None, reason=f"a bin's mean {name} is infinite")
         if np.ptp(means) <= _ROUNDING * np.abs(means).max():
-            return Statistic(math.nan, None, reason=f"all bins have the same mean {name}")
+            return Estimate(math.nan, None, reason=f"all bins have the same mean {name}")
     share = table.mass / table.mass.sum()
     u, u_own = _deviations(width, table.mean_width, table.codes, share)
     v, v_own = _deviations(error, table.mean_error, table.codes, share)
@@ -321,7 +339,7 @@ def binned_r2(
         - v_row * (2 * v_own + v_row) / vv
     )
     reason = "the line falls: rows with wider beliefs err less" if uv < 0 else ""
-    return Statistic(value, influence, reason=reason)
+    return Estimate(value, influence, reason=reason)
 
 
 def _deviations(
@@ -378,3 +396,165 @@ def _mean_above(ranked: Ranked, values: FloatArray, mass: FloatArray | None) -> 
     upto = np.cumsum(sums)
     result: FloatArray = ((upto[-1] - upto + 0.5 * sums) / ranked.total)[ranked.codes]
     return result
+
+
+def _uncertainty(view: View, coverage: float) -> FloatArray:
+    """How unsure the model is of each row: its sd, or the width of its widest interval."""
+    try:
+        sd: FloatArray = view.get("sd")
+    except UnanswerableError:
+        widest = _widest(view)
+        view.told("uncertainty", "width")
+        return widest
+    view.told("uncertainty", "sd")
+    return sd
+
+
+def _widest(view: View) -> FloatArray:
+    intervals = view.held(Intervals)
+    if intervals is not None:
+        return _between(intervals.lower[:, -1], intervals.upper[:, -1])
+    table = view.belief(Quantiles)
+    if len(table.levels) < 2:
+        raise UnanswerableError("one quantile column gives no width")
+    return _between(table.values[:, 0], table.values[:, -1])
+
+
+def _between(lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """Widths, those that differ by rounding alone made one: else their order would be noise."""
+    widths = upper - lower
+    noise = np.where(np.isfinite(widths), np.maximum(np.abs(lower), np.abs(upper)), 0.0)
+    return merge_ties(widths, 4e-16 * noise)
+
+
+def _with_point(view: View, _: float) -> View:
+    """The rows whose error can be ranked: all, or those whose interval has a midpoint."""
+    try:
+        view.get("point")
+    except UnanswerableError:
+        intervals = view.held(Intervals)
+        if intervals is None:
+            raise
+        bounded = np.isfinite(intervals.lower[:, 0]) & np.isfinite(intervals.upper[:, 0])
+        if not bounded.any():
+            raise
+        return view.of(bounded)
+    return view
+
+
+def _ranks(view: View, _: float) -> tuple[Ranked, Ranked]:
+    """Ranks of the size of the error and of the uncertainty: sorted once for all measures."""
+    values = view.evalset.multiplicities
+    first, second = view.get("absolute_error"), view.get("uncertainty")
+    return rank_values(first, values), rank_values(second, values)
+
+
+def _error_by_width(evaluation: Evaluation, confidence: float) -> list[Curve]:
+    """Mean |error| against mean uncertainty in bins of equal mass."""
+    view: View = evaluation.view.get("with_point")
+    evalset = view.evalset
+    uncertainty = view.get("uncertainty")
+    errors = view.get("absolute_error")
+    weights = evalset.multiplicities
+    bins = width_bins(errors, uncertainty, weights, ranked=view.get("ranks"))
+    if len(bins.mass) < 2:
+        raise UnanswerableError("all widths are equal")
+    centred = np.square(errors - bins.mean_error[bins.codes])
+    spread = np.bincount(bins.codes, weights=centred if weights is None else centred * weights)
+    error = np.sqrt(spread) / np.maximum(bins.mass, 1.0)
+    return [
+        Curve(
+            name="error_by_width",
+            x=bins.mean_width,
+            y=bins.mean_error,
+            lower=bins.mean_error - 1.96 * error,
+            upper=bins.mean_error + 1.96 * error,
+            x_label=f"Mean predicted {view.source(['uncertainty'], 0.0) or 'width'} (units of y)",
+            y_label="Mean |error| (units of y)",
+            band="95 % interval of each bin's mean",
+            model=evalset.model,
+        )
+    ]
+
+
+_ENTRIES = (
+    Metric(
+        name="kendall_tau",
+        title="Kendall τ-b of |error| and width",
+        question=Question.ASSOCIATION,
+        meaning="Do wider beliefs go with larger errors? Rank agreement.",
+        formula="(C − D)/√((C + D + T_x)(C + D + T_y))",
+        source="Kendall 1945",
+        direction=Direction.HIGHER,
+        units="1",
+        forms=(
+            Form(
+                needs=("absolute_error", "uncertainty"),
+                keywords={"ranked": "ranks"},
+                function=kendall_tau,
+                reduce="statistic",
+            ),
+        ),
+        merges="rows",
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.LOCAL,
+        bounds=(-1.0, 1.0),
+    ),
+    Metric(
+        name="spearman",
+        title="Spearman ρ of |error| and width",
+        question=Question.ASSOCIATION,
+        meaning="Do wider beliefs go with larger errors? Correlation of ranks.",
+        formula="correlation of mid-ranks",
+        source="Spearman 1904",
+        direction=Direction.HIGHER,
+        units="1",
+        forms=(
+            Form(
+                needs=("absolute_error", "uncertainty"),
+                keywords={"ranked": "ranks"},
+                function=spearman,
+                reduce="statistic",
+            ),
+        ),
+        merges="rows",
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.LOCAL,
+        bounds=(-1.0, 1.0),
+    ),
+    Metric(
+        name="binned_r2",
+        title="Binned R² of |error| on width",
+        question=Question.ASSOCIATION,
+        meaning="How much of the mean error of bins of equal mass their mean width explains.",
+        formula="R² of bin means",
+        source="definition",
+        direction=Direction.HIGHER,
+        units="1",
+        forms=(
+            Form(
+                needs=("absolute_error", "uncertainty"),
+                keywords={"ranked": "ranks"},
+                function=binned_r2,
+                reduce="statistic",
+            ),
+        ),
+        merges="rows",
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.LOCAL,
+        bounds=SHARE,
+    ),
+)
+
+TOPIC = Topic(
+    entries=_ENTRIES,
+    arrays={
+        "uncertainty": _uncertainty,
+        "with_point": _with_point,
+        "ranks": _ranks,
+    },
+    curves=(_error_by_width,),
+)

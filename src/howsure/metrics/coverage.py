@@ -6,12 +6,42 @@ Intervals are closed. Row functions return one number a row; their mean is the m
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from howsure.core.arrays import BoolArray, FloatArray
-from howsure.stats.estimate import Statistic
+from howsure.core.errors import UnanswerableError
+from howsure.core.records import Curve, Direction, Notion
+from howsure.metrics.metric import (
+    BY_UNIT,
+    POSITIVE,
+    SHARE,
+    Form,
+    Laws,
+    Metric,
+    Question,
+    Topic,
+    itself,
+)
+from howsure.predictions import (
+    Distribution,
+    Intervals,
+    LabelSets,
+    Quantiles,
+    Samples,
+)
+from howsure.stats.binomial import clopper_pearson
+from howsure.stats.estimate import Estimate
 from howsure.stats.quantiles import quantile_statistic
+
+if TYPE_CHECKING:
+    from howsure.metrics.measure import Evaluation
+    from howsure.metrics.view import View
+
+
+WINDOWS = 60
+_NAVRATIL = "Navrátil et al. 2021, section 2.1"
 
 
 def covered(y: FloatArray, lower: FloatArray, upper: FloatArray) -> BoolArray:
@@ -171,7 +201,7 @@ def deficit(y: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
 
 def median_width(
     lower: FloatArray, upper: FloatArray, *, weights: FloatArray | None = None
-) -> Statistic:
+) -> Estimate:
     """Median width of the intervals, in units of y.
 
     Parameters
@@ -183,7 +213,7 @@ def median_width(
 
     Returns
     -------
-    Statistic
+    Estimate
         The mid-median, with its influence (see `quantile_statistic`).
 
     Examples
@@ -201,7 +231,7 @@ def normalised_width(
     *,
     by: str = "range",
     weights: FloatArray | None = None,
-) -> Statistic:
+) -> Estimate:
     """Mean width relative to the spread of y, without units.
 
     Parameters
@@ -215,7 +245,7 @@ def normalised_width(
 
     Returns
     -------
-    Statistic
+    Estimate
         NaN with a reason where y is constant. The range is taken as known in the influence.
 
     Examples
@@ -229,11 +259,387 @@ def normalised_width(
     variance = float(np.average(np.square(y - centre), weights=weights))
     spread = float(y.max() - y.min()) if by == "range" else math.sqrt(variance)
     if spread == 0 or y.max() == y.min():
-        return Statistic(math.nan, None, reason="y is constant, so its spread is 0")
+        return Estimate(math.nan, None, reason="y is constant, so its spread is 0")
     value = mean / spread
     if not math.isfinite(value):
-        return Statistic(value, None, reason="some intervals are unbounded, or y hardly varies")
+        return Estimate(value, None, reason="some intervals are unbounded, or y hardly varies")
     influence = (widths - mean) / spread
     if by == "sd":
         influence = influence - value * (np.square(y - centre) - variance) / (2 * variance)
-    return Statistic(value, influence)
+    return Estimate(value, influence)
+
+
+def _missed(covered: BoolArray) -> BoolArray:
+    return ~covered
+
+
+def _ends(view: View, coverage: float) -> tuple[FloatArray, FloatArray]:
+    """Lower and upper ends: given ones, or those that the richest prediction implies."""
+    if math.isnan(coverage):
+        given = view.belief(Intervals)
+        view.told("ends", given.kind, coverage)
+        return given.lower[:, 0], given.upper[:, 0]
+    kinds = (Intervals, Distribution, Quantiles, Samples)
+    ends: tuple[FloatArray, FloatArray] = view.ask(
+        "ends", "interval", coverage, coverage=coverage, of=kinds
+    )
+    return ends
+
+
+def _covered(view: View, coverage: float) -> Any:
+    sets = view.held(LabelSets)
+    if sets is not None and view.held(Intervals) is None:
+        view.told("covered", sets.kind, coverage)
+        if not math.isnan(coverage) and abs(sets.coverage - coverage) > 1e-9:
+            raise UnanswerableError(f"label sets were given at coverage {sets.coverage:g}")
+        return sets.contains(view.evalset.y)
+    return covered(view.evalset.y, *view.get("ends", coverage))
+
+
+def _own_mass(view: View, coverage: float) -> FloatArray:
+    """Probability that a discrete law gives its own interval, ends included."""
+    law = view.held(Distribution)
+    lower, upper = view.get("ends", coverage)
+    if law is None or not law.discrete or view.source(["ends"], coverage) != law.kind:
+        raise UnanswerableError("the interval is not that of a discrete law")
+    return np.asarray(law.cdf(upper) - law.cdf_left(lower))
+
+
+def _interval_calibration(evaluation: Evaluation, confidence: float) -> list[Curve]:
+    """Empirical against nominal coverage of central intervals."""
+    view, evalset = evaluation.view, evaluation.evalset
+    nominal = _reachable(view)
+    weights = evalset.multiplicities
+    seen = [float(np.average(view.get("covered", c), weights=weights)) for c in nominal]
+    shares = np.array(seen)
+    n = float(evalset.independent_n)
+    lower, upper = clopper_pearson(np.round(shares * n), n, confidence=confidence)
+    return [
+        Curve(
+            name="interval_calibration",
+            x=np.array(nominal),
+            y=shares,
+            lower=np.asarray(lower),
+            upper=np.asarray(upper),
+            reference=np.array(nominal),
+            x_label="Nominal coverage",
+            y_label="Empirical coverage",
+            band=f"{confidence:.0%} confidence interval at each coverage",
+            model=evalset.model,
+        )
+    ]
+
+
+def _reachable(view: View) -> list[float]:
+    """Nominal coverages to draw: given ones, or a grid of those that can be derived."""
+    given = view.held(Intervals)
+    known = [] if given is None else list(given.coverages)
+    if not known:
+        known = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
+    reached = []
+    for coverage in known:
+        try:
+            view.get("covered", coverage)
+        except UnanswerableError:
+            continue
+        reached.append(coverage)
+    if len(reached) < 2:
+        raise UnanswerableError("one coverage makes no curve")
+    return reached
+
+
+def _rolling_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
+    """Coverage in windows of equal numbers of rows, in order of time."""
+    evalset = evaluation.evalset
+    if evalset.time is None:
+        raise UnanswerableError("the table holds no time")
+    coverage = evaluation.coverages[-1]
+    covered = evaluation.view.get("covered", coverage)
+    order = np.argsort(evalset.time, kind="stable")
+    size = max(len(order) // WINDOWS, min(50, len(order)))
+    window = np.minimum(np.arange(len(order)) // size, max(len(order) // size - 1, 0))
+    weights = evalset.multiplicities
+    mass = np.ones(len(order)) if weights is None else weights[order]
+    n = np.bincount(window, weights=mass)
+    share = np.bincount(window, weights=mass * covered[order]) / n
+    first = np.r_[0, np.flatnonzero(np.diff(window)) + 1]
+    middle = np.minimum(first + size // 2, len(order) - 1)
+    hits = np.minimum(np.round(share * n), n)  # n is no whole number where weights are none
+    lower, upper = clopper_pearson(hits, n, confidence=confidence)
+    stamps = evalset.time[order][middle]
+    numbers = stamps.astype("datetime64[ms]") if stamps.dtype.kind == "M" else stamps
+    numeric = numbers.dtype.kind in "iufMb"
+    return [
+        Curve(
+            name="rolling_coverage",
+            x=numbers.astype(np.float64) if numeric else middle.astype(np.float64),
+            y=share,
+            lower=np.asarray(lower),
+            upper=np.asarray(upper),
+            reference=np.full(len(n), coverage),
+            x_label="Time (ms since 1970)" if stamps.dtype.kind == "M" else "Time",
+            y_label=f"Empirical coverage of {size:,} rows",
+            band=f"{confidence:.0%} binomial interval in each window",
+            model=evalset.model,
+        )
+    ]
+
+
+_ENTRIES = (
+    Metric(
+        name="empirical_coverage",
+        title="Empirical coverage (PICP)",
+        question=Question.COVERAGE,
+        meaning="Share of rows whose y lies in its closed interval or label set.",
+        formula="mean 1{l ≤ y ≤ u}",
+        source="prediction interval coverage probability",
+        direction=Direction.TARGET,
+        units="1",
+        forms=(Form(needs=("covered",), function=itself, reduce="share"),),
+        laws=Laws(),
+        standard_normal=0.9,
+        target="coverage",
+        per_coverage=True,
+        expected="own_mass",
+        bounds=SHARE,
+    ),
+    Metric(
+        name="misses_below",
+        title="Misses below",
+        question=Question.COVERAGE,
+        meaning="Share of rows whose y lies below its interval.",
+        formula="mean 1{y < l}",
+        source="definition",
+        direction=Direction.TARGET,
+        units="1",
+        forms=(Form(needs=("y", "lower"), function=missed_below, reduce="share"),),
+        laws=Laws(reflection="misses_above"),
+        standard_normal=0.05,
+        target="half miss",
+        per_coverage=True,
+        bounds=SHARE,
+    ),
+    Metric(
+        name="misses_above",
+        title="Misses above",
+        question=Question.COVERAGE,
+        meaning="Share of rows whose y lies above its interval.",
+        formula="mean 1{y > u}",
+        source="definition",
+        direction=Direction.TARGET,
+        units="1",
+        forms=(Form(needs=("y", "upper"), function=missed_above, reduce="share"),),
+        laws=Laws(reflection="misses_below"),
+        standard_normal=0.05,
+        target="half miss",
+        per_coverage=True,
+        bounds=SHARE,
+    ),
+    Metric(
+        name="miss_rate",
+        title="Miss rate",
+        question=Question.COVERAGE,
+        meaning="Share of rows whose y lies outside its interval, 1 − empirical coverage.",
+        formula="mean 1{y < l or y > u}",
+        source=f"{_NAVRATIL}, equation 1",
+        direction=Direction.TARGET,
+        units="1",
+        forms=(Form(needs=("covered",), function=_missed, reduce="share"),),
+        laws=Laws(),
+        standard_normal=0.1,
+        target="miss",
+        per_coverage=True,
+        bounds=SHARE,
+    ),
+    Metric(
+        name="deficit",
+        title="Deficit",
+        question=Question.COVERAGE,
+        meaning="How far missed values lie from their interval, averaged over all rows.",
+        formula="mean max(l − y, y − u, 0)",
+        source=_NAVRATIL,
+        direction=Direction.LOWER,
+        units="y",
+        forms=(Form(needs=("y", "lower", "upper"), function=deficit),),
+        laws=BY_UNIT,
+        standard_normal=0.0418,
+        per_coverage=True,
+        bounds=POSITIVE,
+    ),
+    Metric(
+        name="groups_differ",
+        title="Do groups differ?",
+        question=Question.COVERAGE,
+        meaning="P-value of the permutation test that all groups share one coverage.",
+        formula="max over groups of |c_g − c| / √(c(1 − c)(1/n_g − 1/n))",
+        source="max-statistic permutation test",
+        direction=Direction.NONE,
+        units="p-value",
+        forms=(),
+        beside="groups",
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.GROUP,
+        per_coverage=True,
+        bounds=SHARE,
+    ),
+    Metric(
+        name="worst_group_shortfall",
+        title="Shortfall of the worst group",
+        question=Question.COVERAGE,
+        meaning="How far the worst group stays below the nominal coverage.",
+        formula="(1 − α) − c_g",
+        source="definition",
+        direction=Direction.LOWER,
+        units="1",
+        forms=(),
+        beside="groups",
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.GROUP,
+        per_coverage=True,
+        target=0.0,
+    ),
+    Metric(
+        name="mean_width",
+        title="Mean width",
+        question=Question.WIDTH,
+        meaning="Average width of the intervals; narrower is better at equal coverage.",
+        formula="mean (u − l)",
+        source="definition",
+        direction=Direction.LOWER,
+        units="y",
+        forms=(Form(needs=("lower", "upper"), function=width),),
+        laws=BY_UNIT,
+        standard_normal=3.2897,
+        per_coverage=True,
+        bounds=POSITIVE,
+    ),
+    Metric(
+        name="median_width",
+        title="Median width",
+        question=Question.WIDTH,
+        meaning="Median width of the intervals.",
+        formula="median (u − l)",
+        source="definition",
+        direction=Direction.LOWER,
+        units="y",
+        forms=(Form(needs=("lower", "upper"), function=median_width, reduce="statistic"),),
+        merges="rows",
+        laws=BY_UNIT,
+        standard_normal=3.2897,
+        per_coverage=True,
+        bounds=POSITIVE,
+    ),
+    Metric(
+        name="normalised_width",
+        title="Width relative to the range of y",
+        question=Question.WIDTH,
+        meaning="Mean width over the range of y (NMPIL); depends on the most extreme y.",
+        formula="mean (u − l) / (max y − min y)",
+        source="interval literature: NMPIL",
+        direction=Direction.LOWER,
+        units="1",
+        forms=(
+            Form(
+                needs=("y", "lower", "upper"),
+                function=normalised_width,
+                reduce="statistic",
+                options={"by": "range"},
+            ),
+        ),
+        laws=Laws(),
+        standard_normal=math.nan,
+        per_coverage=True,
+        bounds=POSITIVE,
+    ),
+    Metric(
+        name="relative_width",
+        title="Width relative to the sd of y",
+        question=Question.WIDTH,
+        meaning="Mean width over the standard deviation of y.",
+        formula="mean (u − l) / sd(y)",
+        source="definition",
+        direction=Direction.LOWER,
+        units="1",
+        forms=(
+            Form(
+                needs=("y", "lower", "upper"),
+                function=normalised_width,
+                reduce="statistic",
+                options={"by": "sd"},
+            ),
+        ),
+        laws=Laws(),
+        standard_normal=3.2897,
+        per_coverage=True,
+        bounds=POSITIVE,
+    ),
+    Metric(
+        name="bandwidth",
+        title="Bandwidth",
+        question=Question.WIDTH,
+        meaning="Half the average width.",
+        formula="mean (u − l) / 2",
+        source=f"{_NAVRATIL}, equation 2",
+        direction=Direction.LOWER,
+        units="y",
+        forms=(Form(needs=("lower", "upper"), function=bandwidth),),
+        laws=BY_UNIT,
+        standard_normal=1.6449,
+        per_coverage=True,
+        bounds=POSITIVE,
+    ),
+    Metric(
+        name="excess",
+        title="Excess",
+        question=Question.WIDTH,
+        meaning="How far covered values lie from the nearer end, averaged over all rows.",
+        formula="mean 1{l ≤ y ≤ u} min(y − l, u − y)",
+        source=_NAVRATIL,
+        direction=Direction.LOWER,
+        units="y",
+        forms=(Form(needs=("y", "lower", "upper"), function=excess),),
+        laws=BY_UNIT,
+        standard_normal=0.8888,
+        per_coverage=True,
+        bounds=POSITIVE,
+    ),
+    Metric(
+        name="set_size",
+        title="Set size",
+        question=Question.WIDTH,
+        meaning="Average number of labels in a set; smaller is better at equal coverage.",
+        formula="mean |C|",
+        source="definition",
+        direction=Direction.LOWER,
+        units="labels",
+        forms=(Form(needs=("set_sizes",), function=itself),),
+        laws=Laws(),
+        standard_normal=math.nan,
+        bounds=POSITIVE,
+    ),
+)
+
+TOPIC = Topic(
+    entries=_ENTRIES,
+    arrays={
+        "ends": _ends,
+        "lower": lambda view, coverage: view.get("ends", coverage)[0],
+        "upper": lambda view, coverage: view.get("ends", coverage)[1],
+        "covered": _covered,
+        "own_mass": _own_mass,
+        "set_sizes": lambda view, _: view.belief(LabelSets).sizes.astype(np.float64),
+    },
+    per_coverage=(
+        "ends",
+        "lower",
+        "upper",
+        "covered",
+        "own_mass",
+    ),
+    curves=(
+        _interval_calibration,
+        _rolling_coverage,
+    ),
+)

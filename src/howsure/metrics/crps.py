@@ -7,14 +7,42 @@ scored in `howsure.metrics.crps_closed`, any other in `howsure.metrics.crps_nume
 
 from __future__ import annotations
 
+import math
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_levels, check_quantiles
-from howsure.core.errors import DegenerateError
+from howsure.core.errors import DegenerateError, UnanswerableError
+from howsure.core.records import Direction
+from howsure.metrics.crps_closed import crps_closed
+from howsure.metrics.crps_counts import crps_support
+from howsure.metrics.crps_numeric import crps_lattice, crps_numeric
+from howsure.metrics.metric import (
+    BY_UNIT,
+    POSITIVE,
+    SLOW_ROWS,
+    Form,
+    Metric,
+    Question,
+    Topic,
+    itself,
+)
 from howsure.metrics.scores import overflow_as_inf, weighted_pinball
+from howsure.predictions import (
+    CountFamily,
+    CountLaw,
+    Distribution,
+    Samples,
+)
+
+if TYPE_CHECKING:
+    from howsure.metrics.view import View
 
 _BLOCK = 4096  # rows treated at once, which bounds memory
+WIDE_COUNTS = 4096  # counts in a law up to which they are summed one by one
+COUNT_CELLS = 1 << 18  # entries of a table of counts
 
 
 def crps_quantiles(y: npt.ArrayLike, quantiles: npt.ArrayLike, levels: npt.ArrayLike) -> FloatArray:
@@ -130,3 +158,100 @@ def crps_samples(y: npt.ArrayLike, samples: npt.ArrayLike, *, fair: bool = True)
             distance = np.sort(table[rows] - truth[rows, None], axis=1)
             scores[rows] = np.abs(distance).mean(axis=1) - distance @ factor
     return overflow_as_inf(scores)
+
+
+def _crps_of_law(view: View, _: float) -> FloatArray:
+    """CRPS of each row's law: by closed form, by sums over counts, or through its cdf."""
+    held: Distribution = view.belief(Distribution)
+    y = view.evalset.y
+    closed = crps_closed(held.law.name, y, held.parameters)
+    if closed is not None:
+        return closed
+    scores, rest = np.empty(len(y)), np.arange(len(y))
+    if isinstance(held.law, CountFamily):
+        rest = _crps_by_sums(held.law.frozen(held.parameters), y, scores)
+    if len(rest) > SLOW_ROWS and "crps" not in view.slow:
+        raise UnanswerableError(
+            f"the CRPS of {held.law.name} laws is integrated row by row, slow past "
+            f"{SLOW_ROWS:,} rows: ask for it with --with crps"
+        )
+    if len(rest):
+        scores[rest] = _crps_by_cdf(held.take(rest), y[rest])
+    return scores
+
+
+def _crps_by_sums(law: CountLaw, y: FloatArray, scores: FloatArray) -> npt.NDArray[Any]:
+    """Fill in the CRPS of laws of counts that are narrow enough to be summed; the other rows."""
+    low, high = law.ends()
+    widths = high - low + 1.0
+    order = np.argsort(widths, kind="stable")
+    few, start = int((widths <= WIDE_COUNTS).sum()), 0
+    while start < few:
+        size = min(max(int(COUNT_CELLS // widths[order[start]]), 1), few - start)
+        size = max(int(COUNT_CELLS // widths[order[start + size - 1]]), 1)
+        rows = order[start : min(start + size, few)]
+        scores[rows] = crps_support(y[rows], *law.take(rows).support())
+        start += len(rows)
+    return np.sort(order[few:])
+
+
+def _crps_by_cdf(held: Distribution, y: FloatArray) -> FloatArray:
+    def cdf(values: FloatArray, rows: npt.NDArray[Any]) -> FloatArray:
+        return held.law.cdf(values, {k: v[rows][:, None] for k, v in held.parameters.items()})
+
+    ends = held.quantile([0.25, 0.75])
+    spread = np.maximum(ends[:, 1] - ends[:, 0], 1.0 if held.discrete else 0.0)
+    integrate = crps_lattice if held.discrete else crps_numeric
+    return integrate(y, cdf, spread)
+
+
+_ENTRIES = (
+    Metric(
+        name="crps",
+        title="CRPS",
+        question=Question.SCORE,
+        meaning="A proper score of the whole law (continuous ranked probability score).",
+        formula="∫ (F(t) − 1{y ≤ t})² dt",
+        source="Gneiting and Raftery 2007, section 4.2",
+        direction=Direction.LOWER,
+        units="y",
+        forms=(
+            Form(needs=("crps_of_law",), function=itself),
+            Form(
+                needs=("y", "samples"),
+                function=crps_samples,
+                options={"fair": False},
+                note="the samples taken as the whole law",
+            ),
+            Form(
+                needs=("y", "quantiles", "levels"),
+                function=crps_quantiles,
+                note="from quantiles: truncated at the outermost levels",
+            ),
+        ),
+        laws=BY_UNIT,
+        standard_normal=0.5642,
+        bounds=POSITIVE,
+    ),
+    Metric(
+        name="crps_fair",
+        title="Fair CRPS of an ensemble",
+        question=Question.SCORE,
+        meaning="CRPS of the law behind the samples, without the penalty for having few.",
+        formula="mean|s − y| − Σ|s − s′| / (2m(m − 1))",
+        source="Ferro 2014",
+        direction=Direction.LOWER,
+        units="y",
+        forms=(Form(needs=("y", "samples"), function=crps_samples, options={"fair": True}),),
+        laws=BY_UNIT,
+        standard_normal=math.nan,
+    ),
+)
+
+TOPIC = Topic(
+    entries=_ENTRIES,
+    arrays={
+        "crps_of_law": _crps_of_law,
+        "samples": lambda view, _: view.belief(Samples).sorted_samples,
+    },
+)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,26 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, as_vector, check_above
 from howsure.core.convert import check_whole
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.records import Direction
 from howsure.core.weights import check_multiplicities
-from howsure.stats.estimate import Statistic, mean_statistic, weighted_mean
+from howsure.metrics.metric import (
+    BY_UNIT,
+    POSITIVE,
+    Form,
+    Laws,
+    Metric,
+    Question,
+    Topic,
+)
+from howsure.predictions import (
+    Distribution,
+    Samples,
+)
+from howsure.stats.estimate import Estimate, mean_statistic, weighted_mean
+
+if TYPE_CHECKING:
+    from howsure.metrics.view import View
 
 
 def squared_z(y: npt.ArrayLike, mean: npt.ArrayLike, sd: npt.ArrayLike) -> FloatArray:
@@ -66,7 +83,7 @@ def relative_calibration_error(
     sd: npt.ArrayLike,
     *,
     weights: npt.ArrayLike | None = None,
-) -> Statistic:
+) -> Estimate:
     """Relative calibration error (RCE) of the root mean variance against the RMSE.
 
     (RMV − RMSE)/RMV with RMV = √mean(sd²) and RMSE = √mean((y − mean)²). Positive means
@@ -82,7 +99,7 @@ def relative_calibration_error(
 
     Returns
     -------
-    Statistic
+    Estimate
         With RMSE/RMV = r, the influence is −(r/2)·((y − mean)²/RMSE² − sd²/RMV²). ``null`` is
         the small bias of a perfect model with normal errors, as in `ence`.
 
@@ -106,15 +123,15 @@ def relative_calibration_error(
     squared_error, variance = np.square(error / unit), np.square(scale / unit)
     mse, mv = weighted_mean(squared_error, w), weighted_mean(variance, w)
     if mv == 0.0:
-        return Statistic(math.nan, reason="every sd is negligible beside the largest error")
+        return Estimate(math.nan, reason="every sd is negligible beside the largest error")
     total = float(len(error)) if w is None else float(w.sum())
     ratio = math.sqrt(mse / mv)
     shape = np.square(scale / scale.max())
     freedom = total * weighted_mean(shape, w) ** 2 / weighted_mean(np.square(shape), w)
     null = 1.0 - float(_chi_mean(np.array([freedom]))[0])
     if mse == 0.0:
-        return Statistic(1.0, np.zeros(len(error)), null)
-    return Statistic(1.0 - ratio, -0.5 * ratio * (squared_error / mse - variance / mv), null)
+        return Estimate(1.0, np.zeros(len(error)), null)
+    return Estimate(1.0 - ratio, -0.5 * ratio * (squared_error / mse - variance / mv), null)
 
 
 def ence(
@@ -124,7 +141,7 @@ def ence(
     *,
     bins: int = 15,
     weights: npt.ArrayLike | None = None,
-) -> Statistic:
+) -> Estimate:
     """Expected normalised calibration error: is the sd right at every size of sd?
 
     Rows are binned by sd into bins of equal mass; the mean over bins of |RMV_b − RMSE_b|/RMV_b.
@@ -145,7 +162,7 @@ def ence(
 
     Returns
     -------
-    Statistic
+    Estimate
         NaN where there are fewer than two rows a bin. The influence holds the edges fixed.
         ``null`` is the expectation for normal errors, where RMSE_b/RMV_b is close to χ_k/√k with
         Satterthwaite's k = (Σsd²)²/Σsd⁴ over the bin, each row by its share in it.
@@ -170,7 +187,7 @@ def ence(
     w = check_multiplicities(weights, len(error))
     total = float(len(error)) if w is None else float(w.sum())
     if total < 2 * bins:
-        return Statistic(
+        return Estimate(
             math.nan, reason=f"{total:g} rows are fewer than two for each of {bins} bins"
         )
     cut = _equal_mass_bins(scale, w, bins)
@@ -186,8 +203,8 @@ def ence(
         influence = squared_error * cut.spread(by_error) - variance * cut.spread(by_variance)
     value = float(np.abs(1.0 - ratio).mean())
     if not (math.isfinite(value) and np.isfinite(influence).all()):
-        return Statistic(value, reason="the sd spans too many orders of magnitude")
-    return Statistic(value, influence, float(_chi_gap(freedom).mean()))
+        return Estimate(value, reason="the sd spans too many orders of magnitude")
+    return Estimate(value, influence, float(_chi_gap(freedom).mean()))
 
 
 def sharpness(
@@ -195,7 +212,7 @@ def sharpness(
     *,
     kind: Literal["root_mean_variance", "mean_sd"] = "root_mean_variance",
     weights: npt.ArrayLike | None = None,
-) -> Statistic:
+) -> Estimate:
     """Typical predicted standard deviation, whatever happened.
 
     √mean(sd²), or mean(sd). Lower is sharper, and better among calibrated models only; in the
@@ -212,7 +229,7 @@ def sharpness(
 
     Returns
     -------
-    Statistic
+    Estimate
 
     Raises
     ------
@@ -240,11 +257,11 @@ def sharpness(
         raise InputError(f"kind must be 'root_mean_variance' or 'mean_sd', got {kind!r}")
     unit = float(scale.max())
     if unit == 0.0:
-        return Statistic(0.0, np.zeros(len(scale)))
+        return Estimate(0.0, np.zeros(len(scale)))
     variance = np.square(scale / unit)
     mean = weighted_mean(variance, w)
     value = unit * math.sqrt(mean)
-    return Statistic(value, 0.5 * value * (variance / mean - 1.0))
+    return Estimate(value, 0.5 * value * (variance / mean - 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,3 +354,95 @@ def _check_errors(
         row = int(np.argmin(np.isfinite(error)))
         raise InputError(f"y - mean must be finite, got an overflow at row {row}")
     return error, _check_sd(sd, len(truth))
+
+
+def _positive_sd(view: View, _: float) -> FloatArray:
+    """Standard deviations that errors can be divided by."""
+    sd: FloatArray = view.get("sd")
+    if not (sd > 0).all():
+        rows, first = int((sd <= 0).sum()), view.evalset.row_names()[int(np.argmax(sd <= 0))]
+        told = "1 row" if rows == 1 else f"{rows:,} rows"
+        raise UnanswerableError(
+            f"the {view.source(['sd'])} of {told} are all equal (first at row {first}), so no "
+            "error can be divided by their sd"
+        )
+    return sd
+
+
+_ENTRIES = (
+    Metric(
+        name="sharpness",
+        title="Sharpness",
+        question=Question.WIDTH,
+        meaning="Root mean predicted variance: how sure the model claims to be.",
+        formula="√mean sd²",
+        source="Gneiting, Balabdaoui and Raftery 2007",
+        direction=Direction.NONE,
+        units="y",
+        forms=(Form(needs=("sd",), function=sharpness, reduce="statistic"),),
+        laws=BY_UNIT,
+        standard_normal=1.0,
+        bounds=POSITIVE,
+    ),
+    Metric(
+        name="mean_squared_z",
+        title="Mean squared z-score (ZMS)",
+        question=Question.CALIBRATION,
+        meaning="Squared errors over predicted variances: above 1 the sd is too small.",
+        formula="mean ((y − μ)/sd)²",
+        source="Pernot 2024",
+        direction=Direction.TARGET,
+        units="1",
+        forms=(Form(needs=("y", "mean", "positive_sd"), function=squared_z),),
+        laws=Laws(),
+        standard_normal=1.0,
+        target=1.0,
+        bounds=POSITIVE,
+    ),
+    Metric(
+        name="relative_calibration_error",
+        title="Relative calibration error (RCE)",
+        question=Question.CALIBRATION,
+        meaning="Root mean variance against root mean squared error: above 0 the sd is too large.",
+        formula="(RMV − RMSE)/RMV",
+        source="Pernot 2024",
+        direction=Direction.TARGET,
+        units="1",
+        forms=(
+            Form(
+                needs=("y", "mean", "positive_sd"),
+                function=relative_calibration_error,
+                reduce="statistic",
+            ),
+        ),
+        laws=Laws(),
+        standard_normal=0.0,
+        target=0.0,
+        bounds=(-math.inf, 1.0),
+    ),
+    Metric(
+        name="ence",
+        title="ENCE",
+        question=Question.CALIBRATION,
+        meaning="Expected normalised calibration error: sd against error in bins of equal mass.",
+        formula="mean over bins of |RMV_b − RMSE_b| / RMV_b",
+        source="Levi et al. 2022",
+        direction=Direction.LOWER,
+        units="1",
+        forms=(Form(needs=("y", "mean", "positive_sd"), function=ence, reduce="statistic"),),
+        merges="rows",
+        laws=Laws(),
+        standard_normal=0.0,
+        target=0.0,
+        bounds=POSITIVE,
+    ),
+)
+
+TOPIC = Topic(
+    entries=_ENTRIES,
+    arrays={
+        "positive_sd": _positive_sd,
+        "sd": lambda view, _: view.ask("sd", "sd"),
+        "mean": lambda view, _: view.ask("mean", "point", of=(Distribution, Samples)),
+    },
+)

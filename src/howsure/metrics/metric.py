@@ -7,11 +7,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from howsure.core.records import Direction, Notion
+from howsure.core.arrays import FloatArray
+from howsure.core.records import Curve, Direction, Notion, Table
+
+if TYPE_CHECKING:
+    from howsure.metrics.measure import Evaluation
+    from howsure.metrics.view import View
 
 Reduce = Literal["mean", "share", "statistic"]
+Beside = Literal["", "groups", "inputs", "ease"]
+Merges = Literal["sums", "histogram", "rows"]
 
 
 class Question(StrEnum):
@@ -25,6 +32,7 @@ class Question(StrEnum):
     TRADE = "What does covering more rows cost in width?"
     CONDITIONAL = "Does coverage hold for every kind of input?"
     CONGRUENCE = "Is the belief right at every input?"
+    ADAPTIVITY = "Do widths and sets grow where rows are harder?"
     POINT = "How good is the point forecast?"
 
 
@@ -42,7 +50,7 @@ class Form:
         A formula on plain arrays.
     reduce : {"mean", "share", "statistic"}
         ``mean``: one score a row, averaged. ``share``: one truth value a row, averaged, with
-        exact binomial intervals. ``statistic``: returns a `Statistic`.
+        exact binomial intervals. ``statistic``: returns an `Estimate`, or a sequence of them.
     weighted : bool
         Whether a statistic takes the keyword ``weights``; false where its arrays hold them.
     options : mapping
@@ -114,6 +122,11 @@ class Metric:
     standard_normal : float
         Its value for the perfect model y ~ N(0, 1) at coverage 0.9; tested by simulation. NaN
         where undefined there, and then `laws.why` or `meaning` says why.
+    beside : {"", "groups", "inputs", "ease"}
+        What it needs of each row beside y and predictions.
+    merges : {"sums", "histogram", "rows"}
+        What parts of a table must keep so that the value of the whole follows: ``sums`` (exact);
+        a ``histogram`` of the PIT, whose cells bound the error; or the ``rows`` themselves.
     bounds : tuple of float
         The least and the greatest value that it can take; intervals are cut there.
     slow : bool
@@ -139,6 +152,8 @@ class Metric:
     per_coverage: bool = False
     calibration: bool = False
     bounds: tuple[float, float] = (-math.inf, math.inf)
+    beside: Beside = ""
+    merges: Merges = "sums"
     slow: bool = False
     expected: str = ""
 
@@ -158,3 +173,63 @@ class Metric:
         if self.target == "half miss":
             return (1.0 - coverage) / 2.0
         return self.target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Array:
+    """How a named array is made of a view, and whether there is one for each coverage."""
+
+    make: Callable[[View, float], Any]
+    per_coverage: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """What one topic adds to the whole.
+
+    Attributes
+    ----------
+    entries : tuple of Metric
+        Its measures, in the order in which reports show them.
+    arrays : mapping of str to callable
+        What its formulas read of an evaluation set: arrays by name, each with what makes it of a
+        view and a nominal coverage.
+    per_coverage : tuple of str
+        Those of the arrays that differ from coverage to coverage.
+    curves : tuple of callable
+        What draws its curves of an evaluation, at a confidence.
+    tables : tuple of callable
+        What makes its small tables of an evaluation.
+    """
+
+    entries: tuple[Metric, ...]
+    arrays: Mapping[str, Callable[[View, float], Any]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
+    per_coverage: tuple[str, ...] = ()
+    curves: tuple[Callable[[Evaluation, float], list[Curve]], ...] = ()
+    tables: tuple[Callable[[Evaluation], list[Table]], ...] = ()
+
+
+BY_UNIT = Laws(scale=1.0)
+"""Laws of a measure in the units of y."""
+SHARE = (0.0, 1.0)
+POSITIVE = (0.0, math.inf)
+SLOW_ROWS = 50_000
+"""Rows past which slow measures are left out unless asked for."""
+
+
+def itself(values: FloatArray) -> FloatArray:
+    """Row scores that are at hand."""
+    return values
+
+
+def stated(array: str, part: str = "estimate") -> Form:
+    """The form of a measure whose estimate an array holds, or one for each of its items."""
+
+    def read(found: Any) -> Any:
+        if isinstance(found, list):
+            return [getattr(item, part) for item in found]
+        return getattr(found, part)
+
+    return Form(needs=(array,), function=read, reduce="statistic", weighted=False)

@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray, power_of_two
-from howsure.stats.estimate import Statistic
+from howsure.core.records import Direction
+from howsure.metrics.metric import (
+    BY_UNIT,
+    POSITIVE,
+    Form,
+    Laws,
+    Metric,
+    Question,
+    Topic,
+    itself,
+)
+from howsure.stats.estimate import Estimate
+
+if TYPE_CHECKING:
+    from howsure.metrics.view import View
 
 
 def error(y: FloatArray, point: FloatArray) -> FloatArray:
@@ -52,7 +67,7 @@ def absolute_error(y: FloatArray, point: FloatArray) -> FloatArray:
 
 def root_mean_squared_error(
     y: FloatArray, point: FloatArray, *, weights: FloatArray | None = None
-) -> Statistic:
+) -> Estimate:
     """√mean (y_i − ŷ_i)², in units of y; lower is better.
 
     Parameters
@@ -64,7 +79,7 @@ def root_mean_squared_error(
 
     Returns
     -------
-    Statistic
+    Estimate
         Influence (e_i² − RMSE²)/(2 RMSE).
 
     Examples
@@ -77,10 +92,10 @@ def root_mean_squared_error(
     mean = float(np.average(squares, weights=weights))
     root = math.sqrt(mean)
     influence = unit * (squares - mean) / (2 * root) if root > 0 else np.zeros(len(y))
-    return Statistic(unit * root, influence)
+    return Estimate(unit * root, influence)
 
 
-def r_squared(y: FloatArray, point: FloatArray, *, weights: FloatArray | None = None) -> Statistic:
+def r_squared(y: FloatArray, point: FloatArray, *, weights: FloatArray | None = None) -> Estimate:
     """Share of the variance of y that the forecast explains, at most 1; higher is better.
 
     Parameters
@@ -92,7 +107,7 @@ def r_squared(y: FloatArray, point: FloatArray, *, weights: FloatArray | None = 
 
     Returns
     -------
-    Statistic
+    Estimate
         1 − mean e²/var y, with its delta-method influence; NaN where y is constant.
 
     Examples
@@ -101,7 +116,7 @@ def r_squared(y: FloatArray, point: FloatArray, *, weights: FloatArray | None = 
     1.0
     """
     if y.max() == y.min():
-        return Statistic(math.nan, None, reason="y is constant, so it has no variance to explain")
+        return Estimate(math.nan, None, reason="y is constant, so it has no variance to explain")
     centred = y - float(np.average(y, weights=weights))
     unit = power_of_two(centred)  # so that squares of small numbers do not vanish
     squares = np.square((y - point) / unit)
@@ -109,7 +124,98 @@ def r_squared(y: FloatArray, point: FloatArray, *, weights: FloatArray | None = 
     deviations = np.square(centred / unit)
     variance = float(np.average(deviations, weights=weights))
     if variance == 0.0:
-        return Statistic(math.nan, None, reason="y varies too little for its square to be summed")
+        return Estimate(math.nan, None, reason="y varies too little for its square to be summed")
     ratio = mean / variance
     influence = (ratio * (deviations - variance) - (squares - mean)) / variance
-    return Statistic(1.0 - ratio, influence)
+    return Estimate(1.0 - ratio, influence)
+
+
+def _point(view: View, coverage: float) -> FloatArray:
+    if view.evalset.point is not None:
+        view.told("point", "point")
+        return view.evalset.point
+    found: FloatArray = view.ask("point", "point")
+    return found
+
+
+def _y(view: View, _: float) -> FloatArray:
+    return view.evalset.y
+
+
+def _absolute_error(view: View, _: float) -> FloatArray:
+    return np.asarray(np.abs(view.evalset.y - view.get("point")))
+
+
+_ENTRIES = (
+    Metric(
+        name="mae",
+        title="Mean absolute error",
+        question=Question.POINT,
+        meaning="Average distance of the point forecast from what happened.",
+        formula="mean |y − ŷ|",
+        source="definition",
+        direction=Direction.LOWER,
+        units="y",
+        forms=(Form(needs=("absolute_error",), function=itself),),
+        laws=BY_UNIT,
+        standard_normal=0.7979,
+        bounds=POSITIVE,
+    ),
+    Metric(
+        name="rmse",
+        title="Root mean squared error",
+        question=Question.POINT,
+        meaning="Like the mean absolute error, but large errors count more.",
+        formula="√mean (y − ŷ)²",
+        source="definition",
+        direction=Direction.LOWER,
+        units="y",
+        forms=(
+            Form(
+                needs=("y", "point"),
+                function=root_mean_squared_error,
+                reduce="statistic",
+            ),
+        ),
+        laws=BY_UNIT,
+        standard_normal=1.0,
+        bounds=POSITIVE,
+    ),
+    Metric(
+        name="bias",
+        title="Bias",
+        question=Question.POINT,
+        meaning="Average of forecast minus truth: above 0 the forecast is too high.",
+        formula="mean (ŷ − y)",
+        source="definition",
+        direction=Direction.TARGET,
+        units="y",
+        forms=(Form(needs=("y", "point"), function=error),),
+        laws=Laws(scale=1.0, reflection="negates"),
+        standard_normal=0.0,
+        target=0.0,
+    ),
+    Metric(
+        name="r_squared",
+        title="R²",
+        question=Question.POINT,
+        meaning="Share of the variance of y that the point forecast explains.",
+        formula="1 − Σ(y − ŷ)²/Σ(y − ȳ)²",
+        source="definition",
+        direction=Direction.HIGHER,
+        units="1",
+        forms=(Form(needs=("y", "point"), function=r_squared, reduce="statistic"),),
+        laws=Laws(),
+        standard_normal=0.0,
+        bounds=(-math.inf, 1.0),
+    ),
+)
+
+TOPIC = Topic(
+    entries=_ENTRIES,
+    arrays={
+        "y": _y,
+        "point": _point,
+        "absolute_error": _absolute_error,
+    },
+)

@@ -7,6 +7,9 @@ sharpness in one number, in the units of y.
 
 from __future__ import annotations
 
+import math
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -19,6 +22,24 @@ from howsure.core.arrays import (
     check_levels,
     check_quantiles,
 )
+from howsure.core.errors import UnanswerableError
+from howsure.core.records import Direction
+from howsure.metrics.metric import (
+    BY_UNIT,
+    POSITIVE,
+    Form,
+    Laws,
+    Metric,
+    Question,
+    Topic,
+)
+from howsure.predictions import (
+    Intervals,
+    Quantiles,
+)
+
+if TYPE_CHECKING:
+    from howsure.metrics.view import View
 
 
 def interval_score(
@@ -259,3 +280,134 @@ def _miss(y: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
 def _pinball(y: FloatArray, quantile: FloatArray, level: float) -> FloatArray:
     distance = y - quantile
     return np.maximum(level * distance, (level - 1.0) * distance)
+
+
+def _negative(values: FloatArray) -> FloatArray:
+    return -values
+
+
+def _several_intervals(view: View, part: str) -> Any:
+    """All central intervals that the content states: given ones, or pairs of quantiles."""
+    intervals = view.held(Intervals)
+    if intervals is not None and len(intervals.coverages) > 1:
+        found: dict[str, Any] = {
+            "lowers": intervals.lower,
+            "uppers": intervals.upper,
+            "coverages": np.asarray(intervals.coverages),
+        }
+        return found[part]
+    table = view.held(Quantiles)
+    if table is None:
+        raise UnanswerableError("several intervals, or quantiles in pairs, are needed")
+    pairs = [
+        (i, int(j))
+        for i, level in enumerate(table.levels)
+        if level < 0.5
+        for j in np.flatnonzero(np.abs(table.levels - (1.0 - level)) < 1e-9)
+    ]
+    if not pairs:
+        raise UnanswerableError("no two quantile columns bound a central interval")
+    low, high = (list(side) for side in zip(*pairs, strict=True))
+    found = {
+        "lowers": table.values[:, low],
+        "uppers": table.values[:, high],
+        "coverages": table.levels[high] - table.levels[low],
+    }
+    return found[part]
+
+
+def _median(view: View, _: float) -> FloatArray | None:
+    """The median where the content states it; None otherwise."""
+    table = view.held(Quantiles)
+    if table is not None and (np.abs(table.levels - 0.5) < 1e-9).any():
+        return np.asarray(table.quantile([0.5])[:, 0])
+    return None
+
+
+def _log_density(view: View, coverage: float) -> Any:
+    return view.ask("log_density", "log_density", view.evalset.y)
+
+
+_ENTRIES = (
+    Metric(
+        name="interval_score",
+        title="Interval score (Winkler)",
+        question=Question.SCORE,
+        meaning="Width plus a penalty for each miss; proper for central intervals.",
+        formula="(u − l) + (2/α)(l − y)₊ + (2/α)(y − u)₊",
+        source="Gneiting and Raftery 2007, equation 43",
+        direction=Direction.LOWER,
+        units="y",
+        forms=(
+            Form(
+                needs=("y", "lower", "upper"),
+                keywords={"coverage": "coverage"},
+                function=interval_score,
+            ),
+        ),
+        laws=BY_UNIT,
+        standard_normal=4.1254,
+        calibration=True,
+        per_coverage=True,
+        bounds=POSITIVE,
+    ),
+    Metric(
+        name="weighted_interval_score",
+        title="Weighted interval score",
+        question=Question.SCORE,
+        meaning="Interval scores at several coverages in one number, with the median where given.",
+        formula="[½|y − m| + Σ (α_k/2) IS_k] / (K + ½)",
+        source="Bracher et al. 2021",
+        direction=Direction.LOWER,
+        units="y",
+        forms=(
+            Form(
+                needs=("y", "median", "lowers", "uppers", "coverages"),
+                function=weighted_interval_score,
+            ),
+        ),
+        laws=BY_UNIT,
+        standard_normal=math.nan,
+        bounds=POSITIVE,
+    ),
+    Metric(
+        name="pinball",
+        title="Pinball loss",
+        question=Question.SCORE,
+        meaning="Average quantile loss over the given levels.",
+        formula="mean over levels τ of (y − q)τ if y ≥ q else (q − y)(1 − τ)",
+        source="Koenker and Bassett 1978",
+        direction=Direction.LOWER,
+        units="y",
+        forms=(Form(needs=("y", "quantiles", "levels"), function=mean_pinball),),
+        laws=BY_UNIT,
+        standard_normal=math.nan,
+        bounds=POSITIVE,
+    ),
+    Metric(
+        name="log_score",
+        title="Log score",
+        question=Question.SCORE,
+        meaning="Negative log density of what happened; proper, and harsh on surprises.",
+        formula="−log f(y)",
+        source="Good 1952",
+        direction=Direction.LOWER,
+        units="nats",
+        forms=(Form(needs=("log_density",), function=_negative),),
+        laws=Laws(scale="log", why="a density has units 1/y, so its logarithm shifts by log s"),
+        standard_normal=1.4189,
+    ),
+)
+
+TOPIC = Topic(
+    entries=_ENTRIES,
+    arrays={
+        "levels": lambda view, _: view.belief(Quantiles).levels,
+        "quantiles": lambda view, _: view.belief(Quantiles).values,
+        "lowers": lambda view, _: _several_intervals(view, "lowers"),
+        "uppers": lambda view, _: _several_intervals(view, "uppers"),
+        "coverages": lambda view, _: _several_intervals(view, "coverages"),
+        "median": _median,
+        "log_density": _log_density,
+    },
+)

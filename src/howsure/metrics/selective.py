@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +18,22 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, as_vector
 from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.records import Curve, Direction, Notion
 from howsure.core.weights import MOST_COPIES, check_multiplicities
+from howsure.metrics.metric import (
+    BY_UNIT,
+    POSITIVE,
+    Form,
+    Metric,
+    Question,
+    Topic,
+)
 from howsure.stats.dominance import Ranked, rank_values
-from howsure.stats.estimate import Statistic
+from howsure.stats.estimate import Estimate
+
+if TYPE_CHECKING:
+    from howsure.metrics.measure import Evaluation
+    from howsure.metrics.view import View
 
 CERTAIN_SHARES = (0.5, 0.8, 0.9, 0.95)
 _FAR = 64.0
@@ -101,16 +115,16 @@ class Acceptance:
         result: FloatArray = np.interp(accepted, self.mass, self.total_loss) / accepted
         return result
 
-    def risk_at(self, prediction_rate: float) -> Statistic:
+    def risk_at(self, prediction_rate: float) -> Estimate:
         """Risk at one rate, with influence values; the function `risk_at` explains it."""
         rate = float(_checked_rates(prediction_rate))
         value = float(self.risk(rate))
         edge = float(self._edge_loss(np.array(rate)))
         share = (rate * self.n - self.mass[:-1]) / np.diff(self.mass)
         accepted = np.clip(share, 0.0, 1.0)[self.codes]
-        return Statistic(value, accepted * (self.loss - edge) / rate + edge - value)
+        return Estimate(value, accepted * (self.loss - edge) / rate + edge - value)
 
-    def aurc(self) -> Statistic:
+    def aurc(self) -> Estimate:
         """Area under the curve, with influence values; the function `aurc` explains it."""
         before, size = self.mass[:-1], np.diff(self.mass)
         block_loss = np.diff(self.total_loss)
@@ -122,20 +136,20 @@ class Acceptance:
         by_size = -tri[1:] + before / size * (gap / size - tri[1:])
         shift = block_loss * by_size + _after(block_loss * by_start)
         own = self.loss * credit[self.codes] + shift[self.codes]
-        return Statistic(value, own - float(self.weights @ own) / self.n)
+        return Estimate(value, own - float(self.weights @ own) / self.n)
 
     def oracle(self, ranked: Ranked | None = None) -> Acceptance:
         """The same rows in rising order of their loss: no order of acceptance does better."""
         return acceptance(self.loss, self.loss, self.weights, ranked=ranked)
 
-    def excess_aurc(self, oracle: Acceptance | None = None) -> Statistic:
+    def excess_aurc(self, oracle: Acceptance | None = None) -> Estimate:
         """Area beyond the oracle's, with influence values; see the function `excess_aurc`."""
         own = self.aurc()
         best = (self.oracle() if oracle is None else oracle).aurc()
         influence = None
         if own.influence is not None and best.influence is not None:
             influence = own.influence - best.influence
-        return Statistic(own.value - best.value, influence)
+        return Estimate(own.value - best.value, influence)
 
     def curve(
         self,
@@ -285,7 +299,7 @@ def acceptance(
 
 def aurc(
     loss: npt.ArrayLike, uncertainty: npt.ArrayLike, weights: FloatArray | None = None
-) -> Statistic:
+) -> Estimate:
     """Area under the risk–coverage curve; lower is better, in the units of the loss.
 
     The mean over i = 1 … n of the mean loss of the i most certain rows, averaged over all
@@ -298,7 +312,7 @@ def aurc(
 
     Returns
     -------
-    Statistic
+    Estimate
         With the influence of each row.
 
     Raises
@@ -323,7 +337,7 @@ def aurc(
 
 def excess_aurc(
     loss: npt.ArrayLike, uncertainty: npt.ArrayLike, weights: FloatArray | None = None
-) -> Statistic:
+) -> Estimate:
     """Area between the risk–coverage curve and the oracle's; lower is better, at least 0.
 
     The oracle accepts rows in rising order of their loss. No uncertainty can know the loss, so
@@ -336,7 +350,7 @@ def excess_aurc(
 
     Returns
     -------
-    Statistic
+    Estimate
         In the units of the loss, with the influence of each row.
 
     Raises
@@ -362,7 +376,7 @@ def risk_at(
     uncertainty: npt.ArrayLike,
     prediction_rate: float,
     weights: FloatArray | None = None,
-) -> Statistic:
+) -> Estimate:
     """Mean loss of the most certain share of the rows; lower is better, units of the loss.
 
     Parameters
@@ -375,7 +389,7 @@ def risk_at(
 
     Returns
     -------
-    Statistic
+    Estimate
         With the influence of each row, which includes that the edge of acceptance is itself
         estimated.
 
@@ -431,3 +445,132 @@ def _trigamma(x: FloatArray) -> FloatArray:
     near = x < _FAR
     series[near] = special.polygamma(1, x[near])
     return series
+
+
+def _acceptance(view: View, _: float) -> Acceptance:
+    values = view.evalset.multiplicities
+    error, width = view.get("absolute_error"), view.get("uncertainty")
+    return acceptance(error, width, values, ranked=view.get("ranks")[1])
+
+
+def _oracle(view: View, _: float) -> Acceptance:
+    accepted: Acceptance = view.get("acceptance")
+    return accepted.oracle(view.get("ranks")[0])
+
+
+def _most_certain(share: int) -> Metric:
+    return Metric(
+        name=f"error_most_certain_{share}",
+        title=f"MAE of the most certain {share} %",
+        question=Question.ASSOCIATION,
+        meaning=f"Mean absolute error of the {share} % of rows with the least uncertainty.",
+        formula=f"mean |e| over the {share} % most certain",
+        source="definition",
+        direction=Direction.LOWER,
+        units="y",
+        forms=(
+            Form(
+                needs=("acceptance",),
+                function=Acceptance.risk_at,
+                reduce="statistic",
+                weighted=False,
+                options={"prediction_rate": share / 100},
+            ),
+        ),
+        merges="rows",
+        laws=BY_UNIT,
+        standard_normal=0.7979,
+        notion=Notion.LOCAL,
+        bounds=POSITIVE,
+    )
+
+
+def _risk_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
+    """Mean |error| of the most certain rows, against how many are accepted."""
+    view: View = evaluation.view.get("with_point")
+    evalset = view.evalset
+    accepted = view.get("acceptance")
+    curve = accepted.curve(oracle=view.get("oracle"))
+    x_label, y_label = "Prediction rate", "Mean |error| of accepted rows"
+    return [
+        Curve(
+            name="risk_coverage",
+            x=curve.prediction_rate,
+            y=curve.risk,
+            lower=curve.risk - 1.96 * curve.standard_error,
+            upper=curve.risk + 1.96 * curve.standard_error,
+            reference=np.full(len(curve.risk), curve.random),
+            band="95 % interval at each rate",
+            model=evalset.model,
+            x_label=x_label,
+            y_label=y_label,
+        ),
+        Curve(
+            name="risk_coverage_oracle",
+            x=curve.prediction_rate,
+            y=curve.oracle,
+            model=evalset.model,
+            x_label=x_label,
+            y_label=y_label,
+        ),
+    ]
+
+
+_ENTRIES = (
+    Metric(
+        name="aurc",
+        title="Area under the risk–coverage curve",
+        question=Question.ASSOCIATION,
+        meaning="Mean error of the most certain rows, averaged over how many are accepted.",
+        formula="mean over i of the mean |e| of the i most certain rows",
+        source="Geifman, Uziel and El-Yaniv 2019",
+        direction=Direction.LOWER,
+        units="y",
+        forms=(
+            Form(
+                needs=("acceptance",),
+                function=Acceptance.aurc,
+                reduce="statistic",
+                weighted=False,
+            ),
+        ),
+        merges="rows",
+        laws=BY_UNIT,
+        standard_normal=0.7979,
+        notion=Notion.LOCAL,
+        bounds=POSITIVE,
+    ),
+    Metric(
+        name="excess_aurc",
+        title="Excess AURC",
+        question=Question.ASSOCIATION,
+        meaning="AURC above that of the best possible order.",
+        formula="AURC − AURC of the oracle order",
+        source="Geifman, Uziel and El-Yaniv 2019",
+        direction=Direction.LOWER,
+        units="y",
+        forms=(
+            Form(
+                needs=("acceptance", "oracle"),
+                function=Acceptance.excess_aurc,
+                reduce="statistic",
+                weighted=False,
+            ),
+        ),
+        merges="rows",
+        laws=BY_UNIT,
+        standard_normal=math.nan,
+        notion=Notion.LOCAL,
+        bounds=POSITIVE,
+    ),
+    *(_most_certain(share) for share in (50, 80, 90, 95)),
+)
+
+TOPIC = Topic(
+    entries=_ENTRIES,
+    arrays={
+        "acceptance": _acceptance,
+        "oracle": _oracle,
+    },
+    curves=(_risk_coverage,),
+)

@@ -28,6 +28,11 @@ class Prediction(ABC):
     __slots__ = ()
     kind: ClassVar[str]
 
+    @classmethod
+    def answers(cls, question: str) -> bool:
+        """Whether a question, the name of a method, has an answer of this kind's own."""
+        return getattr(cls, question) is not getattr(Prediction, question)
+
     @property
     @abstractmethod
     def n(self) -> int:

@@ -153,6 +153,13 @@ class EvalSet:
             return self.weights.values
         return self.weights.values * (self.weights.effective_n / self.weights.total)
 
+    @property
+    def independent_n(self) -> int:
+        """Rows that count, for bands that assume independent ones."""
+        if self.cluster is not None:
+            return len(self.cluster.labels)
+        return round(self.n if self.weights is None else self.weights.effective_n)
+
     def take(self, rows: Rows) -> Self:
         """The rows chosen by an index or a mask, with all that belongs to them."""
         names = self.rows if self.rows is not None else np.arange(self.n)

@@ -178,7 +178,7 @@ def validate_measures(
         draws = Resampling(replicates=0, permutations=0, seed=int(rng.integers(2**31 - 1)))
         rate[trial] = satisfaction_rate(
             drawn[:, 0], drawn[:, 1], subset=subset, pairs=pairs, resampling=draws
-        ).value
+        ).estimate.value
         values[trial] = _measured(drawn, target, bins)
         if progress is not None and (trial + 1) % max(1, trials // 10) == 0:
             progress("validation", trial + 1, trials)
@@ -314,7 +314,9 @@ def ease_sensitivity(
             violation = t_cv(covered, given, coverage=coverage, bins=cells, resampling=_QUIET)
             slope = t_ss(size, difficulty, given, bins=cells, resampling=_QUIET)
             floor = noise_floor(violation.cells.n, coverage).median
-            rows.append((name, cells, violation.value, floor, slope.value, agreement))
+            rows.append(
+                (name, cells, violation.estimate.value, floor, slope.estimate.value, agreement)
+            )
     names = ("ease", "bins", "t_cv", "t_cv_floor", "t_ss", "agreement")
     columns = {
         name: np.array(column, dtype=object if name == "ease" else None)

@@ -20,7 +20,7 @@ from howsure.core.errors import InputError
 from howsure.core.records import Direction, Notion, Record, Table
 from howsure.core.rng import child
 from howsure.methods.interface import Fitted
-from howsure.metrics.evaluate.congruence import belief_of
+from howsure.metrics.congruence.view import belief_of
 from howsure.predictions import EvalSet
 from howsure.protocols.congruence_measure import (
     CongruenceMeasure,

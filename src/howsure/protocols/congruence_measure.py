@@ -15,7 +15,7 @@ from howsure.data.parts import Part
 from howsure.methods.interface import Fitted
 from howsure.metrics.calibration import Weighting, calibration_error
 from howsure.metrics.congruence import Belief, CongruenceReference, Draws
-from howsure.metrics.evaluate.congruence import belief_of
+from howsure.metrics.congruence.view import belief_of
 from howsure.predictions import CountFamily, Distribution, EvalSet, Prediction, Samples
 from howsure.predictions.counts import DoublePoisson
 from howsure.protocols.congruence_tasks import CongruenceTask, Embedding

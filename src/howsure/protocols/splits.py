@@ -29,7 +29,7 @@ from howsure.core.records import Direction, Record, Table
 from howsure.core.rng import child
 from howsure.methods.interface import COVERAGES, Method
 from howsure.methods.regressors import as_method
-from howsure.metrics.evaluate import evaluate
+from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet
 from howsure.stats.gram import Progress
 

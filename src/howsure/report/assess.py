@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,26 +18,19 @@ from howsure.core.records import Curve, Record, Table
 from howsure.core.threads import one_thread
 from howsure.core.weights import Weights
 from howsure.metrics.catalogue import catalogue
-from howsure.metrics.evaluate import (
-    ConditionalReport,
+from howsure.metrics.compare import BEST, MOST_MODELS, compare, leaders
+from howsure.metrics.congruence.laws import LAWS
+from howsure.metrics.congruence.view import (
     CongruenceOptions,
     CongruenceReport,
-    Evaluation,
-    GroupReport,
-    assess_conditional,
     assess_congruence,
-    assess_groups,
-    compare,
     congruence_mode,
-    curves_of,
-    evaluate,
-    operating_points,
     unanswered,
-    worst_rows,
 )
-from howsure.metrics.evaluate.compare import BEST, MOST_MODELS, leaders
-from howsure.metrics.evaluate.congruence_beliefs import LAWS
-from howsure.metrics.evaluate.view import SLOW_ROWS
+from howsure.metrics.exhibits import curves_of, tables_of, worst_rows
+from howsure.metrics.groups import GroupReport, assess_groups
+from howsure.metrics.measure import Evaluation, evaluate
+from howsure.metrics.metric import SLOW_ROWS
 from howsure.predictions import EvalSet, content_order
 from howsure.report.assessment import Assessment
 from howsure.report.content import VerdictLine, noted
@@ -281,16 +274,13 @@ def assess_sets(
                 continue
             told(f"curves of {name}", 2 * len(done) + place, 3 * len(evalsets))
             curves.extend(curves_of(found, confidence=confidence))
-            makers: dict[str, Callable[[], Table | None]] = {
-                "operating points": partial(operating_points, found.view, found.coverages),
-                "worst rows": partial(worst_rows, found),
-            }
-            made = [attempt(f"{n} of {name}", m, lambda _: None) for n, m in makers.items()]
-            tables.extend(table for table in (by_group[place], *made) if table is not None)
+            worst = attempt(f"worst rows of {name}", partial(worst_rows, found), lambda _: None)
+            made = (by_group[place], *tables_of(found), worst)
+            tables.extend(table for table in made if table is not None)
         for local in _given_inputs(evalsets, confidence, seed, asked, told):
             records.extend(local.records)
-            tables.extend(local.tables)
-            curves.extend(local.curves)
+            tables.extend(tables_of(local))
+            curves.extend(curves_of(local, confidence=confidence))
         options = replace(congruence or CongruenceOptions(), progress=progress)
         for report in _congruence(evalsets, seed, asked, options, known, images):
             records.append(report.record)
@@ -343,22 +333,12 @@ def _given_inputs(
     seed: int,
     asked: frozenset[str],
     told: Progress,
-) -> Iterator[ConditionalReport]:
+) -> Iterator[Evaluation]:
     """Coverage given inputs, of every model that has any."""
     for place, held in enumerate(evalsets):
         if held.features or held.embedding is not None:
             told(f"coverage given inputs of {held.model}", place, len(evalsets))
-            yield attempt(
-                f"coverage given inputs of {held.model}",
-                partial(
-                    assess_conditional,
-                    held,
-                    confidence=confidence,
-                    seed=seed,
-                    everything="conditional" in asked,
-                ),
-                lambda _: ConditionalReport(()),
-            )
+            yield evaluate(held, beside="inputs", confidence=confidence, seed=seed, slow=asked)
 
 
 def missing_fact(images: npt.NDArray[Any] | None, names: npt.NDArray[Any]) -> dict[str, str]:

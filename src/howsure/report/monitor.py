@@ -14,14 +14,14 @@ from howsure.core.errors import InputError
 from howsure.core.records import Table
 from howsure.core.threads import one_thread
 from howsure.metrics.congruence import CongruenceReference, NullReference
-from howsure.metrics.evaluate import (
+from howsure.metrics.congruence.view import (
     CongruenceOptions,
+    Mode,
     congruence_mode,
     fitted_reference,
     reference_rows,
     right_model,
 )
-from howsure.metrics.evaluate.congruence import Mode
 from howsure.predictions import EvalSet, content_order
 from howsure.stats.gram import reported, tiles
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from howsure.core.faults import attempt
 from howsure.core.records import Record, Table
-from howsure.metrics.evaluate.compare import DECIDING
+from howsure.metrics.compare import DECIDING
 from howsure.report.content import VerdictLine
 
 Calibration = Literal["good", "overconfident", "underconfident", "undecided", "unknown"]
@@ -271,7 +271,7 @@ def _trade_line(found: Findings) -> VerdictLine | None:
         f"constant band ({gain.lower:.1f} to {gain.upper:.1f})"
     )
     if not math.isnan(gain.null):
-        low, high = gain.options["perfect_lower"], gain.options["perfect_upper"]
+        low, high = gain.null_lower, gain.null_upper
         text += (
             f"; a perfectly specified model of the same widths would be {gain.null:.1f} % better "
             f"({low:.1f} to {high:.1f})"
@@ -287,7 +287,7 @@ def _inputs_line(found: Findings) -> VerdictLine | None:
     if slab is None:
         return None
     question = "Does coverage hold for every kind of input?"
-    p = float(slab.options["p_value"])
+    p = slab.p
     seen = f"{percent(slab.value)}{between(slab)}, {_p(p)}"
     if p < 0.05 and slab.value < slab.null:
         text = f"Coverage fails for some inputs: {seen}, where {slab.options['where']}."
@@ -301,7 +301,7 @@ def _congruence_line(found: Findings) -> VerdictLine | None:
     if error is None:
         return None
     question = "Is the belief right at every input?"
-    p = float(error.options["p_value"])
+    p = error.p
     seen = f"mean CCE {error.value:.3g}, a right model's would be {error.null:.3g}, {_p(p)}"
     if p < 0.05:
         text = f"At some inputs the belief is far from what happens there ({seen})."

@@ -15,7 +15,7 @@ from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.threads import one_thread
 from howsure.inputs import Unlabelled
 from howsure.metrics.congruence import NullReference
-from howsure.metrics.evaluate.congruence_views import (
+from howsure.metrics.congruence.exhibits import (
     LOSSES,
     losses_of,
     map_table,
@@ -169,13 +169,13 @@ def _record(monitor: Monitor, null: NullReference) -> Record:
         value=null.observed,
         n=float(len(null.point_observed)),
         null=null.expected,
+        null_upper=null.upper,
+        p=null.p_value,
         direction=Direction.LOWER,
         notion=Notion.POINTWISE,
         model=monitor.part.model,
         source="embedding",
         options={
-            "p_value": null.p_value,
-            "perfect_upper": null.upper,
             "mode": monitor.mode,
             "reference_rows": float(monitor.part.n),
             "regularization": monitor.options.regularization,

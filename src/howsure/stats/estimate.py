@@ -1,4 +1,4 @@
-"""A statistic with its influence values, and the standard error that follows from them.
+"""An estimate with its influence values, and the standard error that follows from them.
 
 If row i's weight grows by a share, the statistic moves by its influence ψ_i times that share:
 θ(w) ≈ θ + Σ w_i ψ_i / Σ w_i, with Σ w_i ψ_i = 0. A mean's influence is ψ_i = s_i − mean. One
@@ -21,13 +21,15 @@ from howsure.core.weights import Weights
 
 
 @dataclass(frozen=True, slots=True)
-class Statistic:
-    """A number computed from rows, and how each row moves it.
+class Estimate:
+    """What any measure that is no plain mean returns: a number with all that is known of it.
+
+    What is left NaN is unknown, or follows from the influence values; see `finished`.
 
     Attributes
     ----------
     value : float
-        The statistic; NaN where undefined.
+        The number; NaN where undefined, and then `reason` says why.
     influence : ndarray of float, shape (n,), optional
         ψ_i as above, in the units of the value; None where none is known.
     null : float
@@ -36,6 +38,16 @@ class Statistic:
         Why the value is undefined, or what limits it.
     details : mapping
         What else the reader should see beside it.
+    error : float
+        Standard error.
+    lower, upper : float
+        Confidence interval.
+    null_lower, null_upper : float
+        Ends of the range that a perfect model keeps to; one is NaN where the range is one-sided.
+    p : float
+        Probability that a perfect model departs as far.
+    n : float
+        Rows behind the value; NaN where these are all rows.
     """
 
     value: float
@@ -43,6 +55,13 @@ class Statistic:
     null: float = math.nan
     reason: str = ""
     details: Mapping[str, str | float] = field(default_factory=lambda: MappingProxyType({}))
+    error: float = math.nan
+    lower: float = math.nan
+    upper: float = math.nan
+    null_lower: float = math.nan
+    null_upper: float = math.nan
+    p: float = math.nan
+    n: float = math.nan
 
 
 def weighted_mean(values: FloatArray, weights: FloatArray | None = None) -> float:
@@ -67,7 +86,7 @@ def weighted_mean(values: FloatArray, weights: FloatArray | None = None) -> floa
     return float(np.average(values, weights=weights))
 
 
-def mean_statistic(scores: FloatArray, weights: FloatArray | None = None) -> Statistic:
+def mean_statistic(scores: FloatArray, weights: FloatArray | None = None) -> Estimate:
     """Weighted mean of per-row scores, with its influence values.
 
     Parameters
@@ -79,7 +98,7 @@ def mean_statistic(scores: FloatArray, weights: FloatArray | None = None) -> Sta
 
     Returns
     -------
-    Statistic
+    Estimate
 
     Examples
     --------
@@ -88,8 +107,8 @@ def mean_statistic(scores: FloatArray, weights: FloatArray | None = None) -> Sta
     """
     value = weighted_mean(scores, weights)
     if not math.isfinite(value):
-        return Statistic(value, None, reason="some rows score infinity")
-    return Statistic(value, scores - value)
+        return Estimate(value, None, reason="some rows score infinity")
+    return Estimate(value, scores - value)
 
 
 def standard_error(

@@ -7,12 +7,12 @@ import math
 import numpy as np
 
 from howsure.core.arrays import FloatArray
-from howsure.stats.estimate import Statistic
+from howsure.stats.estimate import Estimate
 
 
 def quantile_statistic(
     values: FloatArray, level: float, *, weights: FloatArray | None = None
-) -> Statistic:
+) -> Estimate:
     """Quantile of values: the mean of the least and the greatest that qualify.
 
     Parameters
@@ -26,7 +26,7 @@ def quantile_statistic(
 
     Returns
     -------
-    Statistic
+    Estimate
         Influence (F(q) − 1{v ≤ q})/f(q), ties counted half; the density f comes from the
         spacing of the quantiles at level ± N^(−1/3)/2. No influence where that is infinite.
 
@@ -49,11 +49,11 @@ def quantile_statistic(
 
     value = at(level)
     if not math.isfinite(value):
-        return Statistic(value, None, reason=f"too many values are infinite at level {level:g}")
+        return Estimate(value, None, reason=f"too many values are infinite at level {level:g}")
     span = min(0.5 * total ** (-1 / 3), 0.98 * level, 0.98 * (1.0 - level))
     spread = at(level + span) - at(level - span)
     if not math.isfinite(spread):
-        return Statistic(value, None, reason="too many values are infinite for a standard error")
+        return Estimate(value, None, reason="too many values are infinite for a standard error")
     below = (values < value) + 0.5 * (values == value)
     share = float(np.average(below, weights=weights))
-    return Statistic(value, (share - below) * spread / (2 * span))
+    return Estimate(value, (share - below) * spread / (2 * span))

@@ -17,7 +17,7 @@ from howsure.methods.recalibration.base import POINT, kinds_of
 from howsure.methods.recalibration.dispatch import METHODS, Options
 from howsure.methods.recalibration.levels import levels_with
 from howsure.metrics.catalogue import catalogue
-from howsure.metrics.evaluate import evaluate
+from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet, Intervals
 
 Key = tuple[str, float | None]

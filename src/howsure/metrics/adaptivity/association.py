@@ -20,6 +20,7 @@ from howsure.metrics.adaptivity.results import (
     canonical_rows,
     shuffled_column,
 )
+from howsure.stats.estimate import Estimate
 
 _DEFAULT = Resampling()
 _ROUNDING = 1e-12
@@ -71,7 +72,7 @@ def t_ss(
 
     Examples
     --------
-    >>> t_ss([1, 2, 4, 4], [1, 2, 3, 4], [0.9, 0.7, 0.4, 0.1], bins=4).value
+    >>> t_ss([1, 2, 4, 4], [1, 2, 3, 4], [0.9, 0.7, 0.4, 0.1], bins=4).estimate.value
     0.896
     """
     if isinstance(bins, int) and bins < 3:
@@ -113,7 +114,7 @@ def rank_ss(
 
     Examples
     --------
-    >>> rank_ss([1, 2, 5], [1, 2, 5]).value
+    >>> rank_ss([1, 2, 5], [1, 2, 5]).estimate.value
     1.0
     """
     columns = _three(rank, "rank", size, rank)
@@ -183,7 +184,7 @@ def satisfaction_rate(
 
     Examples
     --------
-    >>> satisfaction_rate([1, 2, 3, 4], [1, 2, 3, 4], subset=2, pairs=50).value
+    >>> satisfaction_rate([1, 2, 3, 4], [1, 2, 3, 4], subset=2, pairs=50).estimate.value
     1.0
     """
     check_whole(subset, "subset")
@@ -212,7 +213,7 @@ def satisfaction_rate(
         n=np.array([float(n)]),
         means={"size": rows[:, :1].mean(axis=0), "difficulty": rows[:, 1:].mean(axis=0)},
     )
-    return _measure("satisfaction_rate", value, draws, shuffled, table, resampling)
+    return _measure(value, draws, shuffled, table, resampling)
 
 
 def _line(
@@ -237,9 +238,8 @@ def _line(
         if len(held) >= 3:
             spread = np.ptp(held, axis=0) <= 2 * _ROUNDING * np.abs(held).max(axis=0)
             why = f"all cells agree in mean {'size' if spread[0] else 'difficulty'}"
-        return AdaptivityMeasure(
-            name=name, value=math.nan, n=float(mass.sum()), cells=table, reason=why
-        )
+        none = Estimate(math.nan, reason=why, n=float(mass.sum()))
+        return AdaptivityMeasure(estimate=none, cells=table)
     draws = bootstrapped(slope, counts, resampling, name)
     rng = child(resampling.seed, "adaptivity", name, "shuffle")
     shuffled = np.array(
@@ -248,11 +248,10 @@ def _line(
             for _ in range(resampling.permutations if name == "t_ss" else 0)
         ]
     )
-    return _measure(name, value, draws, shuffled, table, resampling)
+    return _measure(value, draws, shuffled, table, resampling)
 
 
 def _measure(
-    name: str,
     value: float,
     draws: FloatArray,
     shuffled: FloatArray,
@@ -266,18 +265,17 @@ def _measure(
         floor = float(known.mean())
         high = float(np.quantile(known, resampling.confidence, method="weibull"))
         p_value = float((1 + (known >= value - _ROUNDING).sum()) / (1 + len(known)))
-    return AdaptivityMeasure(
-        name=name,
-        value=value,
+    estimate = Estimate(
+        value,
+        null=floor,
+        details={"cells": float((table.n > 0).sum())},
         lower=lower,
         upper=upper,
-        confidence=resampling.confidence,
-        floor=floor,
-        floor_upper=high,
-        p_value=p_value,
+        null_upper=high,
+        p=p_value,
         n=float(table.n.sum()),
-        cells=table,
     )
+    return AdaptivityMeasure(estimate=estimate, cells=table)
 
 
 def _three(

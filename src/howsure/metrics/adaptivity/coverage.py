@@ -25,6 +25,7 @@ from howsure.metrics.adaptivity.results import (
     bootstrapped,
     canonical_rows,
 )
+from howsure.stats.estimate import Estimate
 
 _DEFAULT = Resampling()
 
@@ -75,7 +76,7 @@ def t_cv(
 
     Examples
     --------
-    >>> t_cv([1, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], coverage=0.9, bins=2).value
+    >>> t_cv([1, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], coverage=0.9, bins=2).estimate.value
     0.4
     """
     values = as_vector(ease, "ease")
@@ -128,7 +129,7 @@ def sscv(
 
     Examples
     --------
-    >>> sscv([1, 1, 0, 1], [1, 1, 2, 3], coverage=0.9).value
+    >>> sscv([1, 1, 0, 1], [1, 1, 2, 3], coverage=0.9).estimate.value
     0.4
     """
     rows, counts = canonical_rows(_two(as_vector(size, "size"), covered, "covered"), weights)
@@ -172,9 +173,9 @@ def escv(
 
     Examples
     --------
-    >>> escv([0, 1, 1, 1], [0, 1, 1, 2], coverage=0.9).value
+    >>> escv([0, 1, 1, 1], [0, 1, 1, 2], coverage=0.9).estimate.value
     0.1
-    >>> escv([0, 1, 1, 1], [0, 1, 1, 2], coverage=0.9, two_sided=False).value
+    >>> escv([0, 1, 1, 1], [0, 1, 1, 2], coverage=0.9, two_sided=False).estimate.value
     0.0
     """
     sizes = as_vector(size, "size")
@@ -183,7 +184,7 @@ def escv(
     rows, counts = rows[kept], counts[kept]
     if not len(rows):
         empty = np.zeros(0)
-        return _missing("escv", CellTable(low=empty, high=empty, n=empty, means={}))
+        return _missing(CellTable(low=empty, high=empty, n=empty, means={}))
     cells = StratumCells(rows[:, 0], None)
     return _violation("escv", cells, rows[:, 1], counts, coverage, resampling, two_sided=two_sided)
 
@@ -295,30 +296,28 @@ def _violation(
     table = CellTable(low=cells.low, high=cells.high, n=mass, means={"coverage": means[:, 0]})
     value = largest(counts)
     if math.isnan(value):
-        return _missing(name, table)
+        return _missing(table)
     draws = bootstrapped(largest, counts, resampling, name)
     lower, upper = resampling.interval(draws)
     floor = noise_floor(
         np.maximum(mass, mass > 0), target, observed=value, confidence=resampling.confidence
     )
-    return AdaptivityMeasure(
-        name=name,
-        value=value,
+    estimate = Estimate(
+        value,
+        null=floor.mean,
+        details={"cells": float((mass > 0).sum())},
         lower=lower,
         upper=upper,
-        confidence=resampling.confidence,
-        floor=floor.mean,
-        floor_upper=floor.upper,
-        p_value=floor.p_value,
+        null_upper=floor.upper,
+        p=floor.p_value,
         n=float(mass.sum()),
-        cells=table,
     )
+    return AdaptivityMeasure(estimate=estimate, cells=table)
 
 
-def _missing(name: str, table: CellTable) -> AdaptivityMeasure:
-    return AdaptivityMeasure(
-        name=name, value=math.nan, n=0.0, cells=table, reason="no row lies in any stratum"
-    )
+def _missing(table: CellTable) -> AdaptivityMeasure:
+    none = Estimate(math.nan, reason="no row lies in any stratum", n=0.0)
+    return AdaptivityMeasure(estimate=none, cells=table)
 
 
 def _two(first: FloatArray, second: npt.ArrayLike, name: str) -> FloatArray:

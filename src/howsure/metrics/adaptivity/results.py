@@ -14,6 +14,7 @@ from howsure.core.convert import Checked, Fraction, Natural
 from howsure.core.rng import child
 from howsure.core.weights import MOST_COPIES, check_multiplicities, merge_rows
 from howsure.stats.bootstrap import resampled_counts
+from howsure.stats.estimate import Estimate
 
 _PERMUTED = 20_000
 
@@ -84,41 +85,18 @@ class AdaptivityMeasure:
 
     Attributes
     ----------
-    name : str
-        Which measure.
-    value : float
-        The number; NaN where it cannot be computed, and then `reason` says why.
-    lower, upper : float
-        Bootstrap interval over rows. Where the value is a maximum over cells, resampling adds
-        noise to noise: the interval lies too high, and is to be read beside the floor.
-    confidence : float
-        Of the interval and of `floor_upper`.
-    floor : float
-        What chance alone gives on average at this n and these cells: for a violation of coverage,
-        that of a perfect model; for an association, that of shuffled rows.
-    floor_upper : float
-        Its upper quantile: a value below says nothing.
-    p_value : float
-        Probability under chance alone of a value at least as large.
-    n : float
-        Rows behind the number.
+    estimate : Estimate
+        The number. Its bounds are a bootstrap interval over rows: where the value is a maximum
+        over cells, resampling adds noise to noise, so that the interval lies too high, and is to
+        be read beside the null. That is what chance alone gives on average at this n and these
+        cells: for a violation of coverage, a perfect model; for an association, shuffled rows.
+        A value below its upper end says nothing.
     cells : CellTable
         The cells.
-    reason : str
-        Why the number is missing, or what limits it.
     """
 
-    name: str
-    value: float
-    lower: float = math.nan
-    upper: float = math.nan
-    confidence: Fraction = 0.95
-    floor: float = math.nan
-    floor_upper: float = math.nan
-    p_value: float = math.nan
-    n: float
+    estimate: Estimate
     cells: CellTable
-    reason: str = ""
 
 
 def canonical_rows(

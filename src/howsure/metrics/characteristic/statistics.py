@@ -17,7 +17,7 @@ from howsure.core.arrays import FloatArray
 from howsure.metrics.characteristic.area import AreaRequest
 from howsure.metrics.characteristic.bands import Bands
 from howsure.metrics.characteristic.curve import CharacteristicCurve
-from howsure.stats.estimate import Statistic, mean_statistic
+from howsure.stats.estimate import Estimate, mean_statistic
 from howsure.stats.quantiles import quantile_statistic
 
 LOW_MISS_RATE = 0.2
@@ -32,7 +32,7 @@ class PerfectGains:
     method: str
 
 
-def area_statistic(curve: CharacteristicCurve) -> Statistic:
+def area_statistic(curve: CharacteristicCurve) -> Estimate:
     """Exact area under the curve (AUUCC), in units of y; lower is better.
 
     Parameters
@@ -42,7 +42,7 @@ def area_statistic(curve: CharacteristicCurve) -> Statistic:
 
     Returns
     -------
-    Statistic
+    Estimate
         A = c·mean k with its delta-method influence c(k − k̄) + k̄(z − c); infinite, with the
         reason, where some row is never captured.
 
@@ -56,9 +56,9 @@ def area_statistic(curve: CharacteristicCurve) -> Statistic:
     """
     found = curve.area()
     if not found.complete:
-        return Statistic(math.inf, reason=found.reason)
+        return Estimate(math.inf, reason=found.reason)
     influence = _partial(curve.bands, 1.0).influence
-    return Statistic(found.value, influence, details={"convention": "exact"})
+    return Estimate(found.value, influence, details={"convention": "exact"})
 
 
 def gain_statistic(
@@ -66,7 +66,7 @@ def gain_statistic(
     perfect: PerfectGains | None = None,
     *,
     miss_rate: float | None = None,
-) -> Statistic:
+) -> Estimate:
     """How much smaller the area is than a constant band's, in percent; higher is better.
 
     Parameters
@@ -80,7 +80,7 @@ def gain_statistic(
 
     Returns
     -------
-    Statistic
+    Estimate
         100·(A_const − A)/A_const with its delta-method influence.
 
     Examples
@@ -94,7 +94,7 @@ def gain_statistic(
     request = AreaRequest() if miss_rate is None else AreaRequest(y_range=(0.0, miss_rate))
     found = curve.gain_by(request)
     if math.isnan(found.value):
-        return Statistic(math.nan, reason=found.reason)
+        return Estimate(math.nan, reason=found.reason)
     share = 1.0 if miss_rate is None else miss_rate
     own, constant = _partial(curve.bands, share), _partial(curve.bands.constant(), share)
     influence = None
@@ -103,10 +103,10 @@ def gain_statistic(
         influence = -100.0 * (own.influence - ratio * constant.influence) / constant.value
     details: dict[str, str | float] = {"convention": "exact"}
     if perfect is None:
-        return Statistic(found.value, influence, details=details)
+        return Estimate(found.value, influence, details=details)
     value, low, high = perfect.overall if miss_rate is None else perfect.partial
-    details |= {"perfect_lower": low, "perfect_upper": high, "perfect_by": perfect.method}
-    return Statistic(found.value, influence, value, details=details)
+    details["perfect_by"] = perfect.method
+    return Estimate(found.value, influence, value, details=details, null_lower=low, null_upper=high)
 
 
 def perfect_gains(
@@ -171,7 +171,7 @@ def _tail_mean(values: FloatArray, share: float) -> float:
     return float((part[place + 1 :] - part[place]).sum()) / len(values)
 
 
-def _partial(bands: Bands, share: float) -> Statistic:
+def _partial(bands: Bands, share: float) -> Estimate:
     """Area where the miss rate is at most a share: c·mean (k − K)₊, with its influence."""
     scale, weights = bands.critical(), bands.weights
     width = (bands.below + bands.above) / 2.0
@@ -183,9 +183,9 @@ def _partial(bands: Bands, share: float) -> Statistic:
         edge = quantile_statistic(scale, 1.0 - share, weights=weights)
         tail = mean_statistic(np.maximum(scale - edge.value, 0.0), weights)
         if edge.influence is None:
-            return Statistic(half * tail.value)
+            return Estimate(half * tail.value)
         edge_influence = edge.influence
     if tail.influence is None:
-        return Statistic(half * tail.value)
+        return Estimate(half * tail.value)
     moved = tail.influence - share * edge_influence * (share < 1.0)
-    return Statistic(half * tail.value, half * moved + tail.value * (width - half))
+    return Estimate(half * tail.value, half * moved + tail.value * (width - half))

@@ -1,7 +1,7 @@
 """Conditional coverage: where does coverage fail, by how much, and is it more than chance?"""
 
 from howsure.metrics.conditional.dependence import Dependence, hsic, width_correlation
-from howsure.metrics.conditional.ert import ERT, ExcessRisk, ert, excess_risk
+from howsure.metrics.conditional.ert import ERT, ert, excess_risk
 from howsure.metrics.conditional.groups import CoverageGap, coverage_gap
 from howsure.metrics.conditional.local_pit import LocalPit, local_pit
 from howsure.metrics.conditional.regions import Region
@@ -11,7 +11,6 @@ __all__ = [
     "ERT",
     "CoverageGap",
     "Dependence",
-    "ExcessRisk",
     "LocalPit",
     "Region",
     "Slab",

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_vector, check_fraction
 from howsure.core.convert import check_whole
@@ -20,6 +21,7 @@ from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.conditional.regions import Region, region_of
 from howsure.metrics.conditional.rows import as_covered, content_order
+from howsure.stats.estimate import Estimate
 from howsure.stats.kernels import RBF
 from howsure.stats.low_rank import landmark_factor
 
@@ -39,16 +41,11 @@ class Dependence:
 
     Attributes
     ----------
-    value : float
-        The measure; NaN where `reason` says why.
-    standard_error : float
-        By leaving out a fiftieth of the rows at a time; too large near the least HSIC.
-    null : float
-        Its exact mean over all permutations of the coverage indicators.
-    null_upper : float
-        95 % quantile of its size over the permutations drawn.
-    p_value : float
-        Share of permutations with a size as large.
+    estimate : Estimate
+        The measure. Its error is by leaving out a fiftieth of the rows at a time, too large near
+        the least HSIC; the null is its exact mean over all permutations of the coverage
+        indicators, with the 95 % quantile of its size over those drawn; p is the share of these
+        with a size as large.
     region : Region or None
         The tenth of the widths whose coverage is farthest from the nominal one, chosen on one
         half of the rows and judged on the other.
@@ -56,22 +53,12 @@ class Dependence:
         Of the kernel, in the units of the width; NaN for the correlation.
     rank : int
         Of the kernel's factor; 0 for the correlation.
-    n : int
-        Number of rows.
-    reason : str
-        Why there is no answer, or what limits it.
     """
 
-    value: float
-    standard_error: float = math.nan
-    null: float = math.nan
-    null_upper: float = math.nan
-    p_value: float = math.nan
+    estimate: Estimate
     region: Region | None = None
     bandwidth: float = math.nan
     rank: int = 0
-    n: int = 0
-    reason: str = ""
 
 
 def hsic(
@@ -130,13 +117,13 @@ def hsic(
     >>> rng = np.random.default_rng(0)
     >>> width = rng.uniform(1, 3, 1000)
     >>> found = hsic(rng.random(1000) < np.where(width < 1.5, 0.6, 0.98), width, coverage=0.9)
-    >>> found.p_value, found.region.where
+    >>> found.estimate.p, found.region.where
     (0.001, '1.247 ≤ width < 1.453')
     """
     hit, wide, reason = _checked(covered, width, permutations)
     check_fraction(coverage, "coverage")
     if reason:
-        return Dependence(value=math.nan, n=len(hit), reason=reason)
+        return Dependence(estimate=Estimate(math.nan, reason=reason, n=len(hit)))
     scale = median_gap(wide)
     factor, left_out = landmark_factor(
         RBF(0.5),
@@ -153,18 +140,22 @@ def hsic(
     moved = np.array([_square(part) for part in sums]) / unit
     null = float(np.square(centred).sum()) / ((len(hit) - 1) * norm)
     rough = float(left_out.sum()) > _TOLERANCE * len(hit)
-    return Dependence(
-        value=value,
-        standard_error=_jackknife(factor, hit, wide, seed),
+    region = _worst_band(hit, wide, coverage, confidence, seed)
+    error = _jackknife(factor, hit, wide, seed)
+    reach = float(special.ndtri(0.5 + confidence / 2)) * error
+    estimate = Estimate(
+        value,
         null=null,
-        null_upper=float(np.quantile(moved, 0.95)),
-        p_value=_tail(moved, value),
-        region=_worst_band(hit, wide, coverage, confidence, seed),
-        bandwidth=scale,
-        rank=factor.shape[1],
-        n=len(hit),
         reason=f"the factor leaves out {left_out.mean():.1g} of the kernel" if rough else "",
+        details={} if region is None else {"where": region.where},
+        error=error,
+        lower=max(value - reach, 0.0),
+        upper=min(value + reach, 1.0),
+        null_upper=float(np.quantile(moved, 0.95)),
+        p=_tail(moved, value),
+        n=len(hit),
     )
+    return Dependence(estimate=estimate, region=region, bandwidth=scale, rank=factor.shape[1])
 
 
 def width_correlation(
@@ -200,26 +191,32 @@ def width_correlation(
 
     Examples
     --------
-    >>> width_correlation([0, 1, 1, 1], [1.0, 2.0, 3.0, 4.0], coverage=0.9).value
+    >>> width_correlation([0, 1, 1, 1], [1.0, 2.0, 3.0, 4.0], coverage=0.9).estimate.value
     0.775
     """
     hit, wide, reason = _checked(covered, width, permutations)
     check_fraction(coverage, "coverage")
     if reason:
-        return Dependence(value=math.nan, n=len(hit), reason=reason)
+        return Dependence(estimate=Estimate(math.nan, reason=reason, n=len(hit)))
     factor: FloatArray = ((wide - wide.mean()) / np.ptp(wide))[:, None]
     spread = math.sqrt(float(np.square(factor).sum()) * _spread(hit))
     moved = np.array([abs(float(s[0])) for s in _permuted(factor, hit, permutations, seed)])
     value = float(factor[hit].sum()) / spread
-    return Dependence(
-        value=value,
-        standard_error=_jackknife_correlation(hit, wide, seed),
+    region = _worst_band(hit, wide, coverage, confidence, seed)
+    error = _jackknife_correlation(hit, wide, seed)
+    reach = float(special.ndtri(0.5 + confidence / 2)) * error
+    estimate = Estimate(
+        value,
         null=0.0,
+        details={} if region is None else {"where": region.where},
+        error=error,
+        lower=max(value - reach, -1.0),
+        upper=min(value + reach, 1.0),
         null_upper=float(np.quantile(moved, 0.95)) / spread,
-        p_value=_tail(moved / spread, abs(value)),
-        region=_worst_band(hit, wide, coverage, confidence, seed),
+        p=_tail(moved / spread, abs(value)),
         n=len(hit),
     )
+    return Dependence(estimate=estimate, region=region)
 
 
 def median_gap(values: FloatArray) -> float:

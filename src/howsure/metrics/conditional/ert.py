@@ -29,44 +29,9 @@ from howsure.metrics.conditional.forests import (
 )
 from howsure.metrics.conditional.regions import Region, region_of, tree_parts
 from howsure.metrics.conditional.rows import Problem, as_covered, as_problem
+from howsure.stats.estimate import Estimate
 
 Loss = Literal["squared", "absolute", "log"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExcessRisk:
-    """Excess risk of the target coverage by one loss.
-
-    Attributes
-    ----------
-    value : float
-        The excess risk; negative where the chances are worse than the constant.
-    standard_error, lower, upper : float
-        From the rows, with its normal interval.
-    under, over : float
-        Parts of the rows that are thought covered less, and more, than the target; they sum to
-        the value.
-    under_standard_error, over_standard_error : float
-        Their standard errors.
-    null, null_upper : float
-        Mean and 95 % quantile for a model with conditional coverage, where simulated; else 0,
-        which its mean does not exceed, and NaN.
-    p_value : float
-        That such a model would score as high: simulated, or by the normal limit, one-sided
-        (twice that for the absolute loss, as the folds agree on a sign).
-    """
-
-    value: float
-    standard_error: float = math.nan
-    lower: float = math.nan
-    upper: float = math.nan
-    under: float = math.nan
-    over: float = math.nan
-    under_standard_error: float = math.nan
-    over_standard_error: float = math.nan
-    null: float = 0.0
-    null_upper: float = math.nan
-    p_value: float = math.nan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -75,8 +40,8 @@ class ERT:
 
     Attributes
     ----------
-    squared, absolute, log : ExcessRisk
-        By each loss; NaN where `reason` says why.
+    squared, absolute, log : Estimate
+        By each loss, as `excess_risk` tells.
     probability : ndarray of float, shape (n,)
         Cross-fitted chance that each row is covered, in the order of the rows given.
     region : Region or None
@@ -84,25 +49,14 @@ class ERT:
         farthest from the target.
     parts : tuple of Region
         Leaves of a shallow tree on those chances, the worst first, judged on the other half.
-    n : int
-        Number of rows.
-    reason : str
-        Why there is no answer.
     """
 
-    squared: ExcessRisk
-    absolute: ExcessRisk
-    log: ExcessRisk
+    squared: Estimate
+    absolute: Estimate
+    log: Estimate
     probability: FloatArray
     region: Region | None = None
     parts: tuple[Region, ...] = ()
-    n: int = 0
-    reason: str = ""
-
-    @property
-    def value(self) -> float:
-        """Excess risk by the squared loss."""
-        return self.squared.value
 
 
 def ert(
@@ -165,7 +119,7 @@ def ert(
     >>> x = rng.normal(size=(2000, 2))
     >>> chance = np.where(x[:, 0] > 1, 0.5, 0.97)
     >>> found = ert(rng.random(2000) < chance, x, coverage=0.9, names=["age", "dose"])
-    >>> float(np.mean((chance - 0.9) ** 2)), found.value
+    >>> float(np.mean((chance - 0.9) ** 2)), found.squared.value
     (0.029, 0.021)
     >>> found.region.where
     'age > 1.277'
@@ -182,21 +136,23 @@ def ert(
     elif np.ptp(problem.x, axis=0).max() == 0:
         reason = "no input varies"
     if reason:
-        none = ExcessRisk(value=math.nan, null=math.nan)
+        none = Estimate(math.nan, reason=reason, n=problem.n)
         unknown = np.full(problem.n, np.nan)
-        return ERT(
-            squared=none, absolute=none, log=none, probability=unknown, n=problem.n, reason=reason
-        )
+        return ERT(squared=none, absolute=none, log=none, probability=unknown)
     held = problem if classifier is not None else replace(problem, x=tree_inputs(problem.x)[0])
     chance = _cross_fitted(classifier, held.x, held.covered, fold)
     drawn = _simulated(classifier, held, fold, replicates, seed)
+    parts = _parts(classifier, problem, held.x, level)
     squared, absolute, log = (
-        _beside(excess_risk(problem.covered, chance, coverage, loss, level), drawn.get(loss))
+        _beside(
+            excess_risk(problem.covered, chance, coverage, loss, level),
+            drawn.get(loss),
+            parts[0],
+        )
         for loss in _LOSSES
     )
     given = np.empty(problem.n)
     given[problem.order] = chance
-    parts = _parts(classifier, problem, held.x, level)
     return ERT(
         squared=squared,
         absolute=absolute,
@@ -204,7 +160,6 @@ def ert(
         probability=given,
         region=parts[0],
         parts=parts,
-        n=problem.n,
     )
 
 
@@ -214,7 +169,7 @@ def excess_risk(
     coverage: float,
     loss: Loss = "squared",
     confidence: float = 0.95,
-) -> ExcessRisk:
+) -> Estimate:
     """How much better known chances forecast coverage than the target does.
 
     Parameters
@@ -233,7 +188,12 @@ def excess_risk(
 
     Returns
     -------
-    ExcessRisk
+    Estimate
+        Negative where the chances are worse than the constant. Its null is 0, which the mean over
+        models with conditional coverage does not exceed; p is by the normal limit, one-sided
+        (twice that for the absolute loss, as the folds agree on a sign). Details hold the parts
+        of the rows that are thought covered less (``under``) and more (``over``) than the target,
+        which sum to the value, and their standard errors.
 
     Raises
     ------
@@ -267,16 +227,20 @@ def excess_risk(
     over, over_error = _mean(np.where(h > nominal, scores, 0.0))
     reach = float(special.ndtri((1 + level) / 2)) * error
     tail = float(special.ndtr(-value / error)) if error > 0 else float(value <= 0)
-    return ExcessRisk(
-        value=value,
-        standard_error=error,
+    return Estimate(
+        value,
+        null=0.0,
+        details={
+            "under": under,
+            "over": over,
+            "under_standard_error": under_error,
+            "over_standard_error": over_error,
+        },
+        error=error,
         lower=value - reach,
         upper=value + reach,
-        under=under,
-        over=over,
-        under_standard_error=under_error,
-        over_standard_error=over_error,
-        p_value=min(1.0, 2 * tail) if loss == "absolute" else tail,
+        p=min(1.0, 2 * tail) if loss == "absolute" else tail,
+        n=len(hit),
     )
 
 
@@ -328,15 +292,16 @@ def _simulated(
     return {loss: np.array(values) for loss, values in drawn.items() if values}
 
 
-def _beside(found: ExcessRisk, drawn: FloatArray | None) -> ExcessRisk:
-    """The excess risk with its simulated null, where there is one."""
+def _beside(found: Estimate, drawn: FloatArray | None, worst: Region) -> Estimate:
+    """The excess risk with the worst part, and its simulated null where there is one."""
+    found = replace(found, details={**found.details, "where": worst.where})
     if drawn is None:
         return found
     return replace(
         found,
         null=float(drawn.mean()),
         null_upper=float(np.quantile(drawn, 0.95)),
-        p_value=float((1 + np.count_nonzero(drawn >= found.value)) / (1 + len(drawn))),
+        p=float((1 + np.count_nonzero(drawn >= found.value)) / (1 + len(drawn))),
     )
 
 

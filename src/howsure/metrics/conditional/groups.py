@@ -20,6 +20,7 @@ from howsure.core.rng import child
 from howsure.metrics.conditional.regions import Region
 from howsure.metrics.conditional.rows import as_covered
 from howsure.stats.binomial import binomial_test, clopper_pearson, holm
+from howsure.stats.estimate import Estimate
 
 _CLOSE = 1e-12
 _CHUNK = 2_000_000
@@ -31,19 +32,13 @@ class CoverageGap:
 
     Attributes
     ----------
-    value : float
-        Raw gap; NaN where `reason` says why.
-    standard_error : float
-        Its standard error, by the delta method; too large near 0.
-    null, null_upper : float
-        Mean (exact) and 95 % quantile (simulated) of the raw gap of a right model with groups of
-        these sizes.
-    p_value : float
-        Share of simulated right models with a raw gap as large.
-    debiased : float
-        Mean squared gap without the binomial noise, each group cut at 0.
-    debiased_standard_error, debiased_null, debiased_null_upper, debiased_p_value : float
-        The same for the debiased gap; its null mean is simulated, and above 0 as groups are cut.
+    raw : Estimate
+        Raw gap. Its error is by the delta method, too large near 0; the null and its upper end
+        are the mean (exact) and the 95 % quantile (simulated) of a right model with groups of
+        these sizes, and p is the share of simulated right models with a gap as large.
+    debiased : Estimate
+        Mean squared gap without the binomial noise, each group cut at 0; its null mean is
+        simulated, and above 0 as groups are cut.
     region : Region or None
         The worst group: that of the smallest p-value, the largest gap first. Its p-value is
         Holm-adjusted over the groups.
@@ -53,29 +48,15 @@ class CoverageGap:
         Rows of each group.
     empirical_coverage, p_values : ndarray of float, shape (g,)
         Coverage of each group, and its exact two-sided p-value, Holm-adjusted.
-    n : int
-        Number of rows.
-    reason : str
-        Why there is no answer.
     """
 
-    value: float
-    standard_error: float = math.nan
-    null: float = math.nan
-    null_upper: float = math.nan
-    p_value: float = math.nan
-    debiased: float = math.nan
-    debiased_standard_error: float = math.nan
-    debiased_null: float = math.nan
-    debiased_null_upper: float = math.nan
-    debiased_p_value: float = math.nan
+    raw: Estimate
+    debiased: Estimate
     region: Region | None = None
     labels: npt.NDArray[np.generic]
     sizes: IntArray
     empirical_coverage: FloatArray
     p_values: FloatArray
-    n: int
-    reason: str = ""
 
 
 def coverage_gap(
@@ -129,7 +110,7 @@ def coverage_gap(
     --------
     >>> hit = np.r_[np.ones(90), np.zeros(10), np.ones(70), np.zeros(30)]
     >>> found = coverage_gap(hit, ["a"] * 100 + ["b"] * 100, coverage=0.9)
-    >>> found.value, found.region.where
+    >>> found.raw.value, found.region.where
     (0.1, 'group=b')
     """
     hit = as_covered(covered)
@@ -142,14 +123,15 @@ def coverage_gap(
     seen = hits / sizes
     adjusted = holm(binomial_test(hits, sizes, nominal))
     if len(sizes) < 2:
+        reason = "all rows are in one group, so its coverage is the marginal one"
+        none = Estimate(math.nan, reason=reason, details={"column": name}, n=len(hit))
         return CoverageGap(
-            value=math.nan,
+            raw=none,
+            debiased=none,
             labels=held.labels,
             sizes=sizes,
             empirical_coverage=seen,
             p_values=adjusted,
-            n=len(hit),
-            reason="all rows are in one group, so its coverage is the marginal one",
         )
     raw, squared = _gaps(seen[None, :], sizes, nominal)
     drawn = _simulated(sizes, nominal, replicates, seed)
@@ -157,23 +139,40 @@ def coverage_gap(
     slope = np.where(
         np.square(seen - nominal) > nominal * (1 - nominal) / sizes, 2 * (seen - nominal), 0.0
     )
+    region = _worst(held, hits, adjusted, nominal, name, level)
+    reach = float(special.ndtri(0.5 + level / 2))
+    errors = [
+        math.sqrt(float((variance * factor).sum())) / len(sizes) for factor in (1.0, slope**2)
+    ]
+    details = {"column": name, "where": region.where}
     return CoverageGap(
-        value=float(raw[0]),
-        standard_error=math.sqrt(float(variance.sum())) / len(sizes),
-        null=float(_mean_deviation(sizes, nominal).mean()),
-        null_upper=float(np.quantile(drawn[0], 0.95)),
-        p_value=_tail(drawn[0], float(raw[0])),
-        debiased=float(squared[0]),
-        debiased_standard_error=math.sqrt(float((variance * slope**2).sum())) / len(sizes),
-        debiased_null=float(drawn[1].mean()),
-        debiased_null_upper=float(np.quantile(drawn[1], 0.95)),
-        debiased_p_value=_tail(drawn[1], float(squared[0])),
-        region=_worst(held, hits, adjusted, nominal, name, level),
+        raw=Estimate(
+            float(raw[0]),
+            null=float(_mean_deviation(sizes, nominal).mean()),
+            details=details,
+            error=errors[0],
+            lower=max(float(raw[0]) - reach * errors[0], 0.0),
+            upper=min(float(raw[0]) + reach * errors[0], 1.0),
+            null_upper=float(np.quantile(drawn[0], 0.95)),
+            p=_tail(drawn[0], float(raw[0])),
+            n=len(hit),
+        ),
+        debiased=Estimate(
+            float(squared[0]),
+            null=float(drawn[1].mean()),
+            details=details,
+            error=errors[1],
+            lower=max(float(squared[0]) - reach * errors[1], 0.0),
+            upper=min(float(squared[0]) + reach * errors[1], 1.0),
+            null_upper=float(np.quantile(drawn[1], 0.95)),
+            p=_tail(drawn[1], float(squared[0])),
+            n=len(hit),
+        ),
+        region=region,
         labels=held.labels,
         sizes=sizes,
         empirical_coverage=seen,
         p_values=adjusted,
-        n=len(hit),
     )
 
 

@@ -27,6 +27,7 @@ from howsure.metrics.conditional.regions import Region, region_of, tree_parts
 from howsure.metrics.conditional.rows import as_names, content_order
 from howsure.stats.ecdf import check_pit
 from howsure.stats.ecdf_bands import uniformity_test
+from howsure.stats.estimate import Estimate
 
 LEVELS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 """Levels that are judged by default."""
@@ -38,15 +39,10 @@ class LocalPit:
 
     Attributes
     ----------
-    value : float
-        Excess risk of the uniform law; NaN where `reason` says why. Negative where the local
-        estimates are worse than the uniform law.
-    standard_error, lower, upper : float
-        From the rows, with its normal interval.
-    null : float
-        0, which the mean over right models does not exceed.
-    p_value : float
-        That a right model would score as high, by the normal limit, one-sided.
+    estimate : Estimate
+        Excess risk of the uniform law, negative where the local estimates are worse than the
+        uniform law. Its null is 0, which the mean over right models does not exceed; p is by the
+        normal limit, one-sided.
     levels : ndarray of float, shape (k,)
         Levels that were judged.
     cdf : ndarray of float, shape (n, k)
@@ -65,18 +61,9 @@ class LocalPit:
         Of a test that the PIT of the other half is uniform there.
     parts : tuple of Region
         All parts, the worst first.
-    n : int
-        Number of rows.
-    reason : str
-        Why there is no answer.
     """
 
-    value: float
-    standard_error: float = math.nan
-    lower: float = math.nan
-    upper: float = math.nan
-    null: float = 0.0
-    p_value: float = math.nan
+    estimate: Estimate
     levels: FloatArray
     cdf: FloatArray
     distance: FloatArray
@@ -85,8 +72,6 @@ class LocalPit:
     region_cdf: FloatArray
     region_p_value: float = math.nan
     parts: tuple[Region, ...] = ()
-    n: int
-    reason: str = ""
 
 
 def local_pit(
@@ -151,7 +136,7 @@ def local_pit(
     >>> x = rng.normal(size=(2000, 2))
     >>> error = rng.normal(size=2000) * np.where(x[:, 0] > 1, 2.0, 1.0)
     >>> found = local_pit(special.ndtr(error), x, names=["age", "dose"])
-    >>> found.region.where, found.fault, found.p_value < 1e-3
+    >>> found.region.where, found.fault, found.estimate.p < 1e-3
     ('age > 1.157', 'too narrow', True)
     """
     ranks = check_pit(pit)
@@ -186,34 +171,42 @@ def local_pit(
     learnt = shares_elsewhere(regressor, held[:half], below[:half], held)
     part, leaves, parts = _parts(ranks, inputs, learnt, grid, known, nominal, level)
     there = ranks[half:][part[half:] == leaves[0]]
+    fault = _fault(there)
+    tested = uniformity_test(there).p_value if len(there) else math.nan
+    details: dict[str, str | float] = {
+        "region_p_value": tested,
+        "fault": fault,
+        "where": parts[0].where,
+    }
     return LocalPit(
-        value=value,
-        standard_error=error,
-        lower=value - reach,
-        upper=value + reach,
-        p_value=float(special.ndtr(-value / error)) if error > 0 else float(value <= 0),
+        estimate=Estimate(
+            value,
+            null=0.0,
+            details=details,
+            error=error,
+            lower=value - reach,
+            upper=value + reach,
+            p=float(special.ndtr(-value / error)) if error > 0 else float(value <= 0),
+            n=n,
+        ),
         levels=grid,
         cdf=given,
         distance=np.square(given - grid).mean(axis=1),
         region=parts[0],
-        fault=_fault(there),
+        fault=fault,
         region_cdf=(there[:, None] <= grid).mean(axis=0) if len(there) else grid * math.nan,
-        region_p_value=uniformity_test(there).p_value if len(there) else math.nan,
+        region_p_value=tested,
         parts=parts,
-        n=n,
     )
 
 
 def _unanswered(reason: str, n: int, levels: FloatArray) -> LocalPit:
     return LocalPit(
-        value=math.nan,
-        null=math.nan,
+        estimate=Estimate(math.nan, reason=reason, n=n),
         levels=levels,
         cdf=np.full((n, len(levels)), np.nan),
         distance=np.full(n, np.nan),
         region_cdf=np.full(len(levels), np.nan),
-        n=n,
-        reason=reason,
     )
 
 

@@ -21,6 +21,7 @@ from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.conditional.regions import Region, between, region_of
 from howsure.metrics.conditional.rows import as_problem
+from howsure.stats.estimate import Estimate
 
 CUTS = 2_000
 """Slabs end at every row of the search, or at about so many evenly spaced ones where there are
@@ -94,45 +95,23 @@ class WorstSlab:
 
     Attributes
     ----------
-    value : float
-        Coverage inside the slab on the half that did not choose it; NaN where `reason` says why.
-    standard_error, lower, upper : float
-        Its standard error and exact interval.
-    null : float
-        What a model with conditional coverage would show: the nominal coverage.
-    null_lower : float
-        The 5 % quantile of that, at this number of rows inside.
-    p_value : float
-        Exact, one-sided: such a model would show no more than `value`.
+    estimate : Estimate
+        Coverage inside the slab on the half that did not choose it, with its exact interval. The
+        null is the nominal coverage, its lower end the 5 % quantile of a model with conditional
+        coverage at this number of rows inside; p is exact, one-sided.
+    searched : Estimate
+        Coverage inside on the half that chose it: too low. Its null, the lower end of that and p
+        are by the same search on simulated indicators.
     region : Region or None
         The slab in words, with its rows.
     slab : Slab or None
         The slab.
-    searched, searched_null, searched_null_lower, searched_p_value : float
-        Coverage inside on the half that chose it; its mean and its 5 % quantile for a model with
-        conditional coverage, by the same search on simulated indicators; the share of these
-        searches that found no more.
-    n : int
-        Rows of both halves.
-    reason : str
-        Why there is no answer, or what limits it.
     """
 
-    value: float
-    standard_error: float = math.nan
-    lower: float = math.nan
-    upper: float = math.nan
-    null: float = math.nan
-    null_lower: float = math.nan
-    p_value: float = math.nan
+    estimate: Estimate
+    searched: Estimate
     region: Region | None = None
     slab: Slab | None = None
-    searched: float = math.nan
-    searched_null: float = math.nan
-    searched_null_lower: float = math.nan
-    searched_p_value: float = math.nan
-    n: int = 0
-    reason: str = ""
 
 
 def worst_slab(
@@ -199,7 +178,7 @@ def worst_slab(
     >>> x = rng.normal(size=(2000, 2))
     >>> covered = rng.random(2000) < np.where(x[:, 0] > 1, 0.5, 0.95)
     >>> found = worst_slab(covered, x, coverage=0.9, directions=50, names=["age", "dose"])
-    >>> found.region.where, round(found.value, 2)
+    >>> found.region.where, round(found.estimate.value, 2)
     ('age > 1.204', 0.5)
     """
     problem = as_problem(covered, x, coverage, names, seed)
@@ -272,7 +251,8 @@ def searched_slab(
 
 
 def _unanswered(reason: str, n: int) -> WorstSlab:
-    return WorstSlab(value=math.nan, n=n, reason=reason)
+    none = Estimate(math.nan, reason=reason, n=n)
+    return WorstSlab(estimate=none, searched=none)
 
 
 def _judged(
@@ -299,25 +279,32 @@ def _judged(
     reason = "no row of the other half lies in the slab" if m == 0 else ""
     if covered[:half].all():
         reason = "every searched row is covered: no slab is worse than another"
-    return WorstSlab(
-        value=value,
-        standard_error=math.sqrt(value * (1 - value) / m) if m else math.nan,
+    lower_tail = np.count_nonzero(simulated <= values[0] + _CLOSE)
+    searched = Estimate(
+        float(values[0]),
+        null=float(simulated.mean()),
+        null_lower=float(np.quantile(simulated, 0.05)),
+        p=float((1 + lower_tail) / (1 + len(simulated))),
+    )
+    details: dict[str, str | float] = {
+        "searched": searched.value,
+        "searched_null": searched.null,
+        "searched_p_value": searched.p,
+        "where": region.where,
+    }
+    estimate = Estimate(
+        value,
+        null=coverage,
+        reason=reason,
+        details=details,
+        error=math.sqrt(value * (1 - value) / m) if m else math.nan,
         lower=region.lower,
         upper=region.upper,
-        null=coverage,
         null_lower=_binomial_quantile(0.05, m, coverage) / m if m else math.nan,
-        p_value=region.p_value,
-        region=region,
-        slab=slab,
-        searched=float(values[0]),
-        searched_null=float(simulated.mean()),
-        searched_null_lower=float(np.quantile(simulated, 0.05)),
-        searched_p_value=float(
-            (1 + np.count_nonzero(simulated <= values[0] + _CLOSE)) / (1 + len(simulated))
-        ),
+        p=region.p_value,
         n=len(covered),
-        reason=reason,
     )
+    return WorstSlab(estimate=estimate, searched=searched, region=region, slab=slab)
 
 
 def _binomial_quantile(level: float, n: int, share: float) -> float:

@@ -187,6 +187,8 @@ def details(record: Record) -> str:
     for name, choice in record.options.items():
         shown = number(float(choice)) if isinstance(choice, int | float) else choice
         parts.append(f"{name.replace('_', ' ')} {shown}")
+    if math.isfinite(record.p) and record.units != "p-value":
+        parts.append(f"p {number(record.p)}")
     return " · ".join(parts)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from howsure.core.faults import attempt
@@ -400,11 +400,22 @@ def _record_row(
         Cell(text=value, small=f"± {error}" if error else "", key=_key(record.value)),
         Cell(text=formats.interval(record.lower, record.upper), key=_key(record.lower)),
         *([_maybe(record.target)] if shown.target else []),
-        *([_maybe(record.null)] if shown.null else []),
+        *([_perfect(record)] if shown.null else []),
         Cell(text=formats.number(record.n, 7), key=_key(record.n)),
         Cell(text=f"{sign}\N{NO-BREAK SPACE}{words}"),
         *([Cell(text="" if record.units == "1" else record.units)] if shown.units else []),
     )
+
+
+def _perfect(record: Record) -> Cell:
+    """What a perfect model shows at this n, with the range that it keeps to."""
+    low, high = record.null_lower, record.null_upper
+    if math.isnan(low) or math.isnan(high):
+        side, end = ("up to", high) if math.isnan(low) else ("from", low)
+        reach = "" if math.isnan(end) else f"{side} {formats.number(end)}"
+    else:
+        reach = formats.interval(low, high)
+    return replace(_maybe(record.null), small=reach)
 
 
 def _maybe(value: float) -> Cell:

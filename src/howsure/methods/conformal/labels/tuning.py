@@ -213,10 +213,11 @@ class TunedLabels:
             return -float(size.mean())
         if self.criterion == "sscv":
             covered = sets.contains(tuned.labels.astype(np.float64))
-            return -sscv(covered, size, coverage=self.base.coverage, resampling=_QUIET).value
+            found = sscv(covered, size, coverage=self.base.coverage, resampling=_QUIET)
+            return -found.estimate.value
         bins = max(3, min(self.evaluation_bins, len(size) // 10))
         rank = label_rank(tuned.table, tuned.labels)
-        return t_ss(size, rank, eases[0][1], bins=bins, resampling=_QUIET).value
+        return t_ss(size, rank, eases[0][1], bins=bins, resampling=_QUIET).estimate.value
 
 
 @final

@@ -11,26 +11,39 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
-from howsure.core.records import Curve, Table
+from howsure.core.records import Curve, Direction, Notion, Table
 from howsure.core.rng import child
 from howsure.metrics.characteristic import CharacteristicCurve, OperatingPoint, characteristic_curve
 from howsure.metrics.characteristic.bands import Bands, YAxis
 from howsure.metrics.characteristic.cost import Cost
 from howsure.metrics.characteristic.statistics import (
+    LOW_MISS_RATE,
     PerfectGains,
+    area_statistic,
+    gain_statistic,
     perfect_gains,
     permuted_errors,
+)
+from howsure.metrics.metric import (
+    BY_UNIT,
+    POSITIVE,
+    Form,
+    Laws,
+    Metric,
+    Question,
+    Topic,
 )
 from howsure.predictions import Distribution, Intervals
 
 if TYPE_CHECKING:
-    from howsure.metrics.evaluate.view import View
+    from howsure.metrics.measure import Evaluation
+    from howsure.metrics.view import View
 
 MOST_ROWS = 20_000
 REPLICATES = 100
 
 
-def characteristic_view(view: View) -> CharacteristicCurve:
+def characteristic_view(view: View, _: float = math.nan) -> CharacteristicCurve:
     """The bandwidth–miss-rate curve of the intervals nearest to 90 % about the point forecast."""
     evalset = view.evalset
     lower, upper = _ends(view)
@@ -66,7 +79,7 @@ def _ends(view: View) -> tuple[FloatArray, FloatArray]:
     raise UnanswerableError(reasons[0])
 
 
-def perfect_view(view: View) -> PerfectGains:
+def perfect_view(view: View, _: float = math.nan) -> PerfectGains:
     """Gains of a perfectly specified model with these widths, on at most 20,000 rows.
 
     A distribution draws its own y; bare intervals swap the signed critical scales of rows.
@@ -154,22 +167,24 @@ def _interval_cost(curve: CharacteristicCurve, coverage: float) -> Cost:
     return on.cost(x_weight=2.0, y_weight=2.0 / (1.0 - coverage))
 
 
-def operating_points(view: View, coverages: Sequence[float]) -> Table:
+def operating_points(evaluation: Evaluation) -> list[Table]:
     """Where the model stands, where it should, and where its interval score would be least.
 
     Returns
     -------
-    Table
-        Named ``characteristic_points``: point, k, bandwidth, miss_rate, excess, deficit, note.
+    list of Table
+        One, named ``characteristic_points``: point, k, bandwidth, miss_rate, excess, deficit,
+        note.
 
     Raises
     ------
     UnanswerableError
         If there is no curve.
     """
+    view = evaluation.view
     curve: CharacteristicCurve = view.get("characteristic")
     points: list[tuple[str, OperatingPoint, str]] = [("as predicted", curve.at(), "")]
-    for coverage in coverages:
+    for coverage in evaluation.coverages:
         if math.isnan(coverage):
             continue
         wanted = curve.at(miss_rate=1.0 - coverage)
@@ -194,9 +209,88 @@ def operating_points(view: View, coverages: Sequence[float]) -> Table:
         "deficit": np.array([point.deficit for point in held]),
         "note": np.array([note for _, _, note in points], dtype=object),
     }
-    return Table(
-        name="characteristic_points",
-        columns=columns,
-        model=view.evalset.model,
-        notes="k multiplies each row's bands about its point forecast; 1 leaves them as they are.",
-    )
+    notes = "k multiplies each row's bands about its point forecast; 1 leaves them as they are."
+    model = view.evalset.model
+    return [Table(name="characteristic_points", columns=columns, model=model, notes=notes)]
+
+
+_ENTRIES = (
+    Metric(
+        name="auucc",
+        title="Area under the characteristics curve (AUUCC)",
+        question=Question.TRADE,
+        meaning="Bandwidth needed, averaged over all miss rates; the exact step area.",
+        formula="mean z · mean k, with k the scale that captures a row",
+        source="Navrátil et al. 2021, section 2.2",
+        direction=Direction.LOWER,
+        units="y",
+        forms=(
+            Form(
+                needs=("characteristic",),
+                function=area_statistic,
+                reduce="statistic",
+                weighted=False,
+            ),
+        ),
+        laws=BY_UNIT,
+        standard_normal=0.7979,
+        notion=Notion.LOCAL,
+        bounds=POSITIVE,
+    ),
+    Metric(
+        name="characteristic_gain",
+        title="Gain over a constant band",
+        question=Question.TRADE,
+        meaning="AUUCC against a constant band's; a perfect model gains about 0 % overall.",
+        formula="100 (MAE − AUUCC)/MAE",
+        source="Navrátil et al. 2021, section 2.2",
+        direction=Direction.HIGHER,
+        units="%",
+        forms=(
+            Form(
+                needs=("characteristic", "perfect"),
+                function=gain_statistic,
+                reduce="statistic",
+                weighted=False,
+            ),
+        ),
+        laws=Laws(),
+        standard_normal=0.0,
+        notion=Notion.LOCAL,
+        bounds=(-math.inf, 100.0),
+    ),
+    Metric(
+        name="characteristic_partial_gain",
+        title="Gain at low miss rates",
+        question=Question.TRADE,
+        meaning="The gain where the miss rate is at most 20 %, where intervals are used.",
+        formula="100 (A_const − A)/A_const, areas where ρ ≤ 0.2",
+        source="Navrátil et al. 2021, section 2.2",
+        direction=Direction.HIGHER,
+        units="%",
+        forms=(
+            Form(
+                needs=("characteristic", "perfect"),
+                function=gain_statistic,
+                reduce="statistic",
+                weighted=False,
+                options={"miss_rate": LOW_MISS_RATE},
+            ),
+        ),
+        merges="rows",
+        laws=Laws(),
+        standard_normal=0.0,
+        notion=Notion.LOCAL,
+        bounds=(-math.inf, 100.0),
+    ),
+)
+
+TOPIC = Topic(
+    entries=_ENTRIES,
+    arrays={
+        "characteristic": characteristic_view,
+        "perfect": perfect_view,
+    },
+    curves=(lambda found, _: characteristic_curves(found.view, found.coverages),),
+    tables=(operating_points,),
+)

@@ -21,13 +21,15 @@ from howsure.core.arrays import FloatArray, IntArray, power_of_two
 from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
 from howsure.core.labels import Categories
-from howsure.core.records import Direction, Notion, Record, Table
+from howsure.core.records import Notion, Record, Table
 from howsure.core.rng import child
 from howsure.metrics.catalogue import catalogue
-from howsure.metrics.evaluate.measure import Evaluation, evaluate
+from howsure.metrics.measure import Evaluation, evaluate, unknown
 from howsure.metrics.metric import Metric
+from howsure.metrics.recording import record_of
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import binomial_test, clopper_pearson, holm
+from howsure.stats.estimate import Estimate
 from howsure.stats.permutation import groups_differ
 
 MOST_LABELS = 1_000
@@ -130,37 +132,32 @@ def assess_groups(
         ):
             records.extend(_statistics(evaluation, grouping, confidence, seed))
     shown: Table | None = None
+    entries, evalset = catalogue(), evaluation.evalset
     for coverage in evaluation.coverages:
         if evaluation.row_scores("empirical_coverage", coverage) is None:
             continue
-        difference = _test_record("groups_differ", evaluation.evalset, coverage)
-        worst = _test_record("worst_group_shortfall", evaluation.evalset, coverage)
+        found = attempt(
+            f"groups_differ of {evalset.model}",
+            partial(_difference, evaluation, divided, coverage, seed),
+            unknown,
+        )
+        records.append(record_of(entries["groups_differ"], found, evalset, coverage=coverage))
         table = attempt(
-            f"coverage in groups of {worst.model}",
+            f"coverage in groups of {evalset.model}",
             partial(_coverage_table, evaluation, divided, coverage, confidence),
             lambda _: None,
         )
-        records.append(
-            attempt(
-                f"groups_differ of {worst.model}",
-                partial(_difference, evaluation, divided, difference, seed),
-                partial(_because, difference),
-            )
+        if table is None:
+            continue
+        shown = table
+        found, named = attempt(
+            f"worst_group_shortfall of {evalset.model}",
+            partial(_shortfall, table, coverage, seed),
+            lambda reason: (unknown(reason), {}),
         )
-        if table is not None:
-            shown = table
-            records.append(
-                attempt(
-                    f"worst_group_shortfall of {worst.model}",
-                    partial(_shortfall, worst, table, seed),
-                    partial(_because, worst),
-                )
-            )
+        record = record_of(entries["worst_group_shortfall"], found, evalset, coverage=coverage)
+        records.append(replace(record, **named))
     return GroupReport(tuple(records), shown, notes)
-
-
-def _because(record: Record, reason: str) -> Record:
-    return replace(record, reason=reason)
 
 
 def _unanswered(grouping: Grouping, whole: Record, reason: str) -> list[Record]:
@@ -168,22 +165,6 @@ def _unanswered(grouping: Grouping, whole: Record, reason: str) -> list[Record]:
     gone = dict.fromkeys(("value", "standard_error", "lower", "upper", "null"), math.nan)
     lost: Record = replace(whole, **gone, notion=Notion.GROUP, reason=reason)  # type: ignore[arg-type]
     return [replace(lost, group=label) for label in grouping.labels]
-
-
-def _test_record(metric: str, evalset: EvalSet, coverage: float) -> Record:
-    """What a test over groups says of itself before it is made."""
-    test = metric == "groups_differ"
-    return Record(
-        metric=metric,
-        value=math.nan,
-        n=float(evalset.n) if evalset.weights is None else evalset.weights.effective_n,
-        direction=Direction.NONE if test else Direction.LOWER,
-        units="p-value" if test else "1",
-        notion=Notion.GROUP,
-        target=math.nan if test else 0.0,
-        coverage=coverage,
-        model=evalset.model,
-    )
 
 
 def _counts(evalset: EvalSet, grouping: Grouping, values: FloatArray | None = None) -> FloatArray:
@@ -370,13 +351,13 @@ def _mean_width(
 
 
 def _difference(
-    evaluation: Evaluation, divided: Sequence[Grouping], record: Record, seed: int
-) -> Record:
+    evaluation: Evaluation, divided: Sequence[Grouping], coverage: float, seed: int
+) -> Estimate:
     """Do groups differ at all? The permutation test of the largest standardised deviation."""
     evalset = evaluation.evalset
     if not _exact(evalset):
         raise UnanswerableError("the permutation test needs independent, unweighted rows")
-    scores = evaluation.row_scores("empirical_coverage", record.coverage)
+    scores = evaluation.row_scores("empirical_coverage", coverage)
     assert scores is not None
     cells = _cells(divided)
     place = np.unique(cells, return_index=True)[1]
@@ -388,12 +369,8 @@ def _difference(
     )
     if tested.note:
         raise UnanswerableError(tested.note)
-    return replace(
-        record,
-        value=tested.p_value,
-        reason=tested.note,
-        options={"statistic": tested.statistic, "permutations": float(tested.resamples)},
-    )
+    details = {"statistic": tested.statistic, "permutations": float(tested.resamples)}
+    return Estimate(tested.p_value, p=tested.p_value, details=details)
 
 
 def _cells(divided: Sequence[Grouping]) -> IntArray:
@@ -405,9 +382,9 @@ def _cells(divided: Sequence[Grouping]) -> IntArray:
     return np.unique(codes, return_inverse=True)[1].astype(np.int64)
 
 
-def _shortfall(record: Record, table: Table, seed: int) -> Record:
+def _shortfall(table: Table, coverage: float, seed: int) -> tuple[Estimate, dict[str, Any]]:
     """The worst group: the lowest coverage among those proven low, or else the lowest of all."""
-    columns, coverage = table.columns, record.coverage
+    columns = table.columns
     if math.isnan(coverage):
         raise UnanswerableError("the nominal coverage of the intervals is unknown")
     cover, size = columns["empirical_coverage"], columns["n"]
@@ -416,14 +393,12 @@ def _shortfall(record: Record, table: Table, seed: int) -> Record:
     worst = int(pool[np.argmin(cover[pool])])
     trials = np.round(size).astype(np.int64)
     draws = child(seed, "worst group").binomial(trials, coverage, size=(200, len(size)))
-    null = float((coverage - draws / np.maximum(size, 1)).max(axis=1).mean())
-    return replace(
-        record,
-        value=float(coverage - cover[worst]),
+    found = Estimate(
+        float(coverage - cover[worst]),
+        null=float((coverage - draws / np.maximum(size, 1)).max(axis=1).mean()),
+        reason="" if proven.any() else "no group is proven to fall short",
         lower=float(coverage - columns["upper"][worst]),
         upper=float(coverage - columns["lower"][worst]),
-        n=float(size[worst]),
-        null=null,
-        group=str(columns["group"][worst]),
-        reason="" if proven.any() else "no group is proven to fall short",
+        p=float(columns["adjusted_p_value"][worst]),
     )
+    return found, {"group": str(columns["group"][worst]), "n": float(size[worst])}

@@ -19,7 +19,6 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.faults import attempt
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.rng import child, row_keys
-from howsure.metrics.catalogue import catalogue
 from howsure.metrics.congruence import (
     CongruenceReference,
     NullReference,
@@ -28,14 +27,7 @@ from howsure.metrics.congruence import (
     null_reference,
 )
 from howsure.metrics.congruence.choices import choose_kernel
-from howsure.metrics.evaluate.congruence_beliefs import (
-    DRAWS,
-    Mode,
-    belief_of,
-    embeds_exactly,
-    law_of,
-)
-from howsure.metrics.evaluate.congruence_views import (
+from howsure.metrics.congruence.exhibits import (
     Layout,
     extremes,
     extremes_table,
@@ -43,9 +35,25 @@ from howsure.metrics.evaluate.congruence_views import (
     rejection_curves,
     tree_table,
 )
+from howsure.metrics.congruence.laws import (
+    DRAWS,
+    Mode,
+    belief_of,
+    embeds_exactly,
+    law_of,
+)
+from howsure.metrics.metric import (
+    POSITIVE,
+    Laws,
+    Metric,
+    Question,
+    Topic,
+)
+from howsure.metrics.recording import record_of
 from howsure.predictions import EvalSet
 from howsure.stats.bandwidths import normalize_rows
 from howsure.stats.bootstrap import subsample
+from howsure.stats.estimate import Estimate
 from howsure.stats.gram import Progress
 
 __all__ = [
@@ -245,7 +253,7 @@ def assess_congruence(
 
 def unanswered(held: EvalSet, reason: str) -> CongruenceReport:
     """The report of a set without an answer."""
-    return CongruenceReport(_record(held, math.nan, reason))
+    return CongruenceReport(_record(held, Estimate(math.nan, reason=reason)))
 
 
 def _assessed(
@@ -267,20 +275,16 @@ def _assessed(
     options.stage(f"{words}: bootstrap", 2, 4)
     spread = mean_cce(reference, bootstraps=BOOTSTRAPS, seed=seed)
     score = reference.score()
-    record = _record(
-        held,
+    found = Estimate(
         null.observed,
-        f"on {part.n:,} of {held.n:,} rows" if part.n < held.n else "",
-        n=float(part.n),
-        standard_error=spread.data_sd,
         null=null.expected,
-        options={
-            **score.options,
-            "p_value": null.p_value,
-            "perfect_upper": null.upper,
-            "draws": float(score.draws),
-        },
+        details={**score.options, "draws": float(score.draws)},
+        error=spread.data_sd,
+        null_upper=null.upper,
+        p=null.p_value,
+        n=part.n,
     )
+    record = _record(held, found)
     options.stage(f"{words}: {options.layout} map, rows, tree", 3, 4)
     places = extremes(score.values)
     known = {name: value[rows] for name, value in beside.items()}
@@ -379,19 +383,8 @@ def right_model(
     return null_reference(reference, grid, outcomes=outcomes, replicates=REPLICATES, seed=seed)
 
 
-def _record(held: EvalSet, value: float, reason: str, **known: Any) -> Record:
-    metric = catalogue()["mean_cce"]
-    return Record(
-        metric=metric.name,
-        value=value,
-        direction=Direction.LOWER,
-        units=metric.units,
-        notion=Notion.POINTWISE,
-        model=held.model,
-        reason=reason,
-        source="embedding",
-        **{"n": float(held.n), **known},
-    )
+def _record(held: EvalSet, found: Estimate) -> Record:
+    return record_of(_ENTRIES[0], found, held, source="embedding")
 
 
 def _explained(
@@ -436,3 +429,28 @@ def _with_groups(
         elif (spread := float(marks.var(axis=0).sum())) > 0:
             parts.append(marks * math.sqrt(float(rows.var(axis=0).mean()) / spread))
     return np.hstack(parts)
+
+
+_ENTRIES = (
+    Metric(
+        name="mean_cce",
+        title="Mean conditional congruence error (CCE)",
+        question=Question.CONGRUENCE,
+        meaning="How far the belief is from nature's law, point by point in the inputs.",
+        formula="mean over x of ‖Σ_i α_i(x) (φ(y_i) − μ_i)‖, α(x) = (K + nλI)⁻¹ k(x)",
+        source="Young et al. 2025",
+        direction=Direction.LOWER,
+        units="1",
+        forms=(),
+        merges="rows",
+        beside="inputs",
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.POINTWISE,
+        bounds=POSITIVE,
+    ),
+)
+
+TOPIC = Topic(
+    entries=_ENTRIES,
+)

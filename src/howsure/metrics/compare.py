@@ -23,7 +23,7 @@ from howsure.metrics.catalogue import catalogue
 from howsure.metrics.characteristic import CharacteristicCurve
 from howsure.metrics.characteristic.resampling import gain_differences
 from howsure.metrics.characteristic.significance import permutation_tests
-from howsure.metrics.evaluate.measure import Evaluation
+from howsure.metrics.measure import Evaluation
 from howsure.predictions import check_same_rows, content_order
 from howsure.stats.bootstrap import bootstrap_means, subsample
 from howsure.stats.permutation import sign_flip_tests

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, check_levels, check_quantiles
 from howsure.core.weights import check_multiplicities
-from howsure.metrics.calibration import column_shares
+from howsure.metrics.calibration.errors import column_shares
 from howsure.metrics.pit import Version, pit_cells
 from howsure.stats.ecdf_bands import EcdfBand, pointwise_band, simultaneous_band
 

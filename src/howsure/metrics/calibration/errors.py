@@ -10,7 +10,7 @@ so that they sum to Kish's effective n, which then is the n of the nulls and the
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,15 @@ from scipy import special
 from howsure.core.arrays import FloatArray, check_levels, check_quantiles
 from howsure.core.errors import InputError
 from howsure.core.weights import check_multiplicities
-from howsure.metrics.pit import PitCells, pit_cells
-from howsure.stats.estimate import Statistic, weighted_mean
+from howsure.metrics.pit import PitCells, Version, pit_cells
+from howsure.stats.estimate import Estimate, weighted_mean
+
+if TYPE_CHECKING:
+    pass
 
 Weighting = Literal["uniform", "frequency"]
+_NULL_POINTS = 512  # levels over which the expected area of a perfect model is averaged
+_NARROW = 1e-9  # PIT cells narrower than this count as one point in exact areas
 
 
 def calibration_error(
@@ -33,7 +38,7 @@ def calibration_error(
     levels: int | npt.ArrayLike = 100,
     weighting: Weighting = "uniform",
     weights: npt.ArrayLike | None = None,
-) -> Statistic:
+) -> Estimate:
     """Regression calibration error: how far observed shares lie from the levels they should have.
 
     Σ_j v_j |p_j − q_j|^a, where q_j is the share of rows whose PIT is at most p_j (averaged over
@@ -58,7 +63,7 @@ def calibration_error(
 
     Returns
     -------
-    Statistic
+    Estimate
         ``null`` is the expectation for a perfect model of this n: from the exact mean absolute
         deviation of a binomial (a = 1, continuous laws), the exact variance (a = 2), else the
         normal limit. The influence is the derivative by the q_j; within noise of a perfect model
@@ -86,10 +91,10 @@ def calibration_error(
     observed = cells.observed(grid)
     value, slope = _gap(grid, observed, exponent, weighting)
     if math.isnan(value):
-        return Statistic(value, reason="no row has its PIT at or below any level")
+        return Estimate(value, reason="no row has its PIT at or below any level")
     influence = cells.dot(grid, slope) - float(slope @ observed)
     expected = expected_gap(grid, cells, exponent)
-    return Statistic(value, influence, _level_mean(expected, grid, weighting))
+    return Estimate(value, influence, _level_mean(expected, grid, weighting))
 
 
 def calibration_error_quantiles(
@@ -100,7 +105,7 @@ def calibration_error_quantiles(
     exponent: float = 1.0,
     weighting: Weighting = "uniform",
     weights: npt.ArrayLike | None = None,
-) -> Statistic:
+) -> Estimate:
     """Regression calibration error of quantile columns, at their own levels only.
 
     As `calibration_error`, with q_j the share of rows where y is at most the quantile at p_j.
@@ -120,7 +125,7 @@ def calibration_error_quantiles(
 
     Returns
     -------
-    Statistic
+    Estimate
 
     Raises
     ------
@@ -141,13 +146,13 @@ def calibration_error_quantiles(
     observed = column_shares(truth, table, w)
     value, slope = _gap(grid, observed, exponent, weighting)
     if math.isnan(value):
-        return Statistic(value, reason="no row lies at or below any quantile")
+        return Estimate(value, reason="no row lies at or below any quantile")
     influence = np.full(len(truth), -float(slope @ observed))
     for column, factor in zip(table.T, slope, strict=True):
         influence += factor * (truth <= column)
     total = float(len(truth)) if w is None else float(w.sum())
     expected = _moment(grid, grid * (1.0 - grid), total, exponent, exact=True)
-    return Statistic(value, influence, _level_mean(expected, grid, weighting))
+    return Estimate(value, influence, _level_mean(expected, grid, weighting))
 
 
 def column_shares(y: FloatArray, quantiles: FloatArray, w: FloatArray | None) -> FloatArray:
@@ -257,3 +262,132 @@ def _levels(levels: int | npt.ArrayLike) -> FloatArray:
             raise InputError(f"levels must be at least 2, got {levels}")
         return np.linspace(1e-5, 1.0 - 1e-5, int(levels))
     return check_levels(levels)
+
+
+def miscalibration_area(
+    pit: npt.ArrayLike,
+    *,
+    left: npt.ArrayLike | None = None,
+    version: Version = "quantile",
+    weights: npt.ArrayLike | None = None,
+) -> Estimate:
+    """Area between the calibration curve and the diagonal.
+
+    ∫₀¹ |q(p) − p| dp, integrated exactly piece by piece, where q(p) is the share of rows whose PIT
+    is at most p (``quantile``), or whose centred interval of coverage p holds y (``interval``).
+    Lower is better, from 0 to ½, in units of probability; the notion is marginal. The interval
+    version does not see errors that cancel between the two sides, such as bias.
+
+    Parameters
+    ----------
+    pit : array-like of shape (n,)
+        P(Y ≤ y) of each row, in [0, 1].
+    left : array-like of shape (n,), optional
+        P(Y < y) of each row, for discrete laws.
+    version : {"quantile", "interval"}
+        Which curve.
+    weights : array-like of shape (n,), optional
+        Multiplicities of the rows.
+
+    Returns
+    -------
+    Estimate
+        ``null`` is the expectation for a perfect model of this n, about 0.313/√n for continuous
+        laws. On the influence near a perfect model see
+        `calibration_error`.
+
+    Raises
+    ------
+    InputError
+        If an argument leaves its domain, or lengths differ.
+
+    Notes
+    -----
+    Named by Tran et al. (2020), Methods for comparing uncertainty quantifications for material
+    property predictions, Machine Learning: Science and Technology 1.
+
+    Examples
+    --------
+    >>> miscalibration_area([0.5]).value
+    0.25
+    >>> miscalibration_area([0.5], version="interval").value
+    0.5
+    """
+    cells = pit_cells(pit, left, weights, version)
+    value, influence = _area(cells)
+    grid = (np.arange(_NULL_POINTS) + 0.5) / _NULL_POINTS
+    null = float(expected_gap(grid, cells, 1.0).mean())
+    return Estimate(value, influence, null)
+
+
+def _area(cells: PitCells) -> tuple[float, FloatArray]:
+    """∫₀¹ |q(p) − p| dp for piecewise linear q, and its influence values.
+
+    With S(x) = ∫ₓ¹ sign(q(p) − p) dp, adding a row at x moves the area by S(x), and one spread
+    over a cell by the mean of S over it.
+    """
+    left, right = cells.left, cells.right
+    mass = cells.mass(cells.share)
+    wide = np.flatnonzero(right - left >= _NARROW) if not cells.continuous else np.arange(0)
+    width = right[wide] - left[wide]
+    jump = np.ones(len(left)) if mass is None else mass.copy()
+    rate = jump[wide] / width
+    jump[wide] = 0.0
+    position = np.concatenate([left, right[wide], [0.0, 1.0]])
+    order = np.argsort(position, kind="stable")
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    opens, closes = place[: len(left)], place[len(left) : len(left) + len(wide)]
+    knots = position[order]
+    step = np.diff(knots)
+    pad = np.zeros(len(wide) + 2)
+    after = np.append(jump, pad)[order].cumsum()  # share at each knot, slopes left out so far
+    start, end = after[:-1], after[:-1]
+    if len(wide):
+        bend = np.zeros(len(order))
+        bend[opens[wide]] = rate
+        bend[closes] = -rate
+        coarse, fine = _halves(bend)
+        slope = coarse.cumsum() + fine.cumsum()
+        rise = np.append(0.0, (slope[:-1] * step).cumsum())
+        start, end = start + rise[:-1], end + rise[1:]
+    first, last = start / cells.total - knots[:-1], end / cells.total - knots[1:]
+    area, signed, doubled = _signed_areas(first, last, step)
+    sign_after = np.append(signed[::-1].cumsum()[::-1], 0.0)  # S at each knot
+    moved = sign_after[opens]
+    if len(wide):
+        held = _halves(doubled + sign_after[1:] * step)  # ∫ S over each step
+        coarse, fine = (np.append(0.0, half.cumsum()) for half in held)
+        within = (coarse[closes] - coarse[opens[wide]]) + (fine[closes] - fine[opens[wide]])
+        moved[wide] = within / width
+    influence = cells.by_row(moved)
+    return area, influence - weighted_mean(influence, cells.weights)
+
+
+def _halves(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Values as a coarse half, whose running sums are exact, and the fine rest.
+
+    Sums over a few of many values, such as the slopes that remain where a steep cell has closed,
+    then keep their digits.
+    """
+    unit = 2.0 ** (math.frexp(float(np.abs(values).sum()))[1] - 50)
+    coarse = np.round(values / unit) * unit
+    return coarse, values - coarse
+
+
+def _signed_areas(
+    first: FloatArray, last: FloatArray, step: FloatArray
+) -> tuple[float, FloatArray, FloatArray]:
+    """Areas of straight gaps from ``first`` to ``last`` over segments of length ``step``.
+
+    Returns the sum of ∫|gap|, and for each segment ∫ sign(gap) dp and ∫ sign(gap)·(p − start) dp.
+    """
+    a, b = np.abs(first), np.abs(last)
+    crossing = first * last < 0.0
+    part = np.ones(len(step))
+    part[crossing] = a[crossing] / (a[crossing] + b[crossing])
+    area = float((np.where(crossing, a * part + b * (1.0 - part), a + b) * step).sum()) / 2.0
+    sign = np.where(first == 0.0, np.sign(last), np.sign(first))
+    signed = sign * (2.0 * part - 1.0) * step
+    doubled = sign * (2.0 * np.square(part) - 1.0) * np.square(step) / 2.0
+    return area, signed, doubled

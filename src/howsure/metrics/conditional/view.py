@@ -1,0 +1,422 @@
+"""Conditional coverage of an evaluation set: where does it fail, and is it more than chance?
+
+Needs inputs (features or an embedding) or groups beside the predictions, and independent rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import BoolArray, FloatArray
+from howsure.core.errors import UnanswerableError
+from howsure.core.records import Curve, Direction, Notion, Table
+from howsure.metrics.conditional import (
+    ERT,
+    CoverageGap,
+    Dependence,
+    LocalPit,
+    Region,
+    WorstSlab,
+    coverage_gap,
+    ert,
+    hsic,
+    local_pit,
+    width_correlation,
+    worst_slab,
+)
+from howsure.metrics.metric import SHARE, Laws, Metric, Question, Topic, stated
+from howsure.predictions import EvalSet, LabelSets
+from howsure.stats.ecdf_bands import simultaneous_band
+
+if TYPE_CHECKING:
+    from howsure.metrics.measure import Evaluation
+    from howsure.metrics.view import View
+
+MOST_ROWS = 5_000
+DIRECTIONS = 300
+MOST_LABELS = 10
+MOST_COLUMNS = 50
+COMPONENTS = 20
+
+
+def input_table(held: EvalSet) -> tuple[FloatArray, tuple[str, ...]]:
+    """The inputs as a matrix of numbers, with a name for each column.
+
+    Raises
+    ------
+    UnanswerableError
+        If there are neither features nor an embedding.
+
+    Examples
+    --------
+    >>> held = EvalSet.checked([1.0, 2.0], point=[1.0, 2.0], features={"site": ["a", "b"]})
+    >>> input_table(held)[1]
+    ('site=a', 'site=b')
+    """
+    if held.features:
+        named = dict(_columns(held.features))
+        return np.stack(list(named.values()), axis=1), tuple(named)
+    if held.embedding is None:
+        raise UnanswerableError("inputs are needed: features or an embedding")
+    rows = held.embedding
+    if rows.shape[1] <= MOST_COLUMNS:
+        return rows, tuple(f"embedding {i}" for i in range(rows.shape[1]))
+    left, scale, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
+    kept = left[:, :COMPONENTS] * scale[:COMPONENTS]
+    return kept, tuple(f"principal coordinate {i + 1}" for i in range(kept.shape[1]))
+
+
+def _columns(features: Mapping[str, npt.NDArray[Any]]) -> Iterator[tuple[str, FloatArray]]:
+    """Numbers as they are; each common label of other features as an indicator."""
+    for name, value in features.items():
+        if value.dtype.kind in "biuf":
+            yield name, value.astype(np.float64)
+            continue
+        labels, counts = np.unique(value.astype(str), return_counts=True)
+        for label in labels[np.argsort(-counts, kind="stable")][:MOST_LABELS]:
+            yield f"{name}={label}", (value.astype(str) == label).astype(np.float64)
+
+
+def _part(view: View) -> View:
+    """Independent rows, at most 5,000 unless all are asked for."""
+    if view.evalset.weights is not None or view.evalset.cluster is not None:
+        raise UnanswerableError(
+            "measures of conditional coverage need independent, unweighted rows"
+        )
+    return view if "conditional" in view.slow else view.part(MOST_ROWS)
+
+
+def _hits(part: View, coverage: float) -> BoolArray:
+    return np.asarray(part.get("covered", coverage), dtype=np.bool_)
+
+
+def _options(view: View, coverage: float) -> dict[str, Any]:
+    return {"coverage": coverage, "confidence": view.confidence, "seed": view.seed}
+
+
+def _slab(view: View, coverage: float) -> WorstSlab:
+    part = _part(view)
+    x, names = input_table(part.evalset)
+    hits, options = _hits(part, coverage), _options(view, coverage)
+    return worst_slab(hits, x, names=names, directions=DIRECTIONS, **options)
+
+
+def _ert(view: View, coverage: float) -> ERT:
+    part = _part(view)
+    x, names = input_table(part.evalset)
+    classifier = view.given.get("classifier")
+    options = _options(view, coverage)
+    return ert(_hits(part, coverage), x, names=names, classifier=classifier, **options)
+
+
+def _of_width(
+    measure: Callable[..., Dependence],
+) -> Callable[[View, float], Dependence]:
+    def make(view: View, coverage: float) -> Dependence:
+        part = _part(view)
+        hits = _hits(part, coverage)
+        if part.source(("covered",), coverage) == LabelSets.kind:
+            widths = part.get("set_sizes")
+        else:
+            widths = part.get("upper", coverage) - part.get("lower", coverage)
+        return measure(hits, widths, **_options(view, coverage))
+
+    return make
+
+
+def _local(view: View, _: float) -> LocalPit:
+    part = _part(view)
+    x, names = input_table(part.evalset)
+    headline = view.headline
+    options = _options(view, 0.9 if math.isnan(headline) else headline)
+    return local_pit(part.get("pit"), x, names=names, **options)
+
+
+def _gaps(view: View, coverage: float) -> list[CoverageGap]:
+    part = _part(view)
+    if not part.evalset.groups:
+        raise UnanswerableError("the table holds no groups")
+    hits, options = _hits(part, coverage), _options(view, coverage)
+    columns = part.evalset.groups.items()
+    return [coverage_gap(hits, groups, name=name, **options) for name, groups in columns]
+
+
+def region_tables(evaluation: Evaluation) -> list[Table]:
+    """Where coverage fails: the region of each measure, and all parts that a tree tells apart.
+
+    Returns
+    -------
+    list of Table
+        ``conditional_regions``: judged on rows that did not choose the region.
+        ``conditional_parts``: parts of the inputs that a shallow tree tells apart.
+    """
+    view, coverage = evaluation.view, evaluation.coverages[-1]
+    regions: list[tuple[str, Region]] = []
+    for name in ("worst_slab", "ert", "hsic", "local_pit"):
+        found = _answer(view, name, coverage)
+        region = None if found is None else found.region
+        if region is not None and (region.n or name != "local_pit"):
+            regions.append((name, region))
+    regions.extend(
+        (f"coverage_gap {gap.raw.details['column']}", gap.region)
+        for gap in _answer(view, "coverage_gaps", coverage) or ()
+        if gap.region is not None
+    )
+    model = view.evalset.model
+    tables = [_region_table("conditional_regions", regions, coverage, model, _JUDGED)]
+    excess = _answer(view, "ert", coverage)
+    parts = [("ert", part) for part in excess.parts] if excess is not None else []
+    tables.append(_region_table("conditional_parts", parts, coverage, model, _PARTS))
+    return [table for table in tables if table is not None]
+
+
+def _answer(view: View, name: str, coverage: float) -> Any:
+    try:
+        return view.get(name, coverage)
+    except UnanswerableError:
+        return None
+
+
+_JUDGED = (
+    "Where coverage fails by each measure; coverage, interval and p-value are those of "
+    "rows that had no say in the choice, except for groups, whose p-values are "
+    "Holm-adjusted."
+)
+_PARTS = (
+    "A shallow tree on the chances of coverage that one half of the rows teaches; "
+    "coverage is that of the other half."
+)
+
+
+def _region_table(
+    name: str, regions: Sequence[tuple[str, Region]], nominal: float, model: str, notes: str
+) -> Table | None:
+    if not regions:
+        return None
+    columns: dict[str, npt.NDArray[Any]] = {
+        "measure": np.array([measure for measure, _ in regions], dtype=object),
+        "where": np.array([region.where for _, region in regions], dtype=object),
+    }
+    for key in ("n", "share", "empirical_coverage", "lower", "upper", "p_value", "found"):
+        columns[key] = np.array([float(getattr(region, key)) for _, region in regions])
+    columns["nominal"] = np.full(len(regions), nominal)
+    labels = {"found": "coverage where it was sought", "share": "share of rows"}
+    return Table(name=name, columns=columns, labels=labels, model=model, notes=notes)
+
+
+def _local_curve(evaluation: Evaluation, confidence: float) -> list[Curve]:
+    """The PIT in the worst part, as its distance from uniform, with the band of a right model."""
+    found: LocalPit = evaluation.view.get("local_pit")
+    if found.region is None or not found.region.n:
+        return []
+    band = simultaneous_band(found.region.n, found.levels, confidence=confidence)
+    return [
+        Curve(
+            name="local_pit",
+            x=found.levels,
+            y=found.region_cdf - found.levels,
+            lower=np.asarray(band.lower) - found.levels,
+            upper=np.asarray(band.upper) - found.levels,
+            reference=np.zeros(len(found.levels)),
+            x_label="Level",
+            y_label="Share of the PIT at or below, − level",
+            band=f"{confidence:.0%} simultaneous band of a right model",
+            model=evaluation.evalset.model,
+            notes=f"Where the beliefs hold least: {found.region.where}; there {found.fault}.",
+        )
+    ]
+
+
+_ENTRIES = (
+    Metric(
+        name="worst_slab",
+        title="Coverage in the worst slab",
+        question=Question.CONDITIONAL,
+        meaning="Coverage in the worst slab of the inputs: sought on one half, judged on another.",
+        formula="coverage of {a ≤ v·x ≤ b} where the other half of the rows covers least",
+        source="Cauchois et al. 2021; halves so that seeking costs nothing",
+        direction=Direction.TARGET,
+        units="1",
+        forms=(stated("worst_slab"),),
+        merges="rows",
+        beside="inputs",
+        per_coverage=True,
+        calibration=True,
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.LOCAL,
+        target="coverage",
+        bounds=SHARE,
+    ),
+    Metric(
+        name="ert_squared",
+        title="Excess risk of the target coverage, squared",
+        question=Question.CONDITIONAL,
+        meaning="A bound from below of the mean squared gap of coverage given x.",
+        formula="mean (1−α−c)² − mean (h−c)², h(x) cross-fitted, c whether covered",
+        source="arXiv 2512.11779",
+        direction=Direction.LOWER,
+        units="1",
+        forms=(stated("ert", "squared"),),
+        merges="rows",
+        beside="inputs",
+        per_coverage=True,
+        calibration=True,
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.LOCAL,
+        target=0.0,
+    ),
+    Metric(
+        name="ert_absolute",
+        title="Excess risk of the target coverage, absolute",
+        question=Question.CONDITIONAL,
+        meaning="A bound from below of the mean gap of coverage given x.",
+        formula="mean sign(h−(1−α))·(c−(1−α)), h(x) cross-fitted",
+        source="arXiv 2512.11779",
+        direction=Direction.LOWER,
+        units="1",
+        forms=(stated("ert", "absolute"),),
+        merges="rows",
+        beside="inputs",
+        per_coverage=True,
+        calibration=True,
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.LOCAL,
+        target=0.0,
+    ),
+    Metric(
+        name="ert_log",
+        title="Excess risk of the target coverage, logarithmic",
+        question=Question.CONDITIONAL,
+        meaning="As the squared one, in nats.",
+        formula="mean log loss of 1−α less that of h(x), cross-fitted",
+        source="arXiv 2512.11779",
+        direction=Direction.LOWER,
+        units="nats",
+        forms=(stated("ert", "log"),),
+        merges="rows",
+        beside="inputs",
+        per_coverage=True,
+        calibration=True,
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.LOCAL,
+        target=0.0,
+    ),
+    Metric(
+        name="hsic",
+        title="HSIC of width and coverage",
+        question=Question.CONDITIONAL,
+        meaning="Whether rows of some widths are covered more often than others.",
+        formula="normalised Hilbert–Schmidt criterion; bandwidths are median distances",
+        source="Feldman, Bates and Romano 2021",
+        direction=Direction.LOWER,
+        units="1",
+        forms=(stated("hsic"),),
+        merges="rows",
+        beside="inputs",
+        per_coverage=True,
+        calibration=True,
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.LOCAL,
+        target=0.0,
+        bounds=SHARE,
+    ),
+    Metric(
+        name="width_correlation",
+        title="Correlation of width and coverage",
+        question=Question.CONDITIONAL,
+        meaning="Whether wider intervals cover more often, or less.",
+        formula="Pearson's r of width and whether covered",
+        source="Feldman, Bates and Romano 2021",
+        direction=Direction.TARGET,
+        units="1",
+        forms=(stated("width_correlation"),),
+        beside="inputs",
+        per_coverage=True,
+        calibration=True,
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.LOCAL,
+        target=0.0,
+        bounds=(-1.0, 1.0),
+    ),
+    Metric(
+        name="local_pit",
+        title="Local miscalibration of the PIT",
+        question=Question.CONDITIONAL,
+        meaning="How much better the law of the PIT given x is foretold than the uniform law.",
+        formula="mean excess risk of P(PIT ≤ u) = u against a cross-fitted P(PIT ≤ u | x)",
+        source="Zhao et al. 2021",
+        direction=Direction.LOWER,
+        units="1",
+        forms=(stated("local_pit"),),
+        merges="rows",
+        beside="inputs",
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.LOCAL,
+        target=0.0,
+    ),
+    Metric(
+        name="coverage_gap",
+        title="Coverage gap over groups",
+        question=Question.CONDITIONAL,
+        meaning="Mean distance of groups' coverage from the nominal; chance alone gives some.",
+        formula="mean over groups of |cov_g − (1−α)|",
+        source="definition",
+        direction=Direction.LOWER,
+        units="1",
+        forms=(stated("coverage_gaps", "raw"),),
+        beside="inputs",
+        per_coverage=True,
+        calibration=True,
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.GROUP,
+        target=0.0,
+        bounds=SHARE,
+    ),
+    Metric(
+        name="coverage_gap_debiased",
+        title="Coverage gap over groups, without chance",
+        question=Question.CONDITIONAL,
+        meaning="As the raw gap, squared, with what binomial chance gives taken out.",
+        formula="mean over groups of [(cov_g − (1−α))² − α(1−α)/n_g]₊",
+        source="definition",
+        direction=Direction.LOWER,
+        units="1",
+        forms=(stated("coverage_gaps", "debiased"),),
+        beside="inputs",
+        per_coverage=True,
+        calibration=True,
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.GROUP,
+        target=0.0,
+        bounds=SHARE,
+    ),
+)
+
+TOPIC = Topic(
+    entries=_ENTRIES,
+    arrays={
+        "worst_slab": _slab,
+        "ert": _ert,
+        "hsic": _of_width(hsic),
+        "width_correlation": _of_width(width_correlation),
+        "local_pit": _local,
+        "coverage_gaps": _gaps,
+    },
+    per_coverage=("worst_slab", "ert", "hsic", "width_correlation", "coverage_gaps"),
+    curves=(_local_curve,),
+    tables=(region_tables,),
+)

@@ -1,0 +1,233 @@
+"""From an evaluation set to records: every metric of the catalogue that its content permits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from howsure.core.arrays import FloatArray, check_fraction
+from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.faults import attempt
+from howsure.core.records import Record
+from howsure.metrics.catalogue import catalogue
+from howsure.metrics.metric import SLOW_ROWS, Beside, Form, Metric
+from howsure.metrics.recording import record_of
+from howsure.metrics.view import View, choose_coverages
+from howsure.predictions import EvalSet
+from howsure.stats.estimate import Estimate, mean_statistic, weighted_mean
+
+_UNKNOWN = "the nominal coverage of the intervals is unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One model's records, with the row scores behind them.
+
+    Attributes
+    ----------
+    evalset : EvalSet
+        What was evaluated.
+    view : View
+        Its named arrays.
+    coverages : tuple of float
+        The nominal coverages assessed; a NaN stands for an unknown one.
+    records : tuple of Record
+        One for each metric and coverage, answered or not.
+    scores : mapping of (metric, coverage) to ndarray of shape (n,)
+        The row scores of metrics that are means.
+    beside : {"", "inputs", "ease"}
+        What its metrics need beside y and predictions.
+    """
+
+    evalset: EvalSet
+    view: View
+    coverages: tuple[float, ...]
+    records: tuple[Record, ...]
+    scores: Mapping[tuple[str, float], FloatArray]
+    beside: Beside = ""
+
+    def row_scores(self, metric: str, coverage: float) -> FloatArray | None:
+        """The row scores of a metric at a coverage (NaN: an unknown one), if there are any."""
+        for (name, at), scores in self.scores.items():
+            if name == metric and (at == coverage or (math.isnan(at) and math.isnan(coverage))):
+                return scores
+        return None
+
+
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def evaluate(
+    evalset: EvalSet,
+    *,
+    coverages: Sequence[float] = (),
+    metrics: Iterable[str] | None = None,
+    beside: Beside = "",
+    confidence: float = 0.95,
+    seed: int = 0,
+    slow: Iterable[str] = (),
+    given: Mapping[str, Any] | None = None,
+) -> Evaluation:
+    """Compute every metric that the content permits, each with its sampling error.
+
+    Parameters
+    ----------
+    evalset : EvalSet
+        What happened and what was believed.
+    coverages : sequence of float
+        Nominal coverages; see `choose_coverages`.
+    metrics : iterable of str, optional
+        Names from the catalogue; by default all that need what `beside` says.
+    beside : {"", "inputs", "ease"}
+        What the measures need beside y and predictions.
+    confidence : float
+        Nominal confidence of the intervals about the numbers.
+    seed : int
+        Fixes the draws of randomised measures.
+    slow : iterable of str
+        Slow metrics to compute past 50,000 rows all the same.
+    given : mapping of str to object, optional
+        Named arrays that the set does not hold; see `View`.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    InputError
+        If a metric is unknown, or a coverage or confidence leaves (0, 1).
+
+    Examples
+    --------
+    >>> from howsure.predictions import Intervals
+    >>> held = EvalSet.checked([1.0, 5.0], Intervals([0.0, 0.0], [2.0, 2.0], coverage=0.9))
+    >>> evaluate(held, metrics=["empirical_coverage"]).records[0].value
+    0.5
+    """
+    check_fraction(confidence, "confidence")
+    entries = catalogue()
+    if metrics is None:
+        metrics = [name for name, e in entries.items() if e.forms and e.beside == beside]
+    names = list(metrics)
+    for name in names:
+        if name not in entries:
+            raise InputError(f"metric must be in the catalogue, got {name!r}")
+    wanted = choose_coverages(evalset, coverages)
+    if beside:  # such measures are told at the headline coverage alone
+        wanted = wanted[-1:]
+    asked = frozenset(slow)
+    view = View(evalset, seed=seed, confidence=confidence, slow=asked, given=given)
+    records: list[Record] = []
+    scores: dict[tuple[str, float], FloatArray] = {}
+    for name in names:
+        metric = entries[name]
+        for coverage in wanted if metric.per_coverage else (math.nan,):
+            if metric.slow and evalset.n > SLOW_ROWS and name not in asked:
+                reason = f"slow past {SLOW_ROWS:,} rows: ask for it with --with {name}"
+                records.extend(_unanswered(view, metric, coverage, reason)[0])
+                continue
+            made, rows = attempt(
+                f"{name} of {evalset.model}",
+                partial(_measure, view, metric, coverage),
+                partial(_unanswered, view, metric, coverage),
+            )
+            records.extend(made)
+            if rows is not None:
+                scores[(name, coverage)] = rows
+    return Evaluation(evalset, view, wanted, tuple(records), scores, beside)
+
+
+def _measure(view: View, metric: Metric, coverage: float) -> tuple[list[Record], FloatArray | None]:
+    """One metric at one coverage: its records, and its row scores where it is a mean."""
+    if not _RANKED.intersection(*(form.needs for form in metric.forms)):
+        return _answered(view, metric, coverage)
+    known: View = view.get("with_point")
+    records, rows = _answered(known, metric, coverage)
+    left, n = view.evalset.n - known.evalset.n, view.evalset.n
+    if left:
+        told = f"on {n - left:,} of {n:,} rows, those whose interval has a midpoint"
+        records = [
+            replace(record, reason="; ".join(filter(None, (record.reason, told))))
+            for record in records
+        ]
+    return records, rows
+
+
+_RANKED = frozenset({"uncertainty", "acceptance"})
+"""Arrays that set rows in order: a few rows without a point must not take the others along."""
+
+
+def _answered(
+    view: View, metric: Metric, coverage: float
+) -> tuple[list[Record], FloatArray | None]:
+    if metric.calibration and math.isnan(coverage):
+        raise UnanswerableError(_UNKNOWN)
+    reasons: list[str] = []
+    for form in metric.forms:
+        try:
+            arrays = [view.get(name, coverage) for name in form.needs]
+            keywords = {key: view.get(name, coverage) for key, name in form.keywords.items()}
+        except UnanswerableError as error:
+            reasons.append(str(error))
+            continue
+        found, rows = _compute(view.evalset, form, arrays, keywords)
+        null = _expected(view, metric, coverage)
+        known = found if math.isnan(null) else [replace(each, null=null) for each in found]
+        needs = [*form.needs, "ends"] if metric.per_coverage else form.needs
+        records = [
+            record_of(
+                metric,
+                _noted(each, form),
+                view.evalset,
+                coverage=coverage,
+                confidence=view.confidence,
+                source=view.source(needs, coverage),
+                share=form.reduce == "share",
+            )
+            for each in known
+        ]
+        return records, rows
+    raise UnanswerableError("; ".join(dict.fromkeys(reasons)))
+
+
+def _unanswered(
+    view: View, metric: Metric, coverage: float, reason: str
+) -> tuple[list[Record], None]:
+    return [record_of(metric, unknown(reason), view.evalset, coverage=coverage)], None
+
+
+def unknown(reason: str) -> Estimate:
+    """The estimate of what has no answer."""
+    return Estimate(math.nan, reason=reason)
+
+
+def _expected(view: View, metric: Metric, coverage: float) -> float:
+    """The value expected of a perfect model, where the prediction itself says so; else NaN."""
+    if not metric.expected:
+        return math.nan
+    try:
+        return weighted_mean(view.get(metric.expected, coverage), view.evalset.multiplicities)
+    except UnanswerableError:
+        return math.nan
+
+
+def _noted(found: Estimate, form: Form) -> Estimate:
+    """With the options of its form, and the form's note unless the value has one of its own."""
+    options = {name: str(value) for name, value in form.options.items()}
+    return replace(found, reason=found.reason or form.note, details={**options, **found.details})
+
+
+def _compute(
+    evalset: EvalSet, form: Form, arrays: list[Any], keywords: Mapping[str, Any]
+) -> tuple[Sequence[Estimate], FloatArray | None]:
+    values = evalset.multiplicities
+    if form.reduce in ("mean", "share"):
+        rows = np.asarray(form.function(*arrays, **keywords, **form.options))
+        return [mean_statistic(rows, values)], rows
+    weights = {"weights": values} if form.weighted else {}
+    found = form.function(*arrays, **keywords, **form.options, **weights)
+    return [found] if isinstance(found, Estimate) else found, None

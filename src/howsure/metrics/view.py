@@ -1,0 +1,216 @@
+"""An evaluation set seen as the named arrays that formulas ask for.
+
+Each array is made once, when first asked for, by the topic that it belongs to. What the content
+does not permit raises `UnanswerableError`, whose message becomes the reason in the record.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar, final
+
+import numpy as np
+
+from howsure.core.arrays import check_fraction
+from howsure.core.errors import UnanswerableError
+from howsure.core.faults import attempt
+from howsure.core.rng import row_keys
+from howsure.metrics.catalogue import arrays
+from howsure.predictions import (
+    Distribution,
+    EvalSet,
+    Intervals,
+    LabelSets,
+    Prediction,
+    Quantiles,
+    Samples,
+)
+from howsure.predictions.base import Rows
+from howsure.stats.bootstrap import subsample
+
+RICHEST: tuple[type[Prediction], ...] = (Distribution, Samples, Quantiles, Intervals, LabelSets)
+"""Kinds of prediction in the order in which they are asked: who knows most comes first."""
+
+Kind = TypeVar("Kind", bound=Prediction)
+
+
+@final
+class View:
+    """Named arrays of one evaluation set, made when asked for and kept.
+
+    Parameters
+    ----------
+    evalset : EvalSet
+        What happened and what was believed.
+    seed : int
+        Fixes the draws of randomised measures.
+    confidence : float
+        Nominal confidence of intervals.
+    given : mapping of str to object, optional
+        Named arrays that the set does not hold, such as ``ease``.
+    slow : frozenset of str
+        Slow measures that are wanted all the same past 50,000 rows.
+    """
+
+    def __init__(
+        self,
+        evalset: EvalSet,
+        *,
+        seed: int = 0,
+        confidence: float = 0.95,
+        slow: frozenset[str] = frozenset(),
+        given: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.evalset = evalset
+        self.slow = slow
+        self.seed = seed
+        self.confidence = confidence
+        self.given = given or {}
+        self._cache: dict[tuple[str, float], Any] = {}
+        self._source: dict[tuple[str, float], str] = {}
+
+    def get(self, name: str, coverage: float = math.nan) -> Any:
+        """The array of this name; arrays of intervals are those at the coverage.
+
+        Raises
+        ------
+        UnanswerableError
+            If the content does not permit it; the message is the reason.
+        """
+        if name in self.given:
+            return self.given[name]
+        if name == "coverage":
+            if math.isnan(coverage):
+                raise UnanswerableError("the nominal coverage of the intervals is unknown")
+            return coverage
+        key = _key(name, coverage)
+        if key not in self._cache:
+            try:
+                self._cache[key] = arrays()[name].make(self, coverage)
+            except Exception as error:  # noqa: BLE001 (kept and raised: it would come again)
+                self._cache[key] = error
+        found = self._cache[key]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    @property
+    def headline(self) -> float:
+        """The nominal coverage that single numbers are told at; NaN where it is unknown."""
+        return choose_coverages(self.evalset)[-1]
+
+    def source(self, names: Sequence[str], coverage: float = math.nan) -> str:
+        """Which predictions answered for these arrays."""
+        used = [self._source.get(_key(name, coverage), "") for name in names]
+        return ", ".join(dict.fromkeys(part for part in used if part))
+
+    def told(self, name: str, source: str, coverage: float = math.nan) -> None:
+        """Remember what an array was made of."""
+        self._source[_key(name, coverage)] = source
+
+    def held(self, kind: type[Kind]) -> Kind | None:
+        """The prediction of a kind, if there is one."""
+        return next((each for each in self.evalset.beliefs if isinstance(each, kind)), None)
+
+    def belief(self, kind: type[Kind]) -> Kind:
+        """The prediction of a kind, or the reason why there is none."""
+        found = self.held(kind)
+        if found is None:
+            raise UnanswerableError(f"the table holds no {kind.kind}")
+        return found
+
+    def ask(
+        self,
+        name: str,
+        question: str,
+        *arguments: Any,
+        coverage: float = math.nan,
+        of: Sequence[type[Prediction]] = RICHEST,
+    ) -> Any:
+        """The first answer to a question that predictions of these kinds can be asked.
+
+        Parameters
+        ----------
+        name : str
+            The array that the answer serves; who answered is remembered.
+        question : str
+            A method of `Prediction`.
+        arguments
+            Of that method.
+        coverage : float
+            Nominal coverage, for arrays of intervals.
+        of : sequence of kinds
+            In the order in which they are asked; those that have no answer by nature are not.
+
+        Raises
+        ------
+        UnanswerableError
+            If none has an answer; the message is the reason.
+        """
+        kinds = [kind for kind in of if kind.answers(question)]
+        reasons = []
+        for kind in kinds:
+            prediction = self.held(kind)
+            if prediction is None:
+                continue
+            try:
+                answer = getattr(prediction, question)(*arguments)
+            except UnanswerableError as error:
+                reasons.append(str(error))
+            else:
+                self.told(name, kind.kind, coverage)
+                return answer
+        lacking = f"the table holds no {' or '.join(kind.kind for kind in kinds)}"
+        raise UnanswerableError("; ".join(reasons) or lacking)
+
+    def part(self, most: int) -> View:
+        """The view of at most so many rows, chosen by their content; itself if there are fewer."""
+        evalset = self.evalset
+        if evalset.n <= most:
+            return self
+        key = ("part", float(most))
+        if key not in self._cache:
+            numbers = [column for each in evalset.beliefs for column in each.numbers().values()]
+            keys = row_keys(evalset.y, *numbers)
+            rows = subsample(keys, most, seed=self.seed, name="conditional rows")
+            self._cache[key] = self.of(np.sort(rows))
+        found: View = self._cache[key]
+        return found
+
+    def of(self, rows: Rows) -> View:
+        """The view of some of the rows."""
+        return View(
+            self.evalset.take(rows), seed=self.seed, confidence=self.confidence, slow=self.slow
+        )
+
+
+def _key(name: str, coverage: float) -> tuple[str, float]:
+    known = arrays().get(name)
+    return name, coverage if known is not None and known.per_coverage else 0.0
+
+
+def choose_coverages(evalset: EvalSet, wanted: Sequence[float] = ()) -> tuple[float, ...]:
+    """The nominal coverages to assess.
+
+    Those wanted; else those that intervals or label sets were given at; else 0.9, with 0.8 and
+    0.5 beside it where 0.9 cannot be reached. NaN stands for given intervals of unknown coverage.
+
+    Examples
+    --------
+    >>> from howsure.predictions import Distribution
+    >>> choose_coverages(EvalSet.checked([0.0], Distribution.normal([0.0], [1.0])))
+    (0.9,)
+    """
+    if len(wanted):
+        return tuple(check_fraction(c, "coverage") for c in wanted)
+    for belief in evalset.beliefs:
+        if isinstance(belief, Intervals):
+            return belief.coverages or (math.nan,)
+        if isinstance(belief, LabelSets):
+            return (belief.coverage,)
+    held = any(belief.answers("interval") for belief in evalset.beliefs)
+    out_of_reach = attempt(
+        "nominal coverages", lambda: View(evalset).get("ends", 0.9) is None, lambda _: held
+    )
+    return (0.5, 0.8, 0.9) if out_of_reach else (0.9,)
