@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+import howsure
 from extras import needs
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
@@ -38,6 +39,14 @@ def normal_set(n: int = 80, *, bias: float = 0.0, seed: int = 0) -> EvalSet:
     y = np.cos(x) + 0.5 * rng.standard_normal(n)
     law = Distribution.normal(np.cos(x) + bias, np.full(n, 0.5))
     return EvalSet.checked(y, law, embedding=x, model="normal")
+
+
+def test_a_study_and_an_assessment_tell_one_number() -> None:
+    """Both take the exact embedding, one kernel and one λ by default."""
+    held = normal_set(120, bias=0.3)
+    study = evaluate(held, measure=CongruenceMeasure(bootstraps=0)).values["cce"]
+    told = howsure.assess(held.y, held.beliefs[0], embedding=held.embedding, model="normal")
+    assert study == pytest.approx(told.value("mean_cce"), rel=1e-8)
 
 
 def dense_cce(held: EvalSet, grid: np.ndarray, gamma: float, ridge: float) -> np.ndarray:
@@ -102,14 +111,14 @@ def test_a_null_is_that_of_a_right_model() -> None:
     assert good.value("cce") < 2.0 * good.value("cce_null")
     assert bad.value("cce") > 4.0 * bad.value("cce_null")
     drawn = evaluate(
-        normal_set(200), measure=CongruenceMeasure(bootstraps=0, replicates=9, samplings=2)
+        normal_set(200), measure=CongruenceMeasure(draws=1, bootstraps=0, replicates=9, samplings=2)
     )
     assert drawn.value("cce_null") > good.value("cce_null")
 
 
 def test_spreads_are_over_draws_and_over_bootstrap_samples() -> None:
     held = normal_set()
-    run = evaluate(held, measure=CongruenceMeasure(samplings=3, bootstraps=4))
+    run = evaluate(held, measure=CongruenceMeasure(draws=1, samplings=3, bootstraps=4))
     assert run.repeats.shape == (3,)
     assert run.bootstraps["cce"].shape == (4, 3)
     assert run.bootstraps["ece"].shape == run.bootstraps["nll"].shape == (4,)
@@ -120,15 +129,22 @@ def test_spreads_are_over_draws_and_over_bootstrap_samples() -> None:
     assert run.monte_carlo_sd == pytest.approx(float(np.std(run.repeats, ddof=1)))
     rows = child(0, "congruence bootstrap", 2).integers(80, size=80)
     sample = held.take(rows)
-    assert run.bootstraps["ece"][2] == calibration_of(sample, CongruenceMeasure(), exact=False)
+    assert run.bootstraps["ece"][2] == calibration_of(
+        sample, CongruenceMeasure(draws=1), exact=False
+    )
     drawn = congruence_at(
-        sample, None, CongruenceMeasure(), child(0, "congruence bootstrap draws", "normal", 2, 1)
+        sample,
+        None,
+        CongruenceMeasure(draws=1),
+        child(0, "congruence bootstrap draws", "normal", 2, 1),
     )
     assert run.bootstraps["cce"][2, 1] == pytest.approx(drawn.mean())
 
 
 def test_a_fixed_grid_gives_a_band_at_the_rows() -> None:
-    run = evaluate(normal_set(), measure=CongruenceMeasure(grid="fixed", bootstraps=3, samplings=2))
+    run = evaluate(
+        normal_set(), measure=CongruenceMeasure(draws=1, grid="fixed", bootstraps=3, samplings=2)
+    )
     assert run.rows["cce"].shape == run.rows["cce_sd"].shape == (80,)
     assert (run.rows["cce_sd"] > 0.0).all()
     assert run.rows["cce"].mean() == pytest.approx(run.bootstrap_mean("cce"))
@@ -139,7 +155,7 @@ def test_another_reference_needs_no_labels_of_the_rows_judged() -> None:
     unlabelled = EvalSet.checked(
         np.zeros(80), test.beliefs, embedding=test.embedding, model="normal"
     )
-    how = CongruenceMeasure(bootstraps=2, samplings=2)
+    how = CongruenceMeasure(draws=1, bootstraps=2, samplings=2)
     first, second = (evaluate(held, reference=val, measure=how) for held in (test, unlabelled))
     np.testing.assert_array_equal(first.rows["cce"], second.rows["cce"])
     np.testing.assert_array_equal(first.bootstraps["cce"], second.bootstraps["cce"])
@@ -149,7 +165,7 @@ def test_another_reference_needs_no_labels_of_the_rows_judged() -> None:
 def test_another_reference_is_resampled_on_its_own() -> None:
     val, test = normal_set(60, seed=1), normal_set(40)
     assert test.embedding is not None
-    how = CongruenceMeasure(bootstraps=3, samplings=1)
+    how = CongruenceMeasure(draws=1, bootstraps=3, samplings=1)
     run = evaluate(test, reference=val, measure=how)
     for number in range(3):
         rng = child(0, "congruence bootstrap", number)
@@ -188,7 +204,7 @@ class Bands(Fitted):
 def test_methods_without_an_answer_have_a_reason() -> None:
     task = wave_task(rows=60)
     fits = [{"broken": Broken(), "bands": Bands()}]
-    how = CongruenceMeasure(bootstraps=0, samplings=1)
+    how = CongruenceMeasure(draws=1, bootstraps=0, samplings=1)
     result = compare({}, [task], fits=fits, measure=how, truth=True)
     assert result.models == ("broken", "bands", TRUTH)
     for model, reason in (("broken", "it failed"), ("bands", "needs laws or samples")):
@@ -214,7 +230,7 @@ def test_any_method_and_any_embedding() -> None:
     result = compare(
         methods,
         [task],
-        measure=CongruenceMeasure(bootstraps=2, samplings=2),
+        measure=CongruenceMeasure(draws=1, bootstraps=2, samplings=2),
         reference="val",
         progress=lambda *step: told.append(step),
     )
@@ -227,7 +243,7 @@ def test_any_method_and_any_embedding() -> None:
 
 def test_adding_a_method_changes_no_other() -> None:
     task = wave_task(rows=60)
-    how = CongruenceMeasure(bootstraps=2, samplings=2)
+    how = CongruenceMeasure(draws=1, bootstraps=2, samplings=2)
     one = {"linear": LinearT()}
     two = {"other": LinearT(), **one}
     first, second = (compare(given, [task], measure=how) for given in (one, two))

@@ -99,7 +99,7 @@ def test_published_numbers_are_whole() -> None:
 
 def test_variations_of_a_comparison() -> None:
     tasks = [wave_task(seed, rows=100) for seed in range(2)]
-    how = CongruenceMeasure(samplings=2, bootstraps=3)
+    how = CongruenceMeasure(draws=1, samplings=2, bootstraps=3)
     result = compare({"line": LinearT()}, tasks, measure=how, truth=True)
     found = reliability(result)
     assert found.cce.shape == (4,)

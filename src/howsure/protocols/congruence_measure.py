@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final, Literal, final
+from typing import Literal, final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +15,11 @@ from howsure.data.parts import Part
 from howsure.methods.interface import Fitted
 from howsure.metrics.calibration import Weighting, calibration_error
 from howsure.metrics.congruence import Belief, CongruenceReference, Draws
-from howsure.metrics.congruence.view import belief_of
+from howsure.metrics.congruence.laws import belief_of, embeds_exactly
+from howsure.metrics.congruence.view import CongruenceOptions
 from howsure.predictions import CountFamily, Distribution, EvalSet, Prediction, Samples
 from howsure.predictions.counts import DoublePoisson
 from howsure.protocols.congruence_tasks import CongruenceTask, Embedding
-
-WIDE: Final = 16
 
 
 @final
@@ -31,7 +30,8 @@ class CongruenceMeasure(Checked):
     Parameters
     ----------
     draws : int or None
-        ℓ, Monte-Carlo draws a row; None for the exact embedding of beliefs, which has no noise.
+        ℓ, Monte-Carlo draws a row. None, as in an assessment: the exact embedding of beliefs,
+        which has no noise, and 5 draws where they have none. The paper takes 1.
     samplings : int
         Sets of draws, at least 1; taken as 1 in exact mode.
     bootstraps : int
@@ -58,7 +58,7 @@ class CongruenceMeasure(Checked):
     'polynomial'
     """
 
-    draws: Count | None = 1
+    draws: Count | None = None
     samplings: Count = 5
     bootstraps: Natural = 10
     grid: Literal["resampled", "fixed"] = "resampled"
@@ -73,14 +73,13 @@ class CongruenceMeasure(Checked):
 
     @property
     def sets(self) -> int:
-        """Sets of draws: one in exact mode."""
+        """Sets of draws: one where none are asked for."""
         return 1 if self.draws is None else self.samplings
 
     def kernel_for(self, width: int) -> str:
         """The kernel for embeddings of so many columns."""
-        if self.kernel != "auto":
-            return self.kernel
-        return "polynomial" if width > WIDE else "rbf"
+        options = CongruenceOptions(kernel=self.kernel, bandwidth=self.bandwidth)
+        return options.kernel_for(width)
 
     def of_task(self, task: CongruenceTask) -> CongruenceMeasure:
         """The same with the task's kernel and bandwidth, where none is chosen."""
@@ -209,12 +208,12 @@ def reference_of(
     Raises
     ------
     UnanswerableError
-        If beliefs shall embed exactly and do not.
+        If there is no law of y.
     """
     assert held.embedding is not None
     belief: Belief
     if measure.draws is None:
-        belief = belief_of(held, "exact")
+        belief = belief_of(held, "exact" if embeds_exactly(held) else "samples")
     else:
         belief = Draws(law_of(held).sample(rng, measure.draws))
     return CongruenceReference(

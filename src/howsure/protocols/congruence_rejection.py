@@ -248,7 +248,7 @@ def rejection(
     check_whole(replicates, "replicates", 1)
     if own_features and embed is not None:
         raise InputError("embed must be left out where own_features is true, got both")
-    how = measure or CongruenceMeasure(bootstraps=0)
+    how = measure or CongruenceMeasure(draws=1, bootstraps=0)
     how = how if own_features or embed is not None else how.of_task(task)
     space = None if own_features else embed or task.embed
     found = {}
