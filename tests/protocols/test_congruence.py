@@ -30,6 +30,7 @@ from howsure.protocols.congruence_networks import OnFeatures, fit_methods, head_
 from howsure.protocols.congruence_result import CongruenceRun
 from howsure.protocols.congruence_tasks import array_task, wave_task
 
+DRAWN = CongruenceMeasure(draws=1)
 EXACT = CongruenceMeasure(draws=None, bootstraps=0, bandwidth=1.0, kernel="rbf")
 
 
@@ -129,9 +130,7 @@ def test_spreads_are_over_draws_and_over_bootstrap_samples() -> None:
     assert run.monte_carlo_sd == pytest.approx(float(np.std(run.repeats, ddof=1)))
     rows = child(0, "congruence bootstrap", 2).integers(80, size=80)
     sample = held.take(rows)
-    assert run.bootstraps["ece"][2] == calibration_of(
-        sample, CongruenceMeasure(draws=1), exact=False
-    )
+    assert run.bootstraps["ece"][2] == calibration_of(sample, DRAWN, exact=False)
     drawn = congruence_at(
         sample,
         None,
