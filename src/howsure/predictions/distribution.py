@@ -12,7 +12,8 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, as_vector
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.predictions.base import Prediction, Rows, tail_levels, wanted_levels
-from howsure.predictions.laws import Law, NormalLaw, Parameters, law_named, law_of_scipy
+from howsure.predictions.families import law_named, law_of_scipy
+from howsure.predictions.laws import Law, NormalLaw, Parameters
 
 
 @final

@@ -15,8 +15,6 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
-from howsure.predictions.counts.family import COUNT_FAMILIES, CountFamily
-from howsure.predictions.mixtures import MixtureLaw
 
 Parameters = Mapping[str, FloatArray]
 
@@ -184,52 +182,3 @@ class ScipyLaw(Law):
                     given[name] = value.astype(np.int64)
         draws = self.family.rvs(**given, size=(size, n), random_state=rng)
         return np.asarray(draws, dtype=np.float64).T
-
-
-def law_named(name: str) -> Law:
-    """The family of this name.
-
-    Parameters
-    ----------
-    name : str
-        ``poisson``, ``negative_binomial``, ``double_poisson`` or ``conway_maxwell_poisson``
-        (see `CountFamily`), or a name of ``scipy.stats``, such as ``norm``, ``t`` or ``nbinom``.
-        Several with plus signs between them are a mixture: ``norm+norm`` (see `MixtureLaw`).
-
-    Returns
-    -------
-    Law
-
-    Raises
-    ------
-    InputError
-        If there is no such family.
-
-    Examples
-    --------
-    >>> law_named("norm").parameters
-    ('loc', 'scale')
-    >>> law_named("nbinom").parameters
-    ('n', 'p', 'loc')
-    >>> law_named("negative_binomial").parameters
-    ('mu', 'dispersion')
-    """
-    if "+" in name:
-        return MixtureLaw([law_named(part) for part in name.split("+")])
-    if name in ("norm", "normal", "gaussian"):
-        return NormalLaw()
-    return CountFamily(name) if name in COUNT_FAMILIES else ScipyLaw(name)
-
-
-def law_of_scipy(family: Any) -> Law:
-    """The family that answers for a distribution object of ``scipy.stats``.
-
-    Examples
-    --------
-    >>> from scipy import stats
-    >>> type(law_of_scipy(stats.norm)).__name__, type(law_of_scipy(stats.gamma)).__name__
-    ('NormalLaw', 'ScipyLaw')
-    """
-    if family.name == "norm":
-        return NormalLaw()
-    return CountFamily("poisson") if family.name == "poisson" else ScipyLaw(family)
