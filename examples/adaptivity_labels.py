@@ -35,7 +35,7 @@ from howsure.figures.adaptivity import (
 from howsure.methods.conformal.labels import APS, LAC, RAPS, SAPS, LabelConformal, LabelScore
 from howsure.metrics.adaptivity import Brightness, Contrast, GaussianNoise, Perturbation, Resampling
 from howsure.metrics.adaptivity.assess import assess_adaptivity
-from howsure.metrics.exhibits import curves_of
+from howsure.metrics.measure import curves_of
 from howsure.predictions import EvalSet, LabelSets
 from howsure.protocols.adaptivity import Tuning, compare_label_sets
 from howsure.protocols.adaptivity_inputs import Classified, classified, given_probabilities

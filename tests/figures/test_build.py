@@ -18,7 +18,7 @@ from howsure.figures.build import POINTS_LIMIT
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, sample_points
 from howsure.figures.palette import SERIES_LIMIT
 from howsure.figures.tables import DIFFER, ROWS_LIMIT
-from howsure.metrics.characteristic.statistics import LOW_MISS_RATE
+from howsure.metrics.characteristic.view import LOW_MISS_RATE
 
 
 def only(*items: Curve | Table) -> Figure:

@@ -12,8 +12,7 @@ from howsure.core.rng import child
 from howsure.figures import figures_of
 from howsure.metrics.conditional import view as conditional
 from howsure.metrics.conditional.view import input_table
-from howsure.metrics.exhibits import curves_of, tables_of
-from howsure.metrics.measure import Evaluation, evaluate
+from howsure.metrics.measure import Evaluation, curves_of, evaluate, tables_of
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets
 
 NAMES = {

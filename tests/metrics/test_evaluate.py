@@ -14,9 +14,8 @@ from scipy import stats
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.compare import compare, leaders
-from howsure.metrics.exhibits import curves_of, worst_rows
 from howsure.metrics.groups import assess_groups
-from howsure.metrics.measure import evaluate
+from howsure.metrics.measure import curves_of, evaluate, worst_rows
 from howsure.metrics.scores import interval_score
 from howsure.metrics.view import choose_coverages
 from howsure.predictions import (

@@ -11,7 +11,7 @@ from howsure.core.errors import InputError
 from howsure.core.records import Direction, Notion
 from howsure.metrics.adaptivity import Resampling, label_rank, sscv, t_cv, t_ss
 from howsure.metrics.adaptivity.assess import assess_adaptivity
-from howsure.metrics.exhibits import curves_of, tables_of
+from howsure.metrics.measure import curves_of, tables_of
 from howsure.predictions import EvalSet, Intervals, LabelSets
 
 QUICK = Resampling(replicates=30, permutations=30)

@@ -20,8 +20,8 @@ from howsure.core.records import Curve
 from howsure.metrics.characteristic import CharacteristicCurve, OperatingPoint, bootstrap_curve
 from howsure.metrics.characteristic.area import AreaRequest, Convention
 from howsure.metrics.characteristic.bands import XAxis, YAxis
-from howsure.metrics.characteristic.cost import check_prices
-from howsure.metrics.characteristic.statistics import LOW_MISS_RATE
+from howsure.metrics.characteristic.operating import check_prices
+from howsure.metrics.characteristic.view import LOW_MISS_RATE
 from howsure.metrics.view import View
 from howsure.predictions import content_order
 

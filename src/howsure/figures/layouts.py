@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from howsure.figures.figure import Axis, Mark
-from howsure.metrics.characteristic.statistics import LOW_MISS_RATE
+from howsure.metrics.characteristic.view import LOW_MISS_RATE
 
 UNIT = (0.0, 1.0)
 

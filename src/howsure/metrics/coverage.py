@@ -32,8 +32,7 @@ from howsure.predictions import (
     Samples,
 )
 from howsure.stats.binomial import clopper_pearson
-from howsure.stats.estimate import Estimate
-from howsure.stats.quantiles import quantile_statistic
+from howsure.stats.estimate import Estimate, quantile_statistic
 
 if TYPE_CHECKING:
     from howsure.metrics.measure import Evaluation

@@ -27,9 +27,8 @@ from howsure.metrics.congruence.view import (
     congruence_mode,
     unanswered,
 )
-from howsure.metrics.exhibits import curves_of, tables_of, worst_rows
 from howsure.metrics.groups import GroupReport, assess_groups
-from howsure.metrics.measure import Evaluation, evaluate
+from howsure.metrics.measure import Evaluation, curves_of, evaluate, tables_of, worst_rows
 from howsure.metrics.metric import SLOW_ROWS
 from howsure.predictions import EvalSet, content_order
 from howsure.report.assessment import Assessment

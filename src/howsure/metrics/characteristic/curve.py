@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
-from howsure.core.convert import checked
+from howsure.core.convert import check_whole, checked
 from howsure.core.errors import InputError
 from howsure.core.records import Curve
 from howsure.core.weights import WeightsKind
@@ -33,9 +33,13 @@ from howsure.metrics.characteristic.bands import (
     YAxis,
     checked_bands,
 )
-from howsure.metrics.characteristic.cost import Cost, cheapest, check_prices
-from howsure.metrics.characteristic.drawing import AXIS_TITLES, thinned
-from howsure.metrics.characteristic.operating import OperatingPoint, operating_point
+from howsure.metrics.characteristic.operating import (
+    Cost,
+    OperatingPoint,
+    cheapest,
+    check_prices,
+    operating_point,
+)
 from howsure.metrics.characteristic.toolkit import ToolkitCurve, toolkit_curve
 from howsure.metrics.characteristic.trace import Trace, axes_needed, find_kinks, trace
 
@@ -607,3 +611,45 @@ def curve_of(bands: Bands, x_axis: XAxis, y_axis: YAxis) -> CharacteristicCurve:
     return CharacteristicCurve(
         x_axis=x_axis, y_axis=y_axis, bands=bands, trace=trace(find_kinks(bands), bands)
     )
+
+
+AXIS_TITLES = {
+    "bandwidth": "bandwidth (units of y)",
+    "excess": "excess (units of y)",
+    "miss_rate": "miss rate",
+    "deficit": "deficit (units of y)",
+}
+
+
+def thinned(x: FloatArray, y: FloatArray, points: int) -> IntArray:
+    """Vertices spread evenly over both axes, ends included.
+
+    Parameters
+    ----------
+    x, y : ndarray of float, shape (m,)
+        A curve; x never falls, y never rises.
+    points : int
+        At most so many, at least 4.
+
+    Returns
+    -------
+    ndarray of int, shape (k,)
+        Rising indices.
+
+    Raises
+    ------
+    InputError
+        If fewer than 4 points are allowed.
+
+    Examples
+    --------
+    >>> thinned(np.arange(1000.0), -np.arange(1000.0), 4)
+    array([  0, 999])
+    """
+    check_whole(points, "points", 4)
+    if len(x) <= points:
+        return np.arange(len(x))
+    share = np.linspace(0.0, 1.0, points // 2)
+    across = np.searchsorted(x, share * x[-1])
+    down = np.searchsorted(-y, share * (y[0] - y[-1]) - y[0])
+    return np.unique(np.minimum(np.concatenate([across, down]), len(x) - 1))

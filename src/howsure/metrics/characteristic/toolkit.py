@@ -11,8 +11,7 @@ from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.metrics.characteristic.area import AreaRequest
 from howsure.metrics.characteristic.bands import Bands, Move, XAxis, YAxis
-from howsure.metrics.characteristic.cost import Cost, cheapest, check_prices
-from howsure.metrics.characteristic.operating import measure
+from howsure.metrics.characteristic.operating import Cost, cheapest, check_prices, measure
 from howsure.metrics.characteristic.trace import find_kinks, trace
 
 _ZERO = 1e-8  # numpy.isclose(band, 0) of the toolkit
