@@ -12,7 +12,8 @@ import pyarrow as pa
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
 from howsure.inputs.files import check_flat, some_rows
-from howsure.inputs.source import Kind, Source, quoted, refusing
+from howsure.inputs.roles import Kind
+from howsure.inputs.source import Source, quoted, refusing
 
 
 class FrameTable(Source):

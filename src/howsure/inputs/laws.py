@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from howsure.core.errors import InputError
+from howsure.inputs.assigned import LawColumns
 from howsure.inputs.naming import normal_form
-from howsure.inputs.roles import LawColumns
 from howsure.inputs.source import listed
 from howsure.predictions import law_named
 from howsure.predictions.counts.family import COUNT_FAMILIES

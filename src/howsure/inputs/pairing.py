@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
 from howsure.inputs.naming import Bound, bound, quantile_levels
-from howsure.inputs.roles import Flags, IntervalColumns
 from howsure.inputs.source import listed, quoted
 
 Find = Callable[[str, str], str]
+Coverages = float | Sequence[float] | None
+
+
+class IntervalColumns(NamedTuple):
+    """Two columns that are the ends of intervals, and their nominal coverage if it is known."""
+
+    lower: str
+    upper: str
+    coverage: float | None
 
 
 def flagged_pairs(
-    flags: Flags, lowers: Sequence[str], uppers: Sequence[str]
+    coverage: Coverages, lowers: Sequence[str], uppers: Sequence[str]
 ) -> tuple[IntervalColumns, ...]:
     """Pairs of the columns that flags name, with the coverages that flags or names tell.
 
@@ -30,7 +39,7 @@ def flagged_pairs(
         )
     if not lowers:
         return ()
-    shares: list[float | None] = [*flagged_coverages(flags)]
+    shares: list[float | None] = [*flagged_coverages(coverage)]
     if not shares:
         shares = [_shared_coverage(*pair) for pair in zip(lowers, uppers, strict=True)]
     if len(shares) != len(lowers):
@@ -41,9 +50,8 @@ def flagged_pairs(
     return _checked([IntervalColumns(*three) for three in zip(lowers, uppers, shares, strict=True)])
 
 
-def flagged_coverages(flags: Flags) -> list[float]:
+def flagged_coverages(given: Coverages) -> list[float]:
     """The coverages that a flag tells, each in (0, 1)."""
-    given = flags.coverage
     if given is None:
         return []
     return [
@@ -52,7 +60,7 @@ def flagged_coverages(flags: Flags) -> list[float]:
     ]
 
 
-def guessed_pairs(names: Iterable[str], flags: Flags) -> tuple[IntervalColumns, ...]:
+def guessed_pairs(names: Iterable[str], coverage: Coverages) -> tuple[IntervalColumns, ...]:
     """Pairs of columns whose names say that they are the two ends of intervals.
 
     Raises
@@ -83,7 +91,7 @@ def guessed_pairs(names: Iterable[str], flags: Flags) -> tuple[IntervalColumns, 
             )
         if side == "lower":
             pairs.append(IntervalColumns(name, other, share))
-    return _checked(_with_coverage(pairs, flagged_coverages(flags)))
+    return _checked(_with_coverage(pairs, flagged_coverages(coverage)))
 
 
 def flagged_levels(

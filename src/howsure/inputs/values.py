@@ -20,6 +20,7 @@ from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
 from howsure.inputs.files import is_list
+from howsure.inputs.roles import Kind
 from howsure.inputs.source import MISSING_WORDS, quoted
 
 MOST_FLOAT_LABELS: Final = 100
@@ -260,17 +261,23 @@ def texts(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
     return names(plain.cast(pa.large_string()), name)
 
 
-def unnamed(found: npt.NDArray[Any]) -> BoolArray:
-    """Which of the names that `names` gives are missing.
+def absent(column: npt.NDArray[Any] | Labels) -> BoolArray:
+    """Which rows of a column miss it: NaN, NaT, None, no label; of a matrix, any of a row.
 
     Examples
     --------
-    >>> unnamed(names(pa.chunked_array([["a1", ""]]), "id")).tolist()
+    >>> absent(names(pa.chunked_array([["a1", ""]]), "id")).tolist()
     [False, True]
     """
-    if found.dtype.kind != "O":
-        return np.zeros(len(found), dtype=np.bool_)
-    return np.asarray(np.equal(found, np.array(None, dtype=object)), dtype=np.bool_)
+    if isinstance(column, Labels):
+        return column.missing()
+    if column.dtype.kind == "f":
+        return np.asarray(np.isnan(column).reshape(len(column), -1).any(axis=1))
+    if column.dtype.kind == "M":
+        return np.asarray(np.isnat(column))
+    if column.dtype.kind == "O":
+        return np.asarray(np.equal(column, np.array(None, dtype=object)), dtype=np.bool_)
+    return np.zeros(len(column), dtype=np.bool_)
 
 
 def feature(
@@ -292,6 +299,27 @@ def feature(
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return numbers(column, name)
     return labels(column, name)
+
+
+def as_kind(
+    kind: Kind, column: pa.ChunkedArray, name: str, *, from_text: bool, decimal: str
+) -> npt.NDArray[Any] | Labels:
+    """A column as what its role needs."""
+    match kind:
+        case "number":
+            return numbers(column, name, decimal=decimal)
+        case "label":
+            return labels(column, name, from_text=from_text)
+        case "any":
+            return feature(column, name, from_text=from_text, decimal=decimal)
+        case "vector":
+            return vectors(column, name, decimal=decimal)
+        case "text":
+            return texts(column, name)
+        case "time":
+            return times(column, name)
+        case "name":
+            return names(column, name)
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
