@@ -20,13 +20,7 @@ _TOLERANCE: Final = 1e-6
 
 
 def split_models(cells: Cells) -> list[Cells]:
-    """One part for each label of the model column, in order of appearance; all without one.
-
-    Raises
-    ------
-    InputError
-        If there are more than 100 models.
-    """
+    """One part for each label of the model column, in order of appearance; all without one."""
     column = cells.one("model")
     if column is None:
         return [cells]
@@ -47,11 +41,6 @@ def align(parts: Sequence[Cells]) -> list[Cells]:
     """Put the rows of every part in the order of the first.
 
     Rows are matched by their names where both parts have them, by their order otherwise.
-
-    Raises
-    ------
-    InputError
-        If names repeat or differ, or the parts have not as many rows.
     """
     named = [_with_names(part) for part in parts]
     return [named[0], *(_aligned(named[0], other) for other in named[1:])]

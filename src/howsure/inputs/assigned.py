@@ -152,11 +152,6 @@ def encoder_name(encoder: Encoder) -> str:
 def parse_encode(given: Any) -> tuple[str, Encoder] | None:
     """The column to encode and its encoder; None where none is given.
 
-    Raises
-    ------
-    InputError
-        If it is written otherwise, or there is more than one column.
-
     Examples
     --------
     >>> parse_encode("note=transformers:models/small"), parse_encode("")

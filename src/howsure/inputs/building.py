@@ -27,23 +27,7 @@ Crossing = Literal["error", "sort"]
 def build(
     parts: Sequence[Cells], *, crossing: Crossing, embedding: FloatArray | None = None
 ) -> tuple[EvalSet, ...]:
-    """One evaluation set for each model.
-
-    Parameters
-    ----------
-    parts : sequence of Cells
-        The models, their rows in one order, none of which misses anything. What is known of the
-        rows besides beliefs comes from the first.
-    crossing : {"error", "sort"}
-        What to do with rows whose quantiles cross.
-    embedding : ndarray of float, shape (n, e), optional
-        Where it is not held by columns.
-
-    Raises
-    ------
-    InputError
-        If a belief is impossible, or weights are no weights.
-    """
+    """One evaluation set for each model; what is known of rows besides comes from the first."""
     first = parts[0]
     moved = first.places[-1] + 1 != first.n
     names, cluster = first.one("rows"), first.one("cluster")

@@ -33,26 +33,6 @@ def embedded(
     """The vectors of the encoded column, and the files of the column of images.
 
     Paths are in the column so named, or in the encoded one if all its cells end as image files do.
-
-    Parameters
-    ----------
-    texts : mapping of str to ndarray of str, shape (n,)
-        The columns by name, no cell missing.
-    encode : (str, encoder), optional
-        The column to encode, and an encoder as in `howsure.inputs.encoders.encode`.
-    image : str, optional
-        The column of paths of images.
-    folder : Path, optional
-        Where paths start from; the current folder if omitted.
-    title : str
-        The table, for messages.
-    progress : callable, optional
-        Called with a stage's name, batches done and batches in all.
-
-    Raises
-    ------
-    InputError
-        If only some cells end as image files do; or as `encode`, with table and column named.
     """
     if encode is None:
         return None, None if image is None else located(texts[image], folder)

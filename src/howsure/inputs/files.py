@@ -34,11 +34,6 @@ _SIGNS: Final = (
 def table_form(path: str | os.PathLike[str]) -> tuple[str, str]:
     """The ending of a file that may hold a table, and that of its compression if any.
 
-    Raises
-    ------
-    InputError
-        If no form of a table has such an ending.
-
     Examples
     --------
     >>> table_form("t.CSV.gz"), table_form("t.parquet")

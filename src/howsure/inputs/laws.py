@@ -33,16 +33,6 @@ def guessed_law(names: Sequence[str]) -> LawColumns | None:
     ``weight``, ``pi``, ``prob``; ``mu``, ``loc``; ``std``, ``sigma``, ``scale``), counted from 0
     or 1, with or without an underscore.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Columns that no flag has claimed.
-
-    Raises
-    ------
-    InputError
-        If several laws can be read.
-
     Examples
     --------
     >>> guessed_law(["y", "double_poisson_mu", "double_poisson_phi"]).name

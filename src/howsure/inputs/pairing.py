@@ -26,13 +26,7 @@ class IntervalColumns(NamedTuple):
 def flagged_pairs(
     coverage: Coverages, lowers: Sequence[str], uppers: Sequence[str]
 ) -> tuple[IntervalColumns, ...]:
-    """Pairs of the columns that flags name, with the coverages that flags or names tell.
-
-    Raises
-    ------
-    InputError
-        If there are not as many of each, or coverages repeat, leave (0, 1) or lack one.
-    """
+    """Pairs of the columns that flags name, with the coverages that flags or names tell."""
     if len(lowers) != len(uppers):
         raise InputError(
             f"lower and upper must name as many columns, got {len(lowers)} and {len(uppers)}"
@@ -61,13 +55,7 @@ def flagged_coverages(given: Coverages) -> list[float]:
 
 
 def guessed_pairs(names: Iterable[str], coverage: Coverages) -> tuple[IntervalColumns, ...]:
-    """Pairs of columns whose names say that they are the two ends of intervals.
-
-    Raises
-    ------
-    InputError
-        If an end has no other, two columns claim to be one end, or a coverage is unclear.
-    """
+    """Pairs of columns whose names say that they are the two ends of intervals."""
     ends: dict[tuple[str, float | None, str], str] = {}
     for name in names:
         end = bound(name)
@@ -97,13 +85,7 @@ def guessed_pairs(names: Iterable[str], coverage: Coverages) -> tuple[IntervalCo
 def flagged_levels(
     given: Mapping[float, str] | str | Sequence[str], column: Find
 ) -> dict[float, str]:
-    """Columns of quantiles that a flag names, by level.
-
-    Raises
-    ------
-    InputError
-        If an item is no ``LEVEL=COLUMN``, a level leaves (0, 1), or one has two columns.
-    """
+    """Columns of quantiles that a flag names, by level."""
     levels: dict[float, str] = {}
     for level, name in _level_items(given):
         share = check_fraction(level, "the level of a quantile")
@@ -114,13 +96,7 @@ def flagged_levels(
 
 
 def guessed_levels(names: Iterable[str]) -> tuple[dict[float, str], dict[str, str]]:
-    """Columns whose names say that they are quantiles, by level; and notes on those left out.
-
-    Raises
-    ------
-    InputError
-        If several names may mean several levels, or two columns claim one level.
-    """
+    """Columns whose names say that they are quantiles, by level; and notes on those left out."""
     found = quantile_levels(names)
     notes = {
         name: "its number may mean several levels; say quantiles to use it"

@@ -17,53 +17,45 @@ Kind = Literal["number", "label", "any", "vector", "text", "time", "name"]
 Names = str | Sequence[str] | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Role:
     """What a column may be to an evaluation set; or, without a kind, what is said of columns.
 
     Attributes
     ----------
-    name : str
-        Its keyword.
-    help : str
-        Its flag in one line.
+    name, help : str
+        Its keyword, and its flag in one line.
     of : {"outcome", "belief", "inputs", "rows", "order"}
         Whether it holds y, a model's belief, inputs of a model, what else is known of the rows,
         or which rows are which.
     kind : str, optional
         What its columns are read as.
-    many : bool
-        Whether it may have several columns.
-    repeats : bool
-        Whether its flag is repeated for several.
-    flag : str
-        Its flag, where that is not called after it.
-    metavar : str, optional
-        What the flag takes.
+    many, repeats : bool
+        Whether it may have several columns, and whether its flag is repeated for several.
+    flag, metavar : str
+        Its flag, where that is not called after it, and what the flag takes.
     choices : tuple of str
         The only values.
     told : str
-        How a column that plays it is explained.
-    names : str
-        The names of columns, in normal form, that say that they play it.
-    pattern : str
-        A regular expression of such names.
+        How a column that plays it is explained, where that is not its name.
+    pattern, names : str
+        Names of columns, in normal form, that say that they play it.
     examples : str
-        Some of the names, where a pattern or a rule decides.
+        Some names, where a pattern or a rule decides.
     """
 
     name: str
-    help: str
     of: Literal["outcome", "belief", "inputs", "rows", "order"]
-    kind: Kind | None = None
+    kind: Kind | None
+    help: str
     many: bool = False
     repeats: bool = False
     flag: str = ""
     metavar: str | None = None
     choices: tuple[str, ...] = ()
     told: str = ""
-    names: str = ""
     pattern: str = ""
+    names: str = ""
     examples: str = ""
 
     @cached_property
@@ -78,71 +70,72 @@ class Role:
 
 ROLES: Final = (
     Role(
-        name="y",
-        help="Column of what happened.",
-        of="outcome",
-        kind="number",
+        "y",
+        "outcome",
+        "number",
+        "Column of what happened.",
         names="y y_true ytrue y_test y_obs actual actuals target label observed observation obs "
         "truth ground_truth true_value outcome",
     ),
     Role(
-        name="point",
-        help="Column of the point forecast.",
-        of="belief",
-        kind="number",
+        "point",
+        "belief",
+        "number",
+        "Column of the point forecast.",
         told="point forecast",
         names="point pred prediction predictions predicted y_pred ypred yhat y_hat forecast "
         "point_forecast",
     ),
     Role(
-        name="lower",
-        help="Column of lower ends; repeat.",
-        of="belief",
-        kind="number",
+        "lower",
+        "belief",
+        "number",
+        "Column of lower ends; repeat.",
         many=True,
         repeats=True,
         told="lower end",
         examples="lower lower_90 lower_0.9 lower_95% lower90 pi_95_lower yhat_lower lo_80 lwr lb",
     ),
     Role(
-        name="upper",
-        help="Column of upper ends; repeat.",
-        of="belief",
-        kind="number",
+        "upper",
+        "belief",
+        "number",
+        "Column of upper ends; repeat.",
         many=True,
         repeats=True,
         told="upper end",
         examples="upper upper_90 upper_0.9 upper_95% upper90 pi_95_upper yhat_upper hi_80 upr ub",
     ),
     Role(
-        name="coverage",
-        help="Nominal coverage of the intervals, such as 0.9; repeat for several.",
-        of="belief",
+        "coverage",
+        "belief",
+        None,
+        "Nominal coverage of the intervals, such as 0.9; repeat for several.",
         repeats=True,
     ),
     Role(
-        name="mean",
-        help="Column of predicted means.",
-        of="belief",
-        kind="number",
+        "mean",
+        "belief",
+        "number",
+        "Column of predicted means.",
         told="mean of a normal law",
         names="mean mu y_mean mean_y pred_mean mean_pred predicted_mean predictive_mean",
     ),
     Role(
-        name="sd",
-        help="Column of predicted standard deviations.",
-        of="belief",
-        kind="number",
+        "sd",
+        "belief",
+        "number",
+        "Column of predicted standard deviations.",
         told="sd of a normal law",
         names="sd std stdev stddev std_dev sigma standard_deviation y_std y_sd pred_std pred_sd "
-        "std_pred sd_pred predicted_std predicted_sd predictive_std predictive_sd uncertainty_std "
-        "uncertainty_sd",
+        "std_pred sd_pred predicted_std predicted_sd predictive_std predictive_sd "
+        "uncertainty_std uncertainty_sd",
     ),
     Role(
-        name="quantiles",
-        help="A quantile column; repeat.",
-        of="belief",
-        kind="number",
+        "quantiles",
+        "belief",
+        "number",
+        "A quantile column; repeat.",
         many=True,
         repeats=True,
         flag="quantile",
@@ -151,10 +144,10 @@ ROLES: Final = (
         examples="q0.05 q05 q_95 0.95 95% quantile_0.5 p97.5 q025 median",
     ),
     Role(
-        name="samples",
-        help="Sample columns, such as 's_*'.",
-        of="belief",
-        kind="number",
+        "samples",
+        "belief",
+        "number",
+        "Sample columns, such as 's_*'.",
         many=True,
         metavar="PATTERN",
         told="sample",
@@ -162,30 +155,30 @@ ROLES: Final = (
         examples="s_1 sample_1 draw1 member_1 ens_1 ensemble1",
     ),
     Role(
-        name="law",
-        help="A law of scipy.stats or of counts: t:df=nu,scale=s; double_poisson:mu=m,phi=p.",
-        of="belief",
-        kind="number",
+        "law",
+        "belief",
+        "number",
+        "A law of scipy.stats or of counts: t:df=nu,scale=s; double_poisson:mu=m,phi=p.",
         metavar="NAME:PARAM=COL,…",
         told="of the law",
         examples="t_df t_loc t_scale",
     ),
     Role(
-        name="groups",
-        help="Columns that divide the rows.",
-        of="rows",
-        kind="label",
+        "groups",
+        "rows",
+        "label",
+        "Columns that divide the rows.",
         many=True,
         metavar="A,B",
         told="group",
-        pattern=r"groups?|group_.+",
+        pattern="groups?|group_.+",
         examples="group groups group_region",
     ),
     Role(
-        name="features",
-        help="Columns of model inputs.",
-        of="inputs",
-        kind="any",
+        "features",
+        "inputs",
+        "any",
+        "Columns of model inputs.",
         many=True,
         metavar="A,B",
         told="feature",
@@ -193,71 +186,58 @@ ROLES: Final = (
         examples="x x1 x_age feature_1 feat_age",
     ),
     Role(
-        name="embedding",
-        help="Embedding columns, such as 'emb_*'.",
-        of="inputs",
-        kind="vector",
+        "embedding",
+        "inputs",
+        "vector",
+        "Embedding columns, such as 'emb_*'.",
         many=True,
         metavar="PATTERN",
         pattern=r"(emb|embedding)_?\d+|embeddings?",
         examples="embedding emb_0 embedding_0",
     ),
     Role(
-        name="encode",
-        help="Encode a column of texts or image paths, as text=transformers:FOLDER.",
-        of="inputs",
-        kind="text",
+        "encode",
+        "inputs",
+        "text",
+        "Encode a column of texts or image paths, as text=transformers:FOLDER.",
         repeats=True,
         metavar="COL=ENCODER",
         told="encoded by",
     ),
     Role(
-        name="image",
-        help="Column of image paths: the best and worst are shown.",
-        of="inputs",
-        kind="text",
+        "image",
+        "inputs",
+        "text",
+        "Column of image paths: the best and worst are shown.",
         told="path of an image",
     ),
     Role(
-        name="weights",
-        help="Column of weights.",
-        of="rows",
-        kind="number",
+        "weights",
+        "rows",
+        "number",
+        "Column of weights.",
         names="weight weights sample_weight sample_weights importance_weight importance_weights "
         "frequency_weight frequency_weights frequency",
     ),
+    Role("weights_kind", "rows", None, "What weights mean.", choices=("frequency", "importance")),
     Role(
-        name="weights_kind",
-        help="What weights mean.",
-        of="rows",
-        choices=("frequency", "importance"),
-    ),
-    Role(
-        name="cluster",
-        help="Column whose equal rows are not independent.",
-        of="rows",
-        kind="label",
+        "cluster",
+        "rows",
+        "label",
+        "Column whose equal rows are not independent.",
         names="cluster clusters cluster_id",
     ),
     Role(
-        name="time",
-        help="Column that orders the rows.",
-        of="rows",
-        kind="time",
-        names="time timestamp datetime date",
+        "time", "rows", "time", "Column that orders the rows.", names="time timestamp datetime date"
     ),
     Role(
-        name="model",
-        help="Column that names the model of a row.",
-        of="order",
-        kind="label",
-        names="model model_name",
+        "model", "order", "label", "Column that names the model of a row.", names="model model_name"
     ),
     Role(
-        name="rows",
-        help="Column of row names.",
-        of="order",
-        kind="name",
+        "rows",
+        "order",
+        "name",
+        "Column of row names.",
         flag="row-id",
         told="name of the row",
         names="id row_id rowid row",

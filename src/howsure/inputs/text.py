@@ -46,22 +46,6 @@ class TextFile(Source):
     file named .tsv, the tab comes first). In a column of numbers, an empty cell and words such as
     NA and nan are missing; in a column of labels, only the empty cell is, so that NA may stand
     for Namibia.
-
-    Parameters
-    ----------
-    path : Path
-        Where it lies; .gz and .zst endings are decompressed on the way.
-    file : pyarrow.NativeFile
-        The file, which is read from its start as often as need be and closed with this.
-    encoding : str, optional
-        Name of the encoding; UTF-8, or what a byte order mark says, if omitted.
-    decimal : {".", ","}
-        The decimal mark.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is empty, is not text, or its column names repeat.
     """
 
     from_text = True
@@ -259,26 +243,7 @@ class _Kept:
 
 
 class Door:
-    """A stream of checked UTF-8 made from a stream of bytes.
-
-    Parameters
-    ----------
-    stream : binary stream
-        What the file holds, decompressed.
-    title : str
-        The file's name, for messages.
-    encoding : str, optional
-        Name of the encoding; UTF-8, or what a byte order mark says, if omitted.
-    last_row : str
-        A row to add at the end.
-
-    Attributes
-    ----------
-    trouble : Exception, optional
-        Why the text ended early, for no error shall cross the threads of who reads.
-    over : bool
-        Set to end the text early.
-    """
+    """A stream of checked UTF-8 made from a stream of bytes, with a row of its own at the end."""
 
     def __init__(
         self,
@@ -287,8 +252,8 @@ class Door:
         encoding: str | None = None,
         last_row: str = "",
     ) -> None:
-        self.trouble: Exception | None = None
-        self.over = False
+        self.trouble: Exception | None = None  # no error shall cross the threads of who reads
+        self.over = False  # set to end the text early
         self._stream = stream
         self._title = title
         self._tail = f"\n{last_row}\n".encode()

@@ -57,20 +57,6 @@ class Labels:
 def numbers(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatArray:
     """A column as numbers; missing ones are NaN.
 
-    Parameters
-    ----------
-    column : pyarrow.ChunkedArray
-        Numbers, booleans (0 and 1), or text that holds a number in each cell.
-    name : str
-        The column's name, for the message.
-    decimal : str
-        Decimal mark of numbers in text.
-
-    Raises
-    ------
-    InputError
-        If a cell is no number: how many are not, and the first of them.
-
     Examples
     --------
     >>> numbers(pa.chunked_array([["1", " 2.5", ""]]), "y")
@@ -94,24 +80,6 @@ def numbers(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatA
 
 def vectors(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatArray:
     """A column of numbers or of lists of numbers as a matrix; what is missing is NaN.
-
-    Parameters
-    ----------
-    column : pyarrow.ChunkedArray
-        Numbers as in `numbers`; lists of numbers; or text with a list in JSON in each cell.
-    name : str
-        The column's name, for the message.
-    decimal : str
-        Decimal mark of numbers in text.
-
-    Returns
-    -------
-    ndarray of float, shape (n, e)
-
-    Raises
-    ------
-    InputError
-        If a cell is neither, or lists differ in length.
 
     Examples
     --------
@@ -146,21 +114,6 @@ def vectors(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatA
 def labels(column: pa.ChunkedArray, name: str, *, from_text: bool = False) -> Labels:
     """A column as labels.
 
-    Parameters
-    ----------
-    column : pyarrow.ChunkedArray
-        Text, whole numbers, booleans, dates, or numbers of which few differ.
-    name : str
-        The column's name, for the message.
-    from_text : bool
-        Whether every cell was text, so that text such as ``12`` may stand for a number: if all
-        labels are plain whole numbers, they become so.
-
-    Raises
-    ------
-    InputError
-        If the type serves for no labels, or more than 100 fractional numbers differ.
-
     Examples
     --------
     >>> found = labels(pa.chunked_array([["b", "a", "", "b"]]), "region")
@@ -188,22 +141,6 @@ def labels(column: pa.ChunkedArray, name: str, *, from_text: bool = False) -> La
 
 def times(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
     """A column as moments: dates (UTC) or numbers.
-
-    Parameters
-    ----------
-    column : pyarrow.ChunkedArray
-        Dates, moments, numbers, or text that holds one of them (ISO 8601) in each cell.
-    name : str
-        The column's name, for the message.
-
-    Returns
-    -------
-    ndarray of datetime64 or float, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If a cell is neither a number nor a date.
 
     Examples
     --------
@@ -244,11 +181,6 @@ def names(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
 
 def texts(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
     """A column as texts, None where there is none.
-
-    Raises
-    ------
-    InputError
-        If it holds something else.
 
     Examples
     --------

@@ -34,13 +34,7 @@ def is_table(value: object) -> bool:
 
 
 def from_table(table: Any, columns: Mapping[str, Any], progress: Progress | None) -> Loaded:
-    """Read a table, unless it was read already; columns that are None were not given.
-
-    Raises
-    ------
-    InputError
-        As `load`; or if columns are named for a table that was read already.
-    """
+    """Read a table, unless it was read already; columns that are None were not given."""
     chosen: Any = {name: value for name, value in columns.items() if value is not None}
     if not isinstance(table, Loaded):
         return load(table, progress=progress, **chosen)
@@ -72,13 +66,7 @@ def from_arrays(
     progress: Progress | None,
     **known: Any,
 ) -> Loaded:
-    """Check arrays at the door; one evaluation set a model.
-
-    Raises
-    ------
-    InputError
-        If an argument breaks a rule.
-    """
+    """Check arrays at the door; one evaluation set a model."""
     features = _features(x)
     beside: dict[str, npt.NDArray[Any]] = {}
     pair = parse_encode(encode)
