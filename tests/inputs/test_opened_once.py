@@ -73,6 +73,20 @@ def test_a_command_opens_its_table_once(
 
 
 @linux
+@pytest.mark.parametrize("ending", [".csv.gz", ".parquet"])
+def test_rows_to_watch_and_their_reference_are_opened_once(ending: str, tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    reference, new = made(tmp_path, ending), made(tmp_path / "new", ending)
+    words = ["assess", str(new), "--reference", str(reference), "--features", "group"]
+
+    def act() -> None:
+        done = CliRunner().invoke(app, words, catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+
+    assert opened(new, act) == opened(reference, act) == 1
+
+
+@linux
 def test_openings_are_counted(tmp_path: Path) -> None:
     path = made(tmp_path, ".csv")
 

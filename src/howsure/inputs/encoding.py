@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import HowsureError, InputError
-from howsure.inputs.encoders.encode import Encoder, Transformer
+from howsure.inputs.assigned import Roles
+from howsure.inputs.encoders.encode import Transformer
 from howsure.inputs.encoders.encode import encode as encode_items
 from howsure.inputs.encoders.items import are_image_files
 from howsure.inputs.source import quoted
@@ -23,8 +24,7 @@ Texts = npt.NDArray[Any]
 
 def embedded(
     texts: Mapping[str, Texts],
-    encode: tuple[str, Encoder] | None,
-    image: str | None,
+    roles: Roles,
     *,
     folder: Path | None,
     title: str,
@@ -34,9 +34,9 @@ def embedded(
 
     Paths are in the column so named, or in the encoded one if all its cells end as image files do.
     """
-    if encode is None:
+    column, image, encoder = roles.one("encode"), roles.one("image"), roles.encoder
+    if column is None or encoder is None:
         return None, None if image is None else located(texts[image], folder)
-    column, encoder = encode
     items = texts[column]
     if image is None:
         files = are_image_files(items)

@@ -162,14 +162,8 @@ def load(
     parts = parts if kept.all() else [part.take(kept) for part in parts]
     first, roles = parts[0], tables[0].roles
     texts = {**first.of("encode"), **first.of("image")}
-    encode = None if roles.encoder is None else (roles["encode"][0], roles.encoder)
     vectors, images = embedded(
-        texts,
-        encode,
-        roles.one("image"),
-        folder=first.folder,
-        title=first.title,
-        progress=progress,
+        texts, roles, folder=first.folder, title=first.title, progress=progress
     )
     made = build(parts, crossing=crossing, embedding=vectors)
     notes = [note for cells in tables for note in cells.notes]

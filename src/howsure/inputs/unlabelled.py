@@ -108,12 +108,7 @@ def load_unlabelled(
     cells.check_finite()
     texts = {**cells.of("encode"), **cells.of("image")}
     vectors, images = embedded(
-        texts,
-        None if roles.encoder is None else (roles["encode"][0], roles.encoder),
-        roles.one("image"),
-        folder=table.folder,
-        title=table.title,
-        progress=progress,
+        texts, roles, folder=table.folder, title=table.title, progress=progress
     )
     held = list(cells.of("embedding").values())
     names = cells.one("rows")

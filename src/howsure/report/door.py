@@ -69,18 +69,23 @@ def from_arrays(
     """Check arrays at the door; one evaluation set a model."""
     features = _features(x)
     beside: dict[str, npt.NDArray[Any]] = {}
-    pair = parse_encode(encode)
-    if pair is not None and known.get("embedding") is not None:
-        raise InputError("encode and embedding both give an embedding: give one of them")
-    if pair is not None:
-        beside[pair[0]] = _taken(features, pair[0], "encode")
-    path_column = image if isinstance(image, str) else None
-    if path_column is not None and path_column not in beside:
-        beside[path_column] = _taken(features, path_column, "image")
-    elif image is not None and path_column is None:
-        path_column = "image"
-        beside[path_column] = as_labels(image, "image")
-    vectors, files = embedded(beside, pair, path_column, folder=None, title="x", progress=progress)
+    columns: dict[str, tuple[str, ...]] = {}
+    encoder = None
+    if (pair := parse_encode(encode)) is not None:
+        if known.get("embedding") is not None:
+            raise InputError("encode and embedding both give an embedding: give one of them")
+        name, encoder = pair
+        beside[name] = _taken(features, name, "encode")
+        columns["encode"] = (name,)
+    if image is not None:
+        name = image if isinstance(image, str) else "image"
+        if name is not image:
+            beside[name] = as_labels(image, name)
+        elif name not in beside:
+            beside[name] = _taken(features, name, "image")
+        columns["image"] = (name,)
+    roles = Roles(columns=columns, encoder=encoder)
+    vectors, files = embedded(beside, roles, folder=None, title="x", progress=progress)
     if vectors is not None:
         known["embedding"] = vectors
     n = np.asarray(y).shape[0] if np.ndim(y) else 0
@@ -98,9 +103,6 @@ def from_arrays(
             **known,
         )
         for name, belief in models.items()
-    )
-    roles = (
-        Roles(columns={}) if pair is None else Roles(columns={"encode": pair[:1]}, encoder=pair[1])
     )
     return Loaded(evalsets=sets, roles=roles, texts=beside, images=files)
 
