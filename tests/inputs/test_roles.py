@@ -22,7 +22,8 @@ TABLE = {"y": [1.0, 2.0], "pred": [1.0, 2.0]}
 def test_keywords_are_those_of_the_table() -> None:
     assert list(Columns.__annotations__) == NAMES
     taken = signature(load).parameters
-    assert list(taken)[-len(NAMES) :] == NAMES
+    assert list(taken)[1 : 1 + len(NAMES)] == NAMES
+    assert str(taken["samples"]) == "samples: 'Names' = None"
     assert all(taken[name].default is None for name in NAMES)
 
 

@@ -183,16 +183,20 @@ def load(
     )
 
 
-_PLAIN, _SAID = list(signature(load).parameters.values())[:-1], Columns.__annotations__
+_source, *_others, _ = signature(load).parameters.values()
+_keywords = [
+    Parameter(
+        role.name,
+        Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Columns.__annotations__[role.name].__forward_arg__,
+    )
+    for role in ROLES
+]
 load.__signature__ = signature(load).replace(  # type: ignore[attr-defined]
-    parameters=[
-        *_PLAIN,
-        *(
-            Parameter(role.name, Parameter.KEYWORD_ONLY, default=None, annotation=_SAID[role.name])
-            for role in ROLES
-        ),
-    ]
+    parameters=[_source, *_keywords, *_others]
 )
+"""What editors and `help` show: every role by name."""
 
 
 def explain(
