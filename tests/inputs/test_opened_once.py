@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import struct
 import sys
@@ -15,7 +16,9 @@ import pytest
 from typer.testing import CliRunner
 
 from howsure.cli.main import app
+from howsure.core.errors import InputError
 from howsure.inputs import load, open_table, write_table
+from howsure.inputs.source import refusing
 
 ENDINGS = (".csv", ".tsv", ".csv.gz", ".csv.zst", ".parquet", ".arrow", ".ipc")
 N = 60
@@ -108,3 +111,9 @@ def test_what_is_read_is_what_was_opened(ending: str, tmp_path: Path) -> None:
     for _ in range(2):
         table = source.read({"y": "number", "group": "label"})
         assert table["y"].to_pylist() == list(range(N))
+
+
+def test_what_the_system_refuses_is_told_in_its_words(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught, refusing("t.csv"):
+        pa.OSFile(str(tmp_path / "absent.csv"))
+    assert str(caught.value) == f"t.csv cannot be read: {os.strerror(errno.ENOENT)}"

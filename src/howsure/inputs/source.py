@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -123,7 +124,8 @@ def listed(names: Iterable[str], most: int = 20) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    text = " ".join((getattr(error, "strerror", None) or str(error)).split())
+    code = getattr(error, "errno", None)  # Arrow's own words repeat the path
+    text = " ".join((os.strerror(code) if code else str(error)).split())
     if "Truncated compressed stream" in text or "unexpected end" in text:
         return f"the compressed file is cut short ({text})"
     if "Empty CSV" in text:
