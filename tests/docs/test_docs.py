@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
-def maker() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make", ROOT / "docs" / "make_measures.py")
+def maker(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("make", ROOT / "docs" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -26,9 +26,14 @@ def maker() -> ModuleType:
 
 
 def test_measure_pages_are_current() -> None:
-    made = maker().pages()
+    made = maker("make_measures").pages()
     held = {p.name: p.read_text(encoding="utf-8") for p in (ROOT / "docs/measures").glob("*.md")}
     assert held == made, "run python docs/make_measures.py"
+
+
+def test_the_page_of_columns_is_current() -> None:
+    held = (ROOT / "docs" / "inputs.md").read_text(encoding="utf-8")
+    assert held == maker("make_inputs").page(), "run python docs/make_inputs.py"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))

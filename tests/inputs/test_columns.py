@@ -9,20 +9,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.core.errors import InputError
-from howsure.inputs import ColumnUse, Flags, IntervalColumns, assign_roles, parse_law
+from howsure.inputs import ColumnUse, assign_roles, parse_law
+from howsure.inputs.roles import BY_NAME
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=150)
 
 
-def roles_of(names: str, **flags: Any) -> dict[str, Any]:
-    """Roles of columns named in one text, those alone that are filled."""
-    made = assign_roles(names.split(), Flags(**flags))
-    skipped = ("guessed", "notes")
-    return {
-        name: getattr(made, name)
-        for name in type(made).__slots__
-        if getattr(made, name) and name not in skipped
+def roles_of(names: str, **said: Any) -> dict[str, Any]:
+    """Roles of columns named in one text, with coverages and levels where they have some."""
+    made = assign_roles(names.split(), said)  # type: ignore[arg-type]
+    found: dict[str, Any] = {
+        role: held if BY_NAME[role].many else held[0] for role, held in made.columns.items()
     }
+    if "lower" in found:
+        pairs = zip(found.pop("lower"), found.pop("upper"), made.coverages, strict=True)
+        found["intervals"] = tuple(pairs)
+    if "quantiles" in found:
+        found["quantiles"] = tuple(zip(made.levels, found["quantiles"], strict=True))
+    return found
 
 
 @pytest.mark.parametrize(
@@ -41,18 +45,18 @@ def roles_of(names: str, **flags: Any) -> dict[str, Any]:
             {
                 "y": "y",
                 "intervals": (
-                    IntervalColumns("lower_90", "upper_90", 0.9),
-                    IntervalColumns("lower_50", "upper_50", 0.5),
+                    ("lower_90", "upper_90", 0.9),
+                    ("lower_50", "upper_50", 0.5),
                 ),
             },
         ),
-        ("y lo hi", {"y": "y", "intervals": (IntervalColumns("lo", "hi", None),)}),
+        ("y lo hi", {"y": "y", "intervals": (("lo", "hi", None),)}),
         (
             "ds y yhat yhat_lower yhat_upper",
             {
                 "y": "y",
                 "point": "yhat",
-                "intervals": (IntervalColumns("yhat_lower", "yhat_upper", None),),
+                "intervals": (("yhat_lower", "yhat_upper", None),),
             },
         ),
         (
@@ -60,7 +64,7 @@ def roles_of(names: str, **flags: Any) -> dict[str, Any]:
             {
                 "y": "y",
                 "point": "mean",
-                "intervals": (IntervalColumns("obs_ci_lower", "obs_ci_upper", None),),
+                "intervals": (("obs_ci_lower", "obs_ci_upper", None),),
             },
         ),
         (
@@ -100,29 +104,29 @@ def test_names_decide(names: str, roles: dict[str, Any]) -> None:
         (
             "y l u",
             {"lower": "l", "upper": "u", "coverage": 0.9},
-            {"y": "y", "intervals": (IntervalColumns("l", "u", 0.9),)},
+            {"y": "y", "intervals": (("l", "u", 0.9),)},
         ),
         (
             "y lower upper",
             {"coverage": [0.9]},
-            {"y": "y", "intervals": (IntervalColumns("lower", "upper", 0.9),)},
+            {"y": "y", "intervals": (("lower", "upper", 0.9),)},
         ),
         (
             "y lower_90 upper_90",
             {"lower": "lower_90", "upper": "upper_90"},
-            {"y": "y", "intervals": (IntervalColumns("lower_90", "upper_90", 0.9),)},
+            {"y": "y", "intervals": (("lower_90", "upper_90", 0.9),)},
         ),
         (
             "y lower_90 upper_90",
             {"lower": "lower_90", "upper": "upper_90", "coverage": 0.8},
-            {"y": "y", "intervals": (IntervalColumns("lower_90", "upper_90", 0.8),)},
+            {"y": "y", "intervals": (("lower_90", "upper_90", 0.8),)},
         ),
         (
             "y a b c d",
             {"lower": ["a", "c"], "upper": ["b", "d"], "coverage": [0.5, 0.9]},
             {
                 "y": "y",
-                "intervals": (IntervalColumns("a", "b", 0.5), IntervalColumns("c", "d", 0.9)),
+                "intervals": (("a", "b", 0.5), ("c", "d", 0.9)),
             },
         ),
         ("y pred lower", {"lower": ""}, {"y": "y", "point": "pred"}),
@@ -158,13 +162,13 @@ def test_flags_decide_before_names(names: str, flags: Any, roles: dict[str, Any]
 
 
 def test_a_law_by_name() -> None:
-    made = assign_roles(["y", "mu", "s", "sd"], Flags(law="t:df=4,loc=mu,scale=s"))
+    made = assign_roles(["y", "mu", "s", "sd"], {"law": "t:df=4,loc=mu,scale=s"})
     assert made.law is not None
     assert made.law.name == "t"
     assert dict(made.law.parameters) == {"df": 4.0, "loc": "mu", "scale": "s"}
-    assert made.sd is None
+    assert not made["sd"]
     assert made.notes["sd"] == "the law is given by name"
-    numbered = assign_roles(["y", "4"], Flags(law="t:df=4"))
+    numbered = assign_roles(["y", "4"], {"law": "t:df=4"})
     assert numbered.law is not None
     assert dict(numbered.law.parameters) == {"df": "4"}
 
@@ -226,8 +230,8 @@ def test_what_cannot_be_decided_is_an_error(names: str, flags: Any, said: str) -
 
 
 def test_spaces_at_the_ends_of_a_name_do_not_matter() -> None:
-    made = assign_roles(["y", " my pred", "a,b"], Flags(point="my pred", groups="a,b"))
-    assert (made.point, made.groups) == (" my pred", ("a,b",))
+    made = assign_roles(["y", " my pred", "a,b"], {"point": "my pred", "groups": "a,b"})
+    assert (made["point"], made["groups"]) == ((" my pred",), ("a,b",))
 
 
 def test_a_missing_column_is_told_among_few() -> None:
@@ -282,15 +286,15 @@ flag = st.one_of(st.none(), st.just(""), names)
 )  # fmt: skip
 def test_every_reading_is_sound_or_an_error(columns: list[str], flags: Any) -> None:
     try:
-        made = assign_roles(columns, Flags(**flags))
+        made = assign_roles(columns, flags)
     except InputError:
         return
     used = made.by_column()
     assert set(used) <= set(columns)
-    assert used[made.y][0] == "y"
+    assert used[made["y"][0]][0] == "y"
     assert len(made.explain(columns)) == len(columns)
-    for pair in made.intervals:
-        assert pair.lower != pair.upper
-        assert pair.coverage is None or 0 < pair.coverage < 1
-    levels = [level for level, _ in made.quantiles]
-    assert levels == sorted(set(levels))
+    for lower, upper, share in zip(made["lower"], made["upper"], made.coverages, strict=True):
+        assert lower != upper
+        assert share is None or 0 < share < 1
+    assert list(made.levels) == sorted(set(made.levels))
+    assert len(made.levels) == len(made["quantiles"])

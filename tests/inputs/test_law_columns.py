@@ -11,7 +11,6 @@ import pytest
 from howsure.core.errors import InputError
 from howsure.inputs import assign_roles, load, write_table
 from howsure.inputs.laws import guessed_law
-from howsure.inputs.roles import Flags
 from howsure.methods.deep.heads import HEADS, head_named
 from howsure.predictions import Distribution, EvalSet, Quantiles, mixture
 from howsure.predictions.columns import to_columns
@@ -121,16 +120,16 @@ def test_names_that_are_no_law_are_left(names: str) -> None:
 def test_flags_go_before_names() -> None:
     names = ["y", "mean", "sd", *PARTS]
     assert assign_roles(names).law is not None
-    assert assign_roles(names).sd is None
+    assert not assign_roles(names)["sd"]
     assert assign_roles(names).notes["sd"] == "the law is given by its parameters"
-    given = assign_roles(names, Flags(sd="sd"))
-    assert (given.law, given.mean, given.sd) == (None, "mean", "sd")
-    left = assign_roles(names, Flags(law=""))
-    assert (left.law, left.sd) == (None, "sd")
-    named = assign_roles(names, Flags(law="norm:loc=mean1,scale=sd1"))
+    given = assign_roles(names, {"sd": "sd"})
+    assert (given.law, given["mean"], given["sd"]) == (None, ("mean",), ("sd",))
+    left = assign_roles(names, {"law": ""})
+    assert (left.law, left["sd"]) == (None, ("sd",))
+    named = assign_roles(names, {"law": "norm:loc=mean1,scale=sd1"})
     assert named.law is not None
     assert named.law.name == "norm"
-    taken = assign_roles(names, Flags(features="w1"))
+    taken = assign_roles(names, {"features": "w1"})
     assert taken.law is None
 
 

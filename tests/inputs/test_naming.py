@@ -6,19 +6,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howsure.inputs.naming import PATTERNS, SYNONYMS, bound, normal_form, quantile_levels
+from howsure.inputs.naming import bound, normal_form, quantile_levels
+from howsure.inputs.roles import ROLES
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=200)
 
 
 def test_no_name_has_two_roles() -> None:
-    words = [word for synonyms in SYNONYMS.values() for word in synonyms]
-    assert len(set(words)) == len(words)
+    words = [word for role in ROLES for word in role.known]
+    assert len(set(words)) == len(words) > 50
     for word in words:
         assert normal_form(word) == word
         assert bound(word) is None
         assert quantile_levels([word]) == {}
-        assert not any(pattern.fullmatch(word) for pattern in PATTERNS.values())
+        assert sum(role.matches(word) for role in ROLES) == 1
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from howsure.core.errors import InputError
-from howsure.inputs import Flags, explain, load, write_table
+from howsure.inputs import explain, load, write_table
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
 from howsure.predictions.columns import to_columns
 
@@ -224,7 +224,7 @@ def test_the_explanation_needs_no_rows(tmp_path: Path) -> None:
     """It reads names alone, so it explains a table that cannot be read."""
     path = tmp_path / "t.csv"
     path.write_text("y,pred,region,note\nx,,,\n")
-    told = explain(path, Flags(groups="region"))
+    told = explain(path, groups="region")
     assert [(use.column, use.role) for use in told] == [
         ("y", "y"), ("pred", "point forecast"), ("region", "group"), ("note", "ignored"),
     ]  # fmt: skip

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.core.errors import InputError
-from howsure.inputs.values import feature, labels, names, numbers, times, unnamed
+from howsure.inputs.values import absent, feature, labels, names, numbers, times
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=80)
 DAY = datetime.date(2026, 1, 2)
@@ -177,8 +177,8 @@ def test_names_of_rows() -> None:
     assert names(column(["a", "", None]), "id").tolist() == ["a", None, None]
     assert names(column([1, None]), "id").tolist() == ["1", None]
     assert names(column([1.5, math.nan]), "id").tolist() == ["1.5", None]
-    assert unnamed(names(column(["a", ""]), "id")).tolist() == [False, True]
-    assert unnamed(names(column([1, 2]), "id")).tolist() == [False, False]
+    assert absent(names(column(["a", ""]), "id")).tolist() == [False, True]
+    assert absent(names(column([1, 2]), "id")).tolist() == [False, False]
     with pytest.raises(InputError, match="must hold names, got type list"):
         names(column([[1]]), "id")
 

@@ -18,9 +18,9 @@ from howsure.core.files import check_outputs
 from howsure.core.records import Direction, Record
 from howsure.inputs import ColumnUse
 from howsure.metrics.catalogue import catalogue
-from howsure.report.assess import MISSING_IMAGES, WEIGHTS, assess_given
+from howsure.report.assess import MISSING_IMAGES, WEIGHTS, assess_loaded
 from howsure.report.assessment import Assessment
-from howsure.report.door import from_loaded, source_name
+from howsure.report.door import source_fact
 from howsure.report.forms import form_of
 
 _TONES = {"good": "green", "bad": "red", "undecided": "yellow", "info": "cyan"}
@@ -61,8 +61,9 @@ def run(
     with Stages(progress) as stages:
         stages("reading", 0, 0)
         loaded = read.load(source, stages)
-        result = assess_given(
-            from_loaded(loaded, source_name(list(files))),
+        result = assess_loaded(
+            loaded,
+            facts=source_fact(files),
             coverages=read.assessed,
             confidence=confidence,
             seed=seed,

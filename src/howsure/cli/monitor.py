@@ -16,8 +16,8 @@ from howsure.cli.progress import Stages
 from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
-from howsure.inputs import Unlabelled, load_unlabelled
-from howsure.inputs.write import table_form, write_table
+from howsure.inputs import Unlabelled, load_unlabelled, write_table
+from howsure.inputs.files import table_form
 from howsure.report.monitor import fit_monitor
 from howsure.report.watch import Watched, watch
 

@@ -7,9 +7,19 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    TypeVar,
+    get_origin,
+    get_type_hints,
+)
 
 import typer
+
+from howsure.inputs.roles import ROLES, Columns, Role
 
 if TYPE_CHECKING:
     from howsure.inputs import ColumnUse, Loaded
@@ -33,28 +43,8 @@ def share(param: typer.CallbackParam, value: Any) -> Any:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What the reader is told; every field is a flag of the same name."""
+    """What the reader is told: of columns by their roles, and the flags that are its fields."""
 
-    y: Annotated[
-        str | None, typer.Option("--y", help="Column of what happened.", rich_help_panel=_READ)
-    ] = None
-    point: Annotated[
-        str | None, typer.Option(help="Column of the point forecast.", rich_help_panel=_READ)
-    ] = None
-    lower: Annotated[
-        list[str], typer.Option(help="Column of lower ends; repeat.", rich_help_panel=_READ)
-    ] = field(default_factory=list)
-    upper: Annotated[
-        list[str], typer.Option(help="Column of upper ends; repeat.", rich_help_panel=_READ)
-    ] = field(default_factory=list)
-    coverage: Annotated[
-        list[float],
-        typer.Option(
-            help="Nominal coverage of the intervals, such as 0.9; repeat for several.",
-            callback=share,
-            rich_help_panel=_READ,
-        ),
-    ] = field(default_factory=list)
     at: Annotated[
         list[float],
         typer.Option(
@@ -63,80 +53,6 @@ class ReadOptions:
             rich_help_panel=_READ,
         ),
     ] = field(default_factory=list)
-    mean: Annotated[
-        str | None, typer.Option(help="Column of predicted means.", rich_help_panel=_READ)
-    ] = None
-    sd: Annotated[
-        str | None,
-        typer.Option(help="Column of predicted standard deviations.", rich_help_panel=_READ),
-    ] = None
-    quantile: Annotated[
-        list[str],
-        typer.Option(metavar="LEVEL=COL", help="A quantile column; repeat.", rich_help_panel=_READ),
-    ] = field(default_factory=list)
-    samples: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATTERN", help="Sample columns, such as 's_*'.", rich_help_panel=_READ
-        ),
-    ] = None
-    law: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME:PARAM=COL,…",
-            help="A law of scipy.stats or of counts: t:df=nu,scale=s; double_poisson:mu=m,phi=p.",
-            rich_help_panel=_READ,
-        ),
-    ] = None
-    groups: Annotated[
-        str | None,
-        typer.Option(metavar="A,B", help="Columns that divide the rows.", rich_help_panel=_READ),
-    ] = None
-    features: Annotated[
-        str | None,
-        typer.Option(metavar="A,B", help="Columns of model inputs.", rich_help_panel=_READ),
-    ] = None
-    embedding: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATTERN", help="Embedding columns, such as 'emb_*'.", rich_help_panel=_READ
-        ),
-    ] = None
-    encode: Annotated[
-        list[str],
-        typer.Option(
-            metavar="COL=ENCODER",
-            help="Encode a column of texts or image paths, as text=transformers:FOLDER.",
-            rich_help_panel=_READ,
-        ),
-    ] = field(default_factory=list)
-    image: Annotated[
-        str | None,
-        typer.Option(
-            help="Column of image paths: the best and worst are shown.", rich_help_panel=_READ
-        ),
-    ] = None
-    weights: Annotated[
-        str | None, typer.Option(help="Column of weights.", rich_help_panel=_READ)
-    ] = None
-    weights_kind: Annotated[
-        Literal["frequency", "importance"] | None,
-        typer.Option(help="What weights mean.", rich_help_panel=_READ),
-    ] = None
-    cluster: Annotated[
-        str | None,
-        typer.Option(help="Column whose equal rows are not independent.", rich_help_panel=_READ),
-    ] = None
-    time: Annotated[
-        str | None, typer.Option(help="Column that orders the rows.", rich_help_panel=_READ)
-    ] = None
-    model: Annotated[
-        str | None,
-        typer.Option(help="Column that names the model of a row.", rich_help_panel=_READ),
-    ] = None
-    rows: Annotated[
-        str | None, typer.Option("--row-id", help="Column of row names.", rich_help_panel=_READ)
-    ] = None
     missing: Annotated[
         Literal["error", "drop"], typer.Option(help="Missing values.", rich_help_panel=_READ)
     ] = "error"
@@ -150,33 +66,33 @@ class ReadOptions:
         Literal[".", ","],
         typer.Option(help="Decimal mark of text files.", rich_help_panel=_READ),
     ] = "."
+    columns: Columns = field(default_factory=Columns)
 
     @property
     def assessed(self) -> list[float]:
         """The coverages to assess; empty leaves the choice to the content."""
-        return self.at or self.coverage
+        given: Any = self.columns.get("coverage")
+        return self.at or given or []
 
     def load(self, source: Any, progress: Progress | None = None) -> Loaded:
         """Read a file, or several, as these options say."""
         from howsure.inputs import load
 
-        return load(source, progress=progress, **self._chosen())
+        return load(
+            source,
+            missing=self.missing,
+            crossing=self.crossing,
+            encoding=self.encoding,
+            decimal=self.decimal,
+            progress=progress,
+            **self.columns,
+        )
 
     def explain(self, source: Any) -> tuple[ColumnUse, ...]:
         """How the columns would be read, from their names alone."""
-        from howsure.inputs import Flags, explain
+        from howsure.inputs import explain
 
-        chosen = self._chosen()
-        flags = Flags(**{f.name: chosen[f.name] for f in dataclasses.fields(Flags)})
-        return explain(source, flags, encoding=self.encoding, decimal=self.decimal)
-
-    def _chosen(self) -> dict[str, Any]:
-        chosen = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        del chosen["at"]
-        chosen["quantiles"] = chosen.pop("quantile")
-        for name in ("lower", "upper", "coverage", "quantiles", "encode"):
-            chosen[name] = chosen[name] or None
-        return chosen
+        return explain(source, encoding=self.encoding, decimal=self.decimal, **self.columns)
 
 
 @dataclass(frozen=True)
@@ -230,34 +146,68 @@ class CongruenceFlags:
 
 
 def reads_tables(command: Callable[..., R]) -> Callable[..., R]:
-    """Give a command every field of `ReadOptions` as a flag; it receives them as ``read``."""
-    return _spread(command, "read", ReadOptions)
+    """Give a command a flag for every role, and for every other field of `ReadOptions`."""
+    at, *others = _flags(ReadOptions)
+    roles = [_flag(role) for role in ROLES]
+    after = 1 + [role.name for role in ROLES].index("coverage")
+
+    def made(**chosen: Any) -> ReadOptions:
+        columns: Any = {role.name: chosen.pop(role.name) for role in ROLES}
+        for role in ROLES:
+            if role.repeats:
+                columns[role.name] = columns[role.name] or None
+        return ReadOptions(**chosen, columns=columns)
+
+    return _spread(command, "read", [*roles[:after], at, *roles[after:], *others], made)
 
 
 def tunes_congruence(command: Callable[..., R]) -> Callable[..., R]:
     """Give a command every field of `CongruenceFlags` as a flag; it receives them as ``tuned``."""
-    return _spread(command, "tuned", CongruenceFlags)
+    return _spread(command, "tuned", _flags(CongruenceFlags), CongruenceFlags)
 
 
-def _spread(command: Callable[..., R], name: str, flags: type[Any]) -> Callable[..., R]:
-    """A command whose one argument of a dataclass comes as a flag for each field."""
-    hints = get_type_hints(flags, include_extras=True)
-    extra = [
+def _flag(role: Role) -> inspect.Parameter:
+    """The flag of a role."""
+    kind: Any = str if role.kind else Literal[role.choices] if role.choices else float
+    option = typer.Option(
+        f"--{(role.flag or role.name).replace('_', '-')}",
+        help=role.help,
+        metavar=role.metavar,
+        callback=share if kind is float else None,
+        rich_help_panel=_READ,
+    )
+    return inspect.Parameter(
+        role.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=[] if role.repeats else None,
+        annotation=Annotated[list[kind] if role.repeats else kind | None, option],
+    )
+
+
+def _flags(options: type[Any]) -> list[inspect.Parameter]:
+    """A flag for each field of a dataclass that says its option."""
+    hints = get_type_hints(options, include_extras=True)
+    return [
         inspect.Parameter(
             f.name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=f.default_factory()
-            if f.default_factory is not dataclasses.MISSING
-            else f.default,
+            default=f.default if f.default_factory is dataclasses.MISSING else f.default_factory(),
             annotation=hints[f.name],
         )
-        for f in dataclasses.fields(flags)
+        for f in dataclasses.fields(options)
+        if get_origin(hints[f.name]) is Annotated
     ]
+
+
+def _spread(
+    command: Callable[..., R], name: str, extra: list[inspect.Parameter], made: Callable[..., Any]
+) -> Callable[..., R]:
+    """A command whose one argument is made of flags."""
 
     @functools.wraps(command)
     def wrapper(*args: Any, **kwargs: Any) -> R:
         chosen = {p.name: kwargs.pop(p.name) for p in extra}
-        return command(*args, **{name: flags(**chosen)}, **kwargs)
+        return command(*args, **{name: made(**chosen)}, **kwargs)
 
     own = inspect.signature(command, eval_str=True).parameters.values()
     kept = [p.replace(kind=p.KEYWORD_ONLY) for p in own if p.name != name]

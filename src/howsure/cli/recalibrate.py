@@ -16,7 +16,8 @@ from howsure.core.files import check_outputs
 from howsure.core.records import Record
 from howsure.core.registry import unknown
 from howsure.core.threads import one_thread
-from howsure.inputs.write import table_form, write_table
+from howsure.inputs import write_table
+from howsure.inputs.files import table_form
 from howsure.methods.conformal import DELTA, RankRule, TooFew
 from howsure.methods.recalibration import DEFAULT_LEVELS, METHODS, recalibrate
 from howsure.metrics.catalogue import catalogue

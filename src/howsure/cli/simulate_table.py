@@ -15,7 +15,8 @@ from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 from howsure.inputs import open_table, values
 from howsure.inputs.encoders.tabular import tabular_encoder
-from howsure.inputs.source import Kind, Source, listed, quoted
+from howsure.inputs.roles import Kind
+from howsure.inputs.source import Source, listed, quoted
 
 RARE: Final = "(other)"
 """What stands for labels that are too rare for a column of their own."""

@@ -1,28 +1,39 @@
-"""Tables, from files and from memory, read into evaluation sets."""
+"""Tables, from files and from memory, read into evaluation sets; each name loads when asked for."""
 
-from howsure.inputs.columns import assign_roles
-from howsure.inputs.files import open_table
-from howsure.inputs.roles import ColumnUse, Flags, IntervalColumns, LawColumns, Roles, parse_law
-from howsure.inputs.source import Source
-from howsure.inputs.tables import Loaded, explain, load
-from howsure.inputs.unlabelled import Unlabelled, load_inputs, load_unlabelled
-from howsure.inputs.write import write_table
+import importlib
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "ColumnUse",
-    "Flags",
-    "IntervalColumns",
-    "LawColumns",
-    "Loaded",
-    "Roles",
-    "Source",
-    "Unlabelled",
-    "assign_roles",
-    "explain",
-    "load",
-    "load_inputs",
-    "load_unlabelled",
-    "open_table",
-    "parse_law",
-    "write_table",
-]
+if TYPE_CHECKING:
+    from howsure.inputs.assigned import ColumnUse as ColumnUse
+    from howsure.inputs.assigned import LawColumns as LawColumns
+    from howsure.inputs.assigned import Roles as Roles
+    from howsure.inputs.assigned import parse_law as parse_law
+    from howsure.inputs.columns import assign_roles as assign_roles
+    from howsure.inputs.files import open_table as open_table
+    from howsure.inputs.source import Source as Source
+    from howsure.inputs.tables import Loaded as Loaded
+    from howsure.inputs.tables import explain as explain
+    from howsure.inputs.tables import load as load
+    from howsure.inputs.unlabelled import Unlabelled as Unlabelled
+    from howsure.inputs.unlabelled import load_inputs as load_inputs
+    from howsure.inputs.unlabelled import load_unlabelled as load_unlabelled
+    from howsure.inputs.write import write_table as write_table
+
+_HOMES = {
+    "assigned": ("ColumnUse", "LawColumns", "Roles", "parse_law"),
+    "columns": ("assign_roles",),
+    "files": ("open_table",),
+    "source": ("Source",),
+    "tables": ("Loaded", "explain", "load"),
+    "unlabelled": ("Unlabelled", "load_inputs", "load_unlabelled"),
+    "write": ("write_table",),
+}
+
+__all__ = [name for names in _HOMES.values() for name in names]
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"howsure.inputs.{home}"), name)
+    raise AttributeError(f"module 'howsure.inputs' has no attribute {name!r}")

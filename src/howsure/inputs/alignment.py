@@ -4,92 +4,49 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, IntArray
+from howsure.core.arrays import BoolArray
 from howsure.core.errors import InputError
 from howsure.inputs.cells import Cells
 from howsure.inputs.source import listed, quoted
-from howsure.inputs.values import Labels, unnamed
+from howsure.inputs.values import Labels, absent
 
 MOST_MODELS: Final = 100
 _TOLERANCE: Final = 1e-6
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One model's rows.
-
-    Attributes
-    ----------
-    model : str
-        The model's name.
-    cells : Cells
-        Its rows.
-    places : ndarray of int, shape (n,)
-        Where each row stood in its table.
-    """
-
-    model: str
-    cells: Cells
-    places: IntArray
-
-    def take(self, rows: npt.NDArray[Any]) -> Part:
-        """The same of some rows."""
-        return Part(self.model, self.cells.take(rows), self.places[rows])
-
-
-def split_models(cells: Cells, name: str) -> list[Part]:
-    """One part for each label of the model column, in order of appearance.
-
-    Parameters
-    ----------
-    cells : Cells
-        A table.
-    name : str
-        The model's name where there is no such column.
-
-    Raises
-    ------
-    InputError
-        If there are more than 100 models.
-    """
-    if cells.roles.model is None:
-        return [Part(name, cells, np.arange(cells.n))]
-    column = cells.labels[cells.roles.model]
+def split_models(cells: Cells) -> list[Cells]:
+    """One part for each label of the model column, in order of appearance; all without one."""
+    column = cells.one("model")
+    if column is None:
+        return [cells]
     used, first = np.unique(column.codes, return_index=True)
     order = [int(code) for code in used[np.argsort(first)] if code >= 0]
     if len(order) > MOST_MODELS:
         raise InputError(
-            f"{cells.title}: the model column {quoted(cells.roles.model)} must hold at most "
+            f"{cells.title}: the model column {quoted(cells.roles['model'][0])} must hold at most "
             f"{MOST_MODELS} names, got {len(order)}"
         )
-    rows = [np.flatnonzero(column.codes == code) for code in order]
     return [
-        Part(str(column.labels[code]), cells.take(place), place)
-        for code, place in zip(order, rows, strict=True)
+        replace(cells.take(np.flatnonzero(column.codes == code)), model=str(column.labels[code]))
+        for code in order
     ]
 
 
-def align(parts: Sequence[Part]) -> list[Part]:
+def align(parts: Sequence[Cells]) -> list[Cells]:
     """Put the rows of every part in the order of the first.
 
     Rows are matched by their names where both parts have them, by their order otherwise.
-
-    Raises
-    ------
-    InputError
-        If names repeat or differ, or the parts have not as many rows.
     """
     named = [_with_names(part) for part in parts]
     return [named[0], *(_aligned(named[0], other) for other in named[1:])]
 
 
-def check_same_rows(parts: Sequence[Part], kept: BoolArray) -> None:
+def check_same_rows(parts: Sequence[Cells], kept: BoolArray) -> None:
     """Raise `InputError` where aligned parts differ in y or in a group column.
 
     Values of y may differ by a millionth of themselves, as they do after 32-bit storage.
@@ -97,10 +54,10 @@ def check_same_rows(parts: Sequence[Part], kept: BoolArray) -> None:
     if len(parts) == 1:
         return
     first = parts[0]
-    truth = first.cells.numbers[first.cells.roles.y]
+    truth = first.one("y")
     size = float(np.abs(truth[kept]).max(initial=0.0))
     for other in parts[1:]:
-        same = other.cells.numbers[other.cells.roles.y]
+        same = other.one("y")
         with np.errstate(over="ignore", invalid="ignore"):
             near = np.abs(same - truth) <= _TOLERANCE * np.abs(truth) + 1e-12 * size
         wrong = kept & ~near
@@ -112,8 +69,9 @@ def check_same_rows(parts: Sequence[Part], kept: BoolArray) -> None:
                 f"{first.places[row]}: {same[row]:g}, not {truth[row]:g}); a column of row "
                 "names (rows=, --rows) puts them in order"
             )
-        for name in set(first.cells.roles.groups) & set(other.cells.roles.groups):
-            differ = kept & ~_equal(first.cells.labels[name], other.cells.labels[name])
+        ours, theirs = first.of("groups"), other.of("groups")
+        for name in ours.keys() & theirs.keys():
+            differ = kept & ~_equal(ours[name], theirs[name])
             if differ.any():
                 row = int(first.places[np.argmax(differ)])
                 raise InputError(
@@ -123,38 +81,39 @@ def check_same_rows(parts: Sequence[Part], kept: BoolArray) -> None:
                 )
 
 
-def _with_names(part: Part) -> Part:
+def _with_names(part: Cells) -> Cells:
     """The rows that do not miss their name."""
-    if part.cells.names is None:
-        return part
-    absent = unnamed(part.cells.names)
-    return part.take(~absent) if absent.any() else part
+    names = part.one("rows")
+    return part if names is None or not absent(names).any() else part.take(~absent(names))
 
 
-def _aligned(first: Part, other: Part) -> Part:
-    if first.cells.names is not None and other.cells.names is not None:
-        ours, theirs = _keys(first), _keys(other)
+def _aligned(first: Cells, other: Cells) -> Cells:
+    ours, theirs = _keys(first), _keys(other)
+    if ours is not None and theirs is not None:
         place = {name: row for row, name in enumerate(theirs)}
-        absent = [name for name in ours if name not in place]
-        if absent or len(ours) != len(theirs):
+        missing = [name for name in ours if name not in place]
+        if missing or len(ours) != len(theirs):
             extra = sorted(set(theirs) - set(ours))
             raise InputError(
-                f"models must be given on the same rows, got {len(absent)} rows of "
-                f"{quoted(first.model)} that {quoted(other.model)} lacks ({listed(absent, 3)}) "
+                f"models must be given on the same rows, got {len(missing)} rows of "
+                f"{quoted(first.model)} that {quoted(other.model)} lacks ({listed(missing, 3)}) "
                 f"and {len(extra)} that it has besides ({listed(extra, 3)})"
             )
         return other.take(np.asarray([place[name] for name in ours], dtype=np.int64))
-    if first.cells.n != other.cells.n:
+    if first.n != other.n:
         raise InputError(
-            f"models must be given on the same rows, got {first.cells.n} rows of "
-            f"{quoted(first.model)} and {other.cells.n} of {quoted(other.model)}"
+            f"models must be given on the same rows, got {first.n} rows of "
+            f"{quoted(first.model)} and {other.n} of {quoted(other.model)}"
         )
     return other
 
 
-def _keys(part: Part) -> list[str]:
+def _keys(part: Cells) -> list[str] | None:
     """Names of the rows as text, so that 1 in one table is 1 in another."""
-    keys = [str(name) for name in (part.cells.names if part.cells.names is not None else ())]
+    names = part.one("rows")
+    if names is None:
+        return None
+    keys = [str(name) for name in names]
     if len(set(keys)) < len(keys):
         ((twice, _),) = Counter(keys).most_common(1)
         raise InputError(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import Any, Final
 
 from howsure.core.errors import InputError
-from howsure.inputs.encoders.encode import Encoder
+from howsure.core.registry import unknown
+from howsure.inputs.assigned import LawColumns, Roles, parse_encode, parse_law
 from howsure.inputs.laws import guessed_law
-from howsure.inputs.naming import PATTERNS, SYNONYMS, normal_form
+from howsure.inputs.naming import normal_form
 from howsure.inputs.pairing import (
+    IntervalColumns,
     as_number,
     flagged_levels,
     flagged_pairs,
@@ -19,33 +21,26 @@ from howsure.inputs.pairing import (
     guessed_pairs,
     two_readings,
 )
-from howsure.inputs.roles import (
-    Flags,
-    IntervalColumns,
-    LawColumns,
-    Names,
-    Roles,
-    parse_encode,
-    parse_law,
-)
+from howsure.inputs.roles import BY_NAME, ROLES, Columns, Names
 from howsure.inputs.source import listed, quoted
 
 _VARIANCE: Final = frozenset({"var", "variance", "pred_var", "y_var", "predictive_variance"})
 
 
-def assign_roles(names: Sequence[str], flags: Flags | None = None) -> Roles:
+def assign_roles(names: Sequence[str], said: Columns | None = None) -> Roles:
     """Decide the role of each column.
 
-    A flag decides; where it is silent, the column's name does (`howsure.inputs.naming` holds the
-    names, `howsure.inputs.laws` those of a law's parameters). A point forecast beside an sd serves
-    as the mean of a normal law; a mean without an sd is a point forecast.
+    What the caller says decides; where that is silent, the column's name does
+    (`howsure.inputs.roles.ROLES` holds the names, `howsure.inputs.laws` those of a law's
+    parameters). A point forecast beside an sd serves as the mean of a normal law; a mean without
+    an sd is a point forecast.
 
     Parameters
     ----------
     names : sequence of str
         The table's column names.
-    flags : Flags, optional
-        What the caller says.
+    said : mapping, optional
+        What the caller says, by role; None leaves a role to the names, ``""`` leaves it empty.
 
     Returns
     -------
@@ -54,90 +49,96 @@ def assign_roles(names: Sequence[str], flags: Flags | None = None) -> Roles:
     Raises
     ------
     InputError
-        If a flag names no column, no column is y, none is a prediction, or names allow two
-        readings; the message tells the flag to use.
+        If what is said names no role or no column, no column is y, none is a prediction, or
+        names allow two readings; the message tells the flag to use.
 
     Examples
     --------
-    >>> roles = assign_roles(["y", "pred", "std", "region"], Flags(groups="region"))
-    >>> roles.mean, roles.sd, roles.groups
-    ('pred', 'std', ('region',))
+    >>> roles = assign_roles(["y", "pred", "std", "region"], {"groups": "region"})
+    >>> roles["mean"], roles["sd"], roles["groups"]
+    (('pred',), ('std',), ('region',))
     """
-    return _Assignment(names, flags or Flags()).roles()
+    return _Assignment(names, said or {}).roles()
 
 
 class _Assignment:
     """The work of `assign_roles`: flags claim their columns before any name is looked at."""
 
-    def __init__(self, names: Sequence[str], flags: Flags) -> None:
+    def __init__(self, names: Sequence[str], said: Columns) -> None:
         self._names = tuple(names)
         self._known = frozenset(names)
-        self._flags = flags
+        self._said: dict[str, Any] = {}
+        for name, value in said.items():
+            if name not in BY_NAME:
+                raise InputError(unknown(name, BY_NAME, "the keyword of a column"))
+            if value is not None:
+                self._said[name] = value
         self._claimed: set[str] = set()
         self._guessed: set[str] = set()
         self._notes: dict[str, str] = {}
-        self._single = {role: self._named(role) for role in SYNONYMS}
-        self._features = self._split(flags.features, "features")
+        self._columns: dict[str, tuple[str, ...]] = {}
+        self._coverages: tuple[float | None, ...] = ()
+        self._levels: tuple[float, ...] = ()
+        self._law: LawColumns | None = None
+        for role in ROLES:
+            if role.many or role.kind is None or role.name in ("encode", "law"):
+                continue
+            if role.name in self._said:
+                self._columns[role.name] = self._named(role.name, self._said[role.name])
+        self._features = self._split("features")
         for name in self._features:
             if not self._is_pattern(name):
                 self._column(name, "features")
-        self._many: dict[str, tuple[str, ...]] = {}
-        for role in ("samples", "embedding", "groups"):
-            given: Names = getattr(flags, role)
-            if given is not None:
-                self._many[role] = self._expanded(self._split(given, role), role, self._names)
-        self._encode = self._named_encode()
-        self._image = self._named("image")
-        self._law = self._named_law()
-        self._pairs = self._named_pairs()
-        self._levels = (
-            None if flags.quantiles is None else flagged_levels(flags.quantiles, self._column)
-        )
+        for many in ("samples", "embedding", "groups"):
+            if many in self._said:
+                self._columns[many] = self._expanded(self._split(many), many, self._names)
+        self._encoder = self._named_encode()
+        self._named_law()
+        if "lower" in self._said or "upper" in self._said:
+            lowers = [self._column(name, "lower") for name in self._split("lower")]
+            uppers = [self._column(name, "upper") for name in self._split("upper")]
+            self._set_pairs(flagged_pairs(self._said.get("coverage"), lowers, uppers))
+        if "quantiles" in self._said:
+            self._set_levels(flagged_levels(self._said["quantiles"], self._column))
 
     def roles(self) -> Roles:
         """Let the names decide what is still open."""
         for role in ("y", "model", "rows", "time", "cluster", "weights"):
             self._guess(role)
-        y = self._single["y"]
-        if y is None:
+        if not self._columns.get("y"):
             raise InputError(
                 "y must be a column of the table, and no column's name says that it is: say "
                 f"y=COLUMN (--y COLUMN); the columns are {listed(self._names)}"
             )
-        self._guess_matching("groups")
-        pairs = self._guess_pairs() if self._pairs is None else self._pairs
+        self._guess("groups")
+        if "lower" not in self._columns:
+            pairs = guessed_pairs(self._free(), self._said.get("coverage"))
+            self._set_pairs(pairs, guessed=bool(pairs))
         self._guess_law()
         for role in ("mean", "sd", "point"):
             self._guess(role)
-        levels = self._guess_levels() if self._levels is None else self._levels
-        self._guess_matching("samples")
-        if self._encode is None:
-            self._guess_matching("embedding")
-        if self._flags.features is None:
-            self._guess_matching("features")
-        else:
-            self._many["features"] = self._expanded(self._features, "features", self._free())
-        mean, sd, point = self._normal_law()
-        self._note_variance()
+        if "quantiles" not in self._columns:
+            levels, notes = guessed_levels(self._free())
+            self._notes.update(notes)
+            self._set_levels(levels, guessed=bool(levels))
+        self._guess("samples")
+        self._guess("embedding")
+        if "features" in self._said:
+            self._columns["features"] = self._expanded(self._features, "features", self._free())
+        self._guess("features")
+        self._normal_law()
+        for name in self._free():
+            if normal_form(name) in _VARIANCE:
+                self._notes[name] = "a variance is not read: give its square root as sd"
+        weighed = normal_form("".join(self._columns.get("weights", ())))
         made = Roles(
-            y=y,
-            point=point,
-            intervals=pairs,
-            mean=mean,
-            sd=sd,
-            quantiles=tuple(sorted(levels.items())),
-            samples=self._many["samples"],
+            columns={name: held for name, held in self._columns.items() if held},
+            coverages=self._coverages,
+            levels=self._levels,
             law=self._law,
-            groups=self._many["groups"],
-            features=self._many["features"],
-            embedding=self._many["embedding"],
-            encode=self._encode,
-            image=self._image,
-            weights=self._single["weights"],
-            cluster=self._single["cluster"],
-            time=self._single["time"],
-            model=self._single["model"],
-            rows=self._single["rows"],
+            encoder=self._encoder,
+            weights_kind=self._said.get("weights_kind")
+            or ("importance" if weighed.startswith("importance") else "frequency"),
             guessed=frozenset(self._guessed),
             notes=self._notes,
         )
@@ -146,6 +147,22 @@ class _Assignment:
 
     def _free(self) -> list[str]:
         return [name for name in self._names if name not in self._claimed]
+
+    def _claim(self, role: str, columns: Iterable[str], *, guessed: bool = False) -> None:
+        """Give a role its columns, which no other name may then claim."""
+        self._columns[role] = tuple(columns)
+        self._claimed.update(self._columns[role])
+        if guessed and self._columns[role]:
+            self._guessed.add(role)
+
+    def _set_pairs(self, pairs: Sequence[IntervalColumns], *, guessed: bool = False) -> None:
+        self._claim("lower", (pair.lower for pair in pairs), guessed=guessed)
+        self._claim("upper", (pair.upper for pair in pairs), guessed=guessed)
+        self._coverages = tuple(pair.coverage for pair in pairs)
+
+    def _set_levels(self, levels: dict[float, str], *, guessed: bool = False) -> None:
+        self._levels = tuple(sorted(levels))
+        self._claim("quantiles", (levels[level] for level in self._levels), guessed=guessed)
 
     def _column(self, name: str, flag: str) -> str:
         """The column that a flag names, spaces at its ends aside."""
@@ -164,13 +181,13 @@ class _Assignment:
             f"{listed(self._names)}"
         )
 
-    def _named(self, role: str) -> str | None:
-        name = getattr(self._flags, role)
-        if name is not None and not isinstance(name, str):
+    def _named(self, role: str, name: Any) -> tuple[str, ...]:
+        if not isinstance(name, str):
             raise InputError(f"{role} must be the name of a column, got {name!r}")
-        return self._column(name, role) if name else None
+        return (self._column(name, role),) if name else ()
 
-    def _split(self, given: Names, role: str) -> list[str]:
+    def _split(self, role: str) -> list[str]:
+        given: Names = self._said.get(role)
         if given is None:
             return []
         if isinstance(given, str):
@@ -197,115 +214,75 @@ class _Assignment:
         self._claimed.update(found)
         return tuple(found)
 
-    def _named_encode(self) -> tuple[str, Encoder] | None:
-        """The column to encode, which leaves no other embedding."""
-        found = parse_encode(self._flags.encode)
+    def _named_encode(self) -> Any:
+        """The encoder, whose column leaves no other embedding."""
+        found = parse_encode(self._said.get("encode"))
         if found is None:
             return None
-        if self._many.get("embedding"):
+        if self._columns.get("embedding"):
             raise InputError("encode and embedding both give an embedding: give one of them")
-        self._many["embedding"] = ()
-        return self._column(found[0], "encode"), found[1]
+        self._columns |= {"embedding": (), "encode": (self._column(found[0], "encode"),)}
+        return found[1]
 
-    def _named_law(self) -> LawColumns | None:
-        if not self._flags.law:
-            return None
-        if not isinstance(self._flags.law, str):
-            raise InputError(f"law must be NAME:PARAMETER=COLUMN,…, got {self._flags.law!r}")
-        law = parse_law(self._flags.law)
+    def _named_law(self) -> None:
+        text = self._said.get("law")
+        if not text:
+            return
+        if not isinstance(text, str):
+            raise InputError(f"law must be NAME:PARAMETER=COLUMN,…, got {text!r}")
+        law = parse_law(text)
         parameters: dict[str, str | float] = {}
         for parameter, value in law.parameters.items():
-            text = str(value)
-            number = None if text in self._known else as_number(text)
+            number = None if value in self._known else as_number(str(value))
             parameters[parameter] = (
-                self._column(text, f"law parameter {parameter}") if number is None else number
+                self._column(str(value), f"law parameter {parameter}") if number is None else number
             )
-        return LawColumns(law.name, parameters)
+        self._set_law(LawColumns(law.name, parameters))
 
-    def _named_pairs(self) -> tuple[IntervalColumns, ...] | None:
-        if self._flags.lower is None and self._flags.upper is None:
-            return None
-        lowers = [self._column(n, "lower") for n in self._split(self._flags.lower, "lower")]
-        uppers = [self._column(n, "upper") for n in self._split(self._flags.upper, "upper")]
-        return flagged_pairs(self._flags, lowers, uppers)
+    def _set_law(self, law: LawColumns, *, guessed: bool = False) -> None:
+        self._law = law
+        self._claim("law", law.columns().values(), guessed=guessed)
 
     def _guess(self, role: str) -> None:
-        if self._single[role] is not None or getattr(self._flags, role) == "":
+        """The free columns whose names say that they play a role of which no flag speaks."""
+        if role in self._columns:
             return
-        found = [name for name in self._free() if normal_form(name) in SYNONYMS[role]]
-        if len(found) > 1:
+        entry = BY_NAME[role]
+        found = [name for name in self._free() if entry.matches(normal_form(name))]
+        if len(found) > 1 and not entry.many:
             raise two_readings(role, found, f"{role}=COLUMN (--{role} COLUMN)")
-        if found:
-            self._single[role] = found[0]
-            self._claimed.add(found[0])
-            self._guessed.add(role)
-
-    def _guess_matching(self, role: str) -> None:
-        if role in self._many:
-            return
-        found = tuple(name for name in self._free() if PATTERNS[role].fullmatch(normal_form(name)))
-        self._many[role] = found
-        self._claimed.update(found)
-        if found:
-            self._guessed.add(role)
-
-    def _guess_pairs(self) -> tuple[IntervalColumns, ...]:
-        pairs = guessed_pairs(self._free(), self._flags)
-        self._claimed.update(name for pair in pairs for name in (pair.lower, pair.upper))
-        if pairs:
-            self._guessed.add("intervals")
-        return pairs
+        self._claim(role, found, guessed=True)
 
     def _guess_law(self) -> None:
         """The law that columns name, where neither a law nor an sd is given by a flag."""
-        if self._flags.law is not None or self._single["sd"] is not None:
+        if "law" in self._said or self._columns.get("sd"):
             return
-        self._law = guessed_law(self._free())
-        if self._law is not None:
-            columns = self._law.parameters.values()
-            self._claimed.update(name for name in columns if isinstance(name, str))
-            self._guessed.add("law")
+        law = guessed_law(self._free())
+        if law is not None:
+            self._set_law(law, guessed=True)
 
-    def _guess_levels(self) -> dict[float, str]:
-        levels, notes = guessed_levels(self._free())
-        self._claimed.update(levels.values())
-        self._notes.update(notes)
-        if levels:
-            self._guessed.add("quantiles")
-        return levels
-
-    def _normal_law(self) -> tuple[str | None, str | None, str | None]:
-        """Mean, sd and point, as they go together."""
-        mean, sd, point = (self._single[role] for role in ("mean", "sd", "point"))
-        if sd is not None and self._law is not None:
+    def _normal_law(self) -> None:
+        """Settle mean, sd and point, as they go together."""
+        mean, sd, point = (self._columns[role] for role in ("mean", "sd", "point"))
+        if sd and self._law is not None:
             if "sd" not in self._guessed:
                 raise InputError("a law and an sd are two distributions: give one of them")
             named = "by its parameters" if "law" in self._guessed else "by name"
-            self._notes[sd] = f"the law is given {named}"
-            sd = None
-        if sd is not None and mean is None and point is None:
+            self._notes[sd[0]] = f"the law is given {named}"
+            sd = ()
+        if sd and not mean and not point:
             if "sd" not in self._guessed:
                 raise InputError("sd must stand beside a mean or a point forecast, got neither")
-            self._notes[sd] = "an sd without a mean or a point forecast"
-            sd = None
-        if sd is not None:
-            return mean or point, sd, point
-        if mean is not None and point is not None and mean != point:
-            self._notes[mean] = "a mean without an sd, beside a point forecast"
-        return None, None, point or mean
-
-    def _note_variance(self) -> None:
-        for name in self._free():
-            if normal_form(name) in _VARIANCE:
-                self._notes[name] = "a variance is not read: give its square root as sd"
+            self._notes[sd[0]] = "an sd without a mean or a point forecast"
+            sd = ()
+        if not sd and mean and point and mean != point:
+            self._notes[mean[0]] = "a mean without an sd, beside a point forecast"
+        settled = (mean or point, sd, point) if sd else ((), (), point or mean)
+        self._columns |= dict(zip(("mean", "sd", "point"), settled, strict=True))
 
     def _check(self, roles: Roles) -> None:
         """Raise `InputError` where there is no prediction, or a column contradicts itself."""
-        held = [name for pair in roles.intervals for name in (pair.lower, pair.upper)]
-        held += [name for name in (roles.point, roles.mean, roles.sd) if name is not None]
-        held += [*roles.samples, *(column for _, column in roles.quantiles)]
-        parameters = roles.law.parameters.values() if roles.law else ()
-        held += [value for value in parameters if isinstance(value, str)]
+        held = [column for role, column, _ in roles.uses() if role.of == "belief"]
         if not held and roles.law is None:
             said = "; ".join(f"{quoted(name)}: {note}" for name, note in self._notes.items())
             raise InputError(
@@ -314,9 +291,11 @@ class _Assignment:
                 f"(--point, …); the columns are {listed(self._names)}"
                 + (f" ({said})" if said else "")
             )
-        if roles.y in held:
-            raise InputError(f"y must not be part of a prediction, got {quoted(roles.y)} for both")
-        if roles.mean is not None and roles.mean == roles.sd:
-            raise InputError(f"mean and sd must be two columns, got {quoted(roles.mean)} for both")
-        if any(pair.lower == pair.upper for pair in roles.intervals):
+        y = roles["y"][0]
+        if y in held:
+            raise InputError(f"y must not be part of a prediction, got {quoted(y)} for both")
+        if roles["mean"] and roles["mean"] == roles["sd"]:
+            mean = quoted(roles["mean"][0])
+            raise InputError(f"mean and sd must be two columns, got {mean} for both")
+        if any(pair[0] == pair[1] for pair in zip(roles["lower"], roles["upper"], strict=True)):
             raise InputError("lower and upper must be two columns, got one for both")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,40 +12,54 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import HowsureError, InputError
-from howsure.inputs.encoders.encode import Encoder, Transformer, encode
+from howsure.inputs.assigned import Roles
+from howsure.inputs.encoders.encode import Transformer
+from howsure.inputs.encoders.encode import encode as encode_items
 from howsure.inputs.encoders.items import are_image_files
-from howsure.inputs.roles import Roles
 from howsure.inputs.source import quoted
 from howsure.stats.gram import Progress
 
 Texts = npt.NDArray[Any]
 
 
-def image_column(roles: Roles, texts: Sequence[Any] | Texts | None) -> str | None:
-    """The column of paths of images: the one so named, or the encoded one if its cells are paths.
+def embedded(
+    texts: Mapping[str, Texts],
+    roles: Roles,
+    *,
+    folder: Path | None,
+    title: str,
+    progress: Progress | None = None,
+) -> tuple[FloatArray | None, Texts | None]:
+    """The vectors of the encoded column, and the files of the column of images.
 
-    Parameters
-    ----------
-    roles : Roles
-        The columns' roles.
-    texts : sequence of str, optional
-        The cells of the encoded column.
-
-    Raises
-    ------
-    InputError
-        If only some cells end as image files do.
+    Paths are in the column so named, or in the encoded one if all its cells end as image files do.
     """
-    if roles.image is not None or roles.encode is None or texts is None:
-        return roles.image
-    files = are_image_files(texts)
-    if 0 < files < len(texts):
-        raise InputError(
-            f"column {quoted(roles.encode[0])} must hold texts or paths of images, got {files} of "
-            f"{len(texts)} cells that end as image files do: if all are paths, say image=COLUMN "
-            "(--image COLUMN) as well"
-        )
-    return roles.encode[0] if files else None
+    column, image, encoder = roles.one("encode"), roles.one("image"), roles.encoder
+    if column is None or encoder is None:
+        return None, None if image is None else located(texts[image], folder)
+    items = texts[column]
+    if image is None:
+        files = are_image_files(items)
+        if 0 < files < len(items):
+            raise InputError(
+                f"{title}: column {quoted(column)} must hold texts or paths of images, got {files} "
+                f"of {len(items)} cells that end as image files do: if all are paths, say "
+                "image=COLUMN (--image COLUMN) as well"
+            )
+        image = column if files else None
+    images = None if image is None else located(texts[image], folder)
+    kind: str | None = "text"
+    if image == column and images is not None:
+        kind, items = "image", images
+    if not isinstance(encoder, str) and (kind == "text" or isinstance(encoder, Transformer)):
+        kind = None
+    try:
+        vectors = encode_items(list(items), encoder, kind=kind, progress=progress)
+    except InputError as error:
+        raise InputError(f"{title}: column {quoted(column)}: {error}") from error
+    except HowsureError as error:
+        raise type(error)(f"column {quoted(column)}: {error}") from error
+    return vectors.astype(np.float64), images
 
 
 def located(paths: Sequence[Any] | Texts, folder: Path | None) -> Texts:
@@ -60,51 +74,3 @@ def located(paths: Sequence[Any] | Texts, folder: Path | None) -> Texts:
     out = np.empty(len(paths), dtype=object)
     out[:] = [os.path.join(root, str(path)) for path in paths]
     return out
-
-
-def encoded(
-    texts: Texts,
-    column: str,
-    encoder: Encoder,
-    *,
-    images: Texts | None,
-    title: str,
-    progress: Progress | None = None,
-) -> FloatArray:
-    """The embedding of a column.
-
-    Parameters
-    ----------
-    texts : ndarray of str, shape (n,)
-        Its cells, none of them missing.
-    column : str
-        Its name, for messages.
-    encoder : str, transformer or callable
-        As in `howsure.inputs.encoders.encode`.
-    images : ndarray of str, shape (n,), optional
-        The files, if the column holds paths.
-    title : str
-        The table, for messages.
-    progress : callable, optional
-        Called with a stage's name, batches done and batches in all.
-
-    Returns
-    -------
-    ndarray of float, shape (n, e)
-
-    Raises
-    ------
-    InputError
-        As `encode`, with the table and the column named.
-    """
-    items: list[Any] = list(texts if images is None else images)
-    kind: str | None = "text" if images is None else "image"
-    if not isinstance(encoder, str) and (images is None or isinstance(encoder, Transformer)):
-        kind = None
-    try:
-        vectors = encode(items, encoder, kind=kind, progress=progress)
-    except InputError as error:
-        raise InputError(f"{title}: column {quoted(column)}: {error}") from error
-    except HowsureError as error:
-        raise type(error)(f"column {quoted(column)}: {error}") from error
-    return vectors.astype(np.float64)

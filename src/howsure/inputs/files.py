@@ -1,4 +1,4 @@
-"""Files of tables: which reader an ending asks for, and the binary ones."""
+"""Files of tables, opened once: which reader an ending asks for, and the binary ones."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from howsure.core.errors import InputError
-from howsure.inputs.source import Kind, Source, quoted, refusing
-from howsure.inputs.text import COMPRESSION, TextFile
+from howsure.inputs.roles import Kind
+from howsure.inputs.source import COMPRESSION, Source, name_parts, quoted, refusing
+from howsure.inputs.text import TextFile
 
 TEXT_ENDINGS: Final = (".csv", ".tsv")
 PARQUET_ENDINGS: Final = (".parquet", ".pq")
@@ -28,6 +29,24 @@ _SIGNS: Final = (
     (b"\xd0\xcf\x11\xe0", "an old spreadsheet: save it as CSV"),
     (b"%PDF", "PDF"),
 )
+
+
+def table_form(path: str | os.PathLike[str]) -> tuple[str, str]:
+    """The ending of a file that may hold a table, and that of its compression if any.
+
+    Examples
+    --------
+    >>> table_form("t.CSV.gz"), table_form("t.parquet")
+    (('.csv', '.gz'), ('.parquet', ''))
+    """
+    _, ending, packed = name_parts(Path(path))
+    known = TEXT_ENDINGS if packed else (*TEXT_ENDINGS, *PARQUET_ENDINGS, *ARROW_ENDINGS)
+    if ending not in known:
+        raise InputError(
+            f"{path}: the ending must be one of {', '.join(TEXT_ENDINGS)} (also with .gz or .zst), "
+            f"{', '.join((*PARQUET_ENDINGS, *ARROW_ENDINGS))}, got {Path(path).suffix!r}"
+        )
+    return ending, packed
 
 
 def open_table(
@@ -66,35 +85,29 @@ def open_table(
     title = str(path)
     with refusing(title):
         file = Path(path)
-        compressed = file.suffix.lower() in COMPRESSION
-        ending = (Path(file.stem) if compressed else file).suffix.lower()
         if file.is_dir():
             raise InputError(f"{title}: a file is needed, got a folder")
         if not file.exists():
             raise InputError(f"{title}: there is no such file")
         if not file.is_file():
             raise InputError(f"{title}: a regular file is needed")
-        known = TEXT_ENDINGS if compressed else (*TEXT_ENDINGS, *PARQUET_ENDINGS, *ARROW_ENDINGS)
-        if ending not in known:
-            raise InputError(
-                f"{title}: the ending must be one of {', '.join(TEXT_ENDINGS)} (also with .gz or "
-                f".zst), {', '.join((*PARQUET_ENDINGS, *ARROW_ENDINGS))}, got {file.suffix!r}"
-            )
-        _check_signs(file, compressed=compressed, ending=ending)
+        ending, packed = table_form(path)
+        handle = pa.OSFile(os.fspath(file))
+        _check_sign(handle.read(8), title, ending, packed)
         if ending in TEXT_ENDINGS:
-            return TextFile(file, encoding, decimal)
-        return ParquetTable(file) if ending in PARQUET_ENDINGS else ArrowTable(file)
+            return TextFile(file, handle, encoding, decimal)
+        return (ParquetTable if ending in PARQUET_ENDINGS else ArrowTable)(file, handle)
 
 
 class ParquetTable(Source):
-    """A Parquet file; only the columns that are asked for leave the disk."""
+    """An open Parquet file; only the columns that are asked for leave the disk."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, file: pa.NativeFile) -> None:
         self.title = str(path)
         self.folder = path.parent
-        self._path = path
-        with refusing(self.title), pq.ParquetFile(path) as file:
-            self._schema = file.schema_arrow
+        self._file = file
+        with refusing(self.title), pq.ParquetFile(file) as parts:
+            self._schema = parts.schema_arrow
             self.names = tuple(self._schema.names)
         self.check_names()
 
@@ -109,21 +122,21 @@ class ParquetTable(Source):
         with (
             refusing(self.title),
             pq.ParquetFile(
-                self._path, read_dictionary=texts, page_checksum_verification=True
-            ) as file,
+                self._file, read_dictionary=texts, page_checksum_verification=True
+            ) as parts,
         ):
-            table = file.read(columns=list(kinds)).select(list(kinds))
+            table = parts.read(columns=list(kinds)).select(list(kinds))
             table.validate(full=True)
         return some_rows(table, self.title)
 
 
 class ArrowTable(Source):
-    """An Arrow (Feather version 2) file, or an Arrow stream."""
+    """An open Arrow (Feather version 2) file, or an Arrow stream."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, file: pa.NativeFile) -> None:
         self.title = str(path)
         self.folder = path.parent
-        self._path = path
+        self._file = file
         with refusing(self.title), self._open() as reader:
             self._schema = reader.schema
             self.names = tuple(self._schema.names)
@@ -142,11 +155,11 @@ class ArrowTable(Source):
         return some_rows(table, self.title)
 
     def _open(self, options: Any = None) -> AbstractContextManager[Any]:
-        with self._path.open("rb") as handle:
-            whole = handle.read(6) == b"ARROW1"
-        file = pa.OSFile(os.fspath(self._path))
+        self._file.seek(0)
+        whole = self._file.read(6) == b"ARROW1"
+        self._file.seek(0)
         reader = pa.ipc.open_file if whole else pa.ipc.open_stream
-        opened: AbstractContextManager[Any] = reader(file, options=options)
+        opened: AbstractContextManager[Any] = reader(self._file, options=options)
         return opened
 
 
@@ -173,22 +186,20 @@ def some_rows(table: pa.Table, title: str) -> pa.Table:
     return table
 
 
-def _check_signs(path: Path, *, compressed: bool, ending: str) -> None:
+def _check_sign(start: bytes, title: str, ending: str, packed: str) -> None:
     """Raise `InputError` where the first bytes are those of another kind of file."""
-    with path.open("rb") as handle:
-        start = handle.read(8)
     if not start:
-        raise InputError(f"{path}: the file is empty")
+        raise InputError(f"{title}: the file is empty")
     found = next((name for sign, name in _SIGNS if start.startswith(sign)), None)
     expected: tuple[str | None, ...] = (None,)
-    if compressed:
-        expected = ("gzip",) if path.suffix.lower() == ".gz" else ("zstd",)
+    if packed:
+        expected = (COMPRESSION[packed],)
     elif ending in PARQUET_ENDINGS:
         expected = ("Parquet",)
     elif ending in ARROW_ENDINGS:
         expected = ("Arrow", None)
     if found not in expected:
-        says = "compressed " * compressed + f"{ending} file"
+        says = "compressed " * bool(packed) + f"{ending} file"
         raise InputError(
-            f"{path}: the ending says {says}, but the content is {found or 'something else'}"
+            f"{title}: the ending says {says}, but the content is {found or 'something else'}"
         )

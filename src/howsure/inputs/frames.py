@@ -12,24 +12,12 @@ import pyarrow as pa
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
 from howsure.inputs.files import check_flat, some_rows
-from howsure.inputs.source import Kind, Source, quoted, refusing
+from howsure.inputs.roles import Kind
+from howsure.inputs.source import Source, quoted, refusing
 
 
 class FrameTable(Source):
-    """A dataframe of any library, eager or lazy.
-
-    Parameters
-    ----------
-    frame : dataframe
-        Of pandas, polars, pyarrow, modin, … . A lazy one is collected, the needed columns only.
-    title : str
-        What to call it in messages.
-
-    Raises
-    ------
-    InputError
-        If narwhals does not take it, or its column names repeat.
-    """
+    """A dataframe of any library; of a lazy one, the needed columns are collected."""
 
     def __init__(self, frame: Any, title: str = "the table") -> None:
         self.title = title
@@ -56,20 +44,7 @@ class FrameTable(Source):
 
 
 class MappingTable(Source):
-    """A mapping of names to arrays of one length.
-
-    Parameters
-    ----------
-    arrays : mapping of str to array-like of shape (n,)
-        The columns.
-    title : str
-        What to call it in messages.
-
-    Raises
-    ------
-    InputError
-        If there are no columns, or two names are one as text.
-    """
+    """A mapping of names to arrays of one length."""
 
     def __init__(self, arrays: Mapping[Any, Any], title: str = "the table") -> None:
         self.title = title

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from howsure.core.errors import InputError
+from howsure.inputs.assigned import LawColumns
 from howsure.inputs.naming import normal_form
-from howsure.inputs.roles import LawColumns
 from howsure.inputs.source import listed
 from howsure.predictions import law_named
 from howsure.predictions.counts.family import COUNT_FAMILIES
@@ -32,16 +32,6 @@ def guessed_law(names: Sequence[str]) -> LawColumns | None:
     of a mixture of normal laws may be called ``w1``, ``mean1``, ``sd1``, ``w2``, … (also
     ``weight``, ``pi``, ``prob``; ``mu``, ``loc``; ``std``, ``sigma``, ``scale``), counted from 0
     or 1, with or without an underscore.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Columns that no flag has claimed.
-
-    Raises
-    ------
-    InputError
-        If several laws can be read.
 
     Examples
     --------

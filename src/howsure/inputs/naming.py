@@ -1,4 +1,4 @@
-"""What a column's name says: a role, a bound with its coverage, a quantile with its level.
+"""What a column's name says: a bound with its coverage, a quantile with its level.
 
 Names are compared in lower case, with spaces and hyphens as underscores.
 """
@@ -6,41 +6,11 @@ Names are compared in lower case, with spaces and hyphens as underscores.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from types import MappingProxyType
-from typing import Final, Literal
+from typing import Literal
 
-SYNONYMS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
-    {
-        role: frozenset(words.split())
-        for role, words in {
-            "y": "y y_true ytrue y_test y_obs actual actuals target label observed observation "
-            "obs truth ground_truth true_value outcome",
-            "point": "point pred prediction predictions predicted y_pred ypred yhat y_hat forecast "
-            "point_forecast",
-            "mean": "mean mu y_mean mean_y pred_mean mean_pred predicted_mean predictive_mean",
-            "sd": "sd std stdev stddev std_dev sigma standard_deviation y_std y_sd pred_std "
-            "pred_sd std_pred sd_pred predicted_std predicted_sd predictive_std predictive_sd "
-            "uncertainty_std uncertainty_sd",
-            "weights": "weight weights sample_weight sample_weights importance_weight "
-            "importance_weights frequency_weight frequency_weights frequency",
-            "model": "model model_name",
-            "cluster": "cluster clusters cluster_id",
-            "time": "time timestamp datetime date",
-            "rows": "id row_id rowid row",
-        }.items()
-    }
-)
-PATTERNS: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
-    {
-        "groups": re.compile(r"groups?|group_.+"),
-        "features": re.compile(r"x\d*|x_.+|features?_.+|feat_.+"),
-        "embedding": re.compile(r"(emb|embedding)_?\d+|embeddings?"),
-        "samples": re.compile(r"(s_|(sample|draw|member|ens|ensemble)_?)\d+"),
-    }
-)
 _PREFIX = r"(?:(?P<prefix>pi|ci|y|yhat|y_hat|y_pred|pred|prediction|forecast|interval|obs_ci)_?)?"
 _NUMBER = r"\d+(?:[._]\d+)?"
 _BOUND = re.compile(

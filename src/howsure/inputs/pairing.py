@@ -4,33 +4,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
 from howsure.inputs.naming import Bound, bound, quantile_levels
-from howsure.inputs.roles import Flags, IntervalColumns
 from howsure.inputs.source import listed, quoted
 
 Find = Callable[[str, str], str]
+Coverages = float | Sequence[float] | None
+
+
+class IntervalColumns(NamedTuple):
+    """Two columns that are the ends of intervals, and their nominal coverage if it is known."""
+
+    lower: str
+    upper: str
+    coverage: float | None
 
 
 def flagged_pairs(
-    flags: Flags, lowers: Sequence[str], uppers: Sequence[str]
+    coverage: Coverages, lowers: Sequence[str], uppers: Sequence[str]
 ) -> tuple[IntervalColumns, ...]:
-    """Pairs of the columns that flags name, with the coverages that flags or names tell.
-
-    Raises
-    ------
-    InputError
-        If there are not as many of each, or coverages repeat, leave (0, 1) or lack one.
-    """
+    """Pairs of the columns that flags name, with the coverages that flags or names tell."""
     if len(lowers) != len(uppers):
         raise InputError(
             f"lower and upper must name as many columns, got {len(lowers)} and {len(uppers)}"
         )
     if not lowers:
         return ()
-    shares: list[float | None] = [*flagged_coverages(flags)]
+    shares: list[float | None] = [*flagged_coverages(coverage)]
     if not shares:
         shares = [_shared_coverage(*pair) for pair in zip(lowers, uppers, strict=True)]
     if len(shares) != len(lowers):
@@ -41,9 +44,8 @@ def flagged_pairs(
     return _checked([IntervalColumns(*three) for three in zip(lowers, uppers, shares, strict=True)])
 
 
-def flagged_coverages(flags: Flags) -> list[float]:
+def flagged_coverages(given: Coverages) -> list[float]:
     """The coverages that a flag tells, each in (0, 1)."""
-    given = flags.coverage
     if given is None:
         return []
     return [
@@ -52,14 +54,8 @@ def flagged_coverages(flags: Flags) -> list[float]:
     ]
 
 
-def guessed_pairs(names: Iterable[str], flags: Flags) -> tuple[IntervalColumns, ...]:
-    """Pairs of columns whose names say that they are the two ends of intervals.
-
-    Raises
-    ------
-    InputError
-        If an end has no other, two columns claim to be one end, or a coverage is unclear.
-    """
+def guessed_pairs(names: Iterable[str], coverage: Coverages) -> tuple[IntervalColumns, ...]:
+    """Pairs of columns whose names say that they are the two ends of intervals."""
     ends: dict[tuple[str, float | None, str], str] = {}
     for name in names:
         end = bound(name)
@@ -83,19 +79,13 @@ def guessed_pairs(names: Iterable[str], flags: Flags) -> tuple[IntervalColumns, 
             )
         if side == "lower":
             pairs.append(IntervalColumns(name, other, share))
-    return _checked(_with_coverage(pairs, flagged_coverages(flags)))
+    return _checked(_with_coverage(pairs, flagged_coverages(coverage)))
 
 
 def flagged_levels(
     given: Mapping[float, str] | str | Sequence[str], column: Find
 ) -> dict[float, str]:
-    """Columns of quantiles that a flag names, by level.
-
-    Raises
-    ------
-    InputError
-        If an item is no ``LEVEL=COLUMN``, a level leaves (0, 1), or one has two columns.
-    """
+    """Columns of quantiles that a flag names, by level."""
     levels: dict[float, str] = {}
     for level, name in _level_items(given):
         share = check_fraction(level, "the level of a quantile")
@@ -106,13 +96,7 @@ def flagged_levels(
 
 
 def guessed_levels(names: Iterable[str]) -> tuple[dict[float, str], dict[str, str]]:
-    """Columns whose names say that they are quantiles, by level; and notes on those left out.
-
-    Raises
-    ------
-    InputError
-        If several names may mean several levels, or two columns claim one level.
-    """
+    """Columns whose names say that they are quantiles, by level; and notes on those left out."""
     found = quantile_levels(names)
     notes = {
         name: "its number may mean several levels; say quantiles to use it"

@@ -1,269 +1,274 @@
-"""Roles of columns: what a caller may say, what was decided, and how it is told."""
+"""The roles that columns may play: one table, from which flags, keywords and the docs come."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Sized
-from dataclasses import dataclass, field
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal, TypedDict
 
-from howsure.core.arrays import shortened
-from howsure.core.errors import InputError
-from howsure.inputs.encoders.encode import Encoder
+if TYPE_CHECKING:
+    from howsure.inputs.encoders.encode import Encoder
 
+Kind = Literal["number", "label", "any", "vector", "text", "time", "name"]
+"""What a column shall be read as; a vector is a number or a list of numbers in each cell."""
 Names = str | Sequence[str] | None
-Encode = Mapping[str, Encoder] | str | Sequence[str] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flags:
-    """What the caller says of the columns; None leaves a role to the names, "" leaves it empty.
+@dataclass(frozen=True)
+class Role:
+    """What a column may be to an evaluation set; or, without a kind, what is said of columns.
 
     Attributes
     ----------
-    y, point, mean, sd, weights, cluster, time, model, rows, image : str, optional
-        A column's name; `image` holds paths of image files.
-    lower, upper : str or sequence of str, optional
-        Columns of the ends of intervals, in one order.
-    coverage : float or sequence of float, optional
-        Nominal coverage of each pair of them.
-    quantiles : mapping of float to str, or sequence of "LEVEL=COLUMN", optional
-        Columns of quantiles.
-    samples, embedding, groups, features : str or sequence of str, optional
-        Names or patterns such as ``s_*``; a text may hold several with commas between. A pattern
-        of features takes columns that have no other role. A column of the embedding may hold a
-        list of numbers in each cell.
-    encode : mapping of str to encoder, "COLUMN=ENCODER", or a sequence of one such, optional
-        A column of texts or of paths of images, and what turns it into the embedding.
-    law : str, optional
-        ``NAME:PARAMETER=COLUMN,…``; a number may stand for a column.
+    name, help : str
+        Its keyword, and its flag in one line.
+    of : {"outcome", "belief", "inputs", "rows", "order"}
+        Whether it holds y, a model's belief, inputs of a model, what else is known of the rows,
+        or which rows are which.
+    kind : str, optional
+        What its columns are read as.
+    many, repeats : bool
+        Whether it may have several columns, and whether its flag is repeated for several.
+    flag, metavar : str
+        Its flag, where that is not called after it, and what the flag takes.
+    choices : tuple of str
+        The only values.
+    told : str
+        How a column that plays it is explained, where that is not its name.
+    pattern, names : str
+        Names of columns, in normal form, that say that they play it.
+    examples : str
+        Some names, where a pattern or a rule decides.
     """
-
-    y: str | None = None
-    point: str | None = None
-    lower: Names = None
-    upper: Names = None
-    coverage: float | Sequence[float] | None = None
-    mean: str | None = None
-    sd: str | None = None
-    quantiles: Mapping[float, str] | Names = None
-    samples: Names = None
-    law: str | None = None
-    groups: Names = None
-    features: Names = None
-    embedding: Names = None
-    encode: Encode = None
-    image: str | None = None
-    weights: str | None = None
-    cluster: str | None = None
-    time: str | None = None
-    model: str | None = None
-    rows: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class IntervalColumns:
-    """Two columns that are the ends of intervals, and their nominal coverage if it is known."""
-
-    lower: str
-    upper: str
-    coverage: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class LawColumns:
-    """A law of ``scipy.stats`` or of counts; for each parameter, a column or a number."""
 
     name: str
-    parameters: Mapping[str, str | float]
+    of: Literal["outcome", "belief", "inputs", "rows", "order"]
+    kind: Kind | None
+    help: str
+    many: bool = False
+    repeats: bool = False
+    flag: str = ""
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()
+    told: str = ""
+    pattern: str = ""
+    names: str = ""
+    examples: str = ""
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """The names that say that a column plays it."""
+        return frozenset(self.names.split())
+
+    def matches(self, name: str) -> bool:
+        """Whether a name, in normal form, says so."""
+        return name in self.known or bool(self.pattern and re.fullmatch(self.pattern, name))
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnUse:
-    """How one column was read.
+ROLES: Final = (
+    Role(
+        "y",
+        "outcome",
+        "number",
+        "Column of what happened.",
+        names="y y_true ytrue y_test y_obs actual actuals target label observed observation obs "
+        "truth ground_truth true_value outcome",
+    ),
+    Role(
+        "point",
+        "belief",
+        "number",
+        "Column of the point forecast.",
+        told="point forecast",
+        names="point pred prediction predictions predicted y_pred ypred yhat y_hat forecast "
+        "point_forecast",
+    ),
+    Role(
+        "lower",
+        "belief",
+        "number",
+        "Column of lower ends; repeat.",
+        many=True,
+        repeats=True,
+        told="lower end",
+        examples="lower lower_90 lower_0.9 lower_95% lower90 pi_95_lower yhat_lower lo_80 lwr lb",
+    ),
+    Role(
+        "upper",
+        "belief",
+        "number",
+        "Column of upper ends; repeat.",
+        many=True,
+        repeats=True,
+        told="upper end",
+        examples="upper upper_90 upper_0.9 upper_95% upper90 pi_95_upper yhat_upper hi_80 upr ub",
+    ),
+    Role(
+        "coverage",
+        "belief",
+        None,
+        "Nominal coverage of the intervals, such as 0.9; repeat for several.",
+        repeats=True,
+    ),
+    Role(
+        "mean",
+        "belief",
+        "number",
+        "Column of predicted means.",
+        told="mean of a normal law",
+        names="mean mu y_mean mean_y pred_mean mean_pred predicted_mean predictive_mean",
+    ),
+    Role(
+        "sd",
+        "belief",
+        "number",
+        "Column of predicted standard deviations.",
+        told="sd of a normal law",
+        names="sd std stdev stddev std_dev sigma standard_deviation y_std y_sd pred_std pred_sd "
+        "std_pred sd_pred predicted_std predicted_sd predictive_std predictive_sd "
+        "uncertainty_std uncertainty_sd",
+    ),
+    Role(
+        "quantiles",
+        "belief",
+        "number",
+        "A quantile column; repeat.",
+        many=True,
+        repeats=True,
+        flag="quantile",
+        metavar="LEVEL=COL",
+        told="quantile",
+        examples="q0.05 q05 q_95 0.95 95% quantile_0.5 p97.5 q025 median",
+    ),
+    Role(
+        "samples",
+        "belief",
+        "number",
+        "Sample columns, such as 's_*'.",
+        many=True,
+        metavar="PATTERN",
+        told="sample",
+        pattern=r"(s_|(sample|draw|member|ens|ensemble)_?)\d+",
+        examples="s_1 sample_1 draw1 member_1 ens_1 ensemble1",
+    ),
+    Role(
+        "law",
+        "belief",
+        "number",
+        "A law of scipy.stats or of counts: t:df=nu,scale=s; double_poisson:mu=m,phi=p.",
+        metavar="NAME:PARAM=COL,…",
+        told="of the law",
+        examples="t_df t_loc t_scale",
+    ),
+    Role(
+        "groups",
+        "rows",
+        "label",
+        "Columns that divide the rows.",
+        many=True,
+        metavar="A,B",
+        told="group",
+        pattern="groups?|group_.+",
+        examples="group groups group_region",
+    ),
+    Role(
+        "features",
+        "inputs",
+        "any",
+        "Columns of model inputs.",
+        many=True,
+        metavar="A,B",
+        told="feature",
+        pattern=r"x\d*|x_.+|features?_.+|feat_.+",
+        examples="x x1 x_age feature_1 feat_age",
+    ),
+    Role(
+        "embedding",
+        "inputs",
+        "vector",
+        "Embedding columns, such as 'emb_*'.",
+        many=True,
+        metavar="PATTERN",
+        pattern=r"(emb|embedding)_?\d+|embeddings?",
+        examples="embedding emb_0 embedding_0",
+    ),
+    Role(
+        "encode",
+        "inputs",
+        "text",
+        "Encode a column of texts or image paths, as text=transformers:FOLDER.",
+        repeats=True,
+        metavar="COL=ENCODER",
+        told="encoded by",
+    ),
+    Role(
+        "image",
+        "inputs",
+        "text",
+        "Column of image paths: the best and worst are shown.",
+        told="path of an image",
+    ),
+    Role(
+        "weights",
+        "rows",
+        "number",
+        "Column of weights.",
+        names="weight weights sample_weight sample_weights importance_weight importance_weights "
+        "frequency_weight frequency_weights frequency",
+    ),
+    Role("weights_kind", "rows", None, "What weights mean.", choices=("frequency", "importance")),
+    Role(
+        "cluster",
+        "rows",
+        "label",
+        "Column whose equal rows are not independent.",
+        names="cluster clusters cluster_id",
+    ),
+    Role(
+        "time", "rows", "time", "Column that orders the rows.", names="time timestamp datetime date"
+    ),
+    Role(
+        "model", "order", "label", "Column that names the model of a row.", names="model model_name"
+    ),
+    Role(
+        "rows",
+        "order",
+        "name",
+        "Column of row names.",
+        flag="row-id",
+        told="name of the row",
+        names="id row_id rowid row",
+    ),
+)
+"""Every role, in the order in which flags and explanations tell of them."""
 
-    Attributes
-    ----------
-    column : str
-        Its name.
-    role : str
-        What it is taken for; ``ignored`` if for nothing.
-    note : str
-        Why, or what else there is to know.
-    source : str
-        The file or table.
-    """
-
-    column: str
-    role: str
-    note: str = ""
-    source: str = ""
+BY_NAME: Final[Mapping[str, Role]] = MappingProxyType({role.name: role for role in ROLES})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Roles:
-    """The column of each role; frozen.
+class Columns(TypedDict, total=False):
+    """What a caller may say of columns; None leaves a role to the names, "" leaves it empty."""
 
-    Attributes
-    ----------
-    y, point, mean, sd, weights, cluster, time, model, rows, image : str, optional
-        Column names; `y` is empty where rows need no label. `mean` is set where `sd` is: then
-        the two are a normal law.
-    intervals : tuple of IntervalColumns
-        Pairs of ends.
-    quantiles : tuple of (float, str)
-        Levels and their columns.
-    samples, groups, features, embedding : tuple of str
-        Column names.
-    law : LawColumns, optional
-        A law by name.
-    encode : (str, encoder), optional
-        The column that becomes the embedding, and what encodes it.
-    guessed : frozenset of str
-        Roles that no flag gave.
-    notes : mapping of str to str
-        What to say of a column.
-    """
-
-    y: str
-    point: str | None = None
-    intervals: tuple[IntervalColumns, ...] = ()
-    mean: str | None = None
-    sd: str | None = None
-    quantiles: tuple[tuple[float, str], ...] = ()
-    samples: tuple[str, ...] = ()
-    law: LawColumns | None = None
-    groups: tuple[str, ...] = ()
-    features: tuple[str, ...] = ()
-    embedding: tuple[str, ...] = ()
-    encode: tuple[str, Encoder] | None = None
-    image: str | None = None
-    weights: str | None = None
-    cluster: str | None = None
-    time: str | None = None
-    model: str | None = None
-    rows: str | None = None
-    guessed: frozenset[str] = frozenset()
-    notes: Mapping[str, str] = field(default_factory=dict)
-
-    def by_column(self) -> dict[str, list[str]]:
-        """For each column that is used, its roles in words.
-
-        Examples
-        --------
-        >>> Roles(y="y", intervals=(IntervalColumns("lo", "hi", 0.9),)).by_column()
-        {'y': ['y'], 'lo': ['lower end at 90 %'], 'hi': ['upper end at 90 %']}
-        """
-        said: dict[str, list[str]] = {}
-
-        def say(column: str | float | None, role: str) -> None:
-            if isinstance(column, str):
-                said.setdefault(column, []).append(role)
-
-        say(self.y, "y")
-        say(self.point, "point forecast")
-        for pair in self.intervals:
-            at = "" if pair.coverage is None else f" at {100 * pair.coverage:g} %"
-            say(pair.lower, f"lower end{at}")
-            say(pair.upper, f"upper end{at}")
-        say(self.mean, "mean of a normal law")
-        say(self.sd, "sd of a normal law")
-        for level, column in self.quantiles:
-            say(column, f"quantile {level:g}")
-        for parameter, value in (self.law.parameters if self.law else {}).items():
-            say(value, f"{parameter} of the law {self.law.name if self.law else ''}")
-        many = {"sample": self.samples, "group": self.groups, "feature": self.features}
-        for role, columns in {**many, "embedding": self.embedding}.items():
-            for column in columns:
-                say(column, role)
-        if self.encode is not None:
-            column, encoder = self.encode
-            say(column, f"encoded by {encoder_name(encoder)}")
-        say(self.image, "path of an image")
-        for role in ("weights", "cluster", "time", "model"):
-            say(getattr(self, role), role)
-        say(self.rows, "name of the row")
-        return said
-
-    def explain(self, names: Iterable[str], source: str = "") -> tuple[ColumnUse, ...]:
-        """How each column is read, in the table's order, ignored ones too."""
-        said = self.by_column()
-        return tuple(
-            ColumnUse(
-                name, ", ".join(said.get(name, ["ignored"])), self.notes.get(name, ""), source
-            )
-            for name in names
-        )
-
-
-def encoder_name(encoder: Encoder) -> str:
-    """What to call an encoder.
-
-    Examples
-    --------
-    >>> encoder_name("transformers:folder"), encoder_name(len)
-    ('transformers:folder', 'len')
-    """
-    if isinstance(encoder, str):
-        return encoder
-    return str(getattr(encoder, "__name__", type(encoder).__name__))
-
-
-def parse_encode(given: Encode) -> tuple[str, Encoder] | None:
-    """The column to encode and its encoder; None where none is given.
-
-    Raises
-    ------
-    InputError
-        If it is written otherwise, or there is more than one column.
-
-    Examples
-    --------
-    >>> parse_encode("note=transformers:models/small"), parse_encode("")
-    (('note', 'transformers:models/small'), None)
-    """
-    if given is None or (isinstance(given, Sized) and len(given) == 0):
-        return None
-    if isinstance(given, Mapping):
-        pairs = list(given.items())
-    else:
-        parts = [given] if isinstance(given, str) else given
-        if not isinstance(parts, Sequence) or not all(isinstance(part, str) for part in parts):
-            raise InputError(f"encode must be a mapping or COLUMN=ENCODER, got {shortened(given)}")
-        pairs = [(column, encoder) for column, _, encoder in (p.partition("=") for p in parts)]
-    if len(pairs) > 1:
-        raise InputError(f"encode must name one column, got {len(pairs)}")
-    column, encoder = pairs[0]
-    if not isinstance(column, str) or not column or (isinstance(encoder, str) and not encoder):
-        raise InputError(
-            "encode must be COLUMN=ENCODER, such as note=transformers:FOLDER, got "
-            f"{shortened(given)}"
-        )
-    return column, encoder
-
-
-def parse_law(text: str) -> LawColumns:
-    """Read ``NAME:PARAMETER=COLUMN,…``; a number may stand for a column.
-
-    Raises
-    ------
-    InputError
-        If it is written otherwise, or a parameter is given twice.
-
-    Examples
-    --------
-    >>> dict(parse_law("t:df=4,loc=mu,scale=s").parameters)
-    {'df': '4', 'loc': 'mu', 'scale': 's'}
-    """
-    name, _, rest = text.partition(":")
-    parameters: dict[str, str | float] = {}
-    for part in rest.split(",") if rest else ():
-        parameter, equals, column = part.partition("=")
-        key = parameter.strip()
-        if not equals or not key or not column or key in parameters:
-            raise InputError(
-                "law must be NAME:PARAMETER=COLUMN,… with each parameter once, such as "
-                f"t:df=4,loc=mu,scale=s, got {text!r}"
-            )
-        parameters[key] = column.strip()
-    if not name.strip() or not parameters:
-        raise InputError(f"law must be NAME:PARAMETER=COLUMN,…, got {text!r}")
-    return LawColumns(name.strip(), parameters)
+    y: str | None
+    point: str | None
+    lower: Names
+    upper: Names
+    coverage: float | Sequence[float] | None
+    mean: str | None
+    sd: str | None
+    quantiles: Mapping[float, str] | Names
+    samples: Names
+    law: str | None
+    groups: Names
+    features: Names
+    embedding: Names
+    encode: Mapping[str, Encoder] | Names
+    image: str | None
+    weights: str | None
+    weights_kind: str | None
+    cluster: str | None
+    time: str | None
+    model: str | None
+    rows: str | None

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import pyarrow as pa
 
 from howsure.core.errors import HowsureError, InputError
+from howsure.inputs.roles import Kind
 
-Kind = Literal["number", "label", "text", "vector", "any"]
-"""What a column shall be read as; a vector is a number or a list of numbers in each cell."""
-
+COMPRESSION: Final = {".gz": "gzip", ".zst": "zstd"}
 MISSING_WORDS: Final = (
     *("", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaN", "nan", "-NaN", "-nan"),
     *("NULL", "Null", "null", "None", "NaT"),
@@ -48,6 +48,11 @@ class Source(ABC):
     decimal: str = "."
     folder: Path | None = None
 
+    @property
+    def stem(self) -> str:
+        """The name of its file without endings; empty where it is none."""
+        return "" if self.folder is None else name_parts(Path(self.title))[0]
+
     @abstractmethod
     def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
         """The columns that are asked for, each with what it shall be read as."""
@@ -59,6 +64,19 @@ class Source(ABC):
             raise InputError(
                 f"{self.title}: column names must differ, got more than one {listed(repeated)}"
             )
+
+
+def name_parts(path: Path) -> tuple[str, str, str]:
+    """A file's name without endings, its ending, and that of its compression if any.
+
+    Examples
+    --------
+    >>> name_parts(Path("a/t.x.CSV.gz")), name_parts(Path("t.parquet"))
+    (('t.x', '.csv', '.gz'), ('t', '.parquet', ''))
+    """
+    packed = path.suffix.lower() if path.suffix.lower() in COMPRESSION else ""
+    inner = Path(path.stem) if packed else path
+    return inner.stem, inner.suffix.lower(), packed
 
 
 @contextmanager
@@ -106,7 +124,8 @@ def listed(names: Iterable[str], most: int = 20) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    text = " ".join((getattr(error, "strerror", None) or str(error)).split())
+    code = getattr(error, "errno", None)  # Arrow's own words repeat the path
+    text = " ".join((os.strerror(code) if code else str(error)).split())
     if "Truncated compressed stream" in text or "unexpected end" in text:
         return f"the compressed file is cut short ({text})"
     if "Empty CSV" in text:

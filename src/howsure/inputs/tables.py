@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, Literal
+from inspect import Parameter, signature
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError
-from howsure.inputs.alignment import Part, align, check_same_rows, split_models
+from howsure.inputs.alignment import align, check_same_rows, split_models
+from howsure.inputs.assigned import ColumnUse, Roles, encoder_name
 from howsure.inputs.building import Crossing, build, crossing_notes
 from howsure.inputs.cells import Cells, read_cells
 from howsure.inputs.columns import assign_roles
-from howsure.inputs.encoding import encoded, image_column, located
+from howsure.inputs.encoding import embedded
 from howsure.inputs.files import open_table
 from howsure.inputs.frames import FrameTable, MappingTable
-from howsure.inputs.roles import ColumnUse, Encode, Flags, Names, Roles
+from howsure.inputs.roles import ROLES, Columns
 from howsure.inputs.source import Source, listed, quoted
-from howsure.inputs.text import COMPRESSION
 from howsure.predictions import EvalSet
 from howsure.stats.gram import Progress
 
@@ -31,7 +30,7 @@ Missing = Literal["error", "drop"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """What a table held.
+    """Evaluation sets, with what is known of their rows besides.
 
     Attributes
     ----------
@@ -56,44 +55,37 @@ class Loaded:
     """
 
     evalsets: tuple[EvalSet, ...]
-    explanation: tuple[ColumnUse, ...]
+    explanation: tuple[ColumnUse, ...] = ()
     dropped: int = 0
     dropped_by: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    roles: Roles = field(default_factory=lambda: Roles(y="y"))
+    roles: Roles = field(default_factory=lambda: Roles(columns={"y": ("y",)}))
     texts: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     images: npt.NDArray[Any] | None = None
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What to state of the input in a report."""
+        facts = {}
+        if self.dropped:
+            facts["Dropped rows"] = f"{self.dropped:,}"
+        if self.notes:
+            facts["Reading"] = "; ".join(self.notes)
+        if self.roles.encoder is not None:
+            (column,) = self.roles["encode"]
+            facts["Embedding"] = f"{column} by {encoder_name(self.roles.encoder)}"
+        return facts
 
 
 def load(
     source: Any,
     *,
-    y: str | None = None,
-    point: str | None = None,
-    lower: Names = None,
-    upper: Names = None,
-    coverage: float | Sequence[float] | None = None,
-    mean: str | None = None,
-    sd: str | None = None,
-    quantiles: Mapping[float, str] | Names = None,
-    samples: Names = None,
-    law: str | None = None,
-    groups: Names = None,
-    features: Names = None,
-    embedding: Names = None,
-    encode: Encode = None,
-    image: str | None = None,
-    weights: str | None = None,
-    weights_kind: str | None = None,
-    cluster: str | None = None,
-    time: str | None = None,
-    model: str | None = None,
-    rows: str | None = None,
     missing: Missing = "error",
     crossing: Crossing = "error",
     encoding: str | None = None,
     decimal: str = ".",
     progress: Progress | None = None,
+    **columns: Unpack[Columns],
 ) -> Loaded:
     """Read a table, or several, into evaluation sets.
 
@@ -104,12 +96,6 @@ def load(
         narwhals takes, or arrays by name. Several are several models on the same rows; each is
         called after its file. What is known of the rows besides (groups, features, weights,
         cluster, time) comes from the first.
-    y, point, lower, upper, coverage, mean, sd, quantiles, samples, law, groups, features, \
-embedding, encode, image, weights, cluster, time, model, rows
-        The columns of each role, as in `Flags`; names decide where nothing is said, and ``""``
-        leaves a role empty. Paths of images start from the table's folder.
-    weights_kind : {"frequency", "importance"}, optional
-        What weights mean: ``frequency`` unless the column is called ``importance_weight``.
     missing : {"error", "drop"}
         What to do with rows where a cell is missing.
     crossing : {"error", "sort"}
@@ -120,6 +106,25 @@ embedding, encode, image, weights, cluster, time, model, rows
         Decimal mark of text files.
     progress : callable, optional
         Called with a stage's name, steps done and steps in all, where a column is encoded.
+    y, point, mean, sd, image, weights, cluster, time, model, rows : str, optional
+        The column of a role. For all roles: names decide where nothing is said (docs/inputs.md
+        lists them), and ``""`` leaves a role empty. Paths of images start from the table's folder.
+    lower, upper : str or sequence of str, optional
+        Columns of the ends of intervals, in one order.
+    coverage : float or sequence of float, optional
+        Nominal coverage of each pair of them.
+    quantiles : mapping of float to str, or sequence of "LEVEL=COLUMN", optional
+        Columns of quantiles.
+    law : str, optional
+        ``NAME:PARAMETER=COLUMN,…``; a number may stand for a column.
+    samples, embedding, groups, features : str or sequence of str, optional
+        Names or patterns such as ``s_*``; a text may hold several with commas between. A pattern
+        of features takes columns that have no other role. A column of the embedding may hold a
+        list of numbers in each cell.
+    encode : mapping of str to encoder, "COLUMN=ENCODER", or a sequence of one such, optional
+        A column of texts or of paths of images, and what turns it into the embedding.
+    weights_kind : {"frequency", "importance"}, optional
+        What weights mean: ``frequency`` unless the column is called ``importance_weight``.
 
     Returns
     -------
@@ -146,71 +151,58 @@ embedding, encode, image, weights, cluster, time, model, rows
     ):
         if value not in known:
             raise InputError(f"{name} must be {known[0]!r} or {known[1]!r}, got {value!r}")
-    flags = Flags(
-        y=y,
-        point=point,
-        lower=lower,
-        upper=upper,
-        coverage=coverage,
-        mean=mean,
-        sd=sd,
-        quantiles=quantiles,
-        samples=samples,
-        law=law,
-        groups=groups,
-        features=features,
-        embedding=embedding,
-        encode=encode,
-        image=image,
-        weights=weights,
-        cluster=cluster,
-        time=time,
-        model=model,
-        rows=rows,
-    )
-    tables: list[tuple[Source, Cells]] = []
-    notes: list[str] = []
-    for table, roles in _with_roles(sources(source, encoding, decimal), flags):
-        cells, remarks = read_cells(table, roles)
-        cells.check_finite()
-        notes += [f"{table.title}: {remark}" for remark in (*table.notes, *remarks)]
-        tables.append((table, cells))
-    gaps = _gaps([cells for _, cells in tables], missing)
+    tables: list[Cells] = []
+    for table, roles in _with_roles(sources(source, encoding, decimal), columns):
+        tables.append(read_cells(table, roles))
+        tables[-1].check_finite()
+    gaps = _gaps(tables, missing)
     parts = _named_parts(tables)
     kept = _kept(parts, gaps)
     check_same_rows(parts, kept)
-    first = parts[0].take(kept)
-    vectors, texts, images = embedded(first.cells, tables[0][0], progress)
-    made = build(parts, kept, weights_kind=weights_kind, crossing=crossing, embedding=vectors)
-    dropped = sum(cells.n for _, cells in tables) - len(parts) * int(kept.sum())
+    parts = parts if kept.all() else [part.take(kept) for part in parts]
+    first, roles = parts[0], tables[0].roles
+    texts = {**first.of("encode"), **first.of("image")}
+    vectors, images = embedded(
+        texts, roles, folder=first.folder, title=first.title, progress=progress
+    )
+    made = build(parts, crossing=crossing, embedding=vectors)
+    notes = [note for cells in tables for note in cells.notes]
+    dropped = sum(cells.n for cells in tables) - sum(part.n for part in parts)
     if dropped:
         said = ", ".join(f"{quoted(name)} {count}" for name, count in gaps.items())
         notes.append(f"{dropped} rows are left out because a cell is missing ({said})")
     return Loaded(
         evalsets=made,
-        explanation=tuple(
-            use for table, cells in tables for use in cells.roles.explain(table.names, table.title)
-        ),
+        explanation=tuple(use for cells in tables for use in cells.explanation),
         dropped=dropped,
         dropped_by=gaps,
         notes=(*notes, *crossing_notes(made)),
-        roles=tables[0][1].roles,
+        roles=roles,
         texts=texts,
         images=images,
     )
 
 
-def explain(
-    source: Any, flags: Flags | None = None, *, encoding: str | None = None, decimal: str = "."
-) -> tuple[ColumnUse, ...]:
-    """How the columns of a table would be read, from their names alone.
+_source, *_others, _ = signature(load).parameters.values()
+_keywords = [
+    Parameter(
+        role.name,
+        Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Columns.__annotations__[role.name].__forward_arg__,
+    )
+    for role in ROLES
+]
+load.__signature__ = signature(load).replace(  # type: ignore[attr-defined]
+    parameters=[_source, *_keywords, *_others]
+)
+"""What editors and `help` show: every role by name."""
 
-    Parameters
-    ----------
-    source, encoding, decimal
-        As in `load`.
-    flags : Flags, optional
-        What the caller says of the columns.
+
+def explain(
+    source: Any, *, encoding: str | None = None, decimal: str = ".", **columns: Unpack[Columns]
+) -> tuple[ColumnUse, ...]:
+    """How the columns of a table would be read, from their names alone; arguments as in `load`.
 
     Raises
     ------
@@ -222,72 +214,39 @@ def explain(
     >>> [use.role for use in explain({"y": [1.0], "pred": [1.5], "note": ["a"]})]
     ['y', 'point forecast', 'ignored']
     """
-    pairs = _with_roles(sources(source, encoding, decimal), flags or Flags())
+    pairs = _with_roles(sources(source, encoding, decimal), columns)
     return tuple(use for table, roles in pairs for use in roles.explain(table.names, table.title))
 
 
-def sources(source: Any, encoding: str | None, decimal: str) -> list[Source]:
+def sources(source: Any, encoding: str | None, decimal: str) -> Iterator[Source]:
+    """The tables that a caller gives, each opened when it is asked for."""
     many = source if isinstance(source, list | tuple) else [source]
     if not many:
         raise InputError("a table is needed, got none")
-    found: list[Source] = []
     for number, item in enumerate(many, 1):
         title = "the table" if len(many) == 1 else f"table {number}"
         if isinstance(item, str | os.PathLike):
-            found.append(open_table(item, encoding=encoding, decimal=decimal))
+            yield open_table(item, encoding=encoding, decimal=decimal)
         elif isinstance(item, Mapping):
-            found.append(MappingTable(item, title))
+            yield MappingTable(item, title)
         else:
-            found.append(FrameTable(item, title))
-    return found
+            yield FrameTable(item, title)
 
 
-def embedded(
-    cells: Cells, source: Source, progress: Progress | None
-) -> tuple[FloatArray | None, Mapping[str, npt.NDArray[Any]], npt.NDArray[Any] | None]:
-    """The encoded column's vectors, texts and paths to show, and the files of images."""
-    roles = cells.roles
-    try:
-        column = image_column(roles, None if roles.encode is None else cells.texts[roles.encode[0]])
-    except InputError as error:
-        raise InputError(f"{source.title}: {error}") from error
-    images = None if column is None else located(cells.texts[column], source.folder)
-    if roles.encode is None:
-        return None, cells.texts, images
-    name, encoder = roles.encode
-    vectors = encoded(
-        cells.texts[name],
-        name,
-        encoder,
-        images=images if column == name else None,
-        title=source.title,
-        progress=progress,
-    )
-    return vectors, cells.texts, images
-
-
-def _with_roles(sources: Sequence[Source], flags: Flags) -> list[tuple[Source, Roles]]:
+def _with_roles(tables: Iterator[Source], said: Columns) -> Iterator[tuple[Source, Roles]]:
     """Roles of each table; after the first, only those that tell of a model, and its groups."""
-    pairs: list[tuple[Source, Roles]] = []
-    for source in sources:
-        if pairs:
-            groups = [name for name in pairs[0][1].groups if name in source.names]
-            flags = replace(
-                flags,
-                groups=groups,
-                features="",
-                embedding="",
-                encode=None,
-                image=None,
-                weights="",
-                cluster="",
-                time="",
-            )
+    first: Roles | None = None
+    for table in tables:
+        if first is not None:
+            left: Any = {role.name: "" for role in ROLES if role.of in ("inputs", "rows")}
+            left["groups"] = [name for name in first["groups"] if name in table.names]
+            said = {**said, **left}
         try:
-            pairs.append((source, assign_roles(source.names, flags)))
+            roles = assign_roles(table.names, said)
         except InputError as error:
-            raise InputError(f"{source.title}: {error}") from error
-    return pairs
+            raise InputError(f"{table.title}: {error}") from error
+        first = first or roles
+        yield table, roles
 
 
 def _gaps(tables: Sequence[Cells], missing: Missing) -> dict[str, int]:
@@ -309,14 +268,14 @@ def _gaps(tables: Sequence[Cells], missing: Missing) -> dict[str, int]:
     return counts
 
 
-def _named_parts(tables: Sequence[tuple[Source, Cells]]) -> list[Part]:
+def _named_parts(tables: Sequence[Cells]) -> list[Cells]:
     """The models of all tables, each under a name of its own, their rows in one order."""
-    parts: list[Part] = []
+    parts: list[Cells] = []
     several = len(tables) > 1
-    for number, (table, cells) in enumerate(tables, 1):
-        stem = _stem(table) or (f"model {number}" if several else "model")
-        found = split_models(cells, stem)
-        if several and cells.roles.model is not None:
+    for number, cells in enumerate(tables, 1):
+        stem = cells.model or (f"model {number}" if several else "model")
+        found = split_models(replace(cells, model=stem))
+        if several and cells.roles["model"]:
             found = [replace(part, model=f"{stem}/{part.model}") for part in found]
         parts += found
     names = [part.model for part in parts]
@@ -330,18 +289,11 @@ def _named_parts(tables: Sequence[tuple[Source, Cells]]) -> list[Part]:
     return align(parts) if len(parts) > 1 else parts
 
 
-def _stem(source: Source) -> str:
-    if isinstance(source, FrameTable | MappingTable):
-        return ""
-    path = Path(source.title)
-    return Path(path.stem).stem if path.suffix.lower() in COMPRESSION else path.stem
-
-
-def _kept(parts: Sequence[Part], gaps: Mapping[str, int]) -> BoolArray:
+def _kept(parts: Sequence[Cells], gaps: Mapping[str, int]) -> npt.NDArray[np.bool_]:
     """The aligned rows that miss nothing in any model."""
-    kept = np.ones(parts[0].cells.n, dtype=np.bool_)
+    kept = np.ones(parts[0].n, dtype=np.bool_)
     for part in parts:
-        for gone in part.cells.missing().values():
+        for gone in part.missing().values():
             kept &= ~gone
     if not kept.any():
         said = ", ".join(f"{count} cells miss in {quoted(name)}" for name, count in gaps.items())

@@ -15,20 +15,19 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, Final, Self
+from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from howsure.core.errors import InputError
-from howsure.inputs.source import MISSING_WORDS, Kind, Source, refusing
+from howsure.inputs.roles import Kind
+from howsure.inputs.source import COMPRESSION, MISSING_WORDS, Source, name_parts, refusing
 
 BLOCK: Final = 1 << 20
 LARGE_BLOCK: Final = 16 << 20  # the longest row that can be read
 LONGEST_LINE: Final = 16_000_000  # bytes; less than a large block, so that none hides a longer one
 LAST_CELL: Final = "-1234567890123456789e-300"
-COMPRESSION: Final = {".gz": "gzip", ".zst": "zstd"}
 _DELIMITERS: Final = (",", ";", "\t", "|")
 _PATIENCE: Final = 60.0  # seconds that threads of Arrow may take to let go
 _MARKS: Final = (
@@ -47,41 +46,37 @@ class TextFile(Source):
     file named .tsv, the tab comes first). In a column of numbers, an empty cell and words such as
     NA and nan are missing; in a column of labels, only the empty cell is, so that NA may stand
     for Namibia.
-
-    Parameters
-    ----------
-    path : Path
-        The file; .gz and .zst endings are decompressed on the way.
-    encoding : str, optional
-        Name of the encoding; UTF-8, or what a byte order mark says, if omitted.
-    decimal : {".", ","}
-        The decimal mark.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is empty, is not text, or its column names repeat.
     """
 
     from_text = True
 
-    def __init__(self, path: Path, encoding: str | None = None, decimal: str = ".") -> None:
+    def __init__(
+        self, path: Path, file: pa.NativeFile, encoding: str | None = None, decimal: str = "."
+    ) -> None:
         if decimal not in (".", ","):
             raise InputError(f"decimal must be '.' or ',', got {decimal!r}")
         self.title = str(path)
         self.folder = path.parent
         self.decimal = decimal
-        self._path = path
+        self._file = file
+        _, ending, self._packed = name_parts(path)
         self._encoding = encoding
-        with refusing(self.title), self._open() as door:
-            self._delimiter = _delimiter(door.head(), path)
+        with refusing(self.title):
+            usual = "\t" if ending == ".tsv" else ","
+            door = self._door()
+            self._delimiter = _delimiter(door.head(), usual)
             if self._delimiter == decimal:
                 raise InputError(
                     f"{self.title}: the decimal mark must differ from the mark between cells, "
                     f"got {decimal!r} for both"
                 )
-            self.notes = self._remarks(door)
-        with refusing(self.title):
+            said = (
+                [] if self._delimiter == usual else [f"cells are separated by {self._delimiter!r}"]
+            )
+            self.notes = (
+                *said,
+                *([] if door.encoding == "utf-8" else [f"encoding {door.encoding}"]),
+            )
             try:
                 self.names = self._read_names(BLOCK)
             except pa.ArrowInvalid:
@@ -181,50 +176,44 @@ class TextFile(Source):
         lent, for an error keeps its frames.
         """
         gone: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        with self._open(last_row) as door:
-            stream, handler = _Lent(door), partial(_skip, on_broken)
-            # A method in C runs whole before its thread lets another run, unlike Python's code.
-            watched = [weakref.ref(one, gone.put) for one in (stream, handler)]
-            try:
-                made = parser(
-                    stream,
-                    read_options=reading,
-                    parse_options=pacsv.ParseOptions(
-                        delimiter=self._delimiter,
-                        newlines_in_values=True,
-                        invalid_row_handler=handler,
-                    ),
-                    convert_options=converting,
-                )
-                result = made if parser is pacsv.read_csv else made.schema
-            except pa.ArrowException:
-                if door.trouble is None:
-                    raise
-            finally:
-                made = None
-                door.over = True
-                del stream, handler
-                with suppress(queue.Empty):
-                    for _ in watched:
-                        gone.get(timeout=_PATIENCE)
-            if door.trouble is not None:
-                raise door.trouble
-            return result
-
-    def _open(self, last_row: str = "") -> Door:
-        ending = COMPRESSION.get(self._path.suffix.lower())
-        file: BinaryIO = self._path.open("rb") if ending is None else pa.OSFile(str(self._path))
+        door = self._door(last_row)
+        stream, handler = _Lent(door), partial(_skip, on_broken)
+        # A method in C runs whole before its thread lets another run, unlike Python's code.
+        watched = [weakref.ref(one, gone.put) for one in (stream, handler)]
         try:
-            stream = file if ending is None else pa.CompressedInputStream(file, ending)
-            return Door(stream, file, self.title, self._encoding, last_row)
-        except (InputError, OSError):
-            file.close()
-            raise
+            made = parser(
+                stream,
+                read_options=reading,
+                parse_options=pacsv.ParseOptions(
+                    delimiter=self._delimiter,
+                    newlines_in_values=True,
+                    invalid_row_handler=handler,
+                ),
+                convert_options=converting,
+            )
+            result = made if parser is pacsv.read_csv else made.schema
+        except pa.ArrowException:
+            if door.trouble is None:
+                raise
+        finally:
+            made = None
+            door.over = True
+            del stream, handler
+            with suppress(queue.Empty):
+                for _ in watched:
+                    gone.get(timeout=_PATIENCE)
+        if door.trouble is not None:
+            raise door.trouble
+        return result
 
-    def _remarks(self, door: Door) -> tuple[str, ...]:
-        usual = "\t" if _stem_ending(self._path) == ".tsv" else ","
-        said = [] if self._delimiter == usual else [f"cells are separated by {self._delimiter!r}"]
-        return (*said, *([] if door.encoding == "utf-8" else [f"encoding {door.encoding}"]))
+    def _door(self, last_row: str = "") -> Door:
+        """The text from its start."""
+        self._file.seek(0)
+        stream: Any = self._file
+        if self._packed:
+            kept = pa.PythonFile(_Kept(stream), mode="r")
+            stream = pa.CompressedInputStream(kept, COMPRESSION[self._packed])
+        return Door(stream, self.title, self._encoding, last_row)
 
 
 def _skip(on_broken: Callable[[Any], None], row: Any) -> str:
@@ -241,42 +230,31 @@ class _Lent:
         self.read = door.read
 
 
+class _Kept:
+    """A file that stays open when what decompresses it closes it."""
+
+    closed = False
+
+    def __init__(self, file: pa.NativeFile) -> None:
+        self.read = file.read
+
+    def close(self) -> None:
+        """Keep it for the next reading."""
+
+
 class Door:
-    """A stream of checked UTF-8 made from a stream of bytes.
-
-    Parameters
-    ----------
-    stream : binary stream
-        What the file holds, decompressed.
-    file : binary stream
-        The file itself, to be closed at the end.
-    title : str
-        The file's name, for messages.
-    encoding : str, optional
-        Name of the encoding; UTF-8, or what a byte order mark says, if omitted.
-    last_row : str
-        A row to add at the end.
-
-    Attributes
-    ----------
-    trouble : Exception, optional
-        Why the text ended early, for no error shall cross the threads of who reads.
-    over : bool
-        Set to end the text early.
-    """
+    """A stream of checked UTF-8 made from a stream of bytes, with a row of its own at the end."""
 
     def __init__(
         self,
         stream: BinaryIO,
-        file: BinaryIO,
         title: str,
         encoding: str | None = None,
         last_row: str = "",
     ) -> None:
-        self.trouble: Exception | None = None
-        self.over = False
+        self.trouble: Exception | None = None  # no error shall cross the threads of who reads
+        self.over = False  # set to end the text early
         self._stream = stream
-        self._file = file
         self._title = title
         self._tail = f"\n{last_row}\n".encode()
         self._bytes = 0
@@ -318,19 +296,6 @@ class Door:
             return b""
         out, self._ready = self._ready[:size], self._ready[size:]
         return out
-
-    def __enter__(self) -> Self:
-        """The door itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the file."""
-        self._file.close()
 
     def _fill(self, size: int) -> bytes:
         block = b""
@@ -408,13 +373,7 @@ def _encoding(start: bytes, wanted: str | None, title: str) -> tuple[str, int]:
     return (marked[0], marked[1]) if marked is not None else (name, 0)
 
 
-def _delimiter(head: bytes, path: Path) -> str:
+def _delimiter(head: bytes, usual: str) -> str:
     bare = re.sub(r'"[^"]*"', "", head.decode(errors="ignore")).lstrip("\r\n")
     header = re.split(r"[\r\n]", bare, maxsplit=1)[0]
-    order = ("\t", *_DELIMITERS) if _stem_ending(path) == ".tsv" else _DELIMITERS
-    return next((mark for mark in order if mark in header), order[0])
-
-
-def _stem_ending(path: Path) -> str:
-    compressed = path.suffix.lower() in COMPRESSION
-    return (Path(path.stem) if compressed else path).suffix.lower()
+    return next((mark for mark in (usual, *_DELIMITERS) if mark in header), usual)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,12 +12,13 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.inputs import values
-from howsure.inputs.alignment import Part
+from howsure.inputs.assigned import Roles
 from howsure.inputs.building import build
 from howsure.inputs.cells import read_cells
-from howsure.inputs.roles import Roles
-from howsure.inputs.source import Kind, Source, quoted
-from howsure.inputs.tables import Loaded, embedded, sources
+from howsure.inputs.encoding import embedded
+from howsure.inputs.roles import Kind
+from howsure.inputs.source import Source, quoted
+from howsure.inputs.tables import Loaded, sources
 from howsure.predictions import EvalSet
 from howsure.stats.gram import Progress
 
@@ -95,21 +96,25 @@ def load_unlabelled(
     >>> found.features["x"].tolist(), found.places.tolist()
     ([5.0, 6.0], [0])
     """
-    table = sources(source, encoding, decimal)[0]
+    table = next(sources(source, encoding, decimal))
     (reference,) = like.evalsets
     roles = _input_roles(table, like.roles, reference)
-    cells, _ = read_cells(table, roles)
+    cells = read_cells(table, roles)
     for name, gone in cells.missing().items():
         raise InputError(
             f"{table.title}: column {quoted(name)} must hold no missing cells, got "
             f"{int(gone.sum())} (first at row {int(np.argmax(gone))})"
         )
     cells.check_finite()
-    vectors, texts, images = embedded(cells, table, progress)
-    held = [cells.vectors[name] for name in roles.embedding]
+    texts = {**cells.of("encode"), **cells.of("image")}
+    vectors, images = embedded(
+        texts, roles, folder=table.folder, title=table.title, progress=progress
+    )
+    held = list(cells.of("embedding").values())
+    names = cells.one("rows")
     labelled, places = _labelled(table, like.roles)
     return Unlabelled(
-        names=np.arange(cells.n) if cells.names is None else cells.names,
+        names=cells.places if names is None else names,
         features=_features(table, reference.features),
         embedding=np.hstack(held) if held else vectors,
         texts=texts,
@@ -151,8 +156,8 @@ def load_inputs(
     >>> load_inputs({"x": [1.0, 2.0], "note": ["a", "b"]}, {"x": np.zeros(1)})
     {'x': array([1., 2.])}
     """
-    table = sources(source, encoding, decimal)[0]
-    _check_present(table, list(like), "features")
+    table = next(sources(source, encoding, decimal))
+    _check_present(table, tuple(like), "features")
     return _features(table, like)
 
 
@@ -184,23 +189,18 @@ def _features(table: Source, like: Mapping[str, npt.NDArray[Any]]) -> dict[str, 
 
 def _input_roles(table: Source, roles: Roles, reference: EvalSet) -> Roles:
     """The reference's roles of inputs alone."""
-    if not reference.features and not roles.embedding and roles.encode is None:
+    features = tuple(reference.features)
+    if not features and not roles["embedding"] and not roles["encode"]:
         raise InputError("the reference must hold features or an embedding, got neither")
-    encoded = () if roles.encode is None else (roles.encode[0],)
-    _check_present(table, list(reference.features), "features")
-    _check_present(table, [*roles.embedding, *encoded], "embedding")
-    _check_present(table, [] if roles.image is None else [roles.image], "images")
-    return Roles(
-        y="",
-        features=tuple(reference.features),
-        embedding=roles.embedding,
-        encode=roles.encode,
-        image=roles.image,
-        rows=roles.rows if roles.rows in table.names else None,
-    )
+    _check_present(table, features, "features")
+    _check_present(table, (*roles["embedding"], *roles["encode"]), "embedding")
+    _check_present(table, roles["image"], "images")
+    named = tuple(name for name in roles["rows"] if name in table.names)
+    inputs = roles.only(lambda role: role.of == "inputs")
+    return replace(inputs, columns={**inputs.columns, "features": features, "rows": named})
 
 
-def _check_present(table: Source, names: list[str], what: str) -> None:
+def _check_present(table: Source, names: Sequence[str], what: str) -> None:
     absent = [name for name in names if name not in table.names]
     if absent:
         said = ", ".join(quoted(name) for name in absent)
@@ -209,23 +209,11 @@ def _check_present(table: Source, names: list[str], what: str) -> None:
 
 def _labelled(table: Source, roles: Roles) -> tuple[EvalSet | None, IntArray]:
     """The rows that have y and a prediction, and where they stand; None where none does."""
-    wanted = replace(
-        roles,
-        features=(),
-        groups=(),
-        embedding=(),
-        encode=None,
-        image=None,
-        weights=None,
-        cluster=None,
-        time=None,
-        model=None,
-        rows=None,
-    )
+    wanted = roles.only(lambda role: role.of in ("outcome", "belief"))
     nothing = np.zeros(0, dtype=np.int64)
     if not set(wanted.by_column()) <= set(table.names):
         return None, nothing
-    cells, _ = read_cells(table, wanted)
+    cells = replace(read_cells(table, wanted), model="new rows")
     cells.check_finite()
     kept = np.ones(cells.n, dtype=np.bool_)
     for gone in cells.missing().values():
@@ -233,6 +221,5 @@ def _labelled(table: Source, roles: Roles) -> tuple[EvalSet | None, IntArray]:
     places = np.flatnonzero(kept)
     if not len(places):
         return None, nothing
-    part = Part("new rows", cells, np.arange(cells.n))
-    (made,) = build([part], kept, weights_kind=None, crossing="sort")
+    (made,) = build([cells.take(kept)], crossing="sort")
     return made, places

@@ -20,6 +20,7 @@ from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
 from howsure.inputs.files import is_list
+from howsure.inputs.roles import Kind
 from howsure.inputs.source import MISSING_WORDS, quoted
 
 MOST_FLOAT_LABELS: Final = 100
@@ -56,20 +57,6 @@ class Labels:
 def numbers(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatArray:
     """A column as numbers; missing ones are NaN.
 
-    Parameters
-    ----------
-    column : pyarrow.ChunkedArray
-        Numbers, booleans (0 and 1), or text that holds a number in each cell.
-    name : str
-        The column's name, for the message.
-    decimal : str
-        Decimal mark of numbers in text.
-
-    Raises
-    ------
-    InputError
-        If a cell is no number: how many are not, and the first of them.
-
     Examples
     --------
     >>> numbers(pa.chunked_array([["1", " 2.5", ""]]), "y")
@@ -93,24 +80,6 @@ def numbers(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatA
 
 def vectors(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatArray:
     """A column of numbers or of lists of numbers as a matrix; what is missing is NaN.
-
-    Parameters
-    ----------
-    column : pyarrow.ChunkedArray
-        Numbers as in `numbers`; lists of numbers; or text with a list in JSON in each cell.
-    name : str
-        The column's name, for the message.
-    decimal : str
-        Decimal mark of numbers in text.
-
-    Returns
-    -------
-    ndarray of float, shape (n, e)
-
-    Raises
-    ------
-    InputError
-        If a cell is neither, or lists differ in length.
 
     Examples
     --------
@@ -145,21 +114,6 @@ def vectors(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatA
 def labels(column: pa.ChunkedArray, name: str, *, from_text: bool = False) -> Labels:
     """A column as labels.
 
-    Parameters
-    ----------
-    column : pyarrow.ChunkedArray
-        Text, whole numbers, booleans, dates, or numbers of which few differ.
-    name : str
-        The column's name, for the message.
-    from_text : bool
-        Whether every cell was text, so that text such as ``12`` may stand for a number: if all
-        labels are plain whole numbers, they become so.
-
-    Raises
-    ------
-    InputError
-        If the type serves for no labels, or more than 100 fractional numbers differ.
-
     Examples
     --------
     >>> found = labels(pa.chunked_array([["b", "a", "", "b"]]), "region")
@@ -187,22 +141,6 @@ def labels(column: pa.ChunkedArray, name: str, *, from_text: bool = False) -> La
 
 def times(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
     """A column as moments: dates (UTC) or numbers.
-
-    Parameters
-    ----------
-    column : pyarrow.ChunkedArray
-        Dates, moments, numbers, or text that holds one of them (ISO 8601) in each cell.
-    name : str
-        The column's name, for the message.
-
-    Returns
-    -------
-    ndarray of datetime64 or float, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If a cell is neither a number nor a date.
 
     Examples
     --------
@@ -244,11 +182,6 @@ def names(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
 def texts(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
     """A column as texts, None where there is none.
 
-    Raises
-    ------
-    InputError
-        If it holds something else.
-
     Examples
     --------
     >>> texts(pa.chunked_array([["a note", ""]]), "note").tolist()
@@ -260,17 +193,23 @@ def texts(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
     return names(plain.cast(pa.large_string()), name)
 
 
-def unnamed(found: npt.NDArray[Any]) -> BoolArray:
-    """Which of the names that `names` gives are missing.
+def absent(column: npt.NDArray[Any] | Labels) -> BoolArray:
+    """Which rows of a column miss it: NaN, NaT, None, no label; of a matrix, any of a row.
 
     Examples
     --------
-    >>> unnamed(names(pa.chunked_array([["a1", ""]]), "id")).tolist()
+    >>> absent(names(pa.chunked_array([["a1", ""]]), "id")).tolist()
     [False, True]
     """
-    if found.dtype.kind != "O":
-        return np.zeros(len(found), dtype=np.bool_)
-    return np.asarray(np.equal(found, np.array(None, dtype=object)), dtype=np.bool_)
+    if isinstance(column, Labels):
+        return column.missing()
+    if column.dtype.kind == "f":
+        return np.asarray(np.isnan(column).reshape(len(column), -1).any(axis=1))
+    if column.dtype.kind == "M":
+        return np.asarray(np.isnat(column))
+    if column.dtype.kind == "O":
+        return np.asarray(np.equal(column, np.array(None, dtype=object)), dtype=np.bool_)
+    return np.zeros(len(column), dtype=np.bool_)
 
 
 def feature(
@@ -292,6 +231,27 @@ def feature(
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return numbers(column, name)
     return labels(column, name)
+
+
+def as_kind(
+    kind: Kind, column: pa.ChunkedArray, name: str, *, from_text: bool, decimal: str
+) -> npt.NDArray[Any] | Labels:
+    """A column as what its role needs."""
+    match kind:
+        case "number":
+            return numbers(column, name, decimal=decimal)
+        case "label":
+            return labels(column, name, from_text=from_text)
+        case "any":
+            return feature(column, name, from_text=from_text, decimal=decimal)
+        case "vector":
+            return vectors(column, name, decimal=decimal)
+        case "text":
+            return texts(column, name)
+        case "time":
+            return times(column, name)
+        case "name":
+            return names(column, name)
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

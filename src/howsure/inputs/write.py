@@ -14,34 +14,9 @@ import pyarrow.parquet as pq
 
 from howsure.core.errors import InputError
 from howsure.core.files import replacing
-from howsure.inputs.files import ARROW_ENDINGS, PARQUET_ENDINGS, TEXT_ENDINGS
+from howsure.inputs.files import ARROW_ENDINGS, PARQUET_ENDINGS, table_form
 from howsure.inputs.frames import MappingTable
-from howsure.inputs.text import COMPRESSION
-
-
-def table_form(path: str | os.PathLike[str]) -> tuple[str, str]:
-    """The ending of a file that a table may be written to, and that of its compression if any.
-
-    Raises
-    ------
-    InputError
-        If no form of a table has such an ending.
-
-    Examples
-    --------
-    >>> table_form("t.CSV.gz"), table_form("t.parquet")
-    (('.csv', '.gz'), ('.parquet', ''))
-    """
-    file = Path(path)
-    compression = file.suffix.lower() if file.suffix.lower() in COMPRESSION else ""
-    ending = (Path(file.stem) if compression else file).suffix.lower()
-    known = TEXT_ENDINGS if compression else (*TEXT_ENDINGS, *PARQUET_ENDINGS, *ARROW_ENDINGS)
-    if ending not in known:
-        raise InputError(
-            f"{file}: the ending must be one of {', '.join(TEXT_ENDINGS)} (also with .gz or .zst), "
-            f"{', '.join((*PARQUET_ENDINGS, *ARROW_ENDINGS))}, got {file.suffix!r}"
-        )
-    return ending, compression
+from howsure.inputs.source import COMPRESSION
 
 
 def unformulaic(text: str) -> str:

@@ -17,6 +17,7 @@ from howsure.core.faults import attempt, collected
 from howsure.core.records import Curve, Record, Table
 from howsure.core.threads import one_thread
 from howsure.core.weights import Weights
+from howsure.inputs import Loaded
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.compare import BEST, MOST_MODELS, compare, leaders
 from howsure.metrics.congruence.laws import LAWS
@@ -33,7 +34,7 @@ from howsure.metrics.metric import SLOW_ROWS
 from howsure.predictions import EvalSet, content_order
 from howsure.report.assessment import Assessment
 from howsure.report.content import VerdictLine, noted
-from howsure.report.door import Given, from_arrays, from_table, is_table
+from howsure.report.door import from_arrays, from_table, is_table, source_fact
 from howsure.report.images import MODELS, image_table, missing_images
 from howsure.report.verdict import verdict
 from howsure.stats.gram import Progress
@@ -154,12 +155,13 @@ def assess(
     }
     if prediction is None and is_table(y):
         columns = {**named, "features": x, "coverage": wanted or None}
-        given = from_table(y, columns, progress)
+        loaded, facts = from_table(y, columns, progress), source_fact(y)
     else:
         named |= {"weights_kind": weights_kind or "frequency", "model": model or "model"}
-        given = from_arrays(y, prediction, x=x, progress=progress, **named)
-    return assess_given(
-        given,
+        loaded, facts = from_arrays(y, prediction, x=x, progress=progress, **named), {}
+    return assess_loaded(
+        loaded,
+        facts=facts,
         coverages=wanted,
         confidence=confidence,
         seed=seed,
@@ -169,18 +171,15 @@ def assess(
     )
 
 
-def assess_given(
-    given: Given,
-    *,
-    facts: Mapping[str, str] | None = None,
-    **options: Any,
+def assess_loaded(
+    loaded: Loaded, *, facts: Mapping[str, str] | None = None, **options: Any
 ) -> Assessment:
     """Assess what came through the door; options as in `assess_sets`."""
     return assess_sets(
-        given.evalsets,
-        beside=given.beside,
-        images=given.images,
-        facts={**given.facts, **(facts or {})},
+        loaded.evalsets,
+        beside=loaded.texts,
+        images=loaded.images,
+        facts={**(facts or {}), **loaded.facts},
         **options,
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,32 +12,10 @@ import numpy.typing as npt
 from howsure.core.errors import InputError
 from howsure.core.labels import as_labels
 from howsure.inputs import Loaded, load
-from howsure.inputs.encoding import encoded, image_column, located
-from howsure.inputs.roles import Roles, encoder_name, parse_encode
+from howsure.inputs.assigned import Roles, parse_encode
+from howsure.inputs.encoding import embedded
 from howsure.predictions import Distribution, EvalSet, Prediction
 from howsure.stats.gram import Progress
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    """Evaluation sets with what is known of their rows besides.
-
-    Attributes
-    ----------
-    evalsets : tuple of EvalSet
-        One a model, on the same rows.
-    beside : mapping of str to ndarray of shape (n,)
-        Texts and paths to show with the best and worst rows.
-    images : ndarray of str, shape (n,), optional
-        The image file of each row, as an absolute path.
-    facts : mapping of str to str
-        What to state of the input.
-    """
-
-    evalsets: tuple[EvalSet, ...]
-    beside: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
-    images: npt.NDArray[Any] | None = None
-    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 def is_table(value: object) -> bool:
@@ -56,53 +33,25 @@ def is_table(value: object) -> bool:
     return hasattr(value, "columns")
 
 
-def from_table(table: Any, columns: Mapping[str, Any], progress: Progress | None) -> Given:
-    """Read a table, unless it was read already.
-
-    Parameters
-    ----------
-    table : path, dataframe, mapping, sequence of paths, or Loaded
-        What came.
-    columns : mapping of str to object
-        Arguments of `load`; those that are None were not given.
-    progress : callable, optional
-        Told of stages.
-
-    Raises
-    ------
-    InputError
-        As `load`; or if columns are named for a table that was read already.
-    """
-    chosen = {name: value for name, value in columns.items() if value is not None}
+def from_table(table: Any, columns: Mapping[str, Any], progress: Progress | None) -> Loaded:
+    """Read a table, unless it was read already; columns that are None were not given."""
+    chosen: Any = {name: value for name, value in columns.items() if value is not None}
     if not isinstance(table, Loaded):
-        return from_loaded(load(table, progress=progress, **chosen), source_name(table))
+        return load(table, progress=progress, **chosen)
     chosen.pop("coverage", None)  # which says what to assess as well
     if chosen:
         raise InputError(
             f"columns must be named where a table is loaded, got {', '.join(chosen)} beside what "
             "load returned"
         )
-    return from_loaded(table)
+    return table
 
 
-def from_loaded(loaded: Loaded, source: str = "") -> Given:
-    """What `load` returned, with what there is to say of it."""
-    facts = {"Source": source} if source else {}
-    if loaded.dropped:
-        facts["Dropped rows"] = f"{loaded.dropped:,}"
-    if loaded.notes:
-        facts["Reading"] = "; ".join(loaded.notes)
-    if loaded.roles.encode is not None:
-        column, encoder = loaded.roles.encode
-        facts["Embedding"] = f"{column} by {encoder_name(encoder)}"
-    return Given(evalsets=loaded.evalsets, beside=loaded.texts, images=loaded.images, facts=facts)
-
-
-def source_name(table: Any) -> str:
-    """The names of the files that a table comes from."""
+def source_fact(table: Any) -> dict[str, str]:
+    """What to state of the files that a table comes from."""
     items = table if isinstance(table, (list, tuple)) else [table]
     paths = [item for item in items if isinstance(item, (str, os.PathLike))]
-    return ", ".join(os.path.basename(path) for path in paths)
+    return {"Source": ", ".join(os.path.basename(path) for path in paths)} if paths else {}
 
 
 def from_arrays(
@@ -116,37 +65,29 @@ def from_arrays(
     model: str,
     progress: Progress | None,
     **known: Any,
-) -> Given:
-    """Check arrays at the door; one evaluation set a model.
-
-    Raises
-    ------
-    InputError
-        If an argument breaks a rule.
-    """
+) -> Loaded:
+    """Check arrays at the door; one evaluation set a model."""
     features = _features(x)
     beside: dict[str, npt.NDArray[Any]] = {}
-    pair = parse_encode(encode)
-    if pair is not None and known.get("embedding") is not None:
-        raise InputError("encode and embedding both give an embedding: give one of them")
-    if pair is not None:
-        beside[pair[0]] = _taken(features, pair[0], "encode")
-    path_column = image if isinstance(image, str) else None
-    if path_column is not None and path_column not in beside:
-        beside[path_column] = _taken(features, path_column, "image")
-    elif image is not None and path_column is None:
-        path_column = "image"
-        beside[path_column] = as_labels(image, "image")
-    roles = Roles(y="y", encode=pair, image=path_column)
-    found = image_column(roles, None if pair is None else beside[pair[0]])
-    files = None if found is None else located(beside[found], None)
-    facts: dict[str, str] = {}
-    if pair is not None:
-        own = files if found == pair[0] else None
-        known["embedding"] = encoded(
-            beside[pair[0]], *pair, images=own, title="x", progress=progress
-        )
-        facts["Embedding"] = f"{pair[0]} by {encoder_name(pair[1])}"
+    columns: dict[str, tuple[str, ...]] = {}
+    encoder = None
+    if (pair := parse_encode(encode)) is not None:
+        if known.get("embedding") is not None:
+            raise InputError("encode and embedding both give an embedding: give one of them")
+        name, encoder = pair
+        beside[name] = _taken(features, name, "encode")
+        columns["encode"] = (name,)
+    if image is not None:
+        name = image if isinstance(image, str) else "image"
+        if name is not image:
+            beside[name] = as_labels(image, name)
+        elif name not in beside:
+            beside[name] = _taken(features, name, "image")
+        columns["image"] = (name,)
+    roles = Roles(columns=columns, encoder=encoder)
+    vectors, files = embedded(beside, roles, folder=None, title="x", progress=progress)
+    if vectors is not None:
+        known["embedding"] = vectors
     n = np.asarray(y).shape[0] if np.ndim(y) else 0
     for name, value in beside.items():
         if n and len(value) != n:
@@ -163,7 +104,7 @@ def from_arrays(
         )
         for name, belief in models.items()
     )
-    return Given(evalsets=sets, beside=beside, images=files, facts=facts)
+    return Loaded(evalsets=sets, roles=roles, texts=beside, images=files)
 
 
 def _taken(features: dict[str, npt.ArrayLike], name: str, argument: str) -> npt.NDArray[Any]:

@@ -1,0 +1,206 @@
+"""The roles of a table's columns, once they are decided, and how they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from howsure.core.arrays import shortened
+from howsure.core.errors import InputError
+from howsure.inputs.encoders.encode import Encoder
+from howsure.inputs.roles import ROLES, Role
+
+
+@dataclass(frozen=True, slots=True)
+class LawColumns:
+    """A law of ``scipy.stats`` or of counts; for each parameter, a column or a number."""
+
+    name: str
+    parameters: Mapping[str, str | float]
+
+    def columns(self) -> dict[str, str]:
+        """The parameters that columns hold."""
+        return {name: value for name, value in self.parameters.items() if isinstance(value, str)}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnUse:
+    """How one column was read.
+
+    Attributes
+    ----------
+    column : str
+        Its name.
+    role : str
+        What it is taken for; ``ignored`` if for nothing.
+    note : str
+        Why, or what else there is to know.
+    source : str
+        The file or table.
+    """
+
+    column: str
+    role: str
+    note: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roles:
+    """The columns of each role.
+
+    Attributes
+    ----------
+    columns : mapping of str to tuple of str
+        By the names of `howsure.inputs.roles.ROLES`; ``mean`` is set where ``sd`` is: then the
+        two are a normal law.
+    coverages : tuple of float or None
+        Nominal coverage of each pair of ``lower`` and ``upper``; None where it is unknown.
+    levels : tuple of float
+        Level of each of the ``quantiles``.
+    law : LawColumns, optional
+        A law by name.
+    encoder : encoder, optional
+        What makes the embedding of the column ``encode``.
+    weights_kind : str
+        What weights mean.
+    guessed : frozenset of str
+        Roles that no flag gave.
+    notes : mapping of str to str
+        What to say of a column.
+    """
+
+    columns: Mapping[str, tuple[str, ...]]
+    coverages: tuple[float | None, ...] = ()
+    levels: tuple[float, ...] = ()
+    law: LawColumns | None = None
+    encoder: Encoder | None = None
+    weights_kind: str = "frequency"
+    guessed: frozenset[str] = frozenset()
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    def __getitem__(self, role: str) -> tuple[str, ...]:
+        return self.columns.get(role, ())
+
+    def one(self, role: str) -> str | None:
+        """The one column of a role, if there is one."""
+        return next(iter(self[role]), None)
+
+    def only(self, wanted: Callable[[Role], bool]) -> Roles:
+        """The same for some roles alone."""
+        names = {role.name for role in ROLES if wanted(role)}
+        return replace(self, columns={n: held for n, held in self.columns.items() if n in names})
+
+    def uses(self) -> Iterator[tuple[Role, str, str]]:
+        """Each use of a column: the role, the column, and the role in words."""
+        for role in ROLES:
+            for place, column in enumerate(self[role.name]):
+                yield role, column, self._words(role, place)
+
+    def by_column(self) -> dict[str, list[str]]:
+        """For each column that is used, its roles in words.
+
+        Examples
+        --------
+        >>> columns = {"y": ("y",), "lower": ("lo",), "upper": ("hi",)}
+        >>> Roles(columns=columns, coverages=(0.9,)).by_column()
+        {'y': ['y'], 'lo': ['lower end at 90 %'], 'hi': ['upper end at 90 %']}
+        """
+        said: dict[str, list[str]] = {}
+        for _, column, words in self.uses():
+            said.setdefault(column, []).append(words)
+        return said
+
+    def explain(self, names: Iterable[str], source: str = "") -> tuple[ColumnUse, ...]:
+        """How each column is read, in the table's order, ignored ones too."""
+        said = self.by_column()
+        return tuple(
+            ColumnUse(
+                name, ", ".join(said.get(name, ["ignored"])), self.notes.get(name, ""), source
+            )
+            for name in names
+        )
+
+    def _words(self, role: Role, place: int) -> str:
+        told = role.told or role.name
+        if role.name in ("lower", "upper"):
+            share = self.coverages[place]
+            return told if share is None else f"{told} at {100 * share:g} %"
+        if role.name == "quantiles":
+            return f"{told} {self.levels[place]:g}"
+        if role.name == "law" and self.law is not None:
+            return f"{list(self.law.columns())[place]} {told} {self.law.name}"
+        if self.encoder is not None and role.name == "encode":
+            return f"{told} {encoder_name(self.encoder)}"
+        return told
+
+
+def encoder_name(encoder: Encoder) -> str:
+    """What to call an encoder.
+
+    Examples
+    --------
+    >>> encoder_name("transformers:folder"), encoder_name(len)
+    ('transformers:folder', 'len')
+    """
+    if isinstance(encoder, str):
+        return encoder
+    return str(getattr(encoder, "__name__", type(encoder).__name__))
+
+
+def parse_encode(given: Any) -> tuple[str, Encoder] | None:
+    """The column to encode and its encoder; None where none is given.
+
+    Examples
+    --------
+    >>> parse_encode("note=transformers:models/small"), parse_encode("")
+    (('note', 'transformers:models/small'), None)
+    """
+    if given is None or (isinstance(given, Sized) and len(given) == 0):
+        return None
+    if isinstance(given, Mapping):
+        pairs = list(given.items())
+    else:
+        parts = [given] if isinstance(given, str) else given
+        if not isinstance(parts, Sequence) or not all(isinstance(part, str) for part in parts):
+            raise InputError(f"encode must be a mapping or COLUMN=ENCODER, got {shortened(given)}")
+        pairs = [(column, encoder) for column, _, encoder in (p.partition("=") for p in parts)]
+    if len(pairs) > 1:
+        raise InputError(f"encode must name one column, got {len(pairs)}")
+    column, encoder = pairs[0]
+    if not isinstance(column, str) or not column or (isinstance(encoder, str) and not encoder):
+        raise InputError(
+            "encode must be COLUMN=ENCODER, such as note=transformers:FOLDER, got "
+            f"{shortened(given)}"
+        )
+    return column, encoder
+
+
+def parse_law(text: str) -> LawColumns:
+    """Read ``NAME:PARAMETER=COLUMN,…``; a number may stand for a column.
+
+    Raises
+    ------
+    InputError
+        If it is written otherwise, or a parameter is given twice.
+
+    Examples
+    --------
+    >>> dict(parse_law("t:df=4,loc=mu,scale=s").parameters)
+    {'df': '4', 'loc': 'mu', 'scale': 's'}
+    """
+    name, _, rest = text.partition(":")
+    parameters: dict[str, str | float] = {}
+    for part in rest.split(",") if rest else ():
+        parameter, equals, column = part.partition("=")
+        key = parameter.strip()
+        if not equals or not key or not column or key in parameters:
+            raise InputError(
+                "law must be NAME:PARAMETER=COLUMN,… with each parameter once, such as "
+                f"t:df=4,loc=mu,scale=s, got {text!r}"
+            )
+        parameters[key] = column.strip()
+    if not name.strip() or not parameters:
+        raise InputError(f"law must be NAME:PARAMETER=COLUMN,…, got {text!r}")
+    return LawColumns(name.strip(), parameters)
