@@ -14,13 +14,13 @@ from howsure._version import __version__
 if TYPE_CHECKING:
     from howsure.core.errors import HowsureError as HowsureError
     from howsure.inputs import load as load
-    from howsure.methods.recalibration import recalibrate as recalibrate
     from howsure.predictions import Distribution as Distribution
     from howsure.predictions import EvalSet as EvalSet
     from howsure.predictions import Intervals as Intervals
     from howsure.predictions import LabelSets as LabelSets
     from howsure.predictions import Quantiles as Quantiles
     from howsure.predictions import Samples as Samples
+    from howsure.recalibration import recalibrate as recalibrate
     from howsure.report.assess import assess as assess
     from howsure.report.assessment import Assessment as Assessment
 
@@ -35,7 +35,7 @@ _HOMES = {
     "Samples": "howsure.predictions",
     "assess": "howsure.report.assess",
     "load": "howsure.inputs",
-    "recalibrate": "howsure.methods.recalibration",
+    "recalibrate": "howsure.recalibration",
 }
 
 __all__ = ["__version__", *sorted(_HOMES)]

@@ -18,6 +18,7 @@ FLOORS = {
     "data": 2,
     "results": 2,
     "methods": 3,
+    "recalibration": 4,
     "protocols": 4,
     "figures": 4,
     "bench": 5,

@@ -16,7 +16,7 @@ from extras import needs
 from howsure.cli.main import app
 from howsure.core.errors import InputError
 from howsure.inputs import load
-from howsure.methods.recalibration import compare_recalibrations
+from howsure.recalibration import compare_recalibrations
 
 WAYS = ["before", "scale", "isotonic", "crude", "cqr", "asymmetric", "ucc"]
 

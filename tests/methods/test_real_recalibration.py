@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 from howsure.core.rng import child
-from howsure.methods.recalibration import recalibrate
 from howsure.predictions import Distribution, EvalSet, Intervals
+from howsure.recalibration import recalibrate
 
 
 @pytest.mark.parametrize("method", ["cqr", "scale"])

@@ -15,15 +15,6 @@ from howsure.core.rng import child
 from howsure.methods.catalogue import method_named, method_spec
 from howsure.methods.interface import Beliefs, Fitted, Method
 from howsure.methods.linear import BayesianRidge, LinearT
-from howsure.methods.recalibration import (
-    METHODS,
-    DerivedIntervals,
-    RecalibratedMethod,
-    SpreadScaling,
-    VarianceScaling,
-    compare_recalibrations,
-    recalibrate,
-)
 from howsure.metrics.measure import evaluate
 from howsure.predictions import (
     Distribution,
@@ -34,6 +25,15 @@ from howsure.predictions import (
     Quantiles,
     Samples,
     mixture,
+)
+from howsure.recalibration import (
+    METHODS,
+    DerivedIntervals,
+    RecalibratedMethod,
+    SpreadScaling,
+    VarianceScaling,
+    compare_recalibrations,
+    recalibrate,
 )
 
 COVERAGES = (0.5, 0.9)

@@ -13,7 +13,16 @@ from scipy import stats
 
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.methods.recalibration import (
+from howsure.predictions import (
+    Distribution,
+    EvalSet,
+    Intervals,
+    LabelSets,
+    Prediction,
+    Quantiles,
+    Samples,
+)
+from howsure.recalibration import (
     METHODS,
     ConformalIntervals,
     Crude,
@@ -23,15 +32,6 @@ from howsure.methods.recalibration import (
     SpreadScaling,
     VarianceScaling,
     recalibrate,
-)
-from howsure.predictions import (
-    Distribution,
-    EvalSet,
-    Intervals,
-    LabelSets,
-    Prediction,
-    Quantiles,
-    Samples,
 )
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.core.errors import HowsureError
-from howsure.methods.recalibration import METHODS, recalibrate
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
+from howsure.recalibration import METHODS, recalibrate
 
 NUMBERS = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False),

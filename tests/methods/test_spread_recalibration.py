@@ -12,7 +12,8 @@ from scipy import stats
 
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
-from howsure.methods.recalibration import (
+from howsure.predictions import Distribution, EvalSet, Quantiles, Samples, ScipyLaw
+from howsure.recalibration import (
     DEFAULT_LEVELS,
     Crude,
     Isotonic,
@@ -21,8 +22,7 @@ from howsure.methods.recalibration import (
     VarianceScaling,
     recalibrate,
 )
-from howsure.methods.recalibration.pit import pit_knots
-from howsure.predictions import Distribution, EvalSet, Quantiles, Samples, ScipyLaw
+from howsure.recalibration.pit import pit_knots
 
 LEVELS = np.array(DEFAULT_LEVELS)
 

@@ -19,11 +19,11 @@ from howsure.core.threads import one_thread
 from howsure.inputs import write_table
 from howsure.inputs.files import table_form
 from howsure.methods.conformal import DELTA, RankRule, TooFew
-from howsure.methods.recalibration import DEFAULT_LEVELS, METHODS, recalibrate
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet
 from howsure.predictions.columns import to_columns
+from howsure.recalibration import DEFAULT_LEVELS, METHODS, recalibrate
 
 
 @one_thread()
@@ -50,7 +50,7 @@ def run(
         The table to mend, the held-out table, and where the new one goes; a comparison need not
         be written.
     method, too_few, rank, delta
-        As in `howsure.methods.recalibration.recalibrate`.
+        As in `howsure.recalibration.recalibrate`.
     seed : int
         Fixes all random draws.
     read : ReadOptions

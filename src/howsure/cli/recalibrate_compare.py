@@ -21,9 +21,9 @@ from howsure.core.files import atomic_write
 from howsure.core.records import Direction, Table
 from howsure.inputs import write_table
 from howsure.methods.conformal import RankRule, TooFew
-from howsure.methods.recalibration import compare_recalibrations
 from howsure.metrics.view import choose_coverages
 from howsure.predictions import EvalSet
+from howsure.recalibration import compare_recalibrations
 from howsure.report import plain
 from howsure.report.content import PageContent
 
@@ -68,7 +68,7 @@ def compare(
     coverages : sequence of float
         To assess; those of the content if empty.
     seed, rank, delta, too_few
-        As in `howsure.methods.recalibration.compare_recalibrations`.
+        As in `howsure.recalibration.compare_recalibrations`.
 
     Raises
     ------

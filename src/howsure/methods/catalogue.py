@@ -40,7 +40,7 @@ _BUILT_IN: Final[Mapping[str, str]] = {
     "conformalized": f"{_CONFORMAL}.quantile:Conformalized",
     "cqr": f"{_CONFORMAL}.quantile:conformalized_quantiles",
     "selective": f"{_HERE}.selective.method:Selective",
-    "recalibrated": f"{_HERE}.recalibration.wrapper:RecalibratedMethod",
+    "recalibrated": "howsure.recalibration.wrapper:RecalibratedMethod",
     "cv_plus": f"{_CONFORMAL}.cross:CVPlus",
     "jackknife_plus": f"{_CONFORMAL}.cross:JackknifePlus",
     "jackknife_after_bootstrap": f"{_CONFORMAL}.cross:JackknifeAfterBootstrap",

@@ -20,12 +20,12 @@ from howsure.methods.interface import (
     checked_rows,
     held_out,
 )
-from howsure.methods.recalibration.base import Method as Recalibration
-from howsure.methods.recalibration.base import Recalibrator
-from howsure.methods.recalibration.dispatch import INTERVAL_METHODS, METHODS, Options
-from howsure.methods.recalibration.levels import levels_with
 from howsure.methods.regressors import as_method
 from howsure.predictions import EvalSet, Prediction
+from howsure.recalibration.base import Method as Recalibration
+from howsure.recalibration.base import Recalibrator
+from howsure.recalibration.dispatch import INTERVAL_METHODS, METHODS, Options
+from howsure.recalibration.levels import levels_with
 
 By = Literal["isotonic", "crude", "scale", "shift", "cqr", "asymmetric", "ucc"]
 
@@ -63,7 +63,7 @@ class RecalibratedMethod(Method):
         ``shift``, which keep those of the method within. Quantiles come at the 23 levels of the
         forecast hubs too.
     rank, delta, too_few
-        As in `howsure.methods.recalibration.recalibrate`.
+        As in `howsure.recalibration.recalibrate`.
 
     Raises
     ------

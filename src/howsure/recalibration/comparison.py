@@ -13,12 +13,12 @@ from howsure.core.errors import HowsureError, InputError
 from howsure.core.records import Record, Table
 from howsure.methods.conformal import DELTA, RankRule, TooFew
 from howsure.methods.interface import checked_coverages
-from howsure.methods.recalibration.base import POINT, kinds_of
-from howsure.methods.recalibration.dispatch import METHODS, Options
-from howsure.methods.recalibration.levels import levels_with
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet, Intervals
+from howsure.recalibration.base import POINT, kinds_of
+from howsure.recalibration.dispatch import METHODS, Options
+from howsure.recalibration.levels import levels_with
 
 Key = tuple[str, float | None]
 

@@ -19,7 +19,7 @@ from howsure.methods.conformal import (
     held,
     level_ranks,
 )
-from howsure.methods.recalibration.base import Learnt
+from howsure.recalibration.base import Learnt
 
 # The 23 levels of the forecast hubs: eleven central intervals and the median.
 DEFAULT_LEVELS: tuple[float, ...] = (

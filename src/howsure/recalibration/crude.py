@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.methods.conformal import TooFew, order_statistics, raise_too_large, repetitions
-from howsure.methods.recalibration.base import (
+from howsure.predictions import Distribution, EvalSet, Samples
+from howsure.recalibration.base import (
     Learnt,
     Method,
     belief_of,
@@ -20,14 +21,13 @@ from howsure.methods.recalibration.base import (
     signature,
     spread_kind,
 )
-from howsure.methods.recalibration.levels import (
+from howsure.recalibration.levels import (
     DEFAULT_LEVELS,
     hold_below,
     level_words,
     plan_levels,
 )
-from howsure.methods.recalibration.tables import TableRecalibrator
-from howsure.predictions import Distribution, EvalSet, Samples
+from howsure.recalibration.tables import TableRecalibrator
 
 
 @final

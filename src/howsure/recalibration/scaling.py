@@ -11,7 +11,8 @@ import numpy as np
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.methods.conformal import raise_too_large
-from howsure.methods.recalibration.base import (
+from howsure.predictions import Distribution, EvalSet, Samples
+from howsure.recalibration.base import (
     Learnt,
     Method,
     Recalibrator,
@@ -22,7 +23,6 @@ from howsure.methods.recalibration.base import (
     matching,
     signature,
 )
-from howsure.predictions import Distribution, EvalSet, Samples
 from howsure.stats.estimate import mean_statistic, standard_error
 
 

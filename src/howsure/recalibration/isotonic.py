@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
 from howsure.methods.conformal import TooFew, repetitions
-from howsure.methods.recalibration.base import (
+from howsure.predictions import Distribution, EvalSet, Prediction, Samples
+from howsure.recalibration.base import (
     Method,
     belief_of,
     effective_rows,
@@ -18,10 +19,9 @@ from howsure.methods.recalibration.base import (
     signature,
     spread_kind,
 )
-from howsure.methods.recalibration.levels import DEFAULT_LEVELS, level_words, plan_levels
-from howsure.methods.recalibration.pit import pit_knots
-from howsure.methods.recalibration.tables import TableRecalibrator
-from howsure.predictions import Distribution, EvalSet, Prediction, Samples
+from howsure.recalibration.levels import DEFAULT_LEVELS, level_words, plan_levels
+from howsure.recalibration.pit import pit_knots
+from howsure.recalibration.tables import TableRecalibrator
 
 
 @final

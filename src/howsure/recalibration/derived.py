@@ -11,7 +11,8 @@ import numpy as np
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.methods.conformal import DELTA, RankRule, TooFew
 from howsure.methods.interface import checked_coverages
-from howsure.methods.recalibration.base import (
+from howsure.predictions import EvalSet, Intervals
+from howsure.recalibration.base import (
     Method,
     Recalibrator,
     belief_of,
@@ -19,8 +20,7 @@ from howsure.methods.recalibration.base import (
     matching,
     signature,
 )
-from howsure.methods.recalibration.intervals import ConformalIntervals
-from howsure.predictions import EvalSet, Intervals
+from howsure.recalibration.intervals import ConformalIntervals
 
 
 @final

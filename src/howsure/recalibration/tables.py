@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from howsure.core.arrays import FloatArray
-from howsure.methods.recalibration.base import Learnt, Recalibrator, matching, spread_kind
 from howsure.predictions import Distribution, EvalSet, Quantiles, Samples
+from howsure.recalibration.base import Learnt, Recalibrator, matching, spread_kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

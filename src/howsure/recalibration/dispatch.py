@@ -11,14 +11,6 @@ import numpy.typing as npt
 from howsure.core.errors import InputError
 from howsure.core.records import Table
 from howsure.methods.conformal import DELTA, RankRule, TooFew
-from howsure.methods.recalibration.base import POINT, Method, Recalibrator, kinds_of
-from howsure.methods.recalibration.crude import Crude
-from howsure.methods.recalibration.derived import DerivedIntervals
-from howsure.methods.recalibration.intervals import ConformalIntervals
-from howsure.methods.recalibration.isotonic import Isotonic
-from howsure.methods.recalibration.levels import DEFAULT_LEVELS
-from howsure.methods.recalibration.scaling import SpreadScaling, VarianceScaling
-from howsure.methods.recalibration.shift import QuantileShift
 from howsure.predictions import (
     Distribution,
     EvalSet,
@@ -29,6 +21,14 @@ from howsure.predictions import (
     Quantiles,
     Samples,
 )
+from howsure.recalibration.base import POINT, Method, Recalibrator, kinds_of
+from howsure.recalibration.crude import Crude
+from howsure.recalibration.derived import DerivedIntervals
+from howsure.recalibration.intervals import ConformalIntervals
+from howsure.recalibration.isotonic import Isotonic
+from howsure.recalibration.levels import DEFAULT_LEVELS
+from howsure.recalibration.scaling import SpreadScaling, VarianceScaling
+from howsure.recalibration.shift import QuantileShift
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

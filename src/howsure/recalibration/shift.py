@@ -10,15 +10,15 @@ import numpy as np
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.methods.conformal import TooFew, order_statistics, raise_too_large, repetitions
-from howsure.methods.recalibration.base import (
+from howsure.predictions import EvalSet, Quantiles
+from howsure.recalibration.base import (
     Method,
     Recalibrator,
     belief_of,
     effective_rows,
     fit_notes,
 )
-from howsure.methods.recalibration.levels import hold_below, level_words, plan_levels
-from howsure.predictions import EvalSet, Quantiles
+from howsure.recalibration.levels import hold_below, level_words, plan_levels
 
 
 @final

@@ -26,7 +26,8 @@ from howsure.methods.conformal import (
     rows_needed,
     uncrossed,
 )
-from howsure.methods.recalibration.base import (
+from howsure.predictions import EvalSet, Intervals
+from howsure.recalibration.base import (
     POINT,
     Learnt,
     Method,
@@ -34,7 +35,6 @@ from howsure.methods.recalibration.base import (
     belief_of,
     fit_notes,
 )
-from howsure.predictions import EvalSet, Intervals
 
 # The ends that each method moves, by the score that moves them, and the number learnt for each.
 _SCORES: dict[str, tuple[tuple[Score, str], ...]] = {
