@@ -29,7 +29,6 @@ from howsure.predictions import (
     Intervals,
     LabelSets,
     Quantiles,
-    Samples,
 )
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.estimate import Estimate, quantile_statistic
@@ -278,9 +277,9 @@ def _ends(view: View, coverage: float) -> tuple[FloatArray, FloatArray]:
         given = view.belief(Intervals)
         view.told("ends", given.kind, coverage)
         return given.lower[:, 0], given.upper[:, 0]
-    kinds = (Intervals, Distribution, Quantiles, Samples)
+    stated = (Intervals, Distribution, Quantiles)
     ends: tuple[FloatArray, FloatArray] = view.ask(
-        "ends", "interval", coverage, coverage=coverage, of=kinds
+        "ends", "interval", coverage, coverage=coverage, first=stated
     )
     return ends
 

@@ -28,10 +28,6 @@ from howsure.metrics.metric import (
     Question,
     Topic,
 )
-from howsure.predictions import (
-    Distribution,
-    Samples,
-)
 from howsure.stats.estimate import Estimate, mean_statistic, weighted_mean
 
 if TYPE_CHECKING:
@@ -443,6 +439,6 @@ TOPIC = Topic(
     arrays={
         "positive_sd": _positive_sd,
         "sd": lambda view, _: view.ask("sd", "sd"),
-        "mean": lambda view, _: view.ask("mean", "point", of=(Distribution, Samples)),
+        "mean": lambda view, _: view.ask("mean", "point", also="sd"),
     },
 )

@@ -126,7 +126,8 @@ class View:
         question: str,
         *arguments: Any,
         coverage: float = math.nan,
-        of: Sequence[type[Prediction]] = RICHEST,
+        first: Sequence[type[Prediction]] = (),
+        also: str = "",
     ) -> Any:
         """The first answer to a question that predictions of these kinds can be asked.
 
@@ -140,15 +141,19 @@ class View:
             Of that method.
         coverage : float
             Nominal coverage, for arrays of intervals.
-        of : sequence of kinds
-            In the order in which they are asked; those that have no answer by nature are not.
+        first : sequence of kinds
+            Asked before the others, which follow as in `RICHEST`.
+        also : str
+            Only kinds that answer this question too are asked.
 
         Raises
         ------
         UnanswerableError
             If none has an answer; the message is the reason.
         """
-        kinds = [kind for kind in of if kind.answers(question)]
+        asked = [question, also] if also else [question]
+        ordered = dict.fromkeys((*first, *RICHEST))
+        kinds = [kind for kind in ordered if all(map(kind.answers, asked))]
         reasons = []
         for kind in kinds:
             prediction = self.held(kind)

@@ -1,0 +1,62 @@
+"""A kind of prediction answers what it can be asked; no list elsewhere names it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self, final
+
+import numpy as np
+import pytest
+
+import howsure
+from howsure.core.arrays import FloatArray
+from howsure.metrics import view
+from howsure.predictions import Distribution
+from howsure.predictions.base import Prediction, Rows, tail_levels
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranges(Prediction):
+    """Uniform laws, as a stranger would write them."""
+
+    kind: ClassVar[str] = "ranges"
+    low: FloatArray
+    high: FloatArray
+
+    @property
+    def n(self) -> int:
+        return len(self.low)
+
+    def take(self, rows: Rows) -> Self:
+        return type(self)(self.low[rows], self.high[rows])
+
+    def interval(self, coverage: float) -> tuple[FloatArray, FloatArray]:
+        first, last = tail_levels(coverage)
+        width = self.high - self.low
+        return self.low + first * width, self.low + last * width
+
+    def cdf(self, y: FloatArray) -> FloatArray:
+        return np.clip((y - self.low) / (self.high - self.low), 0.0, 1.0)
+
+    def point(self) -> FloatArray:
+        return (self.low + self.high) / 2.0
+
+    def sd(self) -> FloatArray:
+        return (self.high - self.low) / np.sqrt(12.0)
+
+
+def test_a_new_kind_is_measured_as_the_same_law_by_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(view, "RICHEST", (*view.RICHEST, Ranges))
+    rng = np.random.default_rng(0)
+    middle, half = rng.normal(size=300), rng.uniform(0.5, 2.0, 300)
+    y, x = middle + half * rng.uniform(-1.2, 1.2, 300), {"x": half}
+    new = howsure.assess(y, Ranges(middle - half, middle + half), x=x)
+    law = Distribution("uniform", {"loc": middle - half, "scale": 2.0 * half})
+    known = howsure.assess(y, law, x=x)
+    for metric in ("empirical_coverage", "mean_squared_z", "miscalibration_area", "kendall_tau"):
+        assert new.value(metric) == pytest.approx(known.value(metric), rel=1e-9), metric
+    assert new.record("worst_slab").source == "ranges"
+    assert new.record("crps").reason.startswith("the table holds no distributions")
