@@ -103,8 +103,9 @@ class _Assignment:
 
     def roles(self) -> Roles:
         """Let the names decide what is still open."""
-        for role in ("y", "model", "rows", "time", "cluster", "weights"):
-            self._guess(role)
+        for entry in ROLES:
+            if entry.of in ("outcome", "order", "rows") and entry.guessable and not entry.many:
+                self._guess(entry.name)
         if not self._columns.get("y"):
             raise InputError(
                 "y must be a column of the table, and no column's name says that it is: say "

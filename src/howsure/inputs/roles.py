@@ -63,6 +63,11 @@ class Role:
         """The names that say that a column plays it."""
         return frozenset(self.names.split())
 
+    @property
+    def guessable(self) -> bool:
+        """Whether some names say that a column plays it."""
+        return bool(self.names or self.pattern)
+
     def matches(self, name: str) -> bool:
         """Whether a name, in normal form, says so."""
         return name in self.known or bool(self.pattern and re.fullmatch(self.pattern, name))
