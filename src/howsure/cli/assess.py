@@ -15,6 +15,7 @@ from howsure.cli.progress import Stages
 from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
+from howsure.core.progress import listening, tell
 from howsure.core.records import Direction, Record
 from howsure.inputs import ColumnUse
 from howsure.metrics.catalogue import catalogue
@@ -58,9 +59,9 @@ def run(
         print_explanation(console, read.explain(source))
         return
     choices = tuned.options()
-    with Stages(progress) as stages:
-        stages("reading", 0, 0)
-        loaded = read.load(source, stages)
+    with Stages(progress) as stages, listening(stages):
+        tell("reading")
+        loaded = read.load(source)
         result = assess_given(
             from_loaded(loaded, source_name(list(files))),
             coverages=read.assessed,
@@ -69,10 +70,9 @@ def run(
             slow=slow,
             command=shlex.join(["howsure", *sys.argv[1:]]),
             congruence=choices,
-            progress=stages,
         )
         for path in outputs:
-            stages(f"writing {path.name}", 0, 0)
+            tell(f"writing {path.name}")
             result.save(path)
     print_verdict(console, result)
     print_records(console, result)

@@ -14,7 +14,6 @@ import typer
 if TYPE_CHECKING:
     from howsure.inputs import ColumnUse, Loaded
     from howsure.metrics.congruence.view import CongruenceOptions
-    from howsure.stats.gram import Progress
 
 R = TypeVar("R")
 _READ = "How the columns are read"
@@ -156,11 +155,11 @@ class ReadOptions:
         """The coverages to assess; empty leaves the choice to the content."""
         return self.at or self.coverage
 
-    def load(self, source: Any, progress: Progress | None = None) -> Loaded:
+    def load(self, source: Any) -> Loaded:
         """Read a file, or several, as these options say."""
         from howsure.inputs import load
 
-        return load(source, progress=progress, **self._chosen())
+        return load(source, **self._chosen())
 
     def explain(self, source: Any) -> tuple[ColumnUse, ...]:
         """How the columns would be read, from their names alone."""
@@ -209,7 +208,7 @@ class CongruenceFlags:
         typer.Option("--map", help="Map of the inputs.", rich_help_panel=_CONGRUENCE),
     ] = "pca"
 
-    def options(self, progress: Progress | None = None) -> CongruenceOptions:
+    def options(self) -> CongruenceOptions:
         """The choices that these flags make.
 
         Raises
@@ -225,7 +224,6 @@ class CongruenceFlags:
             regularization=self.regularization,
             draws=self.draws,
             layout=self.layout,
-            progress=progress,
         )
 
 

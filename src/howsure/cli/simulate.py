@@ -27,6 +27,7 @@ from howsure.cli.simulate_table import Missing, read_learning_table
 from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
+from howsure.core.progress import listening
 from howsure.core.registry import unknown
 from howsure.methods.catalogue import method_named, methods
 from howsure.methods.interface import Method
@@ -214,18 +215,23 @@ def _result(
     world: World, one: _Tested, request: Request, stop: Precision | None, bar: Progress
 ) -> PointwiseResult:
     task = bar.add_task(one.method.name, total=request.trials)
-    found = pointwise(
-        world,
-        one.method,
-        coverages=tuple(request.coverages) or None,
-        trials=request.trials,
-        n_train=request.n_train,
-        n_test=request.n_test,
-        covariates=request.covariates,
-        stop=stop,
-        seed=request.seed,
-        progress=lambda _, done, total: bar.update(task, completed=done, total=total),
-    )
+
+    def heard(stage: str, done: int, total: int) -> None:
+        if stage == "trials":
+            bar.update(task, completed=done, total=total)
+
+    with listening(heard):
+        found = pointwise(
+            world,
+            one.method,
+            coverages=tuple(request.coverages) or None,
+            trials=request.trials,
+            n_train=request.n_train,
+            n_test=request.n_test,
+            covariates=request.covariates,
+            stop=stop,
+            seed=request.seed,
+        )
     bar.update(task, completed=request.trials, total=request.trials)
     return found
 

@@ -16,7 +16,6 @@ from howsure.inputs.encoders.encode import Encoder, Transformer, encode
 from howsure.inputs.encoders.items import are_image_files
 from howsure.inputs.roles import Roles
 from howsure.inputs.source import quoted
-from howsure.stats.gram import Progress
 
 Texts = npt.NDArray[Any]
 
@@ -69,7 +68,6 @@ def encoded(
     *,
     images: Texts | None,
     title: str,
-    progress: Progress | None = None,
 ) -> FloatArray:
     """The embedding of a column.
 
@@ -85,8 +83,6 @@ def encoded(
         The files, if the column holds paths.
     title : str
         The table, for messages.
-    progress : callable, optional
-        Called with a stage's name, batches done and batches in all.
 
     Returns
     -------
@@ -102,7 +98,7 @@ def encoded(
     if not isinstance(encoder, str) and (images is None or isinstance(encoder, Transformer)):
         kind = None
     try:
-        vectors = encode(items, encoder, kind=kind, progress=progress)
+        vectors = encode(items, encoder, kind=kind)
     except InputError as error:
         raise InputError(f"{title}: column {quoted(column)}: {error}") from error
     except HowsureError as error:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError
+from howsure.core.progress import Listener, listening
 from howsure.inputs.alignment import Part, align, check_same_rows, split_models
 from howsure.inputs.building import Crossing, build, crossing_notes
 from howsure.inputs.cells import Cells, read_cells
@@ -24,7 +25,6 @@ from howsure.inputs.roles import ColumnUse, Encode, Flags, Names, Roles
 from howsure.inputs.source import Source, listed, quoted
 from howsure.inputs.text import COMPRESSION
 from howsure.predictions import EvalSet
-from howsure.stats.gram import Progress
 
 Missing = Literal["error", "drop"]
 
@@ -93,7 +93,7 @@ def load(
     crossing: Crossing = "error",
     encoding: str | None = None,
     decimal: str = ".",
-    progress: Progress | None = None,
+    progress: Listener | None = None,
 ) -> Loaded:
     """Read a table, or several, into evaluation sets.
 
@@ -180,7 +180,8 @@ embedding, encode, image, weights, cluster, time, model, rows
     kept = _kept(parts, gaps)
     check_same_rows(parts, kept)
     first = parts[0].take(kept)
-    vectors, texts, images = embedded(first.cells, tables[0][0], progress)
+    with listening(progress):
+        vectors, texts, images = embedded(first.cells, tables[0][0])
     made = build(parts, kept, weights_kind=weights_kind, crossing=crossing, embedding=vectors)
     dropped = sum(cells.n for _, cells in tables) - len(parts) * int(kept.sum())
     if dropped:
@@ -243,7 +244,7 @@ def sources(source: Any, encoding: str | None, decimal: str) -> list[Source]:
 
 
 def embedded(
-    cells: Cells, source: Source, progress: Progress | None
+    cells: Cells, source: Source
 ) -> tuple[FloatArray | None, Mapping[str, npt.NDArray[Any]], npt.NDArray[Any] | None]:
     """The encoded column's vectors, texts and paths to show, and the files of images."""
     roles = cells.roles
@@ -261,7 +262,6 @@ def embedded(
         encoder,
         images=images if column == name else None,
         title=source.title,
-        progress=progress,
     )
     return vectors, cells.texts, images
 

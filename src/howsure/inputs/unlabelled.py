@@ -19,7 +19,6 @@ from howsure.inputs.roles import Roles
 from howsure.inputs.source import Kind, Source, quoted
 from howsure.inputs.tables import Loaded, embedded, sources
 from howsure.predictions import EvalSet
-from howsure.stats.gram import Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +58,6 @@ def load_unlabelled(
     *,
     encoding: str | None = None,
     decimal: str = ".",
-    progress: Progress | None = None,
 ) -> Unlabelled:
     """Read the rows of a table as those of a labelled reference were read.
 
@@ -73,7 +71,7 @@ def load_unlabelled(
         One table.
     like : Loaded
         The reference, with one model.
-    encoding, decimal, progress
+    encoding, decimal
         As in `load`.
 
     Returns
@@ -105,7 +103,7 @@ def load_unlabelled(
             f"{int(gone.sum())} (first at row {int(np.argmax(gone))})"
         )
     cells.check_finite()
-    vectors, texts, images = embedded(cells, table, progress)
+    vectors, texts, images = embedded(cells, table)
     held = [cells.vectors[name] for name in roles.embedding]
     labelled, places = _labelled(table, like.roles)
     return Unlabelled(

@@ -16,7 +16,6 @@ from howsure.inputs import Loaded, load
 from howsure.inputs.encoding import encoded, image_column, located
 from howsure.inputs.roles import Roles, encoder_name, parse_encode
 from howsure.predictions import Distribution, EvalSet, Prediction
-from howsure.stats.gram import Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +55,7 @@ def is_table(value: object) -> bool:
     return hasattr(value, "columns")
 
 
-def from_table(table: Any, columns: Mapping[str, Any], progress: Progress | None) -> Given:
+def from_table(table: Any, columns: Mapping[str, Any]) -> Given:
     """Read a table, unless it was read already.
 
     Parameters
@@ -65,8 +64,6 @@ def from_table(table: Any, columns: Mapping[str, Any], progress: Progress | None
         What came.
     columns : mapping of str to object
         Arguments of `load`; those that are None were not given.
-    progress : callable, optional
-        Told of stages.
 
     Raises
     ------
@@ -75,7 +72,7 @@ def from_table(table: Any, columns: Mapping[str, Any], progress: Progress | None
     """
     chosen = {name: value for name, value in columns.items() if value is not None}
     if not isinstance(table, Loaded):
-        return from_loaded(load(table, progress=progress, **chosen), source_name(table))
+        return from_loaded(load(table, **chosen), source_name(table))
     chosen.pop("coverage", None)  # which says what to assess as well
     if chosen:
         raise InputError(
@@ -114,7 +111,6 @@ def from_arrays(
     encode: Any,
     image: Any,
     model: str,
-    progress: Progress | None,
     **known: Any,
 ) -> Given:
     """Check arrays at the door; one evaluation set a model.
@@ -143,9 +139,7 @@ def from_arrays(
     facts: dict[str, str] = {}
     if pair is not None:
         own = files if found == pair[0] else None
-        known["embedding"] = encoded(
-            beside[pair[0]], *pair, images=own, title="x", progress=progress
-        )
+        known["embedding"] = encoded(beside[pair[0]], *pair, images=own, title="x")
         facts["Embedding"] = f"{pair[0]} by {encoder_name(pair[1])}"
     n = np.asarray(y).shape[0] if np.ndim(y) else 0
     for name, value in beside.items():
