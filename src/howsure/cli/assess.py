@@ -15,6 +15,7 @@ from howsure.cli.progress import Stages
 from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
+from howsure.core.formats import short
 from howsure.core.progress import listening, tell
 from howsure.core.records import Direction, Record
 from howsure.inputs import ColumnUse
@@ -146,14 +147,10 @@ def _cells(record: Record) -> tuple[str, str, str, str, str, str]:
     perfect = record.null if not math.isnan(record.null) else record.target
     tiny = record.units == "p-value" and record.value < 0.001
     return (
-        _number(record.coverage),
-        "< 0.001" if tiny else _number(record.value, 4),
-        _number(record.standard_error, 2),
+        short(record.coverage),
+        "< 0.001" if tiny else short(record.value, 4),
+        short(record.standard_error, 2),
         "" if math.isnan(record.lower) else f"{record.lower:.4g} … {record.upper:.4g}",
-        _number(perfect, 3),
+        short(perfect, 3),
         _ARROWS[record.direction],
     )
-
-
-def _number(value: float, digits: int = 3) -> str:
-    return "" if math.isnan(value) else f"{value:.{digits}g}"

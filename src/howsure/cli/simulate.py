@@ -25,6 +25,7 @@ from rich.table import Table
 
 from howsure.cli.simulate_table import Missing, read_learning_table
 from howsure.cli.terminal import Console, escape
+from howsure.core import formats
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
 from howsure.core.progress import listening
@@ -34,7 +35,6 @@ from howsure.methods.interface import Method
 from howsure.protocols.pointwise import Precision, pointwise
 from howsure.protocols.pointwise_result import PointwiseResult
 from howsure.report.forms import form_of
-from howsure.report.page import formats
 from howsure.report.page.pointwise_sections import WorldPart
 from howsure.report.pointwise import PointwiseReport, pointwise_report
 from howsure.worlds import Covariates, ForestWorld, World, world_named, worlds
@@ -274,7 +274,7 @@ def _compared(part: WorldPart) -> Table:
         table.add_column(title, justify="right", no_wrap=True)
     held = {(r.model, r.metric, _at(r.coverage)): r.value for r in part.records}
     for level in sorted({_at(r.coverage) for r in part.records} - {-1.0}):
-        table.add_row(f"[bold]nominal {100 * level:.4g} %[/bold]")
+        table.add_row(f"[bold]nominal {formats.level(level)}[/bold]")
         for model in dict.fromkeys(record.model for record in part.records):
             if (model, "empirical_coverage", level) not in held:
                 continue

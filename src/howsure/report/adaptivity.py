@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final, final
 
 from howsure._version import __version__
+from howsure.core import formats
 from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Table
@@ -18,7 +19,6 @@ from howsure.figures.ranks import rank_figure
 from howsure.protocols.adaptivity_result import MethodComparison
 from howsure.report.adaptivity_words import GLOSSARY, headline, method_lines, published_of
 from howsure.report.content import GlossaryEntry, VerdictLine
-from howsure.report.page import formats
 from howsure.report.page.pointwise_panels import Option, Panel
 from howsure.report.page.pointwise_sections import WorldPart
 from howsure.report.page.sections import Cell, Column, Grid, Part
@@ -115,7 +115,7 @@ def adaptivity_report(
     stated = {
         "Tasks": ", ".join(map(str, results)),
         "Methods": ", ".join(dict.fromkeys(m for result in held for m in result.methods)),
-        "Nominal coverage shown": f"{100 * wanted:.4g} %",
+        "Nominal coverage shown": f"{formats.level(wanted)}",
         "howsure": __version__,
     }
     spoken = [result for result in held if result.coverage == wanted]
@@ -175,7 +175,7 @@ def _part(
 def _heading(result: MethodComparison, found: Sequence[MethodComparison]) -> str:
     seeds = len({other.seed for other in found}) > 1
     seed = f", seed {result.seed}" if seeds else ""
-    return f"Nominal {100 * result.coverage:.4g} %{seed}"
+    return f"Nominal {formats.level(result.coverage)}{seed}"
 
 
 def _medians(found: Sequence[MethodComparison]) -> Grid:

@@ -9,11 +9,11 @@ from typing import Final
 
 import numpy as np
 
+from howsure.core import formats
 from howsure.core.records import Table
 from howsure.protocols.congruence_perturbations import MonotonicityResult
 from howsure.protocols.congruence_result import TITLES
 from howsure.report.congruence_findings import Found, World, mean_known, printed_source
-from howsure.report.page import formats
 from howsure.report.page.sections import Cell, Column, Grid, Part
 
 MISSING: Final = Cell(text=formats.MISSING)
@@ -315,14 +315,14 @@ def p_cell(value: float) -> Cell:
 
 
 def share(value: float) -> Cell:
-    return MISSING if math.isnan(value) else Cell(text=f"{100 * value:.1f} %", key=_key(value))
+    return MISSING if math.isnan(value) else Cell(text=formats.share(value), key=_key(value))
 
 
 def _percent(value: float) -> Cell:
     if math.isnan(value):
         return MISSING
     text = f"{100 * value:+.1f}" if abs(value) < 1 else f"{100 * value:+,.0f}"
-    return Cell(text=f"{text} %".replace("-", "−"), key=_key(value))
+    return Cell(text=f"{formats.minus(text)} %", key=_key(value))
 
 
 def _three(value: float, spread: float = math.nan) -> Cell:

@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 
+from howsure.core import formats
 from howsure.core.records import Record
 from howsure.protocols.shift_views import average_errors
-from howsure.report.page import formats
 from howsure.report.page.pointwise_sections import WorldPart
 from howsure.report.page.sections import Cell, Column, Grid, Part
 from howsure.report.shift_findings import (
@@ -23,7 +23,7 @@ from howsure.report.shift_findings import (
     shared_part,
 )
 from howsure.report.shift_panels import across_panels, task_panels
-from howsure.report.shift_words import between, cost_lines, percent, task_lines
+from howsure.report.shift_words import cost_lines, task_lines
 
 _QUANTITIES: Final[Mapping[str, str]] = {
     "test_coverage": "Coverage",
@@ -160,7 +160,7 @@ def _by_task(findings: Sequence[Finding], methods: Sequence[str], measure: str) 
     notes = [f"Small: {_level(findings)} intervals over models and rows, in percent."]
     if measure == "test_coverage":
         notes.insert(
-            0, f"Nominal {100 * coverage:.4g} %; of the rows predicted. {legend(coverage)}"
+            0, f"Nominal {formats.level(coverage)}; of the rows predicted. {legend(coverage)}"
         )
     else:
         notes.insert(0, "Share of rows predicted, by the methods that may decline rows.")
@@ -195,7 +195,7 @@ def _tests(findings: Sequence[Finding]) -> Grid:
                 for found in findings
                 if found.result.coverage == coverage and test in found.result.tests
             ]
-            level = f", nominal {100 * coverage:.4g} %" if several else ""
+            level = f", nominal {formats.level(coverage)}" if several else ""
             parts.append(Part(title=f"Test {test}{level}", rows=tuple(rows)))
     if len(parts) == 1:
         parts = [replace(parts[0], title="")]
@@ -234,13 +234,13 @@ def _validation(findings: Sequence[Finding]) -> Grid:
                 _share(found.record("val_coverage").value),
                 _share(
                     found.record("relative_mae_change").value,
-                    small=between(found.record("relative_mae_change")),
+                    small=formats.between(found.record("relative_mae_change")).strip(),
                 ),
             )
             for found in findings
             if found.result.coverage == coverage
         ]
-        title = f"Nominal {100 * coverage:.4g} %" if len(coverages) > 1 else ""
+        title = f"Nominal {formats.level(coverage)}" if len(coverages) > 1 else ""
         parts.append(Part(title=title, rows=tuple(rows)))
     units = _units(findings)
     titles = (f"MAE{units}", f"Width{units}", "Coverage", "Change of MAE to test")
@@ -266,7 +266,7 @@ def _beside(findings: Sequence[Finding]) -> Grid | None:
                     ours = found.record(quantity)
                     show = _percents if quantity in ("test_coverage", "prediction_rate") else _plain
                     rows.append((Cell(text=found.method), *show(ours, theirs.mean, theirs.sd)))
-            level = f", nominal {100 * coverage:.4g} %" if several else ""
+            level = f", nominal {formats.level(coverage)}" if several else ""
             if rows:
                 parts.append(Part(title=f"{title}{level}", rows=tuple(rows)))
     if not parts:
@@ -288,7 +288,7 @@ def _percents(ours: Record, mean: float, sd: float) -> tuple[Cell, ...]:
     spread = "" if math.isnan(sd) else f"± {100 * sd:.1f}"
     own = _sd(ours)
     away = ours.value - mean
-    told = formats.MISSING if math.isnan(away) else f"{100 * away:+.1f}".replace("-", "−")
+    told = formats.MISSING if math.isnan(away) else formats.fixed(100.0 * away, 1, plus=True)
     return (
         _share(ours.value, small="" if math.isnan(own) else f"± {100 * own:.1f}"),
         _share(mean, small=spread),
@@ -318,10 +318,10 @@ def _measured(found: Finding, measure: str, test: str | None = None) -> Cell:
     record = found.record(measure, test)
     if measure == "prediction_rate" and not found.selective:
         return _share(record.value)
-    mark = f"{MARKS[found.verdict(test)]} " if measure == "test_coverage" else ""
+    mark = MARKS[found.verdict(test)] if measure == "test_coverage" else ""
     if math.isnan(record.value):
         return _missing()
-    return _share(record.value, small=f"{mark}{between(record)}".strip())
+    return _share(record.value, small=f"{mark}{formats.between(record)}".strip())
 
 
 def _number(record: Record) -> Cell:
@@ -333,7 +333,7 @@ def _number(record: Record) -> Cell:
 
 
 def _share(value: float, small: str = "") -> Cell:
-    return Cell(text=percent(value), small=small, key=_key(value))
+    return Cell(text=formats.share(value), small=small, key=_key(value))
 
 
 def _points(value: float, spread: float = math.nan) -> Cell:
@@ -357,4 +357,4 @@ def _units(findings: Sequence[Finding]) -> str:
 
 
 def _level(findings: Sequence[Finding]) -> str:
-    return f"{100 * findings[0].record('test_coverage').confidence:.4g} %"
+    return f"{formats.level(findings[0].record('test_coverage').confidence)}"

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from howsure.core import formats
 from howsure.core.faults import attempt
 from howsure.core.records import Direction, Record, Table
 from howsure.figures.tables import worst_first
 from howsure.figures.text import headed
 from howsure.report.content import GlossaryEntry, PageContent
-from howsure.report.page import formats
 
 ROWS_LIMIT = 200
 """The most rows of one table on a page."""
@@ -195,7 +195,7 @@ def unanswered_grid(content: PageContent, *, limit: int = ROWS_LIMIT) -> Grid | 
         if math.isnan(record.value):
             title = _title(record.metric, entries)
             if math.isfinite(record.coverage):
-                title += f" at {100 * record.coverage:.4g} %"
+                title += f" at {formats.level(record.coverage)}"
             told = reasons.setdefault(record.reason or "no reason was given", {})
             told[title] = told.get(title, 0) + 1
     if not reasons:
@@ -350,7 +350,9 @@ def _record_grid(
         units=any(record.units != "1" for record in records),
     )
     confidence = {record.confidence for record in records if not math.isnan(record.lower)}
-    level = f"{100 * next(iter(confidence)):.4g} % interval" if len(confidence) == 1 else "Interval"
+    level = (
+        f"{formats.level(next(iter(confidence)))} interval" if len(confidence) == 1 else "Interval"
+    )
     columns = [
         Column(title="Measure"),
         *([Column(title="Group")] if shown.group else []),
