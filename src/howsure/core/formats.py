@@ -84,14 +84,14 @@ def short(value: float, digits: int = 3) -> str:
 
 
 def level(coverage: float) -> str:
-    """A nominal coverage or a confidence in percent, with the digits that it has.
+    """A nominal coverage or a confidence in percent: four digits, more where 100 % would be shown.
 
     Examples
     --------
-    >>> level(0.9), level(0.975)
-    ('90 %', '97.5 %')
+    >>> level(0.9), level(0.6826894921), level(0.99999)
+    ('90 %', '68.27 %', '99.999 %')
     """
-    return f"{100 * coverage:.4g} %"
+    return f"{100 * coverage:.{10 if 0.9999 < coverage < 1.0 else 4}g} %"
 
 
 def percent(value: float, digits: int = 1) -> str:

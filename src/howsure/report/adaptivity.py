@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +20,7 @@ from howsure.report.adaptivity_words import GLOSSARY, headline, method_lines, pu
 from howsure.report.content import GlossaryEntry, VerdictLine
 from howsure.report.page.pointwise_panels import Option, Panel
 from howsure.report.page.pointwise_sections import WorldPart
-from howsure.report.page.sections import Cell, Column, Grid, Part
+from howsure.report.page.sections import Cell, Column, Grid, Part, number_cell
 from howsure.report.parted import PartedReport
 
 _FIRST_CHOICE: Final = 0.9
@@ -196,7 +195,7 @@ def _medians(found: Sequence[MethodComparison]) -> Grid:
             cells = [Cell(text=method)]
             for measure, values in medians.items():
                 small = f"rank {shared[measure][place]}" if measure in shared else ""
-                cells.append(_number(float(values[place]), small))
+                cells.append(number_cell(float(values[place]), small))
             rows.append(tuple(cells))
         parts.append(Part(title=_heading(result, found), rows=tuple(rows)))
     told = sorted({f"{m}: {why}." for r in found for (m, _), why in r.reasons.items()})
@@ -224,8 +223,8 @@ def _published(found: Sequence[MethodComparison]) -> Grid | None:
                 (
                     Cell(text=TITLES[measure]),
                     Cell(text=name),
-                    _number(ours[name]),
-                    _number(known[name]),
+                    number_cell(ours[name]),
+                    number_cell(known[name]),
                 )
                 for name in shown
             ]
@@ -287,9 +286,3 @@ def _figures(result: MethodComparison) -> tuple[Figure, ...]:
             figure = rank_figure(ranks)
             figures.append(replace(figure, title=f"{figure.title}, by {TITLES[measure]}"))
     return tuple(figures)
-
-
-def _number(value: float, small: str = "") -> Cell:
-    if math.isnan(value):
-        return Cell(text=formats.MISSING, small=small)
-    return Cell(text=formats.number(value, 3), small=small, key=repr(value))

@@ -13,7 +13,7 @@ from howsure.core import formats
 from howsure.core.records import Record
 from howsure.protocols.shift_views import average_errors
 from howsure.report.page.pointwise_sections import WorldPart
-from howsure.report.page.sections import Cell, Column, Grid, Part
+from howsure.report.page.sections import Cell, Column, Grid, Part, number_cell, share_cell, sort_key
 from howsure.report.shift_findings import (
     MARKS,
     TOLERANCE,
@@ -133,7 +133,7 @@ def _averages(findings: Sequence[Finding], methods: Sequence[str]) -> Grid:
                 Cell(text=f"{kept} of {count}", key=str(kept)),
                 _points(error, spread),
                 _points(null),
-                _share(rate),
+                share_cell(rate),
             )
         )
     titles = ("Coverage holds", "Off by, points", "By chance alone", "Prediction rate")
@@ -231,8 +231,8 @@ def _validation(findings: Sequence[Finding]) -> Grid:
             (
                 Cell(text=found.method),
                 *(_number(found.record(name)) for name in names),
-                _share(found.record("val_coverage").value),
-                _share(
+                share_cell(found.record("val_coverage").value),
+                share_cell(
                     found.record("relative_mae_change").value,
                     small=formats.between(found.record("relative_mae_change")).strip(),
                 ),
@@ -290,21 +290,20 @@ def _percents(ours: Record, mean: float, sd: float) -> tuple[Cell, ...]:
     away = ours.value - mean
     told = formats.MISSING if math.isnan(away) else formats.fixed(100.0 * away, 1, plus=True)
     return (
-        _share(ours.value, small="" if math.isnan(own) else f"± {100 * own:.1f}"),
-        _share(mean, small=spread),
-        Cell(text=told, key=_key(away)),
+        share_cell(ours.value, small="" if math.isnan(own) else f"± {100 * own:.1f}"),
+        share_cell(mean, small=spread),
+        Cell(text=told, key=sort_key(away)),
     )
 
 
 def _plain(ours: Record, mean: float, sd: float) -> tuple[Cell, ...]:
     cells = []
     for value, spread in ((ours.value, _sd(ours)), (mean, sd)):
-        text = formats.number(value, 3)
         small = "" if math.isnan(spread) else f"± {formats.number(spread, 2)}"
-        cells.append(Cell(text=text, small=small, key=_key(value)))
+        cells.append(number_cell(value, small))
     away = ours.value - mean
     sign = "+" if away > 0 else ""
-    cells.append(Cell(text=f"{sign}{formats.number(away, 3)}", key=_key(away)))
+    cells.append(Cell(text=f"{sign}{formats.number(away, 3)}", key=sort_key(away)))
     return tuple(cells)
 
 
@@ -317,11 +316,11 @@ def _measured(found: Finding, measure: str, test: str | None = None) -> Cell:
     """A share with its interval, and for coverage with its verdict."""
     record = found.record(measure, test)
     if measure == "prediction_rate" and not found.selective:
-        return _share(record.value)
+        return share_cell(record.value)
     mark = MARKS[found.verdict(test)] if measure == "test_coverage" else ""
     if math.isnan(record.value):
         return _missing()
-    return _share(record.value, small=f"{mark}{formats.between(record)}".strip())
+    return share_cell(record.value, small=f"{mark}{formats.between(record)}".strip())
 
 
 def _number(record: Record) -> Cell:
@@ -329,26 +328,18 @@ def _number(record: Record) -> Cell:
         return _missing()
     ends = formats.interval(record.lower, record.upper)
     small = f"({ends})" if ends else ""
-    return Cell(text=formats.number(record.value, 3), small=small, key=_key(record.value))
-
-
-def _share(value: float, small: str = "") -> Cell:
-    return Cell(text=formats.share(value), small=small, key=_key(value))
+    return number_cell(record.value, small)
 
 
 def _points(value: float, spread: float = math.nan) -> Cell:
     if math.isnan(value):
         return _missing()
     error = "" if math.isnan(spread) else f" ± {100 * spread:.1f}"
-    return Cell(text=f"{100 * value:.1f}{error}", key=_key(value))
+    return Cell(text=f"{100 * value:.1f}{error}", key=sort_key(value))
 
 
 def _missing() -> Cell:
     return Cell(text=formats.MISSING)
-
-
-def _key(value: float) -> str:
-    return repr(value) if math.isfinite(value) else ""
 
 
 def _units(findings: Sequence[Finding]) -> str:

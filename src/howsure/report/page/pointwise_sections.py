@@ -14,7 +14,7 @@ from howsure.protocols.pointwise_result import PointwiseResult, Which
 from howsure.protocols.pointwise_views import records
 from howsure.report.content import VerdictLine
 from howsure.report.page.pointwise_panels import ALL, Panel, panels
-from howsure.report.page.sections import Cell, Column, Grid, Part
+from howsure.report.page.sections import Cell, Column, Grid, Part, number_cell, share_cell
 from howsure.report.pointwise_words import (
     Finding,
     comparison_line,
@@ -192,11 +192,11 @@ def _number(record: Record) -> Cell:
     if math.isnan(record.value):
         return Cell(text=formats.MISSING)
     if record.metric.endswith("points_off"):
-        return _share(record.value)
+        return share_cell(record.value)
     if record.metric.endswith("_brier"):
         noise = formats.number(record.null, 2) if math.isfinite(record.null) else ""
         small = f"MC {noise}" if noise else ""
-        return Cell(text=formats.number(record.value, 3), small=small, key=repr(record.value))
+        return number_cell(record.value, small)
     value, error = formats.estimate(record.value, record.standard_error)
     return Cell(text=value, small=f"± {error}" if error else "", key=repr(record.value))
 
@@ -249,7 +249,7 @@ def _regions(held: Mapping[Which, Sequence[Finding]], coverage: float) -> Grid |
                 (
                     Cell(text=str(where["where"][row])),
                     Cell(text=found.result.method),
-                    _share(where["coverage"][row]),
+                    share_cell(where["coverage"][row]),
                     Cell(text="too seldom" if where["verdict"][row] < 0 else "too often"),
                     Cell(text=f"{where['points'][row]:,}", key=str(int(where["points"][row]))),
                 )
@@ -268,7 +268,3 @@ def _regions(held: Mapping[Which, Sequence[Finding]], coverage: float) -> Grid |
     )
     title = f"Where coverage is surely off, nominal {formats.level(coverage)}"
     return Grid(title=title, columns=columns, parts=tuple(parts), notes=tuple(dict.fromkeys(notes)))
-
-
-def _share(value: float) -> Cell:
-    return Cell(text=formats.share(value), key=repr(value))
