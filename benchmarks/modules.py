@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from howsure.core.progress import listening
 from howsure.core.rng import child
 from howsure.data.images import image_task
 from howsure.methods.deep.modules import Recipe, train_module
@@ -155,15 +156,15 @@ def trained(rows: int, epochs: int, backbone: Any, options: dict[str, Any], seed
     """Milliseconds a step of `train_module`: the fastest epoch."""
     x, y = images(rows)
     ends = [(time.perf_counter(), time.process_time())]
-    train_module(
-        x,
-        y,
-        head="gaussian",
-        backbone=backbone,
-        recipe=Recipe.small(epochs, warm_epochs=0, frozen_epochs=0, **options),
-        rng=child(seed, "network"),
-        progress=lambda *_: ends.append((time.perf_counter(), time.process_time())),
-    )
+    with listening(lambda *_: ends.append((time.perf_counter(), time.process_time()))):
+        train_module(
+            x,
+            y,
+            head="gaussian",
+            backbone=backbone,
+            recipe=Recipe.small(epochs, warm_epochs=0, frozen_epochs=0, **options),
+            rng=child(seed, "network"),
+        )
     steps = -(-rows // BATCH)
     clock, busy = np.diff(np.array(ends)[1:], axis=0).min(axis=0) / steps * 1e3
     return f"{clock:6.2f} ({busy:.2f})"

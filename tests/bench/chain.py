@@ -12,7 +12,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from howsure.bench.plan import Plan
-from howsure.bench.protocol import Adapter, Combined, Progress, Trial
+from howsure.bench.protocol import Adapter, Combined, Trial
 from howsure.core.records import Record, Table
 from howsure.results import Store, TrialOutput, records_table, stacked
 
@@ -68,9 +68,7 @@ class ChainAdapter(Adapter):
                 ]
         return (*methods, *networks)  # needs come after those that need them
 
-    def run(
-        self, trial: Trial, progress: Progress | None = None, store: Store | None = None
-    ) -> TrialOutput:
+    def run(self, trial: Trial, store: Store | None = None) -> TrialOutput:
         assert store is not None
         told, context = trial.identity, trial.context
         if "log" in context:

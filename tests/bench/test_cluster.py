@@ -218,7 +218,7 @@ def test_a_result_that_died_with_its_worker_is_waited_for(
     made = plan(tmp_path, networks=1)
     trial = next(trial for trial in trials_of(made) if not trial.needs)
     adapter = adapter_of(made.protocol)
-    output = adapter.run(trial, None, store)
+    output = adapter.run(trial, store)
     store.write(trial.address, trial.identity, output, {"run": "t"})
     killed = cluster_module._killed_worker()
 

@@ -15,6 +15,7 @@ from extras import needs
 from howsure.bench import Plan, adapter_of, combined, load_plan, run, survey
 from howsure.bench.protocol import trials_of
 from howsure.core.errors import HowsureWarning, InputError
+from howsure.core.progress import listening
 from howsure.data import DataNotFoundError
 from howsure.methods.deep.modules import train_module
 from howsure.protocols.shift_methods import SHIFT_METHODS
@@ -208,13 +209,14 @@ def test_training_that_was_cut_off_goes_on(tmp_path: Path, monkeypatch: pytest.M
         if done == 4:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        adapter_of("shift").run(trial, stop, cut)
+    with pytest.raises(KeyboardInterrupt), listening(stop):
+        adapter_of("shift").run(trial, cut)
     scratch = cut.scratch(trial.address)
     assert scratch is not None
     assert scratch.exists()
     told.clear()
-    output = adapter_of("shift").run(trial, lambda stage, done, total: told.append(done), cut)
+    with listening(lambda stage, done, total: told.append(done)):
+        output = adapter_of("shift").run(trial, cut)
     assert told == [5, 6]
     cut.write(trial.address, trial.identity, output)
     assert not scratch.exists()

@@ -117,6 +117,17 @@ def test_every_extra_that_an_error_names_brings_the_library() -> None:
         assert name in brought[extra], f"{path}: {module} does not come with {extra}"
 
 
+def test_the_extra_of_all_brings_what_the_package_imports_and_nothing_else() -> None:
+    source = "\n".join(path.read_text("utf-8") for path in (ROOT / "src").rglob("*.py"))
+    for name in libraries()["all"]:
+        uses = rf'^ *(?:import|from) {name}\b|(?:require|import_module)\("{name}[."]'
+        assert re.search(uses, source, flags=re.MULTILINE), name
+    apart = {
+        name for extra in libraries() if extra not in ("all", "dev") for name in libraries()[extra]
+    }
+    assert apart - set(libraries()["all"]) == {"numpyro"}  # of an example, with 350 MB of jax
+
+
 def test_tests_ask_for_libraries_in_one_way() -> None:
     found = [
         path.relative_to(ROOT)

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from extras import needs
 from howsure.core.errors import HowsureWarning, InputError, MissingDependencyError
+from howsure.core.progress import listening
 from howsure.inputs.encoders import encode, tabular_encoder
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "cat", "dog"]
@@ -534,7 +535,8 @@ class TestOwnEncoders:
             seen.append(batch)
             return [[len(text)] for text in batch]
 
-        got = encode(TEXTS, lengths, batch_size=2, progress=lambda *step: steps.append(step))
+        with listening(lambda *step: steps.append(step)):
+            got = encode(TEXTS, lengths, batch_size=2)
         assert seen == [TEXTS[:2], TEXTS[2:4], TEXTS[4:]]
         assert got.ravel().tolist() == [len(text) for text in TEXTS]
         assert steps == [("embeddings of items", done, 3) for done in range(4)]

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.core.errors import HowsureWarning, InputError
+from howsure.core.progress import listening
 from howsure.core.rng import child
 from howsure.metrics.congruence import (
     CongruenceReference,
@@ -388,19 +389,16 @@ def test_many_atoms_are_searched_in_part_and_checked_in_full(monkeypatch):
 
 def test_progress_is_told():
     stages = set()
-    options = SolverOptions(
-        method="iterative",
-        memory=0.0,
-        progress=lambda stage, done, total: stages.add((stage, done == total)),
-    )
+    options = SolverOptions(method="iterative", memory=0.0)
     rng = child(15, "progress")
-    cce(
-        rng.normal(size=(60, 9)),
-        rng.normal(size=60),
-        Draws(rng.normal(size=60)),
-        rng.normal(size=(5, 9)),
-        solver=options,
-    )
+    with listening(lambda stage, done, total: stages.add((stage, done == total))):
+        cce(
+            rng.normal(size=(60, 9)),
+            rng.normal(size=60),
+            Draws(rng.normal(size=60)),
+            rng.normal(size=(5, 9)),
+            solver=options,
+        )
     assert {("kernel product", True), ("kernel at new rows", True)} <= stages
 
 

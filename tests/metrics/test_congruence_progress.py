@@ -4,11 +4,13 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
+from howsure.core.progress import listening
 from howsure.core.rng import child
 from howsure.metrics.congruence import (
     CongruenceReference,
@@ -36,12 +38,10 @@ class Bar:
             raise KeyboardInterrupt
 
 
-def fitted(bar, method, *, width=7, memory=2e9, **options):
+def fitted(method, *, width=7, memory=2e9, **options):
     rng = child(0, "progress")
     x, y = rng.normal(size=(ROWS, width)), rng.normal(size=ROWS)
-    solver = SolverOptions(
-        method=method, memory=memory, progress=bar, landmarks=50, tolerance=1e-12
-    )
+    solver = SolverOptions(method=method, memory=memory, landmarks=50, tolerance=1e-12)
     belief = Normals(np.zeros(ROWS), np.ones(ROWS))
     return CongruenceReference(x, y, belief, solver=solver, **options)
 
@@ -63,10 +63,11 @@ CASES = {
 
 
 def work(bar, method, options):
-    reference = fitted(bar, method, **options)
-    found = [reference.score(GRID).values]
-    found.append(mean_cce(reference, GRID, bootstraps=2).bootstraps)
-    found.append(null_reference(reference, GRID, replicates=3).replicates)
+    with listening(bar):
+        reference = fitted(method, **options)
+        found = [reference.score(GRID).values]
+        found.append(mean_cce(reference, GRID, bootstraps=2).bootstraps)
+        found.append(null_reference(reference, GRID, replicates=3).replicates)
     return reference, found
 
 
@@ -95,16 +96,13 @@ def test_an_interrupted_stage_leaves_nothing_running_and_nothing_broken(case):
         work(bar, method, options)
     assert threading.active_count() <= threads
     bar.stop_at = None
-    reference = fitted(bar, method, **options)
+    reference = fitted(method, **options)
     for stop in (stage, "kernel product", "kernel matrix", "landmark features", "bootstrap"):
         bar.stop_at = stop
-        try:
+        with listening(bar), suppress(KeyboardInterrupt):
             reference.score(GRID)
             mean_cce(reference, GRID, bootstraps=2)
             null_reference(reference, GRID, replicates=3)
-        except KeyboardInterrupt:
-            continue
-    bar.stop_at = None
     np.testing.assert_array_equal(reference.score(GRID).values, truth[0])
     np.testing.assert_array_equal(mean_cce(reference, GRID, bootstraps=2).bootstraps, truth[1])
     again = null_reference(reference, GRID, replicates=3)
@@ -114,8 +112,9 @@ def test_an_interrupted_stage_leaves_nothing_running_and_nothing_broken(case):
 def test_two_samples_tell_of_their_progress():
     rng, bar = child(2, "two"), Bar()
     x, y = rng.normal(size=(80, 7)), rng.normal(size=80)
-    options = SolverOptions(method="iterative", progress=bar)
-    mcmd(x, y, x[:50], y[:50] + 1.0, GRID, solver=options)
+    options = SolverOptions(method="iterative")
+    with listening(bar):
+        mcmd(x, y, x[:50], y[:50] + 1.0, GRID, solver=options)
     assert {"outputs", "conjugate gradients", "kernel at new rows"} <= {c[0] for c in bar.calls}
 
 
@@ -124,12 +123,13 @@ def test_what_a_callback_raises_is_what_comes_out():
         raise RuntimeError(f"enough of {stage}")
 
     x = np.linspace(0.0, 1.0, 30)
-    with pytest.raises(RuntimeError, match="enough of outputs"):
-        CongruenceReference(x, x, Draws(x + 1.0), solver=SolverOptions(progress=stop)).score()
+    with pytest.raises(RuntimeError, match="enough of landmarks"), listening(stop):
+        CongruenceReference(x, x, Draws(x + 1.0)).score()
 
 
 LONG = """
 import numpy as np
+from howsure.core.progress import listening
 from howsure.metrics.congruence import Draws, SolverOptions, cce
 told = []
 def progress(stage, done, total):
@@ -138,8 +138,9 @@ def progress(stage, done, total):
 rng = np.random.default_rng(0)
 x, y = rng.normal(size=(30_000, 8)), rng.normal(size=30_000)
 try:
-    solver = SolverOptions(method="iterative", memory=0.0, progress=progress)
-    cce(x, y, Draws(y + 1.0), kernel="laplacian", solver=solver)
+    solver = SolverOptions(method="iterative", memory=0.0)
+    with listening(progress):
+        cce(x, y, Draws(y + 1.0), kernel="laplacian", solver=solver)
 except KeyboardInterrupt:
     import threading
     import time

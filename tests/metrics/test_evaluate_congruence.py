@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.progress import listening
 from howsure.core.rng import child
 from howsure.inputs import load_inputs
 from howsure.metrics.congruence import Draws, Empirical, Normals, NullReference, Support
@@ -267,8 +268,8 @@ def test_bad_choices_are_named(choice: dict[str, Any], match: str) -> None:
 
 def test_stages_are_told_from_first_to_last() -> None:
     told: list[tuple[str, int, int]] = []
-    options = CongruenceOptions(progress=lambda *step: told.append(step))
-    assess_congruence(wave(100), "exact", options=options)
+    with listening(lambda *step: told.append(step)):
+        assess_congruence(wave(100), "exact")
     own = [(done, total) for _, done, total in told if total == 4]
     assert own == [(done, 4) for done in range(5)]
     assert all(stage.startswith("congruence of model") for stage, _, _ in told)

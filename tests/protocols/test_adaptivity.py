@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from howsure.core.errors import InputError
+from howsure.core.progress import listening
 from howsure.core.records import Direction
 from howsure.methods.conformal.labels import APS, LAC, LabelConformal
 from howsure.metrics.adaptivity import (
@@ -333,7 +334,8 @@ def test_splits_are_those_of_their_seed(task: Classified) -> None:
     np.testing.assert_array_equal(one.values[:2, 1:], alone.values)
     assert (other.values != two.values).any()
     told: list[tuple[str, int, int]] = []
-    compare_label_sets(task, repeats=2, progress=lambda *step: told.append(step), **options)
+    with listening(lambda *step: told.append(step)):
+        compare_label_sets(task, repeats=2, **options)
     assert told == [("toy", 1, 2), ("toy", 2, 2)]
 
 

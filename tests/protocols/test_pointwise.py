@@ -15,6 +15,7 @@ from scipy import stats
 from sklearn.linear_model import LinearRegression
 
 from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.progress import listening
 from howsure.methods.interface import Beliefs, Fitted, Method, located
 from howsure.methods.linear import LinearT
 from howsure.methods.quantile_regression import linear_quantiles
@@ -300,7 +301,8 @@ def test_trials_that_do_not_suffice_tell_how_many_would() -> None:
 
 def test_a_run_reports_its_progress() -> None:
     steps: list[tuple[str, int, int]] = []
-    linear(trials=2, n_test=5, progress=lambda *step: steps.append(step))
+    with listening(lambda *step: steps.append(step)):
+        linear(trials=2, n_test=5)
     assert steps == [("trials", 0, 2), ("trials", 1, 2), ("trials", 2, 2)]
 
 

@@ -14,6 +14,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import ARDRegression, LinearRegression
 
 from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.progress import listening
 from howsure.core.rng import child
 from howsure.data.images.task import ImageTask
 from howsure.data.parts import Part
@@ -80,8 +81,9 @@ def test_a_selective_method_keeps_what_is_home() -> None:
 def test_seeds_are_runs_and_each_is_told() -> None:
     told = []
     method = Selective(LinearT(), GMMScore(2))
-    result = run_shift(bent(), method, seeds=(0, 1, 2), progress=lambda *one: told.append(one))
-    assert told == [("bent", 1, 3), ("bent", 2, 3), ("bent", 3, 3)]
+    with listening(lambda *step: told.append(step)):
+        result = run_shift(bent(), method, seeds=(0, 1, 2))
+    assert told == [("bent", done, 3) for done in range(4)]
     assert len(result.runs) == 3
     assert result.options["seeds"] == "0, 1, 2"
     again = run_shift(bent(), method, seeds=(1,))

@@ -14,6 +14,7 @@ from scipy import stats
 from sklearn.linear_model import LinearRegression
 
 from howsure.core.errors import InputError
+from howsure.core.progress import listening
 from howsure.data import uci, uci_names
 from howsure.methods.interface import Beliefs, Fitted, Method, located
 from howsure.methods.linear import LinearT
@@ -197,14 +198,8 @@ def test_row_numbers_that_cannot_be_are_refused(splits: Any) -> None:
 def test_a_run_reports_its_progress() -> None:
     x, y = some()
     steps: list[tuple[str, int, int]] = []
-    over_splits(
-        x,
-        y,
-        Steady(),
-        splits=published_splits(60, 2),
-        metrics=["rmse"],
-        progress=lambda *step: steps.append(step),
-    )
+    with listening(lambda *step: steps.append(step)):
+        over_splits(x, y, Steady(), splits=published_splits(60, 2), metrics=["rmse"])
     assert steps == [("splits", 0, 2), ("splits", 1, 2), ("splits", 2, 2)]
 
 

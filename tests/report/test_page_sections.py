@@ -1,4 +1,4 @@
-"""What a page shows of records and tables, and how it writes numbers."""
+"""What a page shows of records and tables."""
 
 from __future__ import annotations
 
@@ -6,14 +6,10 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from figures import samples
 from howsure.core.records import Notion, Record, Table
 from howsure.report.content import GlossaryEntry, PageContent
-from howsure.report.page import formats
 from howsure.report.page.sections import (
     ROWS_LIMIT,
     group_grid,
@@ -22,8 +18,6 @@ from howsure.report.page.sections import (
     table_grid,
     unanswered_grid,
 )
-
-QUIET = settings(derandomize=True, deadline=None, max_examples=200)
 
 
 def test_records_stand_under_their_questions_in_the_order_of_the_glossary() -> None:
@@ -151,73 +145,6 @@ def test_names_of_the_inputs_columns_are_kept_as_they_are() -> None:
 def test_measures_in_tables_bear_their_titles() -> None:
     grid = table_grid(samples.models(), samples.glossary())
     assert [row[0].text for row in grid.parts[0].rows][:2] == ["CRPS", "Interval score"]
-
-
-@QUIET
-@given(st.floats(-1e300, 1e300), st.integers(2, 6))
-def test_numbers_keep_their_significant_digits(value: float, digits: int) -> None:
-    text = formats.number(value, digits).replace(",", "").replace("−", "-")
-    assert float(text) == pytest.approx(value, rel=0.51 * 10.0 ** (1 - digits), abs=1e-320)
-
-
-@QUIET
-@given(st.floats(-1e6, 1e6), st.floats(1e-5, 1e3))
-def test_estimates_are_exact_to_a_tenth_of_their_error(value: float, error: float) -> None:
-    shown, told = formats.estimate(value, error)
-    read = float(shown.replace(",", "").replace("−", "-"))
-    assert abs(read - value) <= 0.0501 * error + 1e-9
-    assert float(told.replace(",", "")) == pytest.approx(error, rel=0.051)
-
-
-@QUIET
-@given(st.floats(-1e5, 1e5), st.floats(1e-4, 1e4))
-def test_ends_of_an_interval_are_told_apart(lower: float, width: float) -> None:
-    left, right = formats.interval(lower, lower + width).split(" to ")
-    read = [float(end.replace(",", "").replace("−", "-")) for end in (left, right)]
-    assert read[0] < read[1]
-    assert abs(read[0] - lower) <= 0.051 * width
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.0, "0"),
-        (-0.0, "0"),
-        (-1.5, "−1.5"),
-        (math.inf, "∞"),
-        (-math.inf, "−∞"),
-        (math.nan, "–"),
-        (1e7, "1e+07"),
-        (9999.6, "10,000"),
-        (-2.5e-7, "−2.5e-07"),
-    ],
-)
-def test_unusual_numbers(value: float, text: str) -> None:
-    assert formats.number(value) == text
-
-
-@QUIET
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20))
-def test_a_column_shows_each_number_to_a_thousandth_of_the_largest(values: list[float]) -> None:
-    largest = max(map(abs, values))
-    for value, text in zip(values, formats.column(values), strict=True):
-        read = float(text.replace(",", "").replace("−", "-"))
-        assert abs(read - value) <= 0.00051 * max(largest, 1e-300)
-        assert (read == 0) == (value == 0)
-
-
-def test_cells_of_every_kind() -> None:
-    cells = [
-        None,
-        True,
-        np.bool_(False),
-        3,
-        np.int64(-4000),
-        "text",
-        np.datetime64("NaT"),
-        math.nan,
-    ]
-    assert formats.column(cells) == ["–", "yes", "no", "3", "−4,000", "text", "–", "–"]
 
 
 def test_tables_of_congruence_have_titles_and_the_map_is_listed_worst_first() -> None:

@@ -113,6 +113,9 @@ def test_regions_of_many_columns_are_named(report: PointwiseReport) -> None:
     (grid,) = [grid for grid in report.parts[1].grids if grid.title.startswith("Where")]
     words = [row[0].text for part in grid.parts for row in part.rows]
     assert any(re.search(r"c\d+ (≤|>)", word) for word in words)
+    place = [column.title for column in grid.columns].index("Mean coverage there")
+    keys = [float(row[place].key) for part in grid.parts for row in part.rows]
+    assert all(0.0 <= key <= 1.0 for key in keys)
 
 
 def test_tables_hold_the_numbers_of_the_result(

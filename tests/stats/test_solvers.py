@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.progress import listening
 from howsure.core.rng import child
 from howsure.stats.bandwidths import total_variance
 from howsure.stats.gram import GramOperator, cross_product
@@ -181,8 +182,9 @@ def test_products_by_tiles_are_those_of_the_whole_matrix():
     vectors = child(6, "vectors").normal(size=(4500, 2))
     kernel = Laplacian(1.0)
     calls = []
-    operator = GramOperator(kernel, x, memory=0.0, progress=lambda *step: calls.append(step))
-    by_tiles = operator.product(vectors)
+    operator = GramOperator(kernel, x, memory=0.0)
+    with listening(lambda *step: calls.append(step)):
+        by_tiles = operator.product(vectors)
     np.testing.assert_allclose(by_tiles, cross_product(kernel, x, x, vectors), atol=1e-10)
     some = kernel.gram(x[:5], x) @ vectors
     np.testing.assert_allclose(by_tiles[:5], some, atol=1e-10)

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO, Final, NoReturn, final
 
-from howsure.bench.protocol import Progress
 from howsure.bench.work import Outcome, ended, holder, work
 from howsure.core.errors import HowsureError
+from howsure.core.progress import listening, tell
 from howsure.results import Store, TrialError
 
 _LOOK: Final = 0.5  # seconds between looks at processes that say nothing
@@ -54,14 +54,14 @@ class Lost:
 
 @final
 class Children:
-    """Processes that do trials; they start when there is work, and stay until `close`."""
+    """Processes that do trials; they start when there is work, and stay until `close`.
 
-    def __init__(
-        self, *, limit: float | None, one_thread: bool = False, progress: Progress | None = None
-    ) -> None:
+    How far a trial is, is told where it runs alone.
+    """
+
+    def __init__(self, *, limit: float | None, alone: bool = True) -> None:
         self._limit = limit
-        self._one_thread = one_thread
-        self._progress = progress
+        self._alone = alone
         self._heard: SimpleQueue[tuple[_Child, str, Any]] = SimpleQueue()
         self._idle: list[_Child] = []
         self._at_work: dict[_Child, str] = {}
@@ -72,7 +72,7 @@ class Children:
         while waiting or self._at_work:
             while waiting and len(self._at_work) < jobs:
                 address, call = waiting.popleft()
-                child = self._idle.pop() if self._idle else _Child(self._heard, self._one_thread)
+                child = self._idle.pop() if self._idle else _Child(self._heard, not self._alone)
                 self._at_work[child] = address
                 child.send(call)
             found = self._next()
@@ -100,8 +100,8 @@ class Children:
             return self._at_work.pop(child), child.lost()
         elif kind == "begun":
             child.deadline = time.monotonic() + self._limit if self._limit else None
-        elif kind == "step" and self._progress is not None:
-            self._progress(*told)
+        elif kind == "step" and self._alone:
+            tell(*told)
         elif kind in ("done", "error"):
             address = self._at_work.pop(child)
             self._idle.append(child)
@@ -254,7 +254,9 @@ def serve() -> NoReturn:
         say("begun")
         try:
             arguments, options = pickle.loads(packed)
-            say("done", work(*arguments, **options, progress=step))
+            with listening(step):
+                done = work(*arguments, **options)
+            say("done", done)
         except Exception as error:  # noqa: BLE001 - the run is told whatever it is
             kind = type(error) if isinstance(error, HowsureError) else HowsureError
             name = "" if isinstance(error, HowsureError) else f"{type(error).__name__}: "

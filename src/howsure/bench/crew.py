@@ -54,12 +54,7 @@ class Crew:
         Trials that another run works on are waited for, and done if it leaves them undone.
         """
         left, busy = dict(todo), set[str]()
-        waits, alone = False, self.jobs == 1
-        children = Children(
-            limit=self.limit,
-            one_thread=not alone,
-            progress=self.watch.within if alone else None,
-        )
+        waits, children = False, Children(limit=self.limit, alone=self.jobs == 1)
         with closing(children):
             while left:
                 ready = [t for a, t in left.items() if self._ready(t, left, a in busy)]
@@ -92,7 +87,7 @@ class Crew:
         calls = {trial.address: self._call(trial) for trial in trials}
         if self.jobs == 0:
             for given, options in calls.values():
-                yield work(*given, **options, progress=self.watch.within)
+                yield work(*given, **options)
             return
         jobs = self.jobs
         if jobs == -1:

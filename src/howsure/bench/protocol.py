@@ -7,7 +7,7 @@ by an entry point in the group ``howsure.protocols``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, final
 
@@ -17,9 +17,6 @@ from howsure.bench.plan import Plan
 from howsure.core.errors import InputError
 from howsure.core.registry import Registry
 from howsure.results import FORMAT, Store, TrialOutput, address_of
-
-Progress = Callable[[str, int, int], None]
-"""Called with a stage in words, the steps done, and the steps in all."""
 
 
 @final
@@ -117,17 +114,15 @@ class Adapter(ABC):
         """
 
     @abstractmethod
-    def run(
-        self, trial: Trial, progress: Progress | None = None, store: Store | None = None
-    ) -> TrialOutput:
+    def run(self, trial: Trial, store: Store | None = None) -> TrialOutput:
         """Run one trial, in whatever process; what it raises is kept as the trial's failure.
+
+        How far it is, it says by `howsure.core.progress.tell`.
 
         Parameters
         ----------
         trial : Trial
             One of `trials`.
-        progress : callable, optional
-            Called with a stage, the steps done, and the steps in all.
         store : Store, optional
             Where to read what the trial needs; every run gives it.
 

@@ -19,6 +19,7 @@ from howsure.bench.protocol import Trial, trials_of
 from howsure.bench.watcher import Watcher
 from howsure.bench.work import settled
 from howsure.core.errors import InputError
+from howsure.core.progress import listening
 from howsure.results import Store
 
 
@@ -147,7 +148,8 @@ def run(
         else ClusterCrew(scheduler=scheduler, **common)
     )
     outcomes = []
-    with closing(crew.all(todo)) as heard:
+    listener = None if watcher is None else watcher.within
+    with listening(listener), closing(crew.all(todo)) as heard:
         for outcome in heard:
             watch.ended(todo[outcome.address], outcome)
             outcomes.append(outcome)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, final
 
-from howsure.bench.protocol import Progress, Trial, adapter_of
+from howsure.bench.protocol import Trial, adapter_of
 from howsure.results import OutputError, Store, TrialEntry, TrialError, TrialOutput, provenance
 
 Ending = Literal["done", "failed", "busy", "settled"]
@@ -50,7 +50,6 @@ def work(
     *,
     retry: bool = False,
     needs: Mapping[str, str] | None = None,
-    progress: Progress | None = None,
 ) -> Outcome:
     """Run a trial and keep what it gives, unless another process works on it or did so.
 
@@ -66,8 +65,6 @@ def work(
         Whether a trial that failed is run again.
     needs : mapping of str to str
         What the trials that it needs are called, by address.
-    progress : callable, optional
-        Called with a stage, the steps done, and the steps in all.
 
     Returns
     -------
@@ -90,7 +87,7 @@ def work(
         if settled(entry, retry=retry):
             return Outcome(address=address, ending="settled")
         started, clock, cpu = datetime.now(UTC), time.perf_counter(), time.process_time()
-        found = _lacking(store, needs or {}) or _tried(trial, progress, store)
+        found = _lacking(store, needs or {}) or _tried(trial, store)
         spent = time.perf_counter() - clock, time.process_time() - cpu
         made = {**provenance(started, *spent), "run": run}
         now = store.entry(address)
@@ -143,9 +140,9 @@ def _lacking(store: Store, needs: Mapping[str, str]) -> TrialError | None:
     return None
 
 
-def _tried(trial: Trial, progress: Progress | None, store: Store) -> TrialOutput | TrialError:
+def _tried(trial: Trial, store: Store) -> TrialOutput | TrialError:
     try:
-        return adapter_of(trial.protocol).run(trial, progress, store)
+        return adapter_of(trial.protocol).run(trial, store)
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt) and _by_a_person():
             raise

@@ -15,6 +15,8 @@ from howsure.cli.progress import Stages
 from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
+from howsure.core.formats import short
+from howsure.core.progress import listening, tell
 from howsure.core.records import Direction, Record
 from howsure.inputs import ColumnUse
 from howsure.metrics.catalogue import catalogue
@@ -58,9 +60,9 @@ def run(
         print_explanation(console, read.explain(source))
         return
     choices = tuned.options()
-    with Stages(progress) as stages:
-        stages("reading", 0, 0)
-        loaded = read.load(source, stages)
+    with Stages(progress) as stages, listening(stages):
+        tell("reading")
+        loaded = read.load(source)
         result = assess_loaded(
             loaded,
             facts=source_fact(files),
@@ -70,10 +72,9 @@ def run(
             slow=slow,
             command=shlex.join(["howsure", *sys.argv[1:]]),
             congruence=choices,
-            progress=stages,
         )
         for path in outputs:
-            stages(f"writing {path.name}", 0, 0)
+            tell(f"writing {path.name}")
             result.save(path)
     print_verdict(console, result)
     print_records(console, result)
@@ -147,14 +148,10 @@ def _cells(record: Record) -> tuple[str, str, str, str, str, str]:
     perfect = record.null if not math.isnan(record.null) else record.target
     tiny = record.units == "p-value" and record.value < 0.001
     return (
-        _number(record.coverage),
-        "< 0.001" if tiny else _number(record.value, 4),
-        _number(record.standard_error, 2),
+        short(record.coverage),
+        "< 0.001" if tiny else short(record.value, 4),
+        short(record.standard_error, 2),
         "" if math.isnan(record.lower) else f"{record.lower:.4g} … {record.upper:.4g}",
-        _number(perfect, 3),
+        short(perfect, 3),
         _ARROWS[record.direction],
     )
-
-
-def _number(value: float, digits: int = 3) -> str:
-    return "" if math.isnan(value) else f"{value:.{digits}g}"

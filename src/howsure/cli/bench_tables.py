@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from howsure.bench import Survey
+from howsure.core.formats import short
 from howsure.results import Cell, Comparison, side_by_side
 from howsure.results.tables import parquet_bytes
 
@@ -83,7 +84,7 @@ def _beside(rows: Sequence[Comparison], methods: Sequence[str]) -> Table:
         shown.add_column(escape(heading))
     for row in rows:
         cells = [_cell(row, name) for name in methods]
-        shown.add_row(escape(row.metric), _known(row.coverage), *cells, _known(row.target))
+        shown.add_row(escape(row.metric), short(row.coverage, 6), *cells, short(row.target, 6))
     return shown
 
 
@@ -92,12 +93,12 @@ def _below(rows: Sequence[Comparison], methods: Sequence[str]) -> Table:
     shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     shown.add_column("method", min_width=12)
     for row in rows:
-        level = _known(row.coverage)
+        level = short(row.coverage, 6)
         at = f" at {level}" if level and len({r.coverage for r in rows}) > 1 else ""
         shown.add_column(escape(f"{row.metric.replace('_', ' ')}{at}"), overflow="fold")
     for name in methods:
         shown.add_row(escape(name), *(_cell(row, name).replace(" ± ", "\n±") for row in rows))
-    targets = [_known(row.target) for row in rows]
+    targets = [short(row.target, 6) for row in rows]
     if any(targets):
         shown.add_section()
         shown.add_row("perfect", *targets)
@@ -118,10 +119,6 @@ def written(table: pa.Table, form: str) -> bytes:
 
 def _plain(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _known(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:g}"
 
 
 def _cell(row: Comparison, name: str) -> str:

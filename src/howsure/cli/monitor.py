@@ -16,6 +16,7 @@ from howsure.cli.progress import Stages
 from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
+from howsure.core.progress import listening, part_of, tell
 from howsure.inputs import Unlabelled, load_unlabelled, write_table
 from howsure.inputs.files import table_form
 from howsure.report.monitor import fit_monitor
@@ -43,18 +44,18 @@ def run(
     for path in tables:
         table_form(path)
     check_outputs(outputs, [file, reference])
-    with Stages(progress) as stages:
-        options = tuned.options(stages)
-        stages(f"reading {reference.name}", 0, 0)
-        loaded = read.load(reference, stages)
+    with Stages(progress) as stages, listening(stages):
+        options = tuned.options()
+        tell(f"reading {reference.name}")
+        loaded = read.load(reference)
         if len(loaded.evalsets) != 1:
             raise InputError(f"{reference.name} must hold one model, got {len(loaded.evalsets)}")
-        stages("fitting the reference", 0, 0)
-        monitor = fit_monitor(loaded.evalsets[0], seed=seed, everything=everything, options=options)
-        stages(f"reading {file.name}", 0, 0)
-        new = load_unlabelled(
-            file, loaded, encoding=read.encoding, decimal=read.decimal, progress=stages
-        )
+        with part_of("fitting the reference"):
+            monitor = fit_monitor(
+                loaded.evalsets[0], seed=seed, everything=everything, options=options
+            )
+        tell(f"reading {file.name}")
+        new = load_unlabelled(file, loaded, encoding=read.encoding, decimal=read.decimal)
         found = watch(
             monitor,
             new,
@@ -62,7 +63,7 @@ def run(
             command=shlex.join(["howsure", *sys.argv[1:]]),
         )
         for path in outputs:
-            stages(f"writing {path.name}", 0, 0)
+            tell(f"writing {path.name}")
             if path in tables:
                 write_table(found.columns(new), path, csv_safe=csv_safe)
             else:

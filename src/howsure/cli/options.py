@@ -24,7 +24,6 @@ from howsure.inputs.roles import ROLES, Columns, Role
 if TYPE_CHECKING:
     from howsure.inputs import ColumnUse, Loaded
     from howsure.metrics.congruence.view import CongruenceOptions
-    from howsure.stats.gram import Progress
 
 R = TypeVar("R")
 _READ = "How the columns are read"
@@ -74,7 +73,7 @@ class ReadOptions:
         given: Any = self.columns.get("coverage")
         return self.at or given or []
 
-    def load(self, source: Any, progress: Progress | None = None) -> Loaded:
+    def load(self, source: Any) -> Loaded:
         """Read a file, or several, as these options say."""
         from howsure.inputs import load
 
@@ -84,7 +83,6 @@ class ReadOptions:
             crossing=self.crossing,
             encoding=self.encoding,
             decimal=self.decimal,
-            progress=progress,
             **self.columns,
         )
 
@@ -125,7 +123,7 @@ class CongruenceFlags:
         typer.Option("--map", help="Map of the inputs.", rich_help_panel=_CONGRUENCE),
     ] = "pca"
 
-    def options(self, progress: Progress | None = None) -> CongruenceOptions:
+    def options(self) -> CongruenceOptions:
         """The choices that these flags make.
 
         Raises
@@ -141,7 +139,6 @@ class CongruenceFlags:
             regularization=self.regularization,
             draws=self.draws,
             layout=self.layout,
-            progress=progress,
         )
 
 

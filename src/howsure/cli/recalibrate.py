@@ -13,6 +13,7 @@ from howsure.cli.terminal import Console, escape
 from howsure.core.arrays import check_levels
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
+from howsure.core.formats import short
 from howsure.core.records import Record
 from howsure.core.registry import unknown
 from howsure.core.threads import one_thread
@@ -149,10 +150,10 @@ def _before_after(before: tuple[Record, ...], after: tuple[Record, ...]) -> Tabl
             continue
         table.add_row(
             escape(entries[record.metric].title),
-            "" if math.isnan(record.coverage) else f"{record.coverage:g}",
-            _text(record.value),
-            _text(other.value),
-            _text(record.target),
+            short(record.coverage, 6),
+            short(record.value, 4),
+            short(other.value, 4),
+            short(record.target, 4),
             record.direction.value.removesuffix(" is better"),
         )
     return table
@@ -160,7 +161,3 @@ def _before_after(before: tuple[Record, ...], after: tuple[Record, ...]) -> Tabl
 
 def _key(record: Record) -> float | None:
     return None if math.isnan(record.coverage) else round(record.coverage, 9)
-
-
-def _text(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.4g}"

@@ -18,6 +18,7 @@ from rich.table import Table as Shown
 from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write
+from howsure.core.formats import short
 from howsure.core.records import Direction, Table
 from howsure.inputs import write_table
 from howsure.methods.conformal import RankRule, TooFew
@@ -127,15 +128,15 @@ def _part(table: Table, ways: Sequence[str]) -> Shown:
         if all(math.isnan(values[way]) for way in ways[1:]):
             continue
         best = _best(list(values.values()), Direction(columns["direction"][row]), perfect)
-        cells = [_number(values[way]) for way in ways]
+        cells = [short(values[way]) for way in ways]
         shown.add_row(
             escape(str(columns["title"][row])),
-            _number(float(columns["coverage"][row])),
+            short(float(columns["coverage"][row])),
             *(
                 f"[bold]{cell}[/bold]" if values[way] == best else cell
                 for cell, way in zip(cells, ways, strict=True)
             ),
-            _number(perfect),
+            short(perfect),
         )
     return shown
 
@@ -150,10 +151,6 @@ def _best(values: Sequence[float], direction: Direction, perfect: float) -> floa
     if direction is Direction.TARGET and not math.isnan(perfect):
         return min(known, key=lambda value: abs(value - perfect))
     return math.nan
-
-
-def _number(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.3g}"
 
 
 def _write(tables: Sequence[Table], output: Path) -> None:

@@ -25,15 +25,16 @@ from rich.table import Table
 
 from howsure.cli.simulate_table import Missing, read_learning_table
 from howsure.cli.terminal import Console, escape
+from howsure.core import formats
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
+from howsure.core.progress import listening
 from howsure.core.registry import unknown
 from howsure.methods.catalogue import method_named, methods
 from howsure.methods.interface import Method
 from howsure.protocols.pointwise import Precision, pointwise
 from howsure.protocols.pointwise_result import PointwiseResult
 from howsure.report.forms import form_of
-from howsure.report.page import formats
 from howsure.report.page.pointwise_sections import WorldPart
 from howsure.report.pointwise import PointwiseReport, pointwise_report
 from howsure.worlds import Covariates, ForestWorld, World, world_named, worlds
@@ -214,18 +215,23 @@ def _result(
     world: World, one: _Tested, request: Request, stop: Precision | None, bar: Progress
 ) -> PointwiseResult:
     task = bar.add_task(one.method.name, total=request.trials)
-    found = pointwise(
-        world,
-        one.method,
-        coverages=tuple(request.coverages) or None,
-        trials=request.trials,
-        n_train=request.n_train,
-        n_test=request.n_test,
-        covariates=request.covariates,
-        stop=stop,
-        seed=request.seed,
-        progress=lambda _, done, total: bar.update(task, completed=done, total=total),
-    )
+
+    def heard(stage: str, done: int, total: int) -> None:
+        if stage == "trials":
+            bar.update(task, completed=done, total=total)
+
+    with listening(heard):
+        found = pointwise(
+            world,
+            one.method,
+            coverages=tuple(request.coverages) or None,
+            trials=request.trials,
+            n_train=request.n_train,
+            n_test=request.n_test,
+            covariates=request.covariates,
+            stop=stop,
+            seed=request.seed,
+        )
     bar.update(task, completed=request.trials, total=request.trials)
     return found
 
@@ -268,7 +274,7 @@ def _compared(part: WorldPart) -> Table:
         table.add_column(title, justify="right", no_wrap=True)
     held = {(r.model, r.metric, _at(r.coverage)): r.value for r in part.records}
     for level in sorted({_at(r.coverage) for r in part.records} - {-1.0}):
-        table.add_row(f"[bold]nominal {100 * level:.4g} %[/bold]")
+        table.add_row(f"[bold]nominal {formats.level(level)}[/bold]")
         for model in dict.fromkeys(record.model for record in part.records):
             if (model, "empirical_coverage", level) not in held:
                 continue

@@ -8,6 +8,7 @@ from typing import Final, final
 
 import numpy as np
 
+from howsure.core import formats
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.records import Curve
@@ -83,7 +84,7 @@ def law_figure(law: LawOverX, *, units: str = "y", colour: int = 0) -> Figure:
         )
     order = np.argsort(law.x, kind="stable")
     rows = order[sample_points(law.x[order], MOST_POINTS)]
-    x, share = law.x[rows], f"{100 * law.coverage:.4g} %"
+    x, share = law.x[rows], f"{formats.level(law.coverage)}"
     name = one_line(law.model, 60)
     return Figure(
         name="congruence_law",

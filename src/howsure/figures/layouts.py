@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from howsure.core import formats
 from howsure.figures.figure import Axis, Mark
 from howsure.metrics.characteristic.view import LOW_MISS_RATE
 
@@ -206,7 +207,9 @@ LAYOUTS: dict[str, Layout] = {
         companions={"characteristic_constant": Companion(words="constant band")},
         points=("characteristic_points", "bandwidth", "miss_rate"),
         zone=Zone(
-            lower=0.0, upper=LOW_MISS_RATE, words=f"miss rate at most {100 * LOW_MISS_RATE:.4g} %"
+            lower=0.0,
+            upper=LOW_MISS_RATE,
+            words=f"miss rate at most {formats.level(LOW_MISS_RATE)}",
         ),
         tail=0.01,
     ),

@@ -9,6 +9,7 @@ from typing import final
 
 import numpy as np
 
+from howsure.core import formats
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.records import Curve
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, Axis, Figure, Layer, Mark, sample_points
@@ -356,7 +357,7 @@ def _points(run: OneRun, chosen: IntArray, colour: int) -> list[Layer]:
 
 
 def _nominal(coverage: float) -> str:
-    return f"nominal {100 * coverage:.4g} %"
+    return f"nominal {formats.level(coverage)}"
 
 
 def _edges(values: Sequence[FloatArray]) -> FloatArray:

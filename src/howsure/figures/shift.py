@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from howsure.core import formats
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Direction, Record, Table
@@ -97,7 +98,7 @@ def measure_figure(
         title=title,
         reading=(
             f"{'Of the rows predicted. ' if first.metric in _OF_PREDICTED else ''}"
-            f"Lines: {100 * first.confidence:.4g} % intervals over models and rows."
+            f"Lines: {formats.level(first.confidence)} intervals over models and rows."
         ),
         x=Axis(title=title + units, kind="percent" if share else "number"),
         y=Axis(kind="category", categories=names),

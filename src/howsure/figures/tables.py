@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from howsure.core import formats
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.records import Direction, Table
 from howsure.figures.columns import number, of_model, texts
@@ -116,7 +117,7 @@ def _groups_figure(table: Table) -> Figure | None:
     if not np.isnan(level):
         rule = Layer(mark=Mark.RULE, x=np.array([level]), series="nominal", colour=REFERENCE)
         layers.append(rule)
-        claim = f"{100 * level:.4g} %"
+        claim = f"{formats.level(level)}"
         reading += f" A bar wholly left of the line covers less often than the nominal {claim}."
     layers += _dot_layers(rows, names, value, lower, upper, kinds)
     return Figure(
@@ -307,6 +308,6 @@ def _names(table: Table) -> list[str]:
         pair = f"{a} − {b}" if several else ""
         words = metric.replace("_", " ")
         if coverage is not None and np.isfinite(coverage[row]):
-            words += f" at {100 * coverage[row]:.4g} %"
+            words += f" at {formats.level(coverage[row])}"
         names.append(" · ".join(filter(None, (words, pair))) or f"row {row + 1}")
     return names

@@ -17,7 +17,6 @@ from howsure.inputs.encoders.encode import Transformer
 from howsure.inputs.encoders.encode import encode as encode_items
 from howsure.inputs.encoders.items import are_image_files
 from howsure.inputs.source import quoted
-from howsure.stats.gram import Progress
 
 Texts = npt.NDArray[Any]
 
@@ -28,7 +27,6 @@ def embedded(
     *,
     folder: Path | None,
     title: str,
-    progress: Progress | None = None,
 ) -> tuple[FloatArray | None, Texts | None]:
     """The vectors of the encoded column, and the files of the column of images.
 
@@ -54,7 +52,7 @@ def embedded(
     if not isinstance(encoder, str) and (kind == "text" or isinstance(encoder, Transformer)):
         kind = None
     try:
-        vectors = encode_items(list(items), encoder, kind=kind, progress=progress)
+        vectors = encode_items(list(items), encoder, kind=kind)
     except InputError as error:
         raise InputError(f"{title}: column {quoted(column)}: {error}") from error
     except HowsureError as error:

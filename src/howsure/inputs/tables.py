@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.errors import InputError
+from howsure.core.progress import Listener, listening
 from howsure.inputs.alignment import align, check_same_rows, split_models
 from howsure.inputs.assigned import ColumnUse, Roles, encoder_name
 from howsure.inputs.building import Crossing, build, crossing_notes
@@ -23,7 +24,6 @@ from howsure.inputs.frames import FrameTable, MappingTable
 from howsure.inputs.roles import ROLES, Columns
 from howsure.inputs.source import Source, listed, quoted
 from howsure.predictions import EvalSet
-from howsure.stats.gram import Progress
 
 Missing = Literal["error", "drop"]
 
@@ -84,7 +84,7 @@ def load(
     crossing: Crossing = "error",
     encoding: str | None = None,
     decimal: str = ".",
-    progress: Progress | None = None,
+    progress: Listener | None = None,
     **columns: Unpack[Columns],
 ) -> Loaded:
     """Read a table, or several, into evaluation sets.
@@ -162,9 +162,8 @@ def load(
     parts = parts if kept.all() else [part.take(kept) for part in parts]
     first, roles = parts[0], tables[0].roles
     texts = {**first.of("encode"), **first.of("image")}
-    vectors, images = embedded(
-        texts, roles, folder=first.folder, title=first.title, progress=progress
-    )
+    with listening(progress):
+        vectors, images = embedded(texts, roles, folder=first.folder, title=first.title)
     made = build(parts, crossing=crossing, embedding=vectors)
     notes = [note for cells in tables for note in cells.notes]
     dropped = sum(cells.n for cells in tables) - sum(part.n for part in parts)

@@ -20,7 +20,6 @@ from howsure.inputs.roles import Kind
 from howsure.inputs.source import Source, quoted
 from howsure.inputs.tables import Loaded, sources
 from howsure.predictions import EvalSet
-from howsure.stats.gram import Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +59,6 @@ def load_unlabelled(
     *,
     encoding: str | None = None,
     decimal: str = ".",
-    progress: Progress | None = None,
 ) -> Unlabelled:
     """Read the rows of a table as those of a labelled reference were read.
 
@@ -74,7 +72,7 @@ def load_unlabelled(
         One table.
     like : Loaded
         The reference, with one model.
-    encoding, decimal, progress
+    encoding, decimal
         As in `load`.
 
     Returns
@@ -107,9 +105,7 @@ def load_unlabelled(
         )
     cells.check_finite()
     texts = {**cells.of("encode"), **cells.of("image")}
-    vectors, images = embedded(
-        texts, roles, folder=table.folder, title=table.title, progress=progress
-    )
+    vectors, images = embedded(texts, roles, folder=table.folder, title=table.title)
     held = list(cells.of("embedding").values())
     names = cells.one("rows")
     labelled, places = _labelled(table, like.roles)

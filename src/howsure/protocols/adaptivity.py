@@ -35,7 +35,6 @@ from howsure.protocols.adaptivity_splits import (
     Design,
     Numbers,
     Part,
-    Progress,
     checked_names,
     stacked_columns,
 )
@@ -96,7 +95,6 @@ def compare_label_sets(
     bins: int = 50,
     tuning: Tuning = _TUNING,
     seed: int = 0,
-    progress: Progress | None = None,
 ) -> tuple[MethodComparison, ...]:
     """Compare methods for label sets over random splits of one classifier's rows.
 
@@ -119,8 +117,6 @@ def compare_label_sets(
         How options are chosen.
     seed : int
         Fixes the splits and the draws.
-    progress : callable, optional
-        Told of every repeat.
 
     Returns
     -------
@@ -179,7 +175,7 @@ def compare_label_sets(
             found.append(label_numbers(sets, task.y[part.test], rank[part.test], cells))
         return found
 
-    return design.run(one, progress)
+    return design.run(one)
 
 
 def label_numbers(sets: LabelSets, y: IntArray, rank: FloatArray, cells: EaseCells) -> Numbers:

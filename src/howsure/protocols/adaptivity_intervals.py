@@ -31,7 +31,6 @@ from howsure.protocols.adaptivity_splits import (
     Design,
     Numbers,
     Part,
-    Progress,
     checked_names,
     stacked_columns,
 )
@@ -60,7 +59,6 @@ def compare_intervals(
     clip: Range | None = None,
     difficulty: Any = None,
     seed: int = 0,
-    progress: Progress | None = None,
 ) -> tuple[MethodComparison, ...]:
     """Compare methods for intervals over random splits of one regressor's rows.
 
@@ -90,8 +88,6 @@ def compare_intervals(
         What learns residuals for SSCP; a forest with leaves of five rows if omitted.
     seed : int
         Fixes the splits and the draws.
-    progress : callable, optional
-        Told of every repeat.
 
     Returns
     -------
@@ -152,7 +148,7 @@ def compare_intervals(
             for pair, coverage in zip(ends, design.coverages, strict=True)
         ]
 
-    return design.run(one, progress)
+    return design.run(one)
 
 
 def interval_numbers(

@@ -12,13 +12,12 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.convert import Count, Fraction, check_fields
 from howsure.core.errors import InputError
+from howsure.core.progress import tell
 from howsure.core.registry import check_known
 from howsure.core.rng import child
 from howsure.metrics.adaptivity import noise_floor
 from howsure.protocols.adaptivity_result import MethodComparison
 
-Progress = Callable[[str, int, int], None]
-"""Called with a stage in words, the steps done, and the steps in all."""
 Numbers = Mapping[str, float | str]
 """By measure: its value, or the reason why there is none."""
 
@@ -116,7 +115,6 @@ class Design:
     def run(
         self,
         one: Callable[[str, Part], Sequence[Numbers]],
-        progress: Progress | None = None,
     ) -> tuple[MethodComparison, ...]:
         """Measure every method in every repeat.
 
@@ -124,8 +122,6 @@ class Design:
         ----------
         one : callable
             Takes a method's name and a split; gives the numbers at each coverage.
-        progress : callable, optional
-            Told of every repeat.
 
         Returns
         -------
@@ -145,8 +141,7 @@ class Design:
                             reasons[level][method, measure] = value
                         else:
                             values[level, repeat, place, k] = value
-            if progress is not None:
-                progress(self.task, repeat + 1, self.repeats)
+            tell(self.task, repeat + 1, self.repeats)
         return tuple(
             self._comparison(level, table, reasons[level]) for level, table in enumerate(values)
         )

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, IntArray, as_vector, check_fraction
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
+from howsure.core.progress import tell
 from howsure.core.records import Table
 from howsure.core.rng import child
 from howsure.metrics.adaptivity import (
@@ -35,7 +36,6 @@ from howsure.metrics.adaptivity import (
     t_ss,
 )
 from howsure.metrics.association import spearman
-from howsure.protocols.adaptivity_splits import Progress
 
 VALIDATED: Final = ("set_deficit", "set_excess", "sscv", "escv", "t_ss")
 """The measures that are validated."""
@@ -113,7 +113,6 @@ def validate_measures(
     trials: int = 1000,
     bins: int = 50,
     seed: int = 0,
-    progress: Progress | None = None,
 ) -> MeasureValidation:
     """Correlate each measure with the rate at which harder subsets have larger sets.
 
@@ -133,8 +132,6 @@ def validate_measures(
         Cells of T-SS, from 3 to the rows of a trial.
     seed : int
         Fixes all draws.
-    progress : callable, optional
-        Told of every tenth of the trials.
 
     Returns
     -------
@@ -180,8 +177,7 @@ def validate_measures(
             drawn[:, 0], drawn[:, 1], subset=subset, pairs=pairs, resampling=draws
         ).estimate.value
         values[trial] = _measured(drawn, target, bins)
-        if progress is not None and (trial + 1) % max(1, trials // 10) == 0:
-            progress("validation", trial + 1, trials)
+        tell("validation", trial + 1, trials)
     found = [_spearman(column, rate) for column in values.T]
     return MeasureValidation(
         measures=VALIDATED,

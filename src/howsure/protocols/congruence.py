@@ -19,6 +19,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import check_whole, checked
 from howsure.core.errors import UnanswerableError
+from howsure.core.progress import part_of, tell
 from howsure.core.rng import child
 from howsure.data.parts import Part
 from howsure.methods.interface import Fitted, Method
@@ -37,7 +38,6 @@ from howsure.protocols.congruence_measure import (
 from howsure.protocols.congruence_networks import fit_methods
 from howsure.protocols.congruence_result import CongruenceResult, CongruenceRun
 from howsure.protocols.congruence_tasks import CongruenceTask, wave_task
-from howsure.stats.gram import Progress
 
 TRUTH: Final = "the truth"
 
@@ -49,7 +49,6 @@ def evaluate(
     reference: EvalSet | None = None,
     task: str = "",
     seed: int = 0,
-    progress: Progress | None = None,
 ) -> CongruenceRun:
     """Measure one model on labelled rows.
 
@@ -66,8 +65,6 @@ def evaluate(
         Its name, for reports.
     seed : int
         Fixes draws and bootstrap samples.
-    progress : callable, optional
-        Called with (stage, done, total).
 
     Returns
     -------
@@ -81,13 +78,13 @@ def evaluate(
     how = measure or CongruenceMeasure()
     if held.embedding is None:
         raise UnanswerableError("congruence needs an embedding of the inputs, got none")
-    tell = _told(progress, f"congruence of {held.model}")
+    stage, total = f"congruence of {held.model}", how.sets * (1 + how.bootstraps)
     source = held if reference is None else reference
     plain, points = [], []
     for number in range(how.sets):
-        tell(number, how.sets * (1 + how.bootstraps))
         rng = child(seed, "congruence draws", held.model, number)
-        points.append(congruence_at(source, held.embedding, how, rng))
+        with part_of(stage, number, total):
+            points.append(congruence_at(source, held.embedding, how, rng))
         plain.append(points[-1].mean())
     known = losses(held)
     values = {"cce": float(np.mean(plain)), "mae": float(known["error"].mean())}
@@ -96,7 +93,7 @@ def evaluate(
     values["ece"] = calibration_of(held, how, exact=False)
     values["ece_exact"] = calibration_of(held, how, exact=True)
     values["cce_null"] = _null(source, held, how, seed, reasons)
-    spread, again = _bootstrapped(held, source, reference is None, known, how, seed, tell)
+    spread, again = _bootstrapped(held, source, reference is None, known, how, seed)
     points = again or points
     rows = {
         "cce": np.mean(points, axis=0),
@@ -123,7 +120,6 @@ def _bootstrapped(
     known: Mapping[str, FloatArray],
     how: CongruenceMeasure,
     seed: int,
-    tell: Callable[[int, int], None],
 ) -> tuple[dict[str, FloatArray], list[FloatArray]]:
     """Measures on bootstrap samples, and CCE at fixed rows in each of them.
 
@@ -131,6 +127,7 @@ def _bootstrapped(
     """
     found: dict[str, list[Any]] = {"cce": [], "ece": [], "nll": [], "mae": []}
     points: list[FloatArray] = []
+    stage, total = f"congruence of {held.model}", how.sets * (1 + how.bootstraps)
     assert held.embedding is not None
     for number in range(how.bootstraps):
         rng = child(seed, "congruence bootstrap", number)
@@ -140,9 +137,9 @@ def _bootstrapped(
         grid = held.embedding if how.grid == "fixed" else held.embedding[rows]
         means = []
         for turn in range(how.sets):
-            tell(how.sets * (1 + number) + turn, how.sets * (1 + how.bootstraps))
             drawn = child(seed, "congruence bootstrap draws", held.model, number, turn)
-            errors = congruence_at(sample, grid, how, drawn)
+            with part_of(stage, how.sets * (1 + number) + turn, total):
+                errors = congruence_at(sample, grid, how, drawn)
             means.append(errors.mean())
             if how.grid == "fixed":
                 points.append(errors)
@@ -151,8 +148,7 @@ def _bootstrapped(
         found["mae"].append(known["error"][rows].mean())
         if "nll" in known:
             found["nll"].append(known["nll"][rows].mean())
-    total = how.sets * (1 + how.bootstraps)
-    tell(total, total)
+    tell(stage, total, total)
     return {name: np.array(value) for name, value in found.items() if value}, points
 
 
@@ -184,7 +180,6 @@ def compare(
     reference: Literal["test", "val"] = "test",
     truth: bool = False,
     fits: Sequence[Mapping[str, Fitted]] | None = None,
-    progress: Progress | None = None,
 ) -> CongruenceResult:
     """Fit methods to tasks, and measure each.
 
@@ -205,8 +200,6 @@ def compare(
         knows it.
     fits : sequence of mapping of str to Fitted, optional
         Methods already fitted, one mapping a task.
-    progress : callable, optional
-        Called with (stage, done, total).
 
     Returns
     -------
@@ -221,7 +214,7 @@ def compare(
     checked(reference, Literal["test", "val"], "reference")
     how = measure or CongruenceMeasure()
     own = list(range(len(tasks))) if seeds is None else [int(seed) for seed in seeds]
-    fitted = fits or fit_methods(methods, tasks, seeds=own, progress=progress)
+    fitted = fits or fit_methods(methods, tasks, seeds=own)
     runs = []
     for task, seed, models in zip(tasks, own, fitted, strict=True):
         asked: dict[str, Callable[[Part], Prediction]] = {
@@ -230,7 +223,7 @@ def compare(
         if truth and task.truth is not None:
             asked[TRUTH] = _stating(task.truth)
         for label, say in asked.items():
-            runs.append(_run(task, label, say, how.of_task(task), reference, seed, progress))
+            runs.append(_run(task, label, say, how.of_task(task), reference, seed))
     return CongruenceResult(runs=tuple(runs), options={**how.options(), "reference": reference})
 
 
@@ -249,16 +242,13 @@ def _run(
     how: CongruenceMeasure,
     reference: str,
     seed: int,
-    progress: Progress | None,
 ) -> CongruenceRun:
     try:
         held = believed(say(task.test), task.test, task.embed, model=label)
         other = None
         if reference == "val":
             other = believed(say(task.val), task.val, task.embed, model=label)
-        return evaluate(
-            held, measure=how, reference=other, task=task.name, seed=seed, progress=progress
-        )
+        return evaluate(held, measure=how, reference=other, task=task.name, seed=seed)
     except UnanswerableError as error:
         return CongruenceRun(
             task=task.name,
@@ -280,7 +270,6 @@ def correctness(
     first_seed: int = 0,
     rows: int = 1000,
     measure: CongruenceMeasure | None = None,
-    progress: Progress | None = None,
 ) -> CongruenceResult:
     """The study of correctness: heads on the discrete wave, beside the law the data came from.
 
@@ -297,8 +286,6 @@ def correctness(
     measure : CongruenceMeasure, optional
         By default as published: ℓ = 5, five sets of draws, ten bootstrap samples of the test part
         as reference, CCE at the test inputs.
-    progress : callable, optional
-        Called with (stage, done, total).
 
     Returns
     -------
@@ -315,10 +302,4 @@ def correctness(
     how = measure or CongruenceMeasure(draws=5, grid="fixed")
     own = list(range(first_seed, first_seed + seeds))
     tasks = [wave_task(seed, rows=rows) for seed in own]
-    return compare(methods, tasks, measure=how, seeds=own, truth=True, progress=progress)
-
-
-def _told(progress: Progress | None, stage: str) -> Callable[[int, int], None]:
-    if progress is None:
-        return lambda done, total: None
-    return lambda done, total: progress(stage, done, total)
+    return compare(methods, tasks, measure=how, seeds=own, truth=True)

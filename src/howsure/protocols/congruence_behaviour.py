@@ -18,6 +18,7 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import check_whole
+from howsure.core.progress import part_of, tell
 from howsure.core.rng import child
 from howsure.metrics.congruence import (
     CongruenceReference,
@@ -27,7 +28,6 @@ from howsure.metrics.congruence import (
 from howsure.protocols.congruence_marginal import drawn, ignoring_x
 from howsure.protocols.congruence_study import Case, Study
 from howsure.protocols.congruence_worlds import TAU, NormalWorld, always, swelling
-from howsure.stats.gram import Progress
 from howsure.stats.kernels import RBF, Kernel, Laplacian, Polynomial
 
 Pairs = tuple[FloatArray, FloatArray]
@@ -272,9 +272,7 @@ def shape_kept(study: Study) -> dict[str, float]:
     }
 
 
-def behaviour_studies(
-    seeds: int = 3, *, quick: bool = False, progress: Progress | None = None
-) -> dict[str, Study]:
+def behaviour_studies(seeds: int = 3, *, quick: bool = False) -> dict[str, Study]:
     """All studies by their names.
 
     Parameters
@@ -283,8 +281,6 @@ def behaviour_studies(
         Sets of data, at least 1.
     quick : bool
         Fewer draws and replicates of the null; no sample is smaller.
-    progress : callable, optional
-        Called with (stage, done, total).
 
     Returns
     -------
@@ -312,13 +308,12 @@ def behaviour_studies(
         f"draws, {name}": partial(draws_study, name, law, seeds, repeats, replicates)
         for name, law in {"right": WAVE, "too wide": WIDE, "other relation": LINE}.items()
     }
-    tell = progress or (lambda stage, done, total: None)
     found = {}
     for place, (name, make) in enumerate(makers.items()):
-        tell(name, place, len(makers) + 1)
-        found[name] = make()
-    tell("figure 1", len(makers), len(makers) + 1)
-    found["figure 1"], found["calibration"] = ignoring_x(seeds, replicates)
+        with part_of(name, place, len(makers) + 1):
+            found[name] = make()
+    with part_of("figure 1", len(makers), len(makers) + 1):
+        found["figure 1"], found["calibration"] = ignoring_x(seeds, replicates)
     tell("figure 1", len(makers) + 1, len(makers) + 1)
     return found
 

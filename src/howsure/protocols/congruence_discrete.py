@@ -17,12 +17,12 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, as_vector
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
+from howsure.core.progress import part_of
 from howsure.core.records import Direction, Record, Table
 from howsure.core.rng import child
 from howsure.metrics.calibration import Weighting, calibration_error
 from howsure.metrics.congruence import CongruenceReference, Draws, null_reference
 from howsure.predictions import Distribution
-from howsure.stats.gram import Progress
 
 _MASS: Final = 1e-12
 
@@ -117,7 +117,6 @@ def discrete_errors(
     levels: int = 50,
     bandwidth: float = 0.5,
     replicates: int = 49,
-    progress: Progress | None = None,
 ) -> DiscreteErrors:
     """Draw data from four laws with x uniform on (1, 10), and judge the laws that drew them.
 
@@ -133,8 +132,6 @@ def discrete_errors(
         γ of x in the CCE, which has one draw a row.
     replicates : int
         Data sets behind the CCE of a right model; 0 for none.
-    progress : callable, optional
-        Called with (stage, done, total).
 
     Returns
     -------
@@ -159,8 +156,6 @@ def discrete_errors(
     options: dict[str, Any] = {"levels": levels, "weighting": weighting}
     for place, (name, law_at) in enumerate(LAWS.items()):
         for seed in range(seeds):
-            if progress is not None:
-                progress(f"right laws: {name}", place * seeds + seed, len(LAWS) * seeds)
             rng = child(seed, "congruence discrete", name)
             x = rng.uniform(1.0, 10.0, n)
             law = law_at(x)
@@ -172,16 +167,18 @@ def discrete_errors(
             drawn = low + rng.random(n) * (high - low) if law.discrete else high
             values["ece_randomised"][place, seed] = calibration_error(drawn, **options).value
             values["ece_null"][place, seed] = _continuous_null(n, options)
-            reference = CongruenceReference(x, y, Draws(law.sample(rng, 1)), bandwidth=bandwidth)
-            values["cce"][place, seed] = reference.score().mean
-            if replicates:
-                found = null_reference(
-                    reference,
-                    outcomes=lambda draws, law=law: law.sample(draws, 1),
-                    replicates=replicates,
-                    seed=seed,
-                )
-                values["cce_null"][place, seed] = found.expected
+            draws = Draws(law.sample(rng, 1))
+            with part_of(f"right laws: {name}", place * seeds + seed, len(LAWS) * seeds):
+                reference = CongruenceReference(x, y, draws, bandwidth=bandwidth)
+                values["cce"][place, seed] = reference.score().mean
+                if replicates:
+                    found = null_reference(
+                        reference,
+                        outcomes=lambda draws, law=law: law.sample(draws, 1),
+                        replicates=replicates,
+                        seed=seed,
+                    )
+                    values["cce_null"][place, seed] = found.expected
         grid = law_at(1.0 + 9.0 * (np.arange(4000) + 0.5) / 4000)
         limit[place] = discrete_bias(grid).mean()
     return DiscreteErrors(

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
+from howsure.core.progress import part_of, tell
 from howsure.core.rng import child
 from howsure.methods.interface import Beliefs, Fitted, Method
 from howsure.protocols.congruence_tasks import COMPONENTS, CongruenceTask, Embedding, PixelPCA
-from howsure.stats.gram import Progress
 
 if TYPE_CHECKING:
     from howsure.methods.deep import HeadNetwork
@@ -136,7 +136,6 @@ def fit_methods(
     tasks: Sequence[CongruenceTask],
     *,
     seeds: Sequence[int] | None = None,
-    progress: Progress | None = None,
 ) -> list[dict[str, Fitted]]:
     """Fit every method to the training part of every task.
 
@@ -152,8 +151,6 @@ def fit_methods(
         What to.
     seeds : sequence of int, optional
         One a task; 0, 1, … by default. A method's draws depend on its own seed and name alone.
-    progress : callable, optional
-        Called with (stage, done, total).
 
     Returns
     -------
@@ -171,9 +168,8 @@ def fit_methods(
             "methods and tasks must hold at least one, and seeds one a task, got "
             f"{len(methods)}, {len(tasks)} and {len(own)}"
         )
-    tell = progress or (lambda stage, done, total: None)
     together = [label for label, method in methods.items() if _network(method) is not None]
-    batched = _batched({label: methods[label] for label in together}, tasks, own, tell)
+    batched = _batched({label: methods[label] for label in together}, tasks, own)
     alone = [label for label in methods if label not in together]
     total, found = len(alone) * len(tasks), []
     for place, (task, seed) in enumerate(zip(tasks, own, strict=True)):
@@ -182,9 +178,10 @@ def fit_methods(
             if label in together:
                 fits[label] = batched[label, place]
                 continue
-            tell(f"fitting {label}", place * len(alone) + min(number, len(alone)), total)
             rng = child(seed, "congruence fit", label)
-            fits[label] = methods[label].fit(task.train.x, task.train.y, rng)
+            done = place * len(alone) + min(number, len(alone))
+            with part_of(f"fitting {label}", done, total):
+                fits[label] = methods[label].fit(task.train.x, task.train.y, rng)
         found.append(fits)
     return found
 
@@ -204,7 +201,6 @@ def _batched(
     methods: Mapping[str, Method],
     tasks: Sequence[CongruenceTask],
     seeds: Sequence[int],
-    tell: Progress,
 ) -> dict[tuple[str, int], Fitted]:
     """Networks of one recipe, trained as one whatever their heads and data."""
     if not methods:

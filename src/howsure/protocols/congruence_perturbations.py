@@ -18,6 +18,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import Bound, Positive, check_whole, checked
 from howsure.core.errors import InputError
+from howsure.core.progress import part_of, tell
 from howsure.core.records import Direction, Notion, Record, Table
 from howsure.core.rng import child
 from howsure.data.parts import Part
@@ -31,7 +32,6 @@ from howsure.protocols.congruence_measure import (
     stated,
 )
 from howsure.protocols.congruence_tasks import CongruenceTask
-from howsure.stats.gram import Progress
 
 Kind = Literal["blur", "label_shift", "label_noise", "mixup"]
 
@@ -300,7 +300,6 @@ def monotonicity(
     output_bandwidth: Literal["each", "fixed"] = "each",
     measure: CongruenceMeasure | None = None,
     seed: int = 0,
-    progress: Progress | None = None,
 ) -> MonotonicityResult:
     """Measure fitted models on the test part under perturbations of rising severity.
 
@@ -328,8 +327,6 @@ def monotonicity(
         How; by default one draw a row.
     seed : int
         Fixes samples, noise and draws.
-    progress : callable, optional
-        Called with (stage, done, total).
 
     Returns
     -------
@@ -349,7 +346,7 @@ def monotonicity(
     chosen = usual[0 if task.images else 1 :] if kinds is None else tuple(kinds)
     levels = {kind: _levels(kind, severities) for kind in chosen}
     total = len(models) * sum(len(level) for level in levels.values()) * trials
-    study = _Study(task, how, trials, resample, seed, progress, total)
+    study = _Study(task, how, trials, resample, seed, total)
     curves = [
         study.curve(label, model, kind, level)
         for label, model in models.items()
@@ -370,7 +367,6 @@ class _Study:
     trials: int
     resample: bool
     seed: int
-    progress: Progress | None
     total: int
     done: int = 0
 
@@ -386,11 +382,12 @@ class _Study:
                 if said is None or embedded is None or kind == "mixup":
                     said, embedded = model.predict(part.x).outcome, self.task.embed(part.x)
                 held = stated(said, part.y, embedded, model=label)
-                for name, value in self._measures(held, trial).items():
+                with part_of(f"{kind} of {label}", self.done, self.total):
+                    found = self._measures(held, trial)
+                for name, value in found.items():
                     values[name][trial, place] = value
                 self.done += 1
-                if self.progress is not None:
-                    self.progress(f"{kind} of {label}", self.done, self.total)
+                tell(f"{kind} of {label}", self.done, self.total)
         return Monotonicity(
             task=self.task.name, model=label, kind=kind, severities=levels, values=values
         )

@@ -18,6 +18,7 @@ import numpy as np
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
+from howsure.core.progress import part_of, tell
 from howsure.core.records import Curve, Direction, Notion, Record
 from howsure.core.rng import child
 from howsure.methods.interface import Fitted
@@ -29,7 +30,6 @@ from howsure.protocols.congruence_measure import (
     losses,
 )
 from howsure.protocols.congruence_tasks import CongruenceTask, Embedding
-from howsure.stats.gram import Progress
 
 THRESHOLDS: Final = np.linspace(0.02, 0.06, 100)
 """Thresholds of CCE of the published study."""
@@ -211,7 +211,6 @@ def rejection(
     own_features: bool = False,
     replicates: int = 999,
     seed: int = 0,
-    progress: Progress | None = None,
 ) -> dict[str, Rejection]:
     """Withhold test rows by a CCE that knows labels of the validation part alone.
 
@@ -231,8 +230,6 @@ def rejection(
         Random orders behind the p-values.
     seed : int
         Fixes draws and orders.
-    progress : callable, optional
-        Called with (stage, done, total).
 
     Returns
     -------
@@ -253,16 +250,11 @@ def rejection(
     space = None if own_features else embed or task.embed
     found = {}
     for place, (label, model) in enumerate(models.items()):
-        if progress is not None:
-            progress(f"rejection by {label}", place, len(models))
         val = answer(model, task.val, space, model=label)
         test = answer(model, task.test, space, model=label)
-        sets = [
-            congruence_at(
-                val, test.embedding, how, child(seed, "congruence rejection", label, number)
-            )
-            for number in range(how.sets)
-        ]
+        draws = [child(seed, "congruence rejection", label, number) for number in range(how.sets)]
+        with part_of(f"rejection by {label}", place, len(models)):
+            sets = [congruence_at(val, test.embedding, how, rng) for rng in draws]
         scores, known = np.mean(sets, axis=0), losses(test)
         rows = {"mae": known["error"]} | ({"nll": known["nll"]} if "nll" in known else {})
         areas = {loss: rejection_curve(scores, values).area for loss, values in rows.items()}
@@ -279,6 +271,5 @@ def rejection(
             units=task.units,
             options=how.options(),
         )
-    if progress is not None:
-        progress("rejection", len(models), len(models))
+    tell("rejection", len(models), len(models))
     return found

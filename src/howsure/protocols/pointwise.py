@@ -14,11 +14,11 @@ from typing import Any, Literal, final
 from howsure.core.arrays import check_fraction
 from howsure.core.convert import Positive, check_fields, check_whole
 from howsure.core.errors import InputError
+from howsure.core.progress import tell
 from howsure.methods.interface import COVERAGES, Method, checked_coverages
 from howsure.methods.regressors import as_method
 from howsure.protocols.pointwise_result import PointwiseResult
 from howsure.protocols.pointwise_run import Run
-from howsure.stats.gram import Progress
 from howsure.worlds import Covariates, Draw, World, world_named
 
 
@@ -80,7 +80,6 @@ def pointwise(
     stop: Precision | None = None,
     seed: int = 0,
     confidence: float = 0.95,
-    progress: Progress | None = None,
 ) -> PointwiseResult:
     """Test a method's intervals at every point of a world, over many training sets.
 
@@ -109,8 +108,6 @@ def pointwise(
         trial too: methods compared under one seed see the same data.
     confidence : float
         Of the simultaneous bands over test points.
-    progress : callable, optional
-        Called with (stage, trials done, trials at most).
 
     Returns
     -------
@@ -149,7 +146,6 @@ def pointwise(
         return source.training_set(seed, trial, n_train, covariates=covariates, n_test=n_test)
 
     rows, tried, met = 0, 0, False
-    tell = progress or (lambda stage, done, total: None)
     tell("trials", 0, trials)
     for tried, drawn in enumerate(run.trials(numbers, draw), start=1):
         rows = drawn.n

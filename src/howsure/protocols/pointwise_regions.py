@@ -9,6 +9,7 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
+from howsure.core import formats
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_vector
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
@@ -147,7 +148,7 @@ def local_curve(
         upper=band.upper,
         reference=np.full(len(sizes), coverage),
         x_label=name,
-        y_label=f"{which.upper()}: {_WORDS[which]}, nominal {100 * coverage:g} %",
+        y_label=f"{which.upper()}: {_WORDS[which]}, nominal {formats.level(coverage)}",
         band=f"simultaneous {band.confidence:.0%} Monte-Carlo band over {len(sizes)} bins",
         model=result.method,
         group=name,
@@ -320,4 +321,4 @@ def _limit(name: str, low: float, high: float) -> str:
 
 
 def _short(number: float) -> str:
-    return f"{number:.4g}".replace("-", "\N{MINUS SIGN}", 1 if number < 0 else 0)
+    return formats.minus(formats.short(number, 4))

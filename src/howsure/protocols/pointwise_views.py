@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from howsure.core import formats
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Curve, Direction, Notion, Record, Table
@@ -372,8 +373,8 @@ def _record(result: PointwiseResult, **fields: Any) -> Record:
 def _curves_of(result: PointwiseResult, which: Which, coverage: float) -> Iterator[Curve]:
     band = result.band(which, coverage)
     nominal = np.full(len(band.value), coverage)
-    words = f"{_WORDS[which]}, nominal {100 * coverage:g} %"
-    group = f"nominal {100 * coverage:g} %"
+    words = f"{_WORDS[which]}, nominal {formats.level(coverage)}"
+    group = f"nominal {formats.level(coverage)}"
     about = f"simultaneous {band.confidence:.0%} Monte-Carlo band over {len(nominal)} points"
     if result.x.shape[1] == 1:
         order = np.argsort(result.x[:, 0], kind="stable")

@@ -10,13 +10,13 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray, check_fraction
 from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.progress import part_of, tell
 from howsure.core.rng import child
 from howsure.data.parts import Part
 from howsure.methods.catalogue import method_named
 from howsure.methods.interface import Fitted, Method
 from howsure.methods.selective import SHARE, Selective
 from howsure.predictions import Prediction
-from howsure.protocols.adaptivity_splits import Progress
 from howsure.protocols.shift import Answers, evaluate_shift
 from howsure.protocols.shift_result import Rule, ShiftResult, ShiftRun
 
@@ -48,7 +48,6 @@ def run_shift(
     rule: Rule = "paper",
     share: float | None = None,
     seeds: Sequence[int] = (0,),
-    progress: Progress | None = None,
 ) -> ShiftResult:
     """Train a method at home, calibrate it there, and see whether its coverage survives.
 
@@ -69,8 +68,6 @@ def run_shift(
         See `evaluate_shift`; the method's own, or 0.95, if omitted.
     seeds : sequence of int
         One run each; a method that draws nothing gives the same in all.
-    progress : callable, optional
-        Told of every run: the task's name, runs done, and runs in all.
 
     Returns
     -------
@@ -104,14 +101,14 @@ def run_shift(
     wanted = own if share is None else share
     runs: list[ShiftRun] = []
     notes: list[str] = []
-    for done, seed in enumerate(seeds, start=1):
-        fitted = fit_shift(chosen, task, child(seed, "shift", task.name))
+    for done, seed in enumerate(seeds):
+        with part_of(task.name, done, len(seeds)):
+            fitted = fit_shift(chosen, task, child(seed, "shift", task.name))
         notes += [f"seed {seed}: {note}" for note in getattr(fitted, "notes", ())]
         val = model_answers(fitted, task.part("val"), coverage)
         tests = {name: model_answers(fitted, task.part(name), coverage) for name in task.tests}
         runs.append(evaluate_shift(val, tests, coverage=coverage, rule=rule, share=wanted))
-        if progress is not None:
-            progress(task.name, done, len(seeds))
+    tell(task.name, len(seeds), len(seeds))
     return ShiftResult(
         task=task.name,
         method=chosen.name,

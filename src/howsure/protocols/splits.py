@@ -25,13 +25,13 @@ from scipy import special
 from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector, check_fraction
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
+from howsure.core.progress import part_of, tell
 from howsure.core.records import Direction, Record, Table
 from howsure.core.rng import child
 from howsure.methods.interface import COVERAGES, Method
 from howsure.methods.regressors import as_method
 from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet
-from howsure.stats.gram import Progress
 
 Split = tuple[IntArray, IntArray]
 """Row numbers of a training set and of its test set."""
@@ -230,7 +230,6 @@ def over_splits(
     metrics: Iterable[str] | None = None,
     table: str = "table",
     seed: int = 0,
-    progress: Progress | None = None,
 ) -> SplitsResult:
     """Fit a method to every split of a table, and measure it on the rows left out.
 
@@ -252,8 +251,6 @@ def over_splits(
         The table's name.
     seed : int
         Seed of the methods' draws.
-    progress : callable, optional
-        Called with (stage, splits done, splits in all).
 
     Returns
     -------
@@ -287,10 +284,8 @@ def over_splits(
     seconds, failures, done = [], [], []
     warned: Counter[str] = Counter()
     for number, (train, test) in enumerate(given):
-        if progress is not None:
-            progress("splits", number, len(given))
         started = time.perf_counter()
-        with catch_warnings(record=True) as caught:
+        with part_of("splits", number, len(given)), catch_warnings(record=True) as caught:
             simplefilter("always")
             found = _predicted(tested, inputs, target, (train, test), number, seed)
         warned.update({f"{item.category.__name__}: {item.message}" for item in caught})
@@ -301,8 +296,7 @@ def over_splits(
         measured = evaluate(found, coverages=levels, metrics=names, seed=seed)
         by_split.append(measured.records)
         done.append(number)
-    if progress is not None:
-        progress("splits", len(given), len(given))
+    tell("splits", len(given), len(given))
     return SplitsResult(
         table=table,
         method=tested.name,

@@ -8,6 +8,7 @@ from typing import final
 
 import numpy as np
 
+from howsure.core import formats
 from howsure.core.arrays import FloatArray, check_fraction
 from howsure.core.errors import InputError
 from howsure.methods.conformal import (
@@ -309,7 +310,7 @@ def _learnt(name: str, column: _Column, threshold: Threshold) -> Learnt:
 
 def _words(column: _Column, method: ConformalIntervals) -> str:
     first = column.thresholds[0]
-    name = f"{100 * column.coverage:g} % intervals"
+    name = f"{formats.level(column.coverage)} intervals"
     if not first.exact:
         return f"{name}: approximately the nominal coverage; no finite-sample guarantee."
     if all(math.isinf(threshold.value) for threshold in column.thresholds):
@@ -321,14 +322,14 @@ def _words(column: _Column, method: ConformalIntervals) -> str:
     low, high = column.range()
     if not math.isnan(low):
         text += (
-            f"; for 95 of 100 calibration sets of this size, between {100 * low:.1f} % and "
-            f"{100 * high:.1f} % of rows are covered"
+            f"; for 95 of 100 calibration sets of this size, between {formats.share(low)} and "
+            f"{formats.share(high)} of rows are covered"
         )
     if len(column.thresholds) > 1:
         text += ", missed equally often on either side"
     if method.rank == "pac":
         text += (
-            f"; at least {100 * column.coverage:g} % of rows are covered for all but "
+            f"; at least {formats.level(column.coverage)} of rows are covered for all but "
             f"{100 * method.delta:g} of 100 calibration sets"
         )
     if method.rank == "paper" and column.expected < column.coverage:

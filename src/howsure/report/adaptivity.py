@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, final
 
 from howsure._version import __version__
+from howsure.core import formats
 from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Table
@@ -18,10 +18,9 @@ from howsure.figures.ranks import rank_figure
 from howsure.protocols.adaptivity_result import MethodComparison
 from howsure.report.adaptivity_words import GLOSSARY, headline, method_lines, published_of
 from howsure.report.content import GlossaryEntry, VerdictLine
-from howsure.report.page import formats
 from howsure.report.page.pointwise_panels import Option, Panel
 from howsure.report.page.pointwise_sections import WorldPart
-from howsure.report.page.sections import Cell, Column, Grid, Part
+from howsure.report.page.sections import Cell, Column, Grid, Part, number_cell
 from howsure.report.parted import PartedReport
 
 _FIRST_CHOICE: Final = 0.9
@@ -115,7 +114,7 @@ def adaptivity_report(
     stated = {
         "Tasks": ", ".join(map(str, results)),
         "Methods": ", ".join(dict.fromkeys(m for result in held for m in result.methods)),
-        "Nominal coverage shown": f"{100 * wanted:.4g} %",
+        "Nominal coverage shown": f"{formats.level(wanted)}",
         "howsure": __version__,
     }
     spoken = [result for result in held if result.coverage == wanted]
@@ -175,7 +174,7 @@ def _part(
 def _heading(result: MethodComparison, found: Sequence[MethodComparison]) -> str:
     seeds = len({other.seed for other in found}) > 1
     seed = f", seed {result.seed}" if seeds else ""
-    return f"Nominal {100 * result.coverage:.4g} %{seed}"
+    return f"Nominal {formats.level(result.coverage)}{seed}"
 
 
 def _medians(found: Sequence[MethodComparison]) -> Grid:
@@ -196,7 +195,7 @@ def _medians(found: Sequence[MethodComparison]) -> Grid:
             cells = [Cell(text=method)]
             for measure, values in medians.items():
                 small = f"rank {shared[measure][place]}" if measure in shared else ""
-                cells.append(_number(float(values[place]), small))
+                cells.append(number_cell(float(values[place]), small))
             rows.append(tuple(cells))
         parts.append(Part(title=_heading(result, found), rows=tuple(rows)))
     told = sorted({f"{m}: {why}." for r in found for (m, _), why in r.reasons.items()})
@@ -224,8 +223,8 @@ def _published(found: Sequence[MethodComparison]) -> Grid | None:
                 (
                     Cell(text=TITLES[measure]),
                     Cell(text=name),
-                    _number(ours[name]),
-                    _number(known[name]),
+                    number_cell(ours[name]),
+                    number_cell(known[name]),
                 )
                 for name in shown
             ]
@@ -287,9 +286,3 @@ def _figures(result: MethodComparison) -> tuple[Figure, ...]:
             figure = rank_figure(ranks)
             figures.append(replace(figure, title=f"{figure.title}, by {TITLES[measure]}"))
     return tuple(figures)
-
-
-def _number(value: float, small: str = "") -> Cell:
-    if math.isnan(value):
-        return Cell(text=formats.MISSING, small=small)
-    return Cell(text=formats.number(value, 3), small=small, key=repr(value))

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from howsure._version import __version__
 from howsure.core.errors import InputError
 from howsure.core.faults import attempt, collected
+from howsure.core.progress import Listener, listening, tell
 from howsure.core.records import Curve, Record, Table
 from howsure.core.threads import one_thread
 from howsure.core.weights import Weights
@@ -37,7 +38,6 @@ from howsure.report.content import VerdictLine, noted
 from howsure.report.door import from_arrays, from_table, is_table, source_fact
 from howsure.report.images import MODELS, image_table, missing_images
 from howsure.report.verdict import verdict
-from howsure.stats.gram import Progress
 
 MISSING_IMAGES = "Missing images"
 """The fact that names them."""
@@ -65,7 +65,7 @@ def assess(
     model: str | None = None,
     slow: Iterable[str] = (),
     congruence: CongruenceOptions | None = None,
-    progress: Progress | None = None,
+    progress: Listener | None = None,
 ) -> Assessment:
     """Say how sure predictions are, and whether they are right to be.
 
@@ -153,22 +153,22 @@ def assess(
         "time": time,
         "model": model,
     }
-    if prediction is None and is_table(y):
-        columns = {**named, "features": x, "coverage": wanted or None}
-        loaded, facts = from_table(y, columns, progress), source_fact(y)
-    else:
-        named |= {"weights_kind": weights_kind or "frequency", "model": model or "model"}
-        loaded, facts = from_arrays(y, prediction, x=x, progress=progress, **named), {}
-    return assess_loaded(
-        loaded,
-        facts=facts,
-        coverages=wanted,
-        confidence=confidence,
-        seed=seed,
-        slow=slow,
-        congruence=congruence,
-        progress=progress,
-    )
+    with listening(progress):
+        if prediction is None and is_table(y):
+            columns = {**named, "features": x, "coverage": wanted or None}
+            loaded, facts = from_table(y, columns), source_fact(y)
+        else:
+            named |= {"weights_kind": weights_kind or "frequency", "model": model or "model"}
+            loaded, facts = from_arrays(y, prediction, x=x, **named), {}
+        return assess_loaded(
+            loaded,
+            facts=facts,
+            coverages=wanted,
+            confidence=confidence,
+            seed=seed,
+            slow=slow,
+            congruence=congruence,
+        )
 
 
 def assess_loaded(
@@ -198,7 +198,6 @@ def assess_sets(
     congruence: CongruenceOptions | None = None,
     beside: Mapping[str, npt.NDArray[Any]] | None = None,
     images: npt.NDArray[Any] | None = None,
-    progress: Progress | None = None,
 ) -> Assessment:
     """Assess evaluation sets of one or several models, as `assess` does.
 
@@ -206,7 +205,7 @@ def assess_sets(
     ----------
     evalsets : sequence of EvalSet
         One a model; several must hold the same rows.
-    coverages, confidence, seed, slow, congruence, progress
+    coverages, confidence, seed, slow, congruence
         As in `assess`.
     facts : mapping of str to str, optional
         What else to state of the input.
@@ -236,7 +235,6 @@ def assess_sets(
     images = images[order] if images is not None and len(images) == len(order) else None
     evalsets = [held.take(order) for held in evalsets]
     asked = frozenset(slow)
-    told = progress or _silent
     records: list[Record] = []
     curves: list[Curve] = []
     tables: list[Table] = []
@@ -245,11 +243,11 @@ def assess_sets(
     notes: list[str] = []
     with collected() as faults:
         for place, held in enumerate(evalsets):
-            told(f"measures of {held.model}", 2 * place, 3 * len(evalsets))
+            tell(f"measures of {held.model}", 2 * place, 3 * len(evalsets))
             found = evaluate(
                 held, coverages=coverages, confidence=confidence, seed=seed, slow=asked
             )
-            told(f"groups of {held.model}", 2 * place + 1, 3 * len(evalsets))
+            tell(f"groups of {held.model}", 2 * place + 1, 3 * len(evalsets))
             grouped = attempt(
                 f"groups of {held.model}",
                 partial(
@@ -270,16 +268,16 @@ def assess_sets(
             name = found.evalset.model
             if name not in shown:
                 continue
-            told(f"curves of {name}", 2 * len(done) + place, 3 * len(evalsets))
+            tell(f"curves of {name}", 2 * len(done) + place, 3 * len(evalsets))
             curves.extend(curves_of(found, confidence=confidence))
             worst = attempt(f"worst rows of {name}", partial(worst_rows, found), lambda _: None)
             made = (by_group[place], *tables_of(found), worst)
             tables.extend(table for table in made if table is not None)
-        for local in _given_inputs(evalsets, confidence, seed, asked, told):
+        for local in _given_inputs(evalsets, confidence, seed, asked):
             records.extend(local.records)
             tables.extend(tables_of(local))
             curves.extend(curves_of(local, confidence=confidence))
-        options = replace(congruence or CongruenceOptions(), progress=progress)
+        options = congruence or CongruenceOptions()
         for report in _congruence(evalsets, seed, asked, options, known, images):
             records.append(report.record)
             tables.extend(report.tables)
@@ -288,7 +286,7 @@ def assess_sets(
         tables = [table for table in tables if not table.model or table.model in shown]
         comparison = None
         if len(done) > 1:
-            told("comparison of models", 0, 0)
+            tell("comparison of models", 0, 0)
             comparison = attempt(
                 "comparison of models",
                 partial(compare, done, confidence=confidence, seed=seed),
@@ -330,12 +328,11 @@ def _given_inputs(
     confidence: float,
     seed: int,
     asked: frozenset[str],
-    told: Progress,
 ) -> Iterator[Evaluation]:
     """Coverage given inputs, of every model that has any."""
     for place, held in enumerate(evalsets):
         if held.features or held.embedding is not None:
-            told(f"coverage given inputs of {held.model}", place, len(evalsets))
+            tell(f"coverage given inputs of {held.model}", place, len(evalsets))
             yield evaluate(held, beside="inputs", confidence=confidence, seed=seed, slow=asked)
 
 
@@ -345,10 +342,6 @@ def missing_fact(images: npt.NDArray[Any] | None, names: npt.NDArray[Any]) -> di
         return {}
     gone = missing_images(images, names)
     return {MISSING_IMAGES: gone} if gone else {}
-
-
-def _silent(stage: str, done: int, total: int) -> None:
-    """Nobody listens."""
 
 
 def _congruence(

@@ -25,12 +25,10 @@ from howsure.report.congruence_tables import (
     diagnosed_grid,
     grid_of,
     models_grid,
-    number,
     outliers_grid,
     p_cell,
     published_grid,
     rejected_grid,
-    share,
     trends_grid,
 )
 from howsure.report.congruence_words import (
@@ -43,7 +41,7 @@ from howsure.report.congruence_words import (
     robustness_line,
 )
 from howsure.report.page.pointwise_sections import WorldPart
-from howsure.report.page.sections import Cell
+from howsure.report.page.sections import Cell, number_cell, share_cell
 
 
 def task_part(world: World, places: Mapping[str, int]) -> WorldPart:
@@ -128,12 +126,12 @@ def reliability_part(found: Reliability, worlds: Sequence[World]) -> WorldPart:
 def _welch(found: Reliability) -> list[Cell]:
     known = np.isfinite(found.cce) & np.isfinite(found.ece)
     if known.sum() < 2:
-        return [share(mean_known(found.cce)), share(mean_known(found.ece))] + [MISSING] * 4
+        return [*map(share_cell, map(mean_known, (found.cce, found.ece))), *[MISSING] * 4]
     test = found.test
     return [
-        *map(share, test.means),
+        *map(share_cell, test.means),
         Cell(text=str(int(known.sum())), key=str(int(known.sum()))),
-        number(test.statistic),
+        number_cell(test.statistic),
         *map(p_cell, (test.two_sided, test.greater)),
     ]
 

@@ -9,12 +9,12 @@ from typing import Final
 
 import numpy as np
 
+from howsure.core import formats
 from howsure.core.records import Table
 from howsure.protocols.congruence_perturbations import MonotonicityResult
 from howsure.protocols.congruence_result import TITLES
 from howsure.report.congruence_findings import Found, World, mean_known, printed_source
-from howsure.report.page import formats
-from howsure.report.page.sections import Cell, Column, Grid, Part
+from howsure.report.page.sections import Cell, Column, Grid, Part, number_cell, sort_key
 
 MISSING: Final = Cell(text=formats.MISSING)
 _PRINTED: Final[Mapping[str, str]] = {"mae": "MAE", "cce": "CCE", "ece": "ECE", "nll": "NLL"}
@@ -210,7 +210,7 @@ def rejected_grid(world: World) -> Grid | None:
                 (
                     Cell(text=model),
                     *map(_three, kept),
-                    number(mean_known(gain), _spread(_sd(gain)), digits=2),
+                    number_cell(mean_known(gain), _spread(_sd(gain)), digits=2),
                     p_cell(max(one.p_values[loss] for one in own)),
                 )
             )
@@ -238,7 +238,7 @@ def diagnosed_grid(world: World) -> Grid | None:
             pairs = [one.correlation(score) for one in own]
             for place in (0, 1):
                 values = [pair[place] for pair in pairs]
-                cells.append(number(mean_known(values), _spread(_sd(values)), digits=2))
+                cells.append(number_cell(mean_known(values), _spread(_sd(values)), digits=2))
         rows.append(tuple(cells))
     if not rows:
         return None
@@ -295,14 +295,8 @@ def grid_of(
     return Grid(title=title, columns=columns, parts=(Part(rows=tuple(rows)),), notes=tuple(notes))
 
 
-def number(value: float, small: str = "", *, digits: int = 3) -> Cell:
-    if math.isnan(value):
-        return MISSING
-    return Cell(text=formats.number(value, digits), small=small, key=_key(value))
-
-
 def _ratio(value: float) -> Cell:
-    return MISSING if math.isnan(value) else Cell(text=f"{value:,.2f}", key=_key(value))
+    return MISSING if math.isnan(value) else Cell(text=f"{value:,.2f}", key=sort_key(value))
 
 
 def _spread(value: float) -> str:
@@ -311,18 +305,14 @@ def _spread(value: float) -> str:
 
 def p_cell(value: float) -> Cell:
     """A p-value."""
-    return Cell(text=formats.p_value(float(value)), key=_key(value))
-
-
-def share(value: float) -> Cell:
-    return MISSING if math.isnan(value) else Cell(text=f"{100 * value:.1f} %", key=_key(value))
+    return Cell(text=formats.p_value(float(value)), key=sort_key(value))
 
 
 def _percent(value: float) -> Cell:
     if math.isnan(value):
         return MISSING
     text = f"{100 * value:+.1f}" if abs(value) < 1 else f"{100 * value:+,.0f}"
-    return Cell(text=f"{text} %".replace("-", "−"), key=_key(value))
+    return Cell(text=f"{formats.minus(text)} %", key=sort_key(value))
 
 
 def _three(value: float, spread: float = math.nan) -> Cell:
@@ -330,7 +320,7 @@ def _three(value: float, spread: float = math.nan) -> Cell:
     if math.isnan(value):
         return MISSING
     small = "" if math.isnan(spread) else f"± {_decimals(spread)}"
-    return Cell(text=_decimals(value), small=small, key=_key(value))
+    return Cell(text=_decimals(value), small=small, key=sort_key(value))
 
 
 def _decimals(value: float) -> str:
@@ -343,7 +333,3 @@ def _decimals(value: float) -> str:
 def _sd(values: Sequence[float]) -> float:
     known = [value for value in values if math.isfinite(value)]
     return float(np.std(known, ddof=1)) if len(known) > 1 else math.nan
-
-
-def _key(value: float) -> str:
-    return repr(float(value)) if math.isfinite(value) else ""

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from howsure.core import formats
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.protocols.congruence_diagnosis import Diagnosis
@@ -18,8 +19,7 @@ from howsure.protocols.congruence_reliability import Reliability
 from howsure.protocols.congruence_robustness import Robustness
 from howsure.report.congruence_findings import Found, blind_spots, worst_stretch
 from howsure.report.content import GlossaryEntry, Tone, VerdictLine
-from howsure.report.page import formats
-from howsure.report.shift_words import listed, percent
+from howsure.report.shift_words import listed
 
 LEVEL: Final = 0.05
 """Up to which p an order or a trend is called beyond chance."""
@@ -306,7 +306,7 @@ def rejection_line(rejections: Sequence[Rejection]) -> VerdictLine | None:
             continue
         lower = sum(one.p_values[loss] <= LEVEL for one in held)
         best = max(best, lower / len(held))
-        span = _span(known, lambda gain: _signed(gain, 2))
+        span = _span(known, lambda gain: formats.fixed(gain, 2))
         told.append(f"{words} in {lower} of {len(held)} tests (gain {span})")
     if not told:
         return None
@@ -323,7 +323,7 @@ def diagnosis_line(diagnoses: Sequence[Diagnosis]) -> VerdictLine | None:
     for score in ("cce", "nll"):
         known = [v for one in diagnoses if math.isfinite(v := one.correlation(score)[0])]
         if known:
-            spans[score] = _span(known, lambda value: _signed(value, 2))
+            spans[score] = _span(known, lambda value: formats.fixed(value, 2))
     if "cce" not in spans:
         return None
     text = f"Over test inputs, CCE without labels follows the true error: Spearman {spans['cce']}"
@@ -369,8 +369,8 @@ def reliability_lines(found: Reliability) -> tuple[VerdictLine, ...]:
         known = int((np.isfinite(found.cce) & np.isfinite(found.ece)).sum())
         varies = test.greater <= LEVEL
         text = (
-            f"Coefficients of variation are {percent(test.means[0])} for CCE and "
-            f"{percent(test.means[1])} for ECE on average over {known} pairs of a task and a "
+            f"Coefficients of variation are {formats.share(test.means[0])} for CCE and "
+            f"{formats.share(test.means[1])} for ECE on average over {known} pairs of a task and a "
             f"model. Welch's test: p = {test.two_sided:.3f} against any difference, "
             f"{test.greater:.3f} against a CCE that varies more."
         )
@@ -379,8 +379,9 @@ def reliability_lines(found: Reliability) -> tuple[VerdictLine, ...]:
         lines.append(VerdictLine(text=f"Not known: {error}.", question="Here"))
     theirs = published_reliability().test
     text = (
-        f"Over 25 pairs of table 2, {percent(theirs.means[0])} for CCE and "
-        f"{percent(theirs.means[1])} for ECE; p = {theirs.two_sided:.3f} and {theirs.greater:.3f}."
+        f"Over 25 pairs of table 2, {formats.share(theirs.means[0])} for CCE and "
+        f"{formats.share(theirs.means[1])} for ECE; p = {theirs.two_sided:.3f} and "
+        f"{theirs.greater:.3f}."
     )
     return (*lines, VerdictLine(text=text, question="Published"))
 
@@ -389,13 +390,9 @@ def _short(value: float) -> str:
     return formats.number(value, 2) if value < 0.01 else f"{value:.3f}"
 
 
-def _signed(value: float, places: int) -> str:
-    return f"{value:.{places}f}".replace("-", "−")
-
-
 def _change(value: float) -> str:
     text = f"{100 * value:+.2g}" if abs(value) < 0.995 else f"{100 * value:+,.0f}"
-    return f"{text} %".replace("-", "−")
+    return f"{formats.minus(text)} %"
 
 
 def _span(values: Sequence[float], show: Callable[[float], str]) -> str:

@@ -15,7 +15,6 @@ from howsure.inputs import Loaded, load
 from howsure.inputs.assigned import Roles, parse_encode
 from howsure.inputs.encoding import embedded
 from howsure.predictions import Distribution, EvalSet, Prediction
-from howsure.stats.gram import Progress
 
 
 def is_table(value: object) -> bool:
@@ -33,11 +32,11 @@ def is_table(value: object) -> bool:
     return hasattr(value, "columns")
 
 
-def from_table(table: Any, columns: Mapping[str, Any], progress: Progress | None) -> Loaded:
+def from_table(table: Any, columns: Mapping[str, Any]) -> Loaded:
     """Read a table, unless it was read already; columns that are None were not given."""
     chosen: Any = {name: value for name, value in columns.items() if value is not None}
     if not isinstance(table, Loaded):
-        return load(table, progress=progress, **chosen)
+        return load(table, **chosen)
     chosen.pop("coverage", None)  # which says what to assess as well
     if chosen:
         raise InputError(
@@ -63,7 +62,6 @@ def from_arrays(
     encode: Any,
     image: Any,
     model: str,
-    progress: Progress | None,
     **known: Any,
 ) -> Loaded:
     """Check arrays at the door; one evaluation set a model."""
@@ -85,7 +83,7 @@ def from_arrays(
             beside[name] = _taken(features, name, "image")
         columns["image"] = (name,)
     roles = Roles(columns=columns, encoder=encoder)
-    vectors, files = embedded(beside, roles, folder=None, title="x", progress=progress)
+    vectors, files = embedded(beside, roles, folder=None, title="x")
     if vectors is not None:
         known["embedding"] = vectors
     n = np.asarray(y).shape[0] if np.ndim(y) else 0

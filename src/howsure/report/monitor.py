@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix
 from howsure.core.errors import InputError
+from howsure.core.progress import part_of, reported
 from howsure.core.records import Table
 from howsure.core.threads import one_thread
 from howsure.metrics.congruence import CongruenceReference, NullReference
@@ -23,7 +24,7 @@ from howsure.metrics.congruence.view import (
     right_model,
 )
 from howsure.predictions import EvalSet, content_order
-from howsure.stats.gram import reported, tiles
+from howsure.stats.gram import tiles
 
 CHUNK = 20_000
 """Rows that are scored at once."""
@@ -51,7 +52,7 @@ class Monitor:
     seed : int
         Of the draws.
     options : CongruenceOptions
-        Kernel, λ, draws, progress.
+        Kernel, λ, draws.
     """
 
     part: EvalSet
@@ -92,10 +93,11 @@ class Monitor:
     @one_thread()
     def compare(self, grid: FloatArray) -> NullReference:
         """Errors at inputs beside those of a right model there."""
-        parts = [
-            right_model(self.reference, self.part, self.mode, grid=grid[rows], seed=self.seed)
-            for rows in reported(tiles(len(grid), CHUNK), "scores of rows", self.options.progress)
-        ]
+        with part_of(f"congruence of {self.part.model}"):
+            parts = [
+                right_model(self.reference, self.part, self.mode, grid=grid[rows], seed=self.seed)
+                for rows in reported(tiles(len(grid), CHUNK), "scores of rows")
+            ]
         return parts[0] if len(parts) == 1 else _joined(parts)
 
     def score(

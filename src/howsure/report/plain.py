@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
+from howsure.core import formats
 from howsure.core.convert import json_number, plain
 from howsure.core.records import Record, Table
 from howsure.core.text import clean, legible
 from howsure.inputs.write import unformulaic
 from howsure.report.content import PageContent
-from howsure.report.page import formats, sections
+from howsure.report.page import sections
 
 FORMAT = "howsure-report/1"
 """The name and version of the JSON form."""

@@ -10,6 +10,7 @@ from typing import ClassVar, Final, final
 import numpy as np
 
 from howsure._version import __version__
+from howsure.core import formats
 from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Table
@@ -112,7 +113,7 @@ def pointwise_report(
     stated = {
         "Worlds": ", ".join(parted),
         "Methods": ", ".join(dict.fromkeys(r.method for f in parted.values() for r in f)),
-        "Nominal coverage shown": f"{100 * wanted:.4g} %",
+        "Nominal coverage shown": f"{formats.level(wanted)}",
         "howsure": __version__,
     }
     return PointwiseReport(

@@ -9,6 +9,7 @@ from typing import Final, final
 
 import numpy as np
 
+from howsure.core import formats
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Table
@@ -228,9 +229,9 @@ def _where(
         name = (names or default_names(1))[0]
         runs = failing_ranges(result, which, coverage).columns
         words = [
-            f"{name} is {_short(low)} to {_short(high)}"
+            f"{name} is {formats.minus(formats.short(low))} to {formats.minus(formats.short(high))}"
             if low < high
-            else f"{name} is {_short(low)}"
+            else f"{name} is {formats.minus(formats.short(low))}"
             for low, high in zip(runs["from"], runs["to"], strict=True)
         ]
         order = _heaviest(runs["points"], runs["coverage"], coverage)
@@ -257,13 +258,8 @@ def _heaviest(points: FloatArray, value: FloatArray, coverage: float) -> IntArra
     return np.argsort(-points * np.square(value - coverage), kind="stable")
 
 
-def _short(number: float) -> str:
-    return f"{number:.3g}".replace("-", "\N{MINUS SIGN}", 1 if number < 0 else 0)
-
-
 def _percent(share: float) -> str:
-    text = f"{100 * share:.1f}".removesuffix(".0")
-    return f"{text}\N{NO-BREAK SPACE}%"
+    return formats.percent(share).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 GLOSSARY: Final = (

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, final
 
 from howsure._version import __version__
+from howsure.core import formats
 from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Table
@@ -118,7 +119,7 @@ def shift_report(
     stated = {
         "Datasets": ", ".join(by_task),
         "Methods": ", ".join(places),
-        "Nominal coverage shown": f"{100 * wanted:.4g} %",
+        "Nominal coverage shown": f"{formats.level(wanted)}",
         "Calibration rule": ", ".join(dict.fromkeys(found.result.rule for found in findings)),
         "howsure": __version__,
     }

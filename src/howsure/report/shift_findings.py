@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, final
 
+from howsure.core import formats
 from howsure.core.records import Record
 from howsure.protocols.shift_methods import SHIFT_METHODS, VARIATIONS
 from howsure.protocols.shift_published import (
@@ -17,7 +18,6 @@ from howsure.protocols.shift_published import (
     published,
 )
 from howsure.protocols.shift_result import ShiftResult
-from howsure.report.page import formats
 
 Verdict = Literal["holds", "too high", "not told", "too low", "not known"]
 

@@ -9,11 +9,11 @@ from typing import Final
 
 import numpy as np
 
+from howsure.core import formats
 from howsure.core.records import Record
 from howsure.protocols.shift_views import average_errors
-from howsure.report.page import formats
 from howsure.report.page.pointwise_sections import WorldPart
-from howsure.report.page.sections import Cell, Column, Grid, Part
+from howsure.report.page.sections import Cell, Column, Grid, Part, number_cell, share_cell, sort_key
 from howsure.report.shift_findings import (
     MARKS,
     TOLERANCE,
@@ -23,7 +23,7 @@ from howsure.report.shift_findings import (
     shared_part,
 )
 from howsure.report.shift_panels import across_panels, task_panels
-from howsure.report.shift_words import between, cost_lines, percent, task_lines
+from howsure.report.shift_words import cost_lines, task_lines
 
 _QUANTITIES: Final[Mapping[str, str]] = {
     "test_coverage": "Coverage",
@@ -133,7 +133,7 @@ def _averages(findings: Sequence[Finding], methods: Sequence[str]) -> Grid:
                 Cell(text=f"{kept} of {count}", key=str(kept)),
                 _points(error, spread),
                 _points(null),
-                _share(rate),
+                share_cell(rate),
             )
         )
     titles = ("Coverage holds", "Off by, points", "By chance alone", "Prediction rate")
@@ -160,7 +160,7 @@ def _by_task(findings: Sequence[Finding], methods: Sequence[str], measure: str) 
     notes = [f"Small: {_level(findings)} intervals over models and rows, in percent."]
     if measure == "test_coverage":
         notes.insert(
-            0, f"Nominal {100 * coverage:.4g} %; of the rows predicted. {legend(coverage)}"
+            0, f"Nominal {formats.level(coverage)}; of the rows predicted. {legend(coverage)}"
         )
     else:
         notes.insert(0, "Share of rows predicted, by the methods that may decline rows.")
@@ -195,7 +195,7 @@ def _tests(findings: Sequence[Finding]) -> Grid:
                 for found in findings
                 if found.result.coverage == coverage and test in found.result.tests
             ]
-            level = f", nominal {100 * coverage:.4g} %" if several else ""
+            level = f", nominal {formats.level(coverage)}" if several else ""
             parts.append(Part(title=f"Test {test}{level}", rows=tuple(rows)))
     if len(parts) == 1:
         parts = [replace(parts[0], title="")]
@@ -231,16 +231,16 @@ def _validation(findings: Sequence[Finding]) -> Grid:
             (
                 Cell(text=found.method),
                 *(_number(found.record(name)) for name in names),
-                _share(found.record("val_coverage").value),
-                _share(
+                share_cell(found.record("val_coverage").value),
+                share_cell(
                     found.record("relative_mae_change").value,
-                    small=between(found.record("relative_mae_change")),
+                    small=formats.between(found.record("relative_mae_change")).strip(),
                 ),
             )
             for found in findings
             if found.result.coverage == coverage
         ]
-        title = f"Nominal {100 * coverage:.4g} %" if len(coverages) > 1 else ""
+        title = f"Nominal {formats.level(coverage)}" if len(coverages) > 1 else ""
         parts.append(Part(title=title, rows=tuple(rows)))
     units = _units(findings)
     titles = (f"MAE{units}", f"Width{units}", "Coverage", "Change of MAE to test")
@@ -266,7 +266,7 @@ def _beside(findings: Sequence[Finding]) -> Grid | None:
                     ours = found.record(quantity)
                     show = _percents if quantity in ("test_coverage", "prediction_rate") else _plain
                     rows.append((Cell(text=found.method), *show(ours, theirs.mean, theirs.sd)))
-            level = f", nominal {100 * coverage:.4g} %" if several else ""
+            level = f", nominal {formats.level(coverage)}" if several else ""
             if rows:
                 parts.append(Part(title=f"{title}{level}", rows=tuple(rows)))
     if not parts:
@@ -288,23 +288,22 @@ def _percents(ours: Record, mean: float, sd: float) -> tuple[Cell, ...]:
     spread = "" if math.isnan(sd) else f"± {100 * sd:.1f}"
     own = _sd(ours)
     away = ours.value - mean
-    told = formats.MISSING if math.isnan(away) else f"{100 * away:+.1f}".replace("-", "−")
+    told = formats.MISSING if math.isnan(away) else formats.fixed(100.0 * away, 1, plus=True)
     return (
-        _share(ours.value, small="" if math.isnan(own) else f"± {100 * own:.1f}"),
-        _share(mean, small=spread),
-        Cell(text=told, key=_key(away)),
+        share_cell(ours.value, small="" if math.isnan(own) else f"± {100 * own:.1f}"),
+        share_cell(mean, small=spread),
+        Cell(text=told, key=sort_key(away)),
     )
 
 
 def _plain(ours: Record, mean: float, sd: float) -> tuple[Cell, ...]:
     cells = []
     for value, spread in ((ours.value, _sd(ours)), (mean, sd)):
-        text = formats.number(value, 3)
         small = "" if math.isnan(spread) else f"± {formats.number(spread, 2)}"
-        cells.append(Cell(text=text, small=small, key=_key(value)))
+        cells.append(number_cell(value, small))
     away = ours.value - mean
     sign = "+" if away > 0 else ""
-    cells.append(Cell(text=f"{sign}{formats.number(away, 3)}", key=_key(away)))
+    cells.append(Cell(text=f"{sign}{formats.number(away, 3)}", key=sort_key(away)))
     return tuple(cells)
 
 
@@ -317,11 +316,11 @@ def _measured(found: Finding, measure: str, test: str | None = None) -> Cell:
     """A share with its interval, and for coverage with its verdict."""
     record = found.record(measure, test)
     if measure == "prediction_rate" and not found.selective:
-        return _share(record.value)
-    mark = f"{MARKS[found.verdict(test)]} " if measure == "test_coverage" else ""
+        return share_cell(record.value)
+    mark = MARKS[found.verdict(test)] if measure == "test_coverage" else ""
     if math.isnan(record.value):
         return _missing()
-    return _share(record.value, small=f"{mark}{between(record)}".strip())
+    return share_cell(record.value, small=f"{mark}{formats.between(record)}".strip())
 
 
 def _number(record: Record) -> Cell:
@@ -329,26 +328,18 @@ def _number(record: Record) -> Cell:
         return _missing()
     ends = formats.interval(record.lower, record.upper)
     small = f"({ends})" if ends else ""
-    return Cell(text=formats.number(record.value, 3), small=small, key=_key(record.value))
-
-
-def _share(value: float, small: str = "") -> Cell:
-    return Cell(text=percent(value), small=small, key=_key(value))
+    return number_cell(record.value, small)
 
 
 def _points(value: float, spread: float = math.nan) -> Cell:
     if math.isnan(value):
         return _missing()
     error = "" if math.isnan(spread) else f" ± {100 * spread:.1f}"
-    return Cell(text=f"{100 * value:.1f}{error}", key=_key(value))
+    return Cell(text=f"{100 * value:.1f}{error}", key=sort_key(value))
 
 
 def _missing() -> Cell:
     return Cell(text=formats.MISSING)
-
-
-def _key(value: float) -> str:
-    return repr(value) if math.isfinite(value) else ""
 
 
 def _units(findings: Sequence[Finding]) -> str:
@@ -357,4 +348,4 @@ def _units(findings: Sequence[Finding]) -> str:
 
 
 def _level(findings: Sequence[Finding]) -> str:
-    return f"{100 * findings[0].record('test_coverage').confidence:.4g} %"
+    return f"{formats.level(findings[0].record('test_coverage').confidence)}"

@@ -8,9 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from howsure.core.records import Record
+from howsure.core import formats
 from howsure.report.content import GlossaryEntry, Tone, VerdictLine
-from howsure.report.page import formats
 from howsure.report.shift_findings import (
     TOLERANCE,
     Finding,
@@ -115,12 +114,12 @@ def headline(findings: Sequence[Finding]) -> VerdictLine | None:
     if len(tasks) < len({found.task for found in findings}):
         where += " that they all answer"
     near = f"its coverage within {_points(TOLERANCE * (1.0 - coverage))} of it {where}"
-    text = f"At a nominal {100 * coverage:.4g} %, "
+    text = f"At a nominal {formats.level(coverage)}, "
     if count == 1:
         text += f"{methods[0]} {'keeps' if full else 'does not keep'} {near}"
     elif full:
         told = [f"{full[0]} ({_rate_words(inside, full[0])})"]
-        told += [f"{m} ({percent(_mean_of(inside, m, 'prediction_rate'))})" for m in full[1:]]
+        told += [f"{m} ({formats.share(_mean_of(inside, m, 'prediction_rate'))})" for m in full[1:]]
         claim = f"keep {near.replace('its', 'their', 1)}" if len(full) > 1 else f"keeps {near}"
         text += f"{len(full)} of {count} methods {claim}: "
         text += listed(told, _NAMED)
@@ -175,31 +174,6 @@ def task_lines(findings: Sequence[Finding]) -> tuple[VerdictLine, ...]:
     return tuple(lines)
 
 
-def percent(share: float) -> str:
-    """A share in percent.
-
-    Examples
-    --------
-    >>> percent(0.9), percent(-0.87345), percent(float("nan"))
-    ('90.0 %', '−87.3 %', '–')
-    """
-    return formats.MISSING if math.isnan(share) else f"{_hundred(share)} %"
-
-
-def between(record: Record) -> str:
-    """The interval of a share in percent, in brackets; empty where none is known.
-
-    Examples
-    --------
-    >>> between(Record(metric="test_coverage", value=0.9, lower=0.8734, upper=0.92))
-    '(87.3–92.0)'
-    """
-    if math.isnan(record.lower) or math.isnan(record.upper):
-        return ""
-    dash = "–" if record.lower >= 0 else " to "
-    return f"({_hundred(record.lower)}{dash}{_hundred(record.upper)})"
-
-
 def listed(parts: Iterable[str], most: int | None = None) -> str:
     """Parts as a list in words.
 
@@ -214,17 +188,13 @@ def listed(parts: Iterable[str], most: int | None = None) -> str:
     return " and ".join(filter(None, (", ".join(known[:-1]), known[-1])))
 
 
-def _hundred(share: float) -> str:
-    return f"{100 * share:.1f}".replace("-", "−")
-
-
 def _where(tasks: int) -> str:
     names = {1: "on the one dataset", 2: "on both datasets"}
     return names.get(tasks, f"on all {tasks} datasets")
 
 
 def _points(distance: float) -> str:
-    return _hundred(distance).removesuffix(".0") + " points"
+    return f"{formats.fixed(100.0 * distance, 1, trim=True)} points"
 
 
 def _mean(findings: Sequence[Finding], measure: str) -> float:
@@ -238,7 +208,7 @@ def _mean_of(findings: Sequence[Finding], method: str, measure: str) -> float:
 def _rate_words(findings: Sequence[Finding], method: str) -> str:
     if not any(found.selective for found in findings if found.method == method):
         return "predicts every row"
-    return f"predicts {percent(_mean_of(findings, method, 'prediction_rate'))} of rows"
+    return f"predicts {formats.share(_mean_of(findings, method, 'prediction_rate'))} of rows"
 
 
 def _null(found: Finding) -> float:
@@ -259,7 +229,9 @@ def _group_words(findings: Sequence[Finding], selective: bool) -> str:
 
 def _range(shares: Sequence[float]) -> str:
     low, high = min(shares), max(shares)
-    return percent(low) if high - low < 5e-4 else f"{_hundred(low)} to {percent(high)}"
+    if high - low < 5e-4:
+        return formats.share(low)
+    return f"{formats.fixed(100.0 * low, 1)} to {formats.share(high)}"
 
 
 def _method_words(found: Finding) -> str:
@@ -267,8 +239,8 @@ def _method_words(found: Finding) -> str:
     if math.isnan(record.value):
         return f"{found.method}, for {record.reason or 'there is no answer'}"
     rate = found.record("prediction_rate").value
-    of = f"of the {percent(rate)} predicted" if found.selective else ""
-    told = f"{found.method} {percent(record.value)} {between(record)} {of}"
+    of = f"of the {formats.share(rate)} predicted" if found.selective else ""
+    told = f"{found.method} {formats.share(record.value)}{formats.between(record)} {of}"
     return " ".join(told.split())
 
 
@@ -284,6 +256,7 @@ def _shift_words(findings: Sequence[Finding]) -> str:
     units = "" if found.result.units == "1" else f" {found.result.units}"
     told = (
         f"The MAE of {found.method} is {formats.number(home, 3)} on validation rows and "
-        f"{formats.number(away, 3)}{units} on all test rows, a change of {percent(change.value)}"
+        f"{formats.number(away, 3)}{units} on all test rows, a change of "
+        f"{formats.share(change.value)}{formats.between(change)}"
     )
-    return f"{told} {between(change)}".strip() + "."
+    return f"{told}."

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from howsure.core.faults import attempt
+from howsure.core.formats import between, p_words, percent
 from howsure.core.records import Record, Table
 from howsure.metrics.compare import DECIDING
 from howsure.report.content import VerdictLine
@@ -123,25 +124,6 @@ def calibration_state(found: Findings) -> Calibration:
     return "good"
 
 
-def percent(value: float, digits: int = 1) -> str:
-    """A share as a percentage.
-
-    Examples
-    --------
-    >>> percent(0.831), percent(0.9)
-    ('83.1 %', '90 %')
-    """
-    text = f"{100 * value:.{digits}f}"
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
-
-
-def between(record: Record) -> str:
-    """The confidence interval of a share, in percent."""
-    if math.isnan(record.lower):
-        return ""
-    return f" ({100 * record.lower:.1f}–{100 * record.upper:.1f})"
-
-
 def _coverage_line(found: Findings, state: Calibration) -> VerdictLine:
     question = "Do the intervals cover as often as they claim?"
     cover = found.get("empirical_coverage")
@@ -188,11 +170,11 @@ def _distribution_line(found: Findings) -> VerdictLine | None:
         if shape.value < 0.05:
             text = (
                 "The probability integral transform is not uniform "
-                f"({_p(shape.value)}): the predictive law has the wrong shape or spread."
+                f"({p_words(shape.value)}): the predictive law has the wrong shape or spread."
             )
             return VerdictLine(text, "bad", question)
         text = f"The stated probabilities come true as far as {shape.n:,.0f} rows can tell"
-        return VerdictLine(f"{text} ({_p(shape.value)}).", "good", question)
+        return VerdictLine(f"{text} ({p_words(shape.value)}).", "good", question)
     return None
 
 
@@ -225,9 +207,9 @@ def _difference_line(found: Findings) -> VerdictLine | None:
         return None
     question = "Do groups differ in coverage at all?"
     if test.value < 0.05:
-        text = f"Coverage differs between groups beyond chance ({_p(test.value)})."
+        text = f"Coverage differs between groups beyond chance ({p_words(test.value)})."
         return VerdictLine(text, "bad", question)
-    text = f"Differences between groups are within chance ({_p(test.value)})."
+    text = f"Differences between groups are within chance ({p_words(test.value)})."
     return VerdictLine(text, "good", question)
 
 
@@ -288,7 +270,7 @@ def _inputs_line(found: Findings) -> VerdictLine | None:
         return None
     question = "Does coverage hold for every kind of input?"
     p = slab.p
-    seen = f"{percent(slab.value)}{between(slab)}, {_p(p)}"
+    seen = f"{percent(slab.value)}{between(slab)}, {p_words(p)}"
     if p < 0.05 and slab.value < slab.null:
         text = f"Coverage fails for some inputs: {seen}, where {slab.options['where']}."
         return VerdictLine(text, "bad", question)
@@ -302,7 +284,7 @@ def _congruence_line(found: Findings) -> VerdictLine | None:
         return None
     question = "Is the belief right at every input?"
     p = error.p
-    seen = f"mean CCE {error.value:.3g}, a right model's would be {error.null:.3g}, {_p(p)}"
+    seen = f"mean CCE {error.value:.3g}, a right model's would be {error.null:.3g}, {p_words(p)}"
     if p < 0.05:
         text = f"At some inputs the belief is far from what happens there ({seen})."
         return VerdictLine(text, "bad", question)
@@ -347,10 +329,12 @@ def _comparison_line(table: Table | None) -> VerdictLine | None:
         many = len(means) > 2
         if p < 0.05:
             rank = f", the next best of {len(means):,}," if many else ""
-            text = f"{better} beats {worse}{rank} in {title} by {abs(difference):.3g} ({_p(p)})."
+            text = (
+                f"{better} beats {worse}{rank} in {title} by {abs(difference):.3g} ({p_words(p)})."
+            )
             return VerdictLine(text, "info", "Which model is better?")
         rank = f", the best of {len(means):,}," if many else ""
-        text = f"{a} and {b}{rank} cannot be told apart in {title} ({_p(p)})."
+        text = f"{a} and {b}{rank} cannot be told apart in {title} ({p_words(p)})."
         return VerdictLine(text, "undecided", "Which model is better?")
     return None
 
@@ -394,7 +378,3 @@ def _flat(found: Findings) -> bool:
     if tau is None:
         return False
     return _EQUAL in tau.reason if math.isnan(tau.value) else _strength(tau) == "no"
-
-
-def _p(value: float) -> str:
-    return "p < 0.001" if value < 0.001 else f"p = {value:.2g}"

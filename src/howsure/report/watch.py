@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
+from howsure.core.formats import p_words, percent
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.threads import one_thread
 from howsure.inputs import Unlabelled
@@ -27,7 +28,6 @@ from howsure.report.assessment import Assessment
 from howsure.report.content import Tone, VerdictLine
 from howsure.report.images import image_table
 from howsure.report.monitor import Monitor, scored
-from howsure.report.verdict import percent
 
 SHOWN = 200
 PICTURES = 12
@@ -121,11 +121,10 @@ def watch(
 
 def _headline(table: Table, null: NullReference) -> VerdictLine:
     flagged = table.columns["flagged"]
-    p = "p < 0.001" if null.p_value < 0.001 else f"p = {null.p_value:.2g}"
     text = (
         f"{percent(float(flagged.mean()))} of {len(flagged):,} rows are flagged; 5 % would be if "
         f"the model were right (mean CCE {null.observed:.3g}, a right model's would be "
-        f"{null.expected:.3g}, {p})."
+        f"{null.expected:.3g}, {p_words(null.p_value)})."
     )
     tone: Tone = "good" if flagged.mean() <= MANY else "undecided"
     if null.p_value < 0.05:

@@ -6,15 +6,12 @@ tile by tile, in every product.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterator
 
 from howsure.core.errors import UnanswerableError
+from howsure.core.progress import reported
 from howsure.stats.kernels import Kernel
 from howsure.stats.namespace import Array, namespace
-
-T = TypeVar("T")
-Progress = Callable[[str, int, int], None]
 
 _TILE = 1024  # rows and columns of a tile: 8 MB in 64 bits, within reach of a cache
 _DEVICE_TILE = 8192  # the same on an accelerator, which many small steps would leave idle
@@ -31,8 +28,6 @@ class GramOperator:
         The rows, in the number type and on the device to work in.
     memory : float
         Bytes that K may take; above, it is never held whole.
-    progress : callable, optional
-        Called with a stage's name, steps done and steps in all.
 
     Examples
     --------
@@ -43,7 +38,7 @@ class GramOperator:
     array([1. , 0.60653066])
     """
 
-    __slots__ = ("_kernel", "_matrix", "_progress", "fits", "rows")
+    __slots__ = ("_kernel", "_matrix", "fits", "rows")
 
     def __init__(
         self,
@@ -51,11 +46,9 @@ class GramOperator:
         rows: Array,
         *,
         memory: float = 2e9,
-        progress: Progress | None = None,
     ) -> None:
         self._kernel = kernel
         self._matrix: Array | None = None
-        self._progress = progress
         self.rows = rows
         self.fits = len(rows) ** 2 * rows.dtype.itemsize <= memory
 
@@ -110,7 +103,7 @@ class GramOperator:
     def _tiles(self, stage: str) -> Iterator[tuple[slice, slice]]:
         parts = tiles(len(self.rows), tile_size(self.rows))
         pairs = [(parts[i], parts[j]) for i in range(len(parts)) for j in range(i, len(parts))]
-        return reported(pairs, stage, self._progress)
+        return reported(pairs, stage)
 
 
 def cross_product(
@@ -118,8 +111,6 @@ def cross_product(
     left: Array,
     right: Array,
     vectors: Array,
-    *,
-    progress: Progress | None = None,
 ) -> Array:
     """Product of the Gram matrix of two sets of rows with vectors, by tiles.
 
@@ -131,8 +122,6 @@ def cross_product(
         The rows.
     vectors : ndarray or tensor of float, shape (n, r)
         What to multiply.
-    progress : callable, optional
-        As in `GramOperator`.
 
     Returns
     -------
@@ -150,7 +139,7 @@ def cross_product(
     )
     size = tile_size(left)
     pairs = [(a, b) for a in tiles(len(left), size) for b in tiles(len(right), size)]
-    for a, b in reported(pairs, "kernel at new rows", progress):
+    for a, b in reported(pairs, "kernel at new rows"):
         out[a] += kernel.gram(left[a], right[b]) @ vectors[b]
     return out
 
@@ -176,22 +165,3 @@ def tile_size(rows: Array) -> int:
     1024
     """
     return _TILE if str(rows.device) == "cpu" else _DEVICE_TILE
-
-
-def reported(items: Sequence[T], stage: str, progress: Progress | None) -> Iterator[T]:
-    """Pass items on, calling `progress` (if any) before the first and after each.
-
-    Examples
-    --------
-    >>> list(reported([1, 2], "stage", lambda *step: print(step)))
-    ('stage', 0, 2)
-    ('stage', 1, 2)
-    ('stage', 2, 2)
-    [1, 2]
-    """
-    if progress is not None:
-        progress(stage, 0, len(items))
-    for done, item in enumerate(items, start=1):
-        yield item
-        if progress is not None:
-            progress(stage, done, len(items))

@@ -10,8 +10,8 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
+from howsure.core.progress import tell
 from howsure.core.rng import child
-from howsure.stats.gram import Progress
 from howsure.stats.kernels import Kernel
 from howsure.stats.namespace import Array, like, namespace, on_host, triangular_solve
 
@@ -58,7 +58,6 @@ def pivoted_cholesky(
     max_rank: int | None = None,
     weights: FloatArray | None = None,
     name: str = "kernel",
-    progress: Progress | None = None,
 ) -> PivotedFactor:
     """Greedy pivoted Cholesky factor of a positive semi-definite matrix.
 
@@ -81,8 +80,6 @@ def pivoted_cholesky(
         Non-negative weights of the rows; ones by default.
     name : str
         What the matrix comes from, for the message.
-    progress : callable, optional
-        As in `howsure.stats.gram.GramOperator`: steps done and steps at most.
 
     Returns
     -------
@@ -129,10 +126,8 @@ def pivoted_cholesky(
         xp.clip(residual, 0.0, None, out=residual)
         factor[rank], pivots[rank] = fresh, pivot
         rank += 1
-        if progress is not None:
-            progress("landmarks", rank, limit)
-    if progress is not None:
-        progress("landmarks", limit, limit)
+        tell("landmarks", rank, limit)
+    tell("landmarks", limit, limit)
     return PivotedFactor(factor[:rank].T, pivots[:rank].copy(), residual)
 
 

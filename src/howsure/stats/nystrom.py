@@ -6,8 +6,9 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
+from howsure.core.progress import reported
 from howsure.core.rng import child
-from howsure.stats.gram import reported, tiles
+from howsure.stats.gram import tiles
 from howsure.stats.kernels import Kernel
 from howsure.stats.low_rank import coordinates, pivoted_cholesky
 from howsure.stats.namespace import (
@@ -46,7 +47,7 @@ class NystromSystem(KernelSystem):
     regularization : float
         λ, positive; multiplied by the number of rows.
     options : SolverOptions
-        How to solve; `landmarks`, `seed` and `progress` matter.
+        How to solve; `landmarks` and `seed` matter.
 
     Examples
     --------
@@ -84,9 +85,7 @@ class NystromSystem(KernelSystem):
         width = solution.coefficients.shape[1]
         out: Array = xp.empty((len(grid), width), dtype=grid.dtype, device=grid.device)
         weights = like(solution.coefficients, grid)
-        for part in reported(
-            tiles(len(grid), _ROWS), "landmarks at new rows", self.options.progress
-        ):
+        for part in reported(tiles(len(grid), _ROWS), "landmarks at new rows"):
             out[part] = self._features(grid[part]) @ weights
         return out
 
@@ -137,7 +136,6 @@ class NystromSystem(KernelSystem):
             lambda row: self.kernel.gram(sample[row : row + 1], sample)[0],
             tolerance=len(sample) * regularization * self.options.accuracy * 1e-2,
             max_rank=self.options.landmarks,
-            progress=self.options.progress,
         )
         return sample[found.pivots], found.triangle
 
@@ -154,7 +152,7 @@ class NystromSystem(KernelSystem):
         gram: Array = xp.zeros((size, size), dtype=xp.float64, device=rows.device)
         right: Array = xp.zeros((size, targets.shape[1]), dtype=xp.float64, device=rows.device)
         parts = tiles(len(rows), _ROWS)
-        for part in reported(parts, "landmark features", self.options.progress):
+        for part in reported(parts, "landmark features"):
             features = self._features(rows[part])
             scaled = features
             if counts is not None:

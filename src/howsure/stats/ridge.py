@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import DegenerateError, InputError, UnanswerableError
-from howsure.stats.gram import GramOperator, Progress, cross_product, tiles
+from howsure.core.progress import tell
+from howsure.stats.gram import GramOperator, cross_product, tiles
 from howsure.stats.kernels import Kernel, check_positive_definite
 from howsure.stats.low_rank import landmark_factor
 from howsure.stats.namespace import (
@@ -169,9 +170,7 @@ class RidgeSystem(KernelSystem):
         options: SolverOptions | None = None,
     ) -> None:
         super().__init__(kernel, rows, regularization, options)
-        self.operator = GramOperator(
-            kernel, rows, memory=self.options.memory, progress=self.options.progress
-        )
+        self.operator = GramOperator(kernel, rows, memory=self.options.memory)
         self._cholesky: Array | None = None
         self._factor: tuple[Array, Array] | None = None
         self._preconditioner: Preconditioner | None = None
@@ -202,7 +201,6 @@ class RidgeSystem(KernelSystem):
             grid,
             self.rows,
             solution.coefficients,
-            progress=self.options.progress,
         )
 
     def factor(self) -> tuple[Array, Array]:
@@ -280,7 +278,7 @@ class RidgeSystem(KernelSystem):
                 apply,
                 whitened[:, block],
                 stop=allowed / math.sqrt(len(blocks)),
-                progress=_part(self.options.progress, number, len(blocks)),
+                progress=partial(_tell, number, len(blocks)),
             )
             if not converged:
                 raise _NotConvergedError(f"residual too large after {steps} iterations")
@@ -353,10 +351,6 @@ def _norm(matrix: Array) -> float:
     return float(namespace(matrix).linalg.matrix_norm(matrix))
 
 
-def _part(progress: Progress | None, number: int, blocks: int) -> Callable[[float], object] | None:
-    """Progress of one block of right-hand sides among all, in per cent."""
-    if progress is None:
-        return None
-    return lambda share: progress(
-        "conjugate gradients", int(_PERCENT * (number + share)), _PERCENT * blocks
-    )
+def _tell(number: int, blocks: int, share: float) -> None:
+    """Say how far one block of right-hand sides is among all, in per cent."""
+    tell("conjugate gradients", int(_PERCENT * (number + share)), _PERCENT * blocks)

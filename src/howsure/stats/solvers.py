@@ -13,7 +13,6 @@ from typing import Literal
 import numpy as np
 
 from howsure.core.errors import InputError
-from howsure.stats.gram import Progress
 from howsure.stats.namespace import Array, namespace
 
 Method = Literal["auto", "iterative", "dense", "nystrom"]
@@ -42,10 +41,6 @@ class SolverOptions:
         Bytes that one kernel matrix may take; above, it is made tile by tile.
     seed : int
         Seed of the rows on which a Nyström approximation is built and its error estimated.
-    progress : callable, optional
-        Called with a stage's name, steps done and steps in all. Stages nest: each product of an
-        iterative solve may itself be a stage of tiles. What it raises ends the work, and leaves
-        whatever was fitted before fit for use.
 
     Raises
     ------
@@ -64,7 +59,6 @@ class SolverOptions:
     landmarks: int = 1000
     memory: float = 2e9
     seed: int = 0
-    progress: Progress | None = None
 
     def __post_init__(self) -> None:
         if self.method not in ("auto", "iterative", "dense", "nystrom"):

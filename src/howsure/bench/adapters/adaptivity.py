@@ -12,7 +12,7 @@ import numpy as np
 
 from howsure.bench.entries import absolute, numbers_hash
 from howsure.bench.plan import Plan
-from howsure.bench.protocol import Adapter, Combined, Progress, Trial
+from howsure.bench.protocol import Adapter, Combined, Trial
 from howsure.bench.worlds import make_world, world_identity
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.convert import Checked, Count, Positive, plain
@@ -107,9 +107,7 @@ class AdaptivityAdapter(Adapter):
             raise InputError("a plan must have a method that fits one of its worlds, got none")
         return tuple(found)
 
-    def run(
-        self, trial: Trial, progress: Progress | None = None, store: Store | None = None
-    ) -> TrialOutput:
+    def run(self, trial: Trial, store: Store | None = None) -> TrialOutput:
         """Compare one method alone: its splits are those of every other method."""
         told = trial.identity
         options = told["options"]
@@ -126,7 +124,6 @@ class AdaptivityAdapter(Adapter):
             "repeats": options["repeats"],
             "bins": options["bins"],
             "seed": told["seed"],
-            "progress": progress,
         }
         if isinstance(task, Classified):
             compared = compare_label_sets(task, **common)

@@ -20,7 +20,7 @@ from howsure.bench.adapters.congruence_worlds import (
 )
 from howsure.bench.methods import make_method, method_identity
 from howsure.bench.plan import Plan
-from howsure.bench.protocol import Adapter, Combined, Progress, Trial
+from howsure.bench.protocol import Adapter, Combined, Trial
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.records import Record
 from howsure.data import DataNotFoundError
@@ -88,11 +88,9 @@ class CongruenceAdapter(Adapter):
             raise InputError("a plan must have a method that fits one of its worlds, got none")
         return tuple(found)
 
-    def run(
-        self, trial: Trial, progress: Progress | None = None, store: Store | None = None
-    ) -> TrialOutput:
+    def run(self, trial: Trial, store: Store | None = None) -> TrialOutput:
         """Fit the methods, and do all studies."""
-        return run_studies(trial, progress)
+        return run_studies(trial)
 
     def combine(self, plan: Plan, trials: Sequence[Trial], store: Store) -> Combined:
         """One `CongruenceStudies` of each world and seed, named as the plan does."""

@@ -12,7 +12,7 @@ from howsure.bench.adapters.congruence_options import Options
 from howsure.bench.adapters.congruence_store import joined, packed
 from howsure.bench.adapters.congruence_worlds import make_task
 from howsure.bench.methods import make_method
-from howsure.bench.protocol import Progress, Trial
+from howsure.bench.protocol import Trial
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Table
 from howsure.core.rng import child
@@ -44,7 +44,7 @@ def together(method: Method) -> bool:
     return isinstance(method, HeadNetwork) and method.members == 1 and not method.resampled
 
 
-def run_studies(trial: Trial, progress: Progress | None) -> TrialOutput:
+def run_studies(trial: Trial) -> TrialOutput:
     """Fit the methods of a trial, and do all its studies."""
     told = trial.identity
     task = make_task(told["world"], trial.context["files"])
@@ -53,12 +53,10 @@ def run_studies(trial: Trial, progress: Progress | None) -> TrialOutput:
         label: _on(task, make_method(label, entry, COVERAGES), told["world"])
         for label, entry in trial.context["methods"].items()
     }
-    fits = fit_all(methods, task, seed, progress)
-    parts = [
-        model_studies(task, label, fit, options, seed, progress) for label, fit in fits.items()
-    ]
+    fits = fit_all(methods, task, seed)
+    parts = [model_studies(task, label, fit, options, seed) for label, fit in fits.items()]
     if told["truth"]:
-        parts.append(truth_studies(task, options, seed, progress))
+        parts.append(truth_studies(task, options, seed))
     studies = joined(parts)
     arrays, facts = packed(studies)
     return TrialOutput(
@@ -80,7 +78,6 @@ def fit_all(
     methods: Mapping[str, Method],
     task: CongruenceTask,
     seed: int,
-    progress: Progress | None = None,
 ) -> dict[str, Fitted]:
     """Fit every method to the training part.
 
@@ -91,9 +88,9 @@ def fit_all(
     others = {k: method for k, method in methods.items() if k not in pictured}
     found: dict[str, Fitted] = {}
     if others:
-        found |= fit_methods(others, [task], seeds=[seed], progress=progress)[0]
+        found |= fit_methods(others, [task], seeds=[seed])[0]
     for label, method in pictured.items():
-        found[label] = image_fit(method, task, label, seed, progress)
+        found[label] = image_fit(method, task, label, seed)
     return {label: found[label] for label in methods}
 
 
@@ -102,7 +99,6 @@ def image_fit(
     task: CongruenceTask,
     label: str,
     seed: int,
-    progress: Progress | None = None,
 ) -> ImageFit:
     """Train networks for images, with the validation part as rows held out."""
     own = int(child(seed, "congruence fit", label).integers(2**63 - 1))
@@ -116,7 +112,6 @@ def image_fit(
             rng=child(own, "member", member),
             held=(task.val.x, task.val.y),
             scaling=method.scaling,
-            progress=progress,
         )
         for member in range(method.members)
     )
@@ -129,7 +124,6 @@ def model_studies(
     fit: Fitted,
     options: Options,
     seed: int,
-    progress: Progress | None = None,
 ) -> CongruenceStudies:
     """All studies of one fitted model; what has no answer is left out, with a note.
 
@@ -145,10 +139,8 @@ def model_studies(
         Which studies, and how.
     seed : int
         Of data and model.
-    progress : callable, optional
-        Called with a stage, the steps done, and the steps in all.
     """
-    own, asked = _embedded(task, fit, options), _Asked(label, fit, options, seed, progress)
+    own, asked = _embedded(task, fit, options), _Asked(label, fit, options, seed)
     notes: list[str] = []
 
     def tried(study: str, do: Callable[[CongruenceTask], _Found | None]) -> _Found | None:
@@ -181,9 +173,7 @@ def model_studies(
     )
 
 
-def truth_studies(
-    task: CongruenceTask, options: Options, seed: int, progress: Progress | None = None
-) -> CongruenceStudies:
+def truth_studies(task: CongruenceTask, options: Options, seed: int) -> CongruenceStudies:
     """The law that the data came from, judged as if it were a model."""
     assert task.truth is not None
     result = compare(
@@ -194,7 +184,6 @@ def truth_studies(
         reference=options.reference,
         truth=True,
         fits=[{}],
-        progress=progress,
     )
     beliefs = _beliefs(TRUTH, task.truth(task.test.x), task, seed)
     return CongruenceStudies(
@@ -210,11 +199,9 @@ def truth_studies(
 class _Asked:
     """The studies of one fitted model, each a method that takes its task."""
 
-    def __init__(
-        self, label: str, fit: Fitted, options: Options, seed: int, progress: Progress | None
-    ) -> None:
+    def __init__(self, label: str, fit: Fitted, options: Options, seed: int) -> None:
         self.label, self.options, self.seed = label, options, seed
-        self.models, self.progress = {label: fit}, progress
+        self.models = {label: fit}
 
     def correctness(self, task: CongruenceTask) -> CongruenceResult:
         """CCE beside ECE, NLL and MAE."""
@@ -225,7 +212,6 @@ class _Asked:
             seeds=[self.seed],
             reference=self.options.reference,
             fits=[self.models],
-            progress=self.progress,
         )
 
     def rejection(self, task: CongruenceTask) -> Rejection:
@@ -236,7 +222,6 @@ class _Asked:
             measure=self.options.measure,
             replicates=self.options.orders,
             seed=self.seed,
-            progress=self.progress,
         )[self.label]
 
     def monotonicity(self, task: CongruenceTask) -> MonotonicityResult | None:
@@ -256,7 +241,6 @@ class _Asked:
             output_bandwidth=self.options.gamma_of_y,
             measure=self.options.measure,
             seed=self.seed,
-            progress=self.progress,
         )
 
     def diagnosis(self, task: CongruenceTask) -> Diagnosis | None:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Literal, final
 from howsure.bench.adapters.pointwise_tables import from_tables, to_output
 from howsure.bench.methods import make_method, method_identity
 from howsure.bench.plan import Plan
-from howsure.bench.protocol import Adapter, Combined, Progress, Trial
+from howsure.bench.protocol import Adapter, Combined, Trial
 from howsure.bench.worlds import make_world, noise_of, world_identity
 from howsure.core.convert import Checked, Count, Fraction, plain
 from howsure.core.errors import UnanswerableError
@@ -87,9 +87,7 @@ class PointwiseAdapter(Adapter):
                 ]
         return tuple(found)
 
-    def run(
-        self, trial: Trial, progress: Progress | None = None, store: Store | None = None
-    ) -> TrialOutput:
+    def run(self, trial: Trial, store: Store | None = None) -> TrialOutput:
         """Run a block; it fails where every simulation of it does."""
         told = trial.identity
         options = told["options"]
@@ -104,7 +102,6 @@ class PointwiseAdapter(Adapter):
             n_test=options["n_test"],
             covariates=options["covariates"],
             seed=told["seed"],
-            progress=progress,
         )
         if result.failures and not result.trials:
             first = result.failures[0]

@@ -19,7 +19,7 @@ from howsure.bench.adapters.shift_work import (
 )
 from howsure.bench.methods import make_method, method_identity
 from howsure.bench.plan import Plan
-from howsure.bench.protocol import Adapter, Combined, Progress, Trial
+from howsure.bench.protocol import Adapter, Combined, Trial
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.registry import check_known
 from howsure.data import DataNotFoundError
@@ -68,15 +68,13 @@ class ShiftAdapter(Adapter):
         stages = zip(*(world.stages for world in worlds), strict=True)
         return tuple(trial for stage in stages for part in stage for trial in part)
 
-    def run(
-        self, trial: Trial, progress: Progress | None = None, store: Store | None = None
-    ) -> TrialOutput:
+    def run(self, trial: Trial, store: Store | None = None) -> TrialOutput:
         """Train a network, fit a density, or ask a method."""
         stage = trial.context["stage"]
         if stage == "network":
-            return train_network(trial, progress, store)
+            return train_network(trial, store)
         if stage == "own":
-            return own_method(trial, progress)
+            return own_method(trial)
         if store is None:
             raise InputError("store must be given for trials that read others, got none")
         return fit_density(trial, store) if stage == "density" else network_method(trial, store)

@@ -14,10 +14,11 @@ import numpy.typing as npt
 
 from howsure.bench.adapters.shift_tasks import Task, make_task
 from howsure.bench.methods import make_method
-from howsure.bench.protocol import Progress, Trial
+from howsure.bench.protocol import Trial
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import plain
 from howsure.core.errors import InputError
+from howsure.core.progress import tell
 from howsure.core.records import Table
 from howsure.core.rng import child
 from howsure.data.images import ImageTask
@@ -38,7 +39,7 @@ _SCORES: Final[Mapping[str, type[GMMScore | KNNScore]]] = {"gmm": GMMScore, "knn
 _FIELDS: Final = ("point", "lower", "upper", "score")
 
 
-def train_network(trial: Trial, progress: Progress | None, store: Store | None) -> TrialOutput:
+def train_network(trial: Trial, store: Store | None) -> TrialOutput:
     """Train one network, and let it speak of every part of its task.
 
     Training that was cut off goes on from its last minute, where the store is on a disk.
@@ -57,7 +58,6 @@ def train_network(trial: Trial, progress: Progress | None, store: Store | None) 
         rng=rng,
         scaling=inputs.scaling,
         checkpoint=None if store is None else store.scratch(trial.address),
-        progress=progress,
     )
     arrays: Arrays = {"network": np.frombuffer(network.to_bytes(), dtype=np.uint8)}
     for name in ("train", "val", *task.tests):
@@ -142,14 +142,13 @@ def network_method(trial: Trial, store: Store) -> TrialOutput:
     return _output(trial, answers, str(facts["units"]), notes)
 
 
-def own_method(trial: Trial, progress: Progress | None) -> TrialOutput:
+def own_method(trial: Trial) -> TrialOutput:
     """One run of any other method: fitted at home, asked about every part."""
     told = trial.identity
     task = make_task(told["world"], trial.context["files"])
     coverages = tuple(told["options"]["coverages"])
     method = make_method(trial.labels["method"], trial.context["method"], coverages)
-    if progress is not None:
-        progress("fit", 0, 1)
+    tell("fit", 0, 1)
     fitted = fit_shift(method, task, child(told["seed"], "shift", "own", told["run"]))
     answers = []
     for coverage in coverages:

@@ -12,12 +12,13 @@ import numpy.typing as npt
 
 from howsure.core.arrays import IntArray, plain_array, shortened
 from howsure.core.errors import HowsureWarning, InputError
+from howsure.core.progress import reported
 from howsure.inputs.encoders.embedder import Embedder, Function
 from howsure.inputs.encoders.hugging import open_hugging
 from howsure.inputs.encoders.items import KINDS, Anything, Items, Texts, as_items, as_list
 from howsure.inputs.encoders.loading import working
 from howsure.inputs.encoders.openclip import open_clip_model
-from howsure.stats.gram import Progress, reported, tiles
+from howsure.stats.gram import tiles
 
 Embedding = npt.NDArray[np.float32]
 
@@ -42,7 +43,6 @@ def encode(
     kind: str | None = None,
     batch_size: int = 32,
     device: str | None = None,
-    progress: Progress | None = None,
 ) -> Embedding:
     """Turn things that are not vectors into vectors, for measures that compare rows by them.
 
@@ -84,8 +84,6 @@ def encode(
     device : str, optional
         Where a model by name runs, such as ``cpu`` or ``cuda:0``; by default a GPU where there
         is one.
-    progress : callable, optional
-        Called with a stage's name, batches done and batches in all.
 
     Returns
     -------
@@ -129,7 +127,7 @@ def encode(
     out: Embedding | None = None
     order = _order(held, embedder)
     parts = tiles(len(held), batch_size)
-    for part in reported(parts, f"embeddings of {held.kind or 'item'}s", progress):
+    for part in reported(parts, f"embeddings of {held.kind or 'item'}s"):
         rows = order[part]
         batch = held.take(rows)
         with working(name) if opener else nullcontext():

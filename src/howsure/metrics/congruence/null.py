@@ -16,12 +16,12 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, check_fraction
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
+from howsure.core.progress import reported
 from howsure.core.rng import child
 from howsure.core.tensors import to_host
 from howsure.metrics.congruence.choices import as_outputs
 from howsure.metrics.congruence.reference import CongruenceReference
 from howsure.metrics.congruence.smoothing import lengths
-from howsure.stats.gram import reported
 
 Outcomes = Callable[[np.random.Generator], npt.ArrayLike] | npt.ArrayLike
 
@@ -155,7 +155,6 @@ def _outcomes(
     reference: CongruenceReference, outcomes: Outcomes | None, replicates: int, seed: int
 ) -> Iterator[FloatArray]:
     rows, width = reference.y.shape
-    progress = reference.system.options.progress
     if outcomes is not None and not callable(outcomes):
         array = np.asarray(to_host(outcomes, "outcomes"))
         if array.ndim not in (2, 3) or array.shape[1] == 0:
@@ -163,11 +162,11 @@ def _outcomes(
                 f"outcomes must have shape (n, R) or (n, R, p), got shape {array.shape}"
             )
         cube = array[:, :, None] if array.ndim == 2 else array
-        for column in reported(range(cube.shape[1]), "null reference", progress):
+        for column in reported(range(cube.shape[1]), "null reference"):
             yield as_outputs(cube[:, column], "outcomes", length=rows, columns=width)
         return
     check_whole(replicates, "replicates")
-    for number in reported(range(replicates), "null reference", progress):
+    for number in reported(range(replicates), "null reference"):
         rng = child(seed, "congruence null", number)
         drawn = reference.belief.draw(rng) if outcomes is None else outcomes(rng)
         yield as_outputs(drawn, "outcomes", length=rows, columns=width)

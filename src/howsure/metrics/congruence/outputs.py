@@ -17,10 +17,11 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import HowsureWarning
+from howsure.core.progress import reported
 from howsure.core.rng import child
 from howsure.metrics.congruence.beliefs import Belief, Empirical
 from howsure.metrics.congruence.embedding import Atoms, expected_diagonal, expected_gram
-from howsure.stats.gram import Progress, reported, tiles
+from howsure.stats.gram import tiles
 from howsure.stats.kernels import Kernel
 from howsure.stats.low_rank import coordinates, dense_factor, pivoted_cholesky
 from howsure.stats.solvers import SolverOptions
@@ -53,9 +54,7 @@ class LandmarkMap:
     landmarks: Atoms
     triangle: FloatArray
 
-    def features(
-        self, law: Belief, progress: Progress | None = None
-    ) -> tuple[FloatArray, FloatArray]:
+    def features(self, law: Belief) -> tuple[FloatArray, FloatArray]:
         """Coordinates of every row, and a bound of the squared length left out.
 
         Returns
@@ -66,7 +65,7 @@ class LandmarkMap:
         features = np.empty((len(law), len(self.landmarks)))
         residual = np.empty(len(law))
         size = max(1, _ATOMS * len(law) // max(1, len(law.atoms())))
-        for rows in reported(tiles(len(law), size), "outputs", progress):
+        for rows in reported(tiles(len(law), size), "outputs"):
             part = law.part(rows)
             atoms = part.atoms()
             cross = expected_gram(self.kernel, self.landmarks, atoms)
@@ -126,20 +125,19 @@ class LandmarkOutputs(OutputFactor):
 class DenseOutputs(OutputFactor):
     """Differences through a factor of their whole n × n Gram matrix."""
 
-    __slots__ = ("_belief", "_inner", "_kernel", "_progress")
+    __slots__ = ("_belief", "_inner", "_kernel")
 
-    def __init__(self, kernel: Kernel, belief: Belief, progress: Progress | None = None) -> None:
+    def __init__(self, kernel: Kernel, belief: Belief) -> None:
         self._kernel = kernel
         self._belief = belief
-        self._progress = progress
-        self._inner = law_gram(kernel, belief, belief, progress)
+        self._inner = law_gram(kernel, belief, belief)
 
     @property
     def dense(self) -> bool:
         return True
 
     def difference(self, y: FloatArray) -> tuple[FloatArray, float]:
-        cross = law_gram(self._kernel, as_law(y), self._belief, self._progress)
+        cross = law_gram(self._kernel, as_law(y), self._belief)
         seen = self._kernel.gram(y, y)
         scale = max(float(np.abs(np.diagonal(part)).max()) for part in (seen, self._inner))
         gram = self._inner - cross
@@ -188,7 +186,7 @@ def fit_outputs(
             _warn_if_rough(found, residual, tolerance)
             factor = LandmarkOutputs(found, features[1], left[1])
             return factor, features[0] - features[1], residual
-    dense = DenseOutputs(kernel, belief, options.progress)
+    dense = DenseOutputs(kernel, belief)
     return dense, *dense.difference(y)
 
 
@@ -270,7 +268,7 @@ def fit_landmarks(
             tolerance=tolerance * len(laws),
             limit=limit,
         )
-        projected = [found.features(law, options.progress) for law in laws]
+        projected = [found.features(law) for law in laws]
         features = [pair[0] for pair in projected]
         residual = [pair[1] for pair in projected]
         behind = [left.mean() > tolerance for left in residual]
@@ -286,12 +284,10 @@ def fit_landmarks(
     return found, features, residual
 
 
-def law_gram(
-    kernel: Kernel, left: Belief, right: Belief, progress: Progress | None = None
-) -> FloatArray:
+def law_gram(kernel: Kernel, left: Belief, right: Belief) -> FloatArray:
     """Inner products of the mean embeddings of every two rows, shape (n, m)."""
     out = np.empty((len(left), len(right)))
-    for rows in reported(tiles(len(left), _rows_of(left)), "output kernel matrix", progress):
+    for rows in reported(tiles(len(left), _rows_of(left)), "output kernel matrix"):
         first = left.part(rows)
         atoms = first.atoms()
         for columns in tiles(len(right), _rows_of(right)):

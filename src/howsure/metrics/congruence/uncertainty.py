@@ -12,12 +12,12 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
+from howsure.core.progress import reported
 from howsure.core.rng import child
 from howsure.metrics.congruence.beliefs import Belief, Mode
 from howsure.metrics.congruence.outputs import fit_outputs
 from howsure.metrics.congruence.reference import CongruenceReference, checked_belief
 from howsure.metrics.congruence.smoothing import largest_kernel, lengths
-from howsure.stats.gram import reported
 from howsure.stats.namespace import Array
 
 
@@ -127,7 +127,7 @@ def mean_cce(
 
     plain = means(None, None)
     resampled = []
-    for number in reported(range(bootstraps), "bootstrap", reference.system.options.progress):
+    for number in reported(range(bootstraps), "bootstrap"):
         rng = child(seed, "congruence bootstrap", number)
         counts = _counts(rng, rows)
         resampled.append(means(counts, counts if points is None else _counts(rng, len(points))))

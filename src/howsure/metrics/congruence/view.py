@@ -17,12 +17,12 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.faults import attempt
+from howsure.core.progress import part_of, tell
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.rng import child, row_keys
 from howsure.metrics.congruence import (
     CongruenceReference,
     NullReference,
-    SolverOptions,
     mean_cce,
     null_reference,
 )
@@ -54,7 +54,6 @@ from howsure.predictions import EvalSet
 from howsure.stats.bandwidths import normalize_rows
 from howsure.stats.bootstrap import subsample
 from howsure.stats.estimate import Estimate
-from howsure.stats.gram import Progress
 
 __all__ = [
     "CongruenceOptions",
@@ -96,8 +95,6 @@ class CongruenceOptions:
         otherwise.
     layout : {"pca", "t-sne"}
         Of the map.
-    progress : callable, optional
-        Called with a stage's name, steps done and steps in all.
 
     Raises
     ------
@@ -115,7 +112,6 @@ class CongruenceOptions:
     regularization: float = 0.1
     draws: int | None = None
     layout: Layout = "pca"
-    progress: Progress | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.draws is not None and (isinstance(self.draws, bool) or self.draws < 1):
@@ -135,18 +131,6 @@ class CongruenceOptions:
         if isinstance(self.bandwidth, str):
             return "polynomial" if self.bandwidth == "inverse-width" else "rbf"
         return "polynomial" if width > WIDE else "rbf"
-
-    def stage(self, words: str, done: int = 0, total: int = 0) -> None:
-        """Tell of a stage."""
-        if self.progress is not None:
-            self.progress(words, done, total)
-
-    def within(self, words: str) -> Progress | None:
-        """Tell of steps inside a stage."""
-        outer = self.progress
-        if outer is None:
-            return None
-        return lambda stage, done, total: outer(f"{words}: {stage}", done, total)
 
 
 _PLAIN = CongruenceOptions()
@@ -244,11 +228,12 @@ def assess_congruence(
         Tables ``cce_map`` (a plane of the inputs, and CCE), ``cce_rows`` (best and worst) and
         ``cce_tree`` (which features or groups explain high CCE, with held-out means).
     """
-    return attempt(
-        f"mean_cce of {held.model}",
-        lambda: _assessed(held, mode, seed, everything, options, beside or {}),
-        lambda reason: unanswered(held, reason),
-    )
+    with part_of(f"congruence of {held.model}"):
+        return attempt(
+            f"mean_cce of {held.model}",
+            lambda: _assessed(held, mode, seed, everything, options, beside or {}),
+            lambda reason: unanswered(held, reason),
+        )
 
 
 def unanswered(held: EvalSet, reason: str) -> CongruenceReport:
@@ -264,15 +249,14 @@ def _assessed(
     options: CongruenceOptions,
     beside: Mapping[str, npt.NDArray[Any]],
 ) -> CongruenceReport:
-    words = f"congruence of {held.model}"
     rows = reference_places(held, seed=seed, everything=everything)
     part = held if len(rows) == held.n else held.take(rows)
-    options.stage(f"{words}: reference", 0, 4)
+    tell("reference", 0, 4)
     reference = fitted_reference(part, mode, seed=seed, options=options)
     reference.solution()
-    options.stage(f"{words}: a right model's errors", 1, 4)
+    tell("a right model's errors", 1, 4)
     null = right_model(reference, part, mode, seed=seed)
-    options.stage(f"{words}: bootstrap", 2, 4)
+    tell("bootstrap", 2, 4)
     spread = mean_cce(reference, bootstraps=BOOTSTRAPS, seed=seed)
     score = reference.score()
     found = Estimate(
@@ -285,7 +269,7 @@ def _assessed(
         n=part.n,
     )
     record = _record(held, found)
-    options.stage(f"{words}: {options.layout} map, rows, tree", 3, 4)
+    tell(f"{options.layout} map, rows, tree", 3, 4)
     places = extremes(score.values)
     known = {name: value[rows] for name, value in beside.items()}
     makers: dict[str, Callable[[], Table | None]] = {
@@ -302,10 +286,15 @@ def _assessed(
         "extreme rows": lambda: extremes_table(part, score.values, places, known),
         "tree": lambda: _explained(part, score.values, mode, seed, options),
     }
-    made = [attempt(f"{name} of {words}", make, lambda _: None) for name, make in makers.items()]
-    options.stage(f"{words}: done", 4, 4)
+    made = [
+        attempt(f"{name} of congruence of {held.model}", make, lambda _: None)
+        for name, make in makers.items()
+    ]
+    tell("done", 4, 4)
     curves: tuple[Curve, ...] = attempt(
-        f"rejection by {words}", partial(rejection_curves, part, score.values), lambda _: ()
+        f"rejection by congruence of {held.model}",
+        partial(rejection_curves, part, score.values),
+        lambda _: (),
     )
     tables = tuple(table for table in made if table is not None)
     return CongruenceReport(record, tables, curves, rows[places])
@@ -364,7 +353,6 @@ def fitted_reference(
         kernel=options.kernel_for(part.embedding.shape[1]),
         bandwidth=options.bandwidth,
         regularization=options.regularization,
-        solver=SolverOptions(progress=options.within(f"congruence of {part.model}")),
     )
 
 
@@ -406,10 +394,11 @@ def _explained(
         belief_of(part, mode, seed=seed, draws=options.draws or DRAWS),
         kernel=kernel,
         regularization=options.regularization,
-        solver=SolverOptions(progress=options.within(f"groups in congruence of {part.model}")),
     )
     notes = f"CCE given the inputs and {', '.join(new)}."
-    return tree_table(part, reference.score().values, seed, notes)
+    with part_of("groups"):
+        errors = reference.score().values
+    return tree_table(part, errors, seed, notes)
 
 
 def _with_groups(

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from howsure.core import formats
 from howsure.core.arrays import FloatArray
 from howsure.core.faults import attempt
 from howsure.figures import Axis, Figure, Layer, Mark, Shades, to_vega
 from howsure.figures.figure import sample_points
 from howsure.figures.palette import CSS, VEGA_SHAPES, dash_of
-from howsure.report.page import formats
 from howsure.report.page.sections import Cell, Column, Grid, Part
 
 DATA_LIMIT = 41
@@ -268,5 +268,5 @@ def _point(part: FloatArray, place: int, axis: Axis) -> Cell:
     if axis.kind == "time":
         return Cell(text=datetime.fromtimestamp(value, UTC).isoformat(" ", "minutes"))
     if axis.kind == "percent":
-        return Cell(text=f"{100 * value:.1f} %")
+        return Cell(text=formats.share(value))
     return Cell(text=formats.number(value))

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from howsure.core import formats
 from howsure.core.records import Table
 from howsure.figures.text import one_line
-from howsure.report.page import formats
 
 HEADINGS = {
     "worst": "Farthest from what happened (highest CCE)",

@@ -8,6 +8,7 @@ from typing import Final, final
 
 import numpy as np
 
+from howsure.core import formats
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Curve
@@ -144,7 +145,7 @@ def _profiles(
 
 def _along_x(found: Finding) -> Curve:
     """The method's coverage at each point, in rising x."""
-    wanted = f"{100 * found.coverage:.4g} %"
+    wanted = f"{formats.level(found.coverage)}"
     for curve in curves(found.result, coverages=(found.coverage,)):
         if curve.name == found.which:
             return curve
@@ -285,7 +286,7 @@ def _runs(
         words = Words(
             name="one_run",
             question=f"What do the intervals of one trial look like? ({found.result.method})",
-            title=f"{100 * coverage:.4g} % intervals from one training set",
+            title=f"{formats.level(coverage)} intervals from one training set",
             reading=(
                 "The shaded intervals against the true mean (dashed) and the true interval "
                 "(dotted). Points are the test set."

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
+from howsure.core import formats
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Record
 from howsure.protocols.pointwise_result import PointwiseResult, Which
 from howsure.protocols.pointwise_views import records
 from howsure.report.content import VerdictLine
-from howsure.report.page import formats
 from howsure.report.page.pointwise_panels import ALL, Panel, panels
-from howsure.report.page.sections import Cell, Column, Grid, Part
+from howsure.report.page.sections import Cell, Column, Grid, Part, number_cell, share_cell
 from howsure.report.pointwise_words import (
     Finding,
     comparison_line,
@@ -175,7 +175,7 @@ def _comparison(
                 continue
             rows.append((Cell(text=result.method), *map(_number, found)))
         if rows:
-            parts.append(Part(title=f"Nominal {100 * coverage:.4g} %", rows=tuple(rows)))
+            parts.append(Part(title=f"Nominal {formats.level(coverage)}", rows=tuple(rows)))
     if not parts:
         return None
     columns = [Column(title="Method"), *(Column(title=words, numeric=True) for words, _ in shown)]
@@ -192,11 +192,11 @@ def _number(record: Record) -> Cell:
     if math.isnan(record.value):
         return Cell(text=formats.MISSING)
     if record.metric.endswith("points_off"):
-        return Cell(text=f"{100 * record.value:.1f} %", key=repr(record.value))
+        return share_cell(record.value)
     if record.metric.endswith("_brier"):
         noise = formats.number(record.null, 2) if math.isfinite(record.null) else ""
         small = f"MC {noise}" if noise else ""
-        return Cell(text=formats.number(record.value, 3), small=small, key=repr(record.value))
+        return number_cell(record.value, small)
     value, error = formats.estimate(record.value, record.standard_error)
     return Cell(text=value, small=f"± {error}" if error else "", key=repr(record.value))
 
@@ -249,7 +249,7 @@ def _regions(held: Mapping[Which, Sequence[Finding]], coverage: float) -> Grid |
                 (
                     Cell(text=str(where["where"][row])),
                     Cell(text=found.result.method),
-                    Cell(text=_percent(where["coverage"][row]), key=repr(where["coverage"][row])),
+                    share_cell(where["coverage"][row]),
                     Cell(text="too seldom" if where["verdict"][row] < 0 else "too often"),
                     Cell(text=f"{where['points'][row]:,}", key=str(int(where["points"][row]))),
                 )
@@ -266,9 +266,5 @@ def _regions(held: Mapping[Which, Sequence[Finding]], coverage: float) -> Grid |
         Column(title="Covers"),
         Column(title="Test points", numeric=True),
     )
-    title = f"Where coverage is surely off, nominal {100 * coverage:.4g} %"
+    title = f"Where coverage is surely off, nominal {formats.level(coverage)}"
     return Grid(title=title, columns=columns, parts=tuple(parts), notes=tuple(dict.fromkeys(notes)))
-
-
-def _percent(share: float) -> str:
-    return f"{100 * float(share):.1f} %"

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from howsure.core import formats
 from howsure.core.faults import attempt
 from howsure.core.records import Direction, Record, Table
 from howsure.figures.tables import worst_first
 from howsure.figures.text import headed
 from howsure.report.content import GlossaryEntry, PageContent
-from howsure.report.page import formats
 
 ROWS_LIMIT = 200
 """The most rows of one table on a page."""
@@ -54,6 +54,31 @@ class Cell:
     key: str = ""
     small: str = ""
     link: str = ""
+
+
+def number_cell(value: float, small: str = "", digits: int = 3) -> Cell:
+    """A number with so many significant digits."""
+    return Cell(text=formats.number(value, digits), small=small, key=sort_key(value))
+
+
+def share_cell(value: float, small: str = "") -> Cell:
+    """A share in percent."""
+    return Cell(text=formats.share(value), small=small, key=sort_key(value))
+
+
+def sort_key(value: object) -> str:
+    """What a cell sorts by: a number's shortest exact form, nothing for the rest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sort_key(np.float64(0.5)), sort_key(3), sort_key(float("nan")), sort_key("text")
+    ('0.5', '3', '', '')
+    """
+    held = formats.plain(value)
+    if isinstance(held, bool) or not isinstance(held, int | float) or not math.isfinite(held):
+        return ""
+    return repr(held)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +220,7 @@ def unanswered_grid(content: PageContent, *, limit: int = ROWS_LIMIT) -> Grid | 
         if math.isnan(record.value):
             title = _title(record.metric, entries)
             if math.isfinite(record.coverage):
-                title += f" at {100 * record.coverage:.4g} %"
+                title += f" at {formats.level(record.coverage)}"
             told = reasons.setdefault(record.reason or "no reason was given", {})
             told[title] = told.get(title, 0) + 1
     if not reasons:
@@ -274,7 +299,7 @@ def table_grid(
         if name == "metric":
             texts = [_title(text, entries) for text in texts]
         pairs = zip(texts, values, strict=True)
-        cells.append([Cell(text=text, key=_key(value)) for text, value in pairs])
+        cells.append([Cell(text=text, key=sort_key(value)) for text, value in pairs])
     title = TABLE_TITLES.get(table.name) or headed(table.name.replace("_", " "))
     if table.model:
         title += f" · {table.model}"
@@ -350,7 +375,9 @@ def _record_grid(
         units=any(record.units != "1" for record in records),
     )
     confidence = {record.confidence for record in records if not math.isnan(record.lower)}
-    level = f"{100 * next(iter(confidence)):.4g} % interval" if len(confidence) == 1 else "Interval"
+    level = (
+        f"{formats.level(next(iter(confidence)))} interval" if len(confidence) == 1 else "Interval"
+    )
     columns = [
         Column(title="Measure"),
         *([Column(title="Group")] if shown.group else []),
@@ -397,11 +424,11 @@ def _record_row(
         ),
         *([Cell(text=record.group)] if shown.group else []),
         *([Cell(text=record.model)] if shown.model else []),
-        Cell(text=value, small=f"± {error}" if error else "", key=_key(record.value)),
-        Cell(text=formats.interval(record.lower, record.upper), key=_key(record.lower)),
+        Cell(text=value, small=f"± {error}" if error else "", key=sort_key(record.value)),
+        Cell(text=formats.interval(record.lower, record.upper), key=sort_key(record.lower)),
         *([_maybe(record.target)] if shown.target else []),
         *([_perfect(record)] if shown.null else []),
-        Cell(text=formats.number(record.n, 7), key=_key(record.n)),
+        number_cell(record.n, digits=7),
         Cell(text=f"{sign}\N{NO-BREAK SPACE}{words}"),
         *([Cell(text="" if record.units == "1" else record.units)] if shown.units else []),
     )
@@ -419,11 +446,4 @@ def _perfect(record: Record) -> Cell:
 
 
 def _maybe(value: float) -> Cell:
-    return Cell(text="" if math.isnan(value) else formats.number(value), key=_key(value))
-
-
-def _key(value: object) -> str:
-    """What a cell sorts by: a number's shortest exact form, nothing for the rest."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return ""
-    return repr(value)
+    return Cell(text="" if math.isnan(value) else formats.number(value), key=sort_key(value))

@@ -13,6 +13,7 @@ from extras import needs
 torch = needs("torch")
 
 from howsure.core.errors import HowsureError, InputError  # noqa: E402
+from howsure.core.progress import listening  # noqa: E402
 from howsure.methods.deep.modules import ModuleNetwork, Recipe, train_module  # noqa: E402
 from howsure.methods.deep.modules.states import packed, unpacked  # noqa: E402
 
@@ -46,7 +47,8 @@ def fit(
         **options,
     }
     rng = np.random.default_rng(seed)
-    return train_module(x, y, rng=rng, checkpoint=path, progress=told, **chosen)
+    with listening(told):
+        return train_module(x, y, rng=rng, checkpoint=path, **chosen)
 
 
 @pytest.mark.parametrize("stop", [1, 4, 7])
@@ -60,16 +62,16 @@ def test_a_resumed_training_is_as_an_unbroken_one(tmp_path: Path, stop: int, kee
         fit(path, stop=stop, **options)
     seen = []
     x, y = data()
-    resumed = train_module(
-        x,
-        y,
-        head="gaussian",
-        backbone={"name": "small", "widths": [4, 6]},
-        rng=np.random.default_rng(0),
-        checkpoint=path,
-        progress=lambda *told: seen.append(told[1]),
-        **options,
-    )
+    with listening(lambda *told: seen.append(told[1])):
+        resumed = train_module(
+            x,
+            y,
+            head="gaussian",
+            backbone={"name": "small", "widths": [4, 6]},
+            rng=np.random.default_rng(0),
+            checkpoint=path,
+            **options,
+        )
     assert seen == list(range(stop + 1, 11))
     assert resumed.to_bytes() == whole.to_bytes()
 

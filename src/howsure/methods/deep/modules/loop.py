@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Final, final
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.optional import require
+from howsure.core.progress import tell
 from howsure.core.rng import child
 from howsure.methods.deep.heads import Head
 from howsure.methods.deep.modules.checkpoint import Checkpoint
@@ -98,9 +98,7 @@ class Loop:
         )
         self.keeper = Keeper(net.modules, best=recipe.keep == "best")
 
-    def run(
-        self, checkpoint: Checkpoint | None, progress: Callable[[str, int, int], None] | None
-    ) -> None:
+    def run(self, checkpoint: Checkpoint | None) -> None:
         """Train to the end, or until the loss stops being finite, and put the kept state back."""
         epochs = self._recipe.epochs
         first = 0 if checkpoint is None else checkpoint.resume(self)
@@ -112,8 +110,7 @@ class Loop:
                 if checkpoint is not None:
                     done = epoch + 1 == epochs or self.keeper.failure is not None
                     checkpoint.save(self, epoch + 1, done=done)
-                if progress is not None:
-                    progress("epochs", epoch + 1, epochs)
+                tell("epochs", epoch + 1, epochs)
         self.keeper.settle()
         tighten(self.net.body)
         self._absorb()

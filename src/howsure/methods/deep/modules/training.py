@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -22,7 +22,6 @@ from howsure.methods.deep.modules.net import Net
 from howsure.methods.deep.modules.network import ModuleNetwork
 from howsure.methods.deep.modules.recipe import Recipe, recipe_named
 
-Progress = Callable[[str, int, int], None]
 Rows = tuple[npt.ArrayLike, npt.ArrayLike]
 
 _SECONDS: Final = 60.0
@@ -40,7 +39,6 @@ def train_module(
     scaling: Scaling = "imagenet",
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = _SECONDS,
-    progress: Progress | None = None,
 ) -> ModuleNetwork:
     """Train one network on images, or on anything that a torch module takes.
 
@@ -68,8 +66,6 @@ def train_module(
         out as if training had never stopped. It is left there when training has ended.
     every : float
         Seconds between saves, at least; they happen between epochs.
-    progress : callable, optional
-        Called after each epoch with a stage, the epochs done, and the epochs in all.
 
     Returns
     -------
@@ -127,7 +123,7 @@ def train_module(
     if checkpoint is not None:
         stamp = Checkpoint.stamp(made, law, chosen, seed, (inputs, targets), judged)
         saved = Checkpoint(checkpoint, stamp, every)
-    loop.run(saved, progress)
+    loop.run(saved)
     return ModuleNetwork(
         net=loop.net,
         head=law,

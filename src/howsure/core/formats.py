@@ -1,4 +1,4 @@
-"""Numbers and cells as text, one way for every form of a report."""
+"""Numbers and cells as text for people, one way wherever they are shown."""
 
 from __future__ import annotations
 
@@ -41,8 +41,93 @@ def number(value: float, digits: int = 4) -> str:
         return "0"
     size = math.floor(math.log10(abs(value)))
     if size < -4 or size >= 7:
-        return f"{value:.{digits}g}".replace("-", "−", 1 if value < 0 else 0)
-    return _signed(value, max(0, digits - 1 - size), trim=True)
+        return minus(f"{value:.{digits}g}")
+    return fixed(value, max(0, digits - 1 - size), trim=True)
+
+
+def fixed(value: float, places: int, *, trim: bool = False, plus: bool = False) -> str:
+    """A number with so many decimals; without the zeros at its end, or with a plus, if so asked.
+
+    Examples
+    --------
+    >>> fixed(-1234.5, 2), fixed(0.5, 3, trim=True), fixed(-0.001, 1), fixed(0.25, 1, plus=True)
+    ('−1,234.50', '0.5', '0.0', '+0.2')
+    """
+    text = f"{value:{'+' if plus else ''},.{places}f}"
+    if trim and "." in text:
+        text = text.rstrip("0").rstrip(".")
+    if not plus and float(text.replace(",", "")) == 0:
+        text = text.lstrip("-")
+    return minus(text)
+
+
+def minus(text: str) -> str:
+    """A number's text with a true minus sign before it.
+
+    Examples
+    --------
+    >>> minus("-1e-05"), minus("2")
+    ('−1e-05', '2')
+    """
+    return f"−{text[1:]}" if text.startswith("-") else text
+
+
+def short(value: float, digits: int = 3) -> str:
+    """A number for a narrow table of a terminal, as Python reads it; nothing for NaN.
+
+    Examples
+    --------
+    >>> short(-0.123456), short(float("nan"))
+    ('-0.123', '')
+    """
+    return "" if math.isnan(value) else f"{value:.{digits}g}"
+
+
+def level(coverage: float) -> str:
+    """A nominal coverage or a confidence in percent: four digits, more where 100 % would be shown.
+
+    Examples
+    --------
+    >>> level(0.9), level(0.6826894921), level(0.99999)
+    ('90 %', '68.27 %', '99.999 %')
+    """
+    return f"{100 * coverage:.{10 if 0.9999 < coverage < 1.0 else 4}g} %"
+
+
+def percent(value: float, digits: int = 1) -> str:
+    """A share as a percentage in a sentence, without zeros at its end.
+
+    Examples
+    --------
+    >>> percent(0.831), percent(0.9)
+    ('83.1 %', '90 %')
+    """
+    return MISSING if math.isnan(value) else f"{fixed(100 * value, digits, trim=True)} %"
+
+
+def share(value: float) -> str:
+    """A share as a percentage beside others, all with one decimal.
+
+    Examples
+    --------
+    >>> share(0.9), share(-0.87345), share(float("nan"))
+    ('90.0 %', '−87.3 %', '–')
+    """
+    return MISSING if math.isnan(value) else f"{fixed(100 * value, 1)} %"
+
+
+def between(record: Record) -> str:
+    """The interval of a share in percent, to follow it in brackets; empty where none is known.
+
+    Examples
+    --------
+    >>> between(Record(metric="test_coverage", value=0.9, lower=0.8734, upper=0.92))
+    ' (87.3–92.0)'
+    """
+    if math.isnan(record.lower) or math.isnan(record.upper):
+        return ""
+    dash = "–" if record.lower >= 0 else " to "
+    return f" ({fixed(100 * record.lower, 1)}{dash}{fixed(100 * record.upper, 1)})"
 
 
 def estimate(value: float, error: float) -> tuple[str, str]:
@@ -74,7 +159,7 @@ def estimate(value: float, error: float) -> tuple[str, str]:
     if largest >= 7 or size < -6:
         return number(value), number(error, 2)
     places = max(0, 1 - size)
-    return _signed(value, places), _signed(error, places)
+    return fixed(value, places), fixed(error, places)
 
 
 def interval(lower: float, upper: float) -> str:
@@ -105,7 +190,7 @@ def interval(lower: float, upper: float) -> str:
     largest = max(abs(lower), abs(upper))
     if largest >= 1e7 or places > 7:
         return f"{number(lower)} to {number(upper)}"
-    return f"{_signed(lower, places)} to {_signed(upper, places)}"
+    return f"{fixed(lower, places)} to {fixed(upper, places)}"
 
 
 def column(values: Sequence[object]) -> list[str]:
@@ -135,7 +220,7 @@ def column(values: Sequence[object]) -> list[str]:
     while places and all(round(size, places) == round(size, places - 1) for size in sizes):
         places -= 1
     return [
-        _signed(c, places) if isinstance(c, float) and abs(c) > 0.5 * 10.0**-places else cell(c)
+        fixed(c, places) if isinstance(c, float) and abs(c) > 0.5 * 10.0**-places else cell(c)
         for c in cells
     ]
 
@@ -162,6 +247,17 @@ def p_value(value: object) -> str:
     return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
 
 
+def p_words(value: float) -> str:
+    """A p-value in a sentence.
+
+    Examples
+    --------
+    >>> p_words(0.0213), p_words(1e-9)
+    ('p = 0.021', 'p < 0.001')
+    """
+    return "p < 0.001" if value < 0.001 else f"p = {value:.2g}"
+
+
 def details(record: Record) -> str:
     """What sets a record apart from others of its metric: coverage, belief, options.
 
@@ -181,7 +277,7 @@ def details(record: Record) -> str:
     """
     parts = []
     if math.isfinite(record.coverage):
-        parts.append(f"at {100 * record.coverage:.4g} %")
+        parts.append(f"at {level(record.coverage)}")
     if record.source:
         parts.append(f"from {record.source}")
     for name, choice in record.options.items():
@@ -215,7 +311,7 @@ def cell(value: object) -> str:
         case bool(truth):
             return "yes" if truth else "no"
         case int(whole):
-            return f"{whole:,}".replace("-", "−")
+            return minus(f"{whole:,}")
         case float(real):
             return number(real)
         case other:
@@ -246,12 +342,3 @@ def plain(value: object) -> bool | int | float | str | None:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return value.isoformat() if isinstance(value, date) else str(value)
-
-
-def _signed(value: float, places: int, *, trim: bool = False) -> str:
-    text = f"{value:,.{places}f}"
-    if trim and "." in text:
-        text = text.rstrip("0").rstrip(".")
-    if float(text.replace(",", "")) == 0:
-        text = text.lstrip("-")
-    return text.replace("-", "−")
