@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Final, Self
+from typing import Any, BinaryIO, Final, Self, TypeVar
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -38,6 +38,8 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+
+Lent = TypeVar("Lent")
 
 
 class TextFile(Source):
@@ -175,16 +177,22 @@ class TextFile(Source):
     ) -> Any:
         """The table that Arrow makes of the text, or the schema if it is to be opened alone.
 
-        On an error, Arrow's threads go on reading after its call has come back; one that calls
-        into an interpreter that is gone aborts the process. So what they are lent is watched, and
-        nothing leaves here before they have let go of it. No frame of Python's may hold what is
-        lent, for an error keeps its frames.
+        Arrow's threads read ahead, and may do so or hold a block when its call has come back; one
+        that calls into an interpreter that is gone, be it to give a block back, aborts the
+        process. So all that they are lent is watched, and nothing leaves here before they have let
+        go of it. No frame of Python's may hold what is lent, for an error keeps its frames.
         """
+        lent: list[weakref.ref[Any]] = []
         gone: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        with self._open(last_row) as door:
-            stream, handler = _Lent(door), partial(_skip, on_broken)
+
+        def watched(one: Lent) -> Lent:
             # A method in C runs whole before its thread lets another run, unlike Python's code.
-            watched = [weakref.ref(one, gone.put) for one in (stream, handler)]
+            lent.append(weakref.ref(one, gone.put))
+            return one
+
+        with self._open(last_row) as door:
+            stream = watched(_Stream(lambda size: watched(memoryview(door.read(size)))))
+            handler = watched(partial(_skip, on_broken))
             try:
                 made = parser(
                     stream,
@@ -205,7 +213,7 @@ class TextFile(Source):
                 door.over = True
                 del stream, handler
                 with suppress(queue.Empty):
-                    for _ in watched:
+                    for _ in lent:  # which may still grow, by blocks, until the stream is gone
                         gone.get(timeout=_PATIENCE)
             if door.trouble is not None:
                 raise door.trouble
@@ -232,13 +240,13 @@ def _skip(on_broken: Callable[[Any], None], row: Any) -> str:
     return "skip"
 
 
-class _Lent:
-    """What Arrow reads from: the door's own method, so that no frame of a read holds this."""
+class _Stream:
+    """What Arrow reads from; its method is no bound one, so that no frame of a read holds this."""
 
     closed = False
 
-    def __init__(self, door: Door) -> None:
-        self.read = door.read
+    def __init__(self, read: Callable[[int], memoryview]) -> None:
+        self.read = read
 
 
 class Door:
