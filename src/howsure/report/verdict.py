@@ -329,9 +329,12 @@ def _comparison_line(table: Table | None) -> VerdictLine | None:
         return None
     columns = table.columns
     for metric in DECIDING:
-        rows = np.flatnonzero((columns["metric"] == metric) & np.isfinite(columns["p_value"]))
-        if not len(rows):
+        rows = np.flatnonzero((columns["metric"] == metric) & np.isfinite(columns["difference"]))
+        if not np.isfinite(columns["p_value"][rows]).any():
             continue
+        levels = np.nan_to_num(columns["coverage"][rows], nan=-1.0)  # none, or unknown
+        kinds, pairs_of = np.unique(levels, return_counts=True)
+        rows = rows[levels == kinds[pairs_of.argmax()]]  # the level that most models have
         means: dict[str, float] = {}
         for side in "ab":
             pairs = zip(columns[f"model_{side}"][rows], columns[f"value_{side}"][rows], strict=True)
@@ -339,7 +342,10 @@ def _comparison_line(table: Table | None) -> VerdictLine | None:
                 means.setdefault(str(model), float(mean))
         two = sorted(means, key=lambda model: means[model])[:2]
         first, second = columns["model_a"][rows], columns["model_b"][rows]
-        i = rows[np.isin(first, two) & np.isin(second, two)][0]
+        both = rows[np.isin(first, two) & np.isin(second, two)]
+        if not len(both):
+            continue
+        i = both[0]
         difference, p = float(columns["difference"][i]), float(columns["p_value"][i])
         a, b = str(columns["model_a"][i]), str(columns["model_b"][i])
         better, worse = (a, b) if difference < 0 else (b, a)
@@ -350,7 +356,8 @@ def _comparison_line(table: Table | None) -> VerdictLine | None:
             text = f"{better} beats {worse}{rank} in {title} by {abs(difference):.3g} ({_p(p)})."
             return VerdictLine(text, "info", "Which model is better?")
         rank = f", the best of {len(means):,}," if many else ""
-        text = f"{a} and {b}{rank} cannot be told apart in {title} ({_p(p)})."
+        seen = "as no row differs" if math.isnan(p) else _p(p)
+        text = f"{a} and {b}{rank} cannot be told apart in {title} ({seen})."
         return VerdictLine(text, "undecided", "Which model is better?")
     return None
 

@@ -213,8 +213,8 @@ def sign_flip_tests(
     [0.5875, 0.0021]
     """
     _check_resamples(resamples)
-    table = as_matrix(scores, "scores")
-    table = table - table[:, :1]
+    given = as_matrix(scores, "scores")
+    table = given - given[:, :1]
     unit = math.ldexp(0.5, math.frexp(float(np.abs(table).max()))[1])  # which rounds no digit
     table /= unit
     flips, copies = _shared_units(table, weights, cluster)
@@ -223,8 +223,8 @@ def sign_flip_tests(
     shared: dict[int, float] = {}
     used, apart = np.full(len(flips), copies.sum() <= _FLIPPED), 0.0
     for place, (one, two) in enumerate(pairs):
-        difference = table[:, one] - table[:, two]
-        sums, times, total = _flip_units(difference, weights, cluster)
+        difference = given[:, one] - given[:, two]  # a first that is huge leaves it no digits
+        sums, times, total = _flip_units(difference / unit, weights, cluster)
         units, size = float(times.sum()), float(np.abs(sums) @ times)
         observed = float(sums @ times)
         tests[place] = FlipTest(observed / total * unit, math.nan, units, "", resamples)
@@ -237,7 +237,7 @@ def sign_flip_tests(
     for place, (one, two) in enumerate(pairs):
         if place not in shared:
             drawn = copy.deepcopy(rng)  # so that no pair depends on the pairs before it
-            difference = unit * (table[:, one] - table[:, two])
+            difference = given[:, one] - given[:, two]
             tests[place] = sign_flip_test(
                 difference, drawn, resamples, weights=weights, cluster=cluster
             )
