@@ -90,7 +90,9 @@ def perfect_view(view: View) -> PerfectGains:
 
 def _rows(view: View, bands: Bands) -> IntArray:
     """Rows by their frequency, in the order of their content; past 20,000 every so manieth."""
-    order = np.lexsort((bands.above, bands.below, bands.error, bands.y))
+    order = np.argsort(bands.y)
+    if not np.diff(bands.y[order]).all():
+        order = np.lexsort((bands.above, bands.below, bands.error, bands.y))
     weights = view.evalset.weights
     upto = np.cumsum(np.ones(len(order)) if weights is None else weights.values[order])
     size = int(min(upto[-1], MOST_ROWS))
