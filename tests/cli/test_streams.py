@@ -101,7 +101,7 @@ def test_a_full_disk_behind_stderr_changes_no_status(folder: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="streams are closed by a POSIX shell")
-@pytest.mark.parametrize("line", ["metrics", "check t.csv --min-coverage 0.5"])
+@pytest.mark.parametrize("line", COMMANDS)
 def test_no_streams_at_all(folder: Path, line: str) -> None:
     shell = ["sh", "-c", 'exec "$@" >&- 2>&- <&-', "sh", *RUN, *line.split()]
     assert subprocess.run(shell, cwd=folder, check=False).returncode == 0

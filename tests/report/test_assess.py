@@ -48,6 +48,26 @@ def test_a_flat_model_is_told_so() -> None:
     assert "width depends on the input" in result.lines[-1].text
 
 
+def test_the_best_models_may_be_one() -> None:
+    y, belief = normal(200)
+    _, wide = normal(200, 3.0)
+    told = howsure.assess(y, {"a": belief, "wide": wide, "b": belief}).verdict
+    assert "a and b, the best of 3, cannot be told apart in crps (as no row differs)." in told
+
+
+def test_models_are_ranked_at_a_level_that_all_have() -> None:
+    y, belief = normal(400)
+    mean, sd = belief.parameters["loc"], belief.parameters["scale"]
+    reach = np.outer(sd, stats.norm.ppf([0.75, 0.95]))
+    good = Intervals(mean[:, None] - reach[:, 1:], mean[:, None] + reach[:, 1:], coverage=[0.9])
+    off = {
+        name: Intervals(mean[:, None] - reach + by, mean[:, None] + reach + by, coverage=[0.5, 0.9])
+        for name, by in (("high", 0.9), ("low", -0.7))
+    }
+    told = howsure.assess(y, {**off, "good": good}).verdict
+    assert "good beats low, the next best of 3, in interval score" in told
+
+
 def test_few_rows_are_not_judged() -> None:
     y, belief = normal(30)
     assert "too few to tell" in howsure.assess(y, belief).verdict

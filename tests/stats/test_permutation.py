@@ -331,3 +331,13 @@ def test_models_that_hardly_differ_keep_their_digits():
     together = sign_flip_tests(table, [(0, 1), (1, 3)], child(7, "signs"))[1]
     alone = sign_flip_test(table[:, 1] - table[:, 3], child(7, "signs"))
     assert together.p_value == alone.p_value
+
+
+@pytest.mark.parametrize("size", [1e9, 1e16, 1e200])
+def test_one_model_that_went_astray_hides_no_difference_of_others(size):
+    """Though all are compared with the first, and its digits end before theirs begin."""
+    table = shared_table()
+    table[:, 0] = size * (1 + np.abs(table[:, 0]))
+    together = sign_flip_tests(table, [(0, 1), (1, 2)], child(8, "signs"))[1]
+    alone = sign_flip_test(table[:, 1] - table[:, 2], child(8, "signs"))
+    assert (together.p_value, together.units) == (alone.p_value, alone.units)

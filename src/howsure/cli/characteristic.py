@@ -71,13 +71,7 @@ def run(
 
 
 def parse_wish(text: str) -> tuple[str, float]:
-    """A wish such as ``miss_rate=0.1``.
-
-    Examples
-    --------
-    >>> parse_wish("miss_rate=0.1")
-    ('miss_rate', 0.1)
-    """
+    """A wish such as ``miss_rate=0.1``."""
     name, sign, number = text.partition("=")
     try:
         value = float(number)

@@ -36,18 +36,7 @@ class Limit:
 def parse_limits(
     named: Mapping[str, float | None], least: Sequence[str], most: Sequence[str]
 ) -> tuple[Limit, ...]:
-    """Limits from flags such as ``--min-coverage 0.88`` and ``--max crps=2``.
-
-    Raises
-    ------
-    InputError
-        If a measure is unknown, a limit is not a number, or there is none.
-
-    Examples
-    --------
-    >>> [str(limit) for limit in parse_limits({"min_coverage": 0.88}, [], ["crps=2"])]
-    ['empirical_coverage ≥ 0.88', 'crps ≤ 2']
-    """
+    """Limits from flags such as ``--min-coverage 0.88`` and ``--max crps=2``."""
     limits: list[Limit] = []
     for flag, value in named.items():
         if value is not None:

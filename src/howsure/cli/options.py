@@ -124,13 +124,7 @@ class CongruenceFlags:
     ] = "pca"
 
     def options(self) -> CongruenceOptions:
-        """The choices that these flags make.
-
-        Raises
-        ------
-        InputError
-            If one lies outside its domain.
-        """
+        """The choices that these flags make."""
         from howsure.metrics.congruence.view import CongruenceOptions
 
         return CongruenceOptions(

@@ -55,27 +55,7 @@ def compare(
     delta: float,
     too_few: TooFew,
 ) -> None:
-    """Print each belief of a table, mended in every way, through every measure; write if asked.
-
-    Parameters
-    ----------
-    given, held_out : EvalSet
-        Rows to judge by, and rows to fit on.
-    output : Path, optional
-        A .csv, .md or .json file; CSV of one belief alone, or several with a column that says
-        which.
-    methods : sequence of str
-        The ways; all that suit if empty.
-    coverages : sequence of float
-        To assess; those of the content if empty.
-    seed, rank, delta, too_few
-        As in `howsure.recalibration.compare_recalibrations`.
-
-    Raises
-    ------
-    InputError
-        If a choice breaks its rule, or the file cannot be written.
-    """
+    """Print each belief of a table, mended in every way, through every measure; write if asked."""
     tables = []
     for part in _each_belief(given):
         chosen = tuple(c for c in choose_coverages(part, coverages) if not math.isnan(c))

@@ -155,23 +155,7 @@ def make_world(request: Request) -> tuple[World, tuple[str, ...], dict[str, str]
 
 
 def parse_method(spec: str) -> tuple[str, dict[str, Any]]:
-    """Name and options of a method: ``NAME`` or ``MODULE:ATTRIBUTE``, then ``:OPTION=VALUE,…``.
-
-    A value is read as JSON where it is JSON, and is text otherwise. ``regressor.max_depth=3``
-    is an option of the regressor that ``regressor=forest`` names.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read so.
-
-    Examples
-    --------
-    >>> parse_method("naive_bootstrap:members=20,regressor=tree,regressor.max_depth=3")
-    ('naive_bootstrap', {'members': 20, 'regressor': {'name': 'tree', 'max_depth': 3}})
-    >>> parse_method("mypkg:MyRegressor:alpha=0.5")
-    ('mypkg:MyRegressor', {'alpha': 0.5})
-    """
+    """Name and options of a method: ``NAME`` or ``MODULE:ATTRIBUTE``, then ``:OPTION=VALUE,…``."""
     name, _, tail = spec.partition(":")
     while tail and "=" not in tail.partition(":")[0]:
         part, _, tail = tail.partition(":")

@@ -55,34 +55,7 @@ def read_learning_table(
     encoding: str | None = None,
     decimal: str = ".",
 ) -> LearningTable:
-    """Read a table whose rows a model shall learn from.
-
-    Parameters
-    ----------
-    path : path
-        A file that `howsure.inputs.open_table` reads.
-    target : str
-        Column of y, all numbers.
-    features : sequence of str
-        Columns of x; all but the target if empty.
-    missing : {"error", "drop"}
-        What to do with rows where a cell is missing.
-    encoding, decimal
-        As in `howsure.inputs.load`.
-
-    Returns
-    -------
-    LearningTable
-        Columns of numbers as they are. Columns of labels as one column of 0 and 1 for each label
-        but the most frequent one, rare labels sharing theirs. Columns that say nothing, being
-        constant or of labels that are all rare (names, dates as text), are left out with a note.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, a column is absent or the target not of numbers, a cell is
-        missing or infinite, or no column varies.
-    """
+    """Read a table whose rows a model shall learn from."""
     source = open_table(path, encoding=encoding, decimal=decimal)
     for name in (target, *features):
         if name not in source.names:

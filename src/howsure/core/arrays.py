@@ -28,40 +28,7 @@ def as_vector(
     finite: bool = True,
     scalar: bool = False,
 ) -> FloatArray:
-    """Check a one-dimensional numeric array.
-
-    Parameters
-    ----------
-    value : array-like of shape (n,)
-        What came.
-    name : str
-        The argument's name, for the message.
-    length : int, optional
-        The length that it must have.
-    finite : bool
-        Whether infinities are refused. NaN always is.
-    scalar : bool
-        Whether a single number counts as an array of one.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If it is not numeric, not of one dimension, empty, of another length, or not finite.
-
-    Examples
-    --------
-    >>> as_vector([1, 2], "y")
-    array([1., 2.])
-    >>> as_vector([1, float("nan")], "y")
-    Traceback (most recent call last):
-    ...
-    howsure.core.errors.InputError: y must hold finite numbers, got 1 missing or infinite value
-    (first at row 1)
-    """
+    """Check a one-dimensional numeric array."""
     array = _numeric(value, name)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -82,33 +49,7 @@ def as_matrix(
     columns: int | None = None,
     finite: bool = True,
 ) -> FloatArray:
-    """Check a two-dimensional numeric array; one dimension counts as one column.
-
-    Parameters
-    ----------
-    value : array-like of shape (n, k) or (n,)
-        What came.
-    name : str
-        The argument's name, for the message.
-    length, columns : int, optional
-        The shape that it must have.
-    finite : bool
-        Whether infinities are refused. NaN always is.
-
-    Returns
-    -------
-    ndarray of float, shape (n, k)
-
-    Raises
-    ------
-    InputError
-        As `as_vector`, or if the number of columns is wrong.
-
-    Examples
-    --------
-    >>> as_matrix([[1, 2], [3, 4]], "samples").shape
-    (2, 2)
-    """
+    """Check a two-dimensional numeric array; one dimension counts as one column."""
     array = _numeric(value, name)
     if array.ndim == 1:
         array = array[:, None]
@@ -126,29 +67,7 @@ def as_matrix(
 def check_interval(
     lower: npt.ArrayLike, upper: npt.ArrayLike, *, length: int | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Check the two ends of closed intervals; infinite ends are legal, crossed ends are not.
-
-    Parameters
-    ----------
-    lower, upper : array-like of shape (n,)
-        The ends, in the units of y.
-    length : int, optional
-        The number of rows that they must have.
-
-    Returns
-    -------
-    lower, upper : ndarray of float, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If an end is NaN, or a lower end lies above its upper end.
-
-    Examples
-    --------
-    >>> check_interval([0.0], [1.0])
-    (array([0.]), array([1.]))
-    """
+    """Check the two ends of closed intervals; infinite ends are legal, crossed ends are not."""
     low = as_vector(lower, "lower", length=length, finite=False)
     high = as_vector(upper, "upper", length=len(low), finite=False)
     crossed = low > high
@@ -162,33 +81,7 @@ def check_interval(
 
 
 def check_fraction(value: float, name: str) -> float:
-    """Check a number strictly between 0 and 1, such as a coverage or a level.
-
-    Parameters
-    ----------
-    value : float
-        What came.
-    name : str
-        The argument's name, for the message.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    InputError
-        If it is not a number strictly between 0 and 1.
-
-    Examples
-    --------
-    >>> check_fraction(0.9, "coverage")
-    0.9
-    >>> check_fraction(90, "coverage")
-    Traceback (most recent call last):
-    ...
-    howsure.core.errors.InputError: coverage must lie strictly between 0 and 1, got 90
-    """
+    """Check a number strictly between 0 and 1, such as a coverage or a level."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -199,29 +92,7 @@ def check_fraction(value: float, name: str) -> float:
 
 
 def check_levels(value: npt.ArrayLike, name: str = "levels") -> FloatArray:
-    """Check strictly rising probabilities inside (0, 1).
-
-    Parameters
-    ----------
-    value : array-like of shape (k,)
-        What came.
-    name : str
-        The argument's name, for the message.
-
-    Returns
-    -------
-    ndarray of float, shape (k,)
-
-    Raises
-    ------
-    InputError
-        If a level lies outside (0, 1), or they do not rise.
-
-    Examples
-    --------
-    >>> check_levels([0.05, 0.5, 0.95])
-    array([0.05, 0.5 , 0.95])
-    """
+    """Check strictly rising probabilities inside (0, 1)."""
     levels = as_vector(value, name)
     if (levels <= 0).any() or (levels >= 1).any() or (np.diff(levels) <= 0).any():
         raise InputError(
@@ -233,60 +104,14 @@ def check_levels(value: npt.ArrayLike, name: str = "levels") -> FloatArray:
 def check_quantiles(
     y: npt.ArrayLike, quantiles: npt.ArrayLike, levels: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Check what happened beside a table of quantiles, one column a level.
-
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        What happened.
-    quantiles : array-like of shape (n, k)
-        Predicted quantiles, in the units of y.
-    levels : array-like of shape (k,)
-        Their levels, rising, in (0, 1).
-
-    Returns
-    -------
-    y, quantiles, levels : ndarray of float, shapes (n,), (n, k), (k,)
-
-    Raises
-    ------
-    InputError
-        If a level leaves its domain, shapes differ, or a value is missing or infinite.
-
-    Examples
-    --------
-    >>> check_quantiles([1.0], [[0.0, 2.0]], [0.1, 0.9])[1].shape
-    (1, 2)
-    """
+    """Check what happened beside a table of quantiles, one column a level."""
     truth = as_vector(y, "y")
     grid = check_levels(levels)
     return truth, as_matrix(quantiles, "quantiles", length=len(truth), columns=len(grid)), grid
 
 
 def check_above(values: FloatArray, name: str, bound: float) -> None:
-    """Check that every number lies above a bound, as an sd lies above 0.
-
-    Parameters
-    ----------
-    values : ndarray of float, shape (n,)
-        What came, checked already to hold finite numbers.
-    name : str
-        The argument's name, for the message.
-    bound : float
-        What they must exceed.
-
-    Raises
-    ------
-    InputError
-        If one does not.
-
-    Examples
-    --------
-    >>> check_above(np.array([1.0, 0.0]), "sd", 0.0)
-    Traceback (most recent call last):
-    ...
-    howsure.core.errors.InputError: sd must be above 0, got 1 that are not (first at row 1: 0)
-    """
+    """Check that every number lies above a bound, as an sd lies above 0."""
     wrong = values <= bound
     if wrong.any():
         row = int(np.argmax(wrong))
@@ -309,31 +134,7 @@ def power_of_two(values: FloatArray) -> float:
 
 
 def plain_array(value: npt.ArrayLike, name: str, *, text: bool = False) -> npt.NDArray[Any]:
-    """Make an ordinary array of any kind: a mask becomes missing values.
-
-    Parameters
-    ----------
-    value : array-like
-        What came.
-    name : str
-        The argument's name, for the message.
-    text : bool
-        Whether text in lists stays apart from the numbers beside it.
-
-    Returns
-    -------
-    ndarray
-
-    Raises
-    ------
-    InputError
-        If its parts differ in shape.
-
-    Examples
-    --------
-    >>> plain_array(np.ma.array([1.0, 2.0], mask=[False, True]), "y")
-    array([1.0, nan], dtype=object)
-    """
+    """Make an ordinary array of any kind: a mask becomes missing values."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any():
         return np.asarray(np.ma.filled(value.astype(object), np.nan))
     value = to_host(value, name)
@@ -347,20 +148,7 @@ def plain_array(value: npt.ArrayLike, name: str, *, text: bool = False) -> npt.N
 
 
 def check_length(array: npt.NDArray[Any], name: str, length: int | None) -> None:
-    """Check that an array has rows, and as many as it must.
-
-    Raises
-    ------
-    InputError
-        If it has no row, or another number of rows than ``length``.
-
-    Examples
-    --------
-    >>> check_length(np.zeros(2), "y", 3)
-    Traceback (most recent call last):
-    ...
-    howsure.core.errors.InputError: y must have 3 rows, got 2
-    """
+    """Check that an array has rows, and as many as it must."""
     if len(array) == 0:
         raise InputError(f"{name} must have at least one row, got none")
     if length is not None and len(array) != length:
@@ -368,13 +156,7 @@ def check_length(array: npt.NDArray[Any], name: str, length: int | None) -> None
 
 
 def shortened(value: object) -> str:
-    """What came, for a message, in at most 60 characters.
-
-    Examples
-    --------
-    >>> shortened([1, "a"])
-    "[1, 'a']"
-    """
+    """What came, for a message, in at most 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 

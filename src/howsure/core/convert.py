@@ -64,21 +64,7 @@ Fraction = Annotated[float, check_fraction]
 
 
 def checked(value: Any, hint: Any, name: str, *, text: bool = False) -> Any:
-    """What came, fitted to a type hint; text is read where a shell gives it.
-
-    Numbers of NumPy become Python's, and lists tuples. ``Annotated`` adds rules: a `Bound`, or a
-    function of value and name that gives the value back or raises. A hint that says nothing
-    about plain values lets everything through.
-
-    Examples
-    --------
-    >>> checked("0.9, 0.5", tuple[float, ...], "coverages", text=True)
-    (0.9, 0.5)
-    >>> checked(0, Count | None, "epochs")
-    Traceback (most recent call last):
-    ...
-    howsure.core.errors.InputError: epochs must be a whole number of at least 1 or none, got 0
-    """
+    """What came, fitted to a type hint; text is read where a shell gives it."""
     if isinstance(value, np.generic):
         value = value.item()
     kinds = _alternatives(hint)
@@ -112,13 +98,7 @@ def filled(value: Any, name: str) -> Any:
 
 
 def check_whole(value: Any, name: str, least: int = 1, most: float = math.inf) -> int:
-    """A whole number in a range whose ends are legal.
-
-    Examples
-    --------
-    >>> check_whole(3, "draws")
-    3
-    """
+    """A whole number in a range whose ends are legal."""
     return int(checked(value, Annotated[int, Bound(least, most, "[]")], name))
 
 
@@ -174,13 +154,7 @@ def from_options(kind: type[T], given: Mapping[str, Any], what: str) -> T:
 
 
 def json_number(value: float) -> float | str | None:
-    """A number for JSON: NaN is None, and infinities are texts.
-
-    Examples
-    --------
-    >>> json_number(math.inf)
-    'Infinity'
-    """
+    """A number for JSON: NaN is None, and infinities are texts."""
     if math.isfinite(value):
         return value
     return None if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
@@ -191,17 +165,7 @@ def plain(
     number: Callable[[float], Any] = float,
     other: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """A dataclass, or anything of numbers and text, as values that JSON knows.
-
-    ``number`` tells what becomes of floats (`json_number` for strict JSON), and ``other`` what
-    becomes of all that is neither number, text, list nor mapping; else dataclasses become
-    mappings, and the rest is refused.
-
-    Examples
-    --------
-    >>> plain({"shape": (2, 3), "seed": np.int64(1)})
-    {'shape': [2, 3], 'seed': 1}
-    """
+    """A dataclass, or anything of numbers and text, as values that JSON knows."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, str):

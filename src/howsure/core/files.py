@@ -13,36 +13,7 @@ from howsure.core.errors import InputError
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Lend a new file beside the wanted one, and put it in its place when the block ends well.
-
-    If the block fails, the new file goes and what was there before stays as it was. A link is
-    followed; the rights of a file that is replaced are kept.
-
-    Parameters
-    ----------
-    path : path
-        The file that the caller wants.
-
-    Yields
-    ------
-    Path
-        An empty file in the same folder with the same ending, for the caller to write.
-
-    Raises
-    ------
-    InputError
-        If the folder does not exist, the path is not that of a regular file, or the system
-        refuses.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> target = Path(tempfile.mkdtemp()) / "report.html"
-    >>> with replacing(target) as temporary:
-    ...     _ = temporary.write_text("<p>done</p>")
-    >>> target.read_text()
-    '<p>done</p>'
-    """
+    """Lend a new file beside the wanted one, and put it in its place when the block ends well."""
     try:
         with _beside(path) as (target, temporary):
             if target.exists():
@@ -55,32 +26,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def check_outputs(outputs: Sequence[Path], inputs: Sequence[Path] = ()) -> None:
-    """Refuse outputs that cannot be written, or that would replace what is read, before work.
-
-    Parameters
-    ----------
-    outputs : sequence of path
-        Files that will be written with `replacing`; what is there already may be replaced.
-    inputs : sequence of path
-        Files that are read, whether they exist or not.
-
-    Raises
-    ------
-    InputError
-        If an output is refused by the system, is an input by any path or link, or is another
-        output.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> table = Path(tempfile.mkdtemp()) / "table.csv"
-    >>> _ = table.write_text("y,mean")
-    >>> check_outputs([table.with_name("report.html")], [table])
-    >>> check_outputs([table], [table])
-    Traceback (most recent call last):
-    ...
-    howsure.core.errors.InputError: the output must be another file than the inputs, got ...
-    """
+    """Refuse outputs that cannot be written, or that would replace what is read, before work."""
     for number, path in enumerate(outputs):
         for read in inputs:
             if _same(path, read):
@@ -101,28 +47,7 @@ def check_outputs(outputs: Sequence[Path], inputs: Sequence[Path] = ()) -> None:
 
 
 def atomic_write(path: str | os.PathLike[str], data: bytes | str) -> None:
-    """Write a whole file, or leave everything as it was.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    data : bytes or str
-        All that it shall hold; text is written as UTF-8.
-
-    Raises
-    ------
-    InputError
-        As `replacing`, or if text is not Unicode.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> target = Path(tempfile.mkdtemp()) / "records.json"
-    >>> atomic_write(target, "[]")
-    >>> target.read_text()
-    '[]'
-    """
+    """Write a whole file, or leave everything as it was."""
     try:
         content = data.encode() if isinstance(data, str) else data
     except UnicodeError as error:

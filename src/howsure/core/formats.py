@@ -14,25 +14,7 @@ MISSING = "–"
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A number with so many significant digits.
-
-    Parameters
-    ----------
-    value : float
-        The number.
-    digits : int
-        Significant digits.
-
-    Returns
-    -------
-    str
-        ``–`` for NaN, ``∞`` for infinity; powers of ten only outside 1e-4 … 1e7.
-
-    Examples
-    --------
-    >>> number(0.831234), number(1234567.8), number(float("nan")), number(1.5e-9)
-    ('0.8312', '1,234,568', '–', '1.5e-09')
-    """
+    """A number with so many significant digits."""
     if math.isnan(value):
         return MISSING
     if math.isinf(value):
@@ -46,13 +28,7 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def fixed(value: float, places: int, *, trim: bool = False, plus: bool = False) -> str:
-    """A number with so many decimals; without the zeros at its end, or with a plus, if so asked.
-
-    Examples
-    --------
-    >>> fixed(-1234.5, 2), fixed(0.5, 3, trim=True), fixed(-0.001, 1), fixed(0.25, 1, plus=True)
-    ('−1,234.50', '0.5', '0.0', '+0.2')
-    """
+    """A number with so many decimals; without the zeros at its end, or with a plus, if so asked."""
     text = f"{value:{'+' if plus else ''},.{places}f}"
     if trim and "." in text:
         text = text.rstrip("0").rstrip(".")
@@ -62,68 +38,32 @@ def fixed(value: float, places: int, *, trim: bool = False, plus: bool = False) 
 
 
 def minus(text: str) -> str:
-    """A number's text with a true minus sign before it.
-
-    Examples
-    --------
-    >>> minus("-1e-05"), minus("2")
-    ('−1e-05', '2')
-    """
+    """A number's text with a true minus sign before it."""
     return f"−{text[1:]}" if text.startswith("-") else text
 
 
 def short(value: float, digits: int = 3) -> str:
-    """A number for a narrow table of a terminal, as Python reads it; nothing for NaN.
-
-    Examples
-    --------
-    >>> short(-0.123456), short(float("nan"))
-    ('-0.123', '')
-    """
+    """A number for a narrow table of a terminal, as Python reads it; nothing for NaN."""
     return "" if math.isnan(value) else f"{value:.{digits}g}"
 
 
 def level(coverage: float) -> str:
-    """A nominal coverage or a confidence in percent: four digits, more where 100 % would be shown.
-
-    Examples
-    --------
-    >>> level(0.9), level(0.6826894921), level(0.99999)
-    ('90 %', '68.27 %', '99.999 %')
-    """
+    """A nominal coverage or confidence in percent: four digits, more where 100 % would show."""
     return f"{100 * coverage:.{10 if 0.9999 < coverage < 1.0 else 4}g} %"
 
 
 def percent(value: float, digits: int = 1) -> str:
-    """A share as a percentage in a sentence, without zeros at its end.
-
-    Examples
-    --------
-    >>> percent(0.831), percent(0.9)
-    ('83.1 %', '90 %')
-    """
+    """A share as a percentage in a sentence, without zeros at its end."""
     return MISSING if math.isnan(value) else f"{fixed(100 * value, digits, trim=True)} %"
 
 
 def share(value: float) -> str:
-    """A share as a percentage beside others, all with one decimal.
-
-    Examples
-    --------
-    >>> share(0.9), share(-0.87345), share(float("nan"))
-    ('90.0 %', '−87.3 %', '–')
-    """
+    """A share as a percentage beside others, all with one decimal."""
     return MISSING if math.isnan(value) else f"{fixed(100 * value, 1)} %"
 
 
 def between(record: Record) -> str:
-    """The interval of a share in percent, to follow it in brackets; empty where none is known.
-
-    Examples
-    --------
-    >>> between(Record(metric="test_coverage", value=0.9, lower=0.8734, upper=0.92))
-    ' (87.3–92.0)'
-    """
+    """The interval of a share in percent, to follow it in brackets; empty where none is known."""
     if math.isnan(record.lower) or math.isnan(record.upper):
         return ""
     dash = "–" if record.lower >= 0 else " to "
@@ -131,27 +71,7 @@ def between(record: Record) -> str:
 
 
 def estimate(value: float, error: float) -> tuple[str, str]:
-    """A number and its standard error, both to two digits of the error.
-
-    Parameters
-    ----------
-    value, error : float
-        The number and its standard error; NaN where none is known.
-
-    Returns
-    -------
-    (str, str)
-        The second is empty where the error is not known.
-
-    Examples
-    --------
-    >>> estimate(0.83123, 0.00312)
-    ('0.8312', '0.0031')
-    >>> estimate(12345.6, 321.0)
-    ('12,346', '321')
-    >>> estimate(2.5, float("nan"))
-    ('2.5', '')
-    """
+    """A number and its standard error, both to two digits of the error."""
     if not (math.isfinite(value) and math.isfinite(error) and error > 0):
         return number(value), number(error) if error == 0 else ""
     size = math.floor(math.log10(error))
@@ -163,24 +83,7 @@ def estimate(value: float, error: float) -> tuple[str, str]:
 
 
 def interval(lower: float, upper: float) -> str:
-    """An interval as text, its ends with as many digits as tell them apart.
-
-    Parameters
-    ----------
-    lower, upper : float
-        Its ends; NaN where none is known.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> interval(0.825123, 0.837345)
-    '0.825 to 0.837'
-    >>> interval(float("nan"), 1.0)
-    ''
-    """
+    """An interval as text, its ends with as many digits as tell them apart."""
     if math.isnan(lower) or math.isnan(upper):
         return ""
     width = upper - lower
@@ -194,24 +97,7 @@ def interval(lower: float, upper: float) -> str:
 
 
 def column(values: Sequence[object]) -> list[str]:
-    """The cells of one column as text, its numbers with the same decimals.
-
-    Parameters
-    ----------
-    values : sequence
-        As in `cell`.
-
-    Returns
-    -------
-    list of str
-
-    Examples
-    --------
-    >>> column([0.19, -0.0122, 0.0, 1e-9, None])
-    ['0.1900', '−0.0122', '0', '1e-09', '–']
-    >>> column([np.float64(1200.0), np.float64(35.0)])
-    ['1,200', '35']
-    """
+    """The cells of one column as text, its numbers with the same decimals."""
     cells = [plain(value) for value in values]
     sizes = [abs(c) for c in cells if isinstance(c, float) and math.isfinite(c) and c != 0]
     if not sizes or max(sizes) >= 1e7 or max(sizes) < 1e-4:
@@ -226,55 +112,19 @@ def column(values: Sequence[object]) -> list[str]:
 
 
 def p_value(value: object) -> str:
-    """A p-value: four decimals, and no claim beyond them.
-
-    Parameters
-    ----------
-    value : object
-        As in `cell`.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> p_value(0.01234), p_value(1e-9), p_value(float("nan"))
-    ('0.0123', '< 0.0001', '–')
-    """
+    """A p-value: four decimals, and no claim beyond them."""
     if not isinstance(value, float) or math.isnan(value):
         return cell(value)
     return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
 
 
 def p_words(value: float) -> str:
-    """A p-value in a sentence.
-
-    Examples
-    --------
-    >>> p_words(0.0213), p_words(1e-9)
-    ('p = 0.021', 'p < 0.001')
-    """
+    """A p-value in a sentence."""
     return "p < 0.001" if value < 0.001 else f"p = {value:.2g}"
 
 
 def details(record: Record) -> str:
-    """What sets a record apart from others of its metric: coverage, belief, options.
-
-    Parameters
-    ----------
-    record : Record
-        The record.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> details(Record(metric="empirical_coverage", value=0.9, coverage=0.9, source="intervals"))
-    'at 90 % · from intervals'
-    """
+    """What sets a record apart from others of its metric: coverage, belief, options."""
     parts = []
     if math.isfinite(record.coverage):
         parts.append(f"at {level(record.coverage)}")
@@ -289,22 +139,7 @@ def details(record: Record) -> str:
 
 
 def cell(value: object) -> str:
-    """A table's cell as text.
-
-    Parameters
-    ----------
-    value : object
-        A number, a text, a date, a truth value or None.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> cell(np.float64(0.123456)), cell(np.int64(12345)), cell(None), cell(True)
-    ('0.1235', '12,345', '–', 'yes')
-    """
+    """A table's cell as text."""
     match plain(value):
         case None:
             return MISSING
@@ -319,22 +154,7 @@ def cell(value: object) -> str:
 
 
 def plain(value: object) -> bool | int | float | str | None:
-    """A cell as a plain Python value: NumPy scalars unpacked, dates as ISO text.
-
-    Parameters
-    ----------
-    value : object
-        As in `cell`.
-
-    Returns
-    -------
-    None, bool, int, float or str
-
-    Examples
-    --------
-    >>> plain(np.datetime64("2024-01-02")), plain(np.float32(0.5))
-    ('2024-01-02', 0.5)
-    """
+    """A cell as a plain Python value: NumPy scalars unpacked, dates as ISO text."""
     if isinstance(value, np.datetime64):
         return None if np.isnat(value) else str(value)
     if isinstance(value, np.generic):

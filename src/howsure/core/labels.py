@@ -13,35 +13,7 @@ from howsure.core.errors import InputError
 
 
 def as_labels(value: npt.ArrayLike, name: str, *, length: int | None = None) -> npt.NDArray[Any]:
-    """Check a one-dimensional array of labels of any kind, such as groups or clusters.
-
-    Parameters
-    ----------
-    value : array-like of shape (n,)
-        What came.
-    name : str
-        The argument's name, for the message.
-    length : int, optional
-        The length that it must have.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Numbers, booleans and dates as they are; everything else as text, in an array of objects
-        (an array of fixed width would lose trailing NULs, and spend the longest text's room on
-        every row).
-
-    Raises
-    ------
-    InputError
-        If it is not of one dimension, empty, of another length, or holds missing labels or text
-        that is not Unicode.
-
-    Examples
-    --------
-    >>> as_labels(["north", "south"], "groups").tolist()
-    ['north', 'south']
-    """
+    """Check a one-dimensional array of labels of any kind, such as groups or clusters."""
     array = plain_array(value, name, text=True)
     if array.ndim != 1:
         raise InputError(f"{name} must have one dimension, got shape {array.shape}")
@@ -81,28 +53,7 @@ class Categories:
     def checked(
         cls, values: npt.ArrayLike | Categories, name: str, *, length: int | None = None
     ) -> Self:
-        """Check labels at the door, and find the distinct ones.
-
-        Parameters
-        ----------
-        values : array-like of shape (n,), or Categories
-            What came.
-        name : str
-            The argument's name, for the message.
-        length : int, optional
-            The length that it must have.
-
-        Raises
-        ------
-        InputError
-            As `as_labels`.
-
-        Examples
-        --------
-        >>> groups = Categories.checked(["south", "north", "south"], "groups")
-        >>> groups.codes.tolist(), groups.labels.tolist()
-        ([1, 0, 1], ['north', 'south'])
-        """
+        """Check labels at the door, and find the distinct ones."""
         if isinstance(values, Categories):
             check_length(values.codes, name, length)
             return cls.from_codes(values.codes, values.labels)
@@ -118,13 +69,7 @@ class Categories:
 
     @classmethod
     def from_codes(cls, codes: npt.NDArray[Any], labels: npt.NDArray[Any]) -> Self:
-        """Put codes of distinct labels into the form above: sorted, and used ones alone.
-
-        Examples
-        --------
-        >>> Categories.from_codes(np.array([0, 2]), np.array(["b", "x", "a"])).codes.tolist()
-        [1, 0]
-        """
+        """Put codes of distinct labels into the form above: sorted, and used ones alone."""
         used = np.flatnonzero(np.bincount(codes, minlength=len(labels)))
         order = used[np.argsort(labels[used], kind="stable")]
         place = np.zeros(len(labels), dtype=np.int64)

@@ -9,30 +9,7 @@ from howsure.core.errors import MissingDependencyError
 
 
 def require(module: str, *, extra: str) -> ModuleType:
-    """Import an optional library, or say how to install it.
-
-    Parameters
-    ----------
-    module : str
-        Dotted name of the module to import.
-    extra : str
-        The extra of howsure that installs it.
-
-    Returns
-    -------
-    module
-        The imported module.
-
-    Raises
-    ------
-    MissingDependencyError
-        If the library is not installed.
-
-    Examples
-    --------
-    >>> require("math", extra="plots").pi
-    3.14159
-    """
+    """Import an optional library, or say how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

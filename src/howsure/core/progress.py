@@ -20,24 +20,7 @@ _LISTENER: ContextVar[Listener | None] = ContextVar("howsure_listener", default=
 
 @contextmanager
 def listening(listener: Listener | None) -> Iterator[None]:
-    """Let a listener hear how far all work in a block is.
-
-    Parameters
-    ----------
-    listener : callable or None
-        Called with a stage in words, the steps done and the steps in all (0 where that is not
-        known), in place of a listener outside the block; None leaves that one. Stages nest: each
-        product of an iterative solve may itself be a stage of tiles. What it raises ends the
-        work, and leaves whatever was fitted before fit for use.
-
-    Examples
-    --------
-    >>> with listening(print):
-    ...     squares = [number**2 for number in reported([3, 4], "squares")]
-    squares 0 2
-    squares 1 2
-    squares 2 2
-    """
+    """Let a listener hear how far all work in a block is."""
     token = _LISTENER.set(_LISTENER.get() if listener is None else listener)
     try:
         yield
@@ -47,18 +30,7 @@ def listening(listener: Listener | None) -> Iterator[None]:
 
 @contextmanager
 def part_of(whole: str, done: int = 0, total: int = 0) -> Iterator[None]:
-    """Tell of a whole, and name it before the stages of a block, which is its next step.
-
-    Its own steps are told in place of theirs, unless their number is not known.
-
-    Examples
-    --------
-    >>> with listening(print), part_of("models", 3, 5), part_of("model A"):
-    ...     tell("fit", 1, 9)
-    models 3 5
-    models: model A 3 5
-    models: model A: fit 3 5
-    """
+    """Tell of a whole, and name it before the stages of a block, which is its next step."""
     outer = _LISTENER.get()
     if outer is None:
         yield
@@ -73,25 +45,14 @@ def part_of(whole: str, done: int = 0, total: int = 0) -> Iterator[None]:
 
 
 def tell(stage: str, done: int = 0, total: int = 0) -> None:
-    """Tell whoever listens of a stage, the steps done, and the steps in all.
-
-    Examples
-    --------
-    >>> tell("nobody listens", 1, 3)
-    """
+    """Tell whoever listens of a stage, the steps done, and the steps in all."""
     listener = _LISTENER.get()
     if listener is not None:
         listener(stage, done, total)
 
 
 def reported(items: Sequence[T], stage: str) -> Iterator[T]:
-    """Pass items on, telling of the stage before the first and after each.
-
-    Examples
-    --------
-    >>> list(reported([1, 2], "nobody listens"))
-    [1, 2]
-    """
+    """Pass items on, telling of the stage before the first and after each."""
     tell(stage, 0, len(items))
     for done, item in enumerate(items, start=1):
         yield item

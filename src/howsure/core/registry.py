@@ -65,25 +65,7 @@ class Registry:
         return (*self._built_in, *brought)
 
     def get(self, name: object) -> Any:
-        """Load the thing of this name.
-
-        Parameters
-        ----------
-        name : str
-            One of `names`.
-
-        Returns
-        -------
-        object
-            Whatever the name stands for.
-
-        Raises
-        ------
-        InputError
-            If there is no such name; the message lists the names, and the near ones.
-        PluginError
-            If it comes from another package and cannot be loaded, or two packages claim the name.
-        """
+        """Load the thing of this name."""
         if isinstance(name, str) and name in self._built_in:
             return _attribute(self._built_in[name])
         points = [point for point in self._points() if point.name == name]
@@ -110,26 +92,7 @@ class Registry:
 
 
 def unknown(name: object, known: Iterable[str], argument: str) -> str:
-    """The message for a name that is not known: what there is, and what is near.
-
-    Parameters
-    ----------
-    name : object
-        What came.
-    known : iterable of str
-        The names there are.
-    argument : str
-        The argument's name.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> unknown("linaer", ["linear", "fan"], "world")
-    "world must be one of linear, fan, got 'linaer'; near: linear"
-    """
+    """The message for a name that is not known: what there is, and what is near."""
     names = list(known)
     near = difflib.get_close_matches(str(name).lower(), names, n=3, cutoff=0.5)
     hint = f"; near: {', '.join(near)}" if near else ""
@@ -137,12 +100,7 @@ def unknown(name: object, known: Iterable[str], argument: str) -> str:
 
 
 def check_known(name: object, known: Iterable[str], argument: str) -> None:
-    """Refuse a name that is not known; see `unknown`.
-
-    Examples
-    --------
-    >>> check_known("fan", ("linear", "fan"), "world")
-    """
+    """Refuse a name that is not known; see `unknown`."""
     names = list(known)
     if name not in names:
         raise InputError(unknown(name, names, argument))

@@ -26,58 +26,12 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 
 
 def child(seed: int, *parts: str | int | float) -> np.random.Generator:
-    """Make a generator whose stream is fixed by a seed and named parts.
-
-    Parameters
-    ----------
-    seed : int
-        The experiment's seed, zero or more.
-    *parts : str, int or float
-        What the stream is for, from the general to the particular.
-
-    Returns
-    -------
-    numpy.random.Generator
-        Independent of every generator made with other parts.
-
-    Raises
-    ------
-    InputError
-        If ``seed`` is not an integer of at least zero.
-
-    Examples
-    --------
-    >>> bool(child(0, "cells", 3).random() == child(0, "cells", 3).random())
-    True
-    >>> bool(child(0, "cells", 3).random() == child(0, "cells", 4).random())
-    False
-    """
+    """Make a generator whose stream is fixed by a seed and named parts."""
     return np.random.default_rng(np.random.SeedSequence(_entropy(seed, parts)))
 
 
 def row_keys(*columns: npt.ArrayLike) -> KeyArray:
-    """Hash each row's content to 64 bits, telling exact repeats apart.
-
-    The multiset of keys does not depend on the order of rows: equal rows are numbered
-    0, 1, 2, … among themselves, and being equal they are interchangeable.
-
-    Parameters
-    ----------
-    *columns : array-like of shape (n,) or (n, k)
-        Numeric content of the rows.
-
-    Returns
-    -------
-    ndarray of uint64, shape (n,)
-
-    Examples
-    --------
-    >>> keys = row_keys([1.0, 2.0, 1.0])
-    >>> len(set(keys.tolist()))
-    3
-    >>> sorted(keys.tolist()) == sorted(row_keys([2.0, 1.0, 1.0]).tolist())
-    True
-    """
+    """Hash each row's content to 64 bits, telling exact repeats apart."""
     state = row_hashes(*columns)
     order = np.argsort(state, kind="stable")
     ranked = state[order]
@@ -89,28 +43,7 @@ def row_keys(*columns: npt.ArrayLike) -> KeyArray:
 
 
 def row_hashes(*columns: npt.ArrayLike) -> KeyArray:
-    """Hash each row's content to 64 bits; equal rows have one hash.
-
-    Parameters
-    ----------
-    *columns : array-like of shape (n,) or (n, k)
-        Numeric content of the rows.
-
-    Returns
-    -------
-    ndarray of uint64, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If there is no column.
-
-    Examples
-    --------
-    >>> hashes = row_hashes([1.0, 2.0, 1.0])
-    >>> bool(hashes[0] == hashes[2]), bool(hashes[0] == hashes[1])
-    (True, False)
-    """
+    """Hash each row's content to 64 bits; equal rows have one hash."""
     state: KeyArray | None = None
     for column in columns:
         given = np.asarray(column)
@@ -124,30 +57,7 @@ def row_hashes(*columns: npt.ArrayLike) -> KeyArray:
 
 
 def row_uniforms(seed: int, name: str, keys: KeyArray, columns: int | None = None) -> FloatArray:
-    """Draw uniform numbers in (0, 1) for each row key.
-
-    Parameters
-    ----------
-    seed : int
-        The experiment's seed.
-    name : str
-        What the draw is for; other names give independent draws.
-    keys : ndarray of uint64, shape (n,)
-        From `row_keys`.
-    columns : int, optional
-        Independent numbers a row; one without a column if omitted.
-
-    Returns
-    -------
-    ndarray of float, shape (n,) or (n, columns)
-
-    Examples
-    --------
-    >>> keys = row_keys([1.0, 2.0, 3.0])
-    >>> draws = row_uniforms(0, "pit", keys)
-    >>> bool((row_uniforms(0, "pit", keys[::-1])[::-1] == draws).all())
-    True
-    """
+    """Draw uniform numbers in (0, 1) for each row key."""
     if columns is None:
         return _uniform(_mix(_salted(seed, name, keys) + _GOLDEN))
     return _uniform(_spread(_salted(seed, name, keys), columns))
@@ -156,34 +66,8 @@ def row_uniforms(seed: int, name: str, keys: KeyArray, columns: int | None = Non
 def row_normals(seed: int, name: str, keys: KeyArray, columns: int) -> FloatArray:
     """Draw standard normal numbers for each row key, independent over columns.
 
-    Parameters
-    ----------
-    seed : int
-        The experiment's seed.
-    name : str
-        What the draws are for; other names give independent draws.
-    keys : ndarray of uint64, shape (n,)
-        From `row_keys`.
-    columns : int
-        Numbers a row.
-
-    Returns
-    -------
-    ndarray of float, shape (n, columns)
-
-    Notes
-    -----
     Box and Muller (1958): one hash gives two uniform numbers of 32 bits, and these two normal
     ones, of at most 6.7 in size.
-
-    Examples
-    --------
-    >>> draws = row_normals(0, "noise", row_keys([1.0, 2.0, 3.0]), 2)
-    >>> draws.shape
-    (3, 2)
-    >>> again = row_normals(0, "noise", row_keys([3.0, 1.0, 2.0]), 2)
-    >>> bool((again[1] == draws[0]).all())
-    True
     """
     pairs = -(-columns // 2)
     mixed = _spread(_salted(seed, name, keys), pairs)

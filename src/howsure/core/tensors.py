@@ -14,43 +14,13 @@ from howsure.core.errors import InputError
 
 
 def is_tensor(value: object) -> bool:
-    """Whether something is a PyTorch tensor.
-
-    Examples
-    --------
-    >>> is_tensor([1.0])
-    False
-    """
+    """Whether something is a PyTorch tensor."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, getattr(torch, "Tensor", ()))
 
 
 def to_host(value: npt.ArrayLike, name: str = "array") -> npt.ArrayLike:
-    """A tensor as a NumPy array, wherever it lives; anything else as it came.
-
-    Gradients are not followed, and 16-bit floats become 32-bit ones.
-
-    Parameters
-    ----------
-    value : array-like or tensor
-        What came.
-    name : str
-        The argument's name, for the message.
-
-    Returns
-    -------
-    array-like
-
-    Raises
-    ------
-    InputError
-        If a tensor is complex, sparse or quantised, or holds no data.
-
-    Examples
-    --------
-    >>> to_host([1.0, 2.0])
-    [1.0, 2.0]
-    """
+    """A tensor as a NumPy array, wherever it lives; anything else as it came."""
     if not is_tensor(value):
         return value
     tensor = plain_tensor(value, name)
@@ -60,13 +30,7 @@ def to_host(value: npt.ArrayLike, name: str = "array") -> npt.ArrayLike:
 
 
 def plain_tensor(value: Any, name: str) -> Any:
-    """A tensor without its gradient, if it holds real numbers.
-
-    Raises
-    ------
-    InputError
-        If it is complex, sparse or quantised, or holds no data.
-    """
+    """A tensor without its gradient, if it holds real numbers."""
     if value.is_meta:
         raise InputError(f"{name} must hold numbers, got a tensor without data (device meta)")
     if value.is_complex() or value.is_quantized or "strided" not in str(value.layout):

@@ -6,49 +6,12 @@ import re
 
 
 def clean(text: str) -> str:
-    """Text that every encoding and every reader accepts: stray halves of characters replaced.
-
-    Parameters
-    ----------
-    text : str
-        Any text.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> clean("a\\ud800b\\x00c")
-    'a�b�c'
-    """
+    """Text that every encoding and every reader accepts: stray halves of characters replaced."""
     return _UNSOUND.sub("\ufffd", text)
 
 
 def legible(text: str, *, lines: bool = False) -> str:
-    """Text that is shown as it stands: nothing in it moves, hides or turns what is around it.
-
-    Replaced are control characters (so no terminal is given orders), the marks that turn the
-    reading direction, and whatever ends a line.
-
-    Parameters
-    ----------
-    text : str
-        Any text.
-    lines : bool
-        Leave line feeds and tabs, for a text of several lines.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> legible("north\\x1b[2J\\u202eeast\\nwest")
-    'north�[2J�east�west'
-    >>> legible("one\\ntwo", lines=True).splitlines()
-    ['one', 'two']
-    """
+    """Text that is shown as it stands: nothing in it moves, hides or turns what is around it."""
     return (_LEADING_LINES if lines else _LEADING).sub("\ufffd", text)
 
 

@@ -11,19 +11,7 @@ _LIMITED: ContextVar[bool] = ContextVar("limited", default=False)
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Keep BLAS and OpenMP to one thread of this process meanwhile; also a decorator.
-
-    With more threads a product is cut into other blocks, and its last digits change: a report
-    would depend on the machine. What was set before is set again afterwards. Only libraries that
-    are loaded already can be kept so, hence the import here.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> with one_thread():
-    ...     float(np.ones(3) @ np.ones(3))
-    3.0
-    """
+    """Keep BLAS and OpenMP to one thread of this process meanwhile; also a decorator."""
     if _LIMITED.get():
         yield
         return

@@ -35,19 +35,7 @@ class Weights:
     def checked(
         cls, values: npt.ArrayLike, kind: str = "frequency", *, length: int | None = None
     ) -> Self:
-        """Check weights at the door.
-
-        Raises
-        ------
-        InputError
-            If a weight is negative or not finite, if all are zero, if frequency weights are not
-            whole numbers or sum to 2⁵³ or more, or if the kind is unknown.
-
-        Examples
-        --------
-        >>> Weights.checked([1, 2, 1]).total
-        4.0
-        """
+        """Check weights at the door."""
         array = as_vector(values, "weights", length=length)
         if (array < 0).any():
             raise InputError(f"weights must not be negative, got {float(array.min()):g}")
@@ -93,29 +81,7 @@ class Weights:
 
 
 def check_multiplicities(weights: npt.ArrayLike | None, length: int) -> FloatArray | None:
-    """Check weights that count rows; None stays None.
-
-    Parameters
-    ----------
-    weights : array-like of shape (n,), optional
-        Non-negative, not all zero; fractions are legal.
-    length : int
-        The number of rows.
-
-    Returns
-    -------
-    ndarray of float, shape (n,), or None
-
-    Raises
-    ------
-    InputError
-        If a weight is negative or not finite, or all are zero.
-
-    Examples
-    --------
-    >>> check_multiplicities([1, 2], 2)
-    array([1., 2.])
-    """
+    """Check weights that count rows; None stays None."""
     if weights is None:
         return None
     return Weights.checked(weights, "importance", length=length).values
@@ -124,29 +90,7 @@ def check_multiplicities(weights: npt.ArrayLike | None, length: int) -> FloatArr
 def merge_rows(
     table: FloatArray, copies: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Rows sorted by content, equal ones made one whose copies are summed.
-
-    A row of weight two and the row written twice give the same, so whatever is computed or drawn
-    from it cannot tell them apart.
-
-    Parameters
-    ----------
-    table : ndarray of float, shape (n, k)
-        What is read of each row.
-    copies : ndarray of float, shape (n,), optional
-        How often each stands in the data; rows of none are left out. Once each if omitted.
-
-    Returns
-    -------
-    table : ndarray of float, shape (m, k)
-        The last column rises, ties by the one before it.
-    copies : ndarray of float, shape (m,)
-
-    Examples
-    --------
-    >>> merge_rows(np.array([[2.0], [1.0], [2.0]]), np.array([3.0, 1.0, 1.0]))[1]
-    array([1., 4.])
-    """
+    """Rows sorted by content, equal ones made one whose copies are summed."""
     counts = np.ones(len(table)) if copies is None else copies
     order = np.lexsort(table.T)
     order = order[counts[order] > 0]

@@ -49,30 +49,7 @@ class Rule:
 
 
 def ease_figure(curves: Sequence[Curve]) -> Figure:
-    """Coverage over ease, one line a model or method, with the band of a perfect model.
-
-    Parameters
-    ----------
-    curves : sequence of Curve
-        Curves ``coverage_by_ease`` at one coverage; the band and the level are those of the
-        first.
-
-    Returns
-    -------
-    Figure
-
-    Raises
-    ------
-    InputError
-        If there is none, or the first has no band.
-
-    Examples
-    --------
-    >>> x, y = np.array([0.25, 0.75]), np.array([0.8, 1.0])
-    >>> curve = Curve(name="coverage_by_ease", x=x, y=y, lower=y - 0.1, upper=y, reference=y)
-    >>> [layer.mark.value for layer in ease_figure([curve]).layers]
-    ['band', 'line', 'line']
-    """
+    """Coverage over ease, one line a model or method, with the band of a perfect model."""
     first = _first(curves)
     if first.lower is None or first.upper is None or first.reference is None:
         raise InputError("curves must begin with one that has a band and a reference, got none")
@@ -113,28 +90,7 @@ def ease_figure(curves: Sequence[Curve]) -> Figure:
 
 
 def size_figure(curves: Sequence[Curve]) -> Figure:
-    """Mean size over mean difficulty, a point a cell and a colour a model or method.
-
-    Parameters
-    ----------
-    curves : sequence of Curve
-        Curves ``size_by_difficulty``, of sizes in one unit.
-
-    Returns
-    -------
-    Figure
-
-    Raises
-    ------
-    InputError
-        If there is none.
-
-    Examples
-    --------
-    >>> curve = Curve(name="size_by_difficulty", x=np.ones(3), y=np.ones(3), model="LAC")
-    >>> size_figure([curve]).layers[0].series
-    'LAC'
-    """
+    """Mean size over mean difficulty, a point a cell and a colour a model or method."""
     first = _first(curves)
     names = distinct([curve.model or "cells" for curve in curves])
     return Figure(
@@ -169,34 +125,7 @@ def methods_figure(
     rules: Sequence[Rule] = (),
     note: str = "",
 ) -> Figure:
-    """One measure of several methods as a dot plot, a colour a task or a source.
-
-    Parameters
-    ----------
-    values : mapping of str to mapping of str to float
-        For each series, the number of each method; NaN is left out.
-    measure : str
-        Which, of `TITLES`.
-    rules : sequence of Rule
-        What values are judged against.
-    note : str
-        What else to say.
-
-    Returns
-    -------
-    Figure
-
-    Raises
-    ------
-    InputError
-        If there is no series, or the measure is unknown.
-
-    Examples
-    --------
-    >>> found = methods_figure({"ours": {"LAC": 0.3, "APS": 0.1}}, "t_cv")
-    >>> found.y.categories
-    ('LAC', 'APS')
-    """
+    """One measure of several methods as a dot plot, a colour a task or a source."""
     if not values or measure not in TITLES:
         raise InputError(
             f"values must hold a series and measure be one of {', '.join(TITLES)}, "
@@ -239,34 +168,7 @@ def methods_figure(
 def sensitivity_figure(
     x: Sequence[str], values: Mapping[str, FloatArray], measure: str, *, title: str
 ) -> Figure:
-    """One measure of several methods over ways of disturbing: flat lines say that it is robust.
-
-    Parameters
-    ----------
-    x : sequence of str
-        Names of the ways, in order.
-    values : mapping of str to ndarray of float, shape (k,)
-        For each series, the measure under each way.
-    measure : str
-        Which, of `TITLES`.
-    title : str
-        What is varied.
-
-    Returns
-    -------
-    Figure
-
-    Raises
-    ------
-    InputError
-        If a series has another number of values than there are ways.
-
-    Examples
-    --------
-    >>> values = {"LAC": np.array([0.5, 0.6])}
-    >>> sensitivity_figure(["noise", "contrast"], values, "t_ss", title="type").name
-    'sensitivity_t_ss'
-    """
+    """One measure of several methods over ways of disturbing: flat lines say that it is robust."""
     for name, column in values.items():
         if len(column) != len(x):
             raise InputError(f"values of {name!r} must be {len(x)}, got {len(column)}")

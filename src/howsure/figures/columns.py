@@ -10,24 +10,7 @@ from howsure.figures.text import one_line
 
 
 def number(table: Table, name: str) -> FloatArray | None:
-    """A column of numbers; None where the table has none of this name.
-
-    Parameters
-    ----------
-    table : Table
-        Where to look.
-    name : str
-        The column's name.
-
-    Returns
-    -------
-    ndarray of float, shape (k,), or None
-
-    Examples
-    --------
-    >>> number(Table(name="t", columns={"n": np.arange(2)}), "n")
-    array([0., 1.])
-    """
+    """A column of numbers; None where the table has none of this name."""
     column = table.columns.get(name)
     if column is None or column.dtype.kind not in "fiu":
         return None
@@ -35,26 +18,7 @@ def number(table: Table, name: str) -> FloatArray | None:
 
 
 def texts(table: Table, name: str, limit: int = 60) -> list[str]:
-    """A column as short texts; empty ones where the table has none of this name.
-
-    Parameters
-    ----------
-    table : Table
-        Where to look.
-    name : str
-        The column's name.
-    limit : int
-        The most characters of each.
-
-    Returns
-    -------
-    list of str
-
-    Examples
-    --------
-    >>> texts(Table(name="t", columns={"n": np.arange(2)}), "n")
-    ['0', '1']
-    """
+    """A column as short texts; empty ones where the table has none of this name."""
     column = table.columns.get(name)
     if column is None:
         return [""] * len(table)
@@ -62,20 +26,5 @@ def texts(table: Table, name: str, limit: int = 60) -> list[str]:
 
 
 def of_model(table: Table) -> str:
-    """The table's model in brackets, to end a question with; empty where it has none.
-
-    Parameters
-    ----------
-    table : Table
-        Whose model.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> of_model(Table(name="t", columns={}, model="net"))
-    ' (net)'
-    """
+    """The table's model in brackets, to end a question with; empty where it has none."""
     return f" ({one_line(table.model, 60)})" if table.model else ""

@@ -48,34 +48,7 @@ class LawOverX:
 def law_figure(law: LawOverX, *, units: str = "y", colour: int = 0) -> Figure:
     """Data over x with one model's predictions and central intervals: the first row of figure 2.
 
-    Parameters
-    ----------
-    law : LawOverX
-        What to draw.
-    units : str
-        Of y.
-    colour : int
-        The model's.
-
-    Returns
-    -------
-    Figure
-
-    Raises
-    ------
-    InputError
-        If there is no row, or columns differ in length.
-
-    Notes
-    -----
     Figure 2 of Young et al. 2025.
-
-    Examples
-    --------
-    >>> x = np.arange(3.0)
-    >>> law = LawOverX(model="poisson", x=x, y=x, point=x, lower=x - 1, upper=x + 1)
-    >>> [layer.mark.value for layer in law_figure(law).layers]
-    ['band', 'line', 'points']
     """
     columns = (law.x, law.y, law.point, law.lower, law.upper)
     if not len(law.x) or len({len(column) for column in columns}) > 1:
@@ -118,31 +91,7 @@ def law_figure(law: LawOverX, *, units: str = "y", colour: int = 0) -> Figure:
 
 
 def calibration_figure(curves: Sequence[Curve], places: Mapping[str, int] | None = None) -> Figure:
-    """Observed share by nominal level, one line a model: the second row of figure 2.
-
-    Parameters
-    ----------
-    curves : sequence of Curve
-        Curves ``calibration``.
-    places : mapping of str to int, optional
-        Colours of models; their order if omitted.
-
-    Returns
-    -------
-    Figure
-
-    Raises
-    ------
-    InputError
-        If there is none.
-
-    Examples
-    --------
-    >>> levels = np.array([0.0, 1.0])
-    >>> figure = calibration_figure([Curve(name="calibration", x=levels, y=levels, model="m")])
-    >>> [layer.series for layer in figure.layers]
-    ['perfect calibration', 'm']
-    """
+    """Observed share by nominal level, one line a model: the second row of figure 2."""
     lines = _lines(curves, places)
     ends = np.array([0.0, 1.0])
     level = Layer(mark=Mark.LINE, x=ends, y=ends, series="perfect calibration", colour=REFERENCE)
@@ -168,34 +117,7 @@ def input_figure(
     null: float = np.nan,
     yardstick: str = "a right model, on average",
 ) -> Figure:
-    """CCE over the only column of x, one line a model with its band: the third row of figure 2.
-
-    Parameters
-    ----------
-    curves : sequence of Curve
-        Of one name, such as those of `howsure.protocols.congruence_views.over_input`.
-    places : mapping of str to int, optional
-        Colours of models; their order if omitted.
-    null : float
-        Mean CCE of a right model, drawn as a line; not drawn where NaN.
-    yardstick : str
-        What that line is.
-
-    Returns
-    -------
-    Figure
-
-    Raises
-    ------
-    InputError
-        If there is none.
-
-    Examples
-    --------
-    >>> curve = Curve(name="congruence_cce", x=np.arange(2.0), y=np.ones(2), model="m")
-    >>> [layer.mark.value for layer in input_figure([curve], null=0.5).layers]
-    ['rule', 'line']
-    """
+    """CCE over the only column of x, one line a model with its band: the third row of figure 2."""
     lines = _lines(curves, places)
     first = curves[0]
     bands = [
@@ -260,11 +182,5 @@ def _told(curves: Sequence[Curve]) -> tuple[str, ...]:
 
 
 def shown(drawn: int, rows: int) -> tuple[str, ...]:
-    """What to say where not all rows are drawn.
-
-    Examples
-    --------
-    >>> shown(300, 1000), shown(5, 5)
-    (('Shown: 300 of 1,000 rows.',), ())
-    """
+    """What to say where not all rows are drawn."""
     return (f"Shown: {drawn:,} of {rows:,} rows.",) if drawn < rows else ()

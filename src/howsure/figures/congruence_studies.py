@@ -56,30 +56,6 @@ def severity_figure(
 ) -> Figure:
     """A measure against the severity of one perturbation, one line a model.
 
-    Parameters
-    ----------
-    table : Table
-        Columns ``model``, ``perturbation``, ``severity`` and the measure, and perhaps the
-        measure's spread, as ``cce_sd``; see
-        `howsure.protocols.congruence_perturbations.MonotonicityResult.table`.
-    kind : str
-        Which perturbation.
-    measure : {"cce", "ece", "nll"}
-        Which measure.
-    places : mapping of str to int, optional
-        Colours of models; their order if omitted.
-
-    Returns
-    -------
-    Figure
-
-    Raises
-    ------
-    InputError
-        If the measure is unknown, a column is missing, or no row of the perturbation has a value.
-
-    Notes
-    -----
     Section 4.4 of Young et al. 2025.
     """
     check_known(measure, _TITLES, "measure")
@@ -119,37 +95,7 @@ def severity_figure(
 def rejection_figure(curve: Curve, *, colour: int = 0, note: str = "") -> Figure:
     """Loss of the rows kept against the share withheld, beside random order and the best one.
 
-    Parameters
-    ----------
-    curve : Curve
-        ``rejection_mae`` or ``rejection_nll`` of one model, with random order as reference, its
-        band, and the oracle's order in ``hover``; see
-        `howsure.protocols.congruence_rejection.Rejection.drawn`.
-    colour : int
-        The model's.
-    note : str
-        What else to say.
-
-    Returns
-    -------
-    Figure
-        Up to a share of 0.95.
-
-    Raises
-    ------
-    InputError
-        If the curve has no point.
-
-    Notes
-    -----
     Appendix A.3 of Young et al. 2025.
-
-    Examples
-    --------
-    >>> share = np.array([0.0, 0.5])
-    >>> curve = Curve(name="rejection_mae", x=share, y=np.array([1.0, 0.5]), model="m")
-    >>> [layer.series for layer in rejection_figure(curve).layers]
-    ['highest CCE first']
     """
     inside = np.flatnonzero(curve.x <= LAST_SHARE)
     if not len(inside):
@@ -203,32 +149,7 @@ def rejection_figure(curve: Curve, *, colour: int = 0, note: str = "") -> Figure
 def diagnosis_figure(tables: Sequence[Table], places: Mapping[str, int] | None = None) -> Figure:
     """CCE at unlabelled inputs against the model's true error there, a colour a model.
 
-    Parameters
-    ----------
-    tables : sequence of Table
-        One a model, with columns ``error`` and ``cce``; see
-        `howsure.protocols.congruence_diagnosis.Diagnosis.table`.
-    places : mapping of str to int, optional
-        Colours of models; their order if omitted.
-
-    Returns
-    -------
-    Figure
-
-    Raises
-    ------
-    InputError
-        If there is no table, a column is missing, or no row has both numbers.
-
-    Notes
-    -----
     Section 4.7 of Young et al. 2025.
-
-    Examples
-    --------
-    >>> columns = {"error": np.array([0.1, 0.2]), "cce": np.array([0.1, 0.3])}
-    >>> diagnosis_figure([Table(name="d", columns=columns, model="m")]).layers[0].series
-    'm'
     """
     names = distinct([table.model or "model" for table in tables])
     layers, notes = [], []
@@ -272,35 +193,7 @@ def diagnosis_figure(tables: Sequence[Table], places: Mapping[str, int] | None =
 def variation_figure(table: Table) -> Figure:
     """Coefficients of variation of CCE and ECE by task and model.
 
-    Parameters
-    ----------
-    table : Table
-        Columns ``task``, ``model``, ``cce_cv`` and ``ece_cv``; see
-        `howsure.protocols.congruence_reliability.Reliability.table`.
-
-    Returns
-    -------
-    Figure
-
-    Raises
-    ------
-    InputError
-        If a column is missing, or no row has both numbers.
-
-    Notes
-    -----
     Table 2 of Young et al. 2025.
-
-    Examples
-    --------
-    >>> columns = {
-    ...     "task": np.array(["AAF"], dtype=object),
-    ...     "model": np.array(["poisson"], dtype=object),
-    ...     "cce_cv": np.array([0.1]),
-    ...     "ece_cv": np.array([0.2]),
-    ... }
-    >>> variation_figure(Table(name="reliability", columns=columns)).y.categories
-    ('poisson',)
     """
     cce, ece = _two(table, "cce_cv", "ece_cv")
     tasks, models = texts(table, "task"), texts(table, "model")
@@ -343,34 +236,7 @@ def models_figure(
     models: Sequence[str] | None = None,
     note: str = "",
 ) -> Figure:
-    """CCE or ECE of each model as a dot plot, beside what they are judged against.
-
-    Parameters
-    ----------
-    dots : sequence of Dots
-        The first is the measure itself; others stand beside it.
-    measure : {"cce", "ece", "nll"}
-        Which.
-    models : sequence of str, optional
-        Rows, in order; by default all that have a value.
-    note : str
-        What else to say.
-
-    Returns
-    -------
-    Figure
-
-    Raises
-    ------
-    InputError
-        If the measure is unknown, or no model has a value.
-
-    Examples
-    --------
-    >>> figure = models_figure([Dots(series="here", values={"poisson": 0.1, "gaussian": 0.05})])
-    >>> figure.y.categories
-    ('poisson', 'gaussian')
-    """
+    """CCE or ECE of each model as a dot plot, beside what they are judged against."""
     check_known(measure, _TITLES, "measure")
     known = [one for one in dots if any(np.isfinite(v) for v in one.values.values())]
     if not known:

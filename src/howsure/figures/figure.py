@@ -246,30 +246,7 @@ _RANK |= {Mark.RULE: 4, Mark.BAND: 5, Mark.INTERVALS: 6, Mark.ZONE: 7}
 
 
 def sample_points(x: FloatArray, limit: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Indices of at most `limit` points that keep the shape of a curve.
-
-    Half are spread evenly over the points and half evenly over the range of x; the first and
-    the last always stay.
-
-    Parameters
-    ----------
-    x : ndarray of float, shape (k,)
-        Rising positions.
-    limit : int
-        The most points to keep, at least 4.
-
-    Returns
-    -------
-    ndarray of int, shape (m,)
-        Rising indices, m ≤ limit.
-
-    Examples
-    --------
-    >>> sample_points(np.arange(100.0), 4)
-    array([ 0, 99])
-    >>> len(sample_points(np.arange(1000.0) ** 3, 100)) <= 100
-    True
-    """
+    """Indices of at most `limit` points that keep the shape of a curve."""
     if len(x) <= limit:
         return np.arange(len(x))
     half = limit // 2

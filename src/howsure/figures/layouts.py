@@ -303,24 +303,7 @@ COMPANIONS = {name for layout in LAYOUTS.values() for name in layout.companions}
 
 
 def layout_of(name: str) -> Layout:
-    """The layout of a curve; a plain one for a name that is not known.
-
-    Parameters
-    ----------
-    name : str
-        The curve's name.
-
-    Returns
-    -------
-    Layout
-
-    Examples
-    --------
-    >>> layout_of("calibration").question
-    'Do the stated levels hold?'
-    >>> layout_of("my_profile").question
-    'My profile'
-    """
+    """The layout of a curve; a plain one for a name that is not known."""
     known = LAYOUTS.get(name)
     if known is not None:
         return known

@@ -26,25 +26,7 @@ _HOVERED = (
 
 
 def map_figures(tables: Sequence[Table]) -> list[Figure]:
-    """A scatter plot of each table ``cce_map``, all with one scale of colours.
-
-    Parameters
-    ----------
-    tables : sequence of Table
-        Where to look. A map holds the numbers ``first``, ``second`` and ``cce``, and may hold
-        ``row``, ``perfect`` and ``p_value``; its labels title the axes.
-
-    Returns
-    -------
-    list of Figure
-
-    Examples
-    --------
-    >>> columns = {name: np.arange(3.0) for name in ("first", "second", "cce")}
-    >>> (figure,) = map_figures([Table(name="cce_map", columns=columns)])
-    >>> figure.question, figure.shades.edges
-    ('Where is the model wrong?', (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0))
-    """
+    """A scatter plot of each table ``cce_map``, all with one scale of colours."""
     maps = [(table, rows) for table in tables if len(rows := _rows(table))]
     if not maps:
         return []
@@ -55,25 +37,7 @@ def map_figures(tables: Sequence[Table]) -> list[Figure]:
 
 
 def class_edges(low: float, high: float, most: int = _CLASSES) -> tuple[float, ...]:
-    """Round ends of at most so many classes of one width that hold a range.
-
-    Parameters
-    ----------
-    low, high : float
-        The range, low ≤ high.
-    most : int
-        The most classes, at least 4.
-
-    Returns
-    -------
-    tuple of float
-        Rising, at least three.
-
-    Examples
-    --------
-    >>> class_edges(0.003, 0.055)
-    (0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06)
-    """
+    """Round ends of at most so many classes of one width that hold a range."""
     spread = max(high - low, 1e-3 * max(abs(low), abs(high)))
     if spread < 1.0 / _EXTREME:
         spread = 1.0

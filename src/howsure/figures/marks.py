@@ -24,28 +24,7 @@ _NUMBERED = re.compile(r"(.*\S)\s+([-+\d.]+)")
 def mark_layers(
     tables: Sequence[Table], points: tuple[str, str, str] | None, places: Mapping[str, int]
 ) -> tuple[list[Layer], str]:
-    """Named points to set on a curve's figure, one layer a model and kind of point.
-
-    Points whose names differ in a last number alone, such as ``miss rate 0.1``, are of one kind
-    and have one shape.
-
-    Parameters
-    ----------
-    tables : sequence of Table
-        Where to look.
-    points : (str, str, str), optional
-        The name of the tables, and their columns for x and y. A text column ``point`` names the
-        rows; a column ``k`` is shown in the hover text.
-    places : mapping of str to int
-        The models that the figure shows, with their colours.
-
-    Returns
-    -------
-    list of Layer
-        Where there are several models, points have their model's colour and no legend.
-    str
-        What the shapes mean, where the legend does not say it; else empty.
-    """
+    """Named points to set on a curve's figure, one layer a model and kind of point."""
     layers: list[Layer] = []
     shapes: dict[str, int] = {}
     alone = len(places) == 1

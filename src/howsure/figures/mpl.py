@@ -20,30 +20,7 @@ LABEL_LIMIT = 44
 
 
 def draw(figure: Figure, ax: Axes | None = None) -> Axes:
-    """Draw a figure.
-
-    Parameters
-    ----------
-    figure : Figure
-        What to draw.
-    ax : matplotlib Axes, optional
-        Where; new axes, tall enough for the rows of a dot plot, where absent.
-
-    Returns
-    -------
-    matplotlib Axes
-
-    Raises
-    ------
-    MissingDependencyError
-        If matplotlib is not installed.
-
-    Examples
-    --------
-    >>> line = Layer(mark=Mark.LINE, x=np.array([0.0, 1.0]), y=np.array([0.0, 0.9]), series="A")
-    >>> draw(Figure(name="calibration", question="?", title="Calibration", layers=(line,)))
-    <Axes: title={'left': 'Calibration'}>
-    """
+    """Draw a figure."""
     if ax is None:
         pyplot = require("matplotlib.pyplot", extra="plots")
         rows = len(figure.y.categories)

@@ -31,22 +31,7 @@ class Palette:
     surface: str
 
     def colour(self, index: int) -> str:
-        """The colour of a layer.
-
-        Parameters
-        ----------
-        index : int
-            As `Layer.colour`; past the last series the colours begin again.
-
-        Returns
-        -------
-        str
-
-        Examples
-        --------
-        >>> LIGHT.colour(0)
-        '#0061ad'
-        """
+        """The colour of a layer."""
         if index == REFERENCE:
             return self.reference
         if index == HIGHLIGHT:
@@ -54,22 +39,7 @@ class Palette:
         return self.series[index % len(self.series)]
 
     def shades(self, classes: int) -> tuple[str, ...]:
-        """Colours for so many classes of rising numbers, both ends of the ramp included.
-
-        Parameters
-        ----------
-        classes : int
-            At most as many as the ramp has colours.
-
-        Returns
-        -------
-        tuple of str
-
-        Examples
-        --------
-        >>> LIGHT.shades(2)
-        ('#5492c5', '#49070a')
-        """
+        """Colours for so many classes of rising numbers, both ends of the ramp included."""
         last, steps = len(self.ramp) - 1, max(classes - 1, 1)
         return tuple(self.ramp[round(last * place / steps)] for place in range(classes))
 
@@ -124,24 +94,7 @@ FAINT_DASH = (1, 3)
 
 
 def dash_of(index: int, *, faint: bool) -> tuple[int, ...]:
-    """The dash pattern of a line, in pixels on and off; empty for a solid line.
-
-    Parameters
-    ----------
-    index : int
-        As `Layer.colour`.
-    faint : bool
-        As `Layer.faint`.
-
-    Returns
-    -------
-    tuple of int
-
-    Examples
-    --------
-    >>> dash_of(0, faint=False)
-    ()
-    """
+    """The dash pattern of a line, in pixels on and off; empty for a solid line."""
     if faint:
         return FAINT_DASH
     return REFERENCE_DASH if index < 0 else DASHES[index % len(DASHES)]

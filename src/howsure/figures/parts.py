@@ -17,25 +17,7 @@ from howsure.figures.text import distinct, headed, one_line
 def data_layers(
     curve: Curve, label: str, colour: int, layout: Layout, *, alone: bool
 ) -> list[Layer]:
-    """The curve itself, with its intervals where it is made of points.
-
-    Parameters
-    ----------
-    curve : Curve
-        Ready to be drawn.
-    label : str
-        What the legend calls it.
-    colour : int
-        As in `Layer`.
-    layout : Layout
-        How it is drawn.
-    alone : bool
-        Whether the figure shows no other curve; only then are bars filled.
-
-    Returns
-    -------
-    list of Layer
-    """
+    """The curve itself, with its intervals where it is made of points."""
     mark = Mark.STEP if curve.step and layout.mark is not Mark.BARS else layout.mark
     whole = Layer(mark=mark, x=curve.x, y=curve.y, series=label, colour=colour)
     if mark is Mark.BARS:
@@ -69,21 +51,7 @@ def _bar_ends(x: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def band_layers(curves: Sequence[Curve], labels: Sequence[str], layout: Layout) -> list[Layer]:
-    """The bands; one neutral band where it surrounds the reference and all curves share it.
-
-    Parameters
-    ----------
-    curves : sequence of Curve
-        All curves of the figure.
-    labels : sequence of str
-        What the legend calls them.
-    layout : Layout
-        How they are drawn.
-
-    Returns
-    -------
-    list of Layer
-    """
+    """The bands; one neutral band where it surrounds the reference and all curves share it."""
     bands: list[tuple[FloatArray, FloatArray, FloatArray, str, int]] = []
     for place, (curve, label) in enumerate(zip(curves, labels, strict=True)):
         if curve.lower is None or curve.upper is None or layout.mark is Mark.POINTS:
@@ -114,17 +82,7 @@ def band_layers(curves: Sequence[Curve], labels: Sequence[str], layout: Layout) 
 
 
 def reference_layers(curves: Sequence[Curve], labels: Sequence[str], layout: Layout) -> list[Layer]:
-    """What the curves are judged against; one neutral line where all share it.
-
-    Parameters
-    ----------
-    curves, labels, layout
-        As in `band_layers`.
-
-    Returns
-    -------
-    list of Layer
-    """
+    """What the curves are judged against; one neutral line where all share it."""
     judged = [
         (curve.x, curve.reference, label, place)
         for place, (curve, label) in enumerate(zip(curves, labels, strict=True))
@@ -156,20 +114,7 @@ def companion_layers(
     layout: Layout,
     others: Mapping[str, Sequence[Curve]],
 ) -> list[Layer]:
-    """Curves that stand behind those of their model and group.
-
-    Parameters
-    ----------
-    curves, labels, layout
-        As in `band_layers`.
-    others : mapping of str to sequence of Curve
-        Drawable curves by the companion's name.
-
-    Returns
-    -------
-    list of Layer
-        Neutral and named in the legend where the figure shows one curve.
-    """
+    """Curves that stand behind those of their model and group."""
     alone = len(curves) == 1
     layers = []
     for name, companion in layout.companions.items():
@@ -194,19 +139,7 @@ def companion_layers(
 
 
 def zone_layers(layout: Layout, y: Axis) -> list[Layer]:
-    """The range of y that a layout shades, where the figure has the layout's axis.
-
-    Parameters
-    ----------
-    layout : Layout
-        Which range.
-    y : Axis
-        The figure's y axis.
-
-    Returns
-    -------
-    list of Layer
-    """
+    """The range of y that a layout shades, where the figure has the layout's axis."""
     if layout.zone is None or y.kind != layout.y.kind:
         return []
     zone = layout.zone

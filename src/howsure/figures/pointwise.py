@@ -46,33 +46,7 @@ def share_histogram(
     places: Mapping[str, int],
     of: str,
 ) -> Figure:
-    """How coverages are spread: filled bars of one method, outlines of several.
-
-    Parameters
-    ----------
-    shares : mapping of str to ndarray of float, shape (k,)
-        For each method, coverages in [0, 1].
-    coverage : float
-        The nominal coverage, drawn as a line.
-    words : Words
-        What the figure says.
-    places : mapping of str to int
-        Colour of each method.
-    of : str
-        What is counted, such as ``test points``.
-
-    Returns
-    -------
-    Figure
-
-    Examples
-    --------
-    >>> words = Words(name="picp", question="?", title="PICP", reading="", x="PICP")
-    >>> shares = {"linear": np.array([0.78, 0.82, 0.86])}
-    >>> figure = share_histogram(shares, 0.8, words, places={"linear": 0}, of="trials")
-    >>> figure.layers[0].mark.value, figure.layers[1].x
-    ('bars', array([0.8]))
-    """
+    """How coverages are spread: filled bars of one method, outlines of several."""
     edges = _edges([*shares.values(), np.array([coverage])])
     layers = []
     for method, values in shares.items():
@@ -112,32 +86,7 @@ def share_histogram(
 def coverage_profile(
     curves: Sequence[Curve], coverage: float, words: Words, *, places: Mapping[str, int]
 ) -> Figure:
-    """Coverage along x, one line with its band a method, over the nominal level.
-
-    Parameters
-    ----------
-    curves : sequence of Curve
-        One a method, with bands.
-    coverage : float
-        The nominal coverage.
-    words : Words
-        What the figure says.
-    places : mapping of str to int
-        Colour of each method.
-
-    Returns
-    -------
-    Figure
-
-    Examples
-    --------
-    >>> x = np.linspace(0.0, 1.0, 50)
-    >>> curve = Curve(name="picf", x=x, y=x, lower=x, upper=x, model="linear")
-    >>> words = Words(name="picf", question="?", title="PICF", reading="", x="x")
-    >>> figure = coverage_profile([curve], 0.9, words, places={"linear": 2})
-    >>> [(layer.mark.value, layer.colour) for layer in figure.layers]
-    [('band', 2), ('line', -1), ('line', 2)]
-    """
+    """Coverage along x, one line with its band a method, over the nominal level."""
     bands, lines = [], []
     for curve in curves:
         index = sample_points(curve.x, MOST_POINTS)
@@ -224,21 +173,7 @@ class OneRun:
 
 
 def intervals_along_x(run: OneRun, words: Words, *, colour: int) -> Figure:
-    """Intervals of one run along the only column of x, over the true mean and the data.
-
-    Parameters
-    ----------
-    run : OneRun
-        What to draw.
-    words : Words
-        What the figure says.
-    colour : int
-        The method's colour.
-
-    Returns
-    -------
-    Figure
-    """
+    """Intervals of one run along the only column of x, over the true mean and the data."""
     order = np.argsort(run.x, kind="stable")
     order = order[sample_points(run.x[order], MOST_POINTS)]
     x = run.x[order]
@@ -280,21 +215,7 @@ def intervals_along_x(run: OneRun, words: Words, *, colour: int) -> Figure:
 
 
 def intervals_over_truth(run: OneRun, words: Words, *, colour: int) -> Figure:
-    """Intervals of one run at single test points, in the order of their true means.
-
-    Parameters
-    ----------
-    run : OneRun
-        What to draw; `run.x` is the true mean.
-    words : Words
-        What the figure says.
-    colour : int
-        The method's colour.
-
-    Returns
-    -------
-    Figure
-    """
+    """Intervals of one run at single test points, in the order of their true means."""
     order = np.argsort(run.mean, kind="stable")
     count = min(len(order), MOST_INTERVALS)
     chosen = order[np.linspace(0, len(order) - 1, count).round().astype(np.int64)]

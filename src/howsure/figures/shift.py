@@ -35,34 +35,7 @@ _TITLES: Final[Mapping[str, tuple[str, str]]] = {
 def measure_figure(
     records: Sequence[Record], published: Mapping[str, float] | None = None, *, note: str = ""
 ) -> Figure:
-    """One measure of several methods on one test as a dot plot with intervals.
-
-    Parameters
-    ----------
-    records : sequence of Record
-        Of one measure, one a method, which is the record's model. Those without a value have no
-        point.
-    published : mapping of str to float, optional
-        Published numbers of some of the methods.
-    note : str
-        What else to say.
-
-    Returns
-    -------
-    Figure
-        With the nominal level where the measure is to be near one.
-
-    Raises
-    ------
-    InputError
-        If there is no record, or records are of several measures.
-
-    Examples
-    --------
-    >>> one = Record(metric="test_coverage", value=0.6, lower=0.5, upper=0.7, model="CP")
-    >>> measure_figure([one]).y.categories
-    ('CP',)
-    """
+    """One measure of several methods on one test as a dot plot with intervals."""
     metrics = list(dict.fromkeys(record.metric for record in records))
     if len(metrics) != 1:
         raise InputError(f"records must be of one measure, got {', '.join(metrics) or 'none'}")
@@ -109,49 +82,14 @@ def measure_figure(
 
 
 def short_names(methods: Sequence[str]) -> tuple[str, ...]:
-    """Names of methods for axes, all different, without the word that the selective ones share.
-
-    Examples
-    --------
-    >>> short_names(["Gaussian", "Gaussian + Selective GMM"])
-    ('Gaussian', 'Gaussian + GMM')
-    """
+    """Names of methods for axes, all different, without the word that the selective ones share."""
     return distinct([method.replace(" + Selective ", " + ") for method in methods])
 
 
 def trade_figure(table: Table, places: Mapping[str, int] | None = None) -> Figure:
     """Coverage error against prediction rate, averaged over tasks: a point a method.
 
-    Parameters
-    ----------
-    table : Table
-        Columns ``method``, ``coverage_error`` and ``prediction_rate``; it may hold
-        ``standard_error``, and ``null``, what a perfect model would show.
-    places : mapping of str to int, optional
-        Colours of methods; their order if omitted.
-
-    Returns
-    -------
-    Figure
-
-    Raises
-    ------
-    InputError
-        If a column is missing, or no method has both numbers.
-
-    Notes
-    -----
     Figure A6 of Gustafsson, Danelljan and Schön (TMLR 2023).
-
-    Examples
-    --------
-    >>> columns = {
-    ...     "method": np.array(["CP"], dtype=object),
-    ...     "coverage_error": np.array([0.2]),
-    ...     "prediction_rate": np.array([1.0]),
-    ... }
-    >>> trade_figure(Table(name="averages", columns=columns)).legend()[0].label
-    'CP'
     """
     layers = _points(table, "prediction_rate", "coverage_error", places)
     return Figure(
@@ -175,38 +113,7 @@ def rank_scatter(
 ) -> Figure:
     """Average coverage error against mean rank by a validation measure: a point a method.
 
-    Parameters
-    ----------
-    table : Table
-        Columns ``method``, ``mean_rank`` and ``coverage_error``; it may hold ``standard_error``
-        and ``null``.
-    measure : {"val_width", "val_mae"}
-        What methods are ranked by.
-    places : mapping of str to int, optional
-        Colours of methods; their order if omitted.
-
-    Returns
-    -------
-    Figure
-
-    Raises
-    ------
-    InputError
-        If a column is missing, no method has both numbers, or the measure is unknown.
-
-    Notes
-    -----
     Figures A1 to A3 of Gustafsson, Danelljan and Schön (TMLR 2023).
-
-    Examples
-    --------
-    >>> columns = {
-    ...     "method": np.array(["CP"], dtype=object),
-    ...     "coverage_error": np.array([0.2]),
-    ...     "mean_rank": np.array([1.5]),
-    ... }
-    >>> rank_scatter(Table(name="averages", columns=columns)).layers[0].x
-    array([1.5])
     """
     words = {
         "val_width": ("width", "Do short intervals at home go with coverage elsewhere?"),
@@ -231,31 +138,7 @@ def rank_scatter(
 def degree_figure(curves: Sequence[Curve], places: Mapping[str, int] | None = None) -> Figure:
     """A measure against the degree of shift, one line a method, with intervals.
 
-    Parameters
-    ----------
-    curves : sequence of Curve
-        Curves ``degree_of_shift`` of one task and measure.
-    places : mapping of str to int, optional
-        Colours of methods; their order if omitted.
-
-    Returns
-    -------
-    Figure
-
-    Raises
-    ------
-    InputError
-        If there is none.
-
-    Notes
-    -----
     Figure 4 of Gustafsson, Danelljan and Schön (TMLR 2023).
-
-    Examples
-    --------
-    >>> curve = Curve(name="degree_of_shift", x=np.arange(2.0), y=np.ones(2), model="CP")
-    >>> degree_figure([curve]).layers[0].series
-    'CP'
     """
     if not curves:
         raise InputError("curves must hold at least one, got none")
@@ -291,35 +174,7 @@ def degree_figure(curves: Sequence[Curve], places: Mapping[str, int] | None = No
 def change_figure(table: Table) -> Figure:
     """Coverage error against the change of the MAE, a point a test and a colour a task.
 
-    Parameters
-    ----------
-    table : Table
-        Columns ``task``, ``test``, ``relative_mae_change`` and ``coverage_error``; it may hold
-        ``null``.
-
-    Returns
-    -------
-    Figure
-
-    Raises
-    ------
-    InputError
-        If a column is missing, or no row has both numbers.
-
-    Notes
-    -----
     Figures A16 and A17 of Gustafsson, Danelljan and Schön (TMLR 2023).
-
-    Examples
-    --------
-    >>> columns = {
-    ...     "task": np.array(["cells"], dtype=object),
-    ...     "test": np.array(["full"], dtype=object),
-    ...     "relative_mae_change": np.array([0.1]),
-    ...     "coverage_error": np.array([0.01]),
-    ... }
-    >>> change_figure(Table(name="shift_against_error", columns=columns)).layers[0].labels
-    ('full',)
     """
     change, error = _two(table, "relative_mae_change", "coverage_error", "task")
     tasks, tests = texts(table, "task"), texts(table, "test")

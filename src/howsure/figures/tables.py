@@ -25,29 +25,7 @@ CERTAIN = 1e-9
 
 
 def figure_of_table(table: Table) -> Figure | None:
-    """The figure of a table, where its name and columns allow one.
-
-    ``groups`` needs the columns ``group``, ``empirical_coverage``, ``lower``, ``upper`` and
-    ``nominal``. ``models`` needs ``difference`` (of ``model_a`` from ``model_b``), ``lower`` and
-    ``upper``; ``metric``, ``coverage`` and the models name the row, and ``direction`` (as in
-    `Record`) tells which model it favours. ``cce_tree`` needs ``where``, ``cce`` and
-    ``standard_error``; ``rows`` weighs the leaves.
-
-    Parameters
-    ----------
-    table : Table
-        What to draw.
-
-    Returns
-    -------
-    Figure or None
-
-    Examples
-    --------
-    >>> table = Table(name="worst_rows", columns={"row": np.arange(3)})
-    >>> figure_of_table(table) is None
-    True
-    """
+    """The figure of a table, where its name and columns allow one."""
     if table.name == "groups":
         return _groups_figure(table)
     if table.name == "models":
@@ -58,27 +36,7 @@ def figure_of_table(table: Table) -> Figure | None:
 
 
 def worst_first(table: Table) -> IntArray:
-    """The order of a table's rows that puts the worst first.
-
-    Groups are ordered by the upper end of their coverage's interval: first those whose low
-    coverage is best proven. Rows of a map are ordered by their CCE. Any other table keeps its
-    order.
-
-    Parameters
-    ----------
-    table : Table
-        What to order.
-
-    Returns
-    -------
-    ndarray of int, shape (k,)
-
-    Examples
-    --------
-    >>> upper = np.array([0.95, 0.8, 0.9])
-    >>> worst_first(Table(name="groups", columns={"upper": upper}))
-    array([1, 2, 0])
-    """
+    """The order of a table's rows that puts the worst first."""
     ranks = None
     if table.name == "groups":
         ranks = number(table, "upper")

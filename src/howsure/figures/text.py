@@ -7,73 +7,20 @@ from collections.abc import Iterable
 
 
 def one_line(text: object, limit: int = 80) -> str:
-    """Text on one line: control characters become spaces, long text ends in an ellipsis.
-
-    Parameters
-    ----------
-    text : object
-        What to show.
-    limit : int
-        The most characters to keep.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> one_line("two\\nlines")
-    'two lines'
-    >>> one_line("abcdef", limit=4)
-    'abc…'
-    """
+    """Text on one line: control characters become spaces, long text ends in an ellipsis."""
     raw = str(text)[: 4 * limit]
     plain = " ".join("".join(_shown(char) for char in raw).split())
     return plain if len(plain) <= limit else plain[: limit - 1] + "…"
 
 
 def headed(text: object, limit: int = 120) -> str:
-    """One line that begins with a capital letter, for an axis or a column; symbols stay.
-
-    Parameters
-    ----------
-    text : object
-        What to show.
-    limit : int
-        The most characters to keep.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> headed("miss rate")
-    'Miss rate'
-    """
+    """One line that begins with a capital letter, for an axis or a column; symbols stay."""
     plain = one_line(text, limit)
     return plain if len(plain) == 1 else plain[:1].upper() + plain[1:]
 
 
 def distinct(texts: Iterable[object], limit: int = 80) -> tuple[str, ...]:
-    """One line for each text, numbered where two would look the same.
-
-    Parameters
-    ----------
-    texts : iterable
-        What to show.
-    limit : int
-        The most characters of each, before its number.
-
-    Returns
-    -------
-    tuple of str
-
-    Examples
-    --------
-    >>> distinct(["a", "b", "a"])
-    ('a', 'b', 'a (2)')
-    """
+    """One line for each text, numbered where two would look the same."""
     seen: set[str] = set()
     shown = []
     for text in texts:

@@ -109,17 +109,7 @@ def _height_of_rows(count: int) -> int:
 
 
 def config_of(palette: Palette) -> Spec:
-    """The Vega-Lite configuration that gives every figure its look.
-
-    Parameters
-    ----------
-    palette : Palette
-        Its colours.
-
-    Returns
-    -------
-    dict
-    """
+    """The Vega-Lite configuration that gives every figure its look."""
     return {
         "background": "transparent",
         "font": FONT,

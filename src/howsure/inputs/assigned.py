@@ -137,26 +137,14 @@ class Roles:
 
 
 def encoder_name(encoder: Encoder) -> str:
-    """What to call an encoder.
-
-    Examples
-    --------
-    >>> encoder_name("transformers:folder"), encoder_name(len)
-    ('transformers:folder', 'len')
-    """
+    """What to call an encoder."""
     if isinstance(encoder, str):
         return encoder
     return str(getattr(encoder, "__name__", type(encoder).__name__))
 
 
 def parse_encode(given: Any) -> tuple[str, Encoder] | None:
-    """The column to encode and its encoder; None where none is given.
-
-    Examples
-    --------
-    >>> parse_encode("note=transformers:models/small"), parse_encode("")
-    (('note', 'transformers:models/small'), None)
-    """
+    """The column to encode and its encoder; None where none is given."""
     if given is None or (isinstance(given, Sized) and len(given) == 0):
         return None
     if isinstance(given, Mapping):

@@ -61,13 +61,7 @@ def embedded(
 
 
 def located(paths: Sequence[Any] | Texts, folder: Path | None) -> Texts:
-    """Paths as they stand in a table, made absolute: they start from the table's folder.
-
-    Examples
-    --------
-    >>> located(["a/b.png", "/c.png"], Path("/data")).tolist()
-    ['/data/a/b.png', '/c.png']
-    """
+    """Paths as they stand in a table, made absolute: they start from the table's folder."""
     root = Path.cwd() if folder is None else folder.absolute()
     out = np.empty(len(paths), dtype=object)
     out[:] = [os.path.join(root, str(path)) for path in paths]

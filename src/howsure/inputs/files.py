@@ -32,13 +32,7 @@ _SIGNS: Final = (
 
 
 def table_form(path: str | os.PathLike[str]) -> tuple[str, str]:
-    """The ending of a file that may hold a table, and that of its compression if any.
-
-    Examples
-    --------
-    >>> table_form("t.CSV.gz"), table_form("t.parquet")
-    (('.csv', '.gz'), ('.parquet', ''))
-    """
+    """The ending of a file that may hold a table, and that of its compression if any."""
     _, ending, packed = name_parts(Path(path))
     known = TEXT_ENDINGS if packed else (*TEXT_ENDINGS, *PARQUET_ENDINGS, *ARROW_ENDINGS)
     if ending not in known:

@@ -25,22 +25,7 @@ _PART: Final = re.compile(
 
 
 def guessed_law(names: Sequence[str]) -> LawColumns | None:
-    """The law whose parameters columns hold, if their names say so.
-
-    ``t_df``, ``t_loc`` and ``t_scale`` are those of Student's t, as `to_columns` writes them, and
-    so for every family, all parameters being there (those of counts may lack ``loc``). The parts
-    of a mixture of normal laws may be called ``w1``, ``mean1``, ``sd1``, ``w2``, … (also
-    ``weight``, ``pi``, ``prob``; ``mu``, ``loc``; ``std``, ``sigma``, ``scale``), counted from 0
-    or 1, with or without an underscore.
-
-    Examples
-    --------
-    >>> guessed_law(["y", "double_poisson_mu", "double_poisson_phi"]).name
-    'double_poisson'
-    >>> law = guessed_law(["w1", "mean1", "sd1", "w2", "mean2", "sd2"])
-    >>> law.name, law.parameters["scale_2"]
-    ('norm+norm', 'sd2')
-    """
+    """The law whose parameters columns hold, if their names say so."""
     found = [*_families(names), *_mixtures(names)]
     if len(found) > 1:
         firsts = [str(next(iter(law.parameters.values()))) for law in found]

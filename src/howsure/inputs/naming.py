@@ -51,32 +51,12 @@ class Bound:
 
 @lru_cache(maxsize=1 << 17)  # a table may have a hundred thousand columns
 def normal_form(name: str) -> str:
-    """The name as it is compared.
-
-    Examples
-    --------
-    >>> normal_form(" Y-True ")
-    'y_true'
-    """
+    """The name as it is compared."""
     return re.sub(r"[\s\-]+", "_", name.strip().lower())
 
 
 def bound(name: str) -> Bound | None:
-    """Read a name as that of an interval's end.
-
-    A number of two digits that starts with none is a percentage, as is one such as 97.5; a number
-    between 0 and 1 is a share. Anything else (``lower_5``, ``lower_05``, ``lower_975``) is
-    unclear: it may be a coverage or a quantile's level.
-
-    Examples
-    --------
-    >>> bound("lower_90").coverage, bound("PI-0.95-upper").coverage, bound("yhat_lower").coverage
-    (0.9, 0.95, None)
-    >>> bound("lower_05").unclear
-    True
-    >>> bound("lowland") is None
-    True
-    """
+    """Read a name as that of an interval's end."""
     match = _BOUND.fullmatch(normal_form(name))
     if match is None or (match["before"] and match["after"]):
         return None
@@ -87,23 +67,7 @@ def bound(name: str) -> Bound | None:
 
 
 def quantile_levels(names: Iterable[str]) -> dict[str, float | None]:
-    """Read names as those of quantiles; None where a name may mean several levels.
-
-    ``0.05``, ``q0.05``, ``q_0_05``, ``quantile_0.05`` are levels; ``5%``, ``q97.5``, ``p97.5`` are
-    percentages, and where a family of names holds one of these, its other numbers with a point
-    are percentages too. Without a point, two digits are a percentage (``q05``, ``P95``). One
-    digit is a percentage if the same family holds its complement (``q5`` beside ``q95``): alone,
-    ``q1`` may be a quartile or a decile. Three digits are thousandths (``q025``, ``q975``) if one
-    of the family starts with no zero: otherwise ``q005`` may be 0.5 % or 5 %. ``median`` is the
-    level 0.5.
-
-    Examples
-    --------
-    >>> quantile_levels(["q025", "q50", "q975", "y"])
-    {'q025': 0.025, 'q50': 0.5, 'q975': 0.975}
-    >>> quantile_levels(["q1", "q2", "q3"])
-    {'q1': None, 'q2': None, 'q3': None}
-    """
+    """Read names as those of quantiles; None where a name may mean several levels."""
     found: dict[str, float | None] = {}
     families: dict[str, dict[str, str]] = {}
     for name in names:

@@ -67,13 +67,7 @@ class Source(ABC):
 
 
 def name_parts(path: Path) -> tuple[str, str, str]:
-    """A file's name without endings, its ending, and that of its compression if any.
-
-    Examples
-    --------
-    >>> name_parts(Path("a/t.x.CSV.gz")), name_parts(Path("t.parquet"))
-    (('t.x', '.csv', '.gz'), ('t', '.parquet', ''))
-    """
+    """A file's name without endings, its ending, and that of its compression if any."""
     packed = path.suffix.lower() if path.suffix.lower() in COMPRESSION else ""
     inner = Path(path.stem) if packed else path
     return inner.stem, inner.suffix.lower(), packed
@@ -100,24 +94,12 @@ def refusing(title: str) -> Iterator[None]:
 
 
 def quoted(name: str) -> str:
-    """A column's name or a cell for a message: escaped, and cut where it is long.
-
-    Examples
-    --------
-    >>> print(quoted("a" * 100))
-    'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...'
-    """
+    """A column's name or a cell for a message: escaped, and cut where it is long."""
     return repr(name if len(name) <= 40 else name[:37] + "...")
 
 
 def listed(names: Iterable[str], most: int = 20) -> str:
-    """Names for a message, the first ones if there are many.
-
-    Examples
-    --------
-    >>> listed(["y", "lower"])
-    "'y', 'lower'"
-    """
+    """Names for a message, the first ones if there are many."""
     every = list(names)
     shown = ", ".join(quoted(name) for name in every[:most])
     return shown if len(every) <= most else f"{shown} and {len(every) - most} more"

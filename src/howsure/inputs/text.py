@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -37,6 +37,8 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+
+Lent = TypeVar("Lent")
 
 
 class TextFile(Source):
@@ -170,16 +172,22 @@ class TextFile(Source):
     ) -> Any:
         """The table that Arrow makes of the text, or the schema if it is to be opened alone.
 
-        On an error, Arrow's threads go on reading after its call has come back; one that calls
-        into an interpreter that is gone aborts the process. So what they are lent is watched, and
-        nothing leaves here before they have let go of it. No frame of Python's may hold what is
-        lent, for an error keeps its frames.
+        Arrow's threads read ahead, and may do so or hold a block when its call has come back; one
+        that calls into an interpreter that is gone, be it to give a block back, aborts the
+        process. So all that they are lent is watched, and nothing leaves here before they have let
+        go of it. No frame of Python's may hold what is lent, for an error keeps its frames.
         """
+        lent: list[weakref.ref[Any]] = []
         gone: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+        def watched(one: Lent) -> Lent:
+            # A method in C runs whole before its thread lets another run, unlike Python's code.
+            lent.append(weakref.ref(one, gone.put))
+            return one
+
         door = self._door(last_row)
-        stream, handler = _Lent(door), partial(_skip, on_broken)
-        # A method in C runs whole before its thread lets another run, unlike Python's code.
-        watched = [weakref.ref(one, gone.put) for one in (stream, handler)]
+        stream = watched(_Stream(lambda size: watched(memoryview(door.read(size)))))
+        handler = watched(partial(_skip, on_broken))
         try:
             made = parser(
                 stream,
@@ -200,7 +208,7 @@ class TextFile(Source):
             door.over = True
             del stream, handler
             with suppress(queue.Empty):
-                for _ in watched:
+                for _ in lent:  # which may still grow, by blocks, until the stream is gone
                     gone.get(timeout=_PATIENCE)
         if door.trouble is not None:
             raise door.trouble
@@ -221,13 +229,13 @@ def _skip(on_broken: Callable[[Any], None], row: Any) -> str:
     return "skip"
 
 
-class _Lent:
-    """What Arrow reads from: the door's own method, so that no frame of a read holds this."""
+class _Stream:
+    """What Arrow reads from; its method is no bound one, so that no frame of a read holds this."""
 
     closed = False
 
-    def __init__(self, door: Door) -> None:
-        self.read = door.read
+    def __init__(self, read: Callable[[int], memoryview]) -> None:
+        self.read = read
 
 
 class _Kept:

@@ -55,13 +55,7 @@ class Labels:
 
 
 def numbers(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatArray:
-    """A column as numbers; missing ones are NaN.
-
-    Examples
-    --------
-    >>> numbers(pa.chunked_array([["1", " 2.5", ""]]), "y")
-    array([1. , 2.5, nan])
-    """
+    """A column as numbers; missing ones are NaN."""
     plain = _plain(column)
     kind = plain.type
     if _is_text(kind):
@@ -79,14 +73,7 @@ def numbers(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatA
 
 
 def vectors(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatArray:
-    """A column of numbers or of lists of numbers as a matrix; what is missing is NaN.
-
-    Examples
-    --------
-    >>> vectors(pa.chunked_array([[[1.0, 2.0], [3.0, 4.0]]]), "embedding")
-    array([[1., 2.],
-           [3., 4.]])
-    """
+    """A column of numbers or of lists of numbers as a matrix; what is missing is NaN."""
     plain = _plain(column)
     if _is_text(plain.type):
         plain = _as_lists(plain, name)
@@ -112,14 +99,7 @@ def vectors(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatA
 
 
 def labels(column: pa.ChunkedArray, name: str, *, from_text: bool = False) -> Labels:
-    """A column as labels.
-
-    Examples
-    --------
-    >>> found = labels(pa.chunked_array([["b", "a", "", "b"]]), "region")
-    >>> found.codes.tolist(), found.labels.tolist()
-    ([0, 1, -1, 0], ['b', 'a'])
-    """
+    """A column as labels."""
     if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
         raise InputError(f"column {quoted(name)} must hold labels, got type {column.type}")
     if pa.types.is_null(column.type):
@@ -140,14 +120,7 @@ def labels(column: pa.ChunkedArray, name: str, *, from_text: bool = False) -> La
 
 
 def times(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
-    """A column as moments: dates (UTC) or numbers.
-
-    Examples
-    --------
-    >>> times(pa.chunked_array([["2024-02-29", "2024-03-01 12:00"]]), "day")
-    array(['2024-02-29T00:00:00.000000', '2024-03-01T12:00:00.000000'],
-          dtype='datetime64[us]')
-    """
+    """A column as moments: dates (UTC) or numbers."""
     plain = _plain(column)
     if _is_text(plain.type):
         plain = _as_moments(_without_words(plain), name)
@@ -159,13 +132,7 @@ def times(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
 
 
 def names(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
-    """A column as names of rows: whole numbers where nothing else comes, or text.
-
-    Examples
-    --------
-    >>> names(pa.chunked_array([["a1", "", "a3"]]), "id").tolist()
-    ['a1', None, 'a3']
-    """
+    """A column as names of rows: whole numbers where nothing else comes, or text."""
     plain = _plain(column)
     if pa.types.is_integer(plain.type) and plain.null_count == 0:
         return np.asarray(plain.to_numpy())
@@ -180,13 +147,7 @@ def names(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
 
 
 def texts(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
-    """A column as texts, None where there is none.
-
-    Examples
-    --------
-    >>> texts(pa.chunked_array([["a note", ""]]), "note").tolist()
-    ['a note', None]
-    """
+    """A column as texts, None where there is none."""
     plain = _plain(column)
     if not (_is_text(plain.type) or pa.types.is_null(plain.type)):
         raise InputError(f"column {quoted(name)} must hold texts, got type {plain.type}")
@@ -194,13 +155,7 @@ def texts(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
 
 
 def absent(column: npt.NDArray[Any] | Labels) -> BoolArray:
-    """Which rows of a column miss it: NaN, NaT, None, no label; of a matrix, any of a row.
-
-    Examples
-    --------
-    >>> absent(names(pa.chunked_array([["a1", ""]]), "id")).tolist()
-    [False, True]
-    """
+    """Which rows of a column miss it: NaN, NaT, None, no label; of a matrix, any of a row."""
     if isinstance(column, Labels):
         return column.missing()
     if column.dtype.kind == "f":
@@ -215,13 +170,7 @@ def absent(column: npt.NDArray[Any] | Labels) -> BoolArray:
 def feature(
     column: pa.ChunkedArray, name: str, *, from_text: bool = False, decimal: str = "."
 ) -> FloatArray | Labels:
-    """A column as numbers if it holds numbers, otherwise as labels.
-
-    Examples
-    --------
-    >>> feature(pa.chunked_array([[1, 2]]), "x_1")
-    array([1., 2.])
-    """
+    """A column as numbers if it holds numbers, otherwise as labels."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if from_text and _is_text(kind):
         try:

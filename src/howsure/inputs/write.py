@@ -20,13 +20,7 @@ from howsure.inputs.source import COMPRESSION
 
 
 def unformulaic(text: str) -> str:
-    """A text that no spreadsheet runs: an apostrophe goes before what would begin a formula.
-
-    Examples
-    --------
-    >>> unformulaic("=1+1"), unformulaic("a=1")
-    ("'=1+1", 'a=1')
-    """
+    """A text that no spreadsheet runs: an apostrophe goes before what would begin a formula."""
     return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
 
 

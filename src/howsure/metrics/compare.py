@@ -41,30 +41,7 @@ Key = tuple[str, float]
 
 
 def compare(evaluations: Sequence[Evaluation], *, confidence: float = 0.95, seed: int = 0) -> Table:
-    """Paired differences between models on the same rows.
-
-    Parameters
-    ----------
-    evaluations : sequence of Evaluation
-        One a model; the rows and y must be the same. Of more than ten models, all are compared
-        with the three of lowest mean CRPS (interval score, weighted interval score or absolute
-        error, whichever all models have first).
-    confidence : float
-        Nominal confidence of the paired-bootstrap intervals.
-    seed : int
-        Fixes resamples and permutations.
-
-    Returns
-    -------
-    Table
-        Named ``models``: metric, coverage, model_a, model_b, value_a, value_b, difference (a − b),
-        lower, upper, p_value (sign-flip permutation of paired differences), n, direction, note.
-
-    Raises
-    ------
-    InputError
-        If models hold different rows.
-    """
+    """Paired differences between models on the same rows."""
     sets = [found.evalset for found in evaluations]
     check_same_rows(sets)
     order = content_order(sets)
@@ -102,14 +79,7 @@ def compare(evaluations: Sequence[Evaluation], *, confidence: float = 0.95, seed
 
 
 def leaders(evaluations: Sequence[Evaluation]) -> tuple[list[int], str]:
-    """The places of the models, those of the lowest mean score first, and which score that is.
-
-    Returns
-    -------
-    order : list of int
-        In the given order where no score serves: then the name is empty.
-    metric : str
-    """
+    """The places of the models, those of the lowest mean score first, and which score that is."""
     for metric in DECIDING:
         means = []
         for found in evaluations:

@@ -96,24 +96,7 @@ def groupings(evalset: EvalSet) -> tuple[tuple[Grouping, ...], tuple[str, ...]]:
 def assess_groups(
     evaluation: Evaluation, *, confidence: float = 0.95, seed: int = 0, statistics: bool = False
 ) -> GroupReport:
-    """Every measure in every group, the tests of chance, and the worst group.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Of all rows.
-    confidence : float
-        Confidence that all intervals of one grouping hold at once (Bonferroni).
-    seed : int
-        Fixes the permutations.
-    statistics : bool
-        Measures that are not means are computed in groups up to 50,000 rows and 100 groups;
-        true computes them regardless.
-
-    Returns
-    -------
-    GroupReport
-    """
+    """Every measure in every group, the tests of chance, and the worst group."""
     divided, notes = groupings(evaluation.evalset)
     if not divided:
         return GroupReport((), None, notes)

@@ -71,43 +71,7 @@ def evaluate(
     slow: Iterable[str] = (),
     given: Mapping[str, Any] | None = None,
 ) -> Evaluation:
-    """Compute every metric that the content permits, each with its sampling error.
-
-    Parameters
-    ----------
-    evalset : EvalSet
-        What happened and what was believed.
-    coverages : sequence of float
-        Nominal coverages; see `choose_coverages`.
-    metrics : iterable of str, optional
-        Names from the catalogue; by default all that need what `beside` says.
-    beside : {"", "inputs", "ease"}
-        What the measures need beside y and predictions.
-    confidence : float
-        Nominal confidence of the intervals about the numbers.
-    seed : int
-        Fixes the draws of randomised measures.
-    slow : iterable of str
-        Slow metrics to compute past 50,000 rows all the same.
-    given : mapping of str to object, optional
-        Named arrays that the set does not hold; see `View`.
-
-    Returns
-    -------
-    Evaluation
-
-    Raises
-    ------
-    InputError
-        If a metric is unknown, or a coverage or confidence leaves (0, 1).
-
-    Examples
-    --------
-    >>> from howsure.predictions import Intervals
-    >>> held = EvalSet.checked([1.0, 5.0], Intervals([0.0, 0.0], [2.0, 2.0], coverage=0.9))
-    >>> evaluate(held, metrics=["empirical_coverage"]).records[0].value
-    0.5
-    """
+    """Compute every metric that the content permits, each with its sampling error."""
     check_fraction(confidence, "confidence")
     entries = catalogue()
     if metrics is None:
@@ -237,21 +201,7 @@ WORST_ROWS = 50
 
 
 def curves_of(evaluation: Evaluation, *, confidence: float = 0.95) -> tuple[Curve, ...]:
-    """Every curve that the content permits, thinned to a few hundred points.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Of all rows of one model.
-    confidence : float
-        Confidence of the bands.
-
-    Returns
-    -------
-    tuple of Curve
-        Of the topics that were evaluated: ``calibration``, ``interval_calibration``,
-        ``pit_ecdf``, ``risk_coverage``, ``characteristic`` and others.
-    """
+    """Every curve that the content permits, thinned to a few hundred points."""
     made: list[Curve] = []
     for topic in topics(evaluation.beside):
         for draw in topic.curves:  # where there is none, a record tells the reason
@@ -271,20 +221,7 @@ def tables_of(evaluation: Evaluation) -> tuple[Table, ...]:
 
 
 def worst_rows(evaluation: Evaluation, *, most: int = WORST_ROWS) -> Table | None:
-    """The rows that the beliefs describe worst, with what is known of them.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Of all rows of one model.
-    most : int
-        How many rows.
-
-    Returns
-    -------
-    Table or None
-        Ranked by interval score, else by CRPS, else by |error|; None if there is no score.
-    """
+    """The rows that the beliefs describe worst, with what is known of them."""
     ranked_by = ("interval_score", "crps", "mae", "miss_rate")
     found = [
         (name, coverage, scores)

@@ -27,27 +27,7 @@ def record_of(
     share: bool = False,
     source: str = "",
 ) -> Record:
-    """The record of an estimate.
-
-    Parameters
-    ----------
-    metric : Metric
-        What was measured.
-    found : Estimate
-        Its value. Error and bounds follow from its influence values, where it has any.
-    evalset : EvalSet
-        The rows: their weights and clusters decide the error.
-    coverage, confidence : float
-        The nominal coverage that it belongs to; of its interval.
-    share : bool
-        Whether the value is a share of independent rows, whose interval is exact.
-    source : str
-        Which prediction answered.
-
-    Returns
-    -------
-    Record
-    """
+    """The record of an estimate."""
     weights = evalset.weights
     rows = float(evalset.n) if weights is None else weights.effective_n
     reason = found.reason

@@ -196,17 +196,7 @@ def _key(name: str, coverage: float) -> tuple[str, float]:
 
 
 def choose_coverages(evalset: EvalSet, wanted: Sequence[float] = ()) -> tuple[float, ...]:
-    """The nominal coverages to assess.
-
-    Those wanted; else those that intervals or label sets were given at; else 0.9, with 0.8 and
-    0.5 beside it where 0.9 cannot be reached. NaN stands for given intervals of unknown coverage.
-
-    Examples
-    --------
-    >>> from howsure.predictions import Distribution
-    >>> choose_coverages(EvalSet.checked([0.0], Distribution.normal([0.0], [1.0])))
-    (0.9,)
-    """
+    """The nominal coverages to assess."""
     if len(wanted):
         return tuple(check_fraction(c, "coverage") for c in wanted)
     for belief in evalset.beliefs:

@@ -234,14 +234,17 @@ def content_order(evalsets: Sequence[EvalSet]) -> IntArray:
     True
     """
     check_same_rows(evalsets)
-    keys = [row_hashes(*_shared_content(evalsets[0]))]
-    if len(np.unique(keys[0])) < evalsets[0].n:
-        if evalsets[0].embedding is not None:  # an encoder's last digits may depend on the order
-            keys.append(row_hashes(evalsets[0].embedding))
-        ranked = sorted(evalsets, key=lambda held: held.model)
-        keys += [row_hashes(held.y, *_beliefs(held)) for held in ranked]
-        if evalsets[0].rows is not None:
-            keys.append(_numeric(evalsets[0].rows))
+    shared = row_hashes(*_shared_content(evalsets[0]))
+    order = np.argsort(shared)
+    if not (shared[order[1:]] == shared[order[:-1]]).any():
+        return order
+    keys = [shared]
+    if evalsets[0].embedding is not None:  # an encoder's last digits may depend on the order
+        keys.append(row_hashes(evalsets[0].embedding))
+    ranked = sorted(evalsets, key=lambda held: held.model)
+    keys += [row_hashes(held.y, *_beliefs(held)) for held in ranked]
+    if evalsets[0].rows is not None:
+        keys.append(_numeric(evalsets[0].rows))
     return np.lexsort(keys[::-1])
 
 

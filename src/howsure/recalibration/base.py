@@ -117,13 +117,7 @@ def with_belief(evalset: EvalSet, kind: str, belief: Prediction) -> EvalSet:
 
 
 def belief_of(evalset: EvalSet, kind: type[P]) -> P:
-    """The belief of this kind.
-
-    Raises
-    ------
-    InputError
-        If none is held.
-    """
+    """The belief of this kind."""
     for belief in evalset.beliefs:
         if isinstance(belief, kind):
             return belief
@@ -141,13 +135,7 @@ def signature(belief: Prediction) -> str:
 
 
 def matching(evalset: EvalSet, kind: type[P], expected: str) -> P:
-    """The belief of this kind, with the signature that the calibration rows have.
-
-    Raises
-    ------
-    InputError
-        If none is held, or its signature differs.
-    """
+    """The belief of this kind, with the signature that the calibration rows have."""
     belief = belief_of(evalset, kind)
     if signature(belief) != expected:
         raise InputError(
@@ -157,13 +145,7 @@ def matching(evalset: EvalSet, kind: type[P], expected: str) -> P:
 
 
 def spread_kind(name: str) -> type[Distribution] | type[Samples]:
-    """The class of belief of this name, of the two that have both quantiles and spread.
-
-    Raises
-    ------
-    InputError
-        If there is no such kind.
-    """
+    """The class of belief of this name, of the two that have both quantiles and spread."""
     if name == Distribution.kind:
         return Distribution
     if name == Samples.kind:
@@ -172,13 +154,7 @@ def spread_kind(name: str) -> type[Distribution] | type[Samples]:
 
 
 def kind_named(name: str) -> type[Distribution] | type[Samples] | type[Quantiles]:
-    """The class of belief of this name, of the three that have central intervals at any coverage.
-
-    Raises
-    ------
-    InputError
-        If there is no such kind.
-    """
+    """The class of belief of this name, of the three that have intervals at any coverage."""
     if name == Quantiles.kind:
         return Quantiles
     return spread_kind(name)

@@ -57,13 +57,7 @@ class LevelPlan:
     notes: tuple[str, ...] = ()
 
     def keep(self, mask: BoolArray, why: str, too_few: TooFew) -> LevelPlan:
-        """The plan without the levels where the mask is false, with a note that says why.
-
-        Raises
-        ------
-        InputError
-            If none is left, or one is not and ``too_few="error"``.
-        """
+        """The plan without the levels where the mask is false, with a note that says why."""
         if mask.all():
             return self
         lost = ", ".join(f"{level:g}" for level in self.levels[~mask])
@@ -103,34 +97,7 @@ class LevelPlan:
 
 
 def plan_levels(levels: npt.ArrayLike, n: float, too_few: TooFew, *, exact: bool) -> LevelPlan:
-    """Choose ranks for levels, leaving out those that n calibration rows cannot reach.
-
-    Parameters
-    ----------
-    levels : array-like of shape (k,)
-        Rising levels in (0, 1).
-    n : float
-        Calibration rows.
-    too_few : {"infinite", "error"}
-        An unreachable level is infinite, which a table of quantiles cannot hold: it is left out
-        with a note, or refused.
-    exact : bool
-        Whether the ranks carry a finite-sample guarantee.
-
-    Returns
-    -------
-    LevelPlan
-
-    Raises
-    ------
-    InputError
-        If a level is not in (0, 1), none is reachable, or one is not and ``too_few="error"``.
-
-    Examples
-    --------
-    >>> plan_levels([0.01, 0.5, 0.9], 9, "infinite", exact=True).levels
-    array([0.5, 0.9])
-    """
+    """Choose ranks for levels, leaving out those that n calibration rows cannot reach."""
     checked(too_few, TooFew, "too_few")
     wanted = check_levels(levels)
     low, high = level_ranks(wanted, n)
@@ -139,26 +106,14 @@ def plan_levels(levels: npt.ArrayLike, n: float, too_few: TooFew, *, exact: bool
 
 
 def levels_with(coverages: tuple[float, ...]) -> FloatArray:
-    """The default levels, and the ends of central intervals at these coverages, rising.
-
-    Examples
-    --------
-    >>> levels_with((0.96,))[:3]
-    array([0.01 , 0.02 , 0.025])
-    """
+    """The default levels, and the ends of central intervals at these coverages, rising."""
     tails = [(1.0 - coverage) / 2.0 for coverage in coverages]
     levels = np.array([*DEFAULT_LEVELS, *tails, *(1.0 - tail for tail in tails)])
     return np.asarray(np.unique(np.round(levels, 12)))
 
 
 def level_words(n: float, what: str) -> str:
-    """What holds of quantiles whose ranks are exact, in words; `what` must not tie.
-
-    Examples
-    --------
-    >>> level_words(99, "errors")[:55]
-    'A new row exchangeable with the 99 calibration rows lie'
-    """
+    """What holds of quantiles whose ranks are exact, in words; `what` must not tie."""
     return (
         f"A new row exchangeable with the {n:g} calibration rows lies at or below its quantile at "
         "level p with probability rank/(n + 1), the rank being (n + 1)p rounded outward (at "
@@ -172,21 +127,7 @@ def hold_below(
     scores: FloatArray,
     end: Callable[[IntArray, float], FloatArray],
 ) -> float:
-    """Raise a threshold by roundings until each row that scores at most it lies below its end.
-
-    Parameters
-    ----------
-    value : float
-        The threshold.
-    y, scores : ndarray of float, shape (n,)
-        What happened, and its scores.
-    end : callable
-        Maps rows and a threshold to the upper ends of those rows.
-
-    Returns
-    -------
-    float
-    """
+    """Raise a threshold by roundings until each row that scores at most it lies below its end."""
     captured = np.flatnonzero(scores <= value)
     above = captured[y[captured] > end(captured, value)]
     return held(value, lambda raised: bool((y[above] > end(above, raised)).any()))

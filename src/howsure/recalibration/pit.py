@@ -15,35 +15,8 @@ def pit_knots(
 ) -> FloatArray:
     """Where the summed PIT function first reaches each rank.
 
-    A row whose law puts the mass right − left at y adds a ramp from 0 to 1 between `left` and
-    `right`, the non-randomised PIT; a row without mass at y adds a step. With steps alone the
-    answer is an order statistic of the PIT values.
-
-    Parameters
-    ----------
-    left, right : ndarray of float, shape (n,)
-        P(Y < y) and P(Y ≤ y) under each row's law.
-    ranks : ndarray of int, shape (k,)
-        Ranks from 1, at most the number of rows.
-    counts : ndarray of float, shape (n,), optional
-        How often each row counts.
-
-    Returns
-    -------
-    ndarray of float, shape (k,)
-        In [0, 1].
-
-    Notes
-    -----
     Source of the non-randomised PIT: Czado, Gneiting and Held (2009), "Predictive model
     assessment for count data", equation 2.
-
-    Examples
-    --------
-    >>> pit_knots(np.array([0.0, 0.5]), np.array([0.5, 1.0]), np.array([1, 2]))
-    array([0.5, 1. ])
-    >>> pit_knots(np.array([0.2, 0.7]), np.array([0.2, 0.7]), np.array([1, 2]))
-    array([0.2, 0.7])
     """
     width = right - left
     wide = width > _NARROW

@@ -59,44 +59,7 @@ def adaptivity_report(
     facts: Mapping[str, str] | None = None,
     command: str = "",
 ) -> AdaptivityPage:
-    """A report on methods compared by how they adapt, beside what was published.
-
-    Parameters
-    ----------
-    results : mapping of str to sequence of MethodComparison
-        By task; those of one task differ in their coverage or seed.
-    title : str
-        A heading.
-    coverage : float, optional
-        The nominal coverage that sentences speak of; 0.9 if there, else the greatest.
-    curves : mapping of str to sequence of Curve, optional
-        By task: ``coverage_by_ease`` and ``size_by_difficulty`` of some methods, to draw.
-    facts : mapping of str to str, optional
-        What else to state.
-    command : str
-        What makes the report again.
-
-    Returns
-    -------
-    AdaptivityPage
-
-    Raises
-    ------
-    InputError
-        If there is no result, or no task has the coverage.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from howsure.protocols.adaptivity import compare_label_sets
-    >>> from howsure.protocols.adaptivity_inputs import given_probabilities
-    >>> p = np.random.default_rng(0).dirichlet(np.full(4, 0.5), size=300)
-    >>> found = compare_label_sets(
-    ...     given_probabilities(p, p.argmax(axis=1)), methods=("LAC", "APS"), repeats=2, bins=5
-    ... )
-    >>> adaptivity_report({"toy": found}).coverage
-    0.9
-    """
+    """A report on methods compared by how they adapt, beside what was published."""
     held = [result for found in results.values() for result in found]
     if not held or not all(results.values()):
         raise InputError("results must hold at least one comparison for each task, got none")
@@ -135,13 +98,7 @@ def write_report(
     *,
     title: str = "Adaptivity",
 ) -> None:
-    """Write a report on methods compared: a page, Markdown, JSON or CSV by its ending.
-
-    Raises
-    ------
-    InputError
-        As `adaptivity_report`; also if the ending is another, or the file cannot be written.
-    """
+    """Write a report on methods compared: a page, Markdown, JSON or CSV by its ending."""
     adaptivity_report(results, title=title).save(path)
 
 

@@ -125,13 +125,7 @@ GLOSSARY: Final = (
 
 
 def published_of(comparison: MethodComparison, measure: str) -> dict[str, float]:
-    """Published averages of one measure by method, at the comparison's coverage; often none.
-
-    Examples
-    --------
-    >>> sorted(PUBLISHED[0.9])
-    ['empirical_coverage', 'set_size', 't_cv', 't_ss']
-    """
+    """Published averages of one measure by method, at the comparison's coverage; often none."""
     labels = comparison.units == "labels"
     methods = PUBLISHED_METHODS if labels else PUBLISHED_INTERVAL_METHODS
     held = (PUBLISHED if labels else PUBLISHED_INTERVALS).get(round(comparison.coverage, 9), {})

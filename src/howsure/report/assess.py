@@ -201,27 +201,6 @@ def assess_sets(
 ) -> Assessment:
     """Assess evaluation sets of one or several models, as `assess` does.
 
-    Parameters
-    ----------
-    evalsets : sequence of EvalSet
-        One a model; several must hold the same rows.
-    coverages, confidence, seed, slow, congruence
-        As in `assess`.
-    facts : mapping of str to str, optional
-        What else to state of the input.
-    command : str
-        What reproduces the assessment.
-    beside : mapping of str to ndarray of shape (n,), optional
-        What else to show of the rows of best and worst congruence.
-    images : ndarray of str, shape (n,), optional
-        The image file of each row.
-
-    Returns
-    -------
-    Assessment
-
-    Notes
-    -----
     Rows are first put in an order that only their content decides, and products run on one
     thread: neither the order of rows nor the number of threads changes a number.
     """

@@ -53,44 +53,8 @@ def congruence_report(
 ) -> CongruencePage:
     """A report on the congruence studies, beside what was published.
 
-    Parameters
-    ----------
-    results : mapping of str to sequence of CongruenceStudies
-        By task; those of one task differ in their seed. Any study may be missing.
-    title : str
-        A heading.
-    facts : mapping of str to str, optional
-        What else to state.
-    command : str
-        What makes the report again.
-
-    Returns
-    -------
-    CongruencePage
-
-    Raises
-    ------
-    InputError
-        If there is no result.
-
-    Notes
-    -----
     Published numbers stand beside those of models called by the key or the title of a head, on
     tasks called discrete wave, wave, AAF, EVA, FG-Net and COCO-People.
-
-    Examples
-    --------
-    >>> from howsure.methods.linear import LinearT
-    >>> from howsure.protocols.congruence import compare
-    >>> from howsure.protocols.congruence_measure import CongruenceMeasure
-    >>> from howsure.protocols.congruence_tasks import wave_task
-    >>> how = CongruenceMeasure(samplings=1, bootstraps=3, replicates=9)
-    >>> found = compare({"line": LinearT()}, [wave_task(rows=600)], measure=how)
-    >>> studies = CongruenceStudies(
-    ...     task="discrete wave", units="counts", counts=True, result=found
-    ... )
-    >>> congruence_report({"wave": [studies]}).headline.text[:68]
-    'In 1 of 1 tests of models on 1 task, CCE shows laws of y that are wr'
     """
     if not results or not all(results.values()):
         raise InputError("results must hold at least one set of studies for each task, got none")
@@ -128,13 +92,7 @@ def write_report(
     *,
     title: str = "Conditional congruence",
 ) -> None:
-    """Write a report on the congruence studies: a page, Markdown, JSON or CSV by its ending.
-
-    Raises
-    ------
-    InputError
-        As `congruence_report`; also if the ending is another, or the file cannot be written.
-    """
+    """Write a report on the congruence studies: a page, Markdown, JSON or CSV by its ending."""
     congruence_report(results, title=title).save(path)
 
 

@@ -253,56 +253,25 @@ def findings(world: str, runs: Sequence[CongruenceRun]) -> tuple[Found, ...]:
 
 
 def mean_known(values: Iterable[float]) -> float:
-    """Mean of the finite values; NaN where there is none.
-
-    Examples
-    --------
-    >>> mean_known([1.0, float("nan"), 3.0])
-    2.0
-    """
+    """Mean of the finite values; NaN where there is none."""
     known = [value for value in values if math.isfinite(value)]
     return float(np.mean(known)) if known else math.nan
 
 
 def head_of(model: str) -> str:
-    """The key of a head that a plan calls by its key or its title.
-
-    Examples
-    --------
-    >>> head_of("Double Poisson"), head_of("beta-Gaussian"), head_of("Gaussian")
-    ('double_poisson', 'beta_gaussian', 'gaussian')
-    """
+    """The key of a head that a plan calls by its key or its title."""
     words = model.casefold().replace("β", "beta").replace("-", "_").replace(" ", "_")
     return words if words in COUNT_HEADS else model
 
 
 def printed_source(task: str) -> tuple[str, str] | None:
-    """Where the paper prints numbers of a task of this name; None where it does not.
-
-    Examples
-    --------
-    >>> printed_source("fg-net"), printed_source("cells")
-    (('table 2', 'FG-Net'), None)
-    """
+    """Where the paper prints numbers of a task of this name; None where it does not."""
     letters = "".join(char for char in task.casefold() if char.isalnum())
     return _SOURCES.get(letters)
 
 
 def blind_spots(found: Sequence[Found], measure: str) -> list[tuple[Found, Found]]:
-    """Pairs that an ECE puts the wrong way round: a wrong law before one not told from right.
-
-    Parameters
-    ----------
-    found : sequence of Found
-        Of one task; the true law counts as right.
-    measure : {"ece", "ece_exact"}
-        Which ECE.
-
-    Returns
-    -------
-    list of (Found, Found)
-        A model that CCE finds wrong, and one of larger ECE that it does not; the widest first.
-    """
+    """Pairs that an ECE puts the wrong way round: a wrong law before one not told from right."""
     wrong = [one for one in found if one.verdict == "wrong" and not one.is_truth]
     right = [one for one in found if one.verdict == "not told" or one.is_truth]
     pairs = [
@@ -313,24 +282,7 @@ def blind_spots(found: Sequence[Found], measure: str) -> list[tuple[Found, Found
 
 
 def worst_stretch(x: FloatArray, cce: FloatArray, bins: int = 8) -> tuple[float, float, float]:
-    """Between which x CCE is largest: ends of the bin of equal mass, and its mean CCE.
-
-    Parameters
-    ----------
-    x, cce : ndarray of float, shape (n,)
-        An input and CCE of each row.
-    bins : int
-        How many, at most; each has at least five rows.
-
-    Returns
-    -------
-    low, high, mean : float
-
-    Examples
-    --------
-    >>> worst_stretch(np.arange(20.0), np.r_[np.zeros(15), np.ones(5)])
-    (15.0, 19.0, 1.0)
-    """
+    """Between which x CCE is largest: ends of the bin of equal mass, and its mean CCE."""
     order = np.argsort(x, kind="stable")
     parts = np.array_split(order, max(1, min(bins, len(x) // 5)))
     means = [float(cce[part].mean()) for part in parts]

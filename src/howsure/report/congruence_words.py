@@ -157,15 +157,7 @@ def _unseen(wrong: Sequence[Found], found: Sequence[Found]) -> str:
 def model_lines(
     found: Sequence[Found], places: Mapping[tuple[str, int], FloatArray | None]
 ) -> tuple[VerdictLine, ...]:
-    """One sentence a model: is its law right, and where is it not?
-
-    Parameters
-    ----------
-    found : sequence of Found
-        Of one task.
-    places : mapping of (str, int) to ndarray of float or None
-        By model and seed: the only column of x.
-    """
+    """One sentence a model: is its law right, and where is it not?"""
     lines = []
     adrift = [one for one in found if _adrift(one)]
     for one in found:

@@ -18,13 +18,7 @@ from howsure.predictions import Distribution, EvalSet, Prediction
 
 
 def is_table(value: object) -> bool:
-    """Whether a value is a table, the path of one, several paths, or what `load` returned.
-
-    Examples
-    --------
-    >>> is_table("predictions.csv"), is_table({"y": [1.0]}), is_table([1.0])
-    (True, True, False)
-    """
+    """Whether a value is a table, the path of one, several paths, or what `load` returned."""
     if isinstance(value, (str, os.PathLike, Mapping, Loaded)):
         return True
     if isinstance(value, (list, tuple)):

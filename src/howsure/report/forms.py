@@ -32,18 +32,7 @@ _ENDINGS: Final = (".html", ".md", ".json", ".csv")
 
 
 def form_of(path: str | os.PathLike[str]) -> str:
-    """The ending of a file that a report may be written to.
-
-    Raises
-    ------
-    InputError
-        If the ending is none of .html, .md, .json and .csv.
-
-    Examples
-    --------
-    >>> form_of("report.MD")
-    '.md'
-    """
+    """The ending of a file that a report may be written to."""
     ending = Path(path).suffix.lower()
     if ending not in _ENDINGS:
         raise InputError(f"path must end in {', '.join(_ENDINGS)}, got {os.fspath(path)!r}")
@@ -51,29 +40,13 @@ def form_of(path: str | os.PathLike[str]) -> str:
 
 
 def save(report: Formed, path: str | os.PathLike[str]) -> None:
-    """Write the form that the ending names, whole or not at all.
-
-    Raises
-    ------
-    InputError
-        If the ending is unknown, or the file cannot be written.
-    """
+    """Write the form that the ending names, whole or not at all."""
     makers = (report.to_html, report.to_markdown, report.to_json, report.to_csv)
     atomic_write(path, dict(zip(_ENDINGS, makers, strict=True))[form_of(path)]())
 
 
 def grid_markdown(grid: Grid) -> str:
-    """A grid as a Markdown table; the title of a part goes before its rows' first cells.
-
-    Examples
-    --------
-    >>> from howsure.report.page.sections import Cell, Column, Part
-    >>> part = Part(title="", rows=((Cell(text="a | b"),),))
-    >>> print(grid_markdown(Grid(title="", columns=(Column(title="x"),), parts=(part,))))
-    | x |
-    | :-- |
-    | a \\| b |
-    """
+    """A grid as a Markdown table; the title of a part goes before its rows' first cells."""
     several = len(grid.parts) > 1
     titles = [*(["Part"] if several else []), *(column.title for column in grid.columns)]
     rules = [*([":--"] if several else [])]

@@ -10,13 +10,7 @@ from howsure.report.content import GlossaryEntry
 
 
 def glossary(records: Iterable[Record]) -> tuple[GlossaryEntry, ...]:
-    """Entries for the metrics among the records, in the catalogue's order.
-
-    Examples
-    --------
-    >>> [entry.title for entry in glossary([Record(metric="mae", value=1.0)])]
-    ['Mean absolute error']
-    """
+    """Entries for the metrics among the records, in the catalogue's order."""
     named = {record.metric for record in records}
     return tuple(
         GlossaryEntry(

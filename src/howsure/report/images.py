@@ -31,24 +31,7 @@ _FAILURES = (OSError, ValueError, SyntaxError, EOFError, MemoryError, OverflowEr
 
 
 def image_table(rows: Table, files: npt.NDArray[Any], *, each: int = EACH) -> Table:
-    """Thumbnails of rows.
-
-    Parameters
-    ----------
-    rows : Table
-        Rows with the columns ``kind`` (``worst`` or ``best``), ``row`` and ``cce``, and maybe
-        ``y`` and ``prediction``; those of a kind stand together, the most extreme first.
-    files : ndarray of str, shape (k,)
-        The image of each row, as an absolute path.
-    each : int
-        The most rows of a kind.
-
-    Returns
-    -------
-    Table
-        Named ``cce_images``: the columns of `rows` that are known, ``image`` (the file's name),
-        ``thumbnail`` (a data URI, empty where there is none) and ``problem`` (why there is none).
-    """
+    """Thumbnails of rows."""
     kinds = rows.columns["kind"]
     chosen = np.concatenate(
         [np.flatnonzero(kinds == kind)[:each] for kind in dict.fromkeys(kinds.tolist())]
@@ -66,24 +49,7 @@ def image_table(rows: Table, files: npt.NDArray[Any], *, each: int = EACH) -> Ta
 
 
 def missing_images(files: npt.NDArray[Any], names: npt.NDArray[Any]) -> str:
-    """Which rows' images are no files; empty where all are.
-
-    Parameters
-    ----------
-    files : ndarray of str, shape (n,)
-        Absolute paths.
-    names : ndarray of shape (n,)
-        Names of the rows.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> missing_images(np.array(["/no/such.png"], dtype=object), np.array([7]))
-    "1 of 1 images: row 7 ('such.png')"
-    """
+    """Which rows' images are no files; empty where all are."""
     gone = [place for place, path in enumerate(files) if not os.path.isfile(path)]
     if not gone:
         return ""
@@ -93,28 +59,7 @@ def missing_images(files: npt.NDArray[Any], names: npt.NDArray[Any]) -> str:
 
 
 def thumbnail(path: str, side: int = SIDE) -> tuple[str, str]:
-    """A small picture of an image file.
-
-    Parameters
-    ----------
-    path : str
-        A file that Pillow can read.
-    side : int
-        Pixels of its longer side.
-
-    Returns
-    -------
-    uri : str
-        A data URI, at most some kilobytes: JPEG, or PNG for images that are tiny themselves.
-        It holds pixels alone, none of what cameras add. Empty where there is none.
-    problem : str
-        Why there is none; empty where there is.
-
-    Examples
-    --------
-    >>> thumbnail("/no/such/image.png")
-    ('', 'the file is gone')
-    """
+    """A small picture of an image file."""
     try:
         pil = require("PIL.Image", extra="text")
         turned = require("PIL.ImageOps", extra="text").exif_transpose

@@ -67,20 +67,7 @@ class Monitor:
         features: Mapping[str, npt.NDArray[Any]] | None = None,
         embedding: npt.ArrayLike | None = None,
     ) -> FloatArray:
-        """The inputs of new rows, made as the reference's were.
-
-        Parameters
-        ----------
-        features : mapping of str to ndarray of shape (n,), optional
-            The reference's features, where it came with features alone.
-        embedding : array-like of shape (n, e), optional
-            An embedding by the reference's encoder, where it came with one.
-
-        Raises
-        ------
-        InputError
-            If the wrong one is given, or it does not fit the reference.
-        """
+        """The inputs of new rows, made as the reference's were."""
         if self.encoder is None:
             assert self.part.embedding is not None
             if embedding is None:
@@ -106,19 +93,7 @@ class Monitor:
         *,
         embedding: npt.ArrayLike | None = None,
     ) -> Table:
-        """Score rows by their inputs.
-
-        Parameters
-        ----------
-        features, embedding
-            As in `inputs`.
-
-        Returns
-        -------
-        Table
-            Named ``monitor``: row, cce, perfect (of a right model there), upper (its 95 %
-            quantile), p_value, flagged.
-        """
+        """Score rows by their inputs."""
         null = self.compare(self.inputs(features, embedding))
         return scored(null, np.arange(len(null.point_observed)), self.part.model)
 
@@ -151,42 +126,7 @@ def fit_monitor(
     everything: bool = False,
     options: CongruenceOptions = _PLAIN,
 ) -> Monitor:
-    """Fit a monitor on labelled rows with features or an embedding, and a predictive law.
-
-    Parameters
-    ----------
-    reference : EvalSet
-        Labelled rows that the model was not trained on.
-    seed : int
-        Fixes draws and the choice of rows.
-    everything : bool
-        Use all rows; by default at most 2,000, chosen by their content.
-    options : CongruenceOptions
-        Kernel, λ, draws. The published rejection form has draws=1 and, for one raw column of
-        inputs, bandwidth=1.
-
-    Returns
-    -------
-    Monitor
-
-    Raises
-    ------
-    InputError
-        If the reference has neither features nor an embedding.
-    UnanswerableError
-        If it holds no predictive law, or its rows are weighted or clustered.
-
-    Examples
-    --------
-    >>> from howsure.predictions import Distribution
-    >>> x = np.linspace(-1.0, 1.0, 200)
-    >>> held = EvalSet.checked(
-    ...     3.0 * x, Distribution.normal(np.abs(3.0 * x), np.full(200, 0.5)), features={"x": x}
-    ... )
-    >>> scored = fit_monitor(held).score({"x": np.array([-0.9, 0.9])})
-    >>> bool(scored.columns["cce"][0] > 3 * scored.columns["cce"][1])
-    True
-    """
+    """Fit a monitor on labelled rows with features or an embedding, and a predictive law."""
     encoder = None
     reference = reference.take(content_order([reference]))
     if reference.embedding is None:

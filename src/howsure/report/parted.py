@@ -105,13 +105,7 @@ class PartedReport(ABC):
         return plain.to_csv(self.content())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the form that the ending names: .html, .md, .json or .csv, whole or not at all.
-
-        Raises
-        ------
-        InputError
-            If the ending is another, or the file cannot be written.
-        """
+        """Write the form that the ending names: .html, .md, .json or .csv, whole or not at all."""
         save(self, path)
 
 

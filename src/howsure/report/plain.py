@@ -24,25 +24,7 @@ FORMAT = "howsure-report/1"
 
 
 def to_json(content: PageContent) -> str:
-    """Everything in a report as JSON: every record, curve and table.
-
-    Missing numbers are null; infinite ones are the texts ``Infinity`` and ``-Infinity``.
-
-    Parameters
-    ----------
-    content : PageContent
-        What to write.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> content = PageContent(title="t", records=(Record(metric="mae", value=1.5),))
-    >>> json.loads(to_json(content))["records"][0]["value"]
-    1.5
-    """
+    """Everything in a report as JSON: every record, curve and table."""
     whole = {
         "format": FORMAT,
         "title": content.title,
@@ -58,27 +40,7 @@ def to_json(content: PageContent) -> str:
 
 
 def to_csv(content: PageContent) -> str:
-    """Every record as a line of CSV.
-
-    A text that a spreadsheet would take for a formula is kept from running by an apostrophe.
-
-    Parameters
-    ----------
-    content : PageContent
-        What to write.
-
-    Returns
-    -------
-    str
-        One line of names, then one a record; a missing number is an empty cell.
-
-    Examples
-    --------
-    >>> record = Record(metric="mae", value=-1.5, group="=1+1")
-    >>> line = to_csv(PageContent(title="t", records=(record,))).splitlines()[1]
-    >>> line.split(",")[:2], "'=1+1" in line
-    (['mae', '-1.5'], True)
-    """
+    """Every record as a line of CSV."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     names = [part.name for part in fields(Record)]
@@ -89,29 +51,7 @@ def to_csv(content: PageContent) -> str:
 
 
 def to_markdown(content: PageContent) -> str:
-    """A report as Markdown: the verdict, every record, every table, the glossary.
-
-    Parameters
-    ----------
-    content : PageContent
-        What to write.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> print(to_markdown(PageContent(title="a*b", command="howsure assess a.csv")))
-    # a\\*b
-    <BLANKLINE>
-    ## Reproduce
-    <BLANKLINE>
-    ```sh
-    howsure assess a.csv
-    ```
-    <BLANKLINE>
-    """
+    """A report as Markdown: the verdict, every record, every table, the glossary."""
     blocks = [f"# {escape(content.title)}"]
     if content.facts:
         facts = content.facts.items()
@@ -130,22 +70,7 @@ def to_markdown(content: PageContent) -> str:
 
 
 def escape(text: object) -> str:
-    """Text that Markdown shows as it is, on one line, with no markup and no HTML.
-
-    Parameters
-    ----------
-    text : object
-        Any text.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> print(escape("<b>|x|</b>"))
-    &lt;b&gt;\\|x\\|&lt;/b&gt;
-    """
+    """Text that Markdown shows as it is, on one line, with no markup and no HTML."""
     line = " ".join(str(text).split())
     line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     line = re.sub(r"([\\`*_\[\]#|~$])", r"\\\1", line)

@@ -63,44 +63,7 @@ def pointwise_report(
     facts: Mapping[str, str] | None = None,
     command: str = "",
 ) -> PointwiseReport:
-    """A report on methods tested in worlds.
-
-    Parameters
-    ----------
-    results : mapping of str to sequence of PointwiseResult
-        By world, one a method. Those of one world that differ in their seed, and so in their
-        test set, are shown apart; methods of one name are numbered.
-    title : str
-        A heading.
-    coverage : float, optional
-        The nominal coverage that sentences and figures speak of, one that every method answered;
-        0.9 if that is one, else the greatest below it, else the least.
-    names : mapping of str to sequence of str, optional
-        Names of the columns of x, by world.
-    facts : mapping of str to str, optional
-        What else to state.
-    command : str
-        What makes the report again.
-
-    Returns
-    -------
-    PointwiseReport
-
-    Raises
-    ------
-    InputError
-        If there is no result, methods of one world and seed differ in their test set, or no
-        coverage is answered by all.
-
-    Examples
-    --------
-    >>> from howsure.methods.linear import LinearT
-    >>> from howsure.protocols.pointwise import pointwise
-    >>> result = pointwise("linear", LinearT(), coverages=(0.8,), trials=20, n_test=30)
-    >>> report = pointwise_report({"linear": [result]})
-    >>> report.headline.tone
-    'good'
-    """
+    """A report on methods tested in worlds."""
     held = _by_test_set(results)
     given = {part: (names or {}).get(name) for part, (name, _) in held.items()}
     parted = {part: found for part, (_, found) in held.items()}
@@ -133,22 +96,7 @@ def write_report(
     *,
     title: str = "Coverage at every point",
 ) -> None:
-    """Write a report on methods tested in worlds: a page, Markdown, JSON or CSV by its ending.
-
-    Parameters
-    ----------
-    results : mapping of str to sequence of PointwiseResult
-        As in `pointwise_report`.
-    path : path
-        Ends in .html, .md, .json or .csv.
-    title : str
-        A heading.
-
-    Raises
-    ------
-    InputError
-        As `pointwise_report`; also if the ending is another, or the file cannot be written.
-    """
+    """Write a report on methods tested in worlds: a page, Markdown, JSON or CSV by its ending."""
     form_of(path)
     pointwise_report(results, title=title).save(path)
 

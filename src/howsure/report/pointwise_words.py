@@ -81,28 +81,7 @@ class Finding:
 def finding(
     result: PointwiseResult, which: Which, coverage: float, names: Sequence[str] | None = None
 ) -> Finding:
-    """How the intervals of a method cover, as words and figures need it.
-
-    Parameters
-    ----------
-    result : PointwiseResult
-        Of `pointwise`.
-    which : {"picf", "cicf"}
-        Coverage of a new y, or of the mean.
-    coverage : float
-        One of its coverages.
-    names : sequence of str, optional
-        Names of the columns of x.
-
-    Returns
-    -------
-    Finding
-
-    Raises
-    ------
-    UnanswerableError
-        If it cannot be known; the message says why.
-    """
+    """How the intervals of a method cover, as words and figures need it."""
     held = result.by_trial(which, coverage)
     if len(held) < 2:
         raise UnanswerableError(f"at least two trials are needed, {len(held)} succeeded")
@@ -119,27 +98,7 @@ def finding(
 
 
 def method_line(found: Finding, *, named: bool = False) -> VerdictLine:
-    """What is to be said of the intervals of one method.
-
-    Parameters
-    ----------
-    found : Finding
-        How they cover.
-    named : bool
-        Whether the sentence itself names the method; its question always does.
-
-    Returns
-    -------
-    VerdictLine
-
-    Examples
-    --------
-    >>> from howsure.methods.linear import LinearT
-    >>> from howsure.protocols.pointwise import pointwise
-    >>> result = pointwise("linear", LinearT(), coverages=(0.8,), trials=50, n_test=20)
-    >>> method_line(finding(result, "picf", 0.8)).question
-    'linear t: prediction intervals'
-    """
+    """What is to be said of the intervals of one method."""
     result, subject = found.result, _SUBJECT[found.which]
     what = "a new y" if found.which == "picf" else "the true mean"
     low, high = (_percent(float(end)) for end in np.quantile(found.value, [0.05, 0.95]))

@@ -62,46 +62,9 @@ def shift_report(
 ) -> ShiftPage:
     """The leaderboard of methods under shift, beside what was published.
 
-    Parameters
-    ----------
-    results : mapping of str to sequence of ShiftResult
-        By dataset; methods and datasets may be missing.
-    title : str
-        A heading.
-    coverage : float, optional
-        The nominal coverage that the leaderboard speaks of; 0.9 if there, else the greatest.
-    facts : mapping of str to str, optional
-        What else to state.
-    command : str
-        What makes the report again.
-
-    Returns
-    -------
-    ShiftPage
-
-    Raises
-    ------
-    InputError
-        If there is no result, none has the coverage, or a method meets a task twice at one
-        coverage.
-
-    Notes
-    -----
     Published numbers stand beside those of methods that are called by the key or the title of
     `howsure.protocols.shift_methods`, on datasets called as in
     `howsure.protocols.shift_published`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from howsure.data import ShiftTask
-    >>> from howsure.protocols.shift_task import run_shift
-    >>> x = np.linspace(0.0, 1.0, 200)
-    >>> table = {"x": x, "y": np.where(x < 0.5, x, 1.0) + 0.01 * np.sin(99 * x), "at": x}
-    >>> task = ShiftTask.from_table(table, "y", split_by="at", up_to=0.5)
-    >>> page = shift_report({"step": [run_shift(task, "linear_t")]})
-    >>> page.headline.text[:50]
-    'At a nominal 90 %, linear t does not keep its cove'
     """
     findings = [Finding.of(str(world), one) for world, held in results.items() for one in held]
     if not findings:
@@ -143,13 +106,7 @@ def write_report(
     *,
     title: str = "Coverage under shift",
 ) -> None:
-    """Write the leaderboard of methods under shift: a page, Markdown, JSON or CSV by its ending.
-
-    Raises
-    ------
-    InputError
-        As `shift_report`; also if the ending is another, or the file cannot be written.
-    """
+    """Write the leaderboard of methods under shift: a page, Markdown, JSON or CSV by its ending."""
     shift_report(results, title=title).save(path)
 
 

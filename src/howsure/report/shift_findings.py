@@ -85,21 +85,7 @@ class Finding:
 
 
 def verdict_of(record: Record) -> Verdict:
-    """Whether coverage holds, to within `TOLERANCE`.
-
-    Returns
-    -------
-    {"holds", "too high", "not told", "too low", "not known"}
-        Coverage holds where its value is within the tolerance; it is too low or too high where
-        the whole interval lies beyond it, and not told where the interval reaches into it.
-
-    Examples
-    --------
-    >>> verdict_of(Record(metric="test_coverage", value=0.7, lower=0.6, upper=0.8, target=0.9))
-    'too low'
-    >>> verdict_of(Record(metric="test_coverage", value=0.85, lower=0.8, upper=0.9, target=0.9))
-    'not told'
-    """
+    """Whether coverage holds, to within `TOLERANCE`."""
     if math.isnan(record.value):
         return "not known"
     reach = TOLERANCE * (1.0 - record.target) + 1e-12
@@ -112,13 +98,7 @@ def verdict_of(record: Record) -> Verdict:
 
 
 def key_of(method: str) -> str | None:
-    """The benchmark's key of a method that a plan calls by its key or its title; else None.
-
-    Examples
-    --------
-    >>> key_of("gaussian + selective GMM"), key_of("CONFORMAL"), key_of("mine")
-    ('gaussian_gmm', 'conformal', None)
-    """
+    """The benchmark's key of a method that a plan calls by its key or its title; else None."""
     wanted = method.casefold()
     for known in (*SHIFT_METHODS.values(), *VARIATIONS.values()):
         if wanted in (known.key.casefold(), known.title.casefold()):
@@ -140,16 +120,7 @@ def published_of(found: Finding) -> tuple[PublishedValue, ...]:
 
 
 def shared_part(findings: Sequence[Finding]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Methods and tasks such that every one of the methods has an answer on each of the tasks.
-
-    Tasks are those that all methods answer. Where there is none, methods that do not answer the
-    task that most methods answer are left out.
-
-    Returns
-    -------
-    (tuple of str, tuple of str)
-        Methods, and tasks; both empty where no method has an answer.
-    """
+    """Methods and tasks such that every one of the methods has an answer on each of the tasks."""
     held: dict[str, list[str]] = {}
     for found in findings:
         if math.isfinite(found.record("test_coverage").value):

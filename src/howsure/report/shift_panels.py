@@ -43,17 +43,7 @@ _RANKED: Final[Mapping[str, str]] = {
 def across_panels(
     inside: Sequence[Finding], findings: Sequence[Finding], places: Mapping[str, int]
 ) -> tuple[Panel, ...]:
-    """Figures over datasets.
-
-    Parameters
-    ----------
-    inside : sequence of Finding
-        Of methods that all have an answer on the same datasets.
-    findings : sequence of Finding
-        All there are, for degrees of shift.
-    places : mapping of str to int
-        Colours of methods.
-    """
+    """Figures over datasets."""
     trade = [_trade(inside, places)] if inside else []
     panels = [*trade, *_ranks(inside, places), *_changes(inside), *_degrees(findings, places)]
     return tuple(panels)

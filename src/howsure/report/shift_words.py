@@ -175,13 +175,7 @@ def task_lines(findings: Sequence[Finding]) -> tuple[VerdictLine, ...]:
 
 
 def listed(parts: Iterable[str], most: int | None = None) -> str:
-    """Parts as a list in words.
-
-    Examples
-    --------
-    >>> listed(["a", "b", "c"]), listed(["a", "b", "c"], 2)
-    ('a, b and c', 'a, b and 1 more')
-    """
+    """Parts as a list in words."""
     known = list(parts)
     if most is not None and len(known) > most:
         known = [*known[:most], f"{len(known) - most} more"]

@@ -41,13 +41,7 @@ class Findings:
 
 
 def headline_coverage(coverages: Iterable[float]) -> float:
-    """The coverage that a verdict speaks of: 0.9 if assessed, else the one nearest to it.
-
-    Examples
-    --------
-    >>> headline_coverage([0.5, 0.8])
-    0.8
-    """
+    """The coverage that a verdict speaks of: 0.9 if assessed, else the one nearest to it."""
     known = [c for c in coverages if not math.isnan(c)]
     return min(known, key=lambda c: (abs(c - 0.9), -c)) if known else math.nan
 
@@ -70,22 +64,7 @@ def findings(records: Sequence[Record], model: str) -> Findings:
 def verdict(
     records: Sequence[Record], *, model: str, comparison: Table | None = None
 ) -> tuple[VerdictLine, ...]:
-    """Say in words what the records of one model show, the most important first.
-
-    Parameters
-    ----------
-    records : sequence of Record
-        Records of all rows and of groups.
-    model : str
-        Which model to speak of.
-    comparison : Table, optional
-        Paired differences between models; the line on it is added where given.
-
-    Returns
-    -------
-    tuple of VerdictLine
-        Never empty; the last line is the best next step.
-    """
+    """Say in words what the records of one model show, the most important first."""
     found = findings(records, model)
     state = calibration_state(found)
     makers: tuple[Callable[[], VerdictLine | None], ...] = (
@@ -311,9 +290,12 @@ def _comparison_line(table: Table | None) -> VerdictLine | None:
         return None
     columns = table.columns
     for metric in DECIDING:
-        rows = np.flatnonzero((columns["metric"] == metric) & np.isfinite(columns["p_value"]))
-        if not len(rows):
+        rows = np.flatnonzero((columns["metric"] == metric) & np.isfinite(columns["difference"]))
+        if not np.isfinite(columns["p_value"][rows]).any():
             continue
+        levels = np.nan_to_num(columns["coverage"][rows], nan=-1.0)  # none, or unknown
+        kinds, pairs_of = np.unique(levels, return_counts=True)
+        rows = rows[levels == kinds[pairs_of.argmax()]]  # the level that most models have
         means: dict[str, float] = {}
         for side in "ab":
             pairs = zip(columns[f"model_{side}"][rows], columns[f"value_{side}"][rows], strict=True)
@@ -321,7 +303,10 @@ def _comparison_line(table: Table | None) -> VerdictLine | None:
                 means.setdefault(str(model), float(mean))
         two = sorted(means, key=lambda model: means[model])[:2]
         first, second = columns["model_a"][rows], columns["model_b"][rows]
-        i = rows[np.isin(first, two) & np.isin(second, two)][0]
+        both = rows[np.isin(first, two) & np.isin(second, two)]
+        if not len(both):
+            continue
+        i = both[0]
         difference, p = float(columns["difference"][i]), float(columns["p_value"][i])
         a, b = str(columns["model_a"][i]), str(columns["model_b"][i])
         better, worse = (a, b) if difference < 0 else (b, a)
@@ -334,7 +319,8 @@ def _comparison_line(table: Table | None) -> VerdictLine | None:
             )
             return VerdictLine(text, "info", "Which model is better?")
         rank = f", the best of {len(means):,}," if many else ""
-        text = f"{a} and {b}{rank} cannot be told apart in {title} ({p_words(p)})."
+        seen = "as no row differs" if math.isnan(p) else p_words(p)
+        text = f"{a} and {b}{rank} cannot be told apart in {title} ({seen})."
         return VerdictLine(text, "undecided", "Which model is better?")
     return None
 

@@ -70,28 +70,7 @@ def watch(
     facts: Mapping[str, str] | None = None,
     command: str = "",
 ) -> Watched:
-    """Score rows and say which to distrust.
-
-    Parameters
-    ----------
-    monitor : Monitor
-        Fitted on the reference.
-    new : Unlabelled
-        Rows, some of which may have their outcome.
-    facts : mapping of str to str, optional
-        What to state of the input.
-    command : str
-        What reproduces the report.
-
-    Returns
-    -------
-    Watched
-
-    Raises
-    ------
-    InputError
-        If the inputs do not fit the reference.
-    """
+    """Score rows and say which to distrust."""
     grid = monitor.inputs(new.features, new.embedding)
     null = monitor.compare(grid)
     table = scored(null, new.names, monitor.part.model)

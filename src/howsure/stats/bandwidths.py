@@ -13,30 +13,7 @@ _PAIRS = 1500  # rows whose pairs give the median distance
 
 
 def total_variance(rows: npt.ArrayLike, name: str = "x") -> float:
-    """Sum over columns of the sample variance (divisor n−1).
-
-    Parameters
-    ----------
-    rows : array-like or tensor of shape (n, d) or (n,)
-        At least two rows. They are summed in 64 bits, part by part.
-    name : str
-        The argument's name, for the message.
-
-    Returns
-    -------
-    float
-        Positive. Half the mean squared distance of two random rows.
-
-    Raises
-    ------
-    DegenerateError
-        If there are fewer than two rows, or all rows are equal.
-
-    Examples
-    --------
-    >>> total_variance([0.0, 1.0, 2.0])
-    1.0
-    """
+    """Sum over columns of the sample variance (divisor n−1)."""
     array = as_rows(rows, name, dtype=None)
     if len(array) < 2:
         raise DegenerateError(f"{name} must have at least 2 rows for a bandwidth, got {len(array)}")
@@ -56,34 +33,7 @@ def total_variance(rows: npt.ArrayLike, name: str = "x") -> float:
 def median_distance(
     rows: npt.ArrayLike, name: str = "x", *, absolute: bool = False, seed: int = 0
 ) -> float:
-    """Median distance of two different rows.
-
-    Parameters
-    ----------
-    rows : array-like or tensor of shape (n, d) or (n,)
-        At least two rows; of more than 1,500 a random 1,500 are paired.
-    name : str
-        The argument's name, for the message.
-    absolute : bool
-        Whether the distance is the sum of absolute differences instead of Euclid's.
-    seed : int
-        Seed of the choice of rows.
-
-    Returns
-    -------
-    float
-        Positive, in the units of the rows.
-
-    Raises
-    ------
-    DegenerateError
-        If there are fewer than two rows, or at least half of the pairs are equal.
-
-    Examples
-    --------
-    >>> median_distance([0.0, 1.0, 3.0])
-    2.0
-    """
+    """Median distance of two different rows."""
     array = as_rows(rows, name, dtype=None)
     if len(array) < 2:
         raise DegenerateError(f"{name} must have at least 2 rows for a bandwidth, got {len(array)}")
@@ -103,30 +53,7 @@ def median_distance(
 
 
 def normalize_rows(rows: npt.ArrayLike, name: str = "x") -> Array:
-    """Divide every row by its Euclidean length.
-
-    Parameters
-    ----------
-    rows : array-like or tensor of shape (n, d)
-        No row of zeros.
-    name : str
-        The argument's name, for the message.
-
-    Returns
-    -------
-    ndarray or tensor of float, shape (n, d)
-        In the number type that came, if that was 32- or 64-bit.
-
-    Raises
-    ------
-    DegenerateError
-        If a row is all zeros: it has no direction.
-
-    Examples
-    --------
-    >>> normalize_rows([[3.0, 4.0]])
-    array([[0.6, 0.8]])
-    """
+    """Divide every row by its Euclidean length."""
     array = as_rows(rows, name, dtype=None)
     xp = namespace(array)
     empty = on_host(xp.concat([xp.all(part == 0.0, axis=1) for part in row_parts(array)]))

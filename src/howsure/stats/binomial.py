@@ -24,35 +24,10 @@ def clopper_pearson(
 ) -> tuple[FloatArray, FloatArray]:
     """Exact two-sided confidence interval for a share.
 
-    Parameters
-    ----------
-    covered, n : array-like
-        Successes and trials, 0 ≤ covered ≤ n; broadcast together.
-    confidence : float
-        Nominal confidence; the true one is at least this.
-
-    Returns
-    -------
-    lower, upper : ndarray of float
-        With no trials, 0 and 1.
-
-    Raises
-    ------
-    InputError
-        If a count is missing, negative, or more rows are covered than there are.
-
-    Notes
-    -----
     Source: C. J. Clopper and E. S. Pearson, Biometrika 26 (1934). With α = 1 − confidence the
     ends are the α/2 quantile of Beta(k, n − k + 1) and the 1 − α/2 quantile of
     Beta(k + 1, n − k). It excludes p exactly where the two-sided `binomial_test` of p has a
     p-value below α.
-
-    Examples
-    --------
-    >>> lower, upper = clopper_pearson(9, 10)
-    >>> round(float(lower), 4), round(float(upper), 4)
-    (0.5550, 0.9975)
     """
     tail = (1 - check_fraction(confidence, "confidence")) / 2
     k, total = _checked(covered, n)
@@ -62,28 +37,7 @@ def clopper_pearson(
 def share_lower_bound(
     covered: npt.ArrayLike, n: npt.ArrayLike, confidence: float = 0.95
 ) -> FloatArray:
-    """Exact one-sided lower confidence bound for a share.
-
-    Parameters
-    ----------
-    covered, n, confidence
-        As in `clopper_pearson`.
-
-    Returns
-    -------
-    ndarray of float
-        The share is at least this, at the confidence; 0 where nothing is covered.
-
-    Raises
-    ------
-    InputError
-        As `clopper_pearson`.
-
-    Examples
-    --------
-    >>> share_lower_bound(10, 10)
-    array(0.741)
-    """
+    """Exact one-sided lower confidence bound for a share."""
     tail = 1 - check_fraction(confidence, "confidence")
     return _lower(*_checked(covered, n), tail)
 
@@ -91,28 +45,7 @@ def share_lower_bound(
 def share_upper_bound(
     covered: npt.ArrayLike, n: npt.ArrayLike, confidence: float = 0.95
 ) -> FloatArray:
-    """Exact one-sided upper confidence bound for a share.
-
-    Parameters
-    ----------
-    covered, n, confidence
-        As in `clopper_pearson`.
-
-    Returns
-    -------
-    ndarray of float
-        The share is at most this, at the confidence; 1 where everything is covered.
-
-    Raises
-    ------
-    InputError
-        As `clopper_pearson`.
-
-    Examples
-    --------
-    >>> share_upper_bound(0, 10)
-    array(0.259)
-    """
+    """Exact one-sided upper confidence bound for a share."""
     tail = 1 - check_fraction(confidence, "confidence")
     return _upper(*_checked(covered, n), tail)
 
@@ -122,30 +55,7 @@ def wilson(
 ) -> tuple[FloatArray, FloatArray]:
     """Wilson's score interval for a share: approximate, shorter than the exact one.
 
-    Parameters
-    ----------
-    covered, n, confidence
-        As in `clopper_pearson`.
-
-    Returns
-    -------
-    lower, upper : ndarray of float
-        With no trials, 0 and 1.
-
-    Raises
-    ------
-    InputError
-        As `clopper_pearson`.
-
-    Notes
-    -----
     Source: E. B. Wilson, JASA 22 (1927): the p with |k/n − p| ≤ z √(p(1 − p)/n).
-
-    Examples
-    --------
-    >>> lower, upper = wilson(5, 10)
-    >>> round(float(lower), 4), round(float(upper), 4)
-    (0.2366, 0.7634)
     """
     z = float(special.ndtri((1 + check_fraction(confidence, "confidence")) / 2))
     k, total = _checked(covered, n)
@@ -164,35 +74,9 @@ def binomial_test(
 ) -> FloatArray:
     """Exact p-value that the true share is as stated.
 
-    Parameters
-    ----------
-    covered, n : array-like
-        Successes and trials, 0 ≤ covered ≤ n.
-    share : array-like
-        The share under test, in [0, 1]; broadcasts with the counts.
-    alternative : {"two-sided", "less", "greater"}
-        What the true share is suspected to be, beside the stated one.
-
-    Returns
-    -------
-    ndarray of float
-        1 where there are no trials.
-
-    Raises
-    ------
-    InputError
-        As `clopper_pearson`, if the share lies outside [0, 1], or the alternative is unknown.
-
-    Notes
-    -----
     One-sided p-values are P(X ≤ k) and P(X ≥ k). The two-sided p-value is twice the smaller,
     at most 1 (the central test), so that it always agrees with the Clopper–Pearson interval;
     SciPy's ``binomtest`` sums the less likely outcomes instead, and may not.
-
-    Examples
-    --------
-    >>> binomial_test(7, 10, 0.9)
-    array(0.14)
     """
     k, total = _checked(covered, n)
     p = np.asarray(share, dtype=np.float64)
@@ -212,31 +96,8 @@ def binomial_test(
 def holm(p_values: npt.ArrayLike) -> FloatArray:
     """Adjust p-values for many tests at once, by Holm's method.
 
-    Parameters
-    ----------
-    p_values : array-like of shape (m,)
-        In [0, 1]; NaN for a test that could not be made.
-
-    Returns
-    -------
-    ndarray of float, shape (m,)
-        Rejecting those below α errs in any of them with probability at most α, whatever their
-        dependence. NaN stays NaN and is not counted.
-
-    Raises
-    ------
-    InputError
-        If a p-value lies outside [0, 1], or there is more than one dimension.
-
-    Notes
-    -----
     Source: S. Holm, Scandinavian Journal of Statistics 6 (1979): the i-th smallest of m becomes
     the running maximum of (m − i + 1) p_(i), at most 1.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03])
-    array([0.03, 0.06, 0.06])
     """
     p = np.asarray(p_values, dtype=np.float64)
     if p.ndim != 1:
@@ -255,33 +116,7 @@ def holm(p_values: npt.ArrayLike) -> FloatArray:
 def simultaneous_confidence(confidence: float, count: int, *, independent: bool = False) -> float:
     """Confidence that each of several intervals needs for all to hold together.
 
-    Parameters
-    ----------
-    confidence : float
-        The confidence of all together.
-    count : int
-        How many intervals, at least 1.
-    independent : bool
-        Whether they rest on disjoint rows (Šidák); otherwise any dependence is allowed
-        (Bonferroni, a little wider).
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    InputError
-        If the confidence lies outside (0, 1), or the count is not a whole number of at least 1.
-
-    Notes
-    -----
     Šidák (1967): confidence^(1/count). Bonferroni: 1 − (1 − confidence)/count.
-
-    Examples
-    --------
-    >>> simultaneous_confidence(0.95, 5)
-    0.99
     """
     level = check_fraction(confidence, "confidence")
     if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 1:

@@ -67,35 +67,7 @@ class Bootstrap:
     def interval(
         self, confidence: float = 0.95, method: IntervalMethod = "percentile"
     ) -> tuple[FloatArray, FloatArray]:
-        """Confidence interval of each number.
-
-        Parameters
-        ----------
-        confidence : float
-            Nominal confidence.
-        method : {"percentile", "bca"}
-            Percentiles of the replicates at ranks (R + 1)p, or those that BCa corrects for bias
-            and skewness.
-
-        Returns
-        -------
-        lower, upper : ndarray of float, shape (k,)
-            NaN with fewer than two units, or where a replicate is not finite.
-
-        Raises
-        ------
-        InputError
-            If the confidence lies outside (0, 1), the method is unknown, or BCa is asked for
-            without influence values.
-
-        Examples
-        --------
-        >>> from howsure.core.rng import child
-        >>> drawn = bootstrap_means([1.0, 2.0, 3.0, 4.0], child(0, "example"))
-        >>> lower, upper = drawn.interval(0.9)
-        >>> bool(lower[0] < 2.5 < upper[0])
-        True
-        """
+        """Confidence interval of each number."""
         alpha = 1 - check_fraction(confidence, "confidence")
         tails = np.broadcast_to([[alpha / 2], [1 - alpha / 2]], (2, len(self.estimate)))
         if method == "bca":
@@ -140,46 +112,8 @@ def bootstrap_means(
 ) -> Bootstrap:
     """Bootstrap weighted means of per-row scores, all columns on the same draws.
 
-    Parameters
-    ----------
-    scores : array-like of shape (n,) or (n, k)
-        Scores of the rows; for two models on the same rows, give a column each and their
-        difference as a third.
-    rng : numpy.random.Generator
-        From `howsure.core.rng.child`.
-    replicates : int
-        How many resamples, at least 2.
-    weights : Weights, optional
-        Frequencies are copies of a row, drawn apart; an importance weight stays with its row.
-    cluster : array-like of shape (n,), optional
-        Labels of clusters of dependent rows: whole clusters are drawn, and the mean is the
-        ratio of their sums.
-    at_most : int
-        With more different units than this, neighbours in size are put together, groups are
-        drawn, and the spread within groups is normal: the standard error is that of all rows.
-        Where many units are equal, at most 2,000 groups are made.
-
-    Returns
-    -------
-    Bootstrap
-
-    Raises
-    ------
-    InputError
-        If a score is not finite, lengths differ, or there are fewer than two replicates.
-    UnanswerableError
-        If scores are too large to add up.
-
-    Notes
-    -----
     Copies are drawn by multinomial counts. Source: B. Efron (1979); clusters: Davison and
     Hinkley, *Bootstrap Methods* (1997), 3.8.
-
-    Examples
-    --------
-    >>> from howsure.core.rng import child
-    >>> bootstrap_means([0.0, 1.0, 1.0, 1.0], child(0, "example")).standard_error()
-    array([0.22])
     """
     table = as_matrix(scores, "scores")
     _check_count(replicates, "replicates", least=2)
@@ -225,41 +159,7 @@ def bootstrap_statistic(
     keys: KeyArray | None = None,
     influence: npt.ArrayLike | None = None,
 ) -> Bootstrap:
-    """Bootstrap any statistic of rows.
-
-    Parameters
-    ----------
-    function : callable
-        Takes the numbers of the rows to use, shape (n,), with repeats, and returns a number or
-        a vector of k numbers.
-    n : int
-        How many rows there are.
-    rng : numpy.random.Generator
-        From `howsure.core.rng.child`.
-    replicates : int
-        How many resamples, at least 2.
-    keys : ndarray of uint64, shape (n,), optional
-        From `howsure.core.rng.row_keys`: draws are attached to these, so that the order of rows
-        changes nothing.
-    influence : array-like of shape (n,) or (n, k), optional
-        Influence of each row, for BCa; `jackknife_influence` computes it for any function.
-
-    Returns
-    -------
-    Bootstrap
-
-    Raises
-    ------
-    InputError
-        If a count is too small, or lengths differ.
-
-    Examples
-    --------
-    >>> from howsure.core.rng import child
-    >>> y = np.array([1.0, 5.0, 2.0, 9.0])
-    >>> bootstrap_statistic(lambda rows: np.median(y[rows]), 4, child(0, "example")).estimate
-    array([3.5])
-    """
+    """Bootstrap any statistic of rows."""
     _check_count(n, "n", least=1)
     _check_count(replicates, "replicates", least=2)
     order = _canonical(n, keys)
@@ -272,30 +172,7 @@ def bootstrap_statistic(
 
 
 def jackknife_influence(function: Callable[[IntArray], npt.ArrayLike], n: int) -> FloatArray:
-    """Influence of each row on a statistic, by leaving it out: (n − 1)(θ̄ − θ₋ᵢ).
-
-    Parameters
-    ----------
-    function : callable
-        As in `bootstrap_statistic`; it is called n times.
-    n : int
-        How many rows there are, at least 2.
-
-    Returns
-    -------
-    ndarray of float, shape (n, k)
-
-    Raises
-    ------
-    InputError
-        If there are fewer than two rows.
-
-    Examples
-    --------
-    >>> y = np.array([1.0, 2.0, 6.0])
-    >>> jackknife_influence(lambda rows: y[rows].mean(), 3)[:, 0]
-    array([-2., -1.,  3.])
-    """
+    """Influence of each row on a statistic, by leaving it out: (n − 1)(θ̄ − θ₋ᵢ)."""
     _check_count(n, "n", least=2)
     rows = np.arange(n)
     left_out = np.array(
@@ -305,39 +182,7 @@ def jackknife_influence(function: Callable[[IntArray], npt.ArrayLike], n: int) -
 
 
 def subsample(keys: KeyArray, at_most: int, *, seed: int, name: str) -> IntArray:
-    """Choose at most so many rows at random, whatever their order.
-
-    Parameters
-    ----------
-    keys : ndarray of uint64, shape (n,)
-        From `howsure.core.rng.row_keys`.
-    at_most : int
-        How many rows to choose, at least 1; all of them where there are no more.
-    seed : int
-        The experiment's seed.
-    name : str
-        What the choice is for; other names choose independently.
-
-    Returns
-    -------
-    ndarray of int, shape (min(n, at_most),)
-        Rows, in an order that depends on their content alone.
-
-    Raises
-    ------
-    InputError
-        If `at_most` is not a whole number of at least 1.
-
-    Examples
-    --------
-    >>> from howsure.core.rng import row_keys
-    >>> y = np.array([3.0, 1.0, 2.0, 5.0])
-    >>> backwards = y[::-1]
-    >>> first = y[subsample(row_keys(y), 2, seed=0, name="example")]
-    >>> again = backwards[subsample(row_keys(backwards), 2, seed=0, name="example")]
-    >>> bool((first == again).all())
-    True
-    """
+    """Choose at most so many rows at random, whatever their order."""
     _check_count(at_most, "at_most", least=1)
     draws = row_uniforms(seed, name, keys)
     if len(draws) > at_most:
@@ -349,36 +194,7 @@ def subsample(keys: KeyArray, at_most: int, *, seed: int, name: str) -> IntArray
 def resampling_units(
     scores: FloatArray, weights: Weights | None = None, cluster: npt.ArrayLike | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Sum scores and weights within each unit that is resampled as a whole.
-
-    Parameters
-    ----------
-    scores : ndarray of float, shape (n, k)
-        Scores of the rows.
-    weights : Weights, optional
-        Frequencies are copies of a row; an importance weight stays with its row.
-    cluster : array-like of shape (n,), optional
-        Labels of clusters.
-
-    Returns
-    -------
-    units : ndarray of float, shape (m, k + 1)
-        Sums of weight × score, and of the weights in the last column; different units only,
-        sorted by content, so that neither the order of rows nor the names of clusters matter.
-        Units of no weight are left out.
-    copies : ndarray of float, shape (m,)
-        How many units each of them stands for.
-
-    Raises
-    ------
-    InputError
-        If lengths differ.
-
-    Examples
-    --------
-    >>> resampling_units(np.array([[5.0], [3.0], [4.0]]), cluster=["b", "a", "b"])[0]
-    array([[3., 1.], [9., 2.]])
-    """
+    """Sum scores and weights within each unit that is resampled as a whole."""
     n = len(scores)
     mass = np.ones(n) if weights is None else as_vector(weights.values, "weights", length=n)
     frequent = weights is None or weights.kind == "frequency"
@@ -396,28 +212,7 @@ def resampling_units(
 def resampled_counts(
     rng: np.random.Generator, copies: FloatArray, replicates: int
 ) -> Iterator[FloatArray]:
-    """How often each unit is drawn where all copies are resampled, some replicates at a time.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        From `howsure.core.rng.child`.
-    copies : ndarray of float, shape (m,)
-        Whole numbers: how many of them each unit stands for.
-    replicates : int
-        How many resamples.
-
-    Yields
-    ------
-    ndarray of float, shape (rows, m)
-        Each row sums to that of the copies.
-
-    Examples
-    --------
-    >>> from howsure.core.rng import child
-    >>> next(resampled_counts(child(0, "example"), np.array([1e9, 2e9]), 5)).sum(axis=1)
-    array([3.e+09, 3.e+09, 3.e+09, 3.e+09, 3.e+09])
-    """
+    """How often each unit is drawn where all copies are resampled, some replicates at a time."""
     m, total = len(copies), int(copies.sum())
     few = total <= 2 * m  # then single draws are faster than counts
     owner = np.repeat(np.arange(m), copies.astype(np.int64)) if few else None

@@ -66,30 +66,7 @@ class PairMasses:
 
 
 def rank_values(values: npt.ArrayLike, weights: FloatArray | None = None) -> Ranked:
-    """Rank values, ties together.
-
-    Parameters
-    ----------
-    values : array-like of shape (n,)
-        Numbers; infinities are legal.
-    weights : ndarray of float, shape (n,), optional
-        Multiplicities of the rows.
-
-    Returns
-    -------
-    Ranked
-
-    Raises
-    ------
-    InputError
-        If a value is NaN or there are none.
-
-    Examples
-    --------
-    >>> ranked = rank_values([5.0, 1.0, 5.0])
-    >>> ranked.codes.tolist(), ranked.below.tolist(), ranked.middle.round(3).tolist()
-    ([1, 0, 1], [0.0, 1.0], [0.167, 0.667])
-    """
+    """Rank values, ties together."""
     array = as_vector(values, "values", finite=False)
     order = np.argsort(array)
     ordered = array[order]
@@ -106,30 +83,6 @@ def merge_ties(values: npt.ArrayLike, noise: npt.ArrayLike) -> FloatArray:
 
     Intervals of one width, stored as two ends, have widths that differ in the last digits; left
     alone, those digits would be ranked as if they meant something.
-
-    Parameters
-    ----------
-    values : array-like of shape (n,)
-        Numbers such as upper − lower; infinities are legal.
-    noise : array-like of shape (n,) or float
-        How far rounding may have moved each value: for a difference of two numbers, their
-        larger size times about 4e-16.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-        The values, those that neighbours within their noise link together replaced by the least
-        of them.
-
-    Raises
-    ------
-    InputError
-        If a value is NaN, or a noise is negative or not finite.
-
-    Examples
-    --------
-    >>> merge_ties([0.30000000000000004, 0.3, 0.7], 4e-16)
-    array([0.3, 0.3, 0.7])
     """
     array = as_vector(values, "values", finite=False)
     spread = as_vector(np.broadcast_to(np.asarray(noise), array.shape), "noise")
@@ -149,32 +102,9 @@ def dominated_mass(
 ) -> FloatArray:
     """Mass of the rows j with x_j < x_i and y_j < y_i, for every row i.
 
-    Parameters
-    ----------
-    x, y : array-like of shape (n,)
-        Two coordinates; infinities are legal.
-    weights : ndarray of float, shape (n,), optional
-        Multiplicities of the rows.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If a value is NaN, or the lengths differ.
-
-    Notes
-    -----
     O(n log n): rows are laid out by x and split by the bits of their rank in y, the highest
     first, as in a wavelet tree; at each bit, a row with a one dominates the earlier rows of its
     node that have a zero.
-
-    Examples
-    --------
-    >>> dominated_mass([1.0, 2.0, 3.0, 3.0], [1.0, 5.0, 2.0, 5.0])
-    array([0., 1., 1., 2.])
     """
     x_ranked = rank_values(x, weights)
     y_ranked = rank_values(as_vector(y, "y", length=len(x_ranked.codes), finite=False), weights)
@@ -182,26 +112,7 @@ def dominated_mass(
 
 
 def pair_masses(x: Ranked, y: Ranked, weights: FloatArray | None = None) -> PairMasses:
-    """Mass of concordant and of discordant rows, for every row.
-
-    Parameters
-    ----------
-    x, y : Ranked
-        Two coordinates of the same rows, ranked with the same weights.
-    weights : ndarray of float, shape (n,), optional
-        Multiplicities of the rows.
-
-    Returns
-    -------
-    PairMasses
-        Rows tied in x or in y are in neither.
-
-    Examples
-    --------
-    >>> pairs = pair_masses(rank_values([1.0, 2.0, 3.0]), rank_values([1.0, 3.0, 2.0]))
-    >>> pairs.concordant.tolist(), pairs.discordant.tolist()
-    ([2.0, 1.0, 1.0], [0.0, 1.0, 1.0])
-    """
+    """Mass of concordant and of discordant rows, for every row."""
     both_below, x_order, y_order = _strictly_below(x, y, weights)
     x_below, x_tied = x.below[x.codes], x.tied[x.codes]
     y_below, y_tied = y.below[y.codes], y.tied[y.codes]

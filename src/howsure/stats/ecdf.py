@@ -28,35 +28,8 @@ def ecdf_on_grid(
     q(p) = Σ w_i t_i(p) / Σ w_i with t_i(p) = clip((p − left_i)/(right_i − left_i), 0, 1), and
     t_i(p) = 1{p ≥ right_i} for a cell without width. Takes O(n log k + k) for k grid points.
 
-    Parameters
-    ----------
-    left, right : array-like of shape (n,)
-        Ends of each row's cell, left ≤ right; the same array twice for plain values.
-    grid : array-like of shape (k,)
-        Rising points.
-    weights : array-like of shape (n,), optional
-        Multiplicities of the rows.
-
-    Returns
-    -------
-    ndarray of float, shape (k,)
-
-    Raises
-    ------
-    InputError
-        If shapes differ, a cell's ends are crossed, or the grid does not rise.
-
-    Notes
-    -----
     For the PIT of counts this is the mean of the non-randomised PIT of Czado, Gneiting and Held
     (2009, Biometrics 65, section 2), which is uniform in expectation under the right law.
-
-    Examples
-    --------
-    >>> ecdf_on_grid([0.0, 0.5], [0.5, 1.0], [0.25, 0.5, 0.75])
-    array([0.25, 0.5 , 0.75])
-    >>> ecdf_on_grid([0.2, 0.9], [0.2, 0.9], [0.1, 0.2, 0.95])
-    array([0. , 0.5, 1. ])
     """
     high = as_vector(right, "right")
     low = high if left is right else as_vector(left, "left", length=len(high))
@@ -81,29 +54,7 @@ def grid_sums(
     *,
     power: int = 1,
 ) -> FloatArray:
-    """Σ_i w_i t_i(p)^power at each grid point, t as in `ecdf_on_grid`; nothing is checked.
-
-    Parameters
-    ----------
-    left, right : ndarray of float, shape (n,)
-        Ends of each row's cell; pass one array twice for plain values, which is faster.
-    grid : ndarray of float, shape (k,)
-        Rising points.
-    weights : ndarray of float, shape (n,), optional
-        Factors of the rows, of any sign.
-    power : {1, 2}
-        Power of the share t.
-
-    Returns
-    -------
-    ndarray of float, shape (k,)
-
-    Examples
-    --------
-    >>> cell = np.array([0.0]), np.array([1.0])
-    >>> grid_sums(*cell, np.array([0.5]), power=2)
-    array([0.25])
-    """
+    """Σ_i w_i t_i(p)^power at each grid point, t as in `ecdf_on_grid`; nothing is checked."""
     size = len(grid)
     last = np.searchsorted(grid, right, side="left")
     total = np.bincount(last, weights=weights, minlength=size + 1)[:size].cumsum()
@@ -139,25 +90,6 @@ def grid_dot(
 
     The adjoint of `grid_sums`: it turns the derivative of a statistic by the shares on the grid
     into the influence of each row.
-
-    Parameters
-    ----------
-    left, right : ndarray of float, shape (n,)
-        Ends of each row's cell; pass one array twice for plain values, which is faster.
-    grid : ndarray of float, shape (k,)
-        Rising points.
-    coefficients : ndarray of float, shape (k,)
-        One factor a grid point.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Examples
-    --------
-    >>> values = np.array([0.2, 0.7])
-    >>> grid_dot(values, values, np.array([0.5, 0.9]), np.array([1.0, 10.0]))
-    array([11., 10.])
     """
     last = np.searchsorted(grid, right, side="left")
     tail = np.append(coefficients[::-1].cumsum()[::-1], 0.0)
@@ -180,18 +112,7 @@ def grid_dot(
 
 
 def check_pit(value: npt.ArrayLike, name: str = "pit", *, length: int | None = None) -> FloatArray:
-    """Check probabilities in [0, 1], one a row.
-
-    Raises
-    ------
-    InputError
-        If a value is missing or leaves [0, 1], or the length is wrong.
-
-    Examples
-    --------
-    >>> check_pit([0.0, 0.5])
-    array([0. , 0.5])
-    """
+    """Check probabilities in [0, 1], one a row."""
     array = as_vector(value, name, length=length)
     outside = (array < 0.0) | (array > 1.0)
     if outside.any():

@@ -70,29 +70,6 @@ def pointwise_band(n: int, grid: npt.ArrayLike, *, confidence: float = 0.95) -> 
 
     The ends are the smallest c with P(X ≤ c) ≥ γ/2 and the largest with P(X ≥ c) ≥ γ/2, as
     shares c/n, where X is Binomial(n, p) and γ = 1 − confidence.
-
-    Parameters
-    ----------
-    n : int
-        Size of the sample, at least 1.
-    grid : array-like of shape (k,)
-        Rising points inside (0, 1).
-    confidence : float
-        Probability inside at each point, in (0, 1); at least that, counts being whole.
-
-    Returns
-    -------
-    EcdfBand
-
-    Raises
-    ------
-    InputError
-        If an argument leaves its domain.
-
-    Examples
-    --------
-    >>> pointwise_band(100, [0.5]).lower
-    array([0.4])
     """
     points = check_levels(grid, "grid")
     gamma = 1.0 - check_fraction(confidence, "confidence")
@@ -106,36 +83,10 @@ def simultaneous_band(n: int, grid: npt.ArrayLike, *, confidence: float = 0.95) 
     simulated samples (their counts on the grid are multinomial, so the cost does not grow with
     n). The simulation is seeded by its name and kept, so equal arguments give equal bands.
 
-    Parameters
-    ----------
-    n : int
-        Size of the sample, at least 1.
-    grid : array-like of shape (k,)
-        Rising points inside (0, 1), some 100 at most for speed.
-    confidence : float
-        Probability inside at all points together, in (0, 1).
-
-    Returns
-    -------
-    EcdfBand
-
-    Raises
-    ------
-    InputError
-        If an argument leaves its domain.
-
-    Notes
-    -----
     Säilynoja, Bürkner and Vehtari (2022), Graphical test for discrete uniformity and its
     applications in goodness-of-fit evaluation and multiple sample comparison, Statistics and
     Computing 32, section 2 (simulated γ). With 10,000 samples the probability inside is itself
     known to about ±0.4 points at 95 %.
-
-    Examples
-    --------
-    >>> band = simultaneous_band(100, [0.25, 0.5, 0.75])
-    >>> bool(band.gamma < 0.05)
-    True
     """
     points = check_levels(grid, "grid")
     size = _check_size(n)
@@ -155,35 +106,7 @@ def uniformity_test(
     1 − confidence exactly where the shares leave the band. Below the reach of the simulation the
     bound (K − 1)γ is given.
 
-    Parameters
-    ----------
-    pit : array-like of shape (n,)
-        Independent values in [0, 1]; the randomised PIT for discrete laws.
-    points : int
-        K above, at least 2.
-    weights : array-like of shape (n,), optional
-        Multiplicities of the rows; n is their sum. Importance weights: scale them so that they
-        sum to Kish's effective n, and the test is approximate.
-
-    Returns
-    -------
-    UniformityTest
-
-    Raises
-    ------
-    InputError
-        If a value leaves [0, 1] or ``points`` is below 2.
-
-    Notes
-    -----
     Source as in `simultaneous_band`.
-
-    Examples
-    --------
-    >>> uniformity_test((np.arange(200) + 0.5) / 200).p_value
-    1.0
-    >>> uniformity_test(np.full(200, 0.5)).p_value < 1e-6
-    True
     """
     values = check_pit(pit)
     if points < 2:

@@ -20,14 +20,6 @@ def in_blocks(out: Array, work: Callable[[slice], object]) -> None:
     """Run `work` over slices of rows of `out`; it must only use elementwise steps.
 
     Matrix products stay outside: their library keeps its own threads, and the two would fight.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> a = np.array([[1.0], [2.0]])
-    >>> in_blocks(a, lambda rows: exp_minus(a[rows]))
-    >>> a[:, 0]
-    array([0.36787944, 0.13533528])
     """
     if is_tensor(out):
         work(slice(0, len(out)))
@@ -49,16 +41,7 @@ def in_blocks(out: Array, work: Callable[[slice], object]) -> None:
 
 
 def squared_distances(left: Array, right: list[Array], out: Array) -> None:
-    """Squared distances of rows of `left` to the rows with columns `right`, written to `out`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> out = np.empty((1, 2))
-    >>> squared_distances(np.array([[0.0]]), [np.array([1.0, 3.0])], out)
-    >>> out.tolist()
-    [[1.0, 9.0]]
-    """
+    """Squared distances of rows of `left` to the rows with columns `right`, written to `out`."""
     xp = namespace(out)
     xp.subtract(left[:, :1], right[0], out=out)
     xp.multiply(out, out, out=out)
@@ -70,16 +53,7 @@ def squared_distances(left: Array, right: list[Array], out: Array) -> None:
 
 
 def absolute_distances(left: Array, right: list[Array], out: Array) -> None:
-    """Sums of absolute differences, as `squared_distances`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> out = np.empty((1, 2))
-    >>> absolute_distances(np.array([[0.0]]), [np.array([1.0, -3.0])], out)
-    >>> out.tolist()
-    [[1.0, 3.0]]
-    """
+    """Sums of absolute differences, as `squared_distances`."""
     xp = namespace(out)
     xp.subtract(left[:, :1], right[0], out=out)
     xp.abs(out, out=out)
@@ -105,16 +79,7 @@ def exp_capped(block: Array) -> None:
 
 
 def raise_to(block: Array, power: int) -> None:
-    """Whole powers of one or more, in place, by repeated products: faster than a power.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> a = np.array([[2.0]])
-    >>> raise_to(a, 3)
-    >>> a.tolist()
-    [[8.0]]
-    """
+    """Whole powers of one or more, in place, by repeated products: faster than a power."""
     base = namespace(block).asarray(block, copy=True)
     for _ in range(power - 1):
         block *= base

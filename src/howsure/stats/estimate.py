@@ -65,46 +65,12 @@ class Estimate:
 
 
 def weighted_mean(values: FloatArray, weights: FloatArray | None = None) -> float:
-    """Mean of values, Σ w_i v_i / Σ w_i.
-
-    Parameters
-    ----------
-    values : ndarray of float, shape (n,)
-        One value a row.
-    weights : ndarray of float, shape (n,), optional
-        Multiplicities of the rows.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> weighted_mean(np.array([1.0, 3.0]), np.array([3.0, 1.0]))
-    1.5
-    """
+    """Mean of values, Σ w_i v_i / Σ w_i."""
     return float(np.average(values, weights=weights))
 
 
 def mean_statistic(scores: FloatArray, weights: FloatArray | None = None) -> Estimate:
-    """Weighted mean of per-row scores, with its influence values.
-
-    Parameters
-    ----------
-    scores : ndarray of float, shape (n,)
-        One score a row.
-    weights : ndarray of float, shape (n,), optional
-        Multiplicities of the rows.
-
-    Returns
-    -------
-    Estimate
-
-    Examples
-    --------
-    >>> mean_statistic(np.array([1.0, 3.0])).value
-    2.0
-    """
+    """Weighted mean of per-row scores, with its influence values."""
     value = weighted_mean(scores, weights)
     if not math.isfinite(value):
         return Estimate(value, None, reason="some rows score infinity")
@@ -121,26 +87,6 @@ def standard_error(
     Plain rows and frequency weights: √(Σ wψ² / (N(N − 1))) with N = Σw, so that a weight of two
     is a row twice. Importance weights: √Σ(wψ)² / Σw. Clusters: influence is summed within each
     cluster first, and G/(G − 1) corrects for their number.
-
-    Parameters
-    ----------
-    influence : ndarray of float, shape (n,)
-        ψ_i, with weighted sum zero.
-    weights : Weights, optional
-        How rows count.
-    cluster : ndarray of int, shape (n,), optional
-        Codes 0 … G−1 of clusters of dependent rows.
-
-    Returns
-    -------
-    float
-        NaN where fewer than two rows or clusters are at hand.
-
-    Examples
-    --------
-    >>> scores = np.array([1.0, 2.0, 3.0])
-    >>> standard_error(scores - 2.0)
-    0.577
     """
     unit = power_of_two(influence)  # so that squares neither vanish nor overflow
     influence = influence / unit
@@ -162,28 +108,7 @@ def standard_error(
 def quantile_statistic(
     values: FloatArray, level: float, *, weights: FloatArray | None = None
 ) -> Estimate:
-    """Quantile of values: the mean of the least and the greatest that qualify.
-
-    Parameters
-    ----------
-    values : ndarray of float, shape (n,)
-        Numbers; +inf is legal.
-    level : float
-        In (0, 1); ½ gives the median.
-    weights : ndarray of float, shape (n,), optional
-        Multiplicities of the rows.
-
-    Returns
-    -------
-    Estimate
-        Influence (F(q) − 1{v ≤ q})/f(q), ties counted half; the density f comes from the
-        spacing of the quantiles at level ± N^(−1/3)/2. No influence where that is infinite.
-
-    Examples
-    --------
-    >>> quantile_statistic(np.array([4.0, 1.0, 3.0, 2.0]), 0.5).value
-    2.5
-    """
+    """Quantile of values: the mean of the least and the greatest that qualify."""
     order = np.argsort(values)
     ordered = values[order]
     counts = np.ones(len(values)) if weights is None else weights[order]

@@ -53,13 +53,7 @@ class GramOperator:
         self.fits = len(rows) ** 2 * rows.dtype.itemsize <= memory
 
     def matrix(self) -> Array:
-        """K itself, shape (n, n), made once.
-
-        Raises
-        ------
-        UnanswerableError
-            If K would take more memory than was allowed.
-        """
+        """K itself, shape (n, n), made once."""
         if not self.fits:
             size = len(self.rows) ** 2 * self.rows.dtype.itemsize / 1e9
             raise UnanswerableError(
@@ -78,17 +72,7 @@ class GramOperator:
         return self._matrix
 
     def product(self, vectors: Array) -> Array:
-        """K V, shape (n, r).
-
-        Parameters
-        ----------
-        vectors : ndarray or tensor of float, shape (n, r)
-            V.
-
-        Returns
-        -------
-        ndarray or tensor of float, shape (n, r)
-        """
+        """K V, shape (n, r)."""
         if self.fits:
             whole: Array = self.matrix() @ vectors
             return whole
@@ -112,28 +96,7 @@ def cross_product(
     right: Array,
     vectors: Array,
 ) -> Array:
-    """Product of the Gram matrix of two sets of rows with vectors, by tiles.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    left, right : ndarray or tensor of float, shape (g, d) and (n, d)
-        The rows.
-    vectors : ndarray or tensor of float, shape (n, r)
-        What to multiply.
-
-    Returns
-    -------
-    ndarray or tensor of float, shape (g, r)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from howsure.stats.kernels import RBF
-    >>> cross_product(RBF(0.5), np.array([[0.0]]), np.array([[1.0]]), np.array([[2.0]]))
-    array([[1.21306132]])
-    """
+    """Product of the Gram matrix of two sets of rows with vectors, by tiles."""
     out: Array = namespace(vectors).zeros(
         (len(left), vectors.shape[1]), dtype=vectors.dtype, device=vectors.device
     )
@@ -145,23 +108,10 @@ def cross_product(
 
 
 def tiles(rows: int, size: int = _TILE) -> list[slice]:
-    """Slices of at most `size` that cover a number of rows.
-
-    Examples
-    --------
-    >>> tiles(5, 2)
-    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
-    """
+    """Slices of at most `size` that cover a number of rows."""
     return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
 
 
 def tile_size(rows: Array) -> int:
-    """Rows of a tile on the device where some rows live.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> tile_size(np.zeros((3, 1)))
-    1024
-    """
+    """Rows of a tile on the device where some rows live."""
     return _TILE if str(rows.device) == "cpu" else _DEVICE_TILE

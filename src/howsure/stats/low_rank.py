@@ -64,39 +64,6 @@ def pivoted_cholesky(
     Each step takes the row with the largest (weighted) residual diagonal. Cost: r columns of the
     matrix and n r² operations; the matrix itself is never formed (Harbrecht, Peters and
     Schneider 2012).
-
-    Parameters
-    ----------
-    diagonal : ndarray or tensor of float, shape (n,)
-        The matrix's diagonal.
-    column : callable
-        Takes a row's number, returns that column, shape (n,).
-    tolerance : float
-        Stop once the weighted sum of the residual diagonal is at most this. The working
-        precision stops it in any case.
-    max_rank : int, optional
-        Stop at this rank.
-    weights : ndarray of float, shape (n,), optional
-        Non-negative weights of the rows; ones by default.
-    name : str
-        What the matrix comes from, for the message.
-
-    Returns
-    -------
-    PivotedFactor
-
-    Raises
-    ------
-    InputError
-        If the residual diagonal falls clearly below zero: no positive semi-definite matrix
-        does that.
-
-    Examples
-    --------
-    >>> a = np.array([[4.0, 2.0], [2.0, 1.0]])
-    >>> found = pivoted_cholesky(np.diag(a), lambda row: a[row])
-    >>> found.rank, found.factor[:, 0].tolist()
-    (1, [2.0, 1.0])
     """
     xp = namespace(diagonal)
     residual: Array = xp.asarray(diagonal, copy=True)
@@ -139,39 +106,6 @@ def landmark_factor(
     As good as `pivoted_cholesky` where it matters, and made of few matrix products: landmarks
     are pivots within a random sample of rows. While the rank stays below its limit, so that the
     kernel is smooth, the rows served worst join the sample until the tolerance is met.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    rows : ndarray or tensor of float, shape (n, d)
-        The rows.
-    tolerance : float
-        Sum of the residual diagonal that is good enough.
-    max_rank : int
-        Largest rank.
-    seed : int
-        Seed of the sample.
-
-    Returns
-    -------
-    factor : ndarray or tensor of float, shape (n, r)
-        F with K − F Fᵀ positive semi-definite.
-    residual : ndarray or tensor of float, shape (n,)
-        Diagonal of K − F Fᵀ.
-
-    Raises
-    ------
-    InputError
-        If the kernel is clearly not positive semi-definite.
-
-    Examples
-    --------
-    >>> from howsure.stats.kernels import RBF
-    >>> rows = np.linspace(0.0, 1.0, 50)[:, None]
-    >>> factor, residual = landmark_factor(RBF(1.0), rows, tolerance=1e-9, max_rank=20)
-    >>> factor.shape[1] < 12, bool(residual.sum() < 1e-9)
-    (True, True)
     """
     rng = child(seed, "landmark factor")
     chosen = rng.permutation(len(rows))[: 2 * max_rank]
@@ -202,60 +136,14 @@ def landmark_factor(
 
 
 def coordinates(triangle: Array, cross: Array) -> Array:
-    """Rows' coordinates in the landmarks' span: (L⁻¹ k(Z, rows))ᵀ, shape (n, r).
-
-    Parameters
-    ----------
-    triangle : ndarray or tensor of float, shape (r, r)
-        L, the lower Cholesky factor of the landmarks' Gram matrix.
-    cross : ndarray or tensor of float, shape (r, n)
-        Kernel of landmarks and rows; overwritten.
-
-    Returns
-    -------
-    ndarray or tensor of float, shape (n, r)
-
-    Examples
-    --------
-    >>> coordinates(np.array([[2.0]]), np.array([[4.0, 1.0]])).tolist()
-    [[2.0], [0.5]]
-    """
+    """Rows' coordinates in the landmarks' span: (L⁻¹ k(Z, rows))ᵀ, shape (n, r)."""
     return triangular_solve(triangle, cross).T
 
 
 def dense_factor(
     matrix: FloatArray, name: str = "kernel", *, scale: float = 0.0
 ) -> tuple[FloatArray, float]:
-    """Full-precision factor A ≈ L Lᵀ of a positive semi-definite matrix held in memory.
-
-    Parameters
-    ----------
-    matrix : ndarray of float, shape (n, n)
-        A, symmetric; overwritten.
-    name : str
-        What the matrix comes from, for the message.
-    scale : float
-        Size of the numbers that A was computed from, where they cancelled: its elements are
-        uncertain by the rounding of these.
-
-    Returns
-    -------
-    factor : ndarray of float, shape (n, r)
-        L, with r the numerical rank.
-    residual : float
-        A bound of the sum of the diagonal of A − L Lᵀ.
-
-    Raises
-    ------
-    InputError
-        If the matrix is clearly not positive semi-definite.
-
-    Examples
-    --------
-    >>> factor, residual = dense_factor(np.array([[4.0, 2.0], [2.0, 1.0]]))
-    >>> (factor @ factor.T).round(12).tolist(), factor.shape
-    ([[4.0, 2.0], [2.0, 1.0]], (2, 1))
-    """
+    """Full-precision factor A ≈ L Lᵀ of a positive semi-definite matrix held in memory."""
     from scipy.linalg import lapack
 
     size = len(matrix)

@@ -28,16 +28,6 @@ def namespace(array: Any) -> Any:
 
     NumPy itself for its arrays; `array_api_compat` wraps PyTorch. Beyond the standard, the
     elementwise functions of both take ``out``.
-
-    Raises
-    ------
-    MissingDependencyError
-        For a tensor without array-api-compat.
-
-    Examples
-    --------
-    >>> namespace(np.zeros(2)) is np
-    True
     """
     if isinstance(array, np.ndarray):
         return np
@@ -45,36 +35,12 @@ def namespace(array: Any) -> Any:
 
 
 def on_host(array: Array) -> Array:
-    """A checked array as a NumPy array.
-
-    Examples
-    --------
-    >>> on_host(np.ones(2)).tolist()
-    [1.0, 1.0]
-    """
+    """A checked array as a NumPy array."""
     return np.asarray(to_host(array))
 
 
 def like(array: npt.ArrayLike, other: Array) -> Array:
-    """An array in another's namespace, on its device and in its number type.
-
-    Parameters
-    ----------
-    array : array-like or tensor
-        Numbers that passed the door; a tensor must live where `other` does.
-    other : ndarray or tensor
-        What to resemble.
-
-    Returns
-    -------
-    ndarray or tensor
-        Not copied where it is already right; not to be written to.
-
-    Examples
-    --------
-    >>> like([1.0], np.zeros(1, dtype=np.float32)).dtype
-    dtype('float32')
-    """
+    """An array in another's namespace, on its device and in its number type."""
     if not is_tensor(other):
         return np.asarray(to_host(array), dtype=other.dtype)
     found: Any = array  # PyTorch warns of arrays that must not be written to
@@ -91,39 +57,7 @@ def as_rows(
     dtype: npt.DTypeLike | None = np.float64,
     beside: Array | None = None,
 ) -> Array:
-    """Check a matrix of finite numbers, on its device, in 32 or 64 bits.
-
-    Parameters
-    ----------
-    value : array-like or tensor of shape (n, d) or (n,)
-        What came. Whole numbers, booleans and 16-bit floats are converted; gradients are not
-        followed.
-    name : str
-        The argument's name, for the message.
-    columns : int, optional
-        The width that it must have.
-    dtype : dtype, optional
-        32- or 64-bit; None keeps 32 bits, and makes 64 of all else.
-    beside : ndarray or tensor, optional
-        Rows that it will be used with: it takes their number type and, if it is no tensor, it
-        is moved to their device.
-
-    Returns
-    -------
-    ndarray or tensor of float, shape (n, d)
-        Not copied where it is already right; never copied in a wider number type.
-
-    Raises
-    ------
-    InputError
-        As `howsure.core.arrays.as_matrix`; if a tensor is complex, sparse, quantised or holds no
-        data; or if it lives on another device than `beside`.
-
-    Examples
-    --------
-    >>> as_rows([1, 2], "x").shape
-    (2, 1)
-    """
+    """Check a matrix of finite numbers, on its device, in 32 or 64 bits."""
     if beside is not None:
         value = _beside(value, beside, name)
         dtype = beside.dtype
@@ -140,54 +74,20 @@ def as_rows(
 
 
 def row_parts(array: Array) -> Iterator[Array]:
-    """An array in parts of about a million numbers, so that what is made of one stays small.
-
-    Examples
-    --------
-    >>> [len(part) for part in row_parts(np.zeros((70_000, 16)))]
-    [65536, 4464]
-    """
+    """An array in parts of about a million numbers, so that what is made of one stays small."""
     rows = max(1, _PART // array.shape[1])
     for start in range(0, len(array), rows):
         yield array[start : start + rows]
 
 
 def add_to_diagonal(matrix: Array, value: float) -> None:
-    """Add a number to every element of a square array's diagonal, in place.
-
-    Examples
-    --------
-    >>> a = np.zeros((2, 2))
-    >>> add_to_diagonal(a, 1.0)
-    >>> a.tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
-    """
+    """Add a number to every element of a square array's diagonal, in place."""
     flat = matrix.reshape(-1)
     flat[:: len(matrix) + 1] += value
 
 
 def cholesky(matrix: Array) -> Array:
-    """Lower Cholesky factor of a positive definite matrix; what lies above it is not to be read.
-
-    Parameters
-    ----------
-    matrix : ndarray or tensor of float, shape (n, n)
-        Symmetric; may be overwritten.
-
-    Returns
-    -------
-    ndarray or tensor of float, shape (n, n)
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        If the matrix is not positive definite.
-
-    Examples
-    --------
-    >>> float(cholesky(np.array([[4.0]]))[0, 0])
-    2.0
-    """
+    """Lower Cholesky factor of a positive definite matrix; what lies above it is not to be read."""
     if not is_tensor(matrix):
         from scipy.linalg import cho_factor
 
@@ -201,13 +101,7 @@ def cholesky(matrix: Array) -> Array:
 
 
 def cholesky_solve(factor: Array, targets: Array) -> Array:
-    """Solve A X = T with the lower Cholesky factor of A.
-
-    Examples
-    --------
-    >>> cholesky_solve(np.array([[2.0]]), np.array([[8.0]])).tolist()
-    [[2.0]]
-    """
+    """Solve A X = T with the lower Cholesky factor of A."""
     if not is_tensor(factor):
         from scipy.linalg import cho_solve
 
@@ -218,13 +112,7 @@ def cholesky_solve(factor: Array, targets: Array) -> Array:
 
 
 def triangular_solve(triangle: Array, right: Array) -> Array:
-    """Solve L X = B with a lower triangle; B may be overwritten.
-
-    Examples
-    --------
-    >>> triangular_solve(np.array([[2.0]]), np.array([[8.0]])).tolist()
-    [[4.0]]
-    """
+    """Solve L X = B with a lower triangle; B may be overwritten."""
     if not is_tensor(triangle):
         from scipy.linalg import solve_triangular
 

@@ -95,19 +95,6 @@ class NystromSystem(KernelSystem):
         Up to 4,000 rows and 1,000 grid rows are drawn. The system of the sample has the same λ,
         and its kernel matrix divided by its size the same spectrum but for sampling noise, so
         what the landmarks miss on the sample is what they miss on all rows.
-
-        Parameters
-        ----------
-        targets : ndarray of float, shape (n, r)
-            T.
-        grid : ndarray or tensor of float, shape (g, d)
-            Where predictions are wanted.
-
-        Returns
-        -------
-        typical, largest : float
-            Root mean square and maximum over the grid rows of the Euclidean distance of the two
-            predictions.
         """
         if self._check is None or self._check[0] is not targets:
             self._check = (targets, *self._on_sample(targets))
@@ -189,23 +176,7 @@ def _sample(
 def kernel_system(
     kernel: Kernel, rows: Array, regularization: float, options: SolverOptions
 ) -> KernelSystem:
-    """The exact system, or its Nyström approximation past 50,000 rows or where asked for.
-
-    Parameters
-    ----------
-    kernel, rows, regularization, options
-        As in `RidgeSystem`.
-
-    Returns
-    -------
-    KernelSystem
-
-    Examples
-    --------
-    >>> from howsure.stats.kernels import RBF
-    >>> type(kernel_system(RBF(1.0), np.zeros((2, 1)), 0.1, SolverOptions())).__name__
-    'RidgeSystem'
-    """
+    """The exact system, or its Nyström approximation past 50,000 rows or where asked for."""
     many = options.method == "auto" and len(rows) > _EXACT_ROWS
     if many or options.method == "nystrom":
         return NystromSystem(kernel, rows, regularization, options)

@@ -100,41 +100,10 @@ def sign_flip_test(
     as likely with its sign turned. The two-sided p-value is the share of sign patterns whose
     |mean| is at least the one seen.
 
-    Parameters
-    ----------
-    differences : array-like of shape (n,)
-        Score of one model minus score of the other, row by row.
-    rng : numpy.random.Generator
-        From `howsure.core.rng.child`.
-    resamples : int
-        Sign patterns to draw where they are too many to enumerate.
-    weights : Weights, optional
-        Frequencies are copies of a row, flipped apart; an importance weight stays with its row.
-    cluster : array-like of shape (n,), optional
-        Labels of clusters of dependent rows, flipped whole.
-
-    Returns
-    -------
-    FlipTest
-
-    Raises
-    ------
-    InputError
-        If a difference is not finite, lengths differ, or there are no resamples.
-
-    Notes
-    -----
     Source: R. A. Fisher, *The Design of Experiments* (1935), 21; random patterns with
     p = (1 + hits)/(1 + resamples) by Dwass (1957). Up to 14 units all patterns are enumerated;
     past 20,000 the normal limit of the flipped sum serves, unless few differences dominate:
     then the 1,000 largest are flipped one by one and the rest stays normal.
-
-    Examples
-    --------
-    >>> from howsure.core.rng import child
-    >>> result = sign_flip_test([1.0, 2.0, 0.5, 3.0, 1.5], child(0, "example"))
-    >>> result.p_value, result.method
-    (0.0625, 'exact')
     """
     _check_resamples(resamples)
     scores = as_vector(differences, "differences")
@@ -184,37 +153,10 @@ def sign_flip_tests(
 
     A flipped sum of differences is the difference of two flipped sums, so all pairs follow from
     one product of the patterns with the scores.
-
-    Parameters
-    ----------
-    scores : array-like of shape (n, k)
-        Scores of the rows, a column a model; in an order that depends on their content alone.
-    pairs : sequence of (int, int)
-        Columns of the first and the second model of each test.
-    rng, resamples, weights, cluster
-        As in `sign_flip_test`.
-
-    Returns
-    -------
-    list of FlipTest
-        One a pair. Exact tests and normal limits are those of `sign_flip_test`; so are pairs
-        that differ by less than a millionth of what the models differ by elsewhere.
-
-    Raises
-    ------
-    InputError
-        As `sign_flip_test`.
-
-    Examples
-    --------
-    >>> from howsure.core.rng import child
-    >>> table = child(0, "table").normal([0.0, 0.0, 1.0], size=(50, 3))
-    >>> [test.p_value for test in sign_flip_tests(table, [(0, 1), (0, 2)], child(0, "example"))]
-    [0.5875, 0.0021]
     """
     _check_resamples(resamples)
-    table = as_matrix(scores, "scores")
-    table = table - table[:, :1]
+    given = as_matrix(scores, "scores")
+    table = given - given[:, :1]
     unit = math.ldexp(0.5, math.frexp(float(np.abs(table).max()))[1])  # which rounds no digit
     table /= unit
     flips, copies = _shared_units(table, weights, cluster)
@@ -223,8 +165,8 @@ def sign_flip_tests(
     shared: dict[int, float] = {}
     used, apart = np.full(len(flips), copies.sum() <= _FLIPPED), 0.0
     for place, (one, two) in enumerate(pairs):
-        difference = table[:, one] - table[:, two]
-        sums, times, total = _flip_units(difference, weights, cluster)
+        difference = given[:, one] - given[:, two]  # a first that is huge leaves it no digits
+        sums, times, total = _flip_units(difference / unit, weights, cluster)
         units, size = float(times.sum()), float(np.abs(sums) @ times)
         observed = float(sums @ times)
         tests[place] = FlipTest(observed / total * unit, math.nan, units, "", resamples)
@@ -237,7 +179,7 @@ def sign_flip_tests(
     for place, (one, two) in enumerate(pairs):
         if place not in shared:
             drawn = copy.deepcopy(rng)  # so that no pair depends on the pairs before it
-            difference = unit * (table[:, one] - table[:, two])
+            difference = given[:, one] - given[:, two]
             tests[place] = sign_flip_test(
                 difference, drawn, resamples, weights=weights, cluster=cluster
             )
@@ -266,43 +208,11 @@ def groups_differ(
     are multivariate hypergeometric. The statistic is the largest standardised distance over all
     groups of all groupings, so one p-value answers for all of them, however they overlap.
 
-    Parameters
-    ----------
-    sizes : array-like of shape (c,)
-        Rows in each cell, whole numbers.
-    covered : array-like of shape (c,)
-        Covered rows in each cell, at most its size.
-    groupings : sequence of array-like of shape (c,)
-        For each grouping, the group code 0, 1, … of each cell; −1 leaves a cell out.
-    rng : numpy.random.Generator
-        From `howsure.core.rng.child`.
-    resamples : int
-        Permutations to draw.
-
-    Returns
-    -------
-    GroupTest
-        The p-value is at least 1/(resamples + 1).
-
-    Raises
-    ------
-    InputError
-        If counts are not whole, negative, or beyond the size, or lengths differ.
-
-    Notes
-    -----
     Group g of n_g rows counts with |cov_g − cov| / √(cov(1 − cov)(1/n_g − 1/n)): its distance
     from the coverage of all n rows in (nearly) its own standard deviation under the
     permutation. Past a billion rows the permutation is drawn by its limit. Source: max-T of
     P. H. Westfall and S. S. Young, *Resampling-Based Multiple Testing* (1993);
     p = (1 + hits)/(1 + resamples). Rows must be independent.
-
-    Examples
-    --------
-    >>> from howsure.core.rng import child
-    >>> result = groups_differ([50, 50], [49, 30], [[0, 1]], child(0, "example"))
-    >>> result.p_value, result.grouping
-    (0.0002, 0)
     """
     _check_resamples(resamples)
     m, k = _checked_cells(sizes, covered)

@@ -89,25 +89,7 @@ class RankComparison:
     n: int
 
     def table(self, name: str = "ranks") -> Table:
-        """The methods from best to worst, with a column of truth values for each clique.
-
-        Parameters
-        ----------
-        name : str
-            Name of the table.
-
-        Returns
-        -------
-        Table
-            Columns ``method``, ``mean_rank``, ``shared_rank``, ``critical_difference`` and
-            ``clique_1``, …
-
-        Examples
-        --------
-        >>> scores = [[1.0, 2.0, 9.0], [1.1, 2.1, 9.1], [1.2, 2.2, 9.2], [1.3, 2.3, 9.3]]
-        >>> compare_ranks(scores, ["a", "b", "c"], method="nemenyi").table().columns["mean_rank"]
-        array([1., 2., 3.])
-        """
+        """The methods from best to worst, with a column of truth values for each clique."""
         order = np.argsort(self.mean_ranks, kind="stable")
         columns: dict[str, npt.NDArray[np.generic]] = {
             "method": np.array([self.names[i] for i in order], dtype=object),
@@ -136,30 +118,7 @@ _WORDS = {
 
 
 def method_ranks(scores: npt.ArrayLike, direction: Direction = Direction.LOWER) -> FloatArray:
-    """Rank the methods on each problem.
-
-    Parameters
-    ----------
-    scores : array-like of shape (N, k)
-        One row a problem, one column a method; finite.
-    direction : Direction
-        Whether lower or higher scores are better.
-
-    Returns
-    -------
-    ndarray of float, shape (N, k)
-        1 is best; ties share the mean of the ranks that they span.
-
-    Raises
-    ------
-    InputError
-        If a score is missing, or the direction is neither lower nor higher.
-
-    Examples
-    --------
-    >>> method_ranks([[0.1, 0.3, 0.3]])
-    array([[1. , 2.5, 2.5]])
-    """
+    """Rank the methods on each problem."""
     from scipy.stats import rankdata
 
     table = as_matrix(scores, "scores")
@@ -172,33 +131,11 @@ def method_ranks(scores: npt.ArrayLike, direction: Direction = Direction.LOWER) 
 def friedman(scores: npt.ArrayLike) -> FriedmanTest:
     """Test whether methods differ at all, by their ranks on common problems.
 
-    Parameters
-    ----------
-    scores : array-like of shape (N, k)
-        One row a problem, one column a method; N ≥ 2 and k ≥ 3.
-
-    Returns
-    -------
-    FriedmanTest
-        NaN with a reason where every problem ranks all methods equal.
-
-    Raises
-    ------
-    InputError
-        If a score is missing, or there are too few methods or problems.
-
-    Notes
-    -----
     χ² = 12N/(k(k+1)) · (Σ R_j² − k(k+1)²/4) over the mean ranks R_j, divided by
     1 − Σ(t³ − t)/(N(k³ − k)) over the sizes t of ties; F = (N − 1)χ²/(N(k − 1) − χ²), infinite
     where all problems rank alike. Sources: M. Friedman, JASA 32 (1937); R. L. Iman and
     J. M. Davenport, Communications in Statistics A9 (1980); both as in J. Demšar, JMLR 7 (2006),
     section 3.2.2.
-
-    Examples
-    --------
-    >>> friedman([[1.0, 2.0, 3.0], [1.0, 3.0, 2.0], [1.0, 2.0, 3.0]]).chi_square
-    4.67
     """
     from scipy import special
     from scipy.stats import friedmanchisquare
@@ -223,34 +160,10 @@ def friedman(scores: npt.ArrayLike) -> FriedmanTest:
 def wilcoxon_holm(scores: npt.ArrayLike) -> FloatArray:
     """Wilcoxon's signed-rank test of every pair of methods, adjusted by Holm's method.
 
-    Parameters
-    ----------
-    scores : array-like of shape (N, k)
-        One row a problem, one column a method; k ≥ 2.
-
-    Returns
-    -------
-    ndarray of float, shape (k, k)
-        Adjusted two-sided p-values; 1 for two methods that score the same on every problem; NaN
-        on the diagonal.
-
-    Raises
-    ------
-    InputError
-        If a score is missing, or there are fewer than two methods.
-
-    Notes
-    -----
     Problems without a difference are left out. The p-value is exact up to 50 problems without
     ties, and by the normal limit otherwise (SciPy's choice). With N problems it is at least
     2^(1−N), so few problems tell no methods apart. Source: F. Wilcoxon, Biometrics Bulletin 1
     (1945); S. Holm (1979).
-
-    Examples
-    --------
-    >>> rows = [[0.0, 1.0 + 0.1 * i] for i in range(8)]
-    >>> float(wilcoxon_holm(rows)[0, 1])
-    0.0078
     """
     from scipy.stats import wilcoxon
 
@@ -267,32 +180,7 @@ def wilcoxon_holm(scores: npt.ArrayLike) -> FloatArray:
 def nemenyi(mean_ranks: npt.ArrayLike, n: int) -> FloatArray:
     """Nemenyi's test of every pair of methods, by the distance of their mean ranks.
 
-    Parameters
-    ----------
-    mean_ranks : array-like of shape (k,)
-        Mean rank of each method.
-    n : int
-        Number of problems N.
-
-    Returns
-    -------
-    ndarray of float, shape (k, k)
-        P(Q_{k,∞} ≥ √2 |R_i − R_j| / √(k(k+1)/(6N))) of the studentised range Q, which already
-        counts all pairs; NaN on the diagonal.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than two methods or no problem.
-
-    Notes
-    -----
     Source: P. B. Nemenyi (1963), as in J. Demšar, JMLR 7 (2006), section 3.2.2.
-
-    Examples
-    --------
-    >>> float(nemenyi([1.0, 2.0], 6)[0, 1])
-    0.0143
     """
     from scipy.stats import studentized_range
 
@@ -307,34 +195,7 @@ def nemenyi(mean_ranks: npt.ArrayLike, n: int) -> FloatArray:
 def critical_difference(methods: int, n: int, confidence: float = 0.95) -> float:
     """Nemenyi's critical difference of mean ranks.
 
-    Parameters
-    ----------
-    methods : int
-        Number of methods k, at least 2.
-    n : int
-        Number of problems N, at least 1.
-    confidence : float
-        1 − level.
-
-    Returns
-    -------
-    float
-        q √(k(k+1)/(6N)), with q the upper point of the studentised range for k means and
-        infinitely many degrees of freedom, over √2.
-
-    Raises
-    ------
-    InputError
-        If an argument leaves its domain.
-
-    Notes
-    -----
     Source: J. Demšar, JMLR 7 (2006), section 3.2.2 and table 5.
-
-    Examples
-    --------
-    >>> critical_difference(4, 14)
-    1.25
     """
     from scipy.stats import studentized_range
 
@@ -349,31 +210,6 @@ def cliques(mean_ranks: npt.ArrayLike, different: npt.ArrayLike) -> tuple[tuple[
     For Nemenyi's test they are runs in the order of mean ranks. Other tests may tell apart two
     methods between which they tell neither from a third; then a set may skip a method that lies
     between its ends.
-
-    Parameters
-    ----------
-    mean_ranks : array-like of shape (k,)
-        Mean rank of each method, for the order within and among the sets.
-    different : array-like of bool, shape (k, k)
-        Which pairs are told apart; symmetric.
-
-    Returns
-    -------
-    tuple of tuple of int
-        Sets of two methods or more, each from its best to its worst member, those with the best
-        members first.
-
-    Raises
-    ------
-    InputError
-        If the shapes differ or `different` is not symmetric.
-
-    Examples
-    --------
-    >>> apart = np.zeros((3, 3), dtype=bool)
-    >>> apart[0, 2] = apart[2, 0] = True
-    >>> cliques([1.0, 2.0, 3.0], apart)
-    ((0, 1), (1, 2))
     """
     ranks = as_matrix(mean_ranks, "mean_ranks", columns=1)[:, 0]
     apart = np.asarray(different, dtype=np.bool_)
@@ -400,42 +236,8 @@ def compare_ranks(
 ) -> RankComparison:
     """Rank methods over common problems, and find which of them share a rank.
 
-    Parameters
-    ----------
-    scores : array-like of shape (N, k)
-        One row a problem, one column a method; finite, N ≥ 2 and k ≥ 3.
-    names : sequence of str
-        The methods.
-    direction : Direction
-        Whether lower or higher scores are better.
-    method : {"wilcoxon-holm", "nemenyi"}
-        The test of pairs.
-    confidence : float
-        1 − level of all tests.
-    gate : bool
-        Whether pairs are told apart only if Friedman's test (Iman and Davenport's F) says that
-        the methods differ at all.
-
-    Returns
-    -------
-    RankComparison
-        A method told apart from another is better if its mean rank is lower.
-
-    Raises
-    ------
-    InputError
-        If an argument leaves its domain or shapes differ.
-
-    Notes
-    -----
     A method's shared rank is 1 + the number of methods significantly better. Two methods with
     one mean rank are never told apart.
-
-    Examples
-    --------
-    >>> scores = [[0.1 * i, 0.1 * i + 0.01, 5.0 + i] for i in range(9)]
-    >>> compare_ranks(scores, ["a", "b", "c"], method="nemenyi").shared_ranks
-    array([1, 1, 2])
     """
     table = _several(scores)
     n, k = table.shape

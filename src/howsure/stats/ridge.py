@@ -97,19 +97,7 @@ class KernelSystem(ABC):
 
     @abstractmethod
     def solve(self, targets: FloatArray, counts: FloatArray | None = None) -> Solution:
-        """Solve for one set of targets.
-
-        Parameters
-        ----------
-        targets : ndarray of float, shape (n, r)
-            T, on the host.
-        counts : ndarray of float, shape (n,), optional
-            How often each row was seen; their sum must be n. On the host.
-
-        Returns
-        -------
-        Solution
-        """
+        """Solve for one set of targets."""
 
     @abstractmethod
     def predict(self, grid: Array, solution: Solution) -> Array:

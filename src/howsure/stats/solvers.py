@@ -154,38 +154,6 @@ def block_cg(
     All right-hand sides share one search space. The residual block is kept as an orthonormal
     basis times a small matrix, which keeps the method sound when the right-hand sides are
     dependent or converge at different times (Dubrulle 2001, BCGrQ).
-
-    Parameters
-    ----------
-    apply : callable
-        V ↦ A V.
-    targets : ndarray or tensor of float, shape (n, r)
-        B, with r ≤ n.
-    stop : float
-        Stop once the Frobenius norm of the (updated) residual is at most this.
-    max_iterations : int
-        Give up after this many.
-    progress : callable, optional
-        Called after every product with the share of the way that the residual has gone, on the
-        logarithmic scale on which it falls about evenly.
-
-    Returns
-    -------
-    solution : ndarray or tensor of float, shape (n, r)
-    iterations : int
-        Products with A.
-    converged : bool
-
-    Raises
-    ------
-    NegativeCurvatureError
-        If a direction of negative curvature shows that A is not positive definite.
-
-    Examples
-    --------
-    >>> a = np.diag([1.0, 2.0, 3.0])
-    >>> block_cg(lambda v: a @ v, np.ones((3, 1)), stop=1e-12)[0][:, 0].round(6).tolist()
-    [1.0, 0.5, 0.333333]
     """
     xp = namespace(targets)
     solution: Array = xp.zeros_like(targets)

@@ -49,24 +49,7 @@ class _Loaded:
 
 
 def open_hugging(name: str, kind: Kind, device: str | None) -> Embedder:
-    """Load a model and what prepares its inputs.
-
-    Parameters
-    ----------
-    name : str
-        A folder, or a name on the hub.
-    kind : {"text", "image"}
-        What it shall encode.
-    device : str, optional
-        Where it shall run.
-
-    Raises
-    ------
-    MissingDependencyError
-        If torch or transformers is not installed.
-    InputError
-        If it cannot be loaded, lacks weights, or cannot encode this kind.
-    """
+    """Load a model and what prepares its inputs."""
     place = choose_device(device)
     with opening(name):
         loaded = _load(name, place)

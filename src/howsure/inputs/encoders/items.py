@@ -159,32 +159,7 @@ class ImageArray(Items):
 
 
 def as_items(items: Any, kind: str | None) -> Items:
-    """Check texts or images at the door, and find out which they are.
-
-    Parameters
-    ----------
-    items : sequence of str, sequence of paths, or array
-        What came.
-    kind : {"text", "image"}, optional
-        What they are. By default arrays and `pathlib.Path` are images, and strings are texts
-        unless all of them end as image files do.
-
-    Returns
-    -------
-    Items
-
-    Raises
-    ------
-    InputError
-        If they are empty, of several types, of another kind than stated, or of a kind that
-        cannot be told; if a text is missing or no Unicode, a file is missing, or an array holds
-        no images.
-
-    Examples
-    --------
-    >>> as_items(["a text", "another"], None).kind
-    'text'
-    """
+    """Check texts or images at the door, and find out which they are."""
     if len(getattr(items, "shape", ())) > 1:
         items = np.asarray(items)
     if isinstance(items, np.ndarray) and items.dtype.kind not in "OSU":
@@ -204,18 +179,7 @@ def as_items(items: Any, kind: str | None) -> Items:
 
 
 def as_list(items: Any) -> list[Any]:
-    """Items as a list that is not empty.
-
-    Raises
-    ------
-    InputError
-        If they are one item, a mapping, no sequence at all, or empty.
-
-    Examples
-    --------
-    >>> as_list(("a", "b"))
-    ['a', 'b']
-    """
+    """Items as a list that is not empty."""
     if isinstance(items, str | bytes | os.PathLike | Mapping):
         raise InputError(f"items must be a sequence of texts or images, got {shortened(items)}")
     try:
@@ -230,30 +194,12 @@ def as_list(items: Any) -> list[Any]:
 
 
 def are_image_files(texts: Iterable[str]) -> int:
-    """How many texts end as names of image files do.
-
-    Examples
-    --------
-    >>> are_image_files(["cells/a.PNG", "a.txt"])
-    1
-    """
+    """How many texts end as names of image files do."""
     return sum(text.lower().endswith(_SUFFIXES) for text in texts)
 
 
 def read_image(path: str) -> Pixels | str:
-    """Read an image file as RGB; its first frame, turned as its orientation tag says.
-
-    Parameters
-    ----------
-    path : str
-        A file that Pillow can read.
-
-    Returns
-    -------
-    ndarray of uint8, shape (height, width, 3), or str
-        The pixels, or the reason that there are none. Transparency is dropped. Files of more
-        than 8 bits a channel are refused: Pillow would clip them to white.
-    """
+    """Read an image file as RGB; its first frame, turned as its orientation tag says."""
     pil = require("PIL.Image", extra="text")
     turned = require("PIL.ImageOps", extra="text").exif_transpose
     try:

@@ -16,13 +16,7 @@ _FAILURES = (
 
 
 def choose_device(device: str | None) -> Any:
-    """The torch device of a name; by default a GPU where torch sees one, else the CPU.
-
-    Raises
-    ------
-    InputError
-        If there is no such device here.
-    """
+    """The torch device of a name; by default a GPU where torch sees one, else the CPU."""
     torch = require("torch", extra="text")
     if device is None:
         device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -76,11 +70,5 @@ def quiet(log: Any) -> Iterator[None]:
 
 
 def reason(error: BaseException) -> str:
-    """What an error says, on one line, in at most 300 characters.
-
-    Examples
-    --------
-    >>> reason(ValueError("no\\nsuch model"))
-    'no such model'
-    """
+    """What an error says, on one line, in at most 300 characters."""
     return " ".join(str(error).split())[:300] or type(error).__name__

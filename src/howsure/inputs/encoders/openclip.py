@@ -19,25 +19,7 @@ _SAFE = ".safetensors"
 
 
 def open_clip_model(name: str, kind: Kind, device: str | None) -> Embedder:
-    """Load a model of open_clip.
-
-    Parameters
-    ----------
-    name : str
-        ``NAME/PRETRAINED`` with a tag that open_clip knows or a safetensors file,
-        ``hf-hub:ORGANISATION/MODEL``, or ``local-dir:FOLDER``.
-    kind : {"text", "image"}
-        What it shall encode.
-    device : str, optional
-        Where it shall run.
-
-    Raises
-    ------
-    MissingDependencyError
-        If open_clip is not installed.
-    InputError
-        If it cannot be loaded, or has no weights in a safetensors file.
-    """
+    """Load a model of open_clip."""
     try:
         library = importlib.import_module("open_clip")
     except (ImportError, RuntimeError) as error:

@@ -50,27 +50,7 @@ class PerfectGains:
 
 
 def area_statistic(curve: CharacteristicCurve) -> Estimate:
-    """Exact area under the curve (AUUCC), in units of y; lower is better.
-
-    Parameters
-    ----------
-    curve : CharacteristicCurve
-        On bandwidth and miss rate, scaled.
-
-    Returns
-    -------
-    Estimate
-        A = c·mean k with its delta-method influence c(k − k̄) + k̄(z − c); infinite, with the
-        reason, where some row is never captured.
-
-    Examples
-    --------
-    >>> from howsure.metrics.characteristic import characteristic_curve
-    >>> y, point = [1.0, -2.0, 0.5, 3.0], [0.0] * 4
-    >>> lower, upper = [-1.0, -1.0, -1.0, -2.0], [1.0, 1.0, 1.0, 2.0]
-    >>> area_statistic(characteristic_curve(y, point, lower, upper)).value
-    1.5625
-    """
+    """Exact area under the curve (AUUCC), in units of y; lower is better."""
     found = curve.area()
     if not found.complete:
         return Estimate(math.inf, reason=found.reason)
@@ -84,30 +64,7 @@ def gain_statistic(
     *,
     miss_rate: float | None = None,
 ) -> Estimate:
-    """How much smaller the area is than a constant band's, in percent; higher is better.
-
-    Parameters
-    ----------
-    curve : CharacteristicCurve
-        On bandwidth and miss rate, scaled.
-    perfect : PerfectGains, optional
-        What a perfectly specified model of the same widths gains: becomes ``null``.
-    miss_rate : float, optional
-        Only the part of the curves where the miss rate is at most this; the whole if omitted.
-
-    Returns
-    -------
-    Estimate
-        100·(A_const − A)/A_const with its delta-method influence.
-
-    Examples
-    --------
-    >>> from howsure.metrics.characteristic import characteristic_curve
-    >>> y, point = [1.0, -2.0, 0.5, 3.0], [0.0] * 4
-    >>> lower, upper = [-1.0, -1.0, -1.0, -2.0], [1.0, 1.0, 1.0, 2.0]
-    >>> gain_statistic(characteristic_curve(y, point, lower, upper)).value
-    3.846
-    """
+    """How much smaller the area is than a constant band's, in percent; higher is better."""
     request = AreaRequest() if miss_rate is None else AreaRequest(y_range=(0.0, miss_rate))
     found = curve.gain_by(request)
     if math.isnan(found.value):
@@ -133,23 +90,7 @@ def perfect_gains(
     *,
     miss_rate: float = LOW_MISS_RATE,
 ) -> PerfectGains:
-    """Gains of a perfectly specified model with the same points and widths.
-
-    Parameters
-    ----------
-    bands : Bands
-        Unweighted; its own errors are not used.
-    errors : iterable of ndarray of shape (n,)
-        Errors that a perfectly specified model would make, a replicate each.
-    method : str
-        How they were made.
-    miss_rate : float
-        Upper end of the partial range.
-
-    Returns
-    -------
-    PerfectGains
-    """
+    """Gains of a perfectly specified model with the same points and widths."""
     width = (bands.below + bands.above) / 2.0
     gains = []
     for error in errors:
@@ -268,7 +209,9 @@ def perfect_view(view: View, _: float = math.nan) -> PerfectGains:
 
 def _rows(view: View, bands: Bands) -> IntArray:
     """Rows by their frequency, in the order of their content; past 20,000 every so manieth."""
-    order = np.lexsort((bands.above, bands.below, bands.error, bands.y))
+    order = np.argsort(bands.y)
+    if not np.diff(bands.y[order]).all():
+        order = np.lexsort((bands.above, bands.below, bands.error, bands.y))
     weights = view.evalset.weights
     upto = np.cumsum(np.ones(len(order)) if weights is None else weights.values[order])
     size = int(min(upto[-1], MOST_ROWS))
@@ -277,22 +220,7 @@ def _rows(view: View, bands: Bands) -> IntArray:
 
 
 def characteristic_curves(view: View, coverages: Sequence[float] = ()) -> list[Curve]:
-    """The curve against misses and against the deficit, the constant band's, the isocost line.
-
-    Parameters
-    ----------
-    view : View
-        What happened and what was believed.
-    coverages : sequence of float
-        Nominal coverages; the one nearest to 0.9 prices the interval score of the isocost line.
-
-    Returns
-    -------
-    list of Curve
-        Thinned for drawing: ``characteristic`` and ``characteristic_constant`` (miss rate),
-        ``characteristic_deficit``, ``characteristic_deficit_constant`` and
-        ``characteristic_isocost`` (deficit), all against the bandwidth.
-    """
+    """The curve against misses and against the deficit, the constant band's, the isocost line."""
     curve: CharacteristicCurve = view.get("characteristic")
     constant, model = curve.constant(), view.evalset.model
     made = []
@@ -333,19 +261,7 @@ def _interval_cost(curve: CharacteristicCurve, coverage: float) -> Cost:
 
 
 def operating_points(evaluation: Evaluation) -> list[Table]:
-    """Where the model stands, where it should, and where its interval score would be least.
-
-    Returns
-    -------
-    list of Table
-        One, named ``characteristic_points``: point, k, bandwidth, miss_rate, excess, deficit,
-        note.
-
-    Raises
-    ------
-    UnanswerableError
-        If there is no curve.
-    """
+    """Where the model stands, where it should, and where its interval score would be least."""
     view = evaluation.view
     curve: CharacteristicCurve = view.get("characteristic")
     points: list[tuple[str, OperatingPoint, str]] = [("as predicted", curve.at(), "")]

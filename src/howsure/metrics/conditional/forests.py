@@ -18,46 +18,14 @@ FEWEST_PER_FOLD = 10
 
 
 def default_classifier(n: int) -> Any:
-    """The forest that estimates chances of coverage where no classifier is given.
-
-    Parameters
-    ----------
-    n : int
-        Rows that it will see.
-
-    Returns
-    -------
-    sklearn.ensemble.ExtraTreesClassifier
-        Large leaves, so that it stays near a constant where nothing is to be learnt; one thread.
-
-    Examples
-    --------
-    >>> default_classifier(10_000).min_samples_leaf
-    100
-    """
+    """The forest that estimates chances of coverage where no classifier is given."""
     from sklearn.ensemble import ExtraTreesClassifier
 
     return ExtraTreesClassifier(TREES, min_samples_leaf=_leaf(n), max_features=1.0, random_state=0)
 
 
 def default_regressor(n: int) -> Any:
-    """The forest that estimates local PIT distributions where no regressor is given.
-
-    Parameters
-    ----------
-    n : int
-        Rows that it will see.
-
-    Returns
-    -------
-    sklearn.ensemble.ExtraTreesRegressor
-        Its trees split for all levels at once, so its estimates rise with the level.
-
-    Examples
-    --------
-    >>> default_regressor(100).min_samples_leaf
-    10
-    """
+    """The forest that estimates local PIT distributions where no regressor is given."""
     from sklearn.ensemble import ExtraTreesRegressor
 
     return ExtraTreesRegressor(TREES, min_samples_leaf=_leaf(n), max_features=1.0, random_state=0)
@@ -68,20 +36,7 @@ def _leaf(n: int) -> int:
 
 
 def check_model(model: Any, method: str, name: str) -> None:
-    """Check that a model can be fitted and asked.
-
-    Raises
-    ------
-    InputError
-        If it lacks the methods.
-
-    Examples
-    --------
-    >>> check_model("forest", "predict", "regressor")
-    Traceback (most recent call last):
-    ...
-    howsure.core.errors.InputError: regressor must have the methods fit and predict, got str
-    """
+    """Check that a model can be fitted and asked."""
     if not (hasattr(model, "fit") and hasattr(model, method)):
         raise InputError(
             f"{name} must have the methods fit and {method}, got {type(model).__name__}"
@@ -124,29 +79,7 @@ def edge_of(levels: dict[int, FloatArray], column: int, threshold: float) -> flo
 def chance_elsewhere(
     model: Any, x: FloatArray, covered: BoolArray, elsewhere: FloatArray
 ) -> FloatArray:
-    """Chance of coverage at other inputs, by a fresh copy of a classifier.
-
-    Parameters
-    ----------
-    model : scikit-learn classifier or None
-        With ``predict_proba``; None for the default.
-    x : ndarray of float, shape (n, d)
-        Inputs of the rows to learn from.
-    covered : ndarray of bool, shape (n,)
-        Whether they were covered.
-    elsewhere : ndarray of float, shape (m, d)
-        Where to estimate.
-
-    Returns
-    -------
-    ndarray of float, shape (m,)
-        At least 1/(2n) and at most 1 − 1/(2n), so that no logarithm is infinite.
-
-    Examples
-    --------
-    >>> chance_elsewhere(None, np.zeros((4, 1)), np.ones(4, dtype=bool), np.zeros((1, 1)))
-    array([0.875])
-    """
+    """Chance of coverage at other inputs, by a fresh copy of a classifier."""
     edge = 0.5 / len(x)
     if covered.all() or not covered.any():
         return np.full(len(elsewhere), 1 - edge if covered.all() else edge)
@@ -160,47 +93,14 @@ def chance_elsewhere(
 def shares_elsewhere(
     model: Any, x: FloatArray, below: FloatArray, elsewhere: FloatArray
 ) -> FloatArray:
-    """Local shares at or below each level at other inputs, by a fresh copy of a regressor.
-
-    Parameters
-    ----------
-    model : scikit-learn regressor or None
-        That takes several outputs; None for the default.
-    x : ndarray of float, shape (n, d)
-        Inputs of the rows to learn from.
-    below : ndarray of float, shape (n, k)
-        Indicators that each row lies at or below each level.
-    elsewhere : ndarray of float, shape (m, d)
-        Where to estimate.
-
-    Returns
-    -------
-    ndarray of float, shape (m, k)
-        In [0, 1], rising with the level.
-
-    Examples
-    --------
-    >>> shares_elsewhere(None, np.zeros((4, 1)), np.eye(4)[:, :2], np.zeros((1, 1)))
-    array([[0.25, 0.25]])
-    """
+    """Local shares at or below each level at other inputs, by a fresh copy of a regressor."""
     fitted = _copy(default_regressor(len(x)) if model is None else model).fit(x, below)
     found = np.asarray(fitted.predict(elsewhere), dtype=np.float64).reshape(len(elsewhere), -1)
     return np.sort(np.clip(found, 0.0, 1.0), axis=1)
 
 
 def folds_of(n: int, folds: int) -> IntArray:
-    """Fold of each row, in turn, for rows in the order of their content.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than two folds.
-
-    Examples
-    --------
-    >>> folds_of(5, 2)
-    array([0, 1, 0, 1, 0])
-    """
+    """Fold of each row, in turn, for rows in the order of their content."""
     return np.arange(n) % check_whole(folds, "folds", 2)
 
 

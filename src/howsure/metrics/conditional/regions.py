@@ -60,33 +60,7 @@ def region_of(
     confidence: float = 0.95,
     alternative: Alternative = "two-sided",
 ) -> Region:
-    """Describe a region by rows that had no say in choosing it.
-
-    Parameters
-    ----------
-    where : str
-        The region, in words.
-    inside, covered : ndarray of bool, shape (m,)
-        Which of those rows lie inside, and which are covered.
-    coverage : float
-        Nominal coverage.
-    found : float
-        Coverage inside on the rows that chose it.
-    confidence : float
-        Of the interval.
-    alternative : {"two-sided", "less", "greater"}
-        What the coverage is suspected to be, beside the nominal one.
-
-    Returns
-    -------
-    Region
-
-    Examples
-    --------
-    >>> hit = np.array([True, False, True, True])
-    >>> region_of("x0 > 1", hit, hit, 0.5).empirical_coverage
-    1.0
-    """
+    """Describe a region by rows that had no say in choosing it."""
     n, hits = int(inside.sum()), int(covered[inside].sum())
     lower, upper = clopper_pearson(hits, n, confidence)
     return Region(
@@ -104,33 +78,7 @@ def region_of(
 def tree_parts(
     x: FloatArray, values: FloatArray, names: Sequence[str], *, depth: int = 3
 ) -> tuple[IntArray, dict[int, str]]:
-    """Divide rows by a shallow tree in which a number differs.
-
-    Parameters
-    ----------
-    x : ndarray of float, shape (n, d)
-        Inputs.
-    values : ndarray of float, shape (n,)
-        The number that the parts shall tell apart.
-    names : sequence of str
-        Names of the inputs; a name with ``=`` is an indicator of a label.
-    depth : int
-        Depth of the tree.
-
-    Returns
-    -------
-    part : ndarray of int, shape (n,)
-        The leaf of each row.
-    words : dict of int to str
-        Each leaf in words.
-
-    Examples
-    --------
-    >>> x = np.arange(100.0)[:, None]
-    >>> part, words = tree_parts(x, (x[:, 0] > 50).astype(float), ["age"], depth=1)
-    >>> sorted(words.values())
-    ['age > 50.5', 'age ≤ 50.5']
-    """
+    """Divide rows by a shallow tree in which a number differs."""
     from sklearn.tree import DecisionTreeRegressor
 
     least = max(int(LEAF_SHARE * len(x)), 1)
@@ -167,24 +115,7 @@ def _words(limits: dict[int, tuple[float, float]], names: Sequence[str]) -> str:
 
 
 def between(name: str, low: float, high: float) -> str:
-    """A range of one input, in words.
-
-    Parameters
-    ----------
-    name : str
-        The input; a name with ``=`` is an indicator of a label.
-    low, high : float
-        Its ends; infinite where it has none.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> between("age", 20.0, 30.0), between("site=north", 0.5, np.inf)
-    ('20 < age ≤ 30', 'site=north')
-    """
+    """A range of one input, in words."""
     if "=" in name and 0 < min(abs(low), abs(high)) < 1 and math.isinf(max(abs(low), abs(high))):
         return f"not {name}" if math.isinf(low) else name
     if math.isinf(low) and math.isinf(high):

@@ -62,19 +62,7 @@ def as_problem(
     names: Sequence[str] | None,
     seed: int,
 ) -> Problem:
-    """Check rows of coverage and inputs, and order them by content.
-
-    Raises
-    ------
-    InputError
-        If an indicator is neither 0 nor 1, an input is missing or infinite, lengths differ, the
-        coverage lies outside (0, 1), or names and inputs differ in number.
-
-    Examples
-    --------
-    >>> as_problem([True, False], [[1.0], [2.0]], 0.9, None, 0).names
-    ('x0',)
-    """
+    """Check rows of coverage and inputs, and order them by content."""
     hit = as_covered(covered)
     inputs = as_matrix(x, "x", length=len(hit))
     nominal = check_fraction(coverage, "coverage")
@@ -84,18 +72,7 @@ def as_problem(
 
 
 def as_covered(covered: npt.ArrayLike) -> BoolArray:
-    """Check indicators of coverage.
-
-    Raises
-    ------
-    InputError
-        If one is neither 0 nor 1.
-
-    Examples
-    --------
-    >>> as_covered([1, 0])
-    array([ True, False])
-    """
+    """Check indicators of coverage."""
     hit = as_vector(covered, "covered")
     wrong = (hit != 0) & (hit != 1)
     if wrong.any():
@@ -107,18 +84,7 @@ def as_covered(covered: npt.ArrayLike) -> BoolArray:
 
 
 def as_names(names: Sequence[str] | None, columns: int) -> tuple[str, ...]:
-    """Names of the inputs; ``x0``, ``x1``, … where none are given.
-
-    Raises
-    ------
-    InputError
-        If there are more or fewer names than inputs.
-
-    Examples
-    --------
-    >>> as_names(None, 2)
-    ('x0', 'x1')
-    """
+    """Names of the inputs; ``x0``, ``x1``, … where none are given."""
     if names is None:
         return tuple(f"x{column}" for column in range(columns))
     if len(names) != columns:

@@ -45,19 +45,7 @@ COMPONENTS = 20
 
 
 def input_table(held: EvalSet) -> tuple[FloatArray, tuple[str, ...]]:
-    """The inputs as a matrix of numbers, with a name for each column.
-
-    Raises
-    ------
-    UnanswerableError
-        If there are neither features nor an embedding.
-
-    Examples
-    --------
-    >>> held = EvalSet.checked([1.0, 2.0], point=[1.0, 2.0], features={"site": ["a", "b"]})
-    >>> input_table(held)[1]
-    ('site=a', 'site=b')
-    """
+    """The inputs as a matrix of numbers, with a name for each column."""
     if held.features:
         named = dict(_columns(held.features))
         return np.stack(list(named.values()), axis=1), tuple(named)
@@ -147,14 +135,7 @@ def _gaps(view: View, coverage: float) -> list[CoverageGap]:
 
 
 def region_tables(evaluation: Evaluation) -> list[Table]:
-    """Where coverage fails: the region of each measure, and all parts that a tree tells apart.
-
-    Returns
-    -------
-    list of Table
-        ``conditional_regions``: judged on rows that did not choose the region.
-        ``conditional_parts``: parts of the inputs that a shallow tree tells apart.
-    """
+    """Where coverage fails: the region of each measure, and all parts that a tree tells apart."""
     view, coverage = evaluation.view, evaluation.coverages[-1]
     regions: list[tuple[str, Region]] = []
     for name in ("worst_slab", "ert", "hsic", "local_pit"):

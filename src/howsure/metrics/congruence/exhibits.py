@@ -42,33 +42,7 @@ def map_table(
     model: str = "",
     seed: int = 0,
 ) -> Table:
-    """Congruence errors over a plane.
-
-    Parameters
-    ----------
-    rows : ndarray of float, shape (n, e)
-        Inputs, as the kernel takes them.
-    values : ndarray of float, shape (n,)
-        Congruence errors.
-    null : NullReference
-        At the same inputs.
-    names : ndarray of shape (n,)
-        Names of the rows.
-    second : (str, ndarray of float, shape (n,))
-        What to draw against inputs of one column, with its title: y where it is known.
-    layout : {"pca", "t-sne"}
-        Two principal coordinates, or t-SNE (van der Maaten and Hinton 2008) of at most 2,000
-        rows, chosen by their content. Inputs of one column are drawn as they are.
-    model : str
-        The model's name.
-    seed : int
-        Of t-SNE.
-
-    Returns
-    -------
-    Table
-        Named ``cce_map``.
-    """
+    """Congruence errors over a plane."""
     notes = "Where the predictive law is far from the data; the p-values are pointwise."
     chosen = np.arange(len(rows))
     if rows.shape[1] == 1:
@@ -107,13 +81,7 @@ def map_table(
 
 
 def extremes(values: FloatArray, most: int = WORST) -> IntArray:
-    """Places of the highest errors, the highest first, then of the lowest, the lowest first.
-
-    Examples
-    --------
-    >>> extremes(np.array([0.2, 0.1, 0.9, 0.5])).tolist()
-    [2, 3, 1, 0]
-    """
+    """Places of the highest errors, the highest first, then of the lowest, the lowest first."""
     order = np.argsort(values, kind="stable")
     count = min(most, len(order) // 2)
     return np.concatenate([order[::-1][:count], order[:count]])
@@ -125,24 +93,7 @@ def extremes_table(
     places: IntArray,
     beside: Mapping[str, npt.NDArray[Any]],
 ) -> Table:
-    """The rows of the highest and the lowest error, with what is known of them.
-
-    Parameters
-    ----------
-    part : EvalSet
-        The rows.
-    values : ndarray of float, shape (n,)
-        Congruence errors.
-    places : ndarray of int, shape (k,)
-        From `extremes`.
-    beside : mapping of str to ndarray of shape (n,)
-        What else to show: texts, paths of images.
-
-    Returns
-    -------
-    Table
-        Named ``cce_rows``.
-    """
+    """The rows of the highest and the lowest error, with what is known of them."""
     count = len(places) // 2
     columns: dict[str, npt.NDArray[Any]] = {
         "kind": np.array(["worst"] * count + ["best"] * count, dtype=object),
@@ -168,27 +119,7 @@ def extremes_table(
 
 
 def tree_table(part: EvalSet, values: FloatArray, seed: int, notes: str = "") -> Table | None:
-    """Which features or groups explain high errors: leaves of a shallow tree.
-
-    The tree is grown on half of the rows; the means are those of the other half.
-
-    Parameters
-    ----------
-    part : EvalSet
-        With features or groups; numbers are split where it serves, labels taken one by one.
-    values : ndarray of float, shape (n,)
-        Congruence errors.
-    seed : int
-        Of the halves.
-    notes : str
-        What else to say.
-
-    Returns
-    -------
-    Table or None
-        Named ``cce_tree``, the leaf of the highest mean first; None below 100 rows, or where
-        there is nothing to split.
-    """
+    """Which features or groups explain high errors: leaves of a shallow tree."""
     named = _splittable(part)
     if not named or part.n < 100:
         return None
@@ -219,22 +150,7 @@ def tree_table(part: EvalSet, values: FloatArray, seed: int, notes: str = "") ->
 
 
 def rejection_curves(held: EvalSet, scores: FloatArray) -> tuple[Curve, ...]:
-    """Mean |error| and NLL of the rows kept when those of the highest CCE are withheld.
-
-    Parameters
-    ----------
-    held : EvalSet
-        Rows with outcomes.
-    scores : ndarray of float, shape (n,)
-        Their congruence errors.
-
-    Returns
-    -------
-    tuple of Curve
-        ``rejection`` and ``rejection_nll``, each with its oracle (the largest losses first) and,
-        as reference, random order. The NLL is left out where the beliefs hold no density, and
-        both are where they hold no point forecast.
-    """
+    """Mean |error| and NLL of the rows kept when those of the highest CCE are withheld."""
     curves: list[Curve] = []
     for name, losses in losses_of(held).items():
         notes = "Rows are withheld by their CCE, which needs no label."
@@ -247,25 +163,7 @@ def rejection_curves(held: EvalSet, scores: FloatArray) -> tuple[Curve, ...]:
 
 
 def losses_of(held: EvalSet) -> dict[str, FloatArray]:
-    """What rejection may lower, row by row, under the names of its curves.
-
-    Parameters
-    ----------
-    held : EvalSet
-        Rows with outcomes.
-
-    Returns
-    -------
-    dict of str to ndarray of float, shape (n,)
-        ``rejection``: |error|, where there is a point forecast; ``rejection_nll``: the negative
-        log likelihood, where there is a density and it is nowhere zero.
-
-    Examples
-    --------
-    >>> held = EvalSet.checked([0.0, 2.0], Distribution.normal([0.0, 0.0], [1.0, 1.0]))
-    >>> {name: losses.round(2).tolist() for name, losses in losses_of(held).items()}
-    {'rejection': [0.0, 2.0], 'rejection_nll': [0.92, 2.92]}
-    """
+    """What rejection may lower, row by row, under the names of its curves."""
     found: dict[str, FloatArray] = {}
     forecast = point_of(held)
     if forecast is not None:

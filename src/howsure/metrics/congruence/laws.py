@@ -40,28 +40,6 @@ def embeds_exactly(held: EvalSet) -> bool:
 def belief_of(held: EvalSet, mode: Mode, *, seed: int = 0, draws: int = DRAWS) -> Belief:
     """The predictive laws of an evaluation set in the form that congruence takes.
 
-    Parameters
-    ----------
-    held : EvalSet
-        With a distribution or samples.
-    mode : {"exact", "samples"}
-        No Monte-Carlo noise, or draws.
-    seed : int
-        Fixes the draws.
-    draws : int
-        How many a row.
-
-    Returns
-    -------
-    Belief
-
-    Raises
-    ------
-    UnanswerableError
-        If the content holds no predictive law, or none that embeds exactly.
-
-    Notes
-    -----
     Normal laws, their mixtures, samples and laws of counts embed exactly. Counts are listed up to
     a million in all. Wider laws, and mixtures of them, are summed by quadrature over runs of
     counts (`howsure.metrics.congruence.lattice`): for an output kernel half as wide as y's
@@ -69,12 +47,6 @@ def belief_of(held: EvalSet, mode: Mode, *, seed: int = 0, draws: int = DRAWS) -
     probabilities are. Those of every run are held against the law's own cdf: where they differ
     by 1e-5 in a row, as for a law with kinks or gaps, counts are listed up to four million, and
     past that there is no exact mode.
-
-    Examples
-    --------
-    >>> held = EvalSet.checked([0.0, 1.0], Distribution.normal([0.0, 1.0], [1.0, 2.0]))
-    >>> type(belief_of(held, "exact")).__name__
-    'Normals'
     """
     if mode == "exact":
         found = _exact(held)
@@ -85,13 +57,7 @@ def belief_of(held: EvalSet, mode: Mode, *, seed: int = 0, draws: int = DRAWS) -
 
 
 def law_of(held: EvalSet) -> Prediction:
-    """The predictive law of an evaluation set.
-
-    Raises
-    ------
-    UnanswerableError
-        If it has none.
-    """
+    """The predictive law of an evaluation set."""
     for belief in held.beliefs:
         if isinstance(belief, LAWS):
             return belief

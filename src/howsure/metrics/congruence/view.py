@@ -165,33 +165,7 @@ def congruence_mode(
     seed: int = 0,
     everything: bool = False,
 ) -> Mode:
-    """The mode that serves all models: exact where every belief that is used embeds exactly.
-
-    Parameters
-    ----------
-    evalsets : sequence of EvalSet
-        One a model.
-    draws : int, optional
-        A number of draws asks for the other mode.
-    seed, everything
-        Which rows are used, as in `assess_congruence`.
-
-    Returns
-    -------
-    {"exact", "samples"}
-
-    Raises
-    ------
-    UnanswerableError
-        If a model has no predictive law.
-
-    Examples
-    --------
-    >>> from howsure.predictions import Distribution
-    >>> held = EvalSet.checked([0.0, 1.0], Distribution.normal([0.0, 1.0], [1.0, 2.0]))
-    >>> congruence_mode([held]), congruence_mode([held], draws=5)
-    ('exact', 'samples')
-    """
+    """The mode that serves all models: exact where every belief that is used embeds exactly."""
     exact = all(embeds_exactly(_used(held, seed, everything=everything)) for held in evalsets)
     return "exact" if exact and draws is None else "samples"
 
@@ -205,29 +179,7 @@ def assess_congruence(
     options: CongruenceOptions = _PLAIN,
     beside: Mapping[str, npt.NDArray[Any]] | None = None,
 ) -> CongruenceReport:
-    """Mean CCE beside that of a perfectly congruent model, and where the model is wrong.
-
-    Parameters
-    ----------
-    held : EvalSet
-        With an embedding of its inputs.
-    mode : {"exact", "samples"}
-        One for all models that are compared.
-    seed : int
-        Fixes draws and the choice of rows.
-    everything : bool
-        Past 2,000 rows, rows are chosen at random unless this is true.
-    options : CongruenceOptions
-        Kernel, λ, draws, layout of the map.
-    beside : mapping of str to ndarray of shape (n,), optional
-        What else to show of the best and worst rows.
-
-    Returns
-    -------
-    CongruenceReport
-        Tables ``cce_map`` (a plane of the inputs, and CCE), ``cce_rows`` (best and worst) and
-        ``cce_tree`` (which features or groups explain high CCE, with held-out means).
-    """
+    """Mean CCE beside that of a perfectly congruent model, and where the model is wrong."""
     with part_of(f"congruence of {held.model}"):
         return attempt(
             f"mean_cce of {held.model}",
@@ -301,13 +253,7 @@ def _assessed(
 
 
 def reference_rows(held: EvalSet, *, seed: int = 0, everything: bool = False) -> EvalSet:
-    """The rows that a reference is fitted on: all, or 2,000 chosen by their content.
-
-    Raises
-    ------
-    UnanswerableError
-        If there are no inputs or no predictive law, or rows are weighted or clustered.
-    """
+    """The rows that a reference is fitted on: all, or 2,000 chosen by their content."""
     rows = reference_places(held, seed=seed, everything=everything)
     return held if len(rows) == held.n else held.take(rows)
 

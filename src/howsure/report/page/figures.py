@@ -72,17 +72,7 @@ class Block:
 
 
 def blocks_of(figures: Iterable[Figure]) -> list[Block]:
-    """What the page needs to show figures, in two columns without a gap.
-
-    Parameters
-    ----------
-    figures : iterable of Figure
-        What to show; the first takes the whole width.
-
-    Returns
-    -------
-    list of Block
-    """
+    """What the page needs to show figures, in two columns without a gap."""
     blocks: list[Block] = []
     alone = False
     made = (attempt(f"figure {f.name}", partial(block_of, f), lambda _: None) for f in figures)
@@ -100,17 +90,7 @@ def blocks_of(figures: Iterable[Figure]) -> list[Block]:
 
 
 def block_of(figure: Figure) -> Block:
-    """What the page needs to show one figure.
-
-    Parameters
-    ----------
-    figure : Figure
-        What to show.
-
-    Returns
-    -------
-    Block
-    """
+    """What the page needs to show one figure."""
     spec = to_vega(figure, palette=CSS, legend=False)
     items = figure.legend()
     axes = f"{figure.y.title or 'rows'} against {figure.x.title}"
@@ -147,22 +127,7 @@ def _ramp(shades: Shades) -> Ramp:
 
 
 def script_json(value: Any) -> Markup:
-    """JSON that is safe inside a script element: no character can end it or open markup.
-
-    Parameters
-    ----------
-    value : object
-        Plain values, without NaN.
-
-    Returns
-    -------
-    Markup
-
-    Examples
-    --------
-    >>> print(script_json({"a": "</script>"}))
-    {"a":"\\u003c/script\\u003e"}
-    """
+    """JSON that is safe inside a script element: no character can end it or open markup."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     for char in "<>&":
         text = text.replace(char, f"\\u{ord(char):04x}")
@@ -170,22 +135,7 @@ def script_json(value: Any) -> Markup:
 
 
 def tone_of(colour: int) -> str:
-    """The CSS class of a layer's colour.
-
-    Parameters
-    ----------
-    colour : int
-        As `Layer.colour`.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> tone_of(0), tone_of(-1)
-    ('series-0', 'reference')
-    """
+    """The CSS class of a layer's colour."""
     name = CSS.colour(colour)
     return name.removeprefix("var(--").removesuffix(")")
 

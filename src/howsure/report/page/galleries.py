@@ -54,26 +54,7 @@ class Gallery:
 
 
 def galleries(tables: Iterable[Table]) -> list[Gallery]:
-    """A gallery of each table ``cce_images``.
-
-    Parameters
-    ----------
-    tables : iterable of Table
-        Where to look.
-
-    Returns
-    -------
-    list of Gallery
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> columns = {"kind": ["worst"], "row": [7], "cce": [0.5], "image": ["a.png"]}
-    >>> columns |= {"thumbnail": [""], "problem": ["the file is gone"]}
-    >>> table = Table(name="cce_images", columns={k: np.array(v) for k, v in columns.items()})
-    >>> galleries([table])[0].strips[0].tiles[0].problem
-    'the file is gone'
-    """
+    """A gallery of each table ``cce_images``."""
     found = [table for table in tables if table.name == "cce_images" and len(table)]
     return [_gallery(table, named=len(found) > 1) for table in found]
 

@@ -71,23 +71,7 @@ def panels(
     coverage: float,
     names: Sequence[str] | None,
 ) -> tuple[Panel, ...]:
-    """Every figure of one world.
-
-    Parameters
-    ----------
-    results : sequence of PointwiseResult
-        One a method, on one test set.
-    held : mapping of {"picf", "cicf"} to sequence of Finding
-        Methods that could be judged.
-    coverage : float
-        The nominal coverage that figures show.
-    names : sequence of str, optional
-        Names of the columns of x.
-
-    Returns
-    -------
-    tuple of Panel
-    """
+    """Every figure of one world."""
     places = {result.method: place for place, result in enumerate(results)}
     found = [
         _profiles(held, coverage, names, places),

@@ -40,22 +40,7 @@ class _World:
 def render_pointwise(
     content: PageContent, headline: VerdictLine | None, parts: Sequence[WorldPart]
 ) -> str:
-    """The page as HTML; safe and offline as `render_page` has it.
-
-    Parameters
-    ----------
-    content : PageContent
-        Title, facts, command and glossary.
-    headline : VerdictLine, optional
-        The main message.
-    parts : sequence of WorldPart
-        One a world.
-
-    Returns
-    -------
-    str
-        HTML, ready to be written as UTF-8.
-    """
+    """The page as HTML; safe and offline as `render_page` has it."""
     return render_template(
         "pointwise_page.html",
         content,
@@ -95,11 +80,5 @@ def _numbered(
 
 
 def names_of(given: Sequence[str] | None, columns: int) -> tuple[str, ...] | None:
-    """Names of columns, if there are any of the right number.
-
-    Examples
-    --------
-    >>> names_of(["age", "size"], 2), names_of(["age"], 2), names_of(None, 2)
-    (('age', 'size'), None, None)
-    """
+    """Names of columns, if there are any of the right number."""
     return tuple(given) if given is not None and len(given) == columns else None

@@ -62,23 +62,7 @@ class WorldPart:
 def world_part(
     name: str, results: Sequence[PointwiseResult], coverage: float, names: Sequence[str] | None
 ) -> WorldPart:
-    """Everything that a page shows of one world.
-
-    Parameters
-    ----------
-    name : str
-        The world's name.
-    results : sequence of PointwiseResult
-        One a method, on one test set.
-    coverage : float
-        The nominal coverage that sentences and figures speak of.
-    names : sequence of str, optional
-        Names of the columns of x.
-
-    Returns
-    -------
-    WorldPart
-    """
+    """Everything that a page shows of one world."""
     held: dict[Which, list[Finding]] = {"picf": [], "cicf": []}
     missing: list[VerdictLine] = []
     for result in results:

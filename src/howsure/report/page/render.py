@@ -36,28 +36,7 @@ _TONES = {
 
 
 def render_page(content: PageContent) -> str:
-    """The report as one self-contained HTML page, which works offline.
-
-    The page asks the network for nothing, and its content security policy runs only the two
-    scripts that are part of howsure, each named by its hash. Text from the input is shown, never
-    run. Without vl-convert the page holds every table, and says how to get the figures.
-
-    Parameters
-    ----------
-    content : PageContent
-        What to show.
-
-    Returns
-    -------
-    str
-        HTML, ready to be written as UTF-8.
-
-    Examples
-    --------
-    >>> page = render_page(PageContent(title="a < b"))
-    >>> "<title>a &lt; b</title>" in page
-    True
-    """
+    """The report as one self-contained HTML page, which works offline."""
     with collected() as faults:
         figures = figures_of(content.curves, content.tables)
         blocks = blocks_of(figures)
@@ -82,33 +61,7 @@ def render_page(content: PageContent) -> str:
 def render_template(
     template: str, content: PageContent, *, figured: bool = True, extra: str = "", **context: Any
 ) -> str:
-    """A page that extends ``base.html``, with all that every page needs.
-
-    Parameters
-    ----------
-    template : str
-        Its file among the templates.
-    content : PageContent
-        Title, facts, command and glossary.
-    figured : bool
-        Whether there are drawings, which need a library.
-    extra : str
-        Stem of further style and code of its own among the templates, if any.
-    **context
-        What the template asks for besides.
-
-    Returns
-    -------
-    str
-        HTML, ready to be written as UTF-8.
-
-    Examples
-    --------
-    >>> "Nothing could be judged" in render_template(
-    ...     "pointwise_page.html", PageContent(title="t"), headline=None, worlds=[]
-    ... )
-    True
-    """
+    """A page that extends ``base.html``, with all that every page needs."""
     library = _drawing_library() if figured else ""
     own = [Markup(_resource(f"{extra}.js"))] if extra else []
     code = [*own, *([Markup(library)] if library else []), _own_code()]

@@ -67,14 +67,7 @@ def share_cell(value: float, small: str = "") -> Cell:
 
 
 def sort_key(value: object) -> str:
-    """What a cell sorts by: a number's shortest exact form, nothing for the rest.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> sort_key(np.float64(0.5)), sort_key(3), sort_key(float("nan")), sort_key("text")
-    ('0.5', '3', '', '')
-    """
+    """What a cell sorts by: a number's shortest exact form, nothing for the rest."""
     held = formats.plain(value)
     if isinstance(held, bool) or not isinstance(held, int | float) or not math.isfinite(held):
         return ""
@@ -113,24 +106,7 @@ class Grid:
 
 
 def record_grid(content: PageContent) -> Grid | None:
-    """The numbers of all rows, one part a question (a notion where no question is known).
-
-    Parameters
-    ----------
-    content : PageContent
-        What to show.
-
-    Returns
-    -------
-    Grid or None
-        In the order of the glossary; None where there are no numbers.
-
-    Examples
-    --------
-    >>> content = PageContent(title="t", records=(Record(metric="mae", value=1.0),))
-    >>> [part.title for part in record_grid(content).parts]
-    ['Marginal measures']
-    """
+    """The numbers of all rows, one part a question (a notion where no question is known)."""
     whole, _ = split_records(content.records)
     if not whole:
         return None
@@ -143,20 +119,7 @@ def record_grid(content: PageContent) -> Grid | None:
 
 
 def group_grid(content: PageContent, *, limit: int = ROWS_LIMIT) -> Grid | None:
-    """The numbers of groups in one grid, those farthest from their target first.
-
-    Parameters
-    ----------
-    content : PageContent
-        What to show.
-    limit : int
-        The most rows to show.
-
-    Returns
-    -------
-    Grid or None
-        None where no group has numbers.
-    """
+    """The numbers of groups in one grid, those farthest from their target first."""
     _, grouped = split_records(content.records)
     if not grouped:
         return None
@@ -174,19 +137,7 @@ def group_grid(content: PageContent, *, limit: int = ROWS_LIMIT) -> Grid | None:
 
 
 def split_records(records: Iterable[Record]) -> tuple[list[Record], list[Record]]:
-    """Answered records: those of all rows, and those of groups.
-
-    A measure that is only ever given for a group (a test on groups) counts with all rows.
-
-    Parameters
-    ----------
-    records : iterable of Record
-        What to split; those without a value are left out.
-
-    Returns
-    -------
-    (list of Record, list of Record)
-    """
+    """Answered records: those of all rows, and those of groups."""
     answered = [record for record in records if not math.isnan(record.value)]
     general = {record.metric for record in answered if not record.group}
     whole = [r for r in answered if not r.group or r.metric not in general]
@@ -194,26 +145,7 @@ def split_records(records: Iterable[Record]) -> tuple[list[Record], list[Record]
 
 
 def unanswered_grid(content: PageContent, *, limit: int = ROWS_LIMIT) -> Grid | None:
-    """What could not be computed, one row a reason.
-
-    Parameters
-    ----------
-    content : PageContent
-        What to show.
-    limit : int
-        The most rows to show.
-
-    Returns
-    -------
-    Grid or None
-        None where every question was answered.
-
-    Examples
-    --------
-    >>> lost = Record(metric="crps", value=math.nan, reason="no distribution")
-    >>> unanswered_grid(PageContent(title="t", records=(lost,))).parts[0].rows[0][0].text
-    'no distribution'
-    """
+    """What could not be computed, one row a reason."""
     entries = {entry.name: entry for entry in content.glossary}
     reasons: dict[str, dict[str, int]] = {}
     for record in content.records:
@@ -257,27 +189,7 @@ def table_grids(
 def table_grid(
     table: Table, glossary: Sequence[GlossaryEntry] = (), *, limit: int = ROWS_LIMIT
 ) -> Grid:
-    """A table of a report.
-
-    Parameters
-    ----------
-    table : Table
-        What to show.
-    glossary : sequence of GlossaryEntry
-        Titles for the measures that the table names.
-    limit : int
-        The most rows to show; what is left out is said.
-
-    Returns
-    -------
-    Grid
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> table_grid(Table(name="my_map", columns={"mean_width": np.array([1.0])})).columns[0].title
-    'Mean width'
-    """
+    """A table of a report."""
     order = worst_first(table)[:limit]
     notes = [table.notes] if table.notes else []
     if len(table) > len(order):
@@ -317,22 +229,7 @@ def _column_title(table: Table, name: str) -> str:
 
 
 def anchor(name: str) -> str:
-    """A safe anchor for a measure.
-
-    Parameters
-    ----------
-    name : str
-        The measure's name.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> anchor("crps"), anchor('"><b>')
-    ('measure-crps', 'measure-b')
-    """
+    """A safe anchor for a measure."""
     return "measure-" + re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 

@@ -37,19 +37,7 @@ _DARK = {
 
 
 def properties() -> str:
-    """CSS that names every colour: light at first, dark where the system or the reader says so.
-
-    Print is always light.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> "--series-0: #0061ad" in properties()
-    True
-    """
+    """CSS that names every colour: light at first, dark where the system or the reader says so."""
     light = _declared("light", LIGHT, _LIGHT)
     dark = _declared("dark", DARK, _DARK)
     chosen = f':root[data-theme="dark"] {{ {dark} }}'
