@@ -28,8 +28,8 @@ import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 
 from howsure.metrics.congruence import Draws, SolverOptions, cce
-from howsure.stats.bandwidths import normalize_rows
 from howsure.stats.gram import tiles
+from howsure.stats.kernels import normalize_rows
 
 T = TypeVar("T")
 Array = npt.NDArray[np.float64]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howsure.inputs.naming import bound, normal_form, quantile_levels
+from howsure.inputs.columns import bound, normal_form, quantile_levels
 from howsure.inputs.roles import ROLES
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=200)

@@ -12,7 +12,7 @@ import howsure
 from howsure.cli.main import app
 from howsure.core.errors import InputError
 from howsure.inputs import assign_roles, explain, load
-from howsure.inputs.naming import bound, normal_form, quantile_levels
+from howsure.inputs.columns import bound, normal_form, quantile_levels
 from howsure.inputs.roles import ROLES, Columns, Role
 
 NAMES = [role.name for role in ROLES]

@@ -8,13 +8,15 @@ from scipy.spatial.distance import pdist
 
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.stats.bandwidths import median_distance, normalize_rows, total_variance
 from howsure.stats.kernels import (
     RBF,
     CustomKernel,
     Laplacian,
     Polynomial,
     check_positive_definite,
+    median_distance,
+    normalize_rows,
+    total_variance,
 )
 from howsure.stats.namespace import as_rows
 

@@ -9,8 +9,16 @@ import pytest
 from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.stats.bandwidths import median_distance, normalize_rows, total_variance
-from howsure.stats.kernels import RBF, CustomKernel, Laplacian, Polynomial, check_positive_definite
+from howsure.stats.kernels import (
+    RBF,
+    CustomKernel,
+    Laplacian,
+    Polynomial,
+    check_positive_definite,
+    median_distance,
+    normalize_rows,
+    total_variance,
+)
 from howsure.stats.low_rank import landmark_factor, pivoted_cholesky
 from howsure.stats.namespace import (
     add_to_diagonal,

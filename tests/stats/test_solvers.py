@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.progress import listening
 from howsure.core.rng import child
-from howsure.stats.bandwidths import total_variance
 from howsure.stats.gram import GramOperator, cross_product
-from howsure.stats.kernels import RBF, CustomKernel, Laplacian, Polynomial
+from howsure.stats.kernels import RBF, CustomKernel, Laplacian, Polynomial, total_variance
 from howsure.stats.low_rank import pivoted_cholesky
 from howsure.stats.namespace import as_rows
 from howsure.stats.nystrom import NystromSystem, kernel_system

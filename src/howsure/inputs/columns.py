@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, Literal, NamedTuple
 
+from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 from howsure.inputs.assigned import LawColumns, Roles, parse_encode, parse_law
-from howsure.inputs.laws import guessed_law
-from howsure.inputs.naming import normal_form
-from howsure.inputs.pairing import (
-    IntervalColumns,
-    as_number,
-    flagged_levels,
-    flagged_pairs,
-    guessed_levels,
-    guessed_pairs,
-    two_readings,
-)
 from howsure.inputs.roles import BY_NAME, ROLES, Columns, Names
 from howsure.inputs.source import listed, quoted
+from howsure.predictions import law_named
+from howsure.predictions.counts.family import COUNT_FAMILIES
 
 _VARIANCE: Final = frozenset({"var", "variance", "pred_var", "y_var", "predictive_variance"})
 
@@ -31,7 +27,7 @@ def assign_roles(names: Sequence[str], said: Columns | None = None) -> Roles:
     """Decide the role of each column.
 
     What the caller says decides; where that is silent, the column's name does
-    (`howsure.inputs.roles.ROLES` holds the names, `howsure.inputs.laws` those of a law's
+    (`howsure.inputs.roles.ROLES` holds the names, `howsure.inputs.columns` those of a law's
     parameters). A point forecast beside an sd serves as the mean of a normal law; a mean without
     an sd is a point forecast.
 
@@ -300,3 +296,365 @@ class _Assignment:
             raise InputError(f"mean and sd must be two columns, got {mean} for both")
         if any(pair[0] == pair[1] for pair in zip(roles["lower"], roles["upper"], strict=True)):
             raise InputError("lower and upper must be two columns, got one for both")
+
+
+_MARKS: Final = ("_loc", "_weight_1")  # some parameter of every law that is not one of counts
+_STEMS: Final = {
+    "weight": "w weight pi prob probability",
+    "loc": "mean mu loc",
+    "scale": "sd std sigma scale",
+}
+_PART: Final = re.compile(
+    rf"(?P<stem>{'|'.join(' '.join(_STEMS.values()).split())})_?(?P<number>\d+)", re.ASCII
+)
+
+
+def guessed_law(names: Sequence[str]) -> LawColumns | None:
+    """The law whose parameters columns hold, if their names say so."""
+    found = [*_families(names), *_mixtures(names)]
+    if len(found) > 1:
+        firsts = [str(next(iter(law.parameters.values()))) for law in found]
+        raise InputError(
+            f"law must be one, and names of columns say that there are {len(found)} (from "
+            f"{listed(firsts)} on): say law=NAME:PARAMETER=COLUMN,… (--law …), or law=''"
+        )
+    return found[0] if found else None
+
+
+def _families(names: Sequence[str]) -> Iterable[LawColumns]:
+    """Laws whose family begins the names of all their parameters."""
+    known = set(names)
+    marked = [name.removesuffix(mark) for mark in _MARKS for name in names if name.endswith(mark)]
+    for family in dict.fromkeys((*COUNT_FAMILIES, *marked)):
+        try:
+            law = law_named(family)
+        except InputError:
+            continue
+        columns = {name: f"{family}_{name}" for name in law.parameters}
+        if family in COUNT_FAMILIES and columns.get("loc") not in known:
+            columns.pop("loc", None)
+        if known.issuperset(columns.values()):
+            yield LawColumns(family, columns)
+
+
+def _mixtures(names: Sequence[str]) -> Iterable[LawColumns]:
+    """Mixtures of normal laws whose parts are numbered."""
+    columns: dict[str, dict[int, str]] = {}
+    for name in names:
+        match = _PART.fullmatch(normal_form(name))
+        if match is not None:
+            columns.setdefault(match["stem"], {})[int(match["number"])] = name
+    for weights in _held(columns, "weight"):
+        for means in _held(columns, "loc"):
+            for sds in _held(columns, "scale"):
+                numbers = sorted(weights)
+                whole = numbers in ([*range(len(numbers))], [*range(1, len(numbers) + 1)])
+                if len(numbers) > 1 and whole and weights.keys() == means.keys() == sds.keys():
+                    roles = {"weight": weights, "loc": means, "scale": sds}
+                    parts = {
+                        f"{role}_{place}": held[number]
+                        for place, number in enumerate(numbers, 1)
+                        for role, held in roles.items()
+                    }
+                    yield LawColumns("+".join(["norm"] * len(numbers)), parts)
+
+
+def _held(columns: dict[str, dict[int, str]], role: str) -> list[dict[int, str]]:
+    return [columns[stem] for stem in _STEMS[role].split() if stem in columns]
+
+
+Find = Callable[[str, str], str]
+Coverages = float | Sequence[float] | None
+
+
+class IntervalColumns(NamedTuple):
+    """Two columns that are the ends of intervals, and their nominal coverage if it is known."""
+
+    lower: str
+    upper: str
+    coverage: float | None
+
+
+def flagged_pairs(
+    coverage: Coverages, lowers: Sequence[str], uppers: Sequence[str]
+) -> tuple[IntervalColumns, ...]:
+    """Pairs of the columns that flags name, with the coverages that flags or names tell."""
+    if len(lowers) != len(uppers):
+        raise InputError(
+            f"lower and upper must name as many columns, got {len(lowers)} and {len(uppers)}"
+        )
+    if not lowers:
+        return ()
+    shares: list[float | None] = [*flagged_coverages(coverage)]
+    if not shares:
+        shares = [_shared_coverage(*pair) for pair in zip(lowers, uppers, strict=True)]
+    if len(shares) != len(lowers):
+        raise InputError(
+            f"coverage must hold one number for each of {len(lowers)} pairs of lower and "
+            f"upper, got {len(shares)}"
+        )
+    return _checked([IntervalColumns(*three) for three in zip(lowers, uppers, shares, strict=True)])
+
+
+def flagged_coverages(given: Coverages) -> list[float]:
+    """The coverages that a flag tells, each in (0, 1)."""
+    if given is None:
+        return []
+    return [
+        check_fraction(item, "coverage")
+        for item in (given if isinstance(given, Sequence) else [given])
+    ]
+
+
+def guessed_pairs(names: Iterable[str], coverage: Coverages) -> tuple[IntervalColumns, ...]:
+    """Pairs of columns whose names say that they are the two ends of intervals."""
+    ends: dict[tuple[str, float | None, str], str] = {}
+    for name in names:
+        end = bound(name)
+        if end is None:
+            continue
+        if end.unclear:
+            raise InputError(
+                f"the coverage in the name {quoted(name)} can be read in two ways: {_SAY_PAIR}"
+            )
+        key = (end.stem, end.coverage, end.side)
+        if key in ends:
+            raise two_readings(f"{end.side}", [ends[key], name], "lower, upper and coverage")
+        ends[key] = name
+    pairs = []
+    for (stem, share, side), name in ends.items():
+        other = ends.get((stem, share, "upper" if side == "lower" else "lower"))
+        if other is None:
+            raise InputError(
+                f"column {quoted(name)} reads as the {side} end of intervals, and no column as "
+                f"the other end: {_SAY_PAIR}"
+            )
+        if side == "lower":
+            pairs.append(IntervalColumns(name, other, share))
+    return _checked(_with_coverage(pairs, flagged_coverages(coverage)))
+
+
+def flagged_levels(
+    given: Mapping[float, str] | str | Sequence[str], column: Find
+) -> dict[float, str]:
+    """Columns of quantiles that a flag names, by level."""
+    levels: dict[float, str] = {}
+    for level, name in _level_items(given):
+        share = check_fraction(level, "the level of a quantile")
+        found = column(name, "quantiles")
+        if levels.setdefault(share, found) != found:
+            raise two_readings(f"quantile {share:g}", [levels[share], found], "each level once")
+    return levels
+
+
+def guessed_levels(names: Iterable[str]) -> tuple[dict[float, str], dict[str, str]]:
+    """Columns whose names say that they are quantiles, by level; and notes on those left out."""
+    found = quantile_levels(names)
+    notes = {
+        name: "its number may mean several levels; say quantiles to use it"
+        for name, level in found.items()
+        if level is None
+    }
+    if len(notes) > 1:
+        raise InputError(
+            f"the levels in the names {listed(notes)} can be read in several ways: say "
+            f"quantiles={{0.05: COLUMN, …}} (--quantile 0.05=COLUMN), or quantiles='' "
+            "(--quantile '') where they are no quantiles"
+        )
+    levels: dict[float, str] = {}
+    for name, level in found.items():
+        if level is None:
+            continue
+        if level in levels:
+            raise two_readings(f"quantile {level:g}", [levels[level], name], "quantiles")
+        levels[level] = name
+    if len(levels) == 1 and 0.5 not in levels:
+        ((level, name),) = levels.items()
+        if name.strip().isalnum():
+            return {}, {**notes, name: "one quantile alone; say quantiles to use it"}
+    return levels, notes
+
+
+def as_number(text: str) -> float | None:
+    """The finite number that text stands for, if it does."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def two_readings(what: str, found: Sequence[str], flag: str) -> InputError:
+    """The error for a role that several names claim."""
+    return InputError(
+        f"{what} must be one column, and the names of {len(found)} say that they are: "
+        f"{listed(found)}; say {flag}"
+    )
+
+
+_SAY_PAIR = (
+    "say lower=COLUMN, upper=COLUMN, coverage=0.9 (--lower, --upper, --coverage), or lower='' "
+    "where it is no interval"
+)
+
+
+def _with_coverage(pairs: list[IntervalColumns], told: list[float]) -> list[IntervalColumns]:
+    """Give the coverage that a flag tells to the one pair whose name tells none."""
+    if not told or len(pairs) != 1:
+        return pairs
+    pair = pairs[0]
+    if len(told) > 1:
+        if pair.coverage is None:
+            raise InputError(
+                f"coverage must be one number for the one pair {quoted(pair.lower)} and "
+                f"{quoted(pair.upper)}, got {told}"
+            )
+        return pairs
+    if pair.coverage is not None and not math.isclose(pair.coverage, told[0]):
+        raise InputError(
+            f"the names {quoted(pair.lower)} and {quoted(pair.upper)} say a coverage of "
+            f"{pair.coverage:g}, and coverage says {told[0]:g}: say lower and upper as well "
+            "where the names are wrong"
+        )
+    return [IntervalColumns(pair.lower, pair.upper, told[0])]
+
+
+def _shared_coverage(lower: str, upper: str) -> float | None:
+    ends: tuple[Bound | None, Bound | None] = (bound(lower), bound(upper))
+    if ends[0] is None or ends[1] is None or ends[0].coverage != ends[1].coverage:
+        return None
+    return ends[0].coverage
+
+
+def _checked(pairs: list[IntervalColumns]) -> tuple[IntervalColumns, ...]:
+    shares = [pair.coverage for pair in pairs]
+    if len(pairs) > 1 and (None in shares or len(set(shares)) < len(shares)):
+        said = ", ".join(f"{quoted(p.lower)} at {p.coverage or 'unknown'}" for p in pairs)
+        raise InputError(
+            f"several intervals must have different known coverages, got {said}: say lower, "
+            "upper and coverage (--lower, --upper, --coverage)"
+        )
+    return tuple(pairs)
+
+
+def _level_items(given: Mapping[float, str] | str | Sequence[str]) -> list[tuple[float, str]]:
+    if isinstance(given, Mapping):
+        return [(level, str(name)) for level, name in given.items()]
+    if not isinstance(given, Sequence):
+        raise InputError(f"quantiles must be LEVEL=COLUMN texts or a mapping, got {given!r}")
+    items = []
+    for text in [given] if isinstance(given, str) else given:
+        if text == "":
+            continue
+        level, equals, name = str(text).partition("=")
+        number = as_number(level)
+        if not equals or not name or number is None:
+            raise InputError(f"a quantile must be LEVEL=COLUMN, such as 0.05=low, got {text!r}")
+        items.append((number, name))
+    return items
+
+
+_PREFIX = r"(?:(?P<prefix>pi|ci|y|yhat|y_hat|y_pred|pred|prediction|forecast|interval|obs_ci)_?)?"
+_NUMBER = r"\d+(?:[._]\d+)?"
+_BOUND = re.compile(
+    _PREFIX + rf"(?:(?P<before>{_NUMBER})_?)?"
+    r"(?:(?P<lower>lower|lwr|lo|lb)|(?P<upper>upper|upr|hi|ub))"
+    rf"(?:_?(?:bound|limit|pi|ci))?(?:_?(?P<after>{_NUMBER})(?:%|pct)?)?",
+    re.ASCII,
+)
+_QUANTILE = re.compile(
+    r"(?P<prefix>(?:(?:y|yhat|y_hat|y_pred|pred|prediction|forecast)_)?"
+    rf"(?:q|quantile|p|pct|percentile))_?(?P<number>{_NUMBER})",
+    re.ASCII,
+)
+_BARE = re.compile(r"(?P<level>0?\.\d+)|(?P<percent>\d+(?:\.\d+)?)%", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One end of an interval, as a name tells it.
+
+    Attributes
+    ----------
+    side : {"lower", "upper"}
+        Which end.
+    stem : str
+        The words before it, which the other end shares.
+    coverage : float, optional
+        Nominal coverage, where the name holds a number that can be nothing else.
+    unclear : bool
+        Whether the name holds a number that may mean several things.
+    """
+
+    side: Literal["lower", "upper"]
+    stem: str
+    coverage: float | None
+    unclear: bool
+
+
+@lru_cache(maxsize=1 << 17)  # a table may have a hundred thousand columns
+def normal_form(name: str) -> str:
+    """The name as it is compared."""
+    return re.sub(r"[\s\-]+", "_", name.strip().lower())
+
+
+def bound(name: str) -> Bound | None:
+    """Read a name as that of an interval's end."""
+    match = _BOUND.fullmatch(normal_form(name))
+    if match is None or (match["before"] and match["after"]):
+        return None
+    number = match["before"] or match["after"]
+    side: Literal["lower", "upper"] = "lower" if match["lower"] else "upper"
+    share = None if number is None else _share(number)
+    return Bound(side, match["prefix"] or "", share, number is not None and share is None)
+
+
+def quantile_levels(names: Iterable[str]) -> dict[str, float | None]:
+    """Read names as those of quantiles; None where a name may mean several levels."""
+    found: dict[str, float | None] = {}
+    families: dict[str, dict[str, str]] = {}
+    for name in names:
+        plain = normal_form(name)
+        bare = _BARE.fullmatch(plain)
+        if plain == "median":
+            found[name] = 0.5
+        elif bare is not None:
+            found[name] = float(bare["level"] or 0) or _round(float(bare["percent"] or 0) / 100)
+        elif (match := _QUANTILE.fullmatch(plain)) is not None:
+            families.setdefault(match["prefix"], {})[name] = match["number"].replace("_", ".")
+    for prefix, family in families.items():
+        numbers = set(family.values())
+        percent = any("." in number and float(number) >= 1 for number in numbers)
+        mixed = prefix.endswith(("p", "pct", "percentile")) and any("." not in n for n in numbers)
+        for name, number in family.items():
+            if "." not in number:
+                found[name] = _whole_level(number, numbers)
+            elif percent:
+                found[name] = _round(float(number) / 100)
+            else:
+                found[name] = None if mixed else float(number)
+    return {name: level for name, level in found.items() if level is None or 0 < level < 1}
+
+
+def _share(number: str) -> float | None:
+    if "." in number or "_" in number:
+        value = float(number.replace("_", "."))
+        share = value if value < 1 else _round(value / 100)
+        return share if 0 < share < 1 else None
+    return int(number) / 100 if len(number) == 2 and number[0] != "0" else None
+
+
+def _whole_level(digits: str, family: set[str]) -> float | None:
+    """Level of a number without a point; 0 where it is none."""
+    if int(digits) == 0 or len(digits) > 3:
+        return 0.0
+    if len(digits) == 1:
+        return int(digits) / 100 if str(100 - int(digits)) in family else None
+    if len(digits) == 2:
+        return int(digits) / 100
+    clear = any(len(other) == 3 and other[0] != "0" for other in family - {"100"})
+    return int(digits) / 1000 if clear and digits != "100" else None
+
+
+def _round(value: float) -> float:
+    return round(value, 12)

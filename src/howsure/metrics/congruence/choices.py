@@ -11,8 +11,16 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, as_matrix
 from howsure.core.errors import DegenerateError, InputError
 from howsure.core.tensors import to_host
-from howsure.stats.bandwidths import median_distance, normalize_rows, total_variance
-from howsure.stats.kernels import RBF, CustomKernel, Kernel, Laplacian, Polynomial
+from howsure.stats.kernels import (
+    RBF,
+    CustomKernel,
+    Kernel,
+    Laplacian,
+    Polynomial,
+    median_distance,
+    normalize_rows,
+    total_variance,
+)
 from howsure.stats.namespace import Array, as_rows, namespace, row_parts
 
 KernelChoice = str | Kernel | Callable[[Array, Array], npt.ArrayLike]

@@ -51,9 +51,9 @@ from howsure.metrics.metric import (
 )
 from howsure.metrics.recording import record_of
 from howsure.predictions import EvalSet
-from howsure.stats.bandwidths import normalize_rows
 from howsure.stats.bootstrap import subsample
 from howsure.stats.estimate import Estimate
+from howsure.stats.kernels import normalize_rows
 
 __all__ = [
     "CongruenceOptions",
