@@ -116,8 +116,9 @@ def test_what_the_content_does_not_permit_has_a_reason() -> None:
     assert found["hsic"].reason == "all widths are equal"
     assert "no groups" in found["coverage_gap"].reason
     unknown = EvalSet.checked(y, Intervals(-np.ones(200), np.ones(200)), features={"x": y})
-    found = records(evaluate(unknown, beside="inputs"))
-    assert "nominal coverage" in found["ert_squared"].reason
+    answers = evaluate(unknown, beside="inputs")
+    assert "nominal coverage" in records(answers)["ert_squared"].reason
+    assert [table.name for table in tables_of(answers)] == []
     weighted = EvalSet.checked(y, bare.beliefs, features={"x": y}, weights=np.full(200, 2))
     found = records(evaluate(weighted, beside="inputs"))
     assert all("unweighted" in record.reason for record in found.values())

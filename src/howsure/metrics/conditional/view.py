@@ -80,6 +80,7 @@ def _part(view: View) -> View:
 
 
 def _hits(part: View, coverage: float) -> BoolArray:
+    part.get("coverage", coverage)  # which must be known
     return np.asarray(part.get("covered", coverage), dtype=np.bool_)
 
 
