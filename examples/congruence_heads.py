@@ -25,7 +25,7 @@ from howsure.methods.deep import head_named
 from howsure.methods.interface import Fitted
 from howsure.metrics.congruence import null_reference
 from howsure.predictions import Distribution
-from howsure.protocols.congruence import TRUTH, WIDEST, compare
+from howsure.protocols.congruence import TRUTH, compare
 from howsure.protocols.congruence_measure import CongruenceMeasure, answer, reference_of
 from howsure.protocols.congruence_networks import fit_methods, head_methods
 from howsure.protocols.congruence_published import published
@@ -33,6 +33,7 @@ from howsure.protocols.congruence_result import CongruenceResult
 from howsure.protocols.congruence_tasks import CongruenceTask, wave_task
 
 FloatArray = npt.NDArray[np.float64]
+WIDEST = 150.0
 
 HEADS = ("poisson", "negative_binomial", "gaussian", "double_poisson")
 SCORES = ("NLL", "NLL published", "ECE", "ECE exact", "CCE", "CCE exact", "CCE null")

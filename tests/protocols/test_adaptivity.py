@@ -94,7 +94,7 @@ def test_numbers_of_sets_are_the_measures() -> None:
         ("sscv", sscv(covered, sets.sizes, coverage=0.8, resampling=QUIET)),
         ("escv", escv(covered, sets.sizes, coverage=0.8, resampling=QUIET)),
     ):
-        assert found[name] == pytest.approx(measure.value, abs=1e-12)
+        assert found[name] == pytest.approx(measure.estimate.value, abs=1e-12)
     deficit, excess, size = (
         float(found[name]) for name in ("set_deficit", "set_excess", "set_size")
     )
@@ -411,7 +411,7 @@ def test_sensitivity_is_the_measures_at_every_way_and_number_of_cells(task: Clas
     second = eases["noise 0.6"]
     assert (
         table.columns["t_ss"][row]
-        == t_ss(sets.sizes, task.rank[700:], second, bins=20, resampling=QUIET).value
+        == t_ss(sets.sizes, task.rank[700:], second, bins=20, resampling=QUIET).estimate.value
     )
     assert table.columns["t_cv_floor"][row] == noise_floor([40] * 20, 0.8).median
     first = eases["noise 0.3"]
