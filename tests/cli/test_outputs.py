@@ -16,6 +16,8 @@ from howsure.cli.main import app
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 
+pytestmark = pytest.mark.slow
+
 COMMAND = "from howsure.cli.entry import main; main()"
 
 

@@ -18,6 +18,8 @@ from pyarrow import csv
 from howsure.core.rng import child
 from howsure.core.text import legible
 
+pytestmark = pytest.mark.slow
+
 RUN = [sys.executable, "-c", "from howsure.cli.entry import main; main()"]
 COMMANDS = [
     "assess t.csv",

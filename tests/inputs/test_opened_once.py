@@ -20,6 +20,8 @@ from howsure.core.errors import InputError
 from howsure.inputs import load, open_table, write_table
 from howsure.inputs.source import refusing
 
+pytestmark = pytest.mark.slow
+
 ENDINGS = (".csv", ".tsv", ".csv.gz", ".csv.zst", ".parquet", ".arrow", ".ipc")
 N = 60
 

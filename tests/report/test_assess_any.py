@@ -25,6 +25,8 @@ from howsure.predictions import (
     Samples,
 )
 
+pytestmark = pytest.mark.slow
+
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 KINDS = ("intervals", "quantiles", "samples", "normal", "law", "counts", "labels", "several")

@@ -26,6 +26,8 @@ from howsure.report.page import sections
 from howsure.stats.kernels import RBF
 from howsure.stats.low_rank import landmark_factor
 
+pytestmark = pytest.mark.slow
+
 RNG = np.random.default_rng
 
 

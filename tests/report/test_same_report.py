@@ -24,6 +24,8 @@ from howsure.predictions import (
 )
 from howsure.report.assess import assess_sets
 
+pytestmark = pytest.mark.slow
+
 ROWS = 110
 KINDS = [
     "normal",
