@@ -6,8 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 PYTEST = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(1)/bin/python -m pytest -n 2
 
 # The table wing lies in these folders; tests of studies among them are left out by name.
-BARE := $(addprefix tests/,core golden inputs predictions report)
-TABLES := tests/cli $(BARE)
+TABLES := $(addprefix tests/,core golden inputs predictions report)
 NUMBERS := $(addprefix tests/,figures laws methods metrics stats)
 STUDIES := --ignore=tests/methods/deep $(foreach name,bench data simulate submit *_figures \
 	adaptivity_page congruence_page pointwise_page shift_report,--ignore-glob='*/test_$(name).py')
@@ -26,7 +25,7 @@ test-fast: .venv/.dev
 
 # Where no optional library is installed, tables are served all the same.
 test-bare: .venv-bare/.made
-	HOWSURE_REQUIRE=bare $(call PYTEST,.venv-bare) -m "not slow" $(STUDIES) $(BARE)
+	HOWSURE_REQUIRE=bare $(call PYTEST,.venv-bare) -m "not slow" $(STUDIES) $(TABLES)
 
 lint: .venv/.dev
 	$(BIN)/ruff check .
