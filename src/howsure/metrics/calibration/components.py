@@ -1,0 +1,665 @@
+"""What is wrong with the PIT: its components of bias, spread, skew and tails.
+
+The probability integral transform of a correctly specified model is uniform, so its orthonormal
+polynomials φ_1 … φ_4 have mean 0 and variance 1 and are uncorrelated. They are bounded: their
+means keep their level under heavy tails, where a mean squared z-score does not. Samples and
+quantile tables have polynomials of their own, orthonormal on the cells that y may fall into.
+
+A fault leaks: errors that are only too large also move φ_4. So y is shifted and scaled against
+its prediction until φ_1 and φ_2 vanish; the shift and the scale tell bias and spread, and what
+then is left of φ_3 and φ_4 is skew and tails.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.errors import UnanswerableError
+from howsure.core.records import Direction, Notion
+from howsure.core.rng import child
+from howsure.core.weights import Weights
+from howsure.metrics.metric import Form, Laws, Metric, Question, Topic, itself, stated
+from howsure.predictions import Distribution, Quantiles, Samples
+from howsure.stats.binomial import binomial_test
+from howsure.stats.dominance import rank_values
+from howsure.stats.estimate import Estimate, standard_error, weighted_mean
+
+if TYPE_CHECKING:
+    from howsure.metrics.view import View
+
+FIT_ROWS = 20_000
+"""Rows that shift and scale are fitted on; the components are those of all rows."""
+MOST_TIES = 0.01
+"""Share of rows whose y equals a member or quantile, past which ties are not mere rounding."""
+DISTORTION = (7.0**0.5 / 16.0, 0.12350)
+"""Largest |∫_0^u φ_3| and |∫_0^u φ_4|: how far one unit moves a stated probability."""
+_STEP = 0.05
+_FLAT = 0.05
+_SLOPE = -math.sqrt(3.0 / math.pi)
+"""How fast φ_1 falls as a normal y is shifted back."""
+_FEW = 10.0
+_REACH = float(special.ndtri(0.975))
+
+Place = Callable[[float, float], FloatArray]
+Polynomials = Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Components:
+    """Bias, spread, skew and tails, each with its error and the p-value of a right model.
+
+    Attributes
+    ----------
+    bias : Estimate
+        Shift of y against its prediction in stated sds; above 0 where predictions are too low.
+    spread : Estimate
+        Size of the errors as a multiple of the stated one; 1 is right.
+    skew, tails : Estimate
+        What is left of φ_3 and φ_4, as the largest shift of a stated probability; above 0 for a
+        long upper tail, and for tails heavier than stated.
+    """
+
+    bias: Estimate
+    spread: Estimate
+    skew: Estimate
+    tails: Estimate
+
+
+def legendre(u: FloatArray) -> FloatArray:
+    """Shifted Legendre polynomials of order 1 to 4, orthonormal on [0, 1]; shape (4, n).
+
+    Examples
+    --------
+    >>> legendre(np.array([0.5])).round(3)[:, 0].tolist()
+    [0.0, -1.118, 0.0, 1.125]
+    """
+    x = 2.0 * u - 1.0
+    square = x * x
+    return np.stack(
+        [
+            math.sqrt(3.0) * x,
+            math.sqrt(5.0) / 2.0 * (3.0 * square - 1.0),
+            math.sqrt(7.0) / 2.0 * x * (5.0 * square - 3.0),
+            3.0 / 8.0 * ((35.0 * square - 30.0) * square + 3.0),
+        ]
+    )
+
+
+def cell_polynomials(share: FloatArray, most: int = 4) -> FloatArray:
+    """Polynomials in the cells' middle, orthonormal under the cells' shares; (orders, cells).
+
+    Examples
+    --------
+    >>> cell_polynomials(np.full(3, 1 / 3)).round(3).tolist()
+    [[-1.225, 0.0, 1.225], [0.707, -1.414, 0.707]]
+    """
+    middle = np.cumsum(share) - share / 2.0
+    powers = np.vander(2.0 * middle - 1.0, min(most, len(share) - 1) + 1, increasing=True)
+    root = np.sqrt(share)[:, None]
+    basis, triangle = np.linalg.qr(root * powers)
+    basis = basis * np.sign(np.diag(triangle)) / root
+    return np.asarray(basis[:, 1:].T)
+
+
+def over_jumps(ends: FloatArray) -> FloatArray:
+    """Mean of each Legendre polynomial between two PIT values, of shape (2, n); (4, n).
+
+    Examples
+    --------
+    >>> over_jumps(np.array([[0.0], [1.0]])).round(12).ravel().tolist()
+    [0.0, 0.0, 0.0, 0.0]
+    """
+    low, high = ends
+    x = 2.0 * ends - 1.0
+    p = [np.ones_like(x), x]
+    for order in range(1, 5):  # Bonnet's recursion
+        p.append(((2 * order + 1) * x * p[order] - order * p[order - 1]) / (order + 1))
+    sums = [
+        (p[order + 1] - p[order - 1]) / (2.0 * math.sqrt(2.0 * order + 1.0))
+        for order in range(1, 5)
+    ]
+    wide = high - low > 1e-9
+    gap = np.where(wide, high - low, 1.0)
+    means = np.stack([(each[1] - each[0]) / gap for each in sums])
+    return np.where(wide, means, legendre((low + high) / 2.0))
+
+
+def shift_of(first: float) -> float:
+    """The shift b, in sds, of a normal y whose mean φ_1 is this: √3 (2Φ(b/√2) − 1)."""
+    reached = np.clip(first / math.sqrt(3.0), -0.9999, 0.9999)
+    return float(math.sqrt(2.0) * special.ndtri((reached + 1.0) / 2.0))
+
+
+def scale_of(second: float) -> float:
+    """The scale k of a normal y whose mean φ_2 is this: √5 (3 asin(ρ)/π − ½), ρ = k²/(1 + k²)."""
+    angle = math.pi / 3.0 * (np.clip(second / math.sqrt(5.0), -0.499, 0.999) + 0.5)
+    share = math.sin(angle)
+    return math.sqrt(share / (1.0 - share))
+
+
+def pit_components(
+    place: Place,
+    polynomials: Polynomials,
+    *,
+    weights: Weights | None = None,
+    cluster: IntArray | None = None,
+    fit_on: Place | None = None,
+    fit_weights: FloatArray | None = None,
+    cells: FloatArray | None = None,
+    jumps: bool = False,
+) -> Components:
+    """Components of the PIT, with what explains them taken out of the higher ones.
+
+    Parameters
+    ----------
+    place : callable
+        Of a shift b (stated sds) and a scale k: where y lies in its prediction once the shift is
+        taken off and the rest divided by k. PIT values, or numbers of cells, shape (n,).
+    polynomials : callable
+        Of such places: φ, shape (orders, n).
+    weights : Weights, optional
+        Of the rows.
+    cluster : ndarray of int, shape (n,), optional
+        Which rows depend on each other.
+    fit_on, fit_weights : optional
+        `place` and multiplicities of the part of the rows that b and k are fitted on; of all
+        rows if omitted.
+    cells : ndarray of float, shape (c,), optional
+        Shares of the cells, where `place` gives cells.
+    jumps : bool
+        Whether polynomials are means over jumps of the PIT, whose variance is below 1.
+
+    Returns
+    -------
+    Components
+    """
+    part = fit_on or place
+    share = None if weights is None else weights.values
+    fit_share = share if fit_on is None else fit_weights
+    step = _STEP if cells is None else 5.0 * _STEP
+
+    def means(shift: float, log_scale: float) -> FloatArray:
+        values = polynomials(part(shift, math.exp(log_scale)))
+        return np.asarray(np.average(values, axis=1, weights=fit_share))
+
+    plain = polynomials(place(0.0, 1.0))
+    orders = len(plain)
+    test = partial(_tested, weights=weights, cluster=cluster, cells=cells, jumps=jumps)
+    guess = np.average(plain[:2], axis=1, weights=share)
+    start = np.array([shift_of(guess[0]), math.log(scale_of(guess[1]))])
+    fit = partial(_fitted, means, step=step)
+    try:
+        both, slopes = fit(start, free=[0, 1])
+        alone = [fit(start * unit, free=[order]) for order, unit in enumerate(np.eye(2))]
+    except UnanswerableError as error:
+        missing = Estimate(math.nan, reason=str(error))
+        bias = Estimate(start[0], -plain[0] / _SLOPE, p=test(plain[0], 1.0, order=0, exact=True))
+        return Components(bias=bias, spread=missing, skew=missing, tails=missing)
+    tests = []
+    for order in (0, 1):  # each with the other taken out, so that neither leaks
+        at, tilts = alone[1 - order]
+        rows = polynomials(place(at[0], math.exp(at[1])))
+        lean = float(tilts[order, 0] / tilts[1 - order, 0])
+        tests.append(test(rows[order] - lean * rows[1 - order], math.hypot(1.0, lean), order=order))
+    solved = np.linalg.inv(slopes[:2])
+    fitted = polynomials(place(both[0], math.exp(both[1])))
+    moves = -solved @ fitted[:2]  # first-order influence of each row on b and log k
+    left = np.average(moves, axis=1, weights=share)
+    n = float(len(fitted[0])) if weights is None else weights.effective_n
+    chance = _REACH / np.sqrt(n) * np.linalg.norm(solved, axis=1)
+    bias = Estimate(
+        both[0] + left[0],
+        moves[0] - left[0],
+        p=tests[0],
+        null_lower=-chance[0],
+        null_upper=chance[0],
+    )
+    scale = math.exp(both[1] + left[1])
+    spread = Estimate(
+        scale,
+        scale * (moves[1] - left[1]),
+        p=tests[1],
+        null_lower=math.exp(-chance[1]),
+        null_upper=math.exp(chance[1]),
+    )
+    beyond = _beyond(place(0.0, 1.0), cells, share)
+    shapes = []
+    for order, unit in zip((2, 3), DISTORTION, strict=True):
+        if orders <= order:
+            shapes.append(Estimate(math.nan, reason=f"{orders + 1} cells are too few for it"))
+            continue
+        pull = slopes[order] @ solved
+        rest = fitted[order] - pull @ fitted[:2]
+        size = math.sqrt(1.0 + float(pull @ pull))
+        p = test(rest, size, order=order)
+        value, reach = unit * weighted_mean(rest, share), unit * size * _REACH / math.sqrt(n)
+        found = Estimate(value, unit * rest - value, p=p, null_lower=-reach, null_upper=reach)
+        shapes.append(replace(found, details=beyond))
+    return Components(bias=bias, spread=spread, skew=shapes[0], tails=shapes[1])
+
+
+def _fitted(
+    means: Callable[[float, float], FloatArray], start: FloatArray, *, step: float, free: list[int]
+) -> tuple[FloatArray, FloatArray]:
+    """Newton's shift and log scale at which their own means vanish, with all means' slopes."""
+    at = start.copy()
+    for turn in range(12):
+        slopes = np.stack(
+            [
+                (means(*(at + step * unit)) - means(*(at - step * unit))) / (2.0 * step)
+                for unit in np.eye(2)[free]
+            ],
+            axis=1,
+        )
+        if abs(np.linalg.det(slopes[free])) < _FLAT ** len(free):
+            break
+        move = -np.linalg.solve(slopes[free], means(*at)[free])
+        if np.abs(move).max() < 1e-3 or turn == 11:
+            return at, slopes
+        at[free] += np.clip(move, -0.7, 0.7)
+    raise UnanswerableError("rows are too few, or too alike, to tell shift from spread")
+
+
+def _beyond(
+    at: FloatArray, cells: FloatArray | None, weights: FloatArray | None
+) -> dict[str, str | float]:
+    """What shares of y were to lie in the outermost tenths, below and above, and do."""
+    if cells is None:
+        stated = (0.1, 0.1)
+        middle = at if at.ndim == 1 else at.mean(axis=0)
+        outside = middle < 0.1, middle > 0.9
+    else:
+        stated = (float(cells[0]), float(cells[-1]))
+        if at.ndim > 1:
+            at = np.minimum(at.mean(axis=0) * len(cells), len(cells) - 1).astype(np.int64)
+        outside = at == 0, at == len(cells) - 1
+    seen = [weighted_mean(each.astype(np.float64), weights) for each in outside]
+    names = ("stated_below", "stated_above", "seen_below", "seen_above")
+    return dict(zip(names, (*stated, *seen), strict=True))
+
+
+def _tested(
+    rows: FloatArray,
+    size: float,
+    *,
+    order: int,
+    weights: Weights | None,
+    cluster: IntArray | None,
+    cells: FloatArray | None,
+    jumps: bool,
+    exact: bool = False,
+) -> float:
+    """Two-sided p-value that the mean of rows with variance size² (if all is right) is 0."""
+    share = None if weights is None else weights.values
+    mean = weighted_mean(rows, share)
+    if cluster is not None:
+        error = standard_error(rows - mean, weights, cluster)
+        count = int(cluster.max()) + 1
+        return float(2.0 * special.stdtr(count - 1, -abs(mean) / error)) if error > 0 else math.nan
+    n = float(len(rows)) if weights is None else weights.effective_n
+    seen = standard_error(rows - mean, weights)
+    floor = size / math.sqrt(n) * (0.5 if jumps else 1.0)
+    error = floor if math.isnan(seen) or (exact and not jumps) else max(floor, seen)
+    p = float(2.0 * special.ndtr(-abs(mean) / error))
+    if cells is not None and n * float(cells.min()) < _FEW:
+        p = max(p, _drawn(mean, order, cells, round(n)))
+    return p
+
+
+def _drawn(mean: float, order: int, cells: FloatArray, n: int) -> float:
+    """The p-value by drawing: few rows in a cell of small share are not normal."""
+    counts = child(0, "components", order, n, len(cells)).multinomial(n, cells, size=9_999)
+    drawn = counts @ cell_polynomials(cells)[order] / n
+    return float((1 + np.count_nonzero(np.abs(drawn) >= abs(mean) * (1 - 1e-12))) / 10_000)
+
+
+def _components(view: View, _: float) -> Components:
+    part = view.part(FIT_ROWS)
+    found = _placed(view)
+    evalset = view.evalset
+    return pit_components(
+        found.place,
+        found.polynomials,
+        weights=evalset.weights,
+        cluster=None if evalset.cluster is None else evalset.cluster.codes,
+        fit_on=None if part is view else _placed(part).place,
+        fit_weights=part.evalset.multiplicities,
+        cells=found.cells,
+        jumps=found.jumps,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """Where y lies in its prediction, and the polynomials of such places."""
+
+    place: Place
+    polynomials: Polynomials
+    cells: FloatArray | None = None
+    jumps: bool = False
+
+
+def _placed(view: View) -> _Placed:
+    """By the prediction that knows most."""
+    y = view.evalset.y
+    distribution, samples = view.held(Distribution), view.held(Samples)
+    if distribution is not None:
+        view.told("components", distribution.kind)
+        if distribution.discrete:
+            ends = np.stack([view.get("cdf_left"), view.get("cdf")])
+            return _Placed(_by_normal_scores(ends), over_jumps, jumps=True)
+        low, middle, high = distribution.quantile(special.ndtr([-1.0, 0.0, 1.0])).T
+        unit = (high - low) / 2.0
+        return _Placed(
+            lambda b, k: distribution.cdf(middle + (y - middle - b * unit) / k), legendre
+        )
+    if samples is not None and samples.size > 1:
+        view.told("components", samples.kind)
+        members, size = samples.sorted_samples, samples.size
+        cells = np.full(size + 1, 1.0 / (size + 1))
+        table = cell_polynomials(cells)
+        if np.mean((members == y[:, None]).any(axis=1)) > MOST_TIES:
+            ends = np.stack([samples.cdf_left(y), samples.cdf(y)])
+            return _Placed(_by_normal_scores(ends), partial(_over_cells, table, cells), cells, True)
+        centre, unit = members.mean(axis=1), members.std(axis=1, ddof=1)
+        return _Placed(partial(_cell, members, y, centre, unit), lambda at: table[:, at], cells)
+    known = view.belief(Quantiles)
+    view.told("components", known.kind)
+    levels, values = known.levels, known.values
+    if np.mean((values == y[:, None]).any(axis=1)) > MOST_TIES:
+        raise UnanswerableError(
+            "y often equals a stated quantile, where a quantile table states no probability"
+        )
+    if len(levels) < 2:
+        raise UnanswerableError("one quantile tells nothing of the spread")
+    cells = np.diff(np.r_[0.0, levels, 1.0])
+    table = cell_polynomials(cells)
+    centre = values[:, int(np.argmin(np.abs(levels - 0.5)))]
+    unit = (values[:, -1] - values[:, 0]) / np.ptp(special.ndtri(levels[[0, -1]]))
+    return _Placed(partial(_cell, values, y, centre, unit), lambda at: table[:, at], cells)
+
+
+def _cell(
+    edges: FloatArray, y: FloatArray, centre: FloatArray, unit: FloatArray, b: float, k: float
+) -> IntArray:
+    """How many members or quantiles lie below y, once it is shifted and scaled."""
+    moved = y if (b, k) == (0.0, 1.0) else centre + (y - centre - b * unit) / k
+    return np.asarray((edges < moved[:, None]).sum(axis=1))
+
+
+def _over_cells(table: FloatArray, cells: FloatArray, ends: FloatArray) -> FloatArray:
+    """Mean of polynomials on cells between two PIT values."""
+    edges = np.r_[0.0, np.cumsum(cells)]
+    low, high = ends
+    gap = np.maximum(high - low, 1e-12)
+    sums = np.c_[np.zeros(len(table)), np.cumsum(table * cells, axis=1)]
+    high = low + gap
+    return np.stack([(np.interp(high, edges, s) - np.interp(low, edges, s)) / gap for s in sums])
+
+
+def _by_normal_scores(pit: FloatArray) -> Place:
+    """Shift and scale on the normal scores of the PIT, where y itself cannot be moved."""
+    scores = special.ndtri(pit)
+    return lambda b, k: np.asarray(special.ndtr((scores - b) / k))
+
+
+def response(
+    signal: FloatArray, uncertainty: FloatArray, weights: FloatArray | None = None
+) -> tuple[float, float, FloatArray]:
+    """Mean and slope of a signal on the standardised rank of the width, and the slope's rows.
+
+    Examples
+    --------
+    >>> mean, slope, _ = response(np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 3.0]))
+    >>> round(mean, 3), round(slope, 3)
+    (1.0, 0.816)
+    """
+    ranked = rank_values(uncertainty, weights)
+    if len(ranked.tied) < 2:
+        raise UnanswerableError("every row has the same width")
+    middle = (np.cumsum(ranked.tied) - ranked.tied / 2.0) / ranked.total
+    spread = math.sqrt(float(np.average(np.square(middle - 0.5), weights=ranked.tied)))
+    rank = ((middle - 0.5) / spread)[ranked.codes]
+    mean = weighted_mean(signal, weights)
+    rows = rank * (signal - mean)
+    return mean, weighted_mean(rows, weights), rows
+
+
+def width_response(
+    signal: FloatArray,
+    uncertainty: FloatArray,
+    kind: str,
+    claimed: float,
+    *,
+    weights: Weights | None = None,
+    cluster: IntArray | None = None,
+) -> Estimate:
+    """How much larger errors are, against their stated size, where widths are large than small.
+
+    The signal is φ_2 of the PIT (``kind="spread"``) or whether a row is missed (``"misses"``).
+    The value is k(+1)/k(−1), k the stated size's multiple one sd of the width's rank above and
+    below its mean; 1 is right, below 1 the widths overreact.
+    """
+    share = None if weights is None else weights.values
+    mean, slope, rows = response(signal, uncertainty, share)
+    influence = rows - slope
+    spread = math.sqrt(weighted_mean(np.square(signal - mean), share))
+    if spread == 0.0:
+        raise UnanswerableError("no row is missed" if kind == "misses" else "rows are all alike")
+    test = partial(_tested, weights=weights, cluster=cluster, cells=None, jumps=False)
+    p = test(rows, spread, order=0, exact=True)  # as if rows were permuted
+    error = standard_error(influence, weights, cluster)
+
+    def size(at: float) -> float:
+        if kind == "spread":
+            return math.log(scale_of(at))
+        half = special.ndtri(np.clip(1.0 - at / 2.0, 0.5 + 1e-6, 1.0 - 1e-9))
+        return float(np.log(special.ndtri(0.5 + claimed / 2.0) / half))
+
+    def ratio(at: float) -> float:
+        return math.exp(size(mean + at) - size(mean - at))
+
+    reach = _REACH * error
+    n = float(len(rows)) if weights is None else weights.effective_n
+    chance = _REACH * spread / math.sqrt(n)
+    return Estimate(
+        ratio(slope),
+        error=abs(ratio(slope + error) - ratio(slope - error)) / 2.0,
+        lower=min(ratio(slope - reach), ratio(slope + reach)),
+        upper=max(ratio(slope - reach), ratio(slope + reach)),
+        null_lower=min(ratio(-chance), ratio(chance)),
+        null_upper=max(ratio(-chance), ratio(chance)),
+        p=p,
+        details={"widest": math.exp(size(mean + slope)), "narrowest": math.exp(size(mean - slope))},
+    )
+
+
+def miss_imbalance(
+    below: npt.NDArray[np.bool_],
+    above: npt.NDArray[np.bool_],
+    *,
+    weights: Weights | None = None,
+    cluster: IntArray | None = None,
+) -> Estimate:
+    """How many more rows are missed above than below, as a share of all rows.
+
+    Of the misses of a central interval as many lie below as above; the p-value is the exact
+    binomial one given their number, or Student's for weights of importance and clusters.
+
+    Examples
+    --------
+    >>> miss_imbalance(np.zeros(100, bool), np.arange(100) < 10).p
+    0.002
+    """
+    rows = above.astype(np.float64) - below
+    share = None if weights is None else weights.values
+    value = weighted_mean(rows, share)
+    count = [float(np.sum(each if share is None else each * share)) for each in (below, above)]
+    details = {"below": count[0], "above": count[1]}
+    total = sum(count)
+    size = math.sqrt(weighted_mean(np.square(rows), share))
+    if cluster is None and (weights is None or weights.kind == "frequency"):
+        p = float(binomial_test(count[0], total, 0.5)) if total else math.nan
+    elif total:
+        test = partial(_tested, weights=weights, cluster=cluster, cells=None, jumps=False)
+        p = test(rows, size, order=0)
+    n = float(len(rows)) if weights is None else weights.effective_n
+    chance = _REACH * size / math.sqrt(n)
+    found = Estimate(value, rows - value, p=p, null_lower=-chance, null_upper=chance)
+    return replace(found, details=details)
+
+
+def _signal(view: View, coverage: float) -> tuple[FloatArray, str, float]:
+    """What tells of the size of a row's error: φ_2 of its PIT, or else whether it is missed."""
+    try:
+        found = _placed(view)
+    except UnanswerableError:
+        claimed = float(view.get("coverage", coverage))
+        missed = 1.0 - np.asarray(view.get("covered", coverage), dtype=np.float64)
+        return missed, "misses", claimed
+    return found.polynomials(found.place(0.0, 1.0))[1], "spread", math.nan
+
+
+def _response(view: View, coverage: float) -> Estimate:
+    signal, kind, claimed = view.get("size_signal", coverage)
+    evalset = view.evalset
+    cluster = None if evalset.cluster is None else evalset.cluster.codes
+    uncertainty = view.get("uncertainty")
+    return width_response(
+        signal, uncertainty, kind, claimed, weights=evalset.weights, cluster=cluster
+    )
+
+
+def _imbalance(view: View, coverage: float) -> Estimate:
+    lower, upper = view.get("ends", coverage)
+    evalset = view.evalset
+    if np.isinf(lower).all() or np.isinf(upper).all():
+        raise UnanswerableError("the intervals are one-sided")
+    cluster = None if evalset.cluster is None else evalset.cluster.codes
+    below, above = evalset.y < lower, evalset.y > upper
+    return miss_imbalance(below, above, weights=evalset.weights, cluster=cluster)
+
+
+_PIT = "orthonormal polynomials of the PIT; Neyman 1937, Bera and Ghosh 2002"
+
+_ENTRIES = (
+    Metric(
+        name="pit_bias",
+        title="Bias by the PIT",
+        question=Question.CALIBRATION,
+        meaning="Shift of y against its prediction; above 0 where predictions are too low.",
+        formula="b with mean φ_1 = mean φ_2 = 0 at F(m + (y − m − b·s)/k)",
+        source=_PIT,
+        direction=Direction.TARGET,
+        units="sd",
+        forms=(stated("components", "bias"),),
+        merges="histogram",
+        laws=Laws(reflection="negates"),
+        standard_normal=0.0,
+        target=0.0,
+    ),
+    Metric(
+        name="pit_spread",
+        title="Spread by the PIT",
+        question=Question.CALIBRATION,
+        meaning="Size of the errors as a multiple of the stated one, under any predictive law.",
+        formula="k with mean φ_1 = mean φ_2 = 0 at F(m + (y − m − b·s)/k)",
+        source=_PIT,
+        direction=Direction.TARGET,
+        units="1",
+        forms=(stated("components", "spread"),),
+        merges="histogram",
+        laws=Laws(),
+        standard_normal=1.0,
+        target=1.0,
+        bounds=(0.0, math.inf),
+    ),
+    Metric(
+        name="pit_skew",
+        title="Skew by the PIT",
+        question=Question.CALIBRATION,
+        meaning="How far unstated skew moves a stated probability; above 0 for a long upper tail.",
+        formula="mean φ_3 · max |∫φ_3|, once shift and scale are taken out",
+        source=_PIT,
+        direction=Direction.TARGET,
+        units="1",
+        forms=(stated("components", "skew"),),
+        merges="histogram",
+        laws=Laws(reflection="negates"),
+        standard_normal=0.0,
+        target=0.0,
+    ),
+    Metric(
+        name="pit_tails",
+        title="Tails by the PIT",
+        question=Question.CALIBRATION,
+        meaning="How far unstated tails move a stated probability; above 0 for heavier ones.",
+        formula="mean φ_4 · max |∫φ_4|, once shift and scale are taken out",
+        source=_PIT,
+        direction=Direction.TARGET,
+        units="1",
+        forms=(stated("components", "tails"),),
+        merges="histogram",
+        laws=Laws(),
+        standard_normal=0.0,
+        target=0.0,
+    ),
+    Metric(
+        name="width_response",
+        title="Error size where widths are large, against small",
+        question=Question.CALIBRATION,
+        meaning="Ratio of the errors' multiple of the stated size, wide rows to narrow ones.",
+        formula="k(+1)/k(−1), k from φ_2 (or misses) on the width's standardised rank",
+        source="definition",
+        direction=Direction.TARGET,
+        units="1",
+        forms=(
+            Form(needs=("width_response",), function=itself, reduce="statistic", weighted=False),
+        ),
+        merges="rows",
+        per_coverage=True,
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.LOCAL,
+        target=1.0,
+        bounds=(0.0, math.inf),
+    ),
+    Metric(
+        name="miss_imbalance",
+        title="Misses above less misses below",
+        question=Question.CALIBRATION,
+        meaning="Whether the misses of central intervals lie on one side.",
+        formula="mean 1{y > u} − mean 1{y < l}",
+        source="definition",
+        direction=Direction.TARGET,
+        units="1",
+        forms=(
+            Form(needs=("miss_imbalance",), function=itself, reduce="statistic", weighted=False),
+        ),
+        per_coverage=True,
+        laws=Laws(reflection="negates"),
+        standard_normal=0.0,
+        target=0.0,
+        bounds=(-1.0, 1.0),
+    ),
+)
+
+TOPIC = Topic(
+    entries=_ENTRIES,
+    arrays={
+        "components": _components,
+        "size_signal": _signal,
+        "width_response": _response,
+        "miss_imbalance": _imbalance,
+    },
+    per_coverage=("size_signal", "width_response", "miss_imbalance"),
+)
