@@ -53,7 +53,9 @@ def main() -> None:
         "worst_slab": lambda: worst_slab(covered, x, coverage=COVERAGE).estimate.value,
         "ert": lambda: ert(covered, x, coverage=COVERAGE).squared.value,
         "hsic": lambda: hsic(covered, width, coverage=COVERAGE).estimate.value,
-        "width_correlation": lambda: width_correlation(covered, width, coverage=COVERAGE).value,
+        "width_correlation": lambda: (
+            width_correlation(covered, width, coverage=COVERAGE).estimate.value
+        ),
         "coverage_gap": lambda: coverage_gap(covered, groups, coverage=COVERAGE).raw.value,
         "local_pit": lambda: local_pit(pit, x).estimate.value,
     }
