@@ -24,15 +24,22 @@ from howsure.report.assess import MISSING_IMAGES, WEIGHTS, assess_loaded
 from howsure.report.assessment import Assessment
 from howsure.report.door import source_fact
 from howsure.report.forms import form_of
+from howsure.verdict.family import check_judging
 
-_TONES = {"good": "green", "bad": "red", "undecided": "yellow", "info": "cyan"}
+_SIGNS = {
+    "good": "[green]✓[/green]",
+    "watch": "[yellow]○[/yellow]",
+    "bad": "[red]✗[/red]",
+    "negligible": "[cyan]≈[/cyan]",
+    "undecided": "[yellow]?[/yellow]",
+    "info": "[cyan]→[/cyan]",
+}
 _ARROWS = {
     Direction.LOWER: "↓",
     Direction.HIGHER: "↑",
     Direction.TARGET: "◎",
     Direction.NONE: "",
 }
-_MARKS = {"good": "✓", "bad": "✗", "undecided": "?", "info": "→"}
 
 
 def run(
@@ -40,6 +47,7 @@ def run(
     outputs: Sequence[Path],
     explain: bool,
     slow: Sequence[str],
+    judging: tuple[float, Sequence[str]],
     confidence: float,
     seed: int,
     progress: bool | None,
@@ -51,6 +59,8 @@ def run(
     for path in outputs:
         form_of(path)
     check_outputs(outputs, files)
+    tolerance, ignore = judging
+    check_judging(tolerance, ignore)
     known = {*catalogue(), "group_statistics"}
     for name in slow:
         if name not in known:
@@ -70,6 +80,8 @@ def run(
             confidence=confidence,
             seed=seed,
             slow=slow,
+            tolerance=tolerance,
+            ignore=ignore,
             command=shlex.join(["howsure", *sys.argv[1:]]),
             congruence=choices,
         )
@@ -98,9 +110,12 @@ def print_verdict(console: Console, result: Assessment) -> None:
     """The verdict, a line each, marked by its tone."""
     console.print()
     for line in result.lines:
-        tone = _TONES[line.tone]
-        text = escape(line.text)
-        console.print(f"[{tone}]{_MARKS[line.tone]}[/{tone}] {text}", highlight=False)
+        console.print(f"{_SIGNS[line.tone]} {escape(line.text)}", highlight=False)
+    for silent in result.tables:
+        if silent.name == "not_judged":
+            told = zip(silent.columns["id"], silent.columns["reason"], strict=True)
+            listed = "; ".join(f"{name} ({reason})" for name, reason in told)
+            console.print(f"Not judged: {escape(listed)}.", style="dim", highlight=False)
     if MISSING_IMAGES in result.facts:
         words = escape(result.facts[MISSING_IMAGES])
         console.print(f"[yellow]![/yellow] Files are gone of {words}.", highlight=False)

@@ -37,6 +37,12 @@ Seed = Annotated[int, typer.Option(min=0, help="Fixes all random draws.")]
 Confidence = Annotated[
     float, typer.Option(callback=share, help="Confidence of the intervals about numbers.")
 ]
+Tolerance = Annotated[
+    float, typer.Option(callback=share, help="Miscoverage that does no harm, as a share.")
+]
+Ignored = Annotated[
+    list[str], typer.Option("--ignore", metavar="ID", help="Leave a finding out; repeat.")
+]
 CsvSafe = Annotated[
     bool,
     typer.Option(
@@ -79,6 +85,8 @@ def assess(
         Path | None,
         typer.Option(help="A labelled table; FILE's rows, unlabelled, are scored against it."),
     ] = None,
+    tolerance: Tolerance = 0.01,
+    ignore: Ignored = [],  # noqa: B006
     confidence: Confidence = 0.95,
     seed: Seed = 0,
     progress: Annotated[
@@ -106,7 +114,8 @@ def assess(
         return
     from howsure.cli.assess import run
 
-    run(files, output, explain_input, with_, confidence, seed, progress, tuned, read)
+    judging = (tolerance, ignore)
+    run(files, output, explain_input, with_, judging, confidence, seed, progress, tuned, read)
 
 
 @app.command()
@@ -128,6 +137,11 @@ def check(
     require_proof: Annotated[
         bool, typer.Option("--require-proof", help="Fail unless a bound proves the limit held.")
     ] = False,
+    verdict: Annotated[
+        bool, typer.Option("--verdict", help="Fail where the verdict finds a fault (✗).")
+    ] = False,
+    tolerance: Tolerance = 0.01,
+    ignore: Ignored = [],  # noqa: B006
     confidence: Confidence = 0.95,
     seed: Seed = 0,
     *,
@@ -144,8 +158,9 @@ def check(
         "max_mae": max_mae,
         "max_mean_width": max_mean_width,
     }
-    limits = parse_limits(named, min_, max_)
-    failed = run(files, limits, require_proof, confidence, seed, read)
+    limits = parse_limits(named, min_, max_, none=verdict)
+    judging = (tolerance, ignore) if verdict else None
+    failed = run(files, limits, require_proof, judging, confidence, seed, read)
     raise typer.Exit(1 if failed else 0)
 
 

@@ -27,6 +27,7 @@ from howsure.core.records import Direction
 from howsure.metrics.metric import (
     BY_UNIT,
     POSITIVE,
+    SHARE,
     Form,
     Laws,
     Metric,
@@ -396,6 +397,21 @@ _ENTRIES = (
         forms=(Form(needs=("log_density",), function=_negative),),
         laws=Laws(scale="log", why="a density has units 1/y, so its logarithm shifts by log s"),
         standard_normal=1.4189,
+    ),
+    Metric(
+        name="impossible_share",
+        title="Impossible outcomes",
+        question=Question.SCORE,
+        meaning="Share of rows whose y has density or probability 0 under its prediction.",
+        formula="mean 1{f(y) = 0}",
+        source="definition",
+        direction=Direction.LOWER,
+        units="1",
+        forms=(Form(needs=("log_density",), function=np.isneginf, reduce="share"),),
+        laws=Laws(),
+        standard_normal=0.0,
+        target=0.0,
+        bounds=SHARE,
     ),
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -37,7 +37,8 @@ from howsure.report.assessment import Assessment
 from howsure.report.content import VerdictLine, noted
 from howsure.report.door import from_arrays, from_table, is_table, source_fact
 from howsure.report.images import MODELS, image_table, missing_images
-from howsure.report.verdict import verdict
+from howsure.verdict import QUESTIONS, TOLERANCE, Finding, judge
+from howsure.verdict.family import check_judging
 
 MISSING_IMAGES = "Missing images"
 """The fact that names them."""
@@ -64,6 +65,8 @@ def assess(
     seed: int = 0,
     model: str | None = None,
     slow: Iterable[str] = (),
+    tolerance: float = TOLERANCE,
+    ignore: Collection[str] = (),
     congruence: CongruenceOptions | None = None,
     progress: Listener | None = None,
 ) -> Assessment:
@@ -110,6 +113,11 @@ def assess(
         Name of the model.
     slow : iterable of str
         Measures to compute past 50,000 rows that are slow there.
+    tolerance : float
+        Miscoverage that does no harm, as a share; a proven fault within it is negligible. The
+        tolerances of spread, bias and the like grow with it.
+    ignore : collection of str
+        Ids of findings that the verdict leaves out, such as ``{"width"}``.
     congruence : CongruenceOptions, optional
         Kernel, λ, draws and map of the conditional congruence error.
     progress : callable, optional
@@ -118,7 +126,7 @@ def assess(
     Returns
     -------
     Assessment
-        With ``.verdict``, ``.table()``, ``.records``, ``.figures`` and ``.to_html()``.
+        With ``.verdict``, ``.findings``, ``.records``, ``.table()``, ``.figures``, ``.to_html()``.
 
     Raises
     ------
@@ -167,6 +175,8 @@ def assess(
             confidence=confidence,
             seed=seed,
             slow=slow,
+            tolerance=tolerance,
+            ignore=ignore,
             congruence=congruence,
         )
 
@@ -195,6 +205,8 @@ def assess_sets(
     slow: Iterable[str] = (),
     facts: Mapping[str, str] | None = None,
     command: str = "",
+    tolerance: float = TOLERANCE,
+    ignore: Collection[str] = (),
     congruence: CongruenceOptions | None = None,
     beside: Mapping[str, npt.NDArray[Any]] | None = None,
     images: npt.NDArray[Any] | None = None,
@@ -206,6 +218,7 @@ def assess_sets(
     """
     if not evalsets:
         raise InputError("evalsets must hold at least one model, got none")
+    check_judging(tolerance, ignore)
     missing = missing_fact(images, evalsets[0].row_names())
     order = content_order(evalsets)
     known = {
@@ -272,9 +285,11 @@ def assess_sets(
                 lambda _: None,
             )
             tables.extend([] if comparison is None else [comparison])
-        lines = _lines(records, evalsets, comparison, shown)
+        findings, silent = _judged(records, evalsets, comparison, shown, tolerance, ignore)
+        tables.extend(silent)
     return Assessment(
-        lines=lines,
+        lines=tuple(_line(finding, len(evalsets) > 1) for finding in findings),
+        findings=findings,
         records=tuple(records),
         curves=tuple(curves),
         tables=tuple(tables),
@@ -390,26 +405,48 @@ def with_embedding(held: EvalSet) -> EvalSet:
     return replace(held, embedding=embedding)
 
 
-def _lines(
+def _judged(
     records: Sequence[Record],
     evalsets: Sequence[EvalSet],
     comparison: Table | None,
     shown: set[str],
-) -> tuple[VerdictLine, ...]:
-    """What the records say of each model; the first line alone of those not shown in detail."""
-    if len(evalsets) == 1:
-        return verdict(records, model=evalsets[0].model)
+    tolerance: float,
+    ignore: Collection[str],
+) -> tuple[tuple[Finding, ...], list[Table]]:
+    """Findings of each model, the first alone of those not shown in detail; and what is silent."""
     by_model: dict[str, list[Record]] = {held.model: [] for held in evalsets}
     for record in records:
         by_model[record.model].append(record)
-    last = [model for model in by_model if model in shown][-1]
-    lines: list[VerdictLine] = []
-    for model, mine in by_model.items():
-        told = verdict(mine, model=model, comparison=comparison if model == last else None)
-        for line in told if model in shown else told[:1]:
-            named = line.question.startswith("Which model")
-            lines.append(line if named else replace(line, text=f"{model}: {line.text}"))
-    return tuple(lines)
+    last = [held.model for held in evalsets if held.model in shown][-1]
+    findings: list[Finding] = []
+    silent: list[Table] = []
+    for held in evalsets:
+        beside = comparison if held.model == last else None
+        told, reasons = judge(
+            by_model[held.model], held, comparison=beside, tolerance=tolerance, ignore=ignore
+        )
+        findings.extend(told if held.model in shown else told[:1])
+        if len(evalsets) == 1 or held.model == last:
+            silent.append(
+                Table(
+                    name="not_judged",
+                    columns={
+                        "id": np.array(list(reasons), dtype=object),
+                        "question": np.array([QUESTIONS[i].asked for i in reasons], dtype=object),
+                        "reason": np.array(list(reasons.values()), dtype=object),
+                    },
+                    model=held.model if len(evalsets) > 1 else "",
+                    notes="Questions of the verdict that do not apply here, and why.",
+                )
+            )
+    return tuple(findings), silent
+
+
+def _line(finding: Finding, several: bool) -> VerdictLine:
+    """The finding as a line, with its model before it where there are several."""
+    named = several and finding.id != "comparison"
+    text = f"{finding.model}: {finding.sentence}" if named else finding.sentence
+    return VerdictLine(text, finding.state, finding.question)
 
 
 def _facts(done: Sequence[Evaluation], confidence: float, seed: int) -> dict[str, str]:

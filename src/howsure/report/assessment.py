@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Record, Table
 from howsure.report.content import PageContent, VerdictLine
+from howsure.verdict import Finding
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +28,9 @@ class Assessment:
     Attributes
     ----------
     lines : tuple of VerdictLine
-        The verdict, the most important line first and the best next step last.
+        The verdict in sentences, what is bad first.
+    findings : tuple of Finding
+        The verdict as data, in the same order.
     records : tuple of Record
         Every number, answered or not, over all rows and in groups.
     curves : tuple of Curve
@@ -44,6 +47,7 @@ class Assessment:
 
     lines: tuple[VerdictLine, ...]
     records: tuple[Record, ...]
+    findings: tuple[Finding, ...] = ()
     curves: tuple[Curve, ...] = ()
     tables: tuple[Table, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
@@ -132,6 +136,7 @@ class Assessment:
         return PageContent(
             title=self.title,
             verdict=self.lines,
+            findings=self.findings,
             records=self.records,
             curves=self.curves,
             tables=self.tables,

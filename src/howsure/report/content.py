@@ -8,8 +8,9 @@ from types import MappingProxyType
 from typing import Literal
 
 from howsure.core.records import Curve, Record, Table
+from howsure.verdict import Finding
 
-Tone = Literal["good", "bad", "undecided", "info"]
+Tone = Literal["good", "watch", "bad", "negligible", "undecided", "info"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +21,8 @@ class VerdictLine:
     ----------
     text : str
         The sentence.
-    tone : {"good", "bad", "undecided", "info"}
-        Whether it holds, fails, cannot be told from the data, or merely informs.
+    tone : {"good", "watch", "bad", "negligible", "undecided", "info"}
+        The state of a finding (see `howsure.verdict.Finding`), or ``info``.
     question : str
         The question that it answers, in a few words; may be empty.
 
@@ -91,6 +92,8 @@ class PageContent:
         What was assessed.
     verdict : tuple of VerdictLine
         The answer, the most important line first.
+    findings : tuple of Finding
+        What the verdict says, as data.
     records : tuple of Record
         Every number.
     curves : tuple of Curve
@@ -112,6 +115,7 @@ class PageContent:
 
     title: str
     verdict: tuple[VerdictLine, ...] = ()
+    findings: tuple[Finding, ...] = ()
     records: tuple[Record, ...] = ()
     curves: tuple[Curve, ...] = ()
     tables: tuple[Table, ...] = ()

@@ -31,6 +31,7 @@ def to_json(content: PageContent) -> str:
         "command": content.command,
         "facts": {str(name): str(fact) for name, fact in content.facts.items()},
         "verdict": [plain(line) for line in content.verdict],
+        "findings": [plain(finding, json_number) for finding in content.findings],
         "records": [record.as_dict() for record in content.records],
         "curves": [plain(curve, json_number) for curve in content.curves],
         "tables": [_table(table) for table in content.tables],

@@ -81,7 +81,6 @@ def watch(
     lines = [_headline(table, null)]
     if new.labelled is not None:
         lines += _rejection_lines(new.labelled, null.point_observed[new.places])
-    lines.append(_next_step(curves))
     report = Assessment(
         lines=tuple(lines),
         records=(_record(monitor, null),),
@@ -132,13 +131,6 @@ def _rejection_lines(held: EvalSet, scores: FloatArray) -> list[VerdictLine]:
         )
         lines.append(VerdictLine(text, "info", "Does it help to withhold suspect rows?"))
     return lines
-
-
-def _next_step(curves: tuple[Curve, ...]) -> VerdictLine:
-    text = "look at the flagged rows, or let a person decide there"
-    if not curves:
-        text += "; once outcomes are known, add y and the predictions to see whether it serves"
-    return VerdictLine(f"Best next step: {text}.", "info", "What to do next?")
 
 
 def _record(monitor: Monitor, null: NullReference) -> Record:

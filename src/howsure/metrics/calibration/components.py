@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -49,8 +49,8 @@ _SLOPE = -math.sqrt(3.0 / math.pi)
 _FEW = 10.0
 _REACH = float(special.ndtri(0.975))
 
-Place = Callable[[float, float], FloatArray]
-Polynomials = Callable[[FloatArray], FloatArray]
+Place = Callable[[float, float], npt.NDArray[Any]]
+Polynomials = Callable[[npt.NDArray[Any]], FloatArray]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,9 @@ FACT_LENGTH = 48
 FACT_COUNT = 6
 _TONES = {
     "good": ("✓", "Holds"),
+    "watch": ("○", "Watch"),
     "bad": ("✕", "Fails"),
+    "negligible": ("≈", "Negligible"),
     "undecided": ("?", "Undecided"),
     "info": ("→", "Note"),
 }

@@ -1,0 +1,131 @@
+"""One error rate for the whole verdict: Holm over all findings, a tolerance, states, an order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from howsure.core.arrays import check_fraction
+from howsure.core.errors import InputError
+from howsure.core.records import Record, Table
+from howsure.predictions import EvalSet
+from howsure.stats.binomial import holm
+from howsure.verdict.findings import QUESTIONS, Draft, Finding, State, case_of, drafts_of
+from howsure.verdict.words import sentence
+
+LEVEL = 0.05
+TOLERANCE = 0.01
+NEVER_BAD = frozenset({"comparison"})
+
+
+def judge(
+    records: Sequence[Record],
+    evalset: EvalSet,
+    *,
+    comparison: Table | None = None,
+    tolerance: float = TOLERANCE,
+    ignore: Collection[str] = (),
+) -> tuple[tuple[Finding, ...], dict[str, str]]:
+    """Judge one model by its records.
+
+    Parameters
+    ----------
+    records : sequence of Record
+        Of all models, over all rows and in groups.
+    evalset : EvalSet
+        The model's rows.
+    comparison : Table, optional
+        Paired differences between models.
+    tolerance : float
+        Points of coverage that do no harm, as a share; other tolerances grow with it.
+    ignore : collection of str
+        Ids of findings to leave out.
+
+    Returns
+    -------
+    findings : tuple of Finding
+        What is bad first, by its cost; then the others, coverage first.
+    silent : dict of str to str
+        Why the other findings do not apply, by id.
+
+    Raises
+    ------
+    InputError
+        If the tolerance leaves (0, 1) or an id is unknown.
+
+    Examples
+    --------
+    >>> from howsure import assess, Distribution
+    >>> rng = np.random.default_rng(0)
+    >>> y, zero = rng.normal(size=2000), np.zeros(2000)
+    >>> result = assess(y, Distribution.normal(zero, zero + 0.5))
+    >>> [(finding.id, finding.state) for finding in result.findings][:2]
+    [('spread', 'bad'), ('coverage', 'bad')]
+    """
+    check_judging(tolerance, ignore)
+    drafts, silent = drafts_of(case_of(records, evalset, comparison), ignore)
+    adjusted = np.array([draft.p for draft in drafts])
+    family = np.array(
+        [draft.id not in NEVER_BAD and not math.isnan(draft.p) for draft in drafts], dtype=bool
+    )
+    if family.any():
+        adjusted[family] = holm(adjusted[family])
+    judged = [
+        _finding(draft, float(p), tolerance, evalset.model)
+        for draft, p in zip(drafts, adjusted, strict=True)
+    ]
+    bad = {finding.id: finding.cost for finding in judged if finding.state == "bad"}
+    told = []
+    for draft, finding in zip(drafts, judged, strict=True):
+        explains = [name for name in draft.within if name in bad and finding.id in bad]
+        cause = max(explains, key=lambda name: bad[name], default="")
+        seen = replace(finding, state="watch") if cause else finding
+        told.append(replace(seen, sentence=sentence(seen, draft, cause)))
+    places = {name: place for place, name in enumerate(QUESTIONS)}
+    told.sort(key=lambda f: (0, -f.cost) if f.state == "bad" else (1, places[f.id]))
+    return tuple(told), silent
+
+
+def check_judging(tolerance: float, ignore: Collection[str]) -> None:
+    """Refuse a tolerance that is no share, and ids of no finding."""
+    check_fraction(tolerance, "tolerance")
+    unknown = sorted(set(ignore) - set(QUESTIONS))
+    if unknown:
+        raise InputError(f"ignore must be among {', '.join(QUESTIONS)}, got {unknown[0]!r}")
+
+
+def _finding(draft: Draft, adjusted: float, tolerance: float, model: str) -> Finding:
+    question = QUESTIONS[draft.id]
+    allowed = question.tolerance * tolerance / TOLERANCE
+    margin = max(question.margin, allowed)
+    size = abs(draft.effect)
+    proven, alone = adjusted < LEVEL, draft.p < LEVEL
+    within = draft.lower >= -margin and draft.upper <= margin
+    state: State = "undecided"
+    if draft.id in NEVER_BAD:
+        state = "good" if draft.good else "undecided"
+    elif proven:
+        state = "bad" if size > allowed else "negligible"
+    elif alone and size > allowed:
+        state = "watch"
+    elif within if draft.good is None else draft.good:
+        state = "good"
+    return Finding(
+        id=draft.id,
+        question=question.asked,
+        state=state,
+        effect=draft.effect,
+        unit=question.unit,
+        lower=draft.lower,
+        upper=draft.upper,
+        p=draft.p,
+        p_adjusted=adjusted,
+        tolerance=allowed,
+        cost=size / allowed if allowed > 0 else math.inf,
+        where=draft.where,
+        sentence="",
+        model=model,
+    )

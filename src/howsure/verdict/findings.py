@@ -1,0 +1,523 @@
+"""One function a question: records of a model in, what they show out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+from scipy import special
+
+from howsure.core.errors import UnanswerableError
+from howsure.core.faults import attempt
+from howsure.core.records import Record, Table
+from howsure.metrics.catalogue import catalogue
+from howsure.metrics.compare import DECIDING
+from howsure.predictions import EvalSet, LabelSets
+from howsure.stats.binomial import binomial_test
+
+State = Literal["good", "watch", "bad", "negligible", "undecided"]
+
+MEAN_ERROR = math.sqrt(2.0 / math.pi)
+"""Mean absolute error of a normal law, in sds."""
+_REACH = float(special.ndtri(0.975))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a finding answers.
+
+    Attributes
+    ----------
+    asked : str
+        The question, for people.
+    unit : str
+        Of the effect and its bounds.
+    tolerance : float
+        Size of an effect that does no harm, at the default tolerance of one point of coverage.
+    margin : float
+        What the whole interval of the effect must lie within to be good; NaN where no amount of
+        rows gives evidence *for* a model.
+    """
+
+    asked: str
+    unit: str
+    tolerance: float = 0.01
+    margin: float = 0.03
+
+
+QUESTIONS: Mapping[str, Question] = MappingProxyType(
+    {
+        "coverage": Question(asked="Do the intervals cover as often as they claim?", unit="share"),
+        "bias": Question(
+            asked="Are the predictions centred?", unit="mean error", tolerance=0.02, margin=0.1
+        ),
+        "spread": Question(
+            asked="Is the stated spread right?", unit="ratio − 1", tolerance=0.02, margin=0.1
+        ),
+        "skew": Question(asked="Is the stated skew right?", unit="share"),
+        "tails": Question(asked="Are the stated tails right?", unit="share"),
+        "one_sided": Question(asked="Are misses as frequent on both sides?", unit="share"),
+        "support": Question(asked="Is every y possible?", unit="share", tolerance=0.0),
+        "groups": Question(asked="Do groups differ in coverage?", unit="share"),
+        "region": Question(asked="Does coverage depend on the inputs?", unit="share"),
+        "congruence": Question(
+            asked="Is the prediction right at every input?",
+            unit="ratio − 1",
+            tolerance=0.02,
+            margin=math.nan,
+        ),
+        "width": Question(
+            asked="Do widths follow the size of the errors?",
+            unit="ratio − 1",
+            tolerance=0.02,
+            margin=0.1,
+        ),
+        "trade": Question(
+            asked="Do varying widths pay?", unit="share", tolerance=0.02, margin=math.nan
+        ),
+        "sets": Question(asked="Do sets of every size cover alike?", unit="share"),
+        "dependence": Question(asked="Are rows independent?", unit="rows"),
+        "drift": Question(asked="Does coverage change with time?", unit="share"),
+        "comparison": Question(asked="Which model is better?", unit="y", margin=math.nan),
+    }
+)
+"""Every finding by its id, in the order in which what is not bad is told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One question of the verdict, answered.
+
+    Attributes
+    ----------
+    id : str
+        Its name; a page of the documentation bears it.
+    question : str
+        What it answers.
+    state : {"good", "watch", "bad", "negligible", "undecided"}
+        ``bad``: jointly proven, and beyond the tolerance. ``negligible``: proven, within it.
+        ``good``: the interval lies within the margin. ``watch``: below .05 alone, not jointly.
+    effect, unit, lower, upper
+        Size of the departure from a correctly specified model, and its 95 % interval.
+    p, p_adjusted : float
+        Its p-value alone, and among all findings of the model (Holm).
+    tolerance, cost : float
+        The effect that does no harm, and the effect as a multiple of it.
+    where : str
+        The group or the part of the inputs, if there is one.
+    sentence : str
+        The finding in words.
+    model : str
+        Which model.
+    """
+
+    id: str
+    question: str
+    state: State
+    effect: float
+    unit: str
+    lower: float
+    upper: float
+    p: float
+    p_adjusted: float
+    tolerance: float
+    cost: float
+    where: str
+    sentence: str
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What one question showed, before it is judged beside the others.
+
+    `good` overrides the margin where evidence for a model has another form; `within` names the
+    findings that explain this one where they are bad; `facts` are for the sentence.
+    """
+
+    id: str
+    effect: float
+    lower: float = math.nan
+    upper: float = math.nan
+    p: float = math.nan
+    where: str = ""
+    n: float = math.nan
+    good: bool | None = None
+    within: tuple[str, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The records of one model that a verdict rests on, found once."""
+
+    evalset: EvalSet
+    records: Mapping[str, Record]
+    coverage: float
+    comparison: Table | None = None
+
+    def get(self, name: str) -> Record:
+        """The record of a measure; or the reason why it has none."""
+        record = self.records.get(name)
+        if record is None:
+            raise UnanswerableError(_ABSENT[catalogue()[name].beside])
+        if math.isnan(record.value):
+            raise UnanswerableError(record.reason)
+        return record
+
+    @property
+    def exact(self) -> bool:
+        """Whether rows are independent, so that shares are binomial."""
+        weights = self.evalset.weights
+        return self.evalset.cluster is None and (weights is None or weights.kind == "frequency")
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of an error of all rows."""
+        return max(self.evalset.independent_n - 1.0, 1.0)
+
+
+_ABSENT = {
+    "": "it was not measured",
+    "groups": "the table holds no groups",
+    "inputs": "the table holds no inputs",
+    "ease": "the table holds no ease",
+}
+
+
+def headline_coverage(coverages: Iterable[float]) -> float:
+    """The coverage that a verdict speaks of: 0.9 if assessed, else the one nearest to it."""
+    known = [c for c in coverages if not math.isnan(c)]
+    return min(known, key=lambda c: (abs(c - 0.9), -c)) if known else math.nan
+
+
+def case_of(records: Sequence[Record], evalset: EvalSet, comparison: Table | None = None) -> Case:
+    """Pick the records of one model that its verdict rests on."""
+    mine = [record for record in records if record.model == evalset.model]
+    covers = [r.coverage for r in mine if r.metric == "empirical_coverage" and r.value == r.value]
+    coverage = headline_coverage(covers)
+    chosen: dict[str, Record] = {}
+    for record in mine:
+        if record.group and record.metric != "worst_group_shortfall":
+            continue
+        if math.isnan(record.coverage) or math.isnan(coverage) or record.coverage == coverage:
+            chosen.setdefault(record.metric, record)
+    return Case(evalset, chosen, coverage, comparison)
+
+
+def drafts_of(case: Case, ignore: Collection[str] = ()) -> tuple[list[Draft], dict[str, str]]:
+    """What every question shows, and the reasons of those that do not apply."""
+    drafts: list[Draft] = []
+    silent: dict[str, str] = {}
+    for name in QUESTIONS:
+        if name in ignore:
+            silent[name] = "ignored, as asked"
+            continue
+        told = f"{name} in the verdict on {case.evalset.model}"
+        answer = attempt(told, partial(_asked, name, case), str)
+        if isinstance(answer, Draft):
+            drafts.append(answer)
+        else:
+            silent[name] = answer
+    return drafts, silent
+
+
+def _asked(name: str, case: Case) -> Draft | str:
+    try:
+        return _ASKERS[name](case)
+    except UnanswerableError as reason:
+        return str(reason)
+
+
+def _coverage(case: Case) -> Draft:
+    cover = case.get("empirical_coverage")
+    if math.isnan(case.coverage):
+        raise UnanswerableError("the nominal coverage of the intervals is unknown")
+    least = case.coverage if math.isnan(cover.null) else cover.null
+    most = float(cover.options.get("claimed_most", least))
+    claimed = least if cover.value < least else most
+
+    def beyond(share: float) -> float:
+        return share - min(max(share, least), most)
+
+    if least < cover.value < most:
+        p = 1.0
+    elif case.exact:
+        p = float(binomial_test(round(cover.value * cover.n), cover.n, claimed))
+    else:
+        p = _student(cover.value - claimed, cover.standard_error, case.freedom)
+    return Draft(
+        id="coverage",
+        effect=beyond(cover.value),
+        lower=beyond(cover.lower),
+        upper=beyond(cover.upper),
+        p=p,
+        n=cover.n,
+        facts={
+            "record": cover,
+            "coverage": case.coverage,
+            "claimed": claimed,
+            "sets": any(isinstance(each, LabelSets) for each in case.evalset.beliefs),
+        },
+    )
+
+
+def _student(value: float, error: float, freedom: float) -> float:
+    """Two-sided p-value of a mean that should be 0."""
+    if not error > 0:
+        return math.nan
+    return float(2.0 * special.stdtr(freedom, -abs(value) / error))
+
+
+def _bias(case: Case) -> Draft:
+    within = ("skew", "tails")
+    try:
+        found = case.get("pit_bias")
+    except UnanswerableError:
+        return _point_bias(case)
+    return Draft(
+        id="bias",
+        effect=found.value / MEAN_ERROR,
+        lower=found.lower / MEAN_ERROR,
+        upper=found.upper / MEAN_ERROR,
+        p=found.p,
+        n=found.n,
+        within=within,
+        facts={"record": found},
+    )
+
+
+def _point_bias(case: Case) -> Draft:
+    """The mean error of a point forecast that was given, as a mean."""
+    if case.evalset.point is None:
+        raise UnanswerableError("neither a predictive distribution nor a point forecast was given")
+    bias, error = case.get("bias"), case.get("mae")
+    if not error.value > 0:
+        raise UnanswerableError("every error is 0")
+    return Draft(
+        id="bias",
+        effect=-bias.value / error.value,
+        lower=-bias.upper / error.value,
+        upper=-bias.lower / error.value,
+        p=_student(bias.value, bias.standard_error, case.freedom),
+        n=bias.n,
+        facts={"record": bias, "point": True},
+    )
+
+
+def _spread(case: Case) -> Draft:
+    found = case.get("pit_spread")
+    return Draft(
+        id="spread",
+        effect=found.value - 1.0,
+        lower=found.lower - 1.0,
+        upper=found.upper - 1.0,
+        p=found.p,
+        n=found.n,
+        within=("skew", "tails"),
+        facts={"record": found},
+    )
+
+
+def _shape(name: str, case: Case) -> Draft:
+    found = case.get(f"pit_{name}")
+    return Draft(
+        id=name,
+        effect=found.value,
+        lower=found.lower,
+        upper=found.upper,
+        p=found.p,
+        n=found.n,
+        within=("width",),
+        facts={"record": found},
+    )
+
+
+def _one_sided(case: Case) -> Draft:
+    cover = case.get("empirical_coverage")
+    if cover.source != "intervals":
+        raise UnanswerableError("bias and skew judge both sides of a predictive distribution")
+    found = case.get("miss_imbalance")
+    if math.isnan(found.p):
+        raise UnanswerableError("no row is missed")
+    return Draft(
+        id="one_sided",
+        effect=found.value,
+        lower=found.lower,
+        upper=found.upper,
+        p=found.p,
+        n=found.n,
+        facts={"record": found, "below": case.get("misses_below").value},
+    )
+
+
+def _support(case: Case) -> Draft:
+    found = case.get("impossible_share")
+    if found.value == 0:
+        raise UnanswerableError("every y is possible under its prediction")
+    return Draft(
+        id="support",
+        effect=found.value,
+        lower=found.lower,
+        upper=found.upper,
+        p=0.0,
+        n=found.n,
+        facts={"record": found},
+    )
+
+
+def _groups(case: Case) -> Draft:
+    test = case.get("groups_differ")
+    chosen = dict(test.options)
+    seen, expected = float(chosen["value"]), float(chosen["expected"])
+    worst = case.records.get("worst_group_shortfall")
+    return Draft(
+        id="groups",
+        effect=seen - expected,
+        lower=float(chosen["lower"]) - expected,
+        upper=float(chosen["upper"]) - expected,
+        p=test.p,
+        where=str(chosen["where"]),
+        n=test.n,
+        facts={**chosen, "worst": worst},
+    )
+
+
+def _region(case: Case) -> Draft:
+    found = case.get("worst_region")
+    return Draft(
+        id="region",
+        effect=found.value - found.null,
+        lower=found.lower - found.null,
+        upper=found.upper - found.null,
+        p=found.p,
+        where=str(found.options["where"]),
+        n=found.n,
+        facts={"record": found},
+    )
+
+
+def _congruence(case: Case) -> Draft:
+    found = case.get("mean_cce")
+    if not found.null > 0:
+        raise UnanswerableError("no right model could be drawn to compare with")
+    return Draft(
+        id="congruence",
+        effect=found.value / found.null - 1.0,
+        lower=(found.value - _REACH * found.standard_error) / found.null - 1.0,
+        upper=(found.value + _REACH * found.standard_error) / found.null - 1.0,
+        p=found.p,
+        n=found.n,
+        facts={"record": found},
+    )
+
+
+def _width(case: Case) -> Draft:
+    try:
+        found, equal = case.get("width_response"), False
+    except UnanswerableError as reason:
+        if "same width" not in str(reason):
+            raise
+        try:
+            found, equal = case.get("noise_given_inputs"), True
+        except UnanswerableError as why:
+            raise UnanswerableError(f"every row has the same width, and {why}") from None
+    return Draft(
+        id="width",
+        effect=found.value - 1.0,
+        lower=found.lower - 1.0,
+        upper=found.upper - 1.0,
+        p=found.p,
+        where=str(found.options.get("where", "")),
+        n=found.n,
+        facts={"record": found, "equal": equal},
+    )
+
+
+def _trade(case: Case) -> Draft:
+    low, whole = case.get("characteristic_partial_gain"), case.get("characteristic_gain")
+    if not low.standard_error > 0:
+        raise UnanswerableError("every row has the same width")
+    return Draft(
+        id="trade",
+        effect=low.value / 100.0,
+        lower=low.lower / 100.0,
+        upper=low.upper / 100.0,
+        p=float(special.stdtr(case.freedom, low.value / low.standard_error)),
+        n=low.n,
+        good=low.lower > 0,
+        facts={"record": low, "whole": whole},
+    )
+
+
+def _sets(case: Case) -> Draft:
+    raise UnanswerableError("the table holds no label sets")
+
+
+def _later(case: Case) -> Draft:
+    raise UnanswerableError("rows are taken as independent")
+
+
+def _comparison(case: Case) -> Draft:
+    table = case.comparison
+    if table is None or len(table) == 0:
+        raise UnanswerableError("there is one model")
+    columns = table.columns
+    for metric in DECIDING:
+        rows = np.flatnonzero((columns["metric"] == metric) & np.isfinite(columns["difference"]))
+        if not np.isfinite(columns["p_value"][rows]).any():
+            continue
+        levels = np.nan_to_num(columns["coverage"][rows], nan=-1.0)  # none, or unknown
+        kinds, pairs_of = np.unique(levels, return_counts=True)
+        rows = rows[levels == kinds[pairs_of.argmax()]]  # the level that most models have
+        means: dict[str, float] = {}
+        for side in "ab":
+            pairs = zip(columns[f"model_{side}"][rows], columns[f"value_{side}"][rows], strict=True)
+            for model, mean in pairs:
+                means.setdefault(str(model), float(mean))
+        two = sorted(means, key=lambda model: means[model])[:2]
+        first, second = columns["model_a"][rows], columns["model_b"][rows]
+        both = rows[np.isin(first, two) & np.isin(second, two)]
+        if len(both):
+            i = both[0]
+            p = float(columns["p_value"][i])
+            return Draft(
+                id="comparison",
+                effect=float(columns["difference"][i]),
+                lower=float(columns["lower"][i]) if "lower" in columns else math.nan,
+                upper=float(columns["upper"][i]) if "upper" in columns else math.nan,
+                p=p,
+                good=p < 0.05,
+                facts={
+                    "a": str(columns["model_a"][i]),
+                    "b": str(columns["model_b"][i]),
+                    "metric": catalogue()[metric].title,
+                    "models": len(means),
+                },
+            )
+    raise UnanswerableError("the models share no score")
+
+
+_ASKERS: Mapping[str, Callable[[Case], Draft]] = {
+    "coverage": _coverage,
+    "bias": _bias,
+    "spread": _spread,
+    "skew": lambda case: _shape("skew", case),
+    "tails": lambda case: _shape("tails", case),
+    "one_sided": _one_sided,
+    "support": _support,
+    "groups": _groups,
+    "region": _region,
+    "congruence": _congruence,
+    "width": _width,
+    "trade": _trade,
+    "sets": _sets,
+    "dependence": _later,
+    "drift": _later,
+    "comparison": _comparison,
+}
