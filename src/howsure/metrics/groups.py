@@ -231,7 +231,12 @@ def _group_means(
             low, high = clopper_pearson(np.round(value * total), total, confidence=level)
             return value, error, np.asarray(low), np.asarray(high), n
         if share:
-            low, high = _share_interval(value, error, n, units, level)
+            like = _like_rows(value, error, n, units, level)
+            known = ~np.isnan(like)
+            low, high = np.full(len(n), np.nan), np.full(len(n), np.nan)
+            low[known], high[known] = clopper_pearson(
+                np.clip(value[known], 0.0, 1.0) * like[known], like[known], confidence=level
+            )
             return value, error, low, high, n
         reach = special.stdtrit(np.maximum(units - 1, 1.0), 0.5 + level / 2) * error
         low, high = value - reach, value + reach
@@ -239,28 +244,23 @@ def _group_means(
     return value, error, np.maximum(low, bottom), np.minimum(high, top), n
 
 
-def _share_interval(
+def _like_rows(
     value: FloatArray, error: FloatArray, n: FloatArray, units: FloatArray, level: float
-) -> tuple[FloatArray, FloatArray]:
-    """Interval of weighted or clustered shares: exact at the n that their error amounts to.
+) -> FloatArray:
+    """How many independent rows a weighted or clustered share is worth; NaN for one cluster.
 
     Source: E. L. Korn and B. I. Graubard, Survey Methodology 24 (1998). Where all rows agree, the
     error is 0 and says nothing: then each cluster counts as one row.
     """
     from scipy import special
 
-    spread = value * (1 - value)
-    told = (error > 0) & (spread > 0)
-    like = np.where(told, np.minimum(spread / np.square(np.where(told, error, 1.0)), n), units)
-    tail = 0.5 + level / 2
+    tail, spread = 0.5 + level / 2, value * (1 - value)
     ratio = special.stdtrit(np.maximum(n - 1, 1), tail) / special.stdtrit(
         np.maximum(units - 1, 1), tail
     )
-    like = np.maximum(like * np.where(told, np.square(ratio), 1.0), 1e-6)
-    hits = np.clip(np.nan_to_num(value), 0.0, 1.0) * like
-    low, high = clopper_pearson(np.minimum(hits, like), like, confidence=level)
-    known = units > 1
-    return np.where(known, low, np.nan), np.where(known, high, np.nan)
+    told = (error > 0) & (spread > 0)
+    like = np.minimum(spread / np.square(np.where(told, error, 1.0)), n) * np.square(ratio)
+    return np.where(units > 1, np.where(told, like, units), np.nan)
 
 
 def _clusters(evalset: EvalSet, grouping: Grouping) -> FloatArray:
@@ -587,11 +587,11 @@ def _shortfall(
     rank = np.where(proven, least, -np.inf) if proven.any() else claimed - cover
     worst = int(np.argmax(np.where(judged, rank, -np.inf)))
     raw = np.full(len(cover), np.nan)
-    if _exact(evalset):
-        hits = np.round(cover[judged] * size[judged])
-        raw[judged] = binomial_test(hits, size[judged], claimed[judged])
-    else:
-        raw[judged] = _t_tests(cover, error, claimed, size, units)[judged]
+    rows, hits = size[judged], np.round(cover[judged] * size[judged])
+    if not _exact(evalset):
+        rows = _like_rows(cover, error, size, units, level)[judged]
+        hits = np.clip(cover[judged], 0.0, 1.0) * rows
+    raw[judged] = binomial_test(hits, rows, claimed[judged])
     null = _worst_by_chance(evaluation, divided, coverage, seed)
     ends = np.quantile(null, (0.025, 0.975)) if len(null) else (math.nan, math.nan)
     shortfall = Estimate(
@@ -606,18 +606,6 @@ def _shortfall(
         p=float(holm(raw)[worst]),
     )
     return shortfall, {"group": labels[worst], "n": float(size[worst])}
-
-
-def _t_tests(
-    cover: FloatArray, error: FloatArray, claimed: FloatArray, n: FloatArray, units: FloatArray
-) -> FloatArray:
-    """Two-sided p-values of weighted or clustered groups against what they claim."""
-    from scipy import special
-
-    with np.errstate(invalid="ignore", divide="ignore"):
-        least = np.sqrt(claimed * (1 - claimed) / n)  # few clusters may agree by luck
-        t = np.abs(cover - claimed) / np.fmax(error, least)
-        return np.where(cover == claimed, 1.0, 2 * special.stdtr(np.maximum(units - 1, 1), -t))
 
 
 def _worst_by_chance(
