@@ -111,6 +111,20 @@ def tree_parts(
     return part, {int(leaf): every[int(leaf)] for leaf in np.unique(part)}
 
 
+def tree_nodes(
+    x: FloatArray, values: FloatArray, names: Sequence[str], learn: BoolArray
+) -> tuple[BoolArray, tuple[str, ...]]:
+    """Which rows lie in each node of a tree that some rows teach, root first, and its words."""
+    from sklearn.tree import DecisionTreeRegressor
+
+    least = max(int(LEAF_SHARE * int(learn.sum())), 1)
+    tree = DecisionTreeRegressor(max_depth=DEPTH, min_samples_leaf=least, random_state=0)
+    inputs, levels = tree_inputs(x)
+    path = tree.fit(inputs[learn], values[learn]).decision_path(inputs)
+    rules = _rules(tree.tree_, names, levels)
+    return path.toarray().astype(np.bool_), tuple(rules[node] for node in range(path.shape[1]))
+
+
 def _rules(tree: Any, names: Sequence[str], scale: dict[int, FloatArray]) -> dict[int, str]:
     """What leads to each node of a fitted scikit-learn tree, in words."""
     limits: dict[int, dict[int, tuple[float, float]]] = {0: {}}

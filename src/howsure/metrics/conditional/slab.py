@@ -181,7 +181,9 @@ def worst_slab(
     scale = np.where(varies, scale, 1.0)
     rows = ((problem.x[:half] - centre) / scale)[:, varies]
     tried = _directions(problem.x, varies, directions, seed)
-    draws = child(seed, "worst slab null").random((half, replicates)) < problem.coverage[:half, None]
+    draws = (
+        child(seed, "worst slab null").random((half, replicates)) < problem.coverage[:half, None]
+    )
     columns = np.column_stack([problem.covered[:half], draws])
     values, place, ends = _search(rows, columns, tried[:, varies], delta)
     slab = Slab(tried[place], *ends, centre, scale, problem.names)

@@ -21,12 +21,14 @@ from howsure.metrics.conditional import (
     Dependence,
     LocalPit,
     Region,
+    WorstRegion,
     WorstSlab,
     coverage_gap,
     ert,
     hsic,
     local_pit,
     width_correlation,
+    worst_region,
     worst_slab,
 )
 from howsure.metrics.metric import SHARE, Laws, Metric, Question, Topic, stated
@@ -103,6 +105,17 @@ def _slab(view: View, coverage: float) -> WorstSlab:
     return worst_slab(hits, x, names=names, directions=DIRECTIONS, **options)
 
 
+def _worst(view: View, coverage: float) -> WorstRegion:
+    part = _part(view)
+    x, names = input_table(part.evalset)
+    hits, options = _hits(part, coverage), _options(part, coverage)
+    try:
+        pit = part.get("pit")
+    except UnanswerableError:
+        pit = None
+    return worst_region(hits, x, pit=pit, names=names, **options)
+
+
 def _ert(view: View, coverage: float) -> ERT:
     part = _part(view)
     x, names = input_table(part.evalset)
@@ -153,7 +166,7 @@ def region_tables(evaluation: Evaluation) -> list[Table]:
     """Where coverage fails: the region of each measure, and all parts that a tree tells apart."""
     view, coverage = evaluation.view, evaluation.coverages[-1]
     regions: list[tuple[str, Region]] = []
-    for name in ("worst_slab", "ert", "hsic", "local_pit"):
+    for name in ("worst_region", "worst_slab", "ert", "hsic", "local_pit"):
         found = _answer(view, name, coverage)
         region = None if found is None else found.region
         if region is not None and (region.n or name != "local_pit"):
@@ -198,7 +211,16 @@ def _region_table(
         "measure": np.array([measure for measure, _ in regions], dtype=object),
         "where": np.array([region.where for _, region in regions], dtype=object),
     }
-    for key in ("n", "share", "empirical_coverage", "lower", "upper", "p_value", "found", "expected"):
+    for key in (
+        "n",
+        "share",
+        "empirical_coverage",
+        "lower",
+        "upper",
+        "p_value",
+        "found",
+        "expected",
+    ):
         columns[key] = np.array([float(getattr(region, key)) for _, region in regions])
     columns["nominal"] = np.full(len(regions), nominal)
     labels = {
@@ -233,6 +255,26 @@ def _local_curve(evaluation: Evaluation, confidence: float) -> list[Curve]:
 
 
 _ENTRIES = (
+    Metric(
+        name="worst_region",
+        title="Coverage in the worst region",
+        question=Question.CONDITIONAL,
+        meaning="Coverage in the part of the inputs that strays most clearly from all rows.",
+        formula="coverage of the leaf (two conditions) that the other half finds farthest off",
+        source="trees on one half judged on the other; claims shifted to the coverage of all rows",
+        direction=Direction.TARGET,
+        units="1",
+        forms=(stated("worst_region"),),
+        merges="rows",
+        beside="inputs",
+        per_coverage=True,
+        calibration=True,
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.LOCAL,
+        target="coverage",
+        bounds=SHARE,
+    ),
     Metric(
         name="worst_slab",
         title="Coverage in the worst slab",
@@ -409,6 +451,7 @@ _ENTRIES = (
 TOPIC = Topic(
     entries=_ENTRIES,
     arrays={
+        "worst_region": _worst,
         "worst_slab": _slab,
         "ert": _ert,
         "hsic": _of_width(hsic),
@@ -416,7 +459,14 @@ TOPIC = Topic(
         "local_pit": _local,
         "coverage_gaps": _gaps,
     },
-    per_coverage=("worst_slab", "ert", "hsic", "width_correlation", "coverage_gaps"),
+    per_coverage=(
+        "worst_region",
+        "worst_slab",
+        "ert",
+        "hsic",
+        "width_correlation",
+        "coverage_gaps",
+    ),
     curves=(_local_curve,),
     tables=(region_tables,),
 )
