@@ -115,7 +115,9 @@ def test_the_p_values_of_right_models_are_uniform_and_those_of_wrong_ones_small(
         searched.append(found.searched.p)
         assert found.estimate.null == RIGHT
     assert np.mean(np.array(honest) <= 0.1) <= 0.16  # exact for counts: at most .1 but for luck
-    assert stats.kstest(searched, "uniform").pvalue > 0.01
+    for level in (0.05, 0.1, 0.2, 0.4):  # minima of few rows tie, and ties count as lower
+        error = math.sqrt(level * (1 - level) / 150)
+        assert level / 2 - 3 * error < np.mean(np.array(searched) <= level) < level + 3 * error
     x, covered, _ = wrong(1_000, 3, 0)
     found = worst_slab(covered, x, coverage=RIGHT, directions=100, names=["age", "b", "c"])
     assert found.estimate.p < 1e-6
@@ -150,8 +152,10 @@ def test_slabs_across_inputs_are_told_by_their_strongest() -> None:
     assert found.slab is not None
     assert found.region is not None
     assert abs(found.slab.direction[:2].sum()) > 1.2  # of at most √2
-    assert "·x0" in found.region.where
-    assert "·x1" in found.region.where
+    assert found.region.where == "1.501 < x1 + 0.961·x0 ≤ 2.332"
+    tilted = x[:, 1] + 0.961 * x[:, 0]
+    told = (tilted > 1.501) & (tilted <= 2.332)  # the words, in the inputs' own units
+    assert np.mean(told == found.slab.contains(x)) > 0.999
 
 
 # Coverage gap

@@ -30,8 +30,8 @@ from howsure.predictions import (
     LabelSets,
     Quantiles,
 )
-from howsure.stats.binomial import clopper_pearson
-from howsure.stats.estimate import Estimate, quantile_statistic
+from howsure.stats.binomial import clopper_pearson, shift_shares
+from howsure.stats.estimate import Estimate, quantile_statistic, weighted_mean
 
 if TYPE_CHECKING:
     from howsure.metrics.measure import Evaluation
@@ -294,13 +294,25 @@ def _covered(view: View, coverage: float) -> Any:
     return covered(view.evalset.y, *view.get("ends", coverage))
 
 
-def _own_mass(view: View, coverage: float) -> FloatArray:
-    """Probability that a discrete law gives its own interval, ends included."""
+def _claimed(view: View, coverage: float) -> FloatArray:
+    """The coverage that each row's own prediction claims for its interval, shape (n,)."""
+    nominal = view.get("coverage", coverage)  # which must be known
+    view.get("covered", coverage)  # so that it is known who answered
     law = view.held(Distribution)
-    lower, upper = view.get("ends", coverage)
     if law is None or not law.discrete or view.source(["ends"], coverage) != law.kind:
-        raise UnanswerableError("the interval is not that of a discrete law")
+        return np.full(view.evalset.n, nominal)
+    lower, upper = view.get("ends", coverage)
     return np.asarray(law.cdf(upper) - law.cdf_left(lower))
+
+
+def _levelled(view: View, coverage: float) -> FloatArray:
+    """What the rows claim, moved so that on average it is the coverage of all rows, shape (n,)."""
+    weights = view.evalset.multiplicities
+    hits = np.asarray(view.get("covered", coverage), dtype=np.float64)
+    seen = min(weighted_mean(hits, weights), 1.0)
+    if math.isnan(coverage):
+        return np.full(len(hits), seen)
+    return shift_shares(view.get("claimed", coverage), seen, weights)
 
 
 def _interval_calibration(evaluation: Evaluation, confidence: float) -> list[Curve]:
@@ -398,7 +410,7 @@ _ENTRIES = (
         standard_normal=0.9,
         target="coverage",
         per_coverage=True,
-        expected="own_mass",
+        expected="claimed",
         bounds=SHARE,
     ),
     Metric(
@@ -626,7 +638,8 @@ TOPIC = Topic(
         "lower": lambda view, coverage: view.get("ends", coverage)[0],
         "upper": lambda view, coverage: view.get("ends", coverage)[1],
         "covered": _covered,
-        "own_mass": _own_mass,
+        "claimed": _claimed,
+        "levelled": _levelled,
         "set_sizes": lambda view, _: view.belief(LabelSets).sizes.astype(np.float64),
     },
     per_coverage=(
@@ -634,7 +647,8 @@ TOPIC = Topic(
         "lower",
         "upper",
         "covered",
-        "own_mass",
+        "claimed",
+        "levelled",
     ),
     curves=(
         _interval_calibration,

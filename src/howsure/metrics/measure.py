@@ -170,13 +170,16 @@ def unknown(reason: str) -> Estimate:
 
 
 def _expected(view: View, metric: Metric, coverage: float) -> float:
-    """The value expected of a perfect model, where the prediction itself says so; else NaN."""
+    """The value expected of a perfect model, where its own rows claim another; else NaN."""
     if not metric.expected:
         return math.nan
     try:
-        return weighted_mean(view.get(metric.expected, coverage), view.evalset.multiplicities)
+        claimed = view.get(metric.expected, coverage)
     except UnanswerableError:
         return math.nan
+    if (claimed == metric.target_at(coverage)).all():
+        return math.nan
+    return weighted_mean(claimed, view.evalset.multiplicities)
 
 
 def _noted(found: Estimate, form: Form) -> Estimate:

@@ -28,7 +28,7 @@ from howsure.metrics.conditional.forests import (
     tree_inputs,
 )
 from howsure.metrics.conditional.regions import Region, region_of, tree_parts
-from howsure.metrics.conditional.rows import Problem, as_covered, as_problem
+from howsure.metrics.conditional.rows import Problem, as_claimed, as_covered, as_problem
 from howsure.stats.estimate import Estimate
 
 Loss = Literal["squared", "absolute", "log"]
@@ -63,7 +63,7 @@ def ert(
     covered: npt.ArrayLike,
     x: npt.ArrayLike,
     *,
-    coverage: float,
+    coverage: float | npt.ArrayLike,
     classifier: Any = None,
     folds: int = 5,
     replicates: int = 0,
@@ -79,8 +79,8 @@ def ert(
         Whether each row was covered.
     x : array-like of shape (n, d)
         Inputs; finite.
-    coverage : float
-        The target 1 − α, in (0, 1).
+    coverage : float or array-like of shape (n,)
+        The target 1 − α, in (0, 1), or what each row claims, in [0, 1].
     classifier : scikit-learn classifier, optional
         Or a pipeline; anything that can be cloned and has ``predict_proba``. A forest of 50 trees
         with large leaves if omitted.
@@ -166,7 +166,7 @@ def ert(
 def excess_risk(
     covered: npt.ArrayLike,
     chance: npt.ArrayLike,
-    coverage: float,
+    coverage: float | npt.ArrayLike,
     loss: Loss = "squared",
     confidence: float = 0.95,
 ) -> Estimate:
@@ -179,8 +179,8 @@ def excess_risk(
     chance : array-like of shape (n,)
         h_i: chance that it is covered, in [0, 1], learnt from other rows; strictly inside for
         the log loss.
-    coverage : float
-        The target 1 − α, in (0, 1).
+    coverage : float or array-like of shape (n,)
+        The target 1 − α, in (0, 1), or what each row claims, in [0, 1].
     loss : {"squared", "absolute", "log"}
         How forecasts are judged.
     confidence : float
@@ -214,7 +214,7 @@ def excess_risk(
     """
     hit = as_covered(covered)
     h = as_vector(chance, "chance", length=len(hit))
-    nominal, level = check_fraction(coverage, "coverage"), check_fraction(confidence, "confidence")
+    nominal, level = as_claimed(coverage, len(hit)), check_fraction(confidence, "confidence")
     if loss not in _LOSSES:
         raise InputError(f"loss must be one of {tuple(_LOSSES)}, got {loss!r}")
     closed = loss != "log"
@@ -244,19 +244,21 @@ def excess_risk(
     )
 
 
-def _squared(c: FloatArray, h: FloatArray, target: float) -> FloatArray:
+def _squared(c: FloatArray, h: FloatArray, target: FloatArray) -> FloatArray:
     return np.asarray(np.square(target - c) - np.square(h - c))
 
 
-def _absolute(c: FloatArray, h: FloatArray, target: float) -> FloatArray:
+def _absolute(c: FloatArray, h: FloatArray, target: FloatArray) -> FloatArray:
     return np.asarray(np.sign(h - target) * (c - target))
 
 
-def _log(c: FloatArray, h: FloatArray, target: float) -> FloatArray:
-    return np.asarray(np.where(c == 1, np.log(h / target), np.log1p(-h) - math.log1p(-target)))
+def _log(c: FloatArray, h: FloatArray, target: FloatArray) -> FloatArray:
+    edge = 0.5 / len(c)  # a claim of certainty costs no more than half a row in all
+    target = np.clip(target, edge, 1 - edge) if len(c) > 1 else target
+    return np.asarray(np.where(c == 1, np.log(h / target), np.log1p(-h) - np.log1p(-target)))
 
 
-_LOSSES: dict[Loss, Callable[[FloatArray, FloatArray, float], FloatArray]] = {
+_LOSSES: dict[Loss, Callable[[FloatArray, FloatArray, FloatArray], FloatArray]] = {
     "squared": _squared,
     "absolute": _absolute,
     "log": _log,
@@ -312,7 +314,8 @@ def _parts(
     half = problem.n // 2
     chance = chance_elsewhere(classifier, inputs[:half], problem.covered[:half], inputs)
     part, words = tree_parts(problem.x, chance, problem.names)
-    learnt = {leaf: abs(float(chance[part == leaf].mean()) - problem.coverage) for leaf in words}
+    off = chance - problem.coverage
+    learnt = {leaf: abs(float(off[part == leaf].mean())) for leaf in words}
     regions = []
     for leaf in sorted(words, key=lambda leaf: (-learnt[leaf], leaf)):
         first = problem.covered[:half][part[:half] == leaf]
@@ -320,7 +323,7 @@ def _parts(
             words[leaf],
             part[half:] == leaf,
             problem.covered[half:],
-            problem.coverage,
+            problem.coverage[half:],
             found=float(first.mean()) if len(first) else math.nan,
             confidence=confidence,
         )
