@@ -121,6 +121,19 @@ def assess_groups(
             evaluation.evalset.n <= STATISTIC_ROWS and len(grouping.labels) <= STATISTIC_GROUPS
         ):
             records.extend(_statistics(evaluation, grouping, confidence, seed))
+    tests = compare_groups(evaluation, divided, confidence=confidence, seed=seed)
+    return GroupReport((*records, *tests.records), tests.table, notes)
+
+
+def compare_groups(
+    evaluation: Evaluation,
+    divided: Sequence[Grouping],
+    *,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> GroupReport:
+    """The tests of chance and the worst group alone."""
+    records: list[Record] = []
     shown: Table | None = None
     entries, evalset = catalogue(), evaluation.evalset
     for coverage in evaluation.coverages:
@@ -147,7 +160,7 @@ def assess_groups(
         )
         record = record_of(entries["worst_group_shortfall"], found, evalset, coverage=coverage)
         records.append(replace(record, **named))
-    return GroupReport(tuple(records), shown, notes)
+    return GroupReport(tuple(records), shown, ())
 
 
 def _unanswered(grouping: Grouping, whole: Record, reason: str) -> list[Record]:

@@ -89,6 +89,29 @@ QUESTIONS: Mapping[str, Question] = MappingProxyType(
 """Every finding by its id, in the order in which what is not bad is told."""
 
 
+MEASURES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "": (
+            "empirical_coverage",
+            "misses_below",
+            "pit_bias",
+            "pit_spread",
+            "pit_skew",
+            "pit_tails",
+            "width_response",
+            "miss_imbalance",
+            "impossible_share",
+            "characteristic_gain",
+            "characteristic_partial_gain",
+            "bias",
+            "mae",
+        ),
+        "inputs": ("worst_region", "noise_given_inputs"),
+    }
+)
+"""The measures that findings read, by what they need beside y and predictions."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One question of the verdict, answered.
@@ -390,16 +413,26 @@ def _groups(case: Case) -> Draft:
 
 def _region(case: Case) -> Draft:
     found = case.get("worst_region")
+    effect, lower, upper = (each - found.null for each in (found.value, found.lower, found.upper))
+    moved = _MOVED.get(str(found.options["signal"]))
+    if moved is not None:  # told by the PIT, which coverage alone may hide
+        effect = moved * float(found.options["deviation"])
+        reach = abs(effect) * _REACH / max(-float(special.ndtri(found.p / 2.0)), 1e-9)
+        lower, upper = effect - reach, effect + reach
     return Draft(
         id="region",
-        effect=found.value - found.null,
-        lower=found.lower - found.null,
-        upper=found.upper - found.null,
+        effect=effect,
+        lower=lower,
+        upper=upper,
         p=found.p,
         where=str(found.options["where"]),
         n=found.n,
         facts={"record": found},
     )
+
+
+_MOVED = {"bias": math.sqrt(3.0) / 4.0, "spread": math.sqrt(15.0) / 18.0}
+"""Largest |∫φ_1| and |∫φ_2|: how far a component moves a stated probability."""
 
 
 def _congruence(case: Case) -> Draft:

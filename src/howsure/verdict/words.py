@@ -165,7 +165,13 @@ def _region(draft: Draft, _: Finding) -> Words:
         f"Where {draft.where}, {percent(found.value)} of rows are covered; "
         f"{percent(found.null)} is expected from all rows"
     )
-    return seen, "coverage depends on the inputs", "the worst region found is in line"
+    high = draft.effect > 0
+    fault = {
+        "coverage": "coverage depends on the inputs",
+        "bias": f"y lies {'above' if high else 'below'} its prediction there",
+        "spread": f"errors are too {'large' if high else 'small'} for their stated size there",
+    }[str(found.options["signal"])]
+    return seen, fault, "the worst region found is in line"
 
 
 def _congruence(draft: Draft, _: Finding) -> Words:
