@@ -31,7 +31,7 @@ from howsure.predictions import (
     Quantiles,
 )
 from howsure.stats.binomial import clopper_pearson
-from howsure.stats.estimate import Estimate, quantile_statistic
+from howsure.stats.estimate import Estimate, quantile_statistic, weighted_mean
 
 if TYPE_CHECKING:
     from howsure.metrics.measure import Evaluation
@@ -294,13 +294,26 @@ def _covered(view: View, coverage: float) -> Any:
     return covered(view.evalset.y, *view.get("ends", coverage))
 
 
-def _own_mass(view: View, coverage: float) -> FloatArray:
-    """Probability that a discrete law gives its own interval, ends included."""
-    law = view.held(Distribution)
-    lower, upper = view.get("ends", coverage)
-    if law is None or not law.discrete or view.source(["ends"], coverage) != law.kind:
-        raise UnanswerableError("the interval is not that of a discrete law")
-    return np.asarray(law.cdf(upper) - law.cdf_left(lower))
+def _claims(view: View, coverage: float) -> dict[str, FloatArray]:
+    """What the prediction that gave the interval claims of it: least and most, shape (n, 2)."""
+    view.get("covered", coverage)
+    kind = view.source(["covered"], coverage) or view.source(["ends"], coverage)
+    asked = next(each for each in view.evalset.beliefs if each.kind == kind)
+    below, above = asked.claimed_misses(view.evalset.y, view.get("coverage", coverage))
+    missed = below + above
+    return {"below": below, "above": above, "missed": missed, "covered": 1.0 - missed[:, ::-1]}
+
+
+def _claimed(view: View, coverage: float) -> FloatArray:
+    """Probability with which each row's own interval claims to hold y; the least, of a range."""
+    found: FloatArray = view.get("claims", coverage)["covered"][:, 0]
+    return found
+
+
+def _claimed_most(view: View, coverage: float) -> FloatArray:
+    """As `_claimed`; the most, of a range."""
+    found: FloatArray = view.get("claims", coverage)["covered"][:, 1]
+    return found
 
 
 def _interval_calibration(evaluation: Evaluation, confidence: float) -> list[Curve]:
@@ -308,8 +321,10 @@ def _interval_calibration(evaluation: Evaluation, confidence: float) -> list[Cur
     view, evalset = evaluation.view, evaluation.evalset
     nominal = _reachable(view)
     weights = evalset.multiplicities
-    seen = [float(np.average(view.get("covered", c), weights=weights)) for c in nominal]
-    shares = np.array(seen)
+    shares, claimed = (
+        np.array([weighted_mean(view.get(name, c), weights) for c in nominal])
+        for name in ("covered", "claimed")
+    )
     n = float(evalset.independent_n)
     lower, upper = clopper_pearson(np.round(shares * n), n, confidence=confidence)
     return [
@@ -319,7 +334,7 @@ def _interval_calibration(evaluation: Evaluation, confidence: float) -> list[Cur
             y=shares,
             lower=np.asarray(lower),
             upper=np.asarray(upper),
-            reference=np.array(nominal),
+            reference=claimed,
             x_label="Nominal coverage",
             y_label="Empirical coverage",
             band=f"{confidence:.0%} confidence interval at each coverage",
@@ -346,6 +361,14 @@ def _reachable(view: View) -> list[float]:
     return reached
 
 
+def _rolling_claim(evaluation: Evaluation, coverage: float) -> FloatArray:
+    """What each row claims; NaN where the nominal coverage is unknown."""
+    if math.isnan(coverage):
+        return np.full(evaluation.evalset.n, math.nan)
+    found: FloatArray = evaluation.view.get("claimed", coverage)
+    return found
+
+
 def _rolling_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
     """Coverage in windows of equal numbers of rows, in order of time."""
     evalset = evaluation.evalset
@@ -360,6 +383,8 @@ def _rolling_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
     mass = np.ones(len(order)) if weights is None else weights[order]
     n = np.bincount(window, weights=mass)
     share = np.bincount(window, weights=mass * covered[order]) / n
+    claimed = _rolling_claim(evaluation, coverage)
+    reference = np.bincount(window, weights=mass * claimed[order]) / n
     first = np.r_[0, np.flatnonzero(np.diff(window)) + 1]
     middle = np.minimum(first + size // 2, len(order) - 1)
     hits = np.minimum(np.round(share * n), n)  # n is no whole number where weights are none
@@ -374,7 +399,7 @@ def _rolling_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
             y=share,
             lower=np.asarray(lower),
             upper=np.asarray(upper),
-            reference=np.full(len(n), coverage),
+            reference=reference,
             x_label="Time (ms since 1970)" if stamps.dtype.kind == "M" else "Time",
             y_label=f"Empirical coverage of {size:,} rows",
             band=f"{confidence:.0%} binomial interval in each window",
@@ -398,7 +423,7 @@ _ENTRIES = (
         standard_normal=0.9,
         target="coverage",
         per_coverage=True,
-        expected="own_mass",
+        expected="covered",
         bounds=SHARE,
     ),
     Metric(
@@ -415,6 +440,7 @@ _ENTRIES = (
         standard_normal=0.05,
         target="half miss",
         per_coverage=True,
+        expected="below",
         bounds=SHARE,
     ),
     Metric(
@@ -431,6 +457,7 @@ _ENTRIES = (
         standard_normal=0.05,
         target="half miss",
         per_coverage=True,
+        expected="above",
         bounds=SHARE,
     ),
     Metric(
@@ -447,6 +474,7 @@ _ENTRIES = (
         standard_normal=0.1,
         target="miss",
         per_coverage=True,
+        expected="missed",
         bounds=SHARE,
     ),
     Metric(
@@ -626,7 +654,9 @@ TOPIC = Topic(
         "lower": lambda view, coverage: view.get("ends", coverage)[0],
         "upper": lambda view, coverage: view.get("ends", coverage)[1],
         "covered": _covered,
-        "own_mass": _own_mass,
+        "claims": _claims,
+        "claimed": _claimed,
+        "claimed_most": _claimed_most,
         "set_sizes": lambda view, _: view.belief(LabelSets).sizes.astype(np.float64),
     },
     per_coverage=(
@@ -634,7 +664,9 @@ TOPIC = Topic(
         "lower",
         "upper",
         "covered",
-        "own_mass",
+        "claims",
+        "claimed",
+        "claimed_most",
     ),
     curves=(
         _interval_calibration,
