@@ -130,7 +130,7 @@ def test_standard_errors_of_the_squared_z_of_ensembles() -> None:
 
 
 @pytest.mark.parametrize("m", [5, 10, 50])
-@pytest.mark.parametrize("name", ["normal", "gamma"])
+@pytest.mark.parametrize("name", ["normal", "gamma", "poisson"])
 def test_perfect_ensembles_have_no_relative_calibration_error(name: str, m: int) -> None:
     record = records(ensemble(name, 20_000, m), "relative_calibration_error")
     found = record["relative_calibration_error"]

@@ -148,20 +148,21 @@ def relative_calibration_error(
     Parameters
     ----------
     y, mean, sd : array-like of shape (n,)
-        What happened, and each row's predicted mean and standard deviation (above 0).
+        What happened, and each row's predicted mean and standard deviation (0 or more).
     weights : array-like of shape (n,), optional
         Multiplicities of the rows.
 
     Returns
     -------
     Estimate
-        With RMSE/RMV = r, the influence is −(r/2)·((y − mean)²/RMSE² − sd²/RMV²). ``null`` is
-        the small bias of a perfect model with normal errors, as in `ence`.
+        1 − √r with r of `variance_ratio`, whose influence over −2√r is this one's. ``null`` is
+        the small bias of a perfect model with normal errors, as in `ence`. NaN where every sd
+        is 0.
 
     Raises
     ------
     InputError
-        If an sd is not above 0, lengths differ, or a value is missing.
+        If an sd is below 0, lengths differ, or a value is missing.
 
     Notes
     -----
@@ -172,21 +173,19 @@ def relative_calibration_error(
     >>> relative_calibration_error([1.0, -1.0], [0.0, 0.0], [2.0, 2.0]).value
     0.5
     """
-    error, scale = _check_errors(y, mean, sd)
-    w = check_multiplicities(weights, len(error))
-    unit = max(float(scale.max()), float(np.abs(error).max()))
-    squared_error, variance = np.square(error / unit), np.square(scale / unit)
-    mse, mv = weighted_mean(squared_error, w), weighted_mean(variance, w)
-    if mv == 0.0:
-        return Estimate(math.nan, reason="every sd is negligible beside the largest error")
-    total = float(len(error)) if w is None else float(w.sum())
-    ratio = math.sqrt(mse / mv)
+    found = variance_ratio(y, mean, sd, weights=weights)
+    if found.influence is None:
+        return found
+    scale = np.asarray(sd, dtype=np.float64)
+    w = check_multiplicities(weights, len(scale))
+    total = float(len(scale)) if w is None else float(w.sum())
     shape = np.square(scale / scale.max())
     freedom = total * weighted_mean(shape, w) ** 2 / weighted_mean(np.square(shape), w)
     null = 1.0 - float(_chi_mean(np.array([freedom]))[0])
-    if mse == 0.0:
-        return Estimate(1.0, np.zeros(len(error)), null)
-    return Estimate(1.0 - ratio, -0.5 * ratio * (squared_error / mse - variance / mv), null)
+    root = math.sqrt(found.value)
+    if root == 0.0:
+        return Estimate(1.0, np.zeros(len(scale)), null)
+    return Estimate(1.0 - root, -0.5 / root * found.influence, null)
 
 
 def ence(
@@ -505,7 +504,7 @@ _ENTRIES = (
         units="1",
         forms=(
             Form(
-                needs=("y", "mean", "positive_sd"),
+                needs=("y", "mean", "error_sd"),
                 function=relative_calibration_error,
                 reduce="statistic",
             ),
