@@ -10,10 +10,12 @@ from scipy import stats
 
 from howsure.core.records import Record
 from howsure.core.rng import child
+from howsure.metrics.calibration import Weighting, calibration_error_quantiles
 from howsure.metrics.dispersion import variance_ratio
 from howsure.metrics.measure import curves_of, evaluate
 from howsure.metrics.view import View, choose_coverages
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles, Samples
+from howsure.stats.estimate import Estimate
 
 
 def records(held: EvalSet, *metrics: str) -> dict[str, Record]:
@@ -82,6 +84,39 @@ def test_quantiles_of_whole_numbers_are_judged_by_a_range() -> None:
     wide = Quantiles(levels, table + [-1.0, 0.0, 1.0])
     found = records(EvalSet.checked(y, wide), "empirical_coverage")["empirical_coverage"]
     assert found.lower > float(found.options["claimed_most"])
+
+
+def test_quantiles_of_whole_numbers_come_true() -> None:
+    """P(Y ≤ q) exceeds the level of q by up to the probability of q, which is no fault."""
+    rng = child(0, "count quantiles")
+    rate = np.exp(rng.uniform(0.0, 2.0, 5_000))
+    y, levels = rng.poisson(rate).astype(float), [0.05, 0.25, 0.5, 0.75, 0.95]
+    table = stats.poisson.ppf(levels, rate[:, None])
+    found = records(EvalSet.checked(y, Quantiles(levels, table)), "calibration_error")
+    assert found["calibration_error"].value <= found["calibration_error"].null
+    for wrong, copies in ((stats.poisson.ppf(levels, 1.4 * rate[:, None]), y), (table, y + 1.0)):
+        held = EvalSet.checked(copies, Quantiles(levels, wrong))
+        found = records(held, "calibration_error")
+        assert found["calibration_error"].value > 10 * found["calibration_error"].null
+
+
+@pytest.mark.parametrize("weighting", ["uniform", "frequency"])
+def test_the_influence_of_quantiles_that_repeat(weighting: Weighting) -> None:
+    rng = child(0, "tied quantiles")
+    rate = np.exp(rng.uniform(0.0, 1.0, 40))
+    y, levels = rng.poisson(rate).astype(float), [0.2, 0.5, 0.8]
+    table = stats.poisson.ppf(levels, 1.6 * rate[:, None])
+    weights = rng.integers(1, 4, 40).astype(float)
+
+    def value(w: np.ndarray) -> Estimate:
+        return calibration_error_quantiles(y, table, levels, weighting=weighting, weights=w)
+
+    found = value(weights)
+    assert found.influence is not None
+    assert 0.0 < found.value
+    for row in range(40):
+        moved = value(weights + 1e-6 * weights.sum() * (np.arange(40) == row)).value
+        assert (moved - found.value) / 1e-6 == pytest.approx(found.influence[row], abs=1e-5)
 
 
 def test_claims_are_those_of_the_kind_that_gave_the_interval() -> None:

@@ -28,6 +28,7 @@ from howsure.predictions import (
     Distribution,
     Intervals,
     LabelSets,
+    Prediction,
     Quantiles,
 )
 from howsure.stats.binomial import clopper_pearson
@@ -284,9 +285,14 @@ def _ends(view: View, coverage: float) -> tuple[FloatArray, FloatArray]:
     return ends
 
 
+def _judged_sets(view: View) -> LabelSets | None:
+    """The label sets, where these and no intervals are judged."""
+    return view.held(LabelSets) if view.held(Intervals) is None else None
+
+
 def _covered(view: View, coverage: float) -> Any:
-    sets = view.held(LabelSets)
-    if sets is not None and view.held(Intervals) is None:
+    sets = _judged_sets(view)
+    if sets is not None:
         view.told("covered", sets.kind, coverage)
         if not math.isnan(coverage) and abs(sets.coverage - coverage) > 1e-9:
             raise UnanswerableError(f"label sets were given at coverage {sets.coverage:g}")
@@ -296,10 +302,13 @@ def _covered(view: View, coverage: float) -> Any:
 
 def _claims(view: View, coverage: float) -> dict[str, FloatArray]:
     """What the prediction that gave the interval claims of it: least and most, shape (n, 2)."""
-    view.get("covered", coverage)
-    kind = view.source(["covered"], coverage) or view.source(["ends"], coverage)
-    asked = next(each for each in view.evalset.beliefs if each.kind == kind)
-    below, above = asked.claimed_misses(view.evalset.y, view.get("coverage", coverage))
+    nominal = view.get("coverage", coverage)
+    asked: Prediction | None = _judged_sets(view)
+    if asked is None:
+        view.get("ends", coverage)  # so that it is known who answered
+        kind = view.source(["ends"], coverage)
+        asked = next(each for each in view.evalset.beliefs if each.kind == kind)
+    below, above = asked.claimed_misses(view.evalset.y, nominal)
     missed = below + above
     return {"below": below, "above": above, "missed": missed, "covered": 1.0 - missed[:, ::-1]}
 
