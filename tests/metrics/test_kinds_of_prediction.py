@@ -58,6 +58,15 @@ def test_few_members_are_told_at_the_highest_coverage_that_they_reach(m: int) ->
     assert not math.isnan(record.value)
 
 
+def test_few_members_have_measures_of_conditional_coverage() -> None:
+    held = ensemble("normal", 300, 10)
+    held = EvalSet.checked(held.y, held.beliefs, features={"a": child(0, "a").normal(size=300)})
+    names = ["worst_slab", "ert_squared"]
+    for record in evaluate(held, beside="inputs", metrics=names).records:
+        assert record.coverage == 9 / 11 or math.isnan(record.coverage)
+        assert not math.isnan(record.value), record.reason
+
+
 def test_coverages_that_can_be_reached() -> None:
     y = np.zeros(3)
     table = np.arange(60.0).reshape(3, 20)
@@ -81,7 +90,7 @@ def test_quantiles_of_whole_numbers_are_judged_by_a_range() -> None:
     assert found.lower > 0.9  # proven above the nominal coverage, and right all the same
     assert found.target == pytest.approx(0.9)
     assert found.upper < float(found.options["claimed_most"])
-    wide = Quantiles(levels, table + [-1.0, 0.0, 1.0])
+    wide = Quantiles(levels, table + np.array([-1.0, 0.0, 1.0]))
     found = records(EvalSet.checked(y, wide), "empirical_coverage")["empirical_coverage"]
     assert found.lower > float(found.options["claimed_most"])
 
@@ -113,7 +122,7 @@ def test_the_influence_of_quantiles_that_repeat(weighting: Weighting) -> None:
 
     found = value(weights)
     assert found.influence is not None
-    assert 0.0 < found.value
+    assert found.value > 0.0
     for row in range(40):
         moved = value(weights + 1e-6 * weights.sum() * (np.arange(40) == row)).value
         assert (moved - found.value) / 1e-6 == pytest.approx(found.influence[row], abs=1e-5)

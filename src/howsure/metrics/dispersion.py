@@ -483,9 +483,7 @@ _ENTRIES = (
         direction=Direction.TARGET,
         units="1",
         forms=(
-            Form(
-                needs=("y", "mean", "ensemble_sd"), function=variance_ratio, reduce="statistic"
-            ),
+            Form(needs=("y", "mean", "ensemble_sd"), function=variance_ratio, reduce="statistic"),
             Form(needs=("y", "mean", "positive_sd"), function=squared_z),
         ),
         laws=Laws(),

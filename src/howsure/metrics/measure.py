@@ -191,9 +191,13 @@ def _supposed(view: View, metric: Metric, records: list[Record]) -> list[Record]
         if metric.supposes:
             view.get(metric.supposes)
     except UnanswerableError as error:
-        gone, why = {"target": math.nan, "null": math.nan}, str(error)
         return [
-            replace(each, **gone, reason="; ".join(filter(None, (each.reason, why))))
+            replace(
+                each,
+                target=math.nan,
+                null=math.nan,
+                reason="; ".join(filter(None, (each.reason, str(error)))),
+            )
             for each in records
         ]
     return records

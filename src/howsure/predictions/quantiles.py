@@ -113,7 +113,8 @@ class Quantiles(Prediction):
     @property
     def widest(self) -> float:
         """Coverage between the outermost levels that lie alike on both sides; 0 where none do."""
-        return max(round(1.0 - 2.0 * max(self.levels[0], 1.0 - self.levels[-1]), 12), 0.0)
+        tail = float(max(self.levels[0], 1.0 - self.levels[-1]))
+        return max(round(1.0 - 2.0 * tail, 12), 0.0)
 
     def claimed_misses(self, y: FloatArray, coverage: float) -> tuple[FloatArray, FloatArray]:
         """What P(Y < q) ≤ p ≤ P(Y ≤ q) says of a quantile q at level p, of any law.
