@@ -208,9 +208,9 @@ def test_one_constant_row_of_an_ensemble() -> None:
     samples = rng.normal(size=(80, 20))
     samples[3] = 0.1
     result = assess(rng.normal(size=80), Samples(samples))
-    told = result.record("mean_squared_z").reason
+    told = result.record("ence").reason
     assert told.startswith("the samples of 1 row are all equal (first at row 3), so no error")
-    for metric in ("sharpness", "kendall_tau", "crps", "crps_fair"):
+    for metric in ("mean_squared_z", "sharpness", "kendall_tau", "crps", "crps_fair"):
         assert math.isfinite(result.value(metric)), metric
     assert Samples(samples).sd()[3] == 0.0
 

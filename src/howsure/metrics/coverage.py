@@ -28,6 +28,7 @@ from howsure.predictions import (
     Distribution,
     Intervals,
     LabelSets,
+    Prediction,
     Quantiles,
 )
 from howsure.stats.binomial import clopper_pearson, shift_shares
@@ -284,9 +285,14 @@ def _ends(view: View, coverage: float) -> tuple[FloatArray, FloatArray]:
     return ends
 
 
+def _judged_sets(view: View) -> LabelSets | None:
+    """The label sets, where these and no intervals are judged."""
+    return view.held(LabelSets) if view.held(Intervals) is None else None
+
+
 def _covered(view: View, coverage: float) -> Any:
-    sets = view.held(LabelSets)
-    if sets is not None and view.held(Intervals) is None:
+    sets = _judged_sets(view)
+    if sets is not None:
         view.told("covered", sets.kind, coverage)
         if not math.isnan(coverage) and abs(sets.coverage - coverage) > 1e-9:
             raise UnanswerableError(f"label sets were given at coverage {sets.coverage:g}")
@@ -294,15 +300,44 @@ def _covered(view: View, coverage: float) -> Any:
     return covered(view.evalset.y, *view.get("ends", coverage))
 
 
+def _claims(view: View, coverage: float) -> dict[str, FloatArray]:
+    """What the prediction that gave the interval claims of it: least and most, shape (n, 2)."""
+    nominal = view.get("coverage", coverage)
+    asked: Prediction | None = _judged_sets(view)
+    if asked is None:
+        view.get("ends", coverage)  # so that it is known who answered
+        kind = view.source(["ends"], coverage)
+        asked = next(each for each in view.evalset.beliefs if each.kind == kind)
+    below, above = asked.claimed_misses(view.evalset.y, nominal)
+    missed = below + above
+    return {"below": below, "above": above, "missed": missed, "covered": 1.0 - missed[:, ::-1]}
+
+
 def _claimed(view: View, coverage: float) -> FloatArray:
-    """The coverage that each row's own prediction claims for its interval, shape (n,)."""
-    nominal = view.get("coverage", coverage)  # which must be known
-    view.get("covered", coverage)  # so that it is known who answered
-    law = view.held(Distribution)
-    if law is None or not law.discrete or view.source(["ends"], coverage) != law.kind:
-        return np.full(view.evalset.n, nominal)
-    lower, upper = view.get("ends", coverage)
-    return np.asarray(law.cdf(upper) - law.cdf_left(lower))
+    """Probability with which each row's own interval claims to hold y; the least, of a range."""
+    found: FloatArray = view.get("claims", coverage)["covered"][:, 0]
+    return found
+
+
+def _claimed_most(view: View, coverage: float) -> FloatArray:
+    """As `_claimed`; the most, of a range."""
+    found: FloatArray = view.get("claims", coverage)["covered"][:, 1]
+    return found
+
+
+RANGED = 0.01
+"""Mean gap of the most and the least claimed, past which a claim is no one number."""
+
+
+def _claim(view: View, coverage: float) -> FloatArray:
+    """As `_claimed`, where the claim is one number; for measures that need what is expected."""
+    view.get("covered", coverage)
+    least, most = view.get("claims", coverage)["covered"].T
+    if weighted_mean(most - least, view.evalset.multiplicities) > RANGED:
+        raise UnanswerableError(
+            "y often equals an end of its interval, where quantiles claim a range of coverages"
+        )
+    return np.asarray(least)
 
 
 def _levelled(view: View, coverage: float) -> FloatArray:
@@ -312,7 +347,7 @@ def _levelled(view: View, coverage: float) -> FloatArray:
     seen = min(weighted_mean(hits, weights), 1.0)
     if math.isnan(coverage):
         return np.full(len(hits), seen)
-    return shift_shares(view.get("claimed", coverage), seen, weights)
+    return shift_shares(view.get("claim", coverage), seen, weights)
 
 
 def _interval_calibration(evaluation: Evaluation, confidence: float) -> list[Curve]:
@@ -320,8 +355,10 @@ def _interval_calibration(evaluation: Evaluation, confidence: float) -> list[Cur
     view, evalset = evaluation.view, evaluation.evalset
     nominal = _reachable(view)
     weights = evalset.multiplicities
-    seen = [float(np.average(view.get("covered", c), weights=weights)) for c in nominal]
-    shares = np.array(seen)
+    shares, claimed = (
+        np.array([weighted_mean(view.get(name, c), weights) for c in nominal])
+        for name in ("covered", "claimed")
+    )
     n = float(evalset.independent_n)
     lower, upper = clopper_pearson(np.round(shares * n), n, confidence=confidence)
     return [
@@ -331,7 +368,7 @@ def _interval_calibration(evaluation: Evaluation, confidence: float) -> list[Cur
             y=shares,
             lower=np.asarray(lower),
             upper=np.asarray(upper),
-            reference=np.array(nominal),
+            reference=claimed,
             x_label="Nominal coverage",
             y_label="Empirical coverage",
             band=f"{confidence:.0%} confidence interval at each coverage",
@@ -358,6 +395,14 @@ def _reachable(view: View) -> list[float]:
     return reached
 
 
+def _rolling_claim(evaluation: Evaluation, coverage: float) -> FloatArray:
+    """What each row claims; NaN where the nominal coverage is unknown."""
+    if math.isnan(coverage):
+        return np.full(evaluation.evalset.n, math.nan)
+    found: FloatArray = evaluation.view.get("claimed", coverage)
+    return found
+
+
 def _rolling_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
     """Coverage in windows of equal numbers of rows, in order of time."""
     evalset = evaluation.evalset
@@ -372,6 +417,8 @@ def _rolling_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
     mass = np.ones(len(order)) if weights is None else weights[order]
     n = np.bincount(window, weights=mass)
     share = np.bincount(window, weights=mass * covered[order]) / n
+    claimed = _rolling_claim(evaluation, coverage)
+    reference = np.bincount(window, weights=mass * claimed[order]) / n
     first = np.r_[0, np.flatnonzero(np.diff(window)) + 1]
     middle = np.minimum(first + size // 2, len(order) - 1)
     hits = np.minimum(np.round(share * n), n)  # n is no whole number where weights are none
@@ -386,7 +433,7 @@ def _rolling_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
             y=share,
             lower=np.asarray(lower),
             upper=np.asarray(upper),
-            reference=np.full(len(n), coverage),
+            reference=reference,
             x_label="Time (ms since 1970)" if stamps.dtype.kind == "M" else "Time",
             y_label=f"Empirical coverage of {size:,} rows",
             band=f"{confidence:.0%} binomial interval in each window",
@@ -410,7 +457,7 @@ _ENTRIES = (
         standard_normal=0.9,
         target="coverage",
         per_coverage=True,
-        expected="claimed",
+        expected="covered",
         bounds=SHARE,
     ),
     Metric(
@@ -427,6 +474,7 @@ _ENTRIES = (
         standard_normal=0.05,
         target="half miss",
         per_coverage=True,
+        expected="below",
         bounds=SHARE,
     ),
     Metric(
@@ -443,6 +491,7 @@ _ENTRIES = (
         standard_normal=0.05,
         target="half miss",
         per_coverage=True,
+        expected="above",
         bounds=SHARE,
     ),
     Metric(
@@ -459,6 +508,7 @@ _ENTRIES = (
         standard_normal=0.1,
         target="miss",
         per_coverage=True,
+        expected="missed",
         bounds=SHARE,
     ),
     Metric(
@@ -638,7 +688,10 @@ TOPIC = Topic(
         "lower": lambda view, coverage: view.get("ends", coverage)[0],
         "upper": lambda view, coverage: view.get("ends", coverage)[1],
         "covered": _covered,
+        "claims": _claims,
+        "claim": _claim,
         "claimed": _claimed,
+        "claimed_most": _claimed_most,
         "levelled": _levelled,
         "set_sizes": lambda view, _: view.belief(LabelSets).sizes.astype(np.float64),
     },
@@ -647,7 +700,10 @@ TOPIC = Topic(
         "lower",
         "upper",
         "covered",
+        "claim",
+        "claims",
         "claimed",
+        "claimed_most",
         "levelled",
     ),
     curves=(

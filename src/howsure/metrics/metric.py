@@ -131,9 +131,10 @@ class Metric:
         The least and the greatest value that it can take; intervals are cut there.
     slow : bool
         Too slow for tables past 50,000 rows unless asked for by name.
-    expected : str
-        Name of an array whose mean is the value expected of a perfect model, where a belief
-        promises another than the nominal one; empty for none.
+    expected : {"", "covered", "missed", "below", "above"}
+        Which of a prediction's claims, see `Prediction.claimed_misses`, the value is to meet.
+    supposes : str
+        Name of an array without which the target does not hold; the reason is then told.
     """
 
     name: str
@@ -155,7 +156,8 @@ class Metric:
     beside: Beside = ""
     merges: Merges = "sums"
     slow: bool = False
-    expected: str = ""
+    expected: Literal["", "covered", "missed", "below", "above"] = ""
+    supposes: str = ""
 
     def target_at(self, coverage: float) -> float:
         """The value of a perfect model at a nominal coverage.

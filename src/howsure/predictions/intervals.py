@@ -105,6 +105,15 @@ class Intervals(Prediction):
             raise UnanswerableError(f"intervals were given at coverage {given}, not {coverage:g}")
         return self.lower[:, column], self.upper[:, column]
 
+    def claimed_misses(self, y: FloatArray, coverage: float) -> tuple[FloatArray, FloatArray]:
+        """Of an end q that is a quantile of any law only P(Y < q) ≤ p ≤ P(Y ≤ q) is claimed."""
+        lower, upper = self.interval(coverage)
+        tail = (1.0 - coverage) / 2.0
+        below, above = (
+            np.stack([tail - (y == end), np.full(self.n, tail)], axis=1) for end in (lower, upper)
+        )
+        return below, above
+
     def point(self) -> FloatArray:
         """Midpoint of the interval of the lowest coverage; an infinite end has none."""
         lower, upper = self.lower[:, 0], self.upper[:, 0]

@@ -77,11 +77,12 @@ def judge(
         _finding(draft, float(p), tolerance, evalset.model)
         for draft, p in zip(drafts, adjusted, strict=True)
     ]
-    bad = {finding.id: finding.cost for finding in judged if finding.state == "bad"}
+    bad = {finding.id: abs(finding.effect) for finding in judged if finding.state == "bad"}
     told = []
     for draft, finding in zip(drafts, judged, strict=True):
-        explains = [name for name in draft.within if name in bad and finding.id in bad]
-        cause = max(explains, key=lambda name: bad[name], default="")
+        shares = {name: unit * bad[name] for name, unit in draft.within.items() if name in bad}
+        part = finding.id in bad and sum(shares.values()) >= abs(finding.effect)
+        cause = max(shares, key=lambda name: shares[name]) if part else ""
         seen = replace(finding, state="watch") if cause else finding
         told.append(replace(seen, sentence=sentence(seen, draft, cause)))
     places = {name: place for place, name in enumerate(QUESTIONS)}

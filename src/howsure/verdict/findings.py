@@ -159,8 +159,9 @@ class Finding:
 class Draft:
     """What one question showed, before it is judged beside the others.
 
-    `good` overrides the margin where evidence for a model has another form; `within` names the
-    findings that explain this one where they are bad; `facts` are for the sentence.
+    `good` overrides the margin where evidence for a model has another form. `within` names the
+    findings that explain this one where they are bad, each with the effect here that one unit of
+    theirs explains. `facts` are for the sentence.
     """
 
     id: str
@@ -171,7 +172,7 @@ class Draft:
     where: str = ""
     n: float = math.nan
     good: bool | None = None
-    within: tuple[str, ...] = ()
+    within: Mapping[str, float] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -270,8 +271,9 @@ def _coverage(case: Case) -> Draft:
 
     if least < cover.value < most:
         p = 1.0
-    elif case.exact:
-        p = float(binomial_test(round(cover.value * cover.n), cover.n, claimed))
+    elif case.exact:  # past the most: y strictly inside more often than the least claims
+        hits = cover.value - (most - least if cover.value >= most else 0.0)
+        p = float(binomial_test(round(hits * cover.n), cover.n, least))
     else:
         p = _student(cover.value - claimed, cover.standard_error, case.freedom)
     return Draft(
@@ -298,7 +300,6 @@ def _student(value: float, error: float, freedom: float) -> float:
 
 
 def _bias(case: Case) -> Draft:
-    within = ("skew", "tails")
     try:
         found = case.get("pit_bias")
     except UnanswerableError:
@@ -310,7 +311,7 @@ def _bias(case: Case) -> Draft:
         upper=found.upper / MEAN_ERROR,
         p=found.p,
         n=found.n,
-        within=within,
+        within={"skew": 4.0},
         facts={"record": found},
     )
 
@@ -342,7 +343,7 @@ def _spread(case: Case) -> Draft:
         upper=found.upper - 1.0,
         p=found.p,
         n=found.n,
-        within=("skew", "tails"),
+        within={"skew": 3.0, "tails": 20.0},
         facts={"record": found},
     )
 
@@ -356,7 +357,7 @@ def _shape(name: str, case: Case) -> Draft:
         upper=found.upper,
         p=found.p,
         n=found.n,
-        within=("width",),
+        within={"width": math.inf},
         facts={"record": found},
     )
 
@@ -365,6 +366,8 @@ def _one_sided(case: Case) -> Draft:
     cover = case.get("empirical_coverage")
     if cover.source != "intervals":
         raise UnanswerableError("bias and skew judge both sides of a predictive distribution")
+    if "claimed_most" in cover.options:
+        raise UnanswerableError("y often equals an end of its interval")
     found = case.get("miss_imbalance")
     if math.isnan(found.p):
         raise UnanswerableError("no row is missed")
@@ -396,9 +399,9 @@ def _support(case: Case) -> Draft:
 
 def _groups(case: Case) -> Draft:
     test = case.get("groups_differ")
+    worst = case.records.get("worst_group_shortfall")
     chosen = dict(test.options)
     seen, expected = float(chosen["value"]), float(chosen["expected"])
-    worst = case.records.get("worst_group_shortfall")
     return Draft(
         id="groups",
         effect=seen - expected,

@@ -87,7 +87,7 @@ def _hits(part: View, coverage: float) -> BoolArray:
     return np.asarray(part.get("covered", coverage), dtype=np.bool_)
 
 
-def _options(part: View, coverage: float, claims: str = "claimed") -> dict[str, Any]:
+def _options(part: View, coverage: float, claims: str = "claim") -> dict[str, Any]:
     """What every measure is told: what the rows claim, or what all rows lead one to expect."""
     claimed = part.get(claims, coverage)
     same = 0 < claimed[0] < 1 and (claimed == claimed[0]).all()
