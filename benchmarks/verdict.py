@@ -141,6 +141,8 @@ def bare(
         drawn = rows(rng, n)
         y = drawn.mean + drawn.sd * (unit.rvs(n, random_state=rng) - unit.mean()) / unit.std()
         low, high = (unit.ppf(np.array(tails)) - unit.mean()) / unit.std()
+        if tails[0] == 0:
+            low = -math.inf
         ends = drawn.mean + drawn.sd * low, drawn.mean + drawn.sd * high
         return known(drawn, y, Intervals(*ends, coverage=0.9), beside)
 

@@ -53,7 +53,8 @@ def examine(
     --------
     >>> from howsure import Distribution
     >>> rng = np.random.default_rng(0)
-    >>> held = EvalSet.checked(rng.normal(size=500), Distribution.normal(np.zeros(500), np.ones(500)))
+    >>> y, zero = rng.normal(size=500), np.zeros(500)
+    >>> held = EvalSet.checked(y, Distribution.normal(zero, zero + 1.0))
     >>> {finding.state for finding in examine(held)[0]} <= {"good", "undecided", "watch"}
     True
     """

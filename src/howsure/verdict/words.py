@@ -201,9 +201,10 @@ def _width(draft: Draft, _: Finding) -> Words:
 
 def _trade(draft: Draft, _: Finding) -> Words:
     low, whole = draft.facts["record"], draft.facts["whole"]
+    span = _span(low, times=math.copysign(1.0, low.value))
     seen = (
-        f"At miss rates up to 20 %, these widths are {_against(low)} a constant band"
-        f"{_span(low, times=math.copysign(1.0, low.value))}; over all miss rates {_against(whole)} it"
+        f"At miss rates up to 20 %, these widths are {_against(low)} a constant band{span}; "
+        f"over all miss rates {_against(whole)} it"
     )
     return seen, "a constant band serves better", "varying widths pay"
 
