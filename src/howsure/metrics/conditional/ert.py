@@ -21,7 +21,9 @@ from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.conditional.forests import (
+    DRAWS,
     FEWEST_PER_FOLD,
+    Smoother,
     chance_elsewhere,
     check_model,
     folds_of,
@@ -82,13 +84,13 @@ def ert(
     coverage : float or array-like of shape (n,)
         The target 1 − α, in (0, 1), or what each row claims, in [0, 1].
     classifier : scikit-learn classifier, optional
-        Or a pipeline; anything that can be cloned and has ``predict_proba``. A forest of 50 trees
-        with large leaves if omitted.
+        Or a pipeline; anything that can be cloned and has ``predict_proba``. If omitted, 50 trees
+        that see the inputs alone and average c_i − p_i in their leaves.
     folds : int
         Parts that the rows are cut into; each is forecast by the others.
     replicates : int
-        Models with conditional coverage to simulate, each with all its fits, for the null; none
-        if 0.
+        Models with conditional coverage to simulate for the null. If 0, none with a classifier,
+        which is fitted anew each time, and 199 without, which cost no fit.
     names : sequence of str, optional
         Names of the inputs.
     confidence : float
@@ -109,8 +111,9 @@ def ert(
 
     Notes
     -----
-    See `excess_risk` for the formulas. The target is constant over the rows. Rows must be
-    independent. Source: S. Braun, D. Holzmüller, M. I. Jordan and F. Bach (2025,
+    See `excess_risk` for the formulas. Without a classifier h_i = p_i + Σ_j s_ij (c_j − p_j) with
+    weights s_ij that no c decides, so the null and p, of c_i drawn with p_i, are those of this very
+    measure. Rows must be independent. Source: S. Braun, D. Holzmüller, M. I. Jordan and F. Bach (2025,
     arXiv:2512.11779).
 
     Examples
@@ -139,13 +142,17 @@ def ert(
         none = Estimate(math.nan, reason=reason, n=problem.n)
         unknown = np.full(problem.n, np.nan)
         return ERT(squared=none, absolute=none, log=none, probability=unknown)
-    held = problem if classifier is not None else replace(problem, x=tree_inputs(problem.x)[0])
-    chance = _cross_fitted(classifier, held.x, held.covered, fold)
-    drawn = _simulated(classifier, held, fold, replicates, seed)
+    if classifier is None:
+        held = replace(problem, x=tree_inputs(problem.x)[0])
+        chance, drawn = _smoothed(held, fold, replicates or DRAWS, seed)
+    else:
+        held = problem
+        chance = _cross_fitted(classifier, held.x, held.covered, fold)
+        drawn = _simulated(classifier, held, fold, replicates, seed)
     parts = _parts(classifier, problem, held.x, level)
     squared, absolute, log = (
         _beside(
-            excess_risk(problem.covered, chance, coverage, loss, level),
+            excess_risk(problem.covered, chance, problem.coverage, loss, level),
             drawn.get(loss),
             parts[0],
         )
@@ -270,6 +277,27 @@ def _mean(scores: FloatArray) -> tuple[float, float]:
     return float(scores.mean()), error
 
 
+def _smoothed(
+    problem: Problem, fold: npt.NDArray[np.int64], replicates: int, seed: int
+) -> tuple[FloatArray, dict[Loss, FloatArray]]:
+    """Chances by the default forest, and excess risks of models that cover as they claim."""
+    smoother, claimed, edge = Smoother(problem.x, fold), problem.coverage[:, None], 0.5 / problem.n
+
+    def chances(covered: BoolArray) -> FloatArray:
+        local = smoother(covered - claimed).astype(np.float64)
+        return np.asarray(np.clip(claimed + local, edge, 1 - edge))
+
+    rng, step = child(seed, "ert null"), smoother.per_pass()
+    drawn: dict[Loss, list[FloatArray]] = {loss: [] for loss in _LOSSES}
+    for start in range(0, replicates, step):
+        lucky = rng.random((problem.n, min(step, replicates - start))) < claimed
+        found = chances(lucky)
+        for loss, risk in _LOSSES.items():
+            drawn[loss].append(risk(lucky.astype(np.float64), found, claimed).mean(axis=0))
+    known = {loss: np.concatenate(parts) for loss, parts in drawn.items()}
+    return chances(problem.covered[:, None])[:, 0], known
+
+
 def _cross_fitted(
     classifier: Any, x: FloatArray, covered: BoolArray, fold: npt.NDArray[np.int64]
 ) -> FloatArray:
@@ -302,7 +330,8 @@ def _beside(found: Estimate, drawn: FloatArray | None, worst: Region) -> Estimat
     return replace(
         found,
         null=float(drawn.mean()),
-        null_upper=float(np.quantile(drawn, 0.95)),
+        null_lower=float(np.quantile(drawn, 0.025)),
+        null_upper=float(np.quantile(drawn, 0.975)),
         p=float((1 + np.count_nonzero(drawn >= found.value)) / (1 + len(drawn))),
     )
 
