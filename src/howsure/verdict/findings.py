@@ -532,7 +532,7 @@ def _comparison(case: Case) -> Draft:
                 facts={
                     "a": str(columns["model_a"][i]),
                     "b": str(columns["model_b"][i]),
-                    "metric": catalogue()[metric].title,
+                    "metric": metric.replace("_", " "),
                     "models": len(means),
                 },
             )

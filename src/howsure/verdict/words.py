@@ -32,7 +32,8 @@ def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
         return f"{seen}: {fault}? Suggested ({p_words(finding.p)}), not proven among all tests."
     if finding.state == "good":
         return f"{seen}: {well}."
-    return f"{seen}: no departure is proven{_rows_that_decide(finding, draft)}."
+    none = "no gain" if finding.id == "trade" else "no departure"
+    return f"{seen}: {none} is proven{_rows_that_decide(finding, draft)}."
 
 
 _PART_OF = {"skew": "the skew", "tails": "the tails", "width": "how widths and errors go together"}
@@ -48,13 +49,18 @@ def _rows_that_decide(finding: Finding, draft: Draft) -> str:
     """How many rows would bring the interval within the margin, or prove what is seen."""
     margin = max(QUESTIONS[finding.id].margin, finding.tolerance)
     half = (finding.upper - finding.lower) / 2.0
-    room = max(margin - abs(finding.effect), abs(finding.effect))
+    size = abs(finding.effect)
     if math.isnan(margin) or not math.isfinite(half) or not half > 0 or math.isnan(draft.n):
         return ""
-    need = draft.n * (half / room) ** 2
+    ways = (half / (margin - size) if size < margin else math.inf, _JOINT * half / max(size, 1e-9))
+    need = draft.n * min(ways) ** 2
     digits = 10 ** max(math.floor(math.log10(max(need, 1.0))) - 1, 0)
     rows = math.ceil(need / digits) * digits
     return f"; about {rows:,} rows would decide" if rows > draft.n else ""
+
+
+_JOINT = 1.5
+"""By what factor one of about ten tests needs a smaller error than a test alone."""
 
 
 def _points(share: float) -> str:
@@ -186,8 +192,8 @@ def _width(draft: Draft, _: Finding) -> Words:
         if not draft.where:
             return "Every row has the same width", "", "inputs do not tell errors apart"
         seen = (
-            f"Every row has the same width; where {draft.where}, errors are {found.value:.2f} "
-            "times those elsewhere"
+            "Every row has the same width; in the half that inputs single out "
+            f"({draft.where}) errors are {found.value:.2f} times the others"
         )
         return seen, "the noise varies with the inputs", "constant noise, as stated"
     wide, narrow = (float(found.options[name]) for name in ("widest", "narrowest"))

@@ -226,7 +226,9 @@ def _drawn(smoother: Smoother, n: int, levels: FloatArray, seed: int) -> FloatAr
         off = (ranks[:, :, None] <= levels) - levels.astype(np.float32)
         flat = off.reshape(n, -1)
         local = smoother(flat)
-        scores = (local * (2 * flat - local)).mean(axis=0, dtype=np.float64)  # off² − (local − off)²
+        scores = (local * (2 * flat - local)).mean(
+            axis=0, dtype=np.float64
+        )  # off² − (local − off)²
         parts.append(scores.reshape(-1, len(levels)).mean(axis=1))
     return np.concatenate(parts)
 

@@ -33,7 +33,7 @@ _REACH = float(special.ndtri(0.975))
 def noise_given_inputs(
     error: FloatArray, x: FloatArray, names: Sequence[str], *, seed: int = 0
 ) -> Estimate:
-    """How much larger errors are where the inputs say so than where they say the opposite.
+    """How much larger errors are in the half where inputs forecast large ones than in the other.
 
     Each half of the rows grows a tree of at most two conditions for the size of the error, as
     normal scores of its rank; the other half judges it. Where errors do not depend on the inputs,
@@ -42,8 +42,8 @@ def noise_given_inputs(
     Returns
     -------
     Estimate
-        Ratio of mean errors, largest forecast to smallest; 1 is right for equal widths. The
-        p-value is one-sided. Details tell ``where`` errors are largest.
+        Ratio of mean errors, the half of larger forecasts to the other; 1 is right for equal
+        widths. The p-value is one-sided. Details tell ``where`` the forecast is largest.
 
     Examples
     --------
@@ -73,10 +73,13 @@ def noise_given_inputs(
             signals.append(0.0)
             continue
         signals.append(float(np.corrcoef(forecast, judged)[0, 1]) * math.sqrt(len(judged)))
-        high, low = (pick(levels, key=lambda each: levels[each]) for pick in (max, min))
-        sides = [error[~learn][leaf[~learn] == each] for each in (high, low)]
+        ranked = sorted(leaves, key=lambda each: levels[each])
+        sizes = np.cumsum([np.count_nonzero(leaf[~learn] == each) for each in ranked])
+        cut = int(np.argmin(np.abs(sizes[:-1] - sizes[-1] / 2)))  # as near to halves as leaves are
+        edge = (levels[ranked[cut]] + levels[ranked[cut + 1]]) / 2
+        sides = error[~learn][forecast > edge], error[~learn][forecast < edge]
         if min(map(len, sides)) >= _LEAST:
-            told.append((signals[-1], words[high], *sides))
+            told.append((signals[-1], words[ranked[-1]], *sides))
     p = float(special.ndtr(-sum(signals) / math.sqrt(2.0)))
     if not told:
         return Estimate(1.0, p=p, reason="no part of the inputs tells the size of errors", n=n)
@@ -119,8 +122,8 @@ TOPIC = Topic(
             name="noise_given_inputs",
             title="Error size that inputs know of and equal widths do not",
             question=Question.CONDITIONAL,
-            meaning="Where every width is equal: ratio of errors in two parts of the inputs.",
-            formula="mean |e| in the part forecast largest / in the part forecast smallest",
+            meaning="Where every width is equal: ratio of errors in two halves that inputs tell apart.",
+            formula="mean |e| in the half forecast larger / in the other half",
             source="definition; parts are found on one half of the rows, judged on the other",
             direction=Direction.TARGET,
             units="1",
