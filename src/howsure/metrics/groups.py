@@ -2,7 +2,8 @@
 
 Two questions are kept apart. Is a group's coverage the one that its rows claim (exact binomial
 tests, Holm-adjusted)? Do groups differ among themselves at all (a test of the largest deviation
-from what all rows lead one to expect)? A model that under-covers everywhere fails the first and passes the second.
+from what all rows lead one to expect)? A model that under-covers everywhere fails the first and
+passes the second.
 """
 
 from __future__ import annotations
