@@ -77,7 +77,7 @@ class Smoother:
         )
         self._rows = [np.flatnonzero(fold == number) for number in range(int(fold.max()) + 1)]
         self._parts = [member[rows] for rows in self._rows]
-        self._counts = [part.sum(axis=0) for part in self._parts]
+        self._counts: list[FloatArray] = [part.sum(axis=0) for part in self._parts]
 
     def __call__(self, values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Local means of columns of row values, shape (n, k)."""
