@@ -16,6 +16,7 @@ from howsure.metrics.measure import Evaluation, curves_of, evaluate, tables_of
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets
 
 NAMES = {
+    "worst_region",
     "worst_slab",
     "ert_squared",
     "ert_absolute",
@@ -75,6 +76,7 @@ def test_the_regions_are_told_in_one_table(wrong: Evaluation) -> None:
     tables = {table.name: table for table in tables_of(wrong)}
     regions = tables["conditional_regions"].columns
     assert regions["measure"].tolist() == [
+        "worst_region",
         "worst_slab",
         "ert",
         "hsic",

@@ -2,7 +2,8 @@
 
 Two questions are kept apart. Is a group's coverage the one that its rows claim (exact binomial
 tests, Holm-adjusted)? Do groups differ among themselves at all (a test of the largest deviation
-from what all rows lead one to expect)? A model that under-covers everywhere fails the first and passes the second.
+from what all rows lead one to expect)? A model that under-covers everywhere fails the first and
+passes the second.
 """
 
 from __future__ import annotations
@@ -502,7 +503,7 @@ def _robust_difference(
         "statistic": float(abs(t[worst])),
         **_apart(evaluation, divided[which], group, expected, off + expected, level),
     }
-    left_out = f"{few} groups of fewer than {FEWEST_UNITS} {what} are left out" if few else ""
+    left_out = f"groups of fewer than {FEWEST_UNITS} {what} are left out: {few}" if few else ""
     return Estimate(value, p=value, reason=left_out, details=details)
 
 
@@ -525,7 +526,8 @@ def _robust_scores(
     cluster = np.arange(rows) if evalset.cluster is None else evalset.cluster.codes
 
     def inside(values: FloatArray) -> FloatArray:
-        return np.bincount(grouping.codes, weights=values, minlength=size)
+        sums = np.bincount(grouping.codes, weights=values, minlength=size)
+        return sums.astype(np.float64, copy=False)
 
     with np.errstate(invalid="ignore", divide="ignore"):
         total, held = float(mass.sum()), inside(mass)
@@ -540,8 +542,8 @@ def _robust_scores(
         outside = every[k] - sums - rest[g] * (most[k] - sizes)
         touching = (1 - share[g]) * (sums - here[g] * sizes) - share[g] * outside
         alone = share[g] * (every[k] - rest[g] * most[k])
-        variance = np.bincount(g, np.square(touching) - np.square(alone), minlength=size)
-        variance += np.square(share) * (
+        moved = np.bincount(g, np.square(touching) - np.square(alone), minlength=size)
+        variance = moved + np.square(share) * (
             float(every @ every)
             - 2 * rest * float(every @ most)
             + np.square(rest) * float(most @ most)
@@ -549,7 +551,7 @@ def _robust_scores(
         units = np.bincount(g, minlength=size).astype(np.float64)
         if evalset.cluster is None:
             units = np.square(held) / inside(np.square(mass))
-        variance *= units / (units - 1)
+        variance = variance * units / (units - 1)
         plain = inside(square * noise)
         floor = np.square(1 - share) * plain + np.square(share) * (plain.sum() - plain)
         return surplus / np.sqrt(np.maximum(variance, floor)), units
@@ -566,7 +568,8 @@ def _cells(divided: Sequence[Grouping]) -> IntArray:
 def _joint(first: IntArray, second: IntArray) -> IntArray:
     """One code for each pair of codes that occurs."""
     pairs = first * (int(second.max()) + 1) + second
-    return np.unique(pairs, return_inverse=True)[1].astype(np.int64)
+    codes: IntArray = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
+    return codes
 
 
 def _shortfall(
@@ -638,15 +641,17 @@ def _worst_by_chance(
     if evalset.weights is not None and evalset.weights.kind == "importance":
         squares = _counts(evalset, whole, evalset.weights.values)
         trials[kept] = np.maximum(np.square(total[kept]) / squares[kept], 1.0)
-    trials, total = np.round(trials[kept]).astype(np.int64), total[kept]
+    counts: IntArray = np.round(trials[kept]).astype(np.int64)
+    trials, total = counts.astype(np.float64), total[kept]
     claimed = _claimed(evaluation, whole, np.where(kept, _counts(evalset, whole), 1.0), coverage)
     claimed = claimed[kept]
     rng = child(seed, "worst group")
     worst = np.full(_WORLDS, -np.inf)
-    step = max(1, _CHUNK // len(trials))
+    step = max(1, _CHUNK // len(counts))
     for start in range(0, _WORLDS, step):
-        size = (min(step, _WORLDS - start), len(trials))
-        off = (claimed - rng.binomial(trials, claimed, size) / trials) * total
+        size = (min(step, _WORLDS - start), len(counts))
+        hits: FloatArray = rng.binomial(counts, claimed, size).astype(np.float64)
+        off = (claimed - hits / trials) * total
         part = worst[start : start + len(off)]
         for grouping in divided:
             codes = grouping.codes[place][kept]

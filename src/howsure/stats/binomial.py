@@ -140,8 +140,8 @@ def shift_shares(
 
     Examples
     --------
-    >>> shift_shares([0.8, 0.9, 0.95], 0.8)
-    array([0.71 , 0.8461, 0.9206])
+    >>> shift_shares([0.8, 0.9, 0.95], 0.8).round(3)
+    array([0.672, 0.822, 0.907])
     """
     from scipy import optimize
 

@@ -78,11 +78,15 @@ def judge(
         for draft, p in zip(drafts, adjusted, strict=True)
     ]
     bad = {finding.id: abs(finding.effect) for finding in judged if finding.state == "bad"}
+    causes: dict[str, str] = {}
+    for draft in drafts:
+        shares = {name: unit * bad[name] for name, unit in draft.within.items() if name in bad}
+        if draft.id in bad and sum(shares.values()) >= bad[draft.id] and shares:
+            causes[draft.id] = max(shares, key=lambda name: shares[name])
     told = []
     for draft, finding in zip(drafts, judged, strict=True):
-        shares = {name: unit * bad[name] for name, unit in draft.within.items() if name in bad}
-        part = finding.id in bad and sum(shares.values()) >= abs(finding.effect)
-        cause = max(shares, key=lambda name: shares[name]) if part else ""
+        cause = causes.get(draft.id, "")
+        cause = causes.get(cause, cause)  # tails may themselves be part of something
         seen = replace(finding, state="watch") if cause else finding
         told.append(replace(seen, sentence=sentence(seen, draft, cause)))
     places = {name: place for place, name in enumerate(QUESTIONS)}

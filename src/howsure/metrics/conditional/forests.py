@@ -22,6 +22,7 @@ FEWEST_PER_FOLD = 10
 """Rows of each fold without which nothing is learnt."""
 DRAWS = 199
 """Right models that are drawn for a null."""
+_SPLIT = 80
 _CELLS = 2_000_000
 
 
@@ -42,8 +43,8 @@ def default_regressor(n: int) -> Any:
 class Smoother:
     """Cross-fitted means over the leaves of a forest that sees the inputs alone.
 
-    Each tree splits at random inputs and thresholds until leaves would hold fewer than ten rows;
-    a row's mean is over those of its leaf that are in other folds, averaged over the trees; 0
+    Each tree splits at random inputs and thresholds until a leaf holds fewer than eighty rows; a
+    row's mean is over those of its leaf that are in other folds, averaged over the trees; 0
     where a leaf has none. Source: totally randomised trees of P. Geurts, D. Ernst and L. Wehenkel,
     Machine Learning 63 (2006).
 
@@ -60,9 +61,13 @@ class Smoother:
         from sklearn.ensemble import ExtraTreesRegressor
 
         n = len(x)
+        # Of one input and one threshold there is no best, so the target decides nothing.
         forest = ExtraTreesRegressor(
-            TREES, min_samples_leaf=10, max_features=1, random_state=0
-        )  # of one input and one threshold there is no best, so the target decides nothing
+            TREES,
+            min_samples_split=max(20, min(_SPLIT, n // 4)),
+            max_features=1,
+            random_state=0,
+        )
         leaves = np.asarray(forest.fit(x, np.arange(n, dtype=np.float64)).apply(x))
         leaves = leaves + np.arange(TREES) * (int(leaves.max()) + 1)
         codes = np.unique(leaves, return_inverse=True)[1].reshape(leaves.shape)
@@ -72,7 +77,7 @@ class Smoother:
         )
         self._rows = [np.flatnonzero(fold == number) for number in range(int(fold.max()) + 1)]
         self._parts = [member[rows] for rows in self._rows]
-        self._counts = [part.sum(axis=0) for part in self._parts]
+        self._counts: list[FloatArray] = [part.sum(axis=0) for part in self._parts]
 
     def __call__(self, values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Local means of columns of row values, shape (n, k)."""

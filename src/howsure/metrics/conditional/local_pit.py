@@ -139,8 +139,8 @@ def local_pit(
     >>> x = rng.normal(size=(2000, 2))
     >>> error = rng.normal(size=2000) * np.where(x[:, 0] > 1, 2.0, 1.0)
     >>> found = local_pit(special.ndtr(error), x, names=["age", "dose"])
-    >>> found.region.where, found.fault, found.estimate.p < 1e-3
-    ('age > 1.157', 'too narrow', True)
+    >>> found.region.where, found.fault, found.estimate.p
+    ('age > 1.157', 'too narrow', 0.005)
     """
     ranks = check_pit(pit)
     inputs = as_matrix(x, "x", length=len(ranks))
@@ -220,17 +220,15 @@ def local_pit(
 def _drawn(smoother: Smoother, n: int, levels: FloatArray, seed: int) -> FloatArray:
     """The same measure of right models, whose PIT is uniform at every input."""
     rng, step = child(seed, "local pit null"), smoother.per_pass(len(levels))
-    parts = []
+    scores: list[FloatArray] = []
     for start in range(0, DRAWS, step):
         ranks = rng.random((n, min(step, DRAWS - start)), dtype=np.float32)
-        off = (ranks[:, :, None] <= levels) - levels.astype(np.float32)
-        flat = off.reshape(n, -1)
-        local = smoother(flat)
-        scores = (local * (2 * flat - local)).mean(
-            axis=0, dtype=np.float64
-        )  # off² − (local − off)²
-        parts.append(scores.reshape(-1, len(levels)).mean(axis=1))
-    return np.concatenate(parts)
+        off: npt.NDArray[Any] = (ranks[:, :, None] <= levels) - levels.astype(np.float32)
+        off = off.reshape(n, -1)
+        local = smoother(off)
+        gain = (local * (2 * off - local)).mean(axis=0, dtype=np.float64)  # off² − (local − off)²
+        scores.append(gain.reshape(-1, len(levels)).mean(axis=1))
+    return np.concatenate(scores)
 
 
 def _unanswered(reason: str, n: int, levels: FloatArray) -> LocalPit:

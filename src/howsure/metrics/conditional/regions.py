@@ -93,20 +93,13 @@ def mean_claim(claimed: FloatArray) -> float:
 
 
 def tree_parts(
-    x: FloatArray, values: FloatArray, names: Sequence[str]
+    x: FloatArray, values: FloatArray, names: Sequence[str], *, depth: int = DEPTH
 ) -> tuple[IntArray, dict[int, str]]:
-    """Divide rows by a tree of at most two conditions in which a number differs."""
-    from sklearn.tree import DecisionTreeRegressor
-
-    least = max(int(LEAF_SHARE * len(x)), 1)
-    tree = DecisionTreeRegressor(
-        max_depth=DEPTH,
-        min_samples_leaf=least,
-        min_impurity_decrease=LEAST_GAIN * float(values.var()),
-        random_state=0,
-    )
+    """Divide rows by a shallow tree in which a number differs."""
+    gain = LEAST_GAIN * float(values.var())
     inputs, levels = tree_inputs(x)
-    part = np.asarray(tree.fit(inputs, values).apply(inputs), dtype=np.int64)
+    tree = _tree(len(x), depth, gain).fit(inputs, values)
+    part = np.asarray(tree.apply(inputs), dtype=np.int64)
     every = _rules(tree.tree_, names, levels)
     return part, {int(leaf): every[int(leaf)] for leaf in np.unique(part)}
 
@@ -115,14 +108,22 @@ def tree_nodes(
     x: FloatArray, values: FloatArray, names: Sequence[str], learn: BoolArray
 ) -> tuple[BoolArray, tuple[str, ...]]:
     """Which rows lie in each node of a tree that some rows teach, root first, and its words."""
-    from sklearn.tree import DecisionTreeRegressor
-
-    least = max(int(LEAF_SHARE * int(learn.sum())), 1)
-    tree = DecisionTreeRegressor(max_depth=DEPTH, min_samples_leaf=least, random_state=0)
     inputs, levels = tree_inputs(x)
-    path = tree.fit(inputs[learn], values[learn]).decision_path(inputs)
+    tree = _tree(int(learn.sum()), DEPTH, 0.0).fit(inputs[learn], values[learn])
+    path = tree.decision_path(inputs)
     rules = _rules(tree.tree_, names, levels)
     return path.toarray().astype(np.bool_), tuple(rules[node] for node in range(path.shape[1]))
+
+
+def _tree(n: int, depth: int, gain: float) -> Any:
+    from sklearn.tree import DecisionTreeRegressor
+
+    return DecisionTreeRegressor(
+        max_depth=depth,
+        min_samples_leaf=max(int(LEAF_SHARE * n), 1),
+        min_impurity_decrease=gain,
+        random_state=0,
+    )
 
 
 def _rules(tree: Any, names: Sequence[str], scale: dict[int, FloatArray]) -> dict[int, str]:

@@ -82,8 +82,8 @@ class WorstSlab:
     ----------
     estimate : Estimate
         Coverage inside the slab on the half that did not choose it, with its exact interval. The
-        null is the mean coverage claimed inside, its lower end the 5 % quantile of a model with conditional
-        coverage at this number of rows inside; p is exact, one-sided.
+        null is the mean coverage claimed inside, its lower end the 5 % quantile of a model with
+        conditional coverage at this number of rows inside; p is exact, one-sided.
     searched : Estimate
         Coverage inside on the half that chose it: too low. Its null, the lower end of that and p
         are by the same search on simulated indicators.
@@ -148,13 +148,14 @@ def worst_slab(
 
     Notes
     -----
-    min over unit vectors v in the planes of two inputs and a ≤ b, with a share of at least δ inside, of the mean of c_i over
-    rows with a ≤ v·x_i ≤ b, for x in units of its sd. Rows are independent, so on the other
-    half a model with conditional coverage covers a binomial number of the rows inside: that null
-    is exact (of unequal claims it is conservative, by their mean: Hoeffding 1956). The null of the searched minimum is simulated: indicators drawn as claimed, the same
-    rows and directions. For each direction the exact minimum is found by Dinkelbach's iteration
-    on prefix sums of the sorted rows, O(n log n). Source: M. Cauchois, S. Gupta and J. C. Duchi,
-    JMLR 22 (2021); halves as in Y. Romano, M. Sesia and E. Candès (2020,
+    min over unit vectors v in the planes of two inputs and a ≤ b, with a share of at least δ
+    inside, of the mean of c_i over rows with a ≤ v·x_i ≤ b, for x in units of its sd. Rows are
+    independent, so on the other half a model with conditional coverage covers a binomial number of
+    the rows inside: that null is exact (of unequal claims it is conservative, by their mean:
+    Hoeffding 1956). The null of the searched minimum is simulated: indicators drawn as claimed,
+    the same rows and directions. For each direction the exact minimum is found by Dinkelbach's
+    iteration on prefix sums of the sorted rows, O(n log n). Source: M. Cauchois, S. Gupta and
+    J. C. Duchi, JMLR 22 (2021); halves as in Y. Romano, M. Sesia and E. Candès (2020,
     arXiv:2006.02544).
 
     Examples

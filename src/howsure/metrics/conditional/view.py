@@ -62,7 +62,7 @@ def input_table(held: EvalSet) -> tuple[FloatArray, tuple[str, ...]]:
 
 
 def _columns(features: Mapping[str, npt.NDArray[Any]]) -> Iterator[tuple[str, FloatArray]]:
-    """Numbers as they are; each common label of other features as an indicator, of two the rarer."""
+    """Numbers as they are; each common label of others as an indicator, of two the rarer one."""
     for name, value in features.items():
         if value.dtype.kind in "biuf":
             yield name, value.astype(np.float64)
@@ -300,7 +300,7 @@ _ENTRIES = (
         title="Excess risk of the target coverage, squared",
         question=Question.CONDITIONAL,
         meaning="A bound from below of the mean squared gap of coverage given x.",
-        formula="mean (1−α−c)² − mean (h−c)², h(x) cross-fitted, c whether covered",
+        formula="mean (1−α−c)² − mean (h−c)², h(x) cross-fitted, c whether covered, 1−α as claimed",
         source="arXiv 2512.11779",
         direction=Direction.LOWER,
         units="1",
@@ -412,8 +412,8 @@ _ENTRIES = (
         name="coverage_gap",
         title="Coverage gap over groups",
         question=Question.CONDITIONAL,
-        meaning="Mean distance of groups' coverage from the nominal; chance alone gives some.",
-        formula="mean over groups of |cov_g − (1−α)|",
+        meaning="Mean distance of groups' coverage from their claim; chance alone gives some.",
+        formula="mean over groups of |cov_g − (1−α)|, 1−α as the rows claim it",
         source="definition",
         direction=Direction.LOWER,
         units="1",

@@ -107,7 +107,7 @@ def worst_region(
     >>> covered = rng.random(2000) < np.where(x[:, 0] > 1, 0.5, 0.95)
     >>> found = worst_region(covered, x, coverage=0.9, names=["age", "dose"])
     >>> found.region.where, found.estimate.p < 1e-6
-    ('age > 1.007', True)
+    ('age > 1', True)
     """
     level = check_fraction(confidence, "confidence")
     ranks = () if pit is None else (check_pit(pit, length=len(as_covered(covered))),)
@@ -181,7 +181,7 @@ def _strayed(
     count, judged = rows.sum(axis=0), nodes[~learn].sum(axis=0)
     mean = signal[learn] @ rows / count
     spread = np.square(signal[learn]) @ rows / count - np.square(mean)
-    # Rows of a node that all agree have no spread, which says nothing: half of all rows' is a floor.
+    # Rows of a node that all agree have no spread, which says nothing: all rows' sets a floor.
     z = np.abs(mean) * np.sqrt(count / np.maximum(spread, float(signal[learn].var()) / 2 + _CLOSE))
     z[0] = -1.0  # all rows
     z[judged < LEAST_JUDGED] = -1.0
