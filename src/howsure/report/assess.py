@@ -38,6 +38,7 @@ from howsure.report.content import VerdictLine, noted
 from howsure.report.door import from_arrays, from_table, is_table, source_fact
 from howsure.report.images import MODELS, image_table, missing_images
 from howsure.report.verdict import verdict
+from howsure.verdict.nulls import with_nulls
 
 MISSING_IMAGES = "Missing images"
 """The fact that names them."""
@@ -238,7 +239,9 @@ def assess_sets(
                 ),
                 lambda _: GroupReport((), None, ()),
             )
-            records.extend((*found.records, *grouped.records))
+            told, in_groups = with_nulls(found, grouped.records, seed=seed)
+            found = replace(found, records=told)
+            records.extend((*told, *in_groups))
             notes.extend(grouped.notes)
             by_group.append(grouped.table)
             done.append(found)

@@ -1,0 +1,1 @@
+"""The verdict: what may be said of a model, judged against one whose y its prediction drew."""
