@@ -191,57 +191,63 @@ class Stand:
         return float(len(self.rows)) if held is None else held.effective_n
 
 
-def stand(view: View, most: int, *, seed: int) -> Stand:
-    """At most so many rows that stand for all, the same whatever the order of rows."""
-    held = view.evalset
-    weights = held.weights
-    frequent = weights is not None and weights.kind == "frequency"
-    counts = weights.values if frequent and weights is not None else None
-    total = float(held.n) if counts is None else float(counts.sum())
-    if total <= most:
-        rows = np.arange(held.n) if counts is None else np.repeat(np.arange(held.n), _whole(counts))
-    else:
-        rows = _evenly(view, counts, most, seed)
-    columns: list[npt.NDArray[Any]] = [held.y]
-    columns += [] if held.point is None else [held.point]
-    columns += [each for belief in held.beliefs for each in belief.numbers().values()]
-    columns += [held.groups[name].codes for name in sorted(held.groups)]
-    lean = EvalSet(
-        y=held.y,
-        beliefs=held.beliefs,
-        point=held.point,
-        weights=None if frequent else weights,
-        model=held.model,
-    )
-    same = len(rows) == held.n and total <= most
-    lean = lean if same and counts is None else lean.take(rows)
-    shares = None if lean.weights is None else lean.weights.values
-    n = total if weights is None or frequent else weights.effective_n
-    return Stand(
-        View(lean, seed=view.seed, confidence=view.confidence, slow=view.slow),
-        np.asarray(rows),
-        row_keys(*(column[rows] for column in columns)),
-        shares,
-        n,
-        total <= most,
-    )
+class Pool:
+    """Rows of a view from which some may be taken to stand for all."""
 
+    def __init__(self, view: View, seed: int) -> None:
+        self.view, self.seed = view, seed
+        self._rising: IntArray | None = None
 
-def _whole(counts: FloatArray) -> IntArray:
-    return counts.astype(np.int64)
+    def stand(self, most: int) -> Stand:
+        """At most so many rows that stand for all, the same whatever the order of rows."""
+        view, held = self.view, self.view.evalset
+        weights = held.weights
+        frequent = weights is not None and weights.kind == "frequency"
+        counts = weights.values if frequent and weights is not None else None
+        total = float(held.n) if counts is None else float(counts.sum())
+        if total > most:
+            rows = self._evenly(counts, most)
+        elif counts is None:
+            rows = np.arange(held.n)
+        else:
+            rows = np.repeat(np.arange(held.n), counts.astype(np.int64))
+        lean = EvalSet(
+            y=held.y,
+            beliefs=held.beliefs,
+            point=held.point,
+            weights=None if frequent else weights,
+            model=held.model,
+        )
+        if total > most or counts is not None:
+            lean = lean.take(rows)
+        columns: list[npt.NDArray[Any]] = [lean.y]
+        columns += [] if lean.point is None else [lean.point]
+        columns += [each for belief in lean.beliefs for each in belief.numbers().values()]
+        columns += [held.groups[name].codes[rows] for name in sorted(held.groups)]
+        return Stand(
+            View(lean, seed=view.seed, confidence=view.confidence, slow=view.slow),
+            rows,
+            row_keys(*columns),
+            None if lean.weights is None else lean.weights.values,
+            total if weights is None or frequent else weights.effective_n,
+            total <= most,
+        )
 
+    def _evenly(self, counts: FloatArray | None, size: int) -> IntArray:
+        """So many rows by their counts, evenly spread in rising uncertainty."""
+        if self._rising is None:
+            self._rising = self._in_order()
+        rising = self._rising
+        upto = np.cumsum(np.ones(len(rising)) if counts is None else counts[rising])
+        places = (np.arange(size) + 0.5) * (upto[-1] / size)
+        return np.asarray(rising[np.minimum(np.searchsorted(upto, places), len(rising) - 1)])
 
-def _evenly(view: View, counts: FloatArray | None, size: int, seed: int) -> IntArray:
-    """So many rows by their counts, evenly spread in rising uncertainty."""
-    held = view.evalset
-    unsure = _unsure(view)
-    keys = row_keys(held.y, unsure)
-    mixed = row_uniforms(seed, "stands for all", keys)
-    pool = np.arange(held.n) if held.n <= _THIN else np.flatnonzero(mixed < _THIN / held.n)
-    order = pool[np.lexsort((mixed[pool], unsure[pool]))]
-    upto = np.cumsum(np.ones(len(order)) if counts is None else counts[order])
-    places = (np.arange(size) + 0.5) * (upto[-1] / size)
-    return np.asarray(order[np.minimum(np.searchsorted(upto, places), len(order) - 1)])
+    def _in_order(self) -> IntArray:
+        """Rows in rising uncertainty, of very many a random part; ties by their content."""
+        n, unsure = self.view.evalset.n, _unsure(self.view)
+        mixed = row_uniforms(self.seed, "stands for all", row_keys(self.view.evalset.y, unsure))
+        pool = np.arange(n) if n <= _THIN else np.flatnonzero(mixed < _THIN / n)
+        return np.asarray(pool[np.lexsort((mixed[pool], unsure[pool]))])
 
 
 def _unsure(view: View) -> FloatArray:

@@ -22,7 +22,7 @@ from howsure.core.faults import attempt
 from howsure.core.records import Record
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.crps_closed import crps_closed
-from howsure.metrics.groups import groupings
+from howsure.metrics.groups import Grouping, groupings
 from howsure.metrics.measure import Evaluation
 from howsure.metrics.metric import Form, Metric
 from howsure.metrics.view import RICHEST, View
@@ -30,7 +30,7 @@ from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Pre
 from howsure.predictions.counts import CountFamily
 from howsure.predictions.quantiles import Quantiles
 from howsure.stats.estimate import Estimate
-from howsure.verdict.draws import Stand, draw_outcomes, reach, stand, strata
+from howsure.verdict.draws import Pool, Stand, draw_outcomes, reach, strata
 
 WHY = "no_null"
 """The option of a record that says why it has no perfect model's value."""
@@ -80,8 +80,8 @@ _BY_SIZE = frozenset({"binned_r2", "normalised_width"})
 _MEANS = 20_000  # rows that stand for all, of means
 _STATISTICS = 1_000  # and of statistics
 _LEAST, _MOST = 10, 100  # draws of means
-_DRAWS, _FEW = 99, 39  # draws of a statistic; of a dear one, whose range is from least to greatest
-_GROUPS = 8  # groups whose statistics are drawn
+_DRAWS, _FEW = 49, 19  # draws of a statistic, and of a dear one
+_GROUPS = 12  # groups whose statistics are drawn
 _TAIL = 0.025
 _Z = float(special.ndtri(1.0 - _TAIL))
 _STILL = "does not depend on y"
@@ -149,15 +149,12 @@ class _Nulls:
     """Nulls of one evaluation, by metric and coverage, and by group."""
 
     def __init__(self, evaluation: Evaluation, seed: int) -> None:
-        self.view = View(
-            evaluation.evalset,
-            seed=evaluation.view.seed,
-            confidence=evaluation.view.confidence,
-            slow=evaluation.view.slow,
-        )
+        self.view = evaluation.view
         self.records = evaluation.records
         self.model = evaluation.evalset.model
         self.seed = seed
+        self.pool = Pool(self.view, seed)
+        self.divided: Sequence[Grouping] | None = None
         self.found: dict[Key, Null | str] = {}
         self.in_groups: dict[tuple[Key, str], Null | str] = {}
 
@@ -218,7 +215,7 @@ class _Nulls:
 
     def _means(self, kind: type[Prediction], asked: Sequence[_Asked], by_group: bool) -> None:
         most = min(_MEANS, max(reach(self.view.evalset, kind) // _LEAST, 1))
-        held = stand(self.view, most, seed=self.seed)
+        held = self.pool.stand(most)
         stack = _Stack(held, kind, self.seed)
         divided = [_codes(self.view.evalset, held, each) for each in self._divided(by_group)]
         every = np.zeros(len(held.rows), dtype=np.int64)
@@ -242,12 +239,12 @@ class _Nulls:
 
     def _statistics(self, kind: type[Prediction], asked: Sequence[_Asked]) -> None:
         most = max(min(_STATISTICS, 5 * reach(self.view.evalset, kind) // (2 * _DRAWS)), 1)
-        held = stand(self.view, most, seed=self.seed)
+        held = self.pool.stand(most)
         self._found(held, kind, asked, _DRAWS)
 
     def _sized(self, kind: type[Prediction], asked: Sequence[_Asked]) -> None:
         most = 4 * reach(self.view.evalset, kind) // _FEW
-        held = stand(self.view, most, seed=self.seed)
+        held = self.pool.stand(most)
         if not held.whole:
             raise UnanswerableError(
                 "the value depends on the number of rows, so no part of them stands for all"
@@ -285,7 +282,7 @@ class _Nulls:
         self, kind: type[Prediction], asked: Sequence[_Asked], rows: IntArray, label: str
     ) -> None:
         most = max(min(_STATISTICS, 5 * reach(self.view.evalset, kind) // (2 * _DRAWS)), 1)
-        held = stand(self.view.of(rows), most, seed=self.seed)
+        held = Pool(self.view.of(rows), self.seed).stand(most)
         options = self._options(held, kind)
         kept = [each for each in asked if held.whole or each.metric.name not in _BY_SIZE]
         for each, null in zip(kept, _drawn(held, kind, kept, _FEW, self.seed), strict=True):
@@ -296,8 +293,10 @@ class _Nulls:
         for each in asked:
             self.in_groups[(_name(each.metric.name, each.coverage), label)] = reason
 
-    def _divided(self, wanted: bool) -> Sequence[Any]:
-        return groupings(self.view.evalset)[0] if wanted else ()
+    def _divided(self, wanted: bool) -> Sequence[Grouping]:
+        if wanted and self.divided is None:
+            self.divided = groupings(self.view.evalset)[0]
+        return self.divided if wanted and self.divided is not None else ()
 
     def _options(self, held: Stand, kind: type[Prediction]) -> dict[str, str]:
         if held.whole:
@@ -519,25 +518,34 @@ def _statistic_null(
     held: Stand, asked: _Asked, values: FloatArray, influence: FloatArray | None
 ) -> Null:
     """The range of drawn values, rescaled where a part stands for all."""
-    centre = float(values.mean())
-    low, high = (
-        float(np.quantile(values, level, method="weibull")) for level in (_TAIL, 1.0 - _TAIL)
-    )
+    centre, ratio = float(values.mean()), math.sqrt(held.size / held.n)
+    bottom, top = asked.metric.bounds
+    below, above = (ratio * each for each in _reaches(values))
     if held.whole:
-        return Null(centre, low, high)
-    ratio = math.sqrt(held.size / held.n)
-    below, above, bottom = ratio * (centre - low), ratio * (high - centre), asked.metric.bounds[0]
+        return Null(centre, max(centre - below, bottom), min(centre + above, top))
     if asked.metric.target == 0.0 and bottom == 0.0:  # a floor of noise
         centre *= ratio
-        return Null(centre, centre - below, min(centre + above, asked.metric.bounds[1]))
+        return Null(centre, max(centre - below, bottom), min(centre + above, top))
     # of a part with other rows the centre would be another
     error = float(values.var()) if influence is None else _from_row_to_row(influence, held.size)
     target = asked.metric.target_at(asked.coverage)
     if abs(centre - target) <= 3.0 * math.sqrt(error):
-        return Null(math.nan, target - below, min(target + above, asked.metric.bounds[1]))
+        return Null(math.nan, max(target - below, bottom), min(target + above, top))
     below, above = (math.hypot(each, _Z * math.sqrt(error)) for each in (below, above))
-    low, high = max(centre - below, bottom), min(centre + above, asked.metric.bounds[1])
-    return Null(centre, low, high)
+    return Null(centre, max(centre - below, bottom), min(centre + above, top))
+
+
+def _reaches(values: FloatArray) -> tuple[float, float]:
+    """How far below and above their mean 95 % of further values lie, from three moments."""
+    count = len(values)
+    if count < 3:
+        raise UnanswerableError("too few perfect models have a value")
+    off = values - values.mean()
+    variance = np.array([float(np.square(off).sum()) / (count - 1)])
+    third = np.array([float((off**3).sum()) * count / ((count - 1) * (count - 2))])
+    low, high = _pearson(np.zeros(1), variance, third)
+    wider = float(special.stdtrit(count - 1, 1.0 - _TAIL)) * math.sqrt(1.0 + 1.0 / count) / _Z
+    return -wider * float(low[0]), wider * float(high[0])
 
 
 def _from_row_to_row(influence: FloatArray, size: float) -> float:
@@ -645,7 +653,7 @@ def _tiled(name: str, value: Any, repeat: int) -> Any:
 
 
 def _codes(
-    whole: EvalSet, held: Stand, grouping: Any
+    whole: EvalSet, held: Stand, grouping: Grouping
 ) -> tuple[tuple[str, ...], IntArray, FloatArray]:
     """Labels of a grouping, the groups of the rows at hand, and rows stood for in each."""
     weights, size = whole.weights, len(grouping.labels)
