@@ -20,6 +20,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
 from howsure.core.records import Record
+from howsure.core.rng import row_uniforms
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.crps_closed import crps_closed
 from howsure.metrics.groups import Grouping, groupings
@@ -80,12 +81,14 @@ _BY_SIZE = frozenset({"binned_r2", "normalised_width"})
 _MEANS = 20_000  # rows that stand for all, of means
 _STATISTICS = 1_000  # and of statistics
 _LEAST, _MOST = 10, 100  # draws of means
+_TABLES, _MANY_TABLES = 400_000, 1_999  # rows of tables made of the draws of few rows; tables
 _DRAWS, _FEW = 49, 19  # draws of a statistic, and of a dear one
-_GROUPS = 12  # groups whose statistics are drawn
+_GROUPS = 16  # groups whose statistics are drawn
 _TAIL = 0.025
 _Z = float(special.ndtri(1.0 - _TAIL))
 _STILL = "does not depend on y"
 _POINT = "a point forecast alone does not say how y is drawn"
+_MANY = f"statistics of more than {_GROUPS} groups are not drawn"
 _OUTSIDE = "beyond its outermost levels a quantile table says nothing"
 
 Key = tuple[str, str]
@@ -171,7 +174,7 @@ class _Nulls:
             )
             if kind is not None:
                 by_kind.setdefault(kind[0], []).append(kind[1])
-        by_group = bool(grouped)
+        by_group, told = bool(grouped), {record.metric for record in grouped}
         for kind, asked in by_kind.items():
             means = [each for each in asked if each.form.reduce != "statistic"]
             rest = [each for each in asked if each.form.reduce == "statistic"]
@@ -183,7 +186,8 @@ class _Nulls:
             sized = [each for each in rest if each.metric.name in _BY_SIZE]
             if sized:
                 self._try(partial(self._sized, kind, sized), sized)
-            if rest and by_group:
+            rest = [each for each in rest if each.metric.name in told]
+            if rest:
                 self._try_groups(kind, rest)
         records = tuple(self._with(record, self.found.get(_key(record))) for record in self.records)
         return records, tuple(self._of_group(record) for record in grouped)
@@ -261,16 +265,14 @@ class _Nulls:
             self.found[_name(each.metric.name, each.coverage)] = known
 
     def _try_groups(self, kind: type[Prediction], asked: Sequence[_Asked]) -> None:
-        """Statistics of groups, where there are few of these."""
-        divided = self._divided(True)
-        if sum(len(each.labels) for each in divided) > _GROUPS:
-            reason = f"statistics of more than {_GROUPS} groups are not drawn"
-            for each in divided:
-                for label in each.labels:
-                    self._refused_groups(asked, label, reason)
-            return
-        for grouping in divided:
+        """Statistics of groups, of the groupings that come first while groups are few."""
+        left = _GROUPS
+        for grouping in self._divided(True):
+            left -= len(grouping.labels)
             for code, label in enumerate(grouping.labels):
+                if left < 0:
+                    self._refused_groups(asked, label, _MANY)
+                    continue
                 rows = np.flatnonzero(grouping.codes == code)
                 attempt(
                     f"perfect models in {label} of {self.model}",
@@ -332,10 +334,14 @@ class _Moments:
     variance: FloatArray
     third: FloatArray
     noise: FloatArray
+    tables: FloatArray | None = None
 
     @classmethod
-    def of(cls, scores: FloatArray, *, exact: bool) -> _Moments:
-        """Of scores of shape (draws, m), whose halves are independent unless they are all there."""
+    def of(cls, scores: FloatArray, chosen: IntArray | None, *, exact: bool) -> _Moments:
+        """Of scores of shape (draws, m), whose halves are independent unless they are all there.
+
+        ``chosen``, shape (m, tables), says which draw of each row makes which table.
+        """
         mean = scores.mean(axis=0)
         off = scores - mean
         squares = np.square(off)
@@ -343,7 +349,9 @@ class _Moments:
         noise = np.zeros(len(mean))
         if not exact:
             noise = np.square(scores[:half].mean(axis=0) - scores[half:].mean(axis=0)) / 4.0
-        return cls(mean, squares.mean(axis=0) + noise, (squares * off).mean(axis=0), noise)
+        tables = None if chosen is None else np.take_along_axis(scores.T, chosen, axis=1)
+        third = (squares * off).mean(axis=0)
+        return cls(mean, squares.mean(axis=0) + noise, third, noise, tables)
 
     def nulls(
         self, held: Stand, asked: _Asked, codes: IntArray, n: FloatArray, options: dict[str, str]
@@ -367,6 +375,8 @@ class _Moments:
             shape = add(weights=w**3) / total**3 * np.square(size) * third / np.square(n)
             if asked.form.reduce == "share" and held.weights is None:
                 low, high = _binomial(n, np.clip(mean, 0.0, 1.0))
+            elif self.tables is not None:
+                low, high = self._among_tables(codes, w, total)
             else:
                 low, high = _pearson(mean, within / n, shape)
             low = mean - np.hypot(mean - low, _Z * np.sqrt(error))
@@ -380,6 +390,18 @@ class _Moments:
             else "none of its rows is among those that stand for all"
             for g in range(groups)
         ]
+
+    def _among_tables(
+        self, codes: IntArray, w: FloatArray, total: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """The middle 95 % of the means of tables that take any draw of each row."""
+        assert self.tables is not None
+        order = np.argsort(codes, kind="stable")
+        starts = np.searchsorted(codes[order], np.arange(len(total)))
+        sums = np.add.reduceat((w[:, None] * self.tables)[order], starts, axis=0)
+        means = sums / total[:, None]
+        low, high = np.quantile(means, [_TAIL, 1.0 - _TAIL], axis=1, method="weibull")
+        return np.asarray(low), np.asarray(high)
 
     def _between(self, held: Stand, codes: IntArray, mean: FloatArray) -> FloatArray:
         """How the rows' expectations vary: about their group's, or from one row to the next."""
@@ -405,6 +427,11 @@ class _Stack:
             self.uniforms = np.repeat(places[:, None], m, axis=1)
         else:
             self.uniforms = strata(held.keys, draws, seed=seed)
+        self.chosen = None
+        if held.whole and m <= _STATISTICS:  # few enough to be added up table by table
+            tables = min(_TABLES // m, _MANY_TABLES)
+            mixed = row_uniforms(seed, "tables", held.keys, columns=tables)
+            self.chosen = (mixed * len(self.uniforms)).astype(np.int64)
         self.belief = belief
         self._views: dict[str, list[View]] = {}
         self._sets: list[EvalSet] = []
@@ -425,7 +452,7 @@ class _Stack:
     def _moments(self, scores: FloatArray) -> _Moments:
         if not np.isfinite(scores).all():
             raise UnanswerableError("some rows of a perfect model score infinity")
-        return _Moments.of(scores, exact=self.exact)
+        return _Moments.of(scores, self.chosen, exact=self.exact)
 
     def _scores(self, view: View, asked: _Asked) -> FloatArray:
         rows = _called(view, asked)
@@ -538,8 +565,6 @@ def _statistic_null(
 def _reaches(values: FloatArray) -> tuple[float, float]:
     """How far below and above their mean 95 % of further values lie, from three moments."""
     count = len(values)
-    if count < 3:
-        raise UnanswerableError("too few perfect models have a value")
     off = values - values.mean()
     variance = np.array([float(np.square(off).sum()) / (count - 1)])
     third = np.array([float((off**3).sum()) * count / ((count - 1) * (count - 2))])
@@ -690,7 +715,7 @@ def _pearson(
     """The middle 95 % of Pearson's type III law of these moments: normal where not skew."""
     sd = np.sqrt(variance)
     skew = np.where(variance > 0, third / np.where(variance > 0, sd**3, 1.0), 0.0)
-    size = np.maximum(np.abs(skew), 1e-3)
+    size = np.clip(np.abs(skew), 1e-3, 2.0)  # beyond, a few draws say little of it
     k = 4.0 / np.square(size)
     near, far = ((special.gammaincinv(k, p) - k) / np.sqrt(k) for p in (_TAIL, 1.0 - _TAIL))
     low, high = np.where(skew < 0, -far, near), np.where(skew < 0, -near, far)
