@@ -376,7 +376,8 @@ class _Moments:
             if asked.form.reduce == "share" and held.weights is None:
                 low, high = _binomial(n, np.clip(mean, 0.0, 1.0))
             elif self.tables is not None:
-                low, high = self._among_tables(codes, w, total)
+                low, high = self._among_tables(codes, w)
+                low, high = mean + low * np.sqrt(within / n), mean + high * np.sqrt(within / n)
             else:
                 low, high = _pearson(mean, within / n, shape)
             low = mean - np.hypot(mean - low, _Z * np.sqrt(error))
@@ -391,17 +392,16 @@ class _Moments:
             for g in range(groups)
         ]
 
-    def _among_tables(
-        self, codes: IntArray, w: FloatArray, total: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """The middle 95 % of the means of tables that take any draw of each row."""
+    def _among_tables(self, codes: IntArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The middle 95 % of tables that take any draw of each row, their mean 0 and sd 1."""
         assert self.tables is not None
         order = np.argsort(codes, kind="stable")
-        starts = np.searchsorted(codes[order], np.arange(len(total)))
+        starts = np.searchsorted(codes[order], np.arange(codes.max() + 1))
         sums = np.add.reduceat((w[:, None] * self.tables)[order], starts, axis=0)
-        means = sums / total[:, None]
-        low, high = np.quantile(means, [_TAIL, 1.0 - _TAIL], axis=1, method="weibull")
-        return np.asarray(low), np.asarray(high)
+        spread = sums.std(axis=1)
+        ends = np.quantile(sums, [_TAIL, 1.0 - _TAIL], axis=1, method="weibull")
+        low, high = (ends - sums.mean(axis=1)) / np.where(spread > 0, spread, 1.0)
+        return low, high
 
     def _between(self, held: Stand, codes: IntArray, mean: FloatArray) -> FloatArray:
         """How the rows' expectations vary: about their group's, or from one row to the next."""
