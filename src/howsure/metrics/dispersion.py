@@ -1,7 +1,7 @@
 """Dispersion: do predicted standard deviations match the size of the errors?
 
 Weights are multiplicities: a weight of two is a row twice. To use importance weights, scale them
-so that they sum to Kish's effective n, which then is the n of the nulls.
+so that they sum to Kish's effective n.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, as_vector, check_above
 from howsure.core.convert import check_whole
@@ -155,9 +154,8 @@ def relative_calibration_error(
     Returns
     -------
     Estimate
-        1 − √r with r of `variance_ratio`, whose influence over −2√r is this one's. ``null`` is
-        the small bias of a perfect model with normal errors, as in `ence`. NaN where every sd
-        is 0.
+        1 − √r with r of `variance_ratio`, whose influence over −2√r is this one's. NaN where
+        every sd is 0.
 
     Raises
     ------
@@ -176,16 +174,10 @@ def relative_calibration_error(
     found = variance_ratio(y, mean, sd, weights=weights)
     if found.influence is None:
         return found
-    scale = np.asarray(sd, dtype=np.float64)
-    w = check_multiplicities(weights, len(scale))
-    total = float(len(scale)) if w is None else float(w.sum())
-    shape = np.square(scale / scale.max())
-    freedom = total * weighted_mean(shape, w) ** 2 / weighted_mean(np.square(shape), w)
-    null = 1.0 - float(_chi_mean(np.array([freedom]))[0])
     root = math.sqrt(found.value)
     if root == 0.0:
-        return Estimate(1.0, np.zeros(len(scale)), null)
-    return Estimate(1.0 - root, -0.5 / root * found.influence, null)
+        return Estimate(1.0, np.zeros_like(found.influence))
+    return Estimate(1.0 - root, -0.5 / root * found.influence)
 
 
 def ence(
@@ -218,8 +210,6 @@ def ence(
     -------
     Estimate
         NaN where there are fewer than two rows a bin. The influence holds the edges fixed.
-        ``null`` is the expectation for normal errors, where RMSE_b/RMV_b is close to χ_k/√k with
-        Satterthwaite's k = (Σsd²)²/Σsd⁴ over the bin, each row by its share in it.
 
     Raises
     ------
@@ -253,12 +243,11 @@ def ence(
         sign = np.where(mse > 0.0, np.sign(ratio - 1.0), 0.0)
         by_error = np.where(mse > 0.0, sign / (2.0 * np.sqrt(mse * mv)), 0.0)
         by_variance = sign * ratio / (2.0 * mv)
-        freedom = np.square(mv * cut.capacity) / cut.sums_of_squares(variance)
         influence = squared_error * cut.spread(by_error) - variance * cut.spread(by_variance)
     value = float(np.abs(1.0 - ratio).mean())
     if not (math.isfinite(value) and np.isfinite(influence).all()):
         return Estimate(value, reason="the sd spans too many orders of magnitude")
-    return Estimate(value, influence, float(_chi_gap(freedom).mean()))
+    return Estimate(value, influence)
 
 
 def sharpness(
@@ -338,15 +327,6 @@ class _Bins:
         shared = self.share * sums[self.group]
         return np.bincount(self.bin, weights=shared, minlength=self.count) / self.capacity
 
-    def sums_of_squares(self, values: FloatArray) -> FloatArray:
-        """Sum over the rows of each bin of the square of what they bring to it."""
-        squares = np.square(values)
-        weighted = squares if self.weights is None else squares * self.weights
-        sums = np.add.reduceat(weighted[self.order], self.starts)
-        shared = np.square(self.share) * sums[self.group]
-        totals = np.bincount(self.bin, weights=shared, minlength=self.count)
-        return totals.astype(np.float64)
-
     def spread(self, by_bin: FloatArray) -> FloatArray:
         """Value of each row's bin, averaged over the bins that it is shared among."""
         shared = np.bincount(self.group, weights=self.share * by_bin[self.bin])
@@ -376,19 +356,6 @@ def _equal_mass_bins(key: FloatArray, w: FloatArray | None, bins: int) -> _Bins:
     return _Bins(
         order, starts, w, group, number, overlap / width[group], bins, float(ends[-1]) / bins
     )
-
-
-def _chi_mean(k: FloatArray) -> FloatArray:
-    """E R where √k R has the χ law with k degrees of freedom."""
-    return np.asarray(np.sqrt(2.0 / k) * special.poch(k / 2.0, 0.5))
-
-
-def _chi_gap(k: FloatArray) -> FloatArray:
-    """E|1 − R| where √k R has the χ law with k degrees of freedom."""
-    mean = _chi_mean(k)
-    below = special.gammainc(k / 2.0, k / 2.0)
-    mean_below = mean * special.gammainc((k + 1.0) / 2.0, k / 2.0)
-    return np.asarray(mean - 1.0 + 2.0 * (below - mean_below))
 
 
 def _check_sd(sd: npt.ArrayLike, n: int) -> FloatArray:

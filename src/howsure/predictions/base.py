@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray, as_vector, check_fraction
+from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_vector, check_fraction
 from howsure.core.errors import InputError, UnanswerableError
 
 Rows = npt.NDArray[Any]
@@ -123,6 +123,17 @@ class Prediction(ABC):
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         """Draws from the belief, shape (n, size)."""
         raise UnanswerableError(f"{self.kind} cannot be sampled")
+
+    def redrawn(self, y: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, Self]:
+        """A y drawn from the prediction, shape (n,), with the prediction that it then has.
+
+        ``uniforms``, shape (n,), decide. A y outside by an unknown amount is infinite.
+        """
+        raise UnanswerableError(f"{self.kind} say only how often y lies inside")
+
+    def inside(self, coverage: float, uniforms: FloatArray) -> BoolArray:
+        """Whether a drawn y lies inside, shape (n,), of a kind that says only how often."""
+        raise UnanswerableError(f"{self.kind} say more than how often y lies inside")
 
 
 def wanted_levels(levels: npt.ArrayLike) -> FloatArray:

@@ -183,6 +183,10 @@ class Distribution(Prediction):
         """Draws, shape (n, size)."""
         return self.law.sample(rng, size, self.parameters)
 
+    def redrawn(self, y: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, Self]:
+        """Quantiles at the uniforms; the prediction stays."""
+        return self.law.quantile(uniforms, self.parameters), self
+
     def _moment(self, value: FloatArray, name: str) -> FloatArray:
         if not np.isfinite(value).all():
             raise UnanswerableError(f"some laws of the family {self.law.name} have no {name}")

@@ -9,7 +9,14 @@ from typing import ClassVar, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_fraction, check_interval
+from howsure.core.arrays import (
+    BoolArray,
+    FloatArray,
+    as_matrix,
+    as_vector,
+    check_fraction,
+    check_interval,
+)
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.predictions.base import Prediction, Rows
 
@@ -120,3 +127,8 @@ class Intervals(Prediction):
         if not (np.isfinite(lower) & np.isfinite(upper)).all():
             raise UnanswerableError("some intervals are unbounded, so they have no midpoint")
         return lower / 2.0 + upper / 2.0
+
+    def inside(self, coverage: float, uniforms: FloatArray) -> BoolArray:
+        """A coin with the claimed coverage, one for all columns; always where unbounded."""
+        lower, upper = self.interval(coverage)
+        return np.asarray((uniforms < coverage) | ((lower == -np.inf) & (upper == np.inf)))

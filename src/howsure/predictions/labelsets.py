@@ -88,3 +88,8 @@ class LabelSets(Prediction):
                 f"got {y[np.argmax(wrong)]:g} at row {int(np.argmax(wrong))}"
             )
         return self.members[np.arange(self.n), y.astype(np.int64)]
+
+    def inside(self, coverage: float, uniforms: FloatArray) -> BoolArray:
+        """A coin with the claimed coverage; never in an empty set, always in a full one."""
+        sizes = self.sizes
+        return ((uniforms < self.coverage) & (sizes > 0)) | (sizes == self.members.shape[1])

@@ -140,3 +140,21 @@ class Quantiles(Prediction):
     def point(self) -> FloatArray:
         """The median."""
         return self.quantile([0.5])[:, 0]
+
+    def redrawn(self, y: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, Self]:
+        """Quantiles at the uniforms; infinite beyond the outermost levels."""
+        if (self.values == np.floor(self.values)).all() and (y == np.floor(y)).all():
+            raise UnanswerableError(
+                "quantiles of whole numbers bound how often y lies inside, and say no more"
+            )
+        low, high = self.levels[0], self.levels[-1]
+        drawn = np.where(uniforms < low, -np.inf, np.inf)
+        rows = np.flatnonzero((uniforms >= low) & (uniforms <= high))
+        if len(self.levels) > 1:
+            right = np.clip(np.searchsorted(self.levels, uniforms[rows]), 1, len(self.levels) - 1)
+            below, above = self.levels[right - 1], self.levels[right]
+            share = (uniforms[rows] - below) / (above - below)
+            drawn[rows] = (1.0 - share) * self.values[rows, right - 1] + share * self.values[
+                rows, right
+            ]
+        return drawn, self

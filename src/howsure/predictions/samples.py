@@ -145,3 +145,12 @@ class Samples(Prediction):
         """Draws with replacement from the given draws, shape (n, size)."""
         chosen = rng.integers(self.size, size=(self.n, size))
         return np.take_along_axis(self.sorted_samples, chosen, axis=1)
+
+    def redrawn(self, y: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, Self]:
+        """Any of the m + 1 exchangeable values; y takes the place of a chosen draw."""
+        place = (uniforms * (self.size + 1)).astype(np.int64)
+        rows = np.flatnonzero(place < self.size)
+        table, drawn = self.sorted_samples.copy(), y.copy()
+        drawn[rows] = table[rows, place[rows]]
+        table[rows, place[rows]] = y[rows]
+        return drawn, type(self)(table)

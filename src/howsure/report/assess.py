@@ -39,6 +39,7 @@ from howsure.report.door import from_arrays, from_table, is_table, source_fact
 from howsure.report.images import MODELS, image_table, missing_images
 from howsure.verdict import QUESTIONS, TOLERANCE, Finding, judge
 from howsure.verdict.family import check_judging
+from howsure.verdict.nulls import with_nulls
 
 MISSING_IMAGES = "Missing images"
 """The fact that names them."""
@@ -251,7 +252,9 @@ def assess_sets(
                 ),
                 lambda _: GroupReport((), None, ()),
             )
-            records.extend((*found.records, *grouped.records))
+            told, in_groups = with_nulls(found, grouped.records, seed=seed)
+            found = replace(found, records=told)
+            records.extend((*told, *in_groups))
             notes.extend(grouped.notes)
             by_group.append(grouped.table)
             done.append(found)
