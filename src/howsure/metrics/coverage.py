@@ -272,6 +272,10 @@ def _missed(covered: BoolArray) -> BoolArray:
     return ~covered
 
 
+def _empty(sizes: FloatArray) -> BoolArray:
+    return np.asarray(sizes == 0)
+
+
 def _ends(view: View, coverage: float) -> tuple[FloatArray, FloatArray]:
     """Lower and upper ends: given ones, or those that the richest prediction implies."""
     if math.isnan(coverage):
@@ -678,6 +682,20 @@ _ENTRIES = (
         laws=Laws(),
         standard_normal=math.nan,
         bounds=POSITIVE,
+    ),
+    Metric(
+        name="empty_sets",
+        title="Empty sets",
+        question=Question.WIDTH,
+        meaning="Share of rows whose label set holds no label: none of these can be covered.",
+        formula="mean 1{|C| = 0}",
+        source="definition",
+        direction=Direction.NONE,
+        units="1",
+        forms=(Form(needs=("set_sizes",), function=_empty, reduce="share"),),
+        laws=Laws(),
+        standard_normal=math.nan,
+        bounds=SHARE,
     ),
 )
 

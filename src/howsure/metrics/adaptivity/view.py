@@ -289,7 +289,6 @@ _ENTRIES = (
         standard_normal=math.nan,
         notion=Notion.LOCAL,
         per_coverage=True,
-        beside="ease",
         merges="rows",
         bounds=SHARE,
     ),
