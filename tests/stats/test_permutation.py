@@ -12,6 +12,7 @@ from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.core.weights import Weights
 from howsure.stats import permutation
+from howsure.stats.binomial import shift_shares
 from howsure.stats.permutation import groups_differ, sign_flip_test, sign_flip_tests
 
 quick = settings(derandomize=True, deadline=None, max_examples=100)

@@ -94,11 +94,11 @@ def worst_region(
     Signals of row i are c_i − p̃_i, where p̃ are the claims moved by one step on the logit scale
     to the coverage of all rows, and of the PIT u the Legendre components √3(2u − 1) (bias) and
     √5(6u² − 6u + 1) (spread), less their means over all rows. Each half of the rows fits a tree
-    of depth two to each signal and takes the node whose sum of the signal is largest in its own
-    standard deviations. On the other half coverage is judged by the exact binomial test (of
-    unequal p̃ conservative: Hoeffding 1956), a component by Student's t of its mean. The means of
-    all rows hold the judged rows too, which makes both tests a little conservative. The smallest
-    p-value counts as often as there are halves and signals (Bonferroni).
+    of depth two to each signal and takes the node whose sum of the signal is largest in the
+    standard deviations that all rows lead one to expect. On the other half coverage is judged by
+    the exact binomial test (of unequal p̃ conservative: Hoeffding 1956), a component by Student's
+    t of its mean. The means of all rows hold the judged rows too, which makes both tests a little
+    conservative. The smallest p-value counts as often as there are halves and signals (Bonferroni).
 
     Examples
     --------
@@ -107,7 +107,7 @@ def worst_region(
     >>> covered = rng.random(2000) < np.where(x[:, 0] > 1, 0.5, 0.95)
     >>> found = worst_region(covered, x, coverage=0.9, names=["age", "dose"])
     >>> found.region.where, found.estimate.p < 1e-6
-    ('age > 1', True)
+    ('age > 1.02', True)
     """
     level = check_fraction(confidence, "confidence")
     ranks = () if pit is None else (check_pit(pit, length=len(as_covered(covered))),)
@@ -127,7 +127,9 @@ def worst_region(
     for learn in (first, ~first):
         for name, values in signals.items():
             signal = values - values.mean()
-            found = _strayed(problem, signal, learn)
+            plain = np.full(problem.n, float(signal.var()))
+            noise = expected * (1 - expected) if name == "coverage" else plain
+            found = _strayed(problem, signal, noise, learn)
             if found is None:
                 continue
             where, inside = found
@@ -173,18 +175,14 @@ def _few(n: int) -> str:
 
 
 def _strayed(
-    problem: Problem, signal: FloatArray, learn: BoolArray
+    problem: Problem, signal: FloatArray, noise: FloatArray, learn: BoolArray
 ) -> tuple[str, BoolArray] | None:
     """The node of a tree where the signal strays most clearly, by the rows that learn it."""
     nodes, words = tree_nodes(problem.x, signal, problem.names, learn)
     rows = nodes[learn]
-    count, judged = rows.sum(axis=0), nodes[~learn].sum(axis=0)
-    mean = signal[learn] @ rows / count
-    spread = np.square(signal[learn]) @ rows / count - np.square(mean)
-    # Rows of a node that all agree have no spread, which says nothing: all rows' sets a floor.
-    z = np.abs(mean) * np.sqrt(count / np.maximum(spread, float(signal[learn].var()) / 2 + _CLOSE))
+    z = np.abs(signal[learn] @ rows) / np.sqrt(np.maximum(noise[learn] @ rows, _CLOSE))
     z[0] = -1.0  # all rows
-    z[judged < LEAST_JUDGED] = -1.0
+    z[nodes[~learn].sum(axis=0) < LEAST_JUDGED] = -1.0
     best = int(np.argmax(z))
     return (words[best], nodes[:, best]) if z[best] > 0 else None
 
