@@ -446,24 +446,37 @@ def _difference(
     details = {
         "statistic": tested.statistic,
         "permutations": float(tested.resamples),
-        **_apart(evaluation, divided[tested.grouping], tested.group, expected, scores, level),
+        **_apart(
+            evaluation, divided, divided[tested.grouping], tested.group, expected, scores, level
+        ),
     }
     return Estimate(tested.p_value, p=tested.p_value, details=details)
 
 
 def _apart(
     evaluation: Evaluation,
+    divided: Sequence[Grouping],
     grouping: Grouping,
     group: int,
     expected: FloatArray,
     scores: FloatArray,
     level: float,
 ) -> dict[str, str | float]:
-    """The group that is farthest off, with its coverage and what all rows lead one to expect."""
+    """The group that is farthest off, with its coverage and what all rows lead one to expect.
+
+    Its ``reach`` is how far any group may stray: the farthest end of all intervals.
+    """
     evalset, metric = evaluation.evalset, catalogue()["empirical_coverage"]
+    reach = 0.0
+    for each in divided:
+        total = _counts(evalset, each)
+        value, _, low, high, n = _group_means(evalset, each, scores, total, level, metric)
+        due = _counts(evalset, each, expected) / total
+        reach = max(reach, float(np.maximum(high - due, due - low).max()))
     total = _counts(evalset, grouping)
     value, _, low, high, n = _group_means(evalset, grouping, scores, total, level, metric)
     return {
+        "reach": reach,
         "where": grouping.labels[group],
         "value": float(value[group]),
         "expected": float(_counts(evalset, grouping, expected)[group] / total[group]),
@@ -501,7 +514,7 @@ def _robust_difference(
     group = worst - int(edges[which] - len(divided[which].labels))
     details = {
         "statistic": float(abs(t[worst])),
-        **_apart(evaluation, divided[which], group, expected, off + expected, level),
+        **_apart(evaluation, divided, divided[which], group, expected, off + expected, level),
     }
     left_out = f"groups of fewer than {FEWEST_UNITS} {what} are left out: {few}" if few else ""
     return Estimate(value, p=value, reason=left_out, details=details)

@@ -263,7 +263,9 @@ def groups_differ(
         return int(np.count_nonzero(distances(lucky).max(axis=1) >= seen[worst] * (1 - _CLOSE)))
 
     seen = distances(k[None, :])[0]
-    worst = int(np.argmax(seen))
+    off = member @ (k - m * p)
+    ties = seen >= seen.max() * (1 - _CLOSE)  # of two groups both stray alike: the lower is told
+    worst = int(np.flatnonzero(ties)[np.argmin(off[kept][ties])])
     hits, drawn = 0, 0
     step = max(1, _CHUNK // (len(m) + len(kept)))
     for most, enough in (*(_STAGES if staged else ()), (resamples, 1.0)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet, content_order
 from howsure.verdict.family import TOLERANCE, check_judging, judge
 from howsure.verdict.findings import MEASURES, Finding
+from howsure.verdict.nulls import with_nulls
 
 
 @one_thread()
@@ -55,14 +57,16 @@ def examine(
     >>> rng = np.random.default_rng(0)
     >>> y, zero = rng.normal(size=500), np.zeros(500)
     >>> held = EvalSet.checked(y, Distribution.normal(zero, zero + 1.0))
-    >>> examine(held)[0][0].sentence
-    'The 90 % intervals cover 91.2 % (88.4–93.5): no departure is proven; about 700 rows would decide.'
+    >>> examine(held)[0][0].state
+    'undecided'
     """
     check_judging(tolerance, ignore)
     evalset = evalset.take(content_order([evalset]))
     whole = evaluate(evalset, coverages=coverages, metrics=MEASURES[""], seed=seed)
     divided, _ = groupings(evalset)
-    records = list(whole.records)
+    gain = [r for r in whole.records if r.metric == "characteristic_partial_gain"]
+    records = [r for r in whole.records if r.metric != "characteristic_partial_gain"]
+    records += with_nulls(replace(whole, records=tuple(gain)), (), seed=seed)[0]
     if divided:
         records += compare_groups(whole, divided, seed=seed).records
     if evalset.features or evalset.embedding is not None:

@@ -103,6 +103,9 @@ MEASURES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "impossible_share",
             "characteristic_gain",
             "characteristic_partial_gain",
+            "empty_sets",
+            "set_size",
+            "sscv",
             "bias",
             "mae",
         ),
@@ -364,6 +367,8 @@ def _shape(name: str, case: Case) -> Draft:
 
 def _one_sided(case: Case) -> Draft:
     cover = case.get("empirical_coverage")
+    if cover.source == "label sets":
+        raise UnanswerableError("label sets have no sides")
     if cover.source != "intervals":
         raise UnanswerableError("bias and skew judge both sides of a predictive distribution")
     if "claimed_most" in cover.options:
@@ -400,17 +405,24 @@ def _support(case: Case) -> Draft:
 def _groups(case: Case) -> Draft:
     test = case.get("groups_differ")
     worst = case.records.get("worst_group_shortfall")
+    return _apart("groups", test, {"worst": worst})
+
+
+def _apart(name: str, test: Record, facts: Mapping[str, Any]) -> Draft:
+    """A part of the rows that is covered otherwise than all rows lead one to expect."""
     chosen = dict(test.options)
     seen, expected = float(chosen["value"]), float(chosen["expected"])
+    margin = QUESTIONS[name].margin
     return Draft(
-        id="groups",
+        id=name,
         effect=seen - expected,
         lower=float(chosen["lower"]) - expected,
         upper=float(chosen["upper"]) - expected,
         p=test.p,
         where=str(chosen["where"]),
         n=test.n,
-        facts={**chosen, "worst": worst},
+        good=float(chosen["reach"]) <= margin,
+        facts={**chosen, **facts},
     )
 
 
@@ -479,12 +491,16 @@ def _trade(case: Case) -> Draft:
     low, whole = case.get("characteristic_partial_gain"), case.get("characteristic_gain")
     if not low.standard_error > 0:
         raise UnanswerableError("every row has the same width")
+    p = float(special.stdtr(case.freedom, low.value / low.standard_error))
+    if low.null_lower < low.null_upper:  # a right model of few members may lose to a constant band
+        spread = (low.null_upper - low.null_lower) / (2.0 * _REACH)
+        p = max(p, float(special.ndtr((low.value - low.null) / spread)))
     return Draft(
         id="trade",
         effect=low.value / 100.0,
         lower=low.lower / 100.0,
         upper=low.upper / 100.0,
-        p=float(special.stdtr(case.freedom, low.value / low.standard_error)),
+        p=p,
         n=low.n,
         good=low.lower > 0,
         facts={"record": low, "whole": whole},
@@ -492,7 +508,12 @@ def _trade(case: Case) -> Draft:
 
 
 def _sets(case: Case) -> Draft:
-    raise UnanswerableError("the table holds no label sets")
+    if not any(isinstance(each, LabelSets) for each in case.evalset.beliefs):
+        raise UnanswerableError("the table holds no label sets")
+    found, empty = case.get("sscv"), case.get("empty_sets")
+    if "where" not in found.options:
+        raise UnanswerableError("the sizes of sets were not compared")
+    return _apart("sets", found, {"empty": empty.value, "size": case.get("set_size").value})
 
 
 def _later(case: Case) -> Draft:

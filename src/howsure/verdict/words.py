@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from howsure.core.formats import fixed, p_words, percent
 from howsure.core.records import Record
@@ -221,8 +220,15 @@ def _against(gain: Record) -> str:
 
 
 def _sets(draft: Draft, _: Finding) -> Words:
-    facts: Mapping[str, Any] = draft.facts
-    return str(facts["seen"]), "coverage depends on the size of the set", "all sizes cover alike"
+    facts = draft.facts
+    labels = "label" if draft.where == "1" else "labels"
+    seen = (
+        f"Sets of {draft.where} {labels} cover {percent(float(facts['value']))} of "
+        f"{float(facts['rows']):,.0f} rows, all {percent(float(facts['expected']))}"
+    )
+    if facts["empty"]:
+        seen += f"; {percent(float(facts['empty']))} of sets are empty"
+    return seen, "coverage depends on the size of the set", "sets of all sizes cover alike"
 
 
 def _none(draft: Draft, _: Finding) -> Words:
