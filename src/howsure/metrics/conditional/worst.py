@@ -115,7 +115,8 @@ def worst_region(
     ranks = None if pit is None else check_pit(pit, length=len(hits))
     if ranks is not None:  # among equal rows the PIT decides, not the place
         rising = np.argsort(ranks, kind="stable")
-        ranks, hits, inputs, claimed = (a[rising] for a in (ranks, hits, inputs, claimed))
+        ranks, hits = ranks[rising], hits[rising]
+        inputs, claimed = inputs[rising], claimed[rising]
     problem = as_problem(hits, inputs, claimed, names, seed)
     half = problem.n // 2
     if half < LEAST_JUDGED or np.ptp(problem.x, axis=0).max() == 0:
