@@ -61,15 +61,14 @@ def as_problem(
     coverage: float | npt.ArrayLike,
     names: Sequence[str] | None,
     seed: int,
-    *also: FloatArray,
 ) -> Problem:
-    """Check rows of coverage and inputs, and order them by content, other columns' too."""
+    """Check rows of coverage and inputs, and order them by content."""
     hit = as_covered(covered)
     inputs = as_matrix(x, "x", length=len(hit))
     claimed = as_claimed(coverage, len(hit))
     known = as_names(names, inputs.shape[1])
     varies = (claimed,) if (claimed != claimed[0]).any() else ()
-    order = content_order(seed, hit.astype(np.float64), inputs, *varies, *also)
+    order = content_order(seed, hit.astype(np.float64), inputs, *varies)
     return Problem(hit[order], inputs[order], claimed[order], known, order)
 
 

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import BoolArray, FloatArray, check_fraction
+from howsure.core.arrays import BoolArray, FloatArray, as_matrix, check_fraction
 from howsure.metrics.conditional.regions import Region, region_of, tree_nodes
-from howsure.metrics.conditional.rows import Problem, as_covered, as_problem
+from howsure.metrics.conditional.rows import Problem, as_claimed, as_covered, as_problem
 from howsure.stats.binomial import shift_shares
 from howsure.stats.ecdf import check_pit
 from howsure.stats.estimate import Estimate
@@ -110,8 +110,14 @@ def worst_region(
     ('age > 1.02', True)
     """
     level = check_fraction(confidence, "confidence")
-    ranks = () if pit is None else (check_pit(pit, length=len(as_covered(covered))),)
-    problem = as_problem(covered, x, coverage, names, seed, *ranks)
+    hits = as_covered(covered)
+    inputs, claimed = as_matrix(x, "x", length=len(hits)), as_claimed(coverage, len(hits))
+    ranks = None if pit is None else check_pit(pit, length=len(hits))
+    if ranks is not None:  # among equal rows the PIT decides, not the place
+        rising = np.argsort(ranks, kind="stable")
+        ranks, hits = ranks[rising], hits[rising]
+        inputs, claimed = inputs[rising], claimed[rising]
+    problem = as_problem(hits, inputs, claimed, names, seed)
     half = problem.n // 2
     if half < LEAST_JUDGED or np.ptp(problem.x, axis=0).max() == 0:
         reason = "no input varies" if half >= LEAST_JUDGED else _few(problem.n)
@@ -119,7 +125,8 @@ def worst_region(
     hits = problem.covered
     expected = shift_shares(problem.coverage, float(hits.mean()))
     signals = {"coverage": hits - expected}
-    for u in (rank[problem.order] for rank in ranks):
+    if ranks is not None:
+        u = ranks[problem.order]
         signals["bias"] = math.sqrt(3) * (2 * u - 1)
         signals["spread"] = math.sqrt(5) * (6 * u * u - 6 * u + 1)
     tests: list[tuple[float, str, str, BoolArray, BoolArray]] = []
