@@ -245,7 +245,7 @@ def _outcomes(
 
 def _at_once(reference: CongruenceReference) -> int:
     """Replicates that are solved together."""
-    return max(1, _columns(len(reference.y)) // max(1, reference.target.shape[1]))
+    return max(1, _columns(len(reference.y)) // max(1, int(reference.target.shape[1])))
 
 
 def _columns(rows: int) -> int:
