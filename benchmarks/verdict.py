@@ -192,8 +192,10 @@ def label_sets() -> World:
 
     def world(rng: np.random.Generator, n: int) -> EvalSet:
         y = rng.integers(10, size=n)
-        members = rng.uniform(size=(n, 10)) < rng.uniform(0.05, 0.5, n)[:, None]
-        members[np.arange(n), y] = rng.uniform(size=n) < 0.9
+        sizes = rng.integers(1, 7, size=n)
+        order = rng.uniform(size=(n, 10))  # the true label comes first, or last
+        order[np.arange(n), y] = np.where(rng.uniform(size=n) < 0.9, -1.0, 2.0)
+        members = order.argsort(axis=1).argsort(axis=1) < sizes[:, None]
         return EvalSet.checked(y.astype(float), LabelSets(members, 0.9))
 
     return world
