@@ -117,6 +117,7 @@ class _Asked:
         return {*self.form.needs, *self.form.keywords.values()}
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def with_nulls(
     evaluation: Evaluation, grouped: Sequence[Record] = (), *, seed: int = 0
 ) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
@@ -303,8 +304,8 @@ class _Nulls:
     def _of_group(self, record: Record) -> Record:
         key = _key(record)
         found = self.in_groups.get((key, record.group))
-        if found is None and isinstance(self.found.get(key), str):
-            found = self.found[key]
+        if found is None and (isinstance(self.found.get(key), str) or record.units == "p-value"):
+            found = self.found.get(key)
         return self._with(record, found) if record.group and _open(record) else record
 
     def _with(self, record: Record, found: Null | str | None) -> Record:
