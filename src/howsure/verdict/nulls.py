@@ -78,11 +78,12 @@ _FIXED = (
 _NOT_ROWS = frozenset({"coverages", "levels"})  # arrays with no entry a row
 _BY_SIZE = frozenset({"binned_r2", "normalised_width"})
 """Statistics whose value changes with the number of rows in no way known."""
-_MEANS = 20_000  # rows that stand for all, of means
+_MEANS = 10_000  # rows that stand for all, of means
 _STATISTICS = 1_000  # and of statistics
 _LEAST, _MOST = 10, 100  # draws of means
 _TABLES, _MANY_TABLES = 400_000, 1_999  # rows of tables made of the draws of few rows; tables
-_DRAWS, _FEW = 49, 19  # draws of a statistic, and of a dear one
+_DRAWS, _OF_PART, _FEW, _FEWEST = 49, 29, 19, 9
+"""Draws of a statistic: of all rows, of a part, of a group, of many rows."""
 _GROUPS = 16  # groups whose statistics are drawn
 _TAIL = 0.025
 _Z = float(special.ndtri(1.0 - _TAIL))
@@ -245,16 +246,16 @@ class _Nulls:
     def _statistics(self, kind: type[Prediction], asked: Sequence[_Asked]) -> None:
         most = max(min(_STATISTICS, 5 * reach(self.view.evalset, kind) // (2 * _DRAWS)), 1)
         held = self.pool.stand(most)
-        self._found(held, kind, asked, _DRAWS)
+        self._found(held, kind, asked, _DRAWS if held.whole else _OF_PART)
 
     def _sized(self, kind: type[Prediction], asked: Sequence[_Asked]) -> None:
-        most = 4 * reach(self.view.evalset, kind) // _FEW
+        most = 2 * reach(self.view.evalset, kind) // _FEWEST
         held = self.pool.stand(most)
         if not held.whole:
             raise UnanswerableError(
                 "the value depends on the number of rows, so no part of them stands for all"
             )
-        self._found(held, kind, asked, _FEW if len(held.rows) > _STATISTICS else _DRAWS)
+        self._found(held, kind, asked, _FEWEST if len(held.rows) > _STATISTICS else _DRAWS)
 
     def _found(
         self, held: Stand, kind: type[Prediction], asked: Sequence[_Asked], draws: int
