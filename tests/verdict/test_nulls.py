@@ -406,3 +406,31 @@ def _same(one: Any, two: Any) -> bool:
     if not isinstance(one, np.ndarray):
         return repr(one) == repr(two)
     return bool(np.array_equal(one, two))
+
+
+@pytest.mark.parametrize("world", list(WORLDS))
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_few_rows_have_a_null_or_the_reason(world: str, n: int) -> None:
+    """Under the strict net no formula faults, in groups neither."""
+    rng = np.random.default_rng(n)
+    prediction, draw = WORLDS[world](rng, n)
+    held = EvalSet.checked(draw(rng), prediction, groups={"g": np.arange(n) % 2})
+    whole = evaluate(held)
+    records, grouped = with_nulls(whole, assess_groups(whole).records)
+    for record in records + grouped:
+        if math.isfinite(record.value) and catalogue()[record.metric].forms:
+            told = WHY in record.options
+            assert told or record.null_lower <= record.null_upper, (record.metric, record.group)
+
+
+@pytest.mark.parametrize("kind", ["frequency", "importance"])
+def test_weights_may_be_of_any_size(kind: str) -> None:
+    rng = np.random.default_rng(1)
+    prediction, draw = normal(rng, 40)
+    weights = rng.integers(1, 4, 40) * 1e11 if kind == "frequency" else rng.gamma(0.1, size=40)
+    held = EvalSet.checked(draw(rng), prediction, weights=weights, weights_kind=kind)
+    found = nulls(held)
+    cover = only(found, "empirical_coverage")
+    assert cover.null_lower < 0.9 < cover.null_upper or kind == "frequency"
+    if kind == "frequency":
+        assert cover.null_upper - cover.null_lower < 1e-2

@@ -82,7 +82,7 @@ def strata(keys: npt.NDArray[np.uint64], draws: int, *, seed: int) -> FloatArray
     halves = [
         np.mod(row_uniforms(seed, f"strata {side}", keys) + steps, 1.0) for side in ("one", "two")
     ]
-    return np.clip(np.concatenate(halves), 2.0**-54, 1.0 - 2.0**-53)
+    return np.asarray(np.clip(np.concatenate(halves), 2.0**-54, 1.0 - 2.0**-53))
 
 
 def p_value(observed: float, drawn: npt.ArrayLike, side: Side = "both") -> float:
@@ -107,8 +107,8 @@ def p_value(observed: float, drawn: npt.ArrayLike, side: Side = "both") -> float
     0.25
     """
     values = np.asarray(drawn, dtype=np.float64)
-    above = (1.0 + np.count_nonzero(values >= observed)) / (1.0 + len(values))
-    below = (1.0 + np.count_nonzero(values <= observed)) / (1.0 + len(values))
+    above = (1 + int(np.count_nonzero(values >= observed))) / (1 + len(values))
+    below = (1 + int(np.count_nonzero(values <= observed))) / (1 + len(values))
     return {"upper": above, "lower": below, "both": min(1.0, 2.0 * min(above, below))}[side]
 
 

@@ -78,11 +78,12 @@ _FIXED = (
 _NOT_ROWS = frozenset({"coverages", "levels"})  # arrays with no entry a row
 _BY_SIZE = frozenset({"binned_r2", "normalised_width"})
 """Statistics whose value changes with the number of rows in no way known."""
-_MEANS = 20_000  # rows that stand for all, of means
+_MEANS = 10_000  # rows that stand for all, of means
 _STATISTICS = 1_000  # and of statistics
 _LEAST, _MOST = 10, 100  # draws of means
 _TABLES, _MANY_TABLES = 400_000, 1_999  # rows of tables made of the draws of few rows; tables
-_DRAWS, _FEW = 49, 19  # draws of a statistic, and of a dear one
+_DRAWS, _OF_PART, _FEW, _FEWEST = 49, 29, 19, 9
+"""Draws of a statistic: of all rows, of a part, of a group, of many rows."""
 _GROUPS = 16  # groups whose statistics are drawn
 _TAIL = 0.025
 _Z = float(special.ndtri(1.0 - _TAIL))
@@ -117,6 +118,7 @@ class _Asked:
         return {*self.form.needs, *self.form.keywords.values()}
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def with_nulls(
     evaluation: Evaluation, grouped: Sequence[Record] = (), *, seed: int = 0
 ) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
@@ -142,7 +144,7 @@ def with_nulls(
     >>> from howsure.metrics.measure import evaluate
     >>> held = EvalSet.checked(np.zeros(50), Distribution.normal(np.zeros(50), np.ones(50)))
     >>> records, _ = with_nulls(evaluate(held, metrics=["crps"]))
-    >>> round(records[0].null, 2), round(1 / np.sqrt(np.pi), 2)
+    >>> round(records[0].null, 2), round(1 / math.sqrt(math.pi), 2)
     (0.56, 0.56)
     """
     return _Nulls(evaluation, seed).attach(grouped)
@@ -167,13 +169,13 @@ class _Nulls:
             if not _open(record):
                 continue
             key = _key(record)
-            kind = attempt(
+            drawn = attempt(
                 f"how y is drawn for {record.metric} of {self.model}",
                 partial(self._kind, record),
                 partial(self._refused, key),
             )
-            if kind is not None:
-                by_kind.setdefault(kind[0], []).append(kind[1])
+            if drawn is not None:
+                by_kind.setdefault(drawn[0], []).append(drawn[1])
         by_group, told = bool(grouped), {record.metric for record in grouped}
         for kind, asked in by_kind.items():
             means = [each for each in asked if each.form.reduce != "statistic"]
@@ -223,7 +225,7 @@ class _Nulls:
         stack = _Stack(held, kind, self.seed)
         divided = [_codes(self.view.evalset, held, each) for each in self._divided(by_group)]
         every = np.zeros(len(held.rows), dtype=np.int64)
-        options = self._options(held, kind)
+        options = _options(held)
         for each in asked:
             key = _name(each.metric.name, each.coverage)
             moments = attempt(
@@ -244,21 +246,21 @@ class _Nulls:
     def _statistics(self, kind: type[Prediction], asked: Sequence[_Asked]) -> None:
         most = max(min(_STATISTICS, 5 * reach(self.view.evalset, kind) // (2 * _DRAWS)), 1)
         held = self.pool.stand(most)
-        self._found(held, kind, asked, _DRAWS)
+        self._found(held, kind, asked, _DRAWS if held.whole else _OF_PART)
 
     def _sized(self, kind: type[Prediction], asked: Sequence[_Asked]) -> None:
-        most = 4 * reach(self.view.evalset, kind) // _FEW
+        most = 2 * reach(self.view.evalset, kind) // _FEWEST
         held = self.pool.stand(most)
         if not held.whole:
             raise UnanswerableError(
                 "the value depends on the number of rows, so no part of them stands for all"
             )
-        self._found(held, kind, asked, _FEW if len(held.rows) > _STATISTICS else _DRAWS)
+        self._found(held, kind, asked, _FEWEST if len(held.rows) > _STATISTICS else _DRAWS)
 
     def _found(
         self, held: Stand, kind: type[Prediction], asked: Sequence[_Asked], draws: int
     ) -> None:
-        options = self._options(held, kind)
+        options = _options(held)
         for each, null in zip(asked, _drawn(held, kind, asked, draws, self.seed), strict=True):
             said = {**options, **_by(kind, each, self.view)}
             known = null if isinstance(null, str) else replace(null, options=said)
@@ -285,7 +287,7 @@ class _Nulls:
     ) -> None:
         most = max(min(_STATISTICS, 5 * reach(self.view.evalset, kind) // (2 * _DRAWS)), 1)
         held = Pool(self.view.of(rows), self.seed).stand(most)
-        options = self._options(held, kind)
+        options = _options(held)
         kept = [each for each in asked if held.whole or each.metric.name not in _BY_SIZE]
         for each, null in zip(kept, _drawn(held, kind, kept, _FEW, self.seed), strict=True):
             known = null if isinstance(null, str) else replace(null, options=options)
@@ -300,16 +302,11 @@ class _Nulls:
             self.divided = groupings(self.view.evalset)[0]
         return self.divided if wanted and self.divided is not None else ()
 
-    def _options(self, held: Stand, kind: type[Prediction]) -> dict[str, str]:
-        if held.whole:
-            return {}
-        return {ROWS: f"{len(held.rows):,} rows stand for all"}
-
     def _of_group(self, record: Record) -> Record:
         key = _key(record)
         found = self.in_groups.get((key, record.group))
-        if found is None and isinstance(self.found.get(key), str):
-            found = self.found[key]
+        if found is None and (isinstance(self.found.get(key), str) or record.units == "p-value"):
+            found = self.found.get(key)
         return self._with(record, found) if record.group and _open(record) else record
 
     def _with(self, record: Record, found: Null | str | None) -> Record:
@@ -504,7 +501,7 @@ def _drawn(
     for number, (y, given) in enumerate(outcomes):
         sets = [
             replace(view.evalset, y=each, beliefs=(given, *others))
-            for each in _known(y, given, held.keys * 2.0**-64)
+            for each in _known(y, given, row_uniforms(seed, "outside", held.keys))
         ]
         for version, drawn in enumerate(sets):
             views = {
@@ -634,6 +631,11 @@ def _by(kind: type[Prediction], asked: _Asked, view: View) -> dict[str, str]:
     return {BY: kind.kind} if several else {}
 
 
+def _options(held: Stand) -> dict[str, str]:
+    """How many rows stood for all, where some did."""
+    return {} if held.whole else {ROWS: f"{len(held.rows):,} rows stand for all"}
+
+
 def _held(held: EvalSet, kind: type[Prediction]) -> Prediction:
     return next(each for each in held.beliefs if type(each) is kind)
 
@@ -681,14 +683,11 @@ def _codes(
     whole: EvalSet, held: Stand, grouping: Grouping
 ) -> tuple[tuple[str, ...], IntArray, FloatArray]:
     """Labels of a grouping, the groups of the rows at hand, and rows stood for in each."""
-    weights, size = whole.weights, len(grouping.labels)
-    add = partial(np.bincount, grouping.codes, minlength=size)
-    if weights is None:
-        n = add().astype(np.float64)
-    else:
-        n = add(weights=weights.values)
-        if weights.kind == "importance":
-            n = np.square(n) / add(weights=np.square(weights.values))
+    weights = np.ones(whole.n) if whole.weights is None else whole.weights.values
+    add = partial(np.bincount, grouping.codes, minlength=len(grouping.labels))
+    n = np.asarray(add(weights=weights), dtype=np.float64)
+    if whole.weights is not None and whole.weights.kind == "importance":
+        n = np.square(n) / add(weights=np.square(weights))
     return grouping.labels, grouping.codes[held.rows], n
 
 
