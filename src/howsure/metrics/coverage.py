@@ -16,6 +16,7 @@ from howsure.core.records import Curve, Direction, Notion
 from howsure.metrics.metric import (
     BY_UNIT,
     POSITIVE,
+    RANGED,
     SHARE,
     Form,
     Laws,
@@ -327,10 +328,6 @@ def _claimed_most(view: View, coverage: float) -> FloatArray:
     """As `_claimed`; the most, of a range."""
     found: FloatArray = view.get("claims", coverage)["covered"][:, 1]
     return found
-
-
-RANGED = 0.01
-"""Mean gap of the most and the least claimed, past which a claim is no one number."""
 
 
 def _claim(view: View, coverage: float) -> FloatArray:

@@ -15,7 +15,7 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.faults import attempt
 from howsure.core.records import Curve, Record, Table
 from howsure.metrics.catalogue import catalogue, topics
-from howsure.metrics.metric import SLOW_ROWS, Beside, Form, Metric
+from howsure.metrics.metric import RANGED, SLOW_ROWS, Beside, Form, Metric
 from howsure.metrics.recording import record_of
 from howsure.metrics.view import View, choose_coverages
 from howsure.predictions import EvalSet
@@ -178,7 +178,7 @@ def _claimed(view: View, metric: Metric, coverage: float, found: Estimate) -> Es
     claims, weights = view.get("claims", coverage)[metric.expected], view.evalset.multiplicities
     least, most = (float(np.clip(weighted_mean(end, weights), 0.0, 1.0)) for end in claims.T)
     target = metric.target_at(coverage)
-    if math.isclose(least, most, rel_tol=1e-9):
+    if most - least <= RANGED:  # a few values that rounding made equal are no range
         return found if math.isclose(least, target, rel_tol=1e-9) else replace(found, null=least)
     if abs(least - target) <= abs(most - target):
         return replace(found, null=least, details={**found.details, "claimed_most": most})

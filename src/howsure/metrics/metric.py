@@ -217,6 +217,8 @@ BY_UNIT = Laws(scale=1.0)
 """Laws of a measure in the units of y."""
 SHARE = (0.0, 1.0)
 POSITIVE = (0.0, math.inf)
+RANGED = 0.01
+"""Gap of the most and the least that rows claim, past which a claim is no one number."""
 SLOW_ROWS = 50_000
 """Rows past which slow measures are left out unless asked for."""
 
