@@ -25,7 +25,7 @@ from scipy import special
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Direction, Notion
-from howsure.core.rng import child
+from howsure.core.rng import child, row_hashes
 from howsure.core.weights import Weights
 from howsure.metrics.metric import Form, Laws, Metric, Question, Topic, itself, stated
 from howsure.predictions import Distribution, Quantiles, Samples
@@ -40,18 +40,85 @@ FIT_ROWS = 20_000
 """Rows that shift and scale are fitted on; the components are those of all rows."""
 MOST_TIES = 0.01
 """Share of rows whose y equals a member or quantile, past which ties are not mere rounding."""
-DISTORTION = (7.0**0.5 / 16.0, 0.12350)
+DISTORTION = (7.0**0.5 / 16.0, 0.1235184)
 """Largest |∫_0^u φ_3| and |∫_0^u φ_4|: how far one unit moves a stated probability."""
 _STEP = 0.05
 _FLAT = 0.05
+_LOOSE = 0.25
+"""Newton's last move that is taken: means of cells go in steps."""
 _SLOPE = -math.sqrt(3.0 / math.pi)
 """How fast φ_1 falls as a normal y is shifted back."""
-_FEW = 10.0
 _BLOCK = 10_000_000
+_RARE = 0.1
+"""Excess kurtosis of a mean, past which its p-value is drawn: it is not normal."""
+_DRAWS = 9_999
+_DRAWN_ROWS = 1_000
 _REACH = float(special.ndtri(0.975))
 
 Place = Callable[[float, float], npt.NDArray[Any]]
 Polynomials = Callable[[npt.NDArray[Any]], FloatArray]
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """The polynomials under a right model, where y falls into cells or the PIT jumps.
+
+    Attributes
+    ----------
+    values : ndarray of float, shape (orders, n, k)
+        φ at k outcomes of each row; n = 1 where all rows are alike.
+    shares : ndarray of float, shape (n, k)
+        Probability of each outcome.
+    weights : ndarray of float, shape (n,), optional
+        Of the rows.
+    whole : bool
+        Whether these are all rows, not a part of them.
+    """
+
+    values: FloatArray
+    shares: FloatArray
+    weights: FloatArray | None = None
+    whole: bool = True
+
+    def covariance(self) -> FloatArray:
+        """Covariance of the orders, averaged over rows."""
+        products = np.einsum("irk,jrk,rk->rij", self.values, self.values, self.shares)
+        return np.asarray(np.average(products, axis=0, weights=self.weights))
+
+    def p(self, mean: float, factors: FloatArray, n: float, kind: str) -> float:
+        """Two-sided p-value of a mean of factors·φ, drawn where it is not normal; else 0."""
+        rows = np.tensordot(factors, self.values, 1)
+        second, fourth = (
+            float(np.average((rows**power * self.shares).sum(axis=1), weights=self.weights))
+            for power in (2, 4)
+        )
+        alike = len(rows) == 1
+        if not second > 0 or fourth / second**2 / n < _RARE or not (alike or self.whole):
+            return 0.0
+        if alike:
+            counts = child(0, "components", round(n), rows.size).multinomial(
+                round(n), self.shares[0], size=_DRAWS
+            )
+            drawn = counts @ rows[0] / round(n)
+        else:
+            drawn = self._drawn(rows, kind)
+        reached = np.abs(drawn) >= abs(mean) * (1.0 - 1e-9)
+        return float((1 + np.count_nonzero(reached)) / (1 + len(drawn)))
+
+    def _drawn(self, rows: FloatArray, kind: str) -> FloatArray:
+        """Means of rows whose outcomes are drawn; equal rows are interchangeable."""
+        order = np.argsort(row_hashes(rows, self.shares), kind="stable")
+        weights = np.ones(len(rows)) if self.weights is None else self.weights
+        if kind == "frequency":
+            order = np.repeat(order, weights[order].astype(np.int64))
+            weights = np.ones(len(rows))
+        draws = min(_DRAWS, max(199, 3_000_000 // len(order)))
+        rng, total = child(0, "components", len(order)), np.zeros(draws)
+        for row in order:
+            cuts = np.cumsum(self.shares[row])
+            place = np.minimum(np.searchsorted(cuts, rng.random(draws)), len(cuts) - 1)
+            total += weights[row] * rows[row][place]
+        return total / float(weights[order].sum())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +223,7 @@ def pit_components(
     fit_on: Place | None = None,
     fit_weights: FloatArray | None = None,
     cells: FloatArray | None = None,
-    jumps: bool = False,
+    right: Right | None = None,
 ) -> Components:
     """Components of the PIT, with what explains them taken out of the higher ones.
 
@@ -176,8 +243,8 @@ def pit_components(
         rows if omitted.
     cells : ndarray of float, shape (c,), optional
         Shares of the cells, where `place` gives cells.
-    jumps : bool
-        Whether polynomials are means over jumps of the PIT, whose variance is below 1.
+    right : Right, optional
+        The polynomials under a right model, where y falls into cells or the PIT jumps.
 
     Returns
     -------
@@ -192,37 +259,53 @@ def pit_components(
         values = polynomials(part(shift, math.exp(log_scale)))
         return np.asarray(np.average(values, axis=1, weights=fit_share))
 
-    plain = polynomials(place(0.0, 1.0))
+    at = place(0.0, 1.0)
+    plain = polynomials(at)
     orders = len(plain)
-    test = partial(_tested, weights=weights, cluster=cluster, cells=cells, jumps=jumps)
+    covariance = np.eye(orders) if right is None else right.covariance()
+    test = partial(_tested, weights=weights, cluster=cluster, right=right)
     guess = np.average(plain[:2], axis=1, weights=share)
     start = np.array([shift_of(guess[0]), math.log(scale_of(guess[1]))])
     fit = partial(_fitted, means, step=step)
     try:
         both, slopes = fit(start, free=[0, 1])
-        alone = [fit(start * unit, free=[order]) for order, unit in enumerate(np.eye(2))]
     except UnanswerableError as error:
         missing = Estimate(math.nan, reason=str(error))
-        bias = Estimate(start[0], -plain[0] / _SLOPE, p=test(plain[0], 1.0, order=0, exact=True))
+        size = math.sqrt(covariance[0, 0])
+        bias = Estimate(
+            _shifted(means, float(start[0])),
+            (guess[0] - plain[0]) / _SLOPE,
+            p=test(plain[0], size, factors=np.eye(orders)[0], exact=True),
+        )
         return Components(bias=bias, spread=missing, skew=missing, tails=missing)
+
+    def tested(rows: FloatArray, factors: FloatArray) -> tuple[float, float]:
+        """The p-value of a combination's mean, and its standard deviation in a right model."""
+        size = math.sqrt(float(factors @ covariance @ factors))
+        return test(factors @ rows, size, factors=factors), size
+
     tests = []
-    for order in (0, 1):  # each with the other taken out, so that neither leaks
-        at, tilts = alone[1 - order]
-        rows = polynomials(place(at[0], math.exp(at[1])))
-        lean = float(tilts[order, 0] / tilts[1 - order, 0])
-        tests.append(test(rows[order] - lean * rows[1 - order], math.hypot(1.0, lean), order=order))
+    for order, unit in ((0, np.array([0.0, 1.0])), (1, np.array([1.0, 0.0]))):
+        factors = np.eye(orders)[order]
+        try:  # the other is taken out, so that neither leaks
+            free, tilts = fit(start * unit, free=[1 - order])
+            factors[1 - order] = -tilts[order, 0] / tilts[1 - order, 0]
+        except UnanswerableError:  # this one is so far off that the other is flat
+            free = both * unit
+        tests.append(tested(polynomials(place(free[0], math.exp(free[1]))), factors)[0])
     solved = np.linalg.inv(slopes[:2])
     fitted = polynomials(place(both[0], math.exp(both[1])))
     moves = -solved @ fitted[:2]  # first-order influence of each row on b and log k
     left = np.average(moves, axis=1, weights=share)
     n = float(len(fitted[0])) if weights is None else weights.effective_n
-    chance = _REACH / np.sqrt(n) * np.linalg.norm(solved, axis=1)
+    noise = np.diag(solved @ covariance[:2, :2] @ solved.T)
+    chance = _REACH * np.sqrt(noise / n)
     bias = Estimate(
-        both[0] + left[0],
+        float(both[0] + left[0]),
         moves[0] - left[0],
         p=tests[0],
-        null_lower=-chance[0],
-        null_upper=chance[0],
+        null_lower=-float(chance[0]),
+        null_upper=float(chance[0]),
     )
     scale = math.exp(both[1] + left[1])
     spread = Estimate(
@@ -232,16 +315,16 @@ def pit_components(
         null_lower=math.exp(-chance[1]),
         null_upper=math.exp(chance[1]),
     )
-    beyond = _beyond(place(0.0, 1.0), cells, share)
+    beyond = _beyond(at, cells, share)
     shapes = []
     for order, unit in zip((2, 3), DISTORTION, strict=True):
         if orders <= order:
             shapes.append(Estimate(math.nan, reason=f"{orders + 1} cells are too few for it"))
             continue
-        pull = slopes[order] @ solved
-        rest = fitted[order] - pull @ fitted[:2]
-        size = math.sqrt(1.0 + float(pull @ pull))
-        p = test(rest, size, order=order)
+        factors = np.eye(orders)[order]
+        factors[:2] = -slopes[order] @ solved
+        rest = factors @ fitted
+        p, size = tested(fitted, factors)
         value, reach = unit * weighted_mean(rest, share), unit * size * _REACH / math.sqrt(n)
         found = Estimate(value, unit * rest - value, p=p, null_lower=-reach, null_upper=reach)
         shapes.append(replace(found, details=beyond))
@@ -251,37 +334,89 @@ def pit_components(
 def _fitted(
     means: Callable[[float, float], FloatArray], start: FloatArray, *, step: float, free: list[int]
 ) -> tuple[FloatArray, FloatArray]:
-    """Newton's shift and log scale at which their own means vanish, with all means' slopes."""
+    """The shift and log scale at which their own means vanish, with all means' slopes there."""
+    try:
+        return _newton(means, start, step=step, free=free)
+    except UnanswerableError:
+        return _newton(means, _started(means, start, free), step=step, free=free)
+
+
+def _newton(
+    means: Callable[[float, float], FloatArray], start: FloatArray, *, step: float, free: list[int]
+) -> tuple[FloatArray, FloatArray]:
     at = start.copy()
     for turn in range(12):
+        units = np.diag([math.exp(at[1]), 1.0])[free]  # a shift counts in sds of what is left
         slopes = np.stack(
-            [
-                (means(*(at + step * unit)) - means(*(at - step * unit))) / (2.0 * step)
-                for unit in np.eye(2)[free]
-            ],
+            [(means(*(at + step * u)) - means(*(at - step * u))) / (2.0 * step) for u in units],
             axis=1,
         )
         if abs(np.linalg.det(slopes[free])) < _FLAT ** len(free):
             break
         move = -np.linalg.solve(slopes[free], means(*at)[free])
-        if np.abs(move).max() < 1e-3 or turn == 11:
-            return at, slopes
-        at[free] += np.clip(move, -0.7, 0.7)
+        size = np.abs(move).max()
+        if size < 1e-3 or (turn == 11 and size < _LOOSE):
+            return at, slopes / units.sum(axis=1)
+        at = at + np.clip(move, -0.7, 0.7) @ units
+    raise UnanswerableError("rows are too few, or too alike, to tell shift from spread")
+
+
+def _started(
+    means: Callable[[float, float], FloatArray], start: FloatArray, free: list[int]
+) -> FloatArray:
+    """A start for Newton where PIT values are all near 0, 1 or ½: where signs change, in turn."""
+    shift, log_scale = start
+    for _ in range(2):
+        if 0 in free:
+            shift = _root(lambda b, s: means(b, s)[0], shift, log_scale, math.exp(log_scale), 2.0)
+        if 1 in free:
+            log_scale = _root(lambda s, b: means(b, s)[1], log_scale, shift, 0.5, 1.0)
+    return np.array([shift, log_scale])
+
+
+def _shifted(means: Callable[[float, float], FloatArray], start: float) -> float:
+    """The shift alone, where no scale can be told; the start if y is beyond all."""
+    try:
+        return _root(lambda b, s: means(b, s)[0], start, 0.0, 1.0, 2.0)
+    except UnanswerableError:
+        return start
+
+
+def _root(
+    means: Callable[[float, float], float], start: float, other: float, step: float, growth: float
+) -> float:
+    """Where a mean that falls with its first argument changes its sign, roughly."""
+    sign = float(np.sign(means(start, other)))
+    edge = float(start)
+    for _ in range(60):
+        beyond = edge + sign * step
+        if means(beyond, other) * sign <= 0.0:
+            for _ in range(12):
+                middle = (edge + beyond) / 2.0
+                if means(middle, other) * sign > 0.0:
+                    edge = middle
+                else:
+                    beyond = middle
+            return (edge + beyond) / 2.0
+        edge, step = beyond, step * growth
     raise UnanswerableError("rows are too few, or too alike, to tell shift from spread")
 
 
 def _beyond(
-    at: FloatArray, cells: FloatArray | None, weights: FloatArray | None
+    at: npt.NDArray[Any], cells: FloatArray | None, weights: FloatArray | None
 ) -> dict[str, str | float]:
-    """What shares of y were to lie in the outermost tenths, below and above, and do."""
-    if at.ndim > 1:  # jumps may reach over any tenth
-        return {}
-    if cells is None:
-        stated = (0.1, 0.1)
-        outside = at < 0.1, at > 0.9
+    """What shares of y were to lie in the outermost tenths or cells, below and above, and do."""
+    stated = (0.1, 0.1) if cells is None else (float(cells[0]), float(cells[-1]))
+    if at.ndim > 1:  # the part of each jump that lies there
+        gap = np.maximum(at[1] - at[0], 1e-12)
+        outside = [
+            np.clip((stated[0] - at[0]) / gap, 0.0, 1.0),
+            np.clip((at[1] - 1.0 + stated[1]) / gap, 0.0, 1.0),
+        ]
+    elif cells is None:
+        outside = [at < stated[0], at > 1.0 - stated[1]]
     else:
-        stated = (float(cells[0]), float(cells[-1]))
-        outside = at == 0, at == len(cells) - 1
+        outside = [at == 0, at == len(cells) - 1]
     seen = [weighted_mean(each.astype(np.float64), weights) for each in outside]
     names = ("stated_below", "stated_above", "seen_below", "seen_above")
     return dict(zip(names, (*stated, *seen), strict=True))
@@ -291,11 +426,10 @@ def _tested(
     rows: FloatArray,
     size: float,
     *,
-    order: int,
     weights: Weights | None,
     cluster: IntArray | None,
-    cells: FloatArray | None,
-    jumps: bool,
+    right: Right | None = None,
+    factors: FloatArray | None = None,
     exact: bool = False,
 ) -> float:
     """Two-sided p-value that the mean of rows with variance size² (if all is right) is 0."""
@@ -307,19 +441,14 @@ def _tested(
         return float(2.0 * special.stdtr(count - 1, -abs(mean) / error)) if error > 0 else math.nan
     n = float(len(rows)) if weights is None else weights.effective_n
     seen = standard_error(rows - mean, weights)
-    floor = size / math.sqrt(n) * (0.5 if jumps else 1.0)
-    error = floor if math.isnan(seen) or (exact and not jumps) else max(floor, seen)
+    floor = size / math.sqrt(n)
+    error = floor if math.isnan(seen) or exact else max(floor, seen)
+    if abs(mean) < 1e-12:  # rounding alone, and perhaps no variance to divide by
+        return 1.0
     p = float(2.0 * special.ndtr(-abs(mean) / error))
-    if cells is not None and n * float(cells.min()) < _FEW:
-        p = max(p, _drawn(mean, order, cells, round(n)))
-    return p
-
-
-def _drawn(mean: float, order: int, cells: FloatArray, n: int) -> float:
-    """The p-value by drawing: few rows in a cell of small share are not normal."""
-    counts = child(0, "components", order, n, len(cells)).multinomial(n, cells, size=9_999)
-    drawn = counts @ cell_polynomials(cells)[order] / n
-    return float((1 + np.count_nonzero(np.abs(drawn) >= abs(mean) * (1 - 1e-12))) / 10_000)
+    if right is None or factors is None:
+        return p
+    return max(p, right.p(mean, factors, n, "" if weights is None else weights.kind))
 
 
 def _components(view: View, _: float) -> Components:
@@ -331,10 +460,10 @@ def _components(view: View, _: float) -> Components:
         found.polynomials,
         weights=evalset.weights,
         cluster=None if evalset.cluster is None else evalset.cluster.codes,
-        fit_on=None if part is view else _placed(part).place,
+        fit_on=None if part is view else _placed(part, found).place,
         fit_weights=part.evalset.multiplicities,
         cells=found.cells,
-        jumps=found.jumps,
+        right=_right(view, found),
     )
 
 
@@ -345,12 +474,13 @@ class _Placed:
     place: Place
     polynomials: Polynomials
     cells: FloatArray | None = None
+    table: FloatArray | None = None
     jumps: bool = False
     values: Callable[[float, float, IntArray], FloatArray] | None = None
 
 
-def _placed(view: View) -> _Placed:
-    """By the prediction that knows most."""
+def _placed(view: View, whole: _Placed | None = None) -> _Placed:
+    """By the prediction that knows most; of a part of the rows in the way of the `whole`."""
     y = view.evalset.y
     distribution, samples = view.held(Distribution), view.held(Samples)
     if distribution is not None:
@@ -368,9 +498,10 @@ def _placed(view: View) -> _Placed:
         members, size = samples.sorted_samples, samples.size
         cells = np.full(size + 1, 1.0 / (size + 1))
         table = cell_polynomials(cells)
-        if np.mean((members == y[:, None]).any(axis=1)) > MOST_TIES:
-            ends = np.stack([samples.cdf_left(y), samples.cdf(y)])
-            return _Placed(_by_normal_scores(ends), partial(_over_cells, table, cells), cells, True)
+        if _tied(members, y) if whole is None else whole.jumps:
+            ends = np.stack([(members < y[:, None]).sum(1), (members <= y[:, None]).sum(1) + 1])
+            place = _by_normal_scores(ends / (size + 1.0))
+            return _Placed(place, partial(_over_cells, table, cells), cells, table, jumps=True)
         centre, unit = members.mean(axis=1), members.std(axis=1, ddof=1)
 
         def together(b: float, k: float, rows: IntArray) -> FloatArray:
@@ -378,21 +509,74 @@ def _placed(view: View) -> _Placed:
             return np.column_stack([members[rows], moved])
 
         place = partial(_cell, members, y, centre, unit)
-        return _Placed(place, lambda at: table[:, at], cells, values=together)
-    known = view.belief(Quantiles)
+        return _Placed(place, lambda at: table[:, at], cells, table, values=together)
+    known = view.held(Quantiles)
+    if known is None:
+        lacking = "the table holds no distributions, samples or quantiles"
+        raise UnanswerableError(lacking if samples is None else "one sample tells no spread")
     view.told("components", known.kind)
     levels, values = known.levels, known.values
-    if np.mean((values == y[:, None]).any(axis=1)) > MOST_TIES:
+    if len(levels) < 2:
+        raise UnanswerableError("one quantile tells nothing of the spread")
+    if whole is None and _tied(values, y):
         raise UnanswerableError(
             "y often equals a stated quantile, where a quantile table states no probability"
         )
-    if len(levels) < 2:
-        raise UnanswerableError("one quantile tells nothing of the spread")
     cells = np.diff(np.r_[0.0, levels, 1.0])
     table = cell_polynomials(cells)
     centre = values[:, int(np.argmin(np.abs(levels - 0.5)))]
     unit = (values[:, -1] - values[:, 0]) / np.ptp(special.ndtri(levels[[0, -1]]))
-    return _Placed(partial(_cell, values, y, centre, unit), lambda at: table[:, at], cells)
+    place = partial(_cell, values, y, centre, unit)
+    return _Placed(place, lambda at: table[:, at], cells, table)
+
+
+def _tied(edges: FloatArray, y: FloatArray) -> bool:
+    """Whether y equals members or quantiles more often than rounding makes it."""
+    return bool(np.mean((edges == y[:, None]).any(axis=1)) > MOST_TIES)
+
+
+def _right(view: View, found: _Placed) -> Right | None:
+    """The polynomials under a right model; None where these are orthonormal and continuous."""
+    if not found.jumps:
+        if found.cells is None or found.table is None:
+            return None
+        return Right(found.table[:, None], found.cells[None])
+    part = view.part(_DRAWN_ROWS)
+    distribution = part.held(Distribution)
+    if distribution is not None:
+        ends, shares = _outcomes(distribution)
+    else:
+        members = part.belief(Samples).sorted_samples
+        ends = _blocks(np.sort(np.c_[members, part.evalset.y], axis=1))
+        shares = np.full(ends.shape[1:], 1.0 / ends.shape[2])
+    values = found.polynomials(ends.reshape(2, -1)).reshape(-1, *shares.shape)
+    weights = part.evalset.weights
+    return Right(values, shares, None if weights is None else weights.values, part is view)
+
+
+def _outcomes(distribution: Distribution) -> tuple[FloatArray, FloatArray]:
+    """Jumps of the PIT at 61 quantiles, and shares of [0, 1] that each stands for.
+
+    Shares are exact where the quantiles visit neighbouring values; between values that they skip,
+    the gap is halved.
+    """
+    values = distribution.quantile(special.ndtr(np.linspace(-5.0, 5.0, 61)))
+    n, k = values.shape
+    law = distribution.take(np.repeat(np.arange(n), k))
+    low, high = (at(values.ravel()).reshape(n, k) for at in (law.cdf_left, law.cdf))
+    between = (high[:, :-1] + low[:, 1:]) / 2.0
+    cuts = np.c_[np.zeros(n), between, np.ones(n)]
+    return np.stack([low, high]), np.maximum(np.diff(cuts, axis=1), 0.0)
+
+
+def _blocks(ordered: FloatArray) -> FloatArray:
+    """Where each of the values of a row begins and ends, equal ones as one block; (2, n, k)."""
+    n, k = ordered.shape
+    fresh = np.c_[np.ones(n, dtype=bool), ordered[:, 1:] != ordered[:, :-1]]
+    first = np.maximum.accumulate(np.where(fresh, np.arange(k), 0), axis=1)
+    last = np.c_[fresh[:, 1:], np.ones(n, dtype=bool)]
+    backwards = np.where(last, np.arange(1, k + 1), k)[:, ::-1]
+    return np.stack([first, np.minimum.accumulate(backwards, axis=1)[:, ::-1]]) / float(k)
 
 
 def _cell(
@@ -404,13 +588,16 @@ def _cell(
 
 
 def _over_cells(table: FloatArray, cells: FloatArray, ends: FloatArray) -> FloatArray:
-    """Mean of polynomials on cells between two PIT values."""
+    """Mean of polynomials on cells between two PIT values; that of the cell if they are one."""
     edges = np.r_[0.0, np.cumsum(cells)]
+    edges[-1] = 1.0
     low, high = ends
-    gap = np.maximum(high - low, 1e-12)
+    wide = high - low > 1e-9
+    gap = np.where(wide, high - low, 1.0)
     sums = np.c_[np.zeros(len(table)), np.cumsum(table * cells, axis=1)]
-    high = low + gap
-    return np.stack([(np.interp(high, edges, s) - np.interp(low, edges, s)) / gap for s in sums])
+    means = np.stack([(np.interp(high, edges, s) - np.interp(low, edges, s)) / gap for s in sums])
+    place = np.searchsorted(edges[1:-1], low, side="right")
+    return np.where(wide, means, table[:, place])
 
 
 def _by_normal_scores(pit: FloatArray) -> Place:
@@ -481,8 +668,7 @@ def width_response(
     spread = math.sqrt(weighted_mean(np.square(signal - mean), share))
     if spread == 0.0:
         raise UnanswerableError("rows are all alike in what tells of their errors")
-    test = partial(_tested, weights=weights, cluster=cluster, cells=None, jumps=False)
-    p = test(rows, spread, order=0, exact=True)  # as if rows were permuted
+    p = _tested(rows, spread, weights=weights, cluster=cluster, exact=True)  # rows permuted
     error = standard_error(rows - slope, weights, cluster)
 
     def ratio(at: float) -> float:
@@ -558,11 +744,12 @@ def miss_imbalance(
     details = {"below": count[0], "above": count[1]}
     total = sum(count)
     size = math.sqrt(weighted_mean(np.square(rows), share))
-    if cluster is None and (weights is None or weights.kind == "frequency"):
-        p = float(binomial_test(count[0], total, 0.5)) if total else math.nan
-    elif total:
-        test = partial(_tested, weights=weights, cluster=cluster, cells=None, jumps=False)
-        p = test(rows, size, order=0)
+    if not total:
+        p = math.nan
+    elif cluster is None and (weights is None or weights.kind == "frequency"):
+        p = float(binomial_test(count[0], total, 0.5))
+    else:
+        p = _tested(rows, size, weights=weights, cluster=cluster)
     n = float(len(rows)) if weights is None else weights.effective_n
     chance = _REACH * size / math.sqrt(n)
     found = Estimate(value, rows - value, p=p, null_lower=-chance, null_upper=chance)
