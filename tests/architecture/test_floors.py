@@ -21,9 +21,10 @@ FLOORS = {
     "recalibration": 4,
     "protocols": 4,
     "figures": 4,
+    "verdict": 5,
     "bench": 5,
-    "report": 5,
-    "cli": 6,
+    "report": 6,
+    "cli": 7,
 }
 OPTIONAL = {
     "PIL",

@@ -43,8 +43,8 @@ def belief(
         return (Distribution("logistic", {"loc": mean, "scale": sd * np.sqrt(3) / np.pi}),)
     if kind == "quantiles":
         return (Quantiles(LEVELS, mean[:, None] + sd[:, None] * special.ndtri(LEVELS)),)
-    assert kind == "samples"
-    return (Samples(mean[:, None] + sd[:, None] * rng.normal(size=(len(mean), 39))),)
+    members = {"samples": 39, "ensemble": 10}[kind]
+    return (Samples(mean[:, None] + sd[:, None] * rng.normal(size=(len(mean), members))),)
 
 
 def make_counts(kind: str, n: int, rng: np.random.Generator, *, bias: float = 1.2) -> EvalSet:
@@ -63,7 +63,7 @@ def make_counts(kind: str, n: int, rng: np.random.Generator, *, bias: float = 1.
     return EvalSet.checked(y, Distribution(kind, parameters | {"mu": bias * mu}))
 
 
-KINDS = ("intervals", "normal", "logistic", "quantiles", "samples")
+KINDS = ("intervals", "normal", "logistic", "quantiles", "samples", "ensemble")
 COUNT_KINDS = ("poisson", "negative_binomial", "double_poisson", "conway_maxwell_poisson")
 
 

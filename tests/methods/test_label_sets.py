@@ -1,5 +1,8 @@
 """Conformal sets of labels: the scores' definitions, the exact law of coverage, and groups."""
 
+from decimal import Decimal, localcontext
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -67,11 +70,12 @@ def test_scores_and_sets_follow_the_definition(
     labels, u = rng.integers(0, 7, 12), rng.random(12)
     expected = [by_definition(score, p[i], labels[i], u[i]) for i in range(12)]
     table = p.astype(np.float32) if single else p
-    found = score.of_labels(table, labels, u)
+    found = score.of_labels(table, labels, u).sum(axis=1)
     assert found == pytest.approx(expected, abs=1e-6 if single else 1e-12)
     q = rng.uniform(0.2, 1.2, 12)
-    members = score.sets(p, q, u)
-    per_class = score.sets(p, q, np.repeat(u[:, None], 7, axis=1))
+    at = np.column_stack((q, np.zeros(12)))
+    members = score.sets(p, at, u)
+    per_class = score.sets(p, at, np.repeat(u[:, None], 7, axis=1))
     for i in range(12):
         scores = [by_definition(score, p[i], k, u[i]) for k in range(7)]
         clear = [abs(s - q[i]) > 1e-8 for s in scores]
@@ -89,6 +93,93 @@ def test_a_label_lies_in_the_set_of_its_own_score(score: LabelScore) -> None:
     assert members[np.arange(3000), labels].all()
 
 
+def overconfident(seed: int, n: int, heat: float) -> tuple[np.ndarray, np.ndarray]:
+    """Logits of 100 classes, and labels drawn as if they were `heat` times as large."""
+    rng = np.random.default_rng(seed)
+    logits = 40.0 * rng.normal(size=(n, 100))
+    p = np.exp(heat * (logits - logits.max(axis=1, keepdims=True)))
+    y = (p.cumsum(axis=1) > rng.random(n)[:, None] * p.sum(axis=1)[:, None]).argmax(axis=1)
+    return logits, y
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    raised = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return raised / raised.sum(axis=1, keepdims=True)
+
+
+@cache
+def exact_softmax(seed: int, n: int, heat: float) -> list[list[Decimal]]:
+    """The softmax of the same logits, in 200 digits."""
+    found = []
+    for row in overconfident(seed, n, heat)[0]:
+        raised = [Decimal(float(z)).exp() for z in row - row.max()]
+        total = sum(raised)
+        found.append([value / total for value in raised])
+    return found
+
+
+def exact_scores(score: LabelScore, p: list[Decimal], u: float) -> list[Decimal]:
+    """Scores of all classes by their definitions."""
+    order = sorted(range(len(p)), key=lambda k: -p[k])
+    found, reached, top = [Decimal(0)] * len(p), Decimal(0), p[order[0]]
+    draw = Decimal(u) if score.random else Decimal(isinstance(score, SAPS))
+    for rank, k in enumerate(order, 1):
+        reached += p[k]
+        found[k] = reached - draw * p[k]
+        if isinstance(score, LAC):
+            found[k] = 1 - p[k]
+        elif isinstance(score, SAPS):
+            after = top + Decimal(score.penalty) * (rank - 2 + draw)
+            found[k] = draw * top if rank == 1 else after
+        elif isinstance(score, RAPS):
+            found[k] += Decimal(score.penalty) * max(0, rank - score.free)
+    return found
+
+
+@pytest.mark.parametrize("score", SCORES, ids=lambda s: s.name)
+def test_sets_of_overconfident_softmax_follow_the_definition(score: LabelScore) -> None:
+    """Scores differ by far less than a rounding of 1, and sets are those of the definition."""
+    world, n = (8, 40, 0.05), 40
+    logits, y = overconfident(*world)
+    p, u = softmax(logits), np.random.default_rng(9).random(n)
+    with localcontext(prec=200):
+        exact = [exact_scores(score, row, u[i]) for i, row in enumerate(exact_softmax(*world))]
+        own = [exact[i][y[i]] for i in range(n)]
+        found = score.of_labels(p, y, u)
+        assert found.sum(axis=1) == pytest.approx([float(s) for s in own], rel=1e-9)
+        for place in (15, 30, 38):
+            level = sorted(range(n), key=lambda i: own[i])[place]
+            members = score.sets(p, np.tile(found[level], (n, 1)), u)
+            want = [[s <= own[level] for s in row] for row in exact]
+            assert (members == np.array(want)).all()
+
+
+@pytest.mark.parametrize("score", SCORES[:-1], ids=lambda s: s.name)
+def test_coverage_of_overconfident_softmax(score: LabelScore) -> None:
+    """As asked at .99 and .50, where scores all but tie; few sets hold all labels."""
+    logits, y = overconfident(10, 4000, 0.05)
+    p = softmax(logits)
+    for coverage in (0.99, 0.5):
+        method = LabelConformal(score=score, coverage=coverage).calibrate(p[:2000], y[:2000])
+        sets = method.predict(p[2000:])
+        held = sets.contains(y[2000:].astype(float)).mean()
+        loss = np.sqrt(2 * coverage * (1 - coverage) / 2000)  # of both halves
+        assert held == pytest.approx(coverage, abs=4 * loss)
+        assert sets.sizes.mean() < (80 if coverage == 0.99 else 10)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_nearly_certain_tops_are_told_apart(kind: type) -> None:
+    """p = 1 as rounded, in three rows of four: the others' sum ranks them."""
+    rng = np.random.default_rng(11)
+    odds = -rng.uniform(2.0, 60.0, 4000)
+    p = softmax(np.column_stack((np.zeros(4000), odds))).astype(kind)
+    y = np.zeros(4000)
+    method = LabelConformal(score=LAC(), coverage=0.5).calibrate(p[:2000], y[:2000])
+    held = method.predict(p[2000:]).contains(y[2000:]).mean()
+    assert held == pytest.approx(0.5, abs=4 * np.sqrt(0.5 / 2000))
+
+
 @pytest.mark.parametrize("score", SCORES, ids=lambda s: s.name)
 def test_renaming_classes_and_reordering_rows_change_nothing(score: LabelScore) -> None:
     p, rng = tables(2, 80, 6, ties=True), np.random.default_rng(2)
@@ -101,7 +192,7 @@ def test_renaming_classes_and_reordering_rows_change_nothing(score: LabelScore) 
     u = rng.random(40)
     inverse = np.argsort(rename)
     renamed = score.of_labels(p[:40][:, rename], inverse[y[:40]], u)
-    assert renamed == pytest.approx(score.of_labels(p[:40], y[:40], u), abs=1e-12)
+    assert (renamed == score.of_labels(p[:40], y[:40], u)).all()
 
 
 @pytest.mark.parametrize(

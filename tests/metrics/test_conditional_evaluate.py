@@ -16,6 +16,7 @@ from howsure.metrics.measure import Evaluation, curves_of, evaluate, tables_of
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets
 
 NAMES = {
+    "worst_region",
     "worst_slab",
     "ert_squared",
     "ert_absolute",
@@ -63,7 +64,9 @@ def test_a_model_wrong_in_one_place_fails_every_measure_that_can_see_it(
         assert "north" in str(found[name].options["where"]), name
         assert found[name].model == "net"
     assert found["worst_slab"].value < 0.75
-    assert found["worst_slab"].target == found["worst_slab"].null == 0.9
+    assert found["worst_slab"].target == 0.9
+    seen = np.mean(wrong.view.get("covered", 0.9))
+    assert found["worst_slab"].null == pytest.approx(seen, rel=1e-12)  # that of all rows
     assert found["local_pit"].options["fault"] == "too narrow"
     assert found["coverage_gap"].notion is Notion.GROUP
     assert found["ert_squared"].notion is Notion.LOCAL
@@ -73,6 +76,7 @@ def test_the_regions_are_told_in_one_table(wrong: Evaluation) -> None:
     tables = {table.name: table for table in tables_of(wrong)}
     regions = tables["conditional_regions"].columns
     assert regions["measure"].tolist() == [
+        "worst_region",
         "worst_slab",
         "ert",
         "hsic",

@@ -115,9 +115,110 @@ def test_samplers_draws_and_samples_mode():
     assert null_reference(sampled, replicates=60).p_value > 0.02
 
 
+def ensemble(rows, members, seed, *, spread=1.0, kernel="rbf", method="auto"):
+    """A world whose y and members come from one law of each row, the members' spread aside."""
+    rng = child(seed, "ensemble")
+    x = rng.uniform(0.0, 6.0, rows)
+    mean, sd = np.cos(x), 0.3 + 0.1 * x
+    y = rng.normal(mean, sd)
+    samples = mean[:, None] + spread * sd[:, None] * rng.standard_normal((rows, members))
+    return CongruenceReference(
+        x,
+        y,
+        Empirical(samples),
+        bandwidth=1.0,
+        output_kernel=kernel,
+        output_bandwidth=1.0,
+        solver=SolverOptions(method=method),
+    )
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+@pytest.mark.parametrize("method", ["auto", "dense"])
+@pytest.mark.parametrize("members", [1, 4])
+def test_exchanged_worlds_are_errors_with_y_and_members_swapped(kernel, method, members):
+    reference = ensemble(60, members, 0, kernel=kernel, method=method)
+    x, y, samples = reference.inputs.rows, reference.y, reference.belief.samples
+    grid = np.linspace(0.0, 6.0, 9)
+    found = null_reference(reference, grid, replicates=4, seed=3)
+    for number in range(4):
+        place = child(3, "congruence null", number).integers(0, members + 1, 60)
+        outcome, others = y[:, 0].copy(), samples[:, :, 0].copy()
+        for row in np.flatnonzero(place < members):
+            outcome[row], others[row, place[row]] = others[row, place[row]], outcome[row]
+        alone = cce(
+            x,
+            outcome,
+            Empirical(others),
+            grid,
+            bandwidth=1.0,
+            output_kernel=kernel,
+            output_bandwidth=1.0,
+        )
+        assert found.replicates[number] == pytest.approx(alone.mean, abs=1e-9)
+
+
+def rejected(members, rows, tables, **options):
+    found = [
+        null_reference(ensemble(rows, members, seed, **options), replicates=99, seed=seed).p_value
+        for seed in range(tables)
+    ]
+    return np.mean(np.array(found) <= 0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("members", [5, 10])
+def test_right_ensembles_of_few_members_are_rejected_as_often_as_promised(members):
+    """Members drawn in y's place, y left out, would reject 12 to 24 %."""
+    tables = 150
+    assert rejected(members, 150, tables) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / tables)
+
+
+@pytest.mark.slow
+def test_narrow_ensembles_are_found():
+    assert rejected(5, 1000, 8, spread=0.8) == 1.0
+
+
+def test_replicates_go_on_only_while_a_p_value_may_still_become_small():
+    right, wrong = ensemble(100, 5, 2), ensemble(100, 5, 1, spread=0.2)
+    plain = null_reference(right, replicates=199, most=9_999)
+    assert (len(plain.replicates), plain.stopped) == (199, False)
+    far = null_reference(wrong, replicates=199, most=999)
+    assert (len(far.replicates), far.p_value, far.stopped) == (999, 0.001, False)
+    first = null_reference(wrong, replicates=199)
+    assert far.replicates[:199].tolist() == first.replicates.tolist()
+    assert far.point_p_value.tolist() == first.point_p_value.tolist()
+    assert far.range == tuple(np.quantile(far.replicates, [0.025, 0.975]))
+    between = next(
+        found
+        for seed in range(200)
+        if (
+            found := null_reference(
+                ensemble(60, 5, seed, spread=0.8), replicates=99, most=9_999, seed=seed
+            )
+        ).replicates.size
+        not in (99, 9_999)
+        and not found.stopped
+    )
+    larger = (between.replicates >= between.observed).sum()
+    assert larger >= 10
+    assert between.p_value == (1 + larger) / (1 + len(between.replicates))
+
+
+def test_the_cost_of_further_replicates_is_bounded_and_said(monkeypatch):
+    monkeypatch.setattr("howsure.metrics.congruence.null._WORK", 1e8)
+    reference = ensemble(100, 5, 1, spread=0.2)
+    found = null_reference(reference, replicates=199, most=9_999)
+    width = reference.target.shape[1]
+    assert found.stopped
+    assert len(found.replicates) == 199 + int(1e8 / (100 * (100 + 1500) * width))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"outcomes": "exchange"}, "outcomes may be 'exchange' beside samples only"),
+        ({"replicates": 9, "most": 5}, "most must be a whole number of at least 9"),
         ({"outcomes": np.zeros(40)}, r"outcomes must have shape \(n, R\) or \(n, R, p\)"),
         ({"outcomes": np.zeros((39, 5))}, "outcomes must have 40 rows, got 39"),
         ({"outcomes": np.zeros((40, 5, 2))}, "outcomes must have 1 columns, got 2"),

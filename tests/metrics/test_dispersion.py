@@ -16,7 +16,6 @@ from howsure.stats.estimate import Estimate, mean_statistic
 from metrics.statistics import (
     Draw,
     assert_influence_is_the_derivative,
-    assert_null_is_the_mean,
     assert_standard_error_holds,
     same,
 )
@@ -110,24 +109,6 @@ SIMULATED: dict[str, tuple[Callable[..., Estimate], Draw]] = {
 @pytest.mark.parametrize("name", list(SIMULATED))
 def test_standard_errors_are_those_of_simulation(name: str) -> None:
     assert_standard_error_holds(*SIMULATED[name])
-
-
-def right_errors(rng: np.random.Generator, n: int) -> tuple[Any, ...]:
-    sd = rng.gamma(4.0, 0.25, n)
-    return sd * rng.normal(size=n), np.zeros(n), sd
-
-
-NULLS: dict[str, tuple[Callable[..., Estimate], Draw, float]] = {
-    "ence": (lambda y, m, s: ence(y, m, s, bins=5), right_errors, 0.02),
-    "rce": (relative_calibration_error, right_errors, 0.02),
-}
-
-
-@pytest.mark.parametrize("n", [20, 200])
-@pytest.mark.parametrize("name", list(NULLS))
-def test_nulls_are_the_means_of_perfect_models(name: str, n: int) -> None:
-    measure, draw, bias = NULLS[name]
-    assert_null_is_the_mean(measure, draw, n, bias)
 
 
 SDS = st.lists(

@@ -81,20 +81,21 @@ def test_unknown_coverage_gives_no_verdict_on_calibration() -> None:
 
 def test_a_coverage_that_samples_cannot_reach_is_said() -> None:
     held = EvalSet.checked(np.zeros(3), Samples(np.arange(30.0).reshape(3, 10)))
-    assert choose_coverages(held) == (0.5, 0.8, 0.9)
-    found = {(r.metric, r.coverage): r for r in evaluate(held).records}
+    assert choose_coverages(held) == (9 / 11,)
+    found = {(r.metric, r.coverage): r for r in evaluate(held, coverages=[0.8, 0.9]).records}
     assert math.isnan(found["empirical_coverage", 0.9].value)
     assert "10 samples" in found["empirical_coverage", 0.9].reason
     assert not math.isnan(found["empirical_coverage", 0.8].value)
 
 
 def test_a_perfect_small_ensemble_covers_what_it_claims() -> None:
-    """Ranks at (m + 1)p, not np.quantile: ten perfect members cover 80 % at 80 %."""
+    """Ranks among m + 1 places, not np.quantile: ten members claim 9/11 at 80 %."""
     rng = child(0, "small ensemble")
     draws = rng.normal(size=(40_000, 11))
     held = EvalSet.checked(draws[:, 0], Samples(draws[:, 1:]))
     record = evaluate(held, coverages=[0.8], metrics=["empirical_coverage"]).records[0]
-    assert abs(record.value - 0.8) < 4 * record.standard_error
+    assert record.null == pytest.approx(9 / 11)
+    assert abs(record.value - record.null) < 4 * record.standard_error
     naive = np.quantile(draws[:, 1:], [0.1, 0.9], axis=1)
     seen = np.mean((draws[:, 0] >= naive[0]) & (draws[:, 0] <= naive[1]))
     assert seen < 0.75

@@ -227,6 +227,8 @@ def test_t_sne_keeps_clusters_together_and_draws_few_rows(
         observed=0.0,
         expected=0.0,
         upper=0.0,
+        range=(0.0, 0.0),
+        stopped=False,
         p_value=1.0,
         level=0.95,
         replicates=zeros,
@@ -273,3 +275,41 @@ def test_stages_are_told_from_first_to_last() -> None:
     own = [(done, total) for _, done, total in told if total == 4]
     assert own == [(done, 4) for done in range(5)]
     assert all(stage.startswith("congruence of model") for stage, _, _ in told)
+
+
+def clouds(n: int, members: int, seed: int, *, spread: float = 1.0) -> EvalSet:
+    rng = child(seed, "clouds")
+    x = rng.uniform(-2, 2, n)
+    sd = 0.2 + 0.2 * np.abs(x)
+    y = np.sin(2 * x) + sd * rng.normal(size=n)
+    table = np.sin(2 * x)[:, None] + spread * sd[:, None] * rng.normal(size=(n, members))
+    return with_embedding(EvalSet.checked(y, Samples(table), features={"x": x}))
+
+
+@pytest.mark.parametrize("mode", ["exact", "samples"])
+def test_ensembles_are_judged_with_y_among_their_members(mode: str) -> None:
+    """Narrow ones are found to any p that a verdict needs, right ones sit within their range."""
+    right = assess_congruence(clouds(250, 5, 0), mode).record
+    wrong = assess_congruence(clouds(250, 5, 0, spread=0.4), mode).record
+    for record in (right, wrong):
+        assert record.null_lower < record.null < record.null_upper
+        assert record.standard_error > 0
+        assert record.options["null_draws"] >= 199
+    assert right.null_lower < right.value < right.null_upper
+    assert right.p > 0.05
+    assert wrong.p < 0.002
+    assert wrong.options["null_draws"] > 499
+
+
+def test_draws_of_an_ensemble_hold_no_member_twice() -> None:
+    held = clouds(60, 5, 1)
+    law = held.beliefs[0]
+    assert isinstance(law, Samples)
+    for draws in (3, 5, 9):
+        belief = belief_of(held, "samples", draws=draws)
+        assert isinstance(belief, Draws)
+        taken = belief.samples[:, :, 0]
+        assert taken.shape == (60, min(draws, 5))
+        for row in range(60):
+            assert set(taken[row]) <= set(law.sorted_samples[row])
+            assert len(set(taken[row])) == min(draws, 5)

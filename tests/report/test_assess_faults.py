@@ -20,11 +20,11 @@ from howsure.metrics.conditional.regions import tree_parts
 from howsure.metrics.congruence import view as congruence
 from howsure.predictions import Distribution, Intervals, Quantiles, Samples
 from howsure.report import assess as door
-from howsure.report import verdict as words
 from howsure.report.assessment import Assessment
 from howsure.report.page import sections
 from howsure.stats.kernels import RBF
 from howsure.stats.low_rank import landmark_factor
+from howsure.verdict import findings
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +67,7 @@ STAGES = (
     (congruence, "rejection_curves", "rejection by congruence"),
     (door, "with_embedding", "congruence"),
     (door, "compare", "comparison of models"),
-    (words, "_width_line", "verdict on a"),
+    (findings, "catalogue", "in the verdict on a"),
 )
 
 
@@ -208,9 +208,9 @@ def test_one_constant_row_of_an_ensemble() -> None:
     samples = rng.normal(size=(80, 20))
     samples[3] = 0.1
     result = assess(rng.normal(size=80), Samples(samples))
-    told = result.record("mean_squared_z").reason
+    told = result.record("ence").reason
     assert told.startswith("the samples of 1 row are all equal (first at row 3), so no error")
-    for metric in ("sharpness", "kendall_tau", "crps", "crps_fair"):
+    for metric in ("mean_squared_z", "sharpness", "kendall_tau", "crps", "crps_fair"):
         assert math.isfinite(result.value(metric)), metric
     assert Samples(samples).sd()[3] == 0.0
 
@@ -261,7 +261,12 @@ def test_three_infinite_ends_leave_the_measures_of_rank(pointed: bool) -> None:
         told = "on 197 of 200 rows, those whose interval has a midpoint"
         assert record.reason == ("" if pointed else told)
     assert result.value("kendall_tau") == pytest.approx(expected)
-    assert "use a model whose width depends on the input" not in result.verdict
+    assert "same width" not in result.verdict
+
+
+def silent(result: Assessment) -> list[tuple[str, str]]:
+    (table,) = [table for table in result.tables if table.name == "not_judged"]
+    return list(zip(table.columns["id"], table.columns["reason"], strict=True))
 
 
 def test_a_missing_tau_is_no_sign_of_flat_widths() -> None:
@@ -270,9 +275,10 @@ def test_a_missing_tau_is_no_sign_of_flat_widths() -> None:
     lower, upper = np.full(400, -np.inf), np.full(400, 1.2816)
     unbounded = assess(y, Intervals(lower, upper, coverage=0.9))
     assert math.isnan(unbounded.value("kendall_tau"))
-    assert "use a model whose width depends" not in unbounded.verdict
+    assert "same width" not in unbounded.verdict
     flat = assess(y, Intervals(np.full(400, -1.645), np.full(400, 1.645), coverage=0.9))
-    assert "use a model whose width depends on the input" in flat.verdict
+    (reason,) = [why for name, why in silent(flat) if name == "width"]
+    assert reason == "every row has the same width, and the table holds no inputs"
 
 
 def test_importance_weights_of_clusters_count_as_kish_has_it_in_groups() -> None:

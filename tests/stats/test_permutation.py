@@ -12,6 +12,7 @@ from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.core.weights import Weights
 from howsure.stats import permutation
+from howsure.stats.binomial import shift_shares
 from howsure.stats.permutation import groups_differ, sign_flip_test, sign_flip_tests
 
 quick = settings(derandomize=True, deadline=None, max_examples=100)
@@ -341,3 +342,46 @@ def test_one_model_that_went_astray_hides_no_difference_of_others(size):
     together = sign_flip_tests(table, [(0, 1), (1, 2)], child(8, "signs"))[1]
     alone = sign_flip_test(table[:, 1] - table[:, 2], child(8, "signs"))
     assert (together.p_value, together.units) == (alone.p_value, alone.units)
+
+
+@pytest.mark.parametrize("hits", [[2, 0, 3, 1], [3, 2, 4, 0], [1, 2, 2, 2]])
+def test_unequal_chances_against_every_outcome(hits):
+    """Every outcome of the cells, weighed by its chance, with its surplus taken back."""
+    sizes, hits = np.array([3, 2, 4, 2]), np.array(hits)
+    chances = shift_shares(np.repeat([0.9, 0.6, 0.8, 0.3], sizes), hits.sum() / 11)
+    chances = chances[[0, 3, 5, 9]]
+    groups = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]])
+    noise = sizes * chances * (1 - chances)
+    inside = groups @ noise
+    spread = np.sqrt(inside * (1 - inside / noise.sum()))
+
+    def statistic(counts):
+        off = counts - sizes * chances
+        return np.abs(groups @ (off - off.sum() * noise / noise.sum()) / spread).max()
+
+    seen = statistic(hits)
+    exact = sum(
+        np.prod(stats.binom.pmf(counts, sizes, chances))
+        for counts in product(*(range(size + 1) for size in sizes))
+        if statistic(np.array(counts)) >= seen - 1e-9
+    )
+    codes = [[0, 0, 1, 1], [0, 1, 0, 1]]
+    result = groups_differ(sizes, hits, codes, child(23, "free"), 20_000, chances=chances)
+    assert result.statistic == pytest.approx(seen, rel=1e-9)
+    spread = (exact * (1 - exact) / 20_000) ** 0.5
+    assert result.p_value == pytest.approx(exact, abs=4 * spread + 1e-4)
+
+
+def test_stages_draw_much_only_where_a_p_value_is_small():
+    far = groups_differ([500, 500], [480, 400], [[0, 1]], child(24, "far"), 9_999, staged=True)
+    assert (far.p_value, far.resamples) == (1e-4, 9_999)
+    near = groups_differ([500, 500], [450, 451], [[0, 1]], child(24, "near"), 9_999, staged=True)
+    assert near.resamples == 199
+    assert near.p_value > 0.055
+
+
+def test_chances_outside_their_domain_are_refused():
+    with pytest.raises(InputError, match="chances must lie in"):
+        groups_differ([3, 3], [1, 2], [[0, 1]], child(25, "bad"), chances=[0.5, 1.5])
+    sure = groups_differ([3, 3], [3, 0], [[0, 1]], child(25, "sure"), chances=[1.0, 0.0])
+    assert sure.note == "every chance is 0 or 1"

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from howsure.cli.options import CongruenceFlags, ReadOptions
 from howsure.cli.progress import Stages
-from howsure.cli.terminal import Console, escape
+from howsure.cli.terminal import SIGNS, Console, escape
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
 from howsure.core.formats import short
@@ -26,14 +26,6 @@ from howsure.report.door import source_fact
 from howsure.report.forms import form_of
 from howsure.verdict.family import check_judging
 
-_SIGNS = {
-    "good": "[green]✓[/green]",
-    "watch": "[yellow]○[/yellow]",
-    "bad": "[red]✗[/red]",
-    "negligible": "[cyan]≈[/cyan]",
-    "undecided": "[yellow]?[/yellow]",
-    "info": "[cyan]→[/cyan]",
-}
 _ARROWS = {
     Direction.LOWER: "↓",
     Direction.HIGHER: "↑",
@@ -110,7 +102,7 @@ def print_verdict(console: Console, result: Assessment) -> None:
     """The verdict, a line each, marked by its tone."""
     console.print()
     for line in result.lines:
-        console.print(f"{_SIGNS[line.tone]} {escape(line.text)}", highlight=False)
+        console.print(f"{SIGNS[line.tone]} {escape(line.text)}", highlight=False)
     for silent in result.tables:
         if silent.name == "not_judged":
             told = zip(silent.columns["id"], silent.columns["reason"], strict=True)

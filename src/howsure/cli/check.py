@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Literal
 
 from howsure.cli.options import ReadOptions
-from howsure.cli.terminal import Console, escape
+from howsure.cli.terminal import SIGNS, Console, escape
 from howsure.core.errors import InputError
 from howsure.core.records import Record
 from howsure.core.threads import one_thread
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.measure import Evaluation, evaluate
+from howsure.predictions import EvalSet
+from howsure.verdict import examine
+from howsure.verdict.family import check_judging
 
 State = Literal["holds", "fails", "undecided"]
 
@@ -34,7 +37,11 @@ class Limit:
 
 
 def parse_limits(
-    named: Mapping[str, float | None], least: Sequence[str], most: Sequence[str]
+    named: Mapping[str, float | None],
+    least: Sequence[str],
+    most: Sequence[str],
+    *,
+    none: bool = False,
 ) -> tuple[Limit, ...]:
     """Limits from flags such as ``--min-coverage 0.88`` and ``--max crps=2``."""
     limits: list[Limit] = []
@@ -48,8 +55,8 @@ def parse_limits(
             if not sign:
                 raise InputError(f"--{side} must look like MEASURE=LIMIT, got {text!r}")
             limits.append(_limit(_NAMED.get(metric, metric), side, number))
-    if not limits:
-        raise InputError("check needs a limit, such as --min-coverage 0.88, got none")
+    if not limits and not none:
+        raise InputError("check needs a limit, such as --min-coverage 0.88, or --verdict, got none")
     return tuple(limits)
 
 
@@ -88,17 +95,24 @@ def run(
     files: Sequence[Path],
     limits: Sequence[Limit],
     require_proof: bool,
+    judging: tuple[float, Sequence[str]] | None,
     confidence: float,
     seed: int,
     read: ReadOptions,
 ) -> bool:
-    """Judge every limit for every model and coverage; true if one fails."""
+    """Judge every limit for every model and coverage, and the verdict; true if one fails."""
     console = Console()
     if not 0.5 < confidence < 1:
         raise InputError(f"--confidence must lie between 0.5 and 1, got {confidence:g}")
+    if judging is not None:
+        check_judging(*judging)
     loaded = read.load(list(files))
     failed = False
     for held in loaded.evalsets:
+        if judging is not None:
+            failed |= _report_verdict(console, held, read, seed, judging)
+        if not limits:
+            continue
         names = list(dict.fromkeys(limit.metric for limit in limits))
         found = evaluate(
             held,
@@ -111,6 +125,24 @@ def run(
         for limit in limits:
             failed |= _report(console, limit, found, require_proof)
     return failed
+
+
+def _report_verdict(
+    console: Console,
+    held: EvalSet,
+    read: ReadOptions,
+    seed: int,
+    judging: tuple[float, Sequence[str]],
+) -> bool:
+    """Tell every finding; true if one is bad."""
+    tolerance, ignore = judging
+    findings, _ = examine(
+        held, coverages=read.assessed, seed=seed, tolerance=tolerance, ignore=ignore
+    )
+    for finding in findings:
+        text = escape(f"{held.model}: {finding.sentence}")
+        console.print(f"{SIGNS[finding.state]}  {text}", highlight=False, soft_wrap=True)
+    return any(finding.state == "bad" for finding in findings)
 
 
 def _report(console: Console, limit: Limit, found: Evaluation, require_proof: bool) -> bool:

@@ -24,7 +24,7 @@ from rich.progress import (
 from rich.table import Table
 
 from howsure.cli.simulate_table import Missing, read_learning_table
-from howsure.cli.terminal import Console, escape
+from howsure.cli.terminal import SIGNS, Console, escape
 from howsure.core import formats
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
@@ -41,8 +41,6 @@ from howsure.worlds import Covariates, ForestWorld, World, world_named, worlds
 from howsure.worlds.noise import noise_named
 
 _TOY: Final = "toy_"
-_TONES: Final = {"good": "green", "bad": "red", "undecided": "yellow", "info": "cyan"}
-_MARKS: Final = {"good": "✓", "bad": "✗", "undecided": "?", "info": "→"}
 _TOLD: Final = (
     "empirical_coverage",
     "picf_points_off",
@@ -227,9 +225,8 @@ def print_report(console: Console, report: PointwiseReport) -> None:
         lines.insert(0, report.headline)
     console.print()
     for line in lines:
-        tone = _TONES[line.tone]
         asked = f"{escape(line.question)}. " if line.question and line.tone != "info" else ""
-        text = f"[{tone}]{_MARKS[line.tone]}[/{tone}] [dim]{asked}[/dim]{escape(line.text)}"
+        text = f"{SIGNS[line.tone]} [dim]{asked}[/dim]{escape(line.text)}"
         console.print(text, highlight=False)
     for part in report.parts:
         console.print()

@@ -14,6 +14,16 @@ from rich.segment import Segment
 
 from howsure.core.text import legible
 
+SIGNS = {
+    "good": "[green]✓[/green]",
+    "watch": "[yellow]○[/yellow]",
+    "bad": "[red]✗[/red]",
+    "negligible": "[cyan]≈[/cyan]",
+    "undecided": "[yellow]?[/yellow]",
+    "info": "[cyan]→[/cyan]",
+}
+"""What stands before a line of a verdict, by its state."""
+
 
 class Console(rich.console.Console):
     """A console whose text is legible, whoever wrote it; stdout, or stderr."""

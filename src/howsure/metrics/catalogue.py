@@ -23,6 +23,7 @@ from howsure.metrics.adaptivity import view as adaptivity
 from howsure.metrics.calibration import components
 from howsure.metrics.calibration import view as calibration
 from howsure.metrics.characteristic import view as characteristic
+from howsure.metrics.conditional import noise
 from howsure.metrics.conditional import view as conditional
 from howsure.metrics.congruence import view as congruence
 from howsure.metrics.metric import Array, Beside, Metric, Topic
@@ -39,6 +40,7 @@ TOPICS: tuple[Topic, ...] = (
     characteristic.TOPIC,
     congruence.TOPIC,
     conditional.TOPIC,
+    noise.TOPIC,
     adaptivity.TOPIC,
     point.TOPIC,
 )

@@ -185,7 +185,8 @@ def _trades(
     curves: dict[int, CharacteristicCurve] = {}
     for place, found in enumerate(evaluations):
         with contextlib.suppress(UnanswerableError):
-            curves[place] = found.view.get("characteristic")
+            if not len(found.view.get("recentred_rows")):
+                curves[place] = found.view.get("characteristic")
     asked = [(a, b) for a, b in pairs if a in curves and b in curves]
     if not asked:
         return

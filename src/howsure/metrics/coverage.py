@@ -16,6 +16,7 @@ from howsure.core.records import Curve, Direction, Notion
 from howsure.metrics.metric import (
     BY_UNIT,
     POSITIVE,
+    RANGED,
     SHARE,
     Form,
     Laws,
@@ -28,10 +29,11 @@ from howsure.predictions import (
     Distribution,
     Intervals,
     LabelSets,
+    Prediction,
     Quantiles,
 )
-from howsure.stats.binomial import clopper_pearson
-from howsure.stats.estimate import Estimate, quantile_statistic
+from howsure.stats.binomial import clopper_pearson, shift_shares
+from howsure.stats.estimate import Estimate, quantile_statistic, weighted_mean
 
 if TYPE_CHECKING:
     from howsure.metrics.measure import Evaluation
@@ -271,6 +273,10 @@ def _missed(covered: BoolArray) -> BoolArray:
     return ~covered
 
 
+def _empty(sizes: FloatArray) -> BoolArray:
+    return np.asarray(sizes == 0)
+
+
 def _ends(view: View, coverage: float) -> tuple[FloatArray, FloatArray]:
     """Lower and upper ends: given ones, or those that the richest prediction implies."""
     if math.isnan(coverage):
@@ -284,9 +290,14 @@ def _ends(view: View, coverage: float) -> tuple[FloatArray, FloatArray]:
     return ends
 
 
+def _judged_sets(view: View) -> LabelSets | None:
+    """The label sets, where these and no intervals are judged."""
+    return view.held(LabelSets) if view.held(Intervals) is None else None
+
+
 def _covered(view: View, coverage: float) -> Any:
-    sets = view.held(LabelSets)
-    if sets is not None and view.held(Intervals) is None:
+    sets = _judged_sets(view)
+    if sets is not None:
         view.told("covered", sets.kind, coverage)
         if not math.isnan(coverage) and abs(sets.coverage - coverage) > 1e-9:
             raise UnanswerableError(f"label sets were given at coverage {sets.coverage:g}")
@@ -294,13 +305,50 @@ def _covered(view: View, coverage: float) -> Any:
     return covered(view.evalset.y, *view.get("ends", coverage))
 
 
-def _own_mass(view: View, coverage: float) -> FloatArray:
-    """Probability that a discrete law gives its own interval, ends included."""
-    law = view.held(Distribution)
-    lower, upper = view.get("ends", coverage)
-    if law is None or not law.discrete or view.source(["ends"], coverage) != law.kind:
-        raise UnanswerableError("the interval is not that of a discrete law")
-    return np.asarray(law.cdf(upper) - law.cdf_left(lower))
+def _claims(view: View, coverage: float) -> dict[str, FloatArray]:
+    """What the prediction that gave the interval claims of it: least and most, shape (n, 2)."""
+    nominal = view.get("coverage", coverage)
+    asked: Prediction | None = _judged_sets(view)
+    if asked is None:
+        view.get("ends", coverage)  # so that it is known who answered
+        kind = view.source(["ends"], coverage)
+        asked = next(each for each in view.evalset.beliefs if each.kind == kind)
+    below, above = asked.claimed_misses(view.evalset.y, nominal)
+    missed = below + above
+    return {"below": below, "above": above, "missed": missed, "covered": 1.0 - missed[:, ::-1]}
+
+
+def _claimed(view: View, coverage: float) -> FloatArray:
+    """Probability with which each row's own interval claims to hold y; the least, of a range."""
+    found: FloatArray = view.get("claims", coverage)["covered"][:, 0]
+    return found
+
+
+def _claimed_most(view: View, coverage: float) -> FloatArray:
+    """As `_claimed`; the most, of a range."""
+    found: FloatArray = view.get("claims", coverage)["covered"][:, 1]
+    return found
+
+
+def _claim(view: View, coverage: float) -> FloatArray:
+    """As `_claimed`, where the claim is one number; for measures that need what is expected."""
+    view.get("covered", coverage)
+    least, most = view.get("claims", coverage)["covered"].T
+    if weighted_mean(most - least, view.evalset.multiplicities) > RANGED:
+        raise UnanswerableError(
+            "y often equals an end of its interval, where quantiles claim a range of coverages"
+        )
+    return np.asarray(least)
+
+
+def _levelled(view: View, coverage: float) -> FloatArray:
+    """What the rows claim, moved so that on average it is the coverage of all rows, shape (n,)."""
+    weights = view.evalset.multiplicities
+    hits = np.asarray(view.get("covered", coverage), dtype=np.float64)
+    seen = min(weighted_mean(hits, weights), 1.0)
+    if math.isnan(coverage):
+        return np.full(len(hits), seen)
+    return shift_shares(view.get("claim", coverage), seen, weights)
 
 
 def _interval_calibration(evaluation: Evaluation, confidence: float) -> list[Curve]:
@@ -308,8 +356,10 @@ def _interval_calibration(evaluation: Evaluation, confidence: float) -> list[Cur
     view, evalset = evaluation.view, evaluation.evalset
     nominal = _reachable(view)
     weights = evalset.multiplicities
-    seen = [float(np.average(view.get("covered", c), weights=weights)) for c in nominal]
-    shares = np.array(seen)
+    shares, claimed = (
+        np.array([weighted_mean(view.get(name, c), weights) for c in nominal])
+        for name in ("covered", "claimed")
+    )
     n = float(evalset.independent_n)
     lower, upper = clopper_pearson(np.round(shares * n), n, confidence=confidence)
     return [
@@ -319,7 +369,7 @@ def _interval_calibration(evaluation: Evaluation, confidence: float) -> list[Cur
             y=shares,
             lower=np.asarray(lower),
             upper=np.asarray(upper),
-            reference=np.array(nominal),
+            reference=claimed,
             x_label="Nominal coverage",
             y_label="Empirical coverage",
             band=f"{confidence:.0%} confidence interval at each coverage",
@@ -346,6 +396,14 @@ def _reachable(view: View) -> list[float]:
     return reached
 
 
+def _rolling_claim(evaluation: Evaluation, coverage: float) -> FloatArray:
+    """What each row claims; NaN where the nominal coverage is unknown."""
+    if math.isnan(coverage):
+        return np.full(evaluation.evalset.n, math.nan)
+    found: FloatArray = evaluation.view.get("claimed", coverage)
+    return found
+
+
 def _rolling_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
     """Coverage in windows of equal numbers of rows, in order of time."""
     evalset = evaluation.evalset
@@ -360,6 +418,8 @@ def _rolling_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
     mass = np.ones(len(order)) if weights is None else weights[order]
     n = np.bincount(window, weights=mass)
     share = np.bincount(window, weights=mass * covered[order]) / n
+    claimed = _rolling_claim(evaluation, coverage)
+    reference = np.bincount(window, weights=mass * claimed[order]) / n
     first = np.r_[0, np.flatnonzero(np.diff(window)) + 1]
     middle = np.minimum(first + size // 2, len(order) - 1)
     hits = np.minimum(np.round(share * n), n)  # n is no whole number where weights are none
@@ -374,7 +434,7 @@ def _rolling_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
             y=share,
             lower=np.asarray(lower),
             upper=np.asarray(upper),
-            reference=np.full(len(n), coverage),
+            reference=reference,
             x_label="Time (ms since 1970)" if stamps.dtype.kind == "M" else "Time",
             y_label=f"Empirical coverage of {size:,} rows",
             band=f"{confidence:.0%} binomial interval in each window",
@@ -398,7 +458,7 @@ _ENTRIES = (
         standard_normal=0.9,
         target="coverage",
         per_coverage=True,
-        expected="own_mass",
+        expected="covered",
         bounds=SHARE,
     ),
     Metric(
@@ -415,6 +475,7 @@ _ENTRIES = (
         standard_normal=0.05,
         target="half miss",
         per_coverage=True,
+        expected="below",
         bounds=SHARE,
     ),
     Metric(
@@ -431,6 +492,7 @@ _ENTRIES = (
         standard_normal=0.05,
         target="half miss",
         per_coverage=True,
+        expected="above",
         bounds=SHARE,
     ),
     Metric(
@@ -447,6 +509,7 @@ _ENTRIES = (
         standard_normal=0.1,
         target="miss",
         per_coverage=True,
+        expected="missed",
         bounds=SHARE,
     ),
     Metric(
@@ -468,9 +531,9 @@ _ENTRIES = (
         name="groups_differ",
         title="Do groups differ?",
         question=Question.COVERAGE,
-        meaning="P-value of the permutation test that all groups share one coverage.",
-        formula="max over groups of |c_g − c| / √(c(1 − c)(1/n_g − 1/n))",
-        source="max-statistic permutation test",
+        meaning="P-value of the test that every group is covered as all rows lead one to expect.",
+        formula="max over groups of |Σ(c − p̃)| / sd, p̃ the claims shifted to all rows' coverage",
+        source="max-statistic test by permutation, of unequal claims by simulation",
         direction=Direction.NONE,
         units="p-value",
         forms=(),
@@ -485,8 +548,8 @@ _ENTRIES = (
         name="worst_group_shortfall",
         title="Shortfall of the worst group",
         question=Question.COVERAGE,
-        meaning="How far the worst group stays below the nominal coverage.",
-        formula="(1 − α) − c_g",
+        meaning="How far the worst group stays below the coverage that its own rows claim.",
+        formula="mean claim of the group − c_g",
         source="definition",
         direction=Direction.LOWER,
         units="1",
@@ -617,6 +680,20 @@ _ENTRIES = (
         standard_normal=math.nan,
         bounds=POSITIVE,
     ),
+    Metric(
+        name="empty_sets",
+        title="Empty sets",
+        question=Question.WIDTH,
+        meaning="Share of rows whose label set holds no label: none of these can be covered.",
+        formula="mean 1{|C| = 0}",
+        source="definition",
+        direction=Direction.NONE,
+        units="1",
+        forms=(Form(needs=("set_sizes",), function=_empty, reduce="share"),),
+        laws=Laws(),
+        standard_normal=math.nan,
+        bounds=SHARE,
+    ),
 )
 
 TOPIC = Topic(
@@ -626,7 +703,11 @@ TOPIC = Topic(
         "lower": lambda view, coverage: view.get("ends", coverage)[0],
         "upper": lambda view, coverage: view.get("ends", coverage)[1],
         "covered": _covered,
-        "own_mass": _own_mass,
+        "claims": _claims,
+        "claim": _claim,
+        "claimed": _claimed,
+        "claimed_most": _claimed_most,
+        "levelled": _levelled,
         "set_sizes": lambda view, _: view.belief(LabelSets).sizes.astype(np.float64),
     },
     per_coverage=(
@@ -634,7 +715,11 @@ TOPIC = Topic(
         "lower",
         "upper",
         "covered",
-        "own_mass",
+        "claim",
+        "claims",
+        "claimed",
+        "claimed_most",
+        "levelled",
     ),
     curves=(
         _interval_calibration,

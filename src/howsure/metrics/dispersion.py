@@ -1,7 +1,7 @@
 """Dispersion: do predicted standard deviations match the size of the errors?
 
 Weights are multiplicities: a weight of two is a row twice. To use importance weights, scale them
-so that they sum to Kish's effective n, which then is the n of the nulls.
+so that they sum to Kish's effective n.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, as_vector, check_above
 from howsure.core.convert import check_whole
@@ -28,6 +27,7 @@ from howsure.metrics.metric import (
     Question,
     Topic,
 )
+from howsure.predictions import Samples
 from howsure.stats.estimate import Estimate, mean_statistic, weighted_mean
 
 if TYPE_CHECKING:
@@ -73,6 +73,64 @@ def squared_z(y: npt.ArrayLike, mean: npt.ArrayLike, sd: npt.ArrayLike) -> Float
         return np.square((truth - centre) / scale)
 
 
+def variance_ratio(
+    y: npt.ArrayLike,
+    mean: npt.ArrayLike,
+    sd: npt.ArrayLike,
+    *,
+    weights: npt.ArrayLike | None = None,
+) -> Estimate:
+    """Mean squared error over mean predicted variance, Σ(y − mean)²/Σsd².
+
+    The mean is 1 where the predicted variances are right on average, above 1 where the model is
+    overconfident. Closer to 1 is better; no units; the notion is marginal. For the mean and the
+    sd s of m samples pass s√(1 + 1/m): the expectations of both sums are then equal for any
+    distribution, while the mean of (y − mean)²/s² exceeds 1 for a perfect ensemble, by 41 % for
+    ten normal members.
+
+    Parameters
+    ----------
+    y, mean, sd : array-like of shape (n,)
+        What happened, and each row's predicted mean and standard deviation (0 or more).
+    weights : array-like of shape (n,), optional
+        Multiplicities of the rows.
+
+    Returns
+    -------
+    Estimate
+        The influence is ((y − mean)² − ratio·sd²)/mean(sd²); NaN where every sd is 0.
+
+    Raises
+    ------
+    InputError
+        If an sd is below 0, lengths differ, or a value is missing.
+
+    Notes
+    -----
+    Fortin, Abaza, Anctil and Turcotte (2014), Why should ensemble spread match the RMSE of the
+    ensemble mean?, Journal of Hydrometeorology 15, 1708-1713.
+
+    Examples
+    --------
+    >>> variance_ratio([1.0, 3.0], [0.0, 0.0], [1.0, 2.0]).value
+    2.0
+    """
+    error = _errors(y, mean)
+    scale = as_vector(sd, "sd", length=len(error))
+    if (scale < 0).any():
+        raise InputError(f"sd must not be negative, got {float(scale.min()):g}")
+    w = check_multiplicities(weights, len(error))
+    unit = max(float(scale.max()), float(np.abs(error).max()))
+    if scale.max() == 0.0:
+        return Estimate(math.nan, reason="every sd is 0, so the predictions show no spread")
+    squared_error, variance = np.square(error / unit), np.square(scale / unit)
+    mean_variance = weighted_mean(variance, w)
+    if mean_variance == 0.0:
+        return Estimate(math.nan, reason="every sd is negligible beside the largest error")
+    ratio = weighted_mean(squared_error, w) / mean_variance
+    return Estimate(ratio, (squared_error - ratio * variance) / mean_variance)
+
+
 def relative_calibration_error(
     y: npt.ArrayLike,
     mean: npt.ArrayLike,
@@ -89,20 +147,20 @@ def relative_calibration_error(
     Parameters
     ----------
     y, mean, sd : array-like of shape (n,)
-        What happened, and each row's predicted mean and standard deviation (above 0).
+        What happened, and each row's predicted mean and standard deviation (0 or more).
     weights : array-like of shape (n,), optional
         Multiplicities of the rows.
 
     Returns
     -------
     Estimate
-        With RMSE/RMV = r, the influence is −(r/2)·((y − mean)²/RMSE² − sd²/RMV²). ``null`` is
-        the small bias of a perfect model with normal errors, as in `ence`.
+        1 − √r with r of `variance_ratio`, whose influence over −2√r is this one's. NaN where
+        every sd is 0.
 
     Raises
     ------
     InputError
-        If an sd is not above 0, lengths differ, or a value is missing.
+        If an sd is below 0, lengths differ, or a value is missing.
 
     Notes
     -----
@@ -113,21 +171,13 @@ def relative_calibration_error(
     >>> relative_calibration_error([1.0, -1.0], [0.0, 0.0], [2.0, 2.0]).value
     0.5
     """
-    error, scale = _check_errors(y, mean, sd)
-    w = check_multiplicities(weights, len(error))
-    unit = max(float(scale.max()), float(np.abs(error).max()))
-    squared_error, variance = np.square(error / unit), np.square(scale / unit)
-    mse, mv = weighted_mean(squared_error, w), weighted_mean(variance, w)
-    if mv == 0.0:
-        return Estimate(math.nan, reason="every sd is negligible beside the largest error")
-    total = float(len(error)) if w is None else float(w.sum())
-    ratio = math.sqrt(mse / mv)
-    shape = np.square(scale / scale.max())
-    freedom = total * weighted_mean(shape, w) ** 2 / weighted_mean(np.square(shape), w)
-    null = 1.0 - float(_chi_mean(np.array([freedom]))[0])
-    if mse == 0.0:
-        return Estimate(1.0, np.zeros(len(error)), null)
-    return Estimate(1.0 - ratio, -0.5 * ratio * (squared_error / mse - variance / mv), null)
+    found = variance_ratio(y, mean, sd, weights=weights)
+    if found.influence is None:
+        return found
+    root = math.sqrt(found.value)
+    if root == 0.0:
+        return Estimate(1.0, np.zeros_like(found.influence))
+    return Estimate(1.0 - root, -0.5 / root * found.influence)
 
 
 def ence(
@@ -160,8 +210,6 @@ def ence(
     -------
     Estimate
         NaN where there are fewer than two rows a bin. The influence holds the edges fixed.
-        ``null`` is the expectation for normal errors, where RMSE_b/RMV_b is close to χ_k/√k with
-        Satterthwaite's k = (Σsd²)²/Σsd⁴ over the bin, each row by its share in it.
 
     Raises
     ------
@@ -195,12 +243,11 @@ def ence(
         sign = np.where(mse > 0.0, np.sign(ratio - 1.0), 0.0)
         by_error = np.where(mse > 0.0, sign / (2.0 * np.sqrt(mse * mv)), 0.0)
         by_variance = sign * ratio / (2.0 * mv)
-        freedom = np.square(mv * cut.capacity) / cut.sums_of_squares(variance)
         influence = squared_error * cut.spread(by_error) - variance * cut.spread(by_variance)
     value = float(np.abs(1.0 - ratio).mean())
     if not (math.isfinite(value) and np.isfinite(influence).all()):
         return Estimate(value, reason="the sd spans too many orders of magnitude")
-    return Estimate(value, influence, float(_chi_gap(freedom).mean()))
+    return Estimate(value, influence)
 
 
 def sharpness(
@@ -280,15 +327,6 @@ class _Bins:
         shared = self.share * sums[self.group]
         return np.bincount(self.bin, weights=shared, minlength=self.count) / self.capacity
 
-    def sums_of_squares(self, values: FloatArray) -> FloatArray:
-        """Sum over the rows of each bin of the square of what they bring to it."""
-        squares = np.square(values)
-        weighted = squares if self.weights is None else squares * self.weights
-        sums = np.add.reduceat(weighted[self.order], self.starts)
-        shared = np.square(self.share) * sums[self.group]
-        totals = np.bincount(self.bin, weights=shared, minlength=self.count)
-        return totals.astype(np.float64)
-
     def spread(self, by_bin: FloatArray) -> FloatArray:
         """Value of each row's bin, averaged over the bins that it is shared among."""
         shared = np.bincount(self.group, weights=self.share * by_bin[self.bin])
@@ -320,19 +358,6 @@ def _equal_mass_bins(key: FloatArray, w: FloatArray | None, bins: int) -> _Bins:
     )
 
 
-def _chi_mean(k: FloatArray) -> FloatArray:
-    """E R where √k R has the χ law with k degrees of freedom."""
-    return np.asarray(np.sqrt(2.0 / k) * special.poch(k / 2.0, 0.5))
-
-
-def _chi_gap(k: FloatArray) -> FloatArray:
-    """E|1 − R| where √k R has the χ law with k degrees of freedom."""
-    mean = _chi_mean(k)
-    below = special.gammainc(k / 2.0, k / 2.0)
-    mean_below = mean * special.gammainc((k + 1.0) / 2.0, k / 2.0)
-    return np.asarray(mean - 1.0 + 2.0 * (below - mean_below))
-
-
 def _check_sd(sd: npt.ArrayLike, n: int) -> FloatArray:
     scale = as_vector(sd, "sd", length=n)
     check_above(scale, "sd", 0.0)
@@ -342,6 +367,11 @@ def _check_sd(sd: npt.ArrayLike, n: int) -> FloatArray:
 def _check_errors(
     y: npt.ArrayLike, mean: npt.ArrayLike, sd: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
+    error = _errors(y, mean)
+    return error, _check_sd(sd, len(error))
+
+
+def _errors(y: npt.ArrayLike, mean: npt.ArrayLike) -> FloatArray:
     truth = as_vector(y, "y")
     centre = as_vector(mean, "mean", length=len(truth))
     with np.errstate(over="ignore"):
@@ -349,12 +379,42 @@ def _check_errors(
     if not np.isfinite(error).all():
         row = int(np.argmin(np.isfinite(error)))
         raise InputError(f"y - mean must be finite, got an overflow at row {row}")
-    return error, _check_sd(sd, len(truth))
+    return error
+
+
+def _members(view: View) -> int:
+    """How many samples the sd of a row was estimated from; 0 where it was stated."""
+    return view.belief(Samples).size if view.source(["sd"]) == Samples.kind else 0
+
+
+def _error_sd(view: View, _: float) -> FloatArray:
+    """Standard deviation of y about the mean: that of m samples has an error of its own."""
+    sd: FloatArray = view.get("sd")
+    members = _members(view)
+    return sd * math.sqrt(1.0 + 1.0 / members) if members else sd
+
+
+def _ensemble_sd(view: View, _: float) -> FloatArray:
+    """As `_error_sd`, of samples alone."""
+    sd: FloatArray = view.get("error_sd")
+    if not _members(view):
+        raise UnanswerableError("the sd is not that of samples")
+    return sd
+
+
+def _stated_sd(view: View, _: float) -> FloatArray:
+    """The sd where it was stated, so that rows can be binned by it without its chance."""
+    sd: FloatArray = view.get("sd")
+    if members := _members(view):
+        raise UnanswerableError(
+            f"bins follow the sd of {members} samples, so a perfect model scores above 0"
+        )
+    return sd
 
 
 def _positive_sd(view: View, _: float) -> FloatArray:
     """Standard deviations that errors can be divided by."""
-    sd: FloatArray = view.get("sd")
+    sd: FloatArray = view.get("error_sd")
     if not (sd > 0).all():
         rows, first = int((sd <= 0).sum()), view.evalset.row_names()[int(np.argmax(sd <= 0))]
         told = "1 row" if rows == 1 else f"{rows:,} rows"
@@ -385,11 +445,14 @@ _ENTRIES = (
         title="Mean squared z-score (ZMS)",
         question=Question.CALIBRATION,
         meaning="Squared errors over predicted variances: above 1 the sd is too small.",
-        formula="mean ((y − μ)/sd)²",
-        source="Pernot 2024",
+        formula="mean ((y − μ)/sd)²; of m samples Σ(y − μ)²/Σ(1 + 1/m)sd²",
+        source="Pernot 2024; of samples Fortin et al. 2014",
         direction=Direction.TARGET,
         units="1",
-        forms=(Form(needs=("y", "mean", "positive_sd"), function=squared_z),),
+        forms=(
+            Form(needs=("y", "mean", "ensemble_sd"), function=variance_ratio, reduce="statistic"),
+            Form(needs=("y", "mean", "positive_sd"), function=squared_z),
+        ),
         laws=Laws(),
         standard_normal=1.0,
         target=1.0,
@@ -400,13 +463,13 @@ _ENTRIES = (
         title="Relative calibration error (RCE)",
         question=Question.CALIBRATION,
         meaning="Root mean variance against root mean squared error: above 0 the sd is too large.",
-        formula="(RMV − RMSE)/RMV",
+        formula="(RMV − RMSE)/RMV; of m samples with (1 + 1/m)sd² for the variance",
         source="Pernot 2024",
         direction=Direction.TARGET,
         units="1",
         forms=(
             Form(
-                needs=("y", "mean", "positive_sd"),
+                needs=("y", "mean", "error_sd"),
                 function=relative_calibration_error,
                 reduce="statistic",
             ),
@@ -421,7 +484,7 @@ _ENTRIES = (
         title="ENCE",
         question=Question.CALIBRATION,
         meaning="Expected normalised calibration error: sd against error in bins of equal mass.",
-        formula="mean over bins of |RMV_b − RMSE_b| / RMV_b",
+        formula="mean over bins of |RMV_b − RMSE_b| / RMV_b; of m samples as RCE",
         source="Levi et al. 2022",
         direction=Direction.LOWER,
         units="1",
@@ -431,13 +494,17 @@ _ENTRIES = (
         standard_normal=0.0,
         target=0.0,
         bounds=POSITIVE,
+        supposes="stated_sd",
     ),
 )
 
 TOPIC = Topic(
     entries=_ENTRIES,
     arrays={
+        "error_sd": _error_sd,
+        "ensemble_sd": _ensemble_sd,
         "positive_sd": _positive_sd,
+        "stated_sd": _stated_sd,
         "sd": lambda view, _: view.ask("sd", "sd"),
         "mean": lambda view, _: view.ask("mean", "point", also="sd"),
     },

@@ -1,8 +1,9 @@
 """The same measures within groups, and whether chance explains how groups differ.
 
-Two questions are kept apart. Is a group's coverage the nominal one (exact binomial tests,
-Holm-adjusted)? Do groups differ among themselves at all (a permutation test of the largest
-deviation)? A model that under-covers everywhere fails the first and passes the second.
+Two questions are kept apart. Is a group's coverage the one that its rows claim (exact binomial
+tests, Holm-adjusted)? Do groups differ among themselves at all (a test of the largest deviation
+from what all rows lead one to expect)? A model that under-covers everywhere fails the first and
+passes the second.
 """
 
 from __future__ import annotations
@@ -35,6 +36,13 @@ from howsure.stats.permutation import groups_differ
 MOST_LABELS = 1_000
 STATISTIC_ROWS = 50_000
 STATISTIC_GROUPS = 100
+FEWEST_UNITS = 5
+"""Clusters (or rows that count, of importance weights) without which a group is not tested."""
+MOST_DRAWS = 9_999
+_WORLDS = 199
+_CHUNK = 2_000_000
+_LEVELS = 40
+"""Per unit of arcsin √p: chances of one level differ by less than .025 in that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +122,19 @@ def assess_groups(
             evaluation.evalset.n <= STATISTIC_ROWS and len(grouping.labels) <= STATISTIC_GROUPS
         ):
             records.extend(_statistics(evaluation, grouping, confidence, seed))
+    tests = compare_groups(evaluation, divided, confidence=confidence, seed=seed)
+    return GroupReport((*records, *tests.records), tests.table, notes)
+
+
+def compare_groups(
+    evaluation: Evaluation,
+    divided: Sequence[Grouping],
+    *,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> GroupReport:
+    """The tests of chance and the worst group alone."""
+    records: list[Record] = []
     shown: Table | None = None
     entries, evalset = catalogue(), evaluation.evalset
     for coverage in evaluation.coverages:
@@ -121,7 +142,7 @@ def assess_groups(
             continue
         found = attempt(
             f"groups_differ of {evalset.model}",
-            partial(_difference, evaluation, divided, coverage, seed),
+            partial(_difference, evaluation, divided, coverage, confidence, seed),
             unknown,
         )
         records.append(record_of(entries["groups_differ"], found, evalset, coverage=coverage))
@@ -135,12 +156,12 @@ def assess_groups(
         shown = table
         found, named = attempt(
             f"worst_group_shortfall of {evalset.model}",
-            partial(_shortfall, table, coverage, seed),
+            partial(_shortfall, evaluation, divided, coverage, confidence, seed),
             lambda reason: (unknown(reason), {}),
         )
         record = record_of(entries["worst_group_shortfall"], found, evalset, coverage=coverage)
         records.append(replace(record, **named))
-    return GroupReport(tuple(records), shown, notes)
+    return GroupReport(tuple(records), shown, ())
 
 
 def _unanswered(grouping: Grouping, whole: Record, reason: str) -> list[Record]:
@@ -219,13 +240,49 @@ def _group_means(
         else:
             error = np.sqrt(_counts(evalset, grouping, np.square(psi)) / (total * (total - 1)))
         error = np.where(n > 1, unit * error, np.nan)
+        units = n if evalset.cluster is None else _clusters(evalset, grouping)
         if share and _exact(evalset):
             low, high = clopper_pearson(np.round(value * total), total, confidence=level)
             return value, error, np.asarray(low), np.asarray(high), n
-        reach = special.stdtrit(np.maximum(n - 1, 1.0), 0.5 + level / 2) * error
+        if share:
+            like = _like_rows(value, error, n, units, level)
+            known = ~np.isnan(like)
+            low, high = np.full(len(n), np.nan), np.full(len(n), np.nan)
+            low[known], high[known] = clopper_pearson(
+                np.clip(value[known], 0.0, 1.0) * like[known], like[known], confidence=level
+            )
+            return value, error, low, high, n
+        reach = special.stdtrit(np.maximum(units - 1, 1.0), 0.5 + level / 2) * error
         low, high = value - reach, value + reach
     bottom, top = metric.bounds
     return value, error, np.maximum(low, bottom), np.minimum(high, top), n
+
+
+def _like_rows(
+    value: FloatArray, error: FloatArray, n: FloatArray, units: FloatArray, level: float
+) -> FloatArray:
+    """How many independent rows a weighted or clustered share is worth; NaN for one cluster.
+
+    Source: E. L. Korn and B. I. Graubard, Survey Methodology 24 (1998). Where all rows agree, the
+    error is 0 and says nothing: then each cluster counts as one row.
+    """
+    from scipy import special
+
+    tail, spread = 0.5 + level / 2, value * (1 - value)
+    ratio = special.stdtrit(np.maximum(n - 1, 1), tail) / special.stdtrit(
+        np.maximum(units - 1, 1), tail
+    )
+    told = (error > 0) & (spread > 0)
+    like = np.minimum(spread / np.square(np.where(told, error, 1.0)), n) * np.square(ratio)
+    return np.where(units > 1, np.where(told, like, units), np.nan)
+
+
+def _clusters(evalset: EvalSet, grouping: Grouping) -> FloatArray:
+    """How many clusters each group has rows of."""
+    assert evalset.cluster is not None
+    clusters = len(evalset.cluster.labels)
+    held = np.unique(grouping.codes * clusters + evalset.cluster.codes)
+    return np.bincount(held // clusters, minlength=len(grouping.labels)).astype(np.float64)
 
 
 def _clustered(evalset: EvalSet, grouping: Grouping, psi: FloatArray) -> FloatArray:
@@ -253,6 +310,7 @@ def _statistics(
         if any(form.reduce == "statistic" for form in metric.forms)
     ]
     answered = {record.metric for record in evaluation.records if not math.isnan(record.value)}
+    answered -= {name for name, _ in evaluation.scores}  # whose groups are told by `_means`
     names = [name for name in names if name in answered and not entries[name].slow]
     known = [c for c in evaluation.coverages if not math.isnan(c)]
     level = 1.0 - (1.0 - confidence) / len(grouping.labels)
@@ -287,10 +345,11 @@ def _coverage_table(
         level = 1.0 - (1.0 - confidence) / len(total)
         value, _, low, high, n = _group_means(evalset, grouping, scores, total, level, metric)
         width = _mean_width(evaluation, grouping, total, coverage)
+        claimed = _claimed(evaluation, grouping, total, coverage)
         parts["grouping"].append(np.full(len(total), grouping.name, dtype=object))
         parts["group"].append(np.array(grouping.labels, dtype=object))
         for key, column in zip(
-            _COLUMNS[2:], (n, value, low, high, coverage - value, width), strict=True
+            _COLUMNS[2:], (n, value, low, high, claimed - value, width, claimed), strict=True
         ):
             parts[key].append(np.broadcast_to(column, total.shape).astype(np.float64))
     columns = {key: np.concatenate(part) for key, part in parts.items()}
@@ -298,7 +357,7 @@ def _coverage_table(
     raw = np.full(len(columns["n"]), np.nan)
     if _exact(evalset) and not math.isnan(coverage):
         hits = np.round(columns["empirical_coverage"] * columns["n"])
-        raw = np.asarray(binomial_test(hits, columns["n"], coverage))
+        raw = np.asarray(binomial_test(hits, columns["n"], columns["claimed"]))
     columns["p_value"] = raw
     columns["adjusted_p_value"] = holm(raw) if not np.isnan(raw).any() else raw
     return Table(
@@ -307,7 +366,7 @@ def _coverage_table(
         model=evalset.model,
         notes=(
             f"Bands hold for all groups of a grouping at once ({confidence:.0%}); p-values are "
-            "exact binomial against the nominal coverage, Holm-adjusted over all groups."
+            "exact binomial against what the rows claim, Holm-adjusted over all groups."
         ),
     )
 
@@ -321,6 +380,7 @@ _COLUMNS = (
     "upper",
     "shortfall",
     "mean_width",
+    "claimed",
 )
 
 
@@ -333,55 +393,284 @@ def _mean_width(
     return _counts(evaluation.evalset, grouping, scores) / total
 
 
+def _claimed(
+    evaluation: Evaluation, grouping: Grouping, total: FloatArray, coverage: float
+) -> FloatArray:
+    """Mean of what the rows of each group claim; unequal claims spread less than their mean.
+
+    So the binomial law of the mean is conservative in both tails (Hoeffding 1956).
+    """
+    if math.isnan(coverage):
+        return np.full(len(total), np.nan)
+    rows = evaluation.view.get("claimed", coverage)
+    if (rows == rows[0]).all():
+        return np.full(len(total), rows[0])
+    return np.clip(_counts(evaluation.evalset, grouping, rows) / total, 0.0, 1.0)
+
+
 def _difference(
-    evaluation: Evaluation, divided: Sequence[Grouping], coverage: float, seed: int
+    evaluation: Evaluation,
+    divided: Sequence[Grouping],
+    coverage: float,
+    confidence: float,
+    seed: int,
 ) -> Estimate:
-    """Do groups differ at all? The permutation test of the largest standardised deviation."""
+    """Do groups differ at all? The test of the largest standardised deviation from all rows."""
     evalset = evaluation.evalset
-    if not _exact(evalset):
-        raise UnanswerableError("the permutation test needs independent, unweighted rows")
     scores = evaluation.row_scores("empirical_coverage", coverage)
     assert scores is not None
+    expected = evaluation.view.get("levelled", coverage)
+    level = 1.0 - (1.0 - confidence) / sum(len(grouping.labels) for grouping in divided)
+    if not _exact(evalset):
+        return _robust_difference(evaluation, divided, scores - expected, expected, level)
     cells = _cells(divided)
+    free = bool((expected != expected[0]).any())
+    if free:  # rows of one cell and nearly one chance are drawn together
+        cells = _joint(cells, np.floor(_LEVELS * np.arcsin(np.sqrt(expected))).astype(np.int64))
     place = np.unique(cells, return_index=True)[1]
     whole = Grouping("cells", cells, ("",) * len(place))
     sizes = np.round(_counts(evalset, whole)).astype(np.int64)
     hits = np.round(_counts(evalset, whole, scores.astype(np.float64))).astype(np.int64)
+    chances = _counts(evalset, whole, expected) / np.maximum(sizes, 1) if free else None
     tested = groups_differ(
-        sizes, hits, [grouping.codes[place] for grouping in divided], child(seed, "groups differ")
+        sizes,
+        hits,
+        [grouping.codes[place] for grouping in divided],
+        child(seed, "groups differ"),
+        MOST_DRAWS,
+        chances=None if chances is None else np.clip(chances, 0.0, 1.0),
+        staged=True,
     )
     if tested.note:
         raise UnanswerableError(tested.note)
-    details = {"statistic": tested.statistic, "permutations": float(tested.resamples)}
+    details = {
+        "statistic": tested.statistic,
+        "permutations": float(tested.resamples),
+        **_apart(
+            evaluation, divided, divided[tested.grouping], tested.group, expected, scores, level
+        ),
+    }
     return Estimate(tested.p_value, p=tested.p_value, details=details)
+
+
+def _apart(
+    evaluation: Evaluation,
+    divided: Sequence[Grouping],
+    grouping: Grouping,
+    group: int,
+    expected: FloatArray,
+    scores: FloatArray,
+    level: float,
+) -> dict[str, str | float]:
+    """The group that is farthest off, with its coverage and what all rows lead one to expect.
+
+    Its ``reach`` is how far any group may stray: the farthest end of all intervals.
+    """
+    evalset, metric = evaluation.evalset, catalogue()["empirical_coverage"]
+    reach = 0.0
+    for each in divided:
+        total = _counts(evalset, each)
+        value, _, low, high, n = _group_means(evalset, each, scores, total, level, metric)
+        due = _counts(evalset, each, expected) / total
+        reach = max(reach, float(np.maximum(high - due, due - low).max()))
+    total = _counts(evalset, grouping)
+    value, _, low, high, n = _group_means(evalset, grouping, scores, total, level, metric)
+    return {
+        "reach": reach,
+        "where": grouping.labels[group],
+        "value": float(value[group]),
+        "expected": float(_counts(evalset, grouping, expected)[group] / total[group]),
+        "lower": float(low[group]),
+        "upper": float(high[group]),
+        "rows": float(n[group]),
+    }
+
+
+def _robust_difference(
+    evaluation: Evaluation,
+    divided: Sequence[Grouping],
+    off: FloatArray,
+    expected: FloatArray,
+    level: float,
+) -> Estimate:
+    """The same of weighted or clustered rows: Student's t of each group, Bonferroni over all."""
+    from scipy import special
+
+    found: list[tuple[FloatArray, FloatArray]] = [
+        _robust_scores(evaluation.evalset, grouping, off, expected) for grouping in divided
+    ]
+    units = np.concatenate([part[1] for part in found])
+    t = np.concatenate([part[0] for part in found])
+    tested = (units >= FEWEST_UNITS) & np.isfinite(t)
+    what = "rows" if evaluation.evalset.cluster is None else "clusters"
+    if not tested.any():
+        raise UnanswerableError(f"no group of at least {FEWEST_UNITS} {what} to compare")
+    p = np.where(tested, 2 * special.stdtr(np.maximum(units - 1, 1), -np.abs(t)), np.inf)
+    worst = int(np.argmin(p))
+    value = min(1.0, float(p[worst] * tested.sum()))
+    few = int((units < FEWEST_UNITS).sum())
+    edges = np.cumsum([len(grouping.labels) for grouping in divided])
+    which = int(np.searchsorted(edges, worst, side="right"))
+    group = worst - int(edges[which] - len(divided[which].labels))
+    details = {
+        "statistic": float(abs(t[worst])),
+        **_apart(evaluation, divided, divided[which], group, expected, off + expected, level),
+    }
+    left_out = f"groups of fewer than {FEWEST_UNITS} {what} are left out: {few}" if few else ""
+    return Estimate(value, p=value, reason=left_out, details=details)
+
+
+def _robust_scores(
+    evalset: EvalSet, grouping: Grouping, off: FloatArray, expected: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Student's t of each group's surplus over what is expected, and its number of clusters.
+
+    The chances were fitted to the mean of all rows, so a group's share of the variance, a, of any
+    surplus is taken back: inside it each row counts 1 − a, outside −a, both about their mean.
+    The error is at least that of independent rows: few clusters that agree by luck have none.
+    """
+    size, rows = len(grouping.labels), len(off)
+    mass = np.ones(rows) if evalset.weights is None else evalset.weights.values
+    square = mass
+    if evalset.weights is not None and evalset.weights.kind == "importance":
+        mass = mass / mass.max()
+        square = np.square(mass)
+    noise = expected * (1 - expected)
+    cluster = np.arange(rows) if evalset.cluster is None else evalset.cluster.codes
+
+    def inside(values: FloatArray) -> FloatArray:
+        sums = np.bincount(grouping.codes, weights=values, minlength=size)
+        return sums.astype(np.float64, copy=False)
+
+    with np.errstate(invalid="ignore", divide="ignore"):
+        total, held = float(mass.sum()), inside(mass)
+        surplus = inside(mass * off)
+        share = inside(mass * noise) / float((mass * noise).sum())
+        here, rest = surplus / held, -surplus / (total - held)
+        joint = grouping.codes * (int(cluster.max()) + 1) + cluster
+        pairs, place = np.unique(joint, return_inverse=True)
+        g, k = np.divmod(pairs, int(cluster.max()) + 1)
+        sums, sizes = np.bincount(place, mass * off), np.bincount(place, mass)
+        every, most = np.bincount(cluster, mass * off), np.bincount(cluster, mass)
+        outside = every[k] - sums - rest[g] * (most[k] - sizes)
+        touching = (1 - share[g]) * (sums - here[g] * sizes) - share[g] * outside
+        alone = share[g] * (every[k] - rest[g] * most[k])
+        moved = np.bincount(g, np.square(touching) - np.square(alone), minlength=size)
+        variance = moved + np.square(share) * (
+            float(every @ every)
+            - 2 * rest * float(every @ most)
+            + np.square(rest) * float(most @ most)
+        )
+        units = np.bincount(g, minlength=size).astype(np.float64)
+        if evalset.cluster is None:
+            units = np.square(held) / inside(np.square(mass))
+        variance = variance * units / (units - 1)
+        plain = inside(square * noise)
+        floor = np.square(1 - share) * plain + np.square(share) * (plain.sum() - plain)
+        return surplus / np.sqrt(np.maximum(variance, floor)), units
 
 
 def _cells(divided: Sequence[Grouping]) -> IntArray:
     """The finest division that all groupings share, as codes from 0."""
     codes = divided[0].codes
     for grouping in divided[1:]:
-        joint = codes * len(grouping.labels) + grouping.codes
-        codes = np.unique(joint, return_inverse=True)[1].astype(np.int64)
+        codes = _joint(codes, grouping.codes)
     return np.unique(codes, return_inverse=True)[1].astype(np.int64)
 
 
-def _shortfall(table: Table, coverage: float, seed: int) -> tuple[Estimate, dict[str, Any]]:
-    """The worst group: the lowest coverage among those proven low, or else the lowest of all."""
-    columns = table.columns
+def _joint(first: IntArray, second: IntArray) -> IntArray:
+    """One code for each pair of codes that occurs."""
+    pairs = first * (int(second.max()) + 1) + second
+    codes: IntArray = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
+    return codes
+
+
+def _shortfall(
+    evaluation: Evaluation,
+    divided: Sequence[Grouping],
+    coverage: float,
+    confidence: float,
+    seed: int,
+) -> tuple[Estimate, dict[str, Any]]:
+    """The group that is proven to fall short by most, or else the lowest beside its claim."""
     if math.isnan(coverage):
         raise UnanswerableError("the nominal coverage of the intervals is unknown")
-    cover, size = columns["empirical_coverage"], columns["n"]
-    proven = (columns["adjusted_p_value"] < 0.05) & (cover < coverage)
-    pool = np.flatnonzero(proven) if proven.any() else np.arange(len(cover))
-    worst = int(pool[np.argmin(cover[pool])])
-    trials = np.round(size).astype(np.int64)
-    draws = child(seed, "worst group").binomial(trials, coverage, size=(200, len(size)))
-    found = Estimate(
-        float(coverage - cover[worst]),
-        null=float((coverage - draws / np.maximum(size, 1)).max(axis=1).mean()),
+    evalset, metric = evaluation.evalset, catalogue()["empirical_coverage"]
+    scores = evaluation.row_scores("empirical_coverage", coverage)
+    assert scores is not None
+    labels = [label for grouping in divided for label in grouping.labels]
+    level = 1.0 - (1.0 - confidence) / len(labels)
+    parts = []
+    for grouping in divided:
+        total = _counts(evalset, grouping)
+        found = _group_means(evalset, grouping, scores, total, level, metric)
+        clusters = found[-1] if evalset.cluster is None else _clusters(evalset, grouping)
+        parts.append((*found, _claimed(evaluation, grouping, total, coverage), clusters))
+    cover, error, low, high, size, claimed, units = map(np.concatenate, zip(*parts, strict=True))
+    least = claimed - high
+    judged = np.isfinite(cover)
+    if not _exact(evalset):
+        judged &= units >= FEWEST_UNITS
+    if not judged.any():
+        raise UnanswerableError(f"no group of at least {FEWEST_UNITS} clusters")
+    proven = judged & (least > 0)
+    rank = np.where(proven, least, -np.inf) if proven.any() else claimed - cover
+    worst = int(np.argmax(np.where(judged, rank, -np.inf)))
+    raw = np.full(len(cover), np.nan)
+    rows, hits = size[judged], np.round(cover[judged] * size[judged])
+    if not _exact(evalset):
+        rows = _like_rows(cover, error, size, units, level)[judged]
+        hits = np.clip(cover[judged], 0.0, 1.0) * rows
+    raw[judged] = binomial_test(hits, rows, claimed[judged])
+    null = _worst_by_chance(evaluation, divided, coverage, seed)
+    ends = np.quantile(null, (0.025, 0.975)) if len(null) else (math.nan, math.nan)
+    shortfall = Estimate(
+        float(claimed[worst] - cover[worst]),
+        null=float(null.mean()) if len(null) else math.nan,
+        null_lower=float(ends[0]),
+        null_upper=float(ends[1]),
         reason="" if proven.any() else "no group is proven to fall short",
-        lower=float(coverage - columns["upper"][worst]),
-        upper=float(coverage - columns["lower"][worst]),
-        p=float(columns["adjusted_p_value"][worst]),
+        details={"claimed": float(claimed[worst])},
+        lower=float(least[worst]),
+        upper=float(claimed[worst] - low[worst]),
+        p=float(holm(raw)[worst]),
     )
-    return found, {"group": str(columns["group"][worst]), "n": float(size[worst])}
+    return shortfall, {"group": labels[worst], "n": float(size[worst])}
+
+
+def _worst_by_chance(
+    evaluation: Evaluation, divided: Sequence[Grouping], coverage: float, seed: int
+) -> FloatArray:
+    """The largest shortfall of any group, in draws of a perfect model; none where rows depend."""
+    evalset = evaluation.evalset
+    if evalset.cluster is not None:
+        return np.empty(0)
+    cells = _cells(divided)
+    place = np.unique(cells, return_index=True)[1]
+    whole = Grouping("cells", cells, ("",) * len(place))
+    total = _counts(evalset, whole)
+    kept = total > 0
+    trials = total.copy()
+    if evalset.weights is not None and evalset.weights.kind == "importance":
+        squares = _counts(evalset, whole, evalset.weights.values)
+        trials[kept] = np.maximum(np.square(total[kept]) / squares[kept], 1.0)
+    counts: IntArray = np.round(trials[kept]).astype(np.int64)
+    trials, total = counts.astype(np.float64), total[kept]
+    claimed = _claimed(evaluation, whole, np.where(kept, _counts(evalset, whole), 1.0), coverage)
+    claimed = claimed[kept]
+    rng = child(seed, "worst group")
+    worst = np.full(_WORLDS, -np.inf)
+    step = max(1, _CHUNK // len(counts))
+    for start in range(0, _WORLDS, step):
+        size = (min(step, _WORLDS - start), len(counts))
+        hits: FloatArray = rng.binomial(counts, claimed, size).astype(np.float64)
+        off = (claimed - hits / trials) * total
+        part = worst[start : start + len(off)]
+        for grouping in divided:
+            codes = grouping.codes[place][kept]
+            order = np.argsort(codes, kind="stable")
+            starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+            sums = np.add.reduceat(off[:, order], starts, axis=1)
+            mass = np.add.reduceat(total[order], starts)
+            np.maximum(part, (sums / mass).max(axis=1), out=part)
+    return worst

@@ -15,7 +15,7 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.faults import attempt
 from howsure.core.records import Curve, Record, Table
 from howsure.metrics.catalogue import catalogue, topics
-from howsure.metrics.metric import SLOW_ROWS, Beside, Form, Metric
+from howsure.metrics.metric import RANGED, SLOW_ROWS, Beside, Form, Metric
 from howsure.metrics.recording import record_of
 from howsure.metrics.view import View, choose_coverages
 from howsure.predictions import EvalSet
@@ -139,8 +139,7 @@ def _answered(
             reasons.append(str(error))
             continue
         found, rows = _compute(view.evalset, form, arrays, keywords)
-        null = _expected(view, metric, coverage)
-        known = found if math.isnan(null) else [replace(each, null=null) for each in found]
+        known = [_claimed(view, metric, coverage, each) for each in found]
         needs = [*form.needs, "ends"] if metric.per_coverage else form.needs
         records = [
             record_of(
@@ -154,7 +153,7 @@ def _answered(
             )
             for each in known
         ]
-        return records, rows
+        return _supposed(view, metric, records), rows
     raise UnanswerableError("; ".join(dict.fromkeys(reasons)))
 
 
@@ -169,14 +168,39 @@ def unknown(reason: str) -> Estimate:
     return Estimate(math.nan, reason=reason)
 
 
-def _expected(view: View, metric: Metric, coverage: float) -> float:
-    """The value expected of a perfect model, where the prediction itself says so; else NaN."""
-    if not metric.expected:
-        return math.nan
+def _claimed(view: View, metric: Metric, coverage: float, found: Estimate) -> Estimate:
+    """With what the prediction itself claims, where that is not the nominal coverage.
+
+    Of a range the null is the end nearer to the nominal value, and the other is a detail.
+    """
+    if not metric.expected or math.isnan(coverage):
+        return found
+    claims, weights = view.get("claims", coverage)[metric.expected], view.evalset.multiplicities
+    least, most = (float(np.clip(weighted_mean(end, weights), 0.0, 1.0)) for end in claims.T)
+    target = metric.target_at(coverage)
+    if most - least <= RANGED:  # a few values that rounding made equal are no range
+        return found if math.isclose(least, target, rel_tol=1e-9) else replace(found, null=least)
+    if abs(least - target) <= abs(most - target):
+        return replace(found, null=least, details={**found.details, "claimed_most": most})
+    return replace(found, null=most, details={**found.details, "claimed_least": least})
+
+
+def _supposed(view: View, metric: Metric, records: list[Record]) -> list[Record]:
+    """Without their target where what it supposes does not hold, and the reason."""
     try:
-        return weighted_mean(view.get(metric.expected, coverage), view.evalset.multiplicities)
-    except UnanswerableError:
-        return math.nan
+        if metric.supposes:
+            view.get(metric.supposes)
+    except UnanswerableError as error:
+        return [
+            replace(
+                each,
+                target=math.nan,
+                null=math.nan,
+                reason="; ".join(filter(None, (each.reason, str(error)))),
+            )
+            for each in records
+        ]
+    return records
 
 
 def _noted(found: Estimate, form: Form) -> Estimate:

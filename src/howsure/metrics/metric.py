@@ -131,9 +131,10 @@ class Metric:
         The least and the greatest value that it can take; intervals are cut there.
     slow : bool
         Too slow for tables past 50,000 rows unless asked for by name.
-    expected : str
-        Name of an array whose mean is the value expected of a perfect model, where a belief
-        promises another than the nominal one; empty for none.
+    expected : {"", "covered", "missed", "below", "above"}
+        Which of a prediction's claims, see `Prediction.claimed_misses`, the value is to meet.
+    supposes : str
+        Name of an array without which the target does not hold; the reason is then told.
     """
 
     name: str
@@ -155,7 +156,8 @@ class Metric:
     beside: Beside = ""
     merges: Merges = "sums"
     slow: bool = False
-    expected: str = ""
+    expected: Literal["", "covered", "missed", "below", "above"] = ""
+    supposes: str = ""
 
     def target_at(self, coverage: float) -> float:
         """The value of a perfect model at a nominal coverage.
@@ -215,6 +217,8 @@ BY_UNIT = Laws(scale=1.0)
 """Laws of a measure in the units of y."""
 SHARE = (0.0, 1.0)
 POSITIVE = (0.0, math.inf)
+RANGED = 0.01
+"""Gap of the most and the least that rows claim, past which a claim is no one number."""
 SLOW_ROWS = 50_000
 """Rows past which slow measures are left out unless asked for."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from howsure.core.arrays import FloatArray, power_of_two
+from howsure.core.errors import UnanswerableError
 from howsure.core.records import Direction
 from howsure.metrics.metric import (
     BY_UNIT,
@@ -19,6 +20,7 @@ from howsure.metrics.metric import (
     Topic,
     itself,
 )
+from howsure.predictions import Intervals, Quantiles
 from howsure.stats.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -138,6 +140,15 @@ def _point(view: View, coverage: float) -> FloatArray:
     return found
 
 
+def _mean_point(view: View, _: float) -> FloatArray:
+    """The point forecast where it is a mean: given as one, or derived as one."""
+    point: FloatArray = view.get("point")
+    said = {Quantiles.kind: "median", Intervals.kind: "midpoint"}.get(view.source(["point"]))
+    if said is not None:
+        raise UnanswerableError(f"the point is a derived {said}, whose mean error need not be 0")
+    return point
+
+
 def _y(view: View, _: float) -> FloatArray:
     return view.evalset.y
 
@@ -194,6 +205,7 @@ _ENTRIES = (
         laws=Laws(scale=1.0, reflection="negates"),
         standard_normal=0.0,
         target=0.0,
+        supposes="mean_point",
     ),
     Metric(
         name="r_squared",
@@ -216,6 +228,7 @@ TOPIC = Topic(
     arrays={
         "y": _y,
         "point": _point,
+        "mean_point": _mean_point,
         "absolute_error": _absolute_error,
     },
 )

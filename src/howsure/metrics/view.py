@@ -196,7 +196,7 @@ def _key(name: str, coverage: float) -> tuple[str, float]:
 
 
 def choose_coverages(evalset: EvalSet, wanted: Sequence[float] = ()) -> tuple[float, ...]:
-    """The nominal coverages to assess."""
+    """The nominal coverages to assess: 0.9, or the highest that the predictions reach."""
     if len(wanted):
         return tuple(check_fraction(c, "coverage") for c in wanted)
     for belief in evalset.beliefs:
@@ -204,8 +204,10 @@ def choose_coverages(evalset: EvalSet, wanted: Sequence[float] = ()) -> tuple[fl
             return belief.coverages or (math.nan,)
         if isinstance(belief, LabelSets):
             return (belief.coverage,)
-    held = any(belief.answers("interval") for belief in evalset.beliefs)
+    widest = [belief.widest for belief in evalset.beliefs if belief.answers("interval")]
+    if 0.0 < max(widest, default=0.0) < 0.9 - 1e-9:
+        return (max(widest),)
     out_of_reach = attempt(
-        "nominal coverages", lambda: View(evalset).get("ends", 0.9) is None, lambda _: held
+        "nominal coverages", lambda: View(evalset).get("ends", 0.9) is None, lambda _: bool(widest)
     )
     return (0.5, 0.8, 0.9) if out_of_reach else (0.9,)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray, as_vector, check_fraction
+from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_vector, check_fraction
 from howsure.core.errors import InputError, UnanswerableError
 
 Rows = npt.NDArray[Any]
@@ -56,6 +56,46 @@ class Prediction(ABC):
         """Central interval at a nominal coverage: lower and upper, shape (n,)."""
         raise UnanswerableError(f"{self.kind} give no interval at coverage {coverage:g}")
 
+    @property
+    def widest(self) -> float:
+        """The highest coverage of a central interval; 1 where every coverage has one."""
+        return 1.0
+
+    def claimed_misses(self, y: FloatArray, coverage: float) -> tuple[FloatArray, FloatArray]:
+        """Probabilities that y lies below and above `interval`, as the prediction claims them.
+
+        Parameters
+        ----------
+        y : ndarray of float, shape (n,)
+            What happened. Where a claim depends on it, the mean over rows of what happened less
+            the claim is still 0 (or within the range) under a correctly specified model.
+        coverage : float
+            Nominal coverage.
+
+        Returns
+        -------
+        below, above : ndarray of float, shape (n, 2)
+            The least and the greatest that is claimed; equal where the claim is one number.
+
+        Examples
+        --------
+        >>> from howsure.predictions import Distribution
+        >>> Distribution.normal([0.0], [1.0]).claimed_misses(np.array([0.0]), 0.5)
+        (array([[0.25, 0.25]]), array([[0.25, 0.25]]))
+        """
+        half = np.full((self.n, 2), (1.0 - check_fraction(coverage, "coverage")) / 2.0)
+        return half, half
+
+    def claimed(self, y: FloatArray, coverage: float) -> FloatArray:
+        """Probability that `interval` holds y, the least that is claimed, shape (n,)."""
+        below, above = self.claimed_misses(y, coverage)
+        return 1.0 - (below[:, 1] + above[:, 1])
+
+    def claimed_at_most(self, y: FloatArray, coverage: float) -> FloatArray:
+        """Probability that `interval` holds y, the most that is claimed, shape (n,)."""
+        below, above = self.claimed_misses(y, coverage)
+        return 1.0 - (below[:, 0] + above[:, 0])
+
     def quantile(self, levels: npt.ArrayLike) -> FloatArray:
         """Quantiles at the levels, shape (n, k)."""
         raise UnanswerableError(f"{self.kind} give no quantiles")
@@ -83,6 +123,17 @@ class Prediction(ABC):
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         """Draws from the belief, shape (n, size)."""
         raise UnanswerableError(f"{self.kind} cannot be sampled")
+
+    def redrawn(self, y: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, Self]:
+        """A y drawn from the prediction, shape (n,), with the prediction that it then has.
+
+        ``uniforms``, shape (n,), decide. A y outside by an unknown amount is infinite.
+        """
+        raise UnanswerableError(f"{self.kind} say only how often y lies inside")
+
+    def inside(self, coverage: float, uniforms: FloatArray) -> BoolArray:
+        """Whether a drawn y lies inside, shape (n,), of a kind that says only how often."""
+        raise UnanswerableError(f"{self.kind} say more than how often y lies inside")
 
 
 def wanted_levels(levels: npt.ArrayLike) -> FloatArray:

@@ -149,6 +149,14 @@ class Distribution(Prediction):
         ends = self.quantile(tail_levels(coverage))
         return ends[:, 0], ends[:, 1]
 
+    def claimed_misses(self, y: FloatArray, coverage: float) -> tuple[FloatArray, FloatArray]:
+        """Half the nominal misses; of a discrete law, what lies beyond its own interval."""
+        if not self.discrete:
+            return Prediction.claimed_misses(self, y, coverage)
+        lower, upper = self.interval(coverage)
+        below, above = self.cdf_left(lower), 1.0 - self.cdf(upper)
+        return np.stack([below, below], axis=1), np.stack([above, above], axis=1)
+
     def cdf(self, y: FloatArray) -> FloatArray:
         """P(Y ≤ y)."""
         return self.law.cdf(y, self.parameters)
@@ -174,6 +182,10 @@ class Distribution(Prediction):
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         """Draws, shape (n, size)."""
         return self.law.sample(rng, size, self.parameters)
+
+    def redrawn(self, y: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, Self]:
+        """Quantiles at the uniforms; the prediction stays."""
+        return self.law.quantile(uniforms, self.parameters), self
 
     def _moment(self, value: FloatArray, name: str) -> FloatArray:
         if not np.isfinite(value).all():

@@ -9,7 +9,14 @@ from typing import ClassVar, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_fraction, check_interval
+from howsure.core.arrays import (
+    BoolArray,
+    FloatArray,
+    as_matrix,
+    as_vector,
+    check_fraction,
+    check_interval,
+)
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.predictions.base import Prediction, Rows
 
@@ -105,9 +112,23 @@ class Intervals(Prediction):
             raise UnanswerableError(f"intervals were given at coverage {given}, not {coverage:g}")
         return self.lower[:, column], self.upper[:, column]
 
+    def claimed_misses(self, y: FloatArray, coverage: float) -> tuple[FloatArray, FloatArray]:
+        """Of an end q that is a quantile of any law only P(Y < q) ≤ p ≤ P(Y ≤ q) is claimed."""
+        lower, upper = self.interval(coverage)
+        tail = (1.0 - coverage) / 2.0
+        below, above = (
+            np.stack([tail - (y == end), np.full(self.n, tail)], axis=1) for end in (lower, upper)
+        )
+        return below, above
+
     def point(self) -> FloatArray:
         """Midpoint of the interval of the lowest coverage; an infinite end has none."""
         lower, upper = self.lower[:, 0], self.upper[:, 0]
         if not (np.isfinite(lower) & np.isfinite(upper)).all():
             raise UnanswerableError("some intervals are unbounded, so they have no midpoint")
         return lower / 2.0 + upper / 2.0
+
+    def inside(self, coverage: float, uniforms: FloatArray) -> BoolArray:
+        """A coin with the claimed coverage, one for all columns; always where unbounded."""
+        lower, upper = self.interval(coverage)
+        return np.asarray((uniforms < coverage) | ((lower == -np.inf) & (upper == np.inf)))

@@ -88,3 +88,7 @@ class LabelSets(Prediction):
                 f"got {y[np.argmax(wrong)]:g} at row {int(np.argmax(wrong))}"
             )
         return self.members[np.arange(self.n), y.astype(np.int64)]
+
+    def inside(self, coverage: float, uniforms: FloatArray) -> BoolArray:
+        """A coin with the claimed coverage; always in a full set."""
+        return np.asarray((uniforms < self.coverage) | self.members.all(axis=1))

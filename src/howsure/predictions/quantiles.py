@@ -110,6 +110,51 @@ class Quantiles(Prediction):
         ends = self.quantile(tail_levels(coverage))
         return ends[:, 0], ends[:, 1]
 
+    @property
+    def widest(self) -> float:
+        """Coverage between the outermost levels that lie alike on both sides; 0 where none do."""
+        tail = float(max(self.levels[0], 1.0 - self.levels[-1]))
+        return max(round(1.0 - 2.0 * tail, 12), 0.0)
+
+    def claimed_misses(self, y: FloatArray, coverage: float) -> tuple[FloatArray, FloatArray]:
+        """What P(Y < q) ≤ p ≤ P(Y ≤ q) says of a quantile q at level p, of any law.
+
+        So P(Y < q) is at most p, and at least p less the probability of q itself, which shows in
+        the rows whose y is q. In tables of whole numbers a level between two given ones has no
+        quantile of its own, and claims what these two do.
+        """
+        lower, upper = self.interval(coverage)
+        bottom, top = (self._given_about(level, y) for level in tail_levels(coverage))
+        below = np.stack([bottom[0] - (y == lower), np.full(self.n, bottom[1])], axis=1)
+        above = np.stack([1.0 - top[1] - (y == upper), np.full(self.n, 1.0 - top[0])], axis=1)
+        return below, above
+
+    def _given_about(self, level: float, y: FloatArray) -> tuple[float, float]:
+        """The level twice; for whole numbers the given levels next to it, below and above."""
+        if not ((self.values == np.round(self.values)).all() and (y == np.round(y)).all()):
+            return level, level
+        last = int(np.searchsorted(self.levels, level + 1e-9, side="right")) - 1
+        first = int(np.searchsorted(self.levels, level - 1e-9))
+        return float(self.levels[last]), float(self.levels[first])
+
     def point(self) -> FloatArray:
         """The median."""
         return self.quantile([0.5])[:, 0]
+
+    def redrawn(self, y: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, Self]:
+        """Quantiles at the uniforms; infinite beyond the outermost levels."""
+        if (self.values == np.floor(self.values)).all() and (y == np.floor(y)).all():
+            raise UnanswerableError(
+                "quantiles of whole numbers bound how often y lies inside, and say no more"
+            )
+        low, high = self.levels[0], self.levels[-1]
+        drawn = np.where(uniforms < low, -np.inf, np.inf)
+        rows = np.flatnonzero((uniforms >= low) & (uniforms <= high))
+        if len(self.levels) > 1:
+            right = np.clip(np.searchsorted(self.levels, uniforms[rows]), 1, len(self.levels) - 1)
+            below, above = self.levels[right - 1], self.levels[right]
+            share = (uniforms[rows] - below) / (above - below)
+            drawn[rows] = (1.0 - share) * self.values[rows, right - 1] + share * self.values[
+                rows, right
+            ]
+        return drawn, self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self, final
@@ -9,9 +10,9 @@ from typing import ClassVar, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.arrays import FloatArray, as_matrix, check_fraction
 from howsure.core.errors import UnanswerableError
-from howsure.predictions.base import Prediction, Rows, interpolated, tail_levels, wanted_levels
+from howsure.predictions.base import Prediction, Rows, interpolated, wanted_levels
 
 
 @final
@@ -20,8 +21,11 @@ class Samples(Prediction):
     """Draws from a predictive law, m for each row; their order does not matter.
 
     If y and the m draws come from one law, the rank of y among them is uniform on m + 1 places.
-    So the quantile at level p is the draw of rank (m + 1)p, interpolated between ranks; levels
-    below 1/(m + 1) or above m/(m + 1) cannot be reached.
+    So the i-th smallest and the i-th largest draw hold y between them with probability
+    (m + 1 − 2i)/(m + 1), and no coverage between these can be claimed: `interval` is the one whose
+    probability is nearest to the coverage, and `claimed` says which that is. Quantiles, at level
+    p the draw of rank (m + 1)p, are interpolated between ranks. Levels below 1/(m + 1) or above
+    m/(m + 1) cannot be reached.
 
     Parameters
     ----------
@@ -38,6 +42,8 @@ class Samples(Prediction):
     >>> belief = Samples([[3.0, 1.0, 2.0]])
     >>> belief.quantile([0.25, 0.5])
     array([[1., 2.]])
+    >>> belief.interval(0.5)
+    (array([1.]), array([3.]))
     """
 
     kind: ClassVar[str] = "samples"
@@ -80,10 +86,41 @@ class Samples(Prediction):
         share = rank - 1 - left
         return interpolated(self.sorted_samples, left, right, share)
 
+    @property
+    def widest(self) -> float:
+        """Coverage of the interval from the least to the greatest draw."""
+        return (self.size - 1) / (self.size + 1)
+
     def interval(self, coverage: float) -> tuple[FloatArray, FloatArray]:
-        """Central interval between two order statistics."""
-        ends = self.quantile(tail_levels(coverage))
-        return ends[:, 0], ends[:, 1]
+        """Between the draws whose claim is nearest to the coverage; of two, the wider interval."""
+        rank = self._rank(coverage)
+        return self.sorted_samples[:, rank - 1], self.sorted_samples[:, -rank]
+
+    def claimed_misses(self, y: FloatArray, coverage: float) -> tuple[FloatArray, FloatArray]:
+        """Shares of the m + 1 values, y among them, that miss the interval of all others.
+
+        Where no values are equal this is i/(m + 1) on each side; equal ones miss less often.
+        """
+        rank, table = self._rank(coverage), self.sorted_samples
+        # Places rank + 1 and m + 1 − rank of the m + 1 values: y between its neighbours there.
+        low = np.clip(y, table[:, rank - 1], table[:, rank])
+        high = np.clip(y, table[:, -rank - 1], table[:, -rank])
+        below = (table[:, :rank] < low[:, None]).sum(axis=1) + (y < low)
+        above = (table[:, -rank:] > high[:, None]).sum(axis=1) + (y > high)
+        sides = [np.stack([side, side], axis=1) / (self.size + 1) for side in (below, above)]
+        return sides[0], sides[1]
+
+    def _rank(self, coverage: float) -> int:
+        """The i of the interval between the i-th smallest and the i-th largest draw."""
+        wanted = (self.size + 1) * (1.0 - check_fraction(coverage, "coverage")) / 2.0
+        if self.size < 2:
+            raise UnanswerableError("one sample a row gives no interval")
+        if wanted < 1.0 - 1e-9:
+            raise UnanswerableError(
+                f"{self.size} samples a row reach coverages up to {self.widest:.4g}, "
+                f"not {coverage:g}"
+            )
+        return min(max(math.ceil(wanted - 0.5 - 1e-9), 1), self.size // 2)
 
     def cdf(self, y: FloatArray) -> FloatArray:
         """Largest place of y among the m + 1: (1 + number of draws ≤ y)/(m + 1)."""
@@ -108,3 +145,12 @@ class Samples(Prediction):
         """Draws with replacement from the given draws, shape (n, size)."""
         chosen = rng.integers(self.size, size=(self.n, size))
         return np.take_along_axis(self.sorted_samples, chosen, axis=1)
+
+    def redrawn(self, y: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, Self]:
+        """Any of the m + 1 exchangeable values; y takes the place of a chosen draw."""
+        place = (uniforms * (self.size + 1)).astype(np.int64)
+        rows = np.flatnonzero(place < self.size)
+        table, drawn = self.sorted_samples.copy(), y.copy()
+        drawn[rows] = table[rows, place[rows]]
+        table[rows, place[rows]] = y[rows]
+        return drawn, type(self)(table)

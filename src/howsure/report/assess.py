@@ -39,6 +39,7 @@ from howsure.report.door import from_arrays, from_table, is_table, source_fact
 from howsure.report.images import MODELS, image_table, missing_images
 from howsure.verdict import QUESTIONS, TOLERANCE, Finding, judge
 from howsure.verdict.family import check_judging
+from howsure.verdict.nulls import with_nulls
 
 MISSING_IMAGES = "Missing images"
 """The fact that names them."""
@@ -140,7 +141,7 @@ def assess(
     >>> y = rng.normal(size=500)
     >>> result = assess(y, Intervals(np.full(500, -1.0), np.full(500, 1.0), coverage=0.9))
     >>> print(result.verdict.splitlines()[0])
-    The 90 % intervals cover 66 % (61.7–70.1): overconfident, the intervals are too narrow.
+    The 90 % intervals cover 66 % (61.7–70.1): they under-cover by 24 points.
 
     A table, whose columns are recognised by their names:
 
@@ -251,7 +252,9 @@ def assess_sets(
                 ),
                 lambda _: GroupReport((), None, ()),
             )
-            records.extend((*found.records, *grouped.records))
+            told, in_groups = with_nulls(found, grouped.records, seed=seed)
+            found = replace(found, records=told)
+            records.extend((*told, *in_groups))
             notes.extend(grouped.notes)
             by_group.append(grouped.table)
             done.append(found)
@@ -285,11 +288,12 @@ def assess_sets(
                 lambda _: None,
             )
             tables.extend([] if comparison is None else [comparison])
-        findings, silent = _judged(records, evalsets, comparison, shown, tolerance, ignore)
-        tables.extend(silent)
+        judged = _judged(records, evalsets, comparison, shown, tolerance, ignore)
+        findings, lines, silent = judged
+        tables.append(silent)
     return Assessment(
-        lines=tuple(_line(finding, len(evalsets) > 1) for finding in findings),
-        findings=findings,
+        lines=tuple(lines),
+        findings=tuple(findings),
         records=tuple(records),
         curves=tuple(curves),
         tables=tuple(tables),
@@ -412,34 +416,39 @@ def _judged(
     shown: set[str],
     tolerance: float,
     ignore: Collection[str],
-) -> tuple[tuple[Finding, ...], list[Table]]:
-    """Findings of each model, the first alone of those not shown in detail; and what is silent."""
+) -> tuple[list[Finding], list[VerdictLine], Table]:
+    """Findings of each model, the first alone of those not shown in detail; what is not judged."""
     by_model: dict[str, list[Record]] = {held.model: [] for held in evalsets}
     for record in records:
         by_model[record.model].append(record)
     last = [held.model for held in evalsets if held.model in shown][-1]
+    several = len(evalsets) > 1
     findings: list[Finding] = []
-    silent: list[Table] = []
+    lines: list[VerdictLine] = []
+    silent: list[tuple[str, str, str, str]] = []
     for held in evalsets:
         beside = comparison if held.model == last else None
         told, reasons = judge(
             by_model[held.model], held, comparison=beside, tolerance=tolerance, ignore=ignore
         )
-        findings.extend(told if held.model in shown else told[:1])
-        if len(evalsets) == 1 or held.model == last:
-            silent.append(
-                Table(
-                    name="not_judged",
-                    columns={
-                        "id": np.array(list(reasons), dtype=object),
-                        "question": np.array([QUESTIONS[i].asked for i in reasons], dtype=object),
-                        "reason": np.array(list(reasons.values()), dtype=object),
-                    },
-                    model=held.model if len(evalsets) > 1 else "",
-                    notes="Questions of the verdict that do not apply here, and why.",
-                )
-            )
-    return tuple(findings), silent
+        if held.model in shown:
+            silent += [(held.model, i, QUESTIONS[i].asked, why) for i, why in reasons.items()]
+        else:
+            told = told[:1]
+        findings.extend(told)
+        lines.extend(_line(finding, several) for finding in told)
+        if not told:
+            named = f"{held.model}: " if several else ""
+            text = f"{named}Nothing can be judged: {reasons['coverage']}."
+            lines.append(VerdictLine(text, "undecided", QUESTIONS["coverage"].asked))
+    names = ("model", "id", "question", "reason")
+    columns = {
+        name: np.array([row[place] for row in silent], dtype=object)
+        for place, name in enumerate(names)
+        if several or name != "model"
+    }
+    notes = "Questions of the verdict that do not apply here, and why."
+    return findings, lines, Table(name="not_judged", columns=columns, notes=notes)
 
 
 def _line(finding: Finding, several: bool) -> VerdictLine:

@@ -150,11 +150,14 @@ def _joined(parts: Sequence[NullReference]) -> NullReference:
     sizes = np.array([len(part.point_observed) for part in parts], dtype=np.float64)
     means = np.average([part.replicates for part in parts], axis=0, weights=sizes)
     observed = float(np.average([part.observed for part in parts], weights=sizes))
+    level = parts[0].level
+    ends = np.quantile(means, [0.5 * (1.0 - level), 0.5 * (1.0 + level)])
     return replace(
         parts[0],
         observed=observed,
         expected=float(means.mean()),
-        upper=float(np.quantile(means, parts[0].level)),
+        upper=float(np.quantile(means, level)),
+        range=(float(ends[0]), float(ends[1])),
         p_value=float((1 + (means >= observed).sum()) / (len(means) + 1)),
         replicates=means,
         point_observed=np.concatenate([part.point_observed for part in parts]),

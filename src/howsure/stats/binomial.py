@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import FloatArray, check_fraction
+from howsure.core.arrays import FloatArray, as_vector, check_fraction
 from howsure.core.errors import InputError
 
 Alternative = Literal["two-sided", "less", "greater"]
+_CERTAIN = 1e-9
 
 
 def clopper_pearson(
@@ -111,6 +112,58 @@ def holm(p_values: npt.ArrayLike) -> FloatArray:
     factors = len(order) - np.arange(len(order))
     adjusted[order] = np.minimum(np.maximum.accumulate(factors * p[order]), 1.0)
     return adjusted
+
+
+def shift_shares(
+    shares: npt.ArrayLike, mean: float, weights: npt.ArrayLike | None = None
+) -> FloatArray:
+    """Move shares by one step on the logit scale, so that their mean is as wanted.
+
+    Parameters
+    ----------
+    shares : array-like of shape (n,)
+        In [0, 1].
+    mean : float
+        The mean that they shall have, in [0, 1].
+    weights : array-like of shape (n,), optional
+        Of the mean.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+        expit(logit(p_i) + a), with one a for all; the order of the shares is kept.
+
+    Raises
+    ------
+    InputError
+        If a share or the mean lies outside [0, 1].
+
+    Examples
+    --------
+    >>> shift_shares([0.8, 0.9, 0.95], 0.8).round(3)
+    array([0.672, 0.822, 0.907])
+    """
+    from scipy import optimize
+
+    p = as_vector(shares, "shares")
+    if ((p < 0) | (p > 1)).any():
+        raise InputError(f"shares must lie in [0, 1], got {p.min():g} to {p.max():g}")
+    if not 0 <= mean <= 1:
+        raise InputError(f"mean must lie in [0, 1], got {mean!r}")
+    mass = np.ones(len(p)) if weights is None else as_vector(weights, "weights", length=len(p))
+    if mean in (0.0, 1.0) or p.min() == p.max():
+        return np.full(len(p), float(mean))
+    order = np.lexsort((mass, p))  # so that the order of the rows leaves no rounding
+    # Certain rows move too: else a mean below their share could not be reached.
+    odds, mass = special.logit(np.clip(p, _CERTAIN, 1 - _CERTAIN)), mass[order] / mass.sum()
+    rising = odds[order]
+
+    def off(step: float) -> float:
+        return float(mass @ special.expit(rising + step)) - mean
+
+    edge = float(special.logit(mean))
+    step = optimize.brentq(off, edge - rising[-1] - 1, edge - rising[0] + 1, xtol=1e-13)
+    return np.asarray(special.expit(odds + step))
 
 
 def simultaneous_confidence(confidence: float, count: int, *, independent: bool = False) -> float:

@@ -29,6 +29,7 @@ _ROUNDING = 1e-14
 _ALIKE = 1e-6
 _MOST_ROWS = 10**9
 _RARE = 10_000
+_STAGES = ((199, 0.055), (999, 0.02))
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +201,9 @@ def groups_differ(
     groupings: Sequence[npt.ArrayLike],
     rng: np.random.Generator,
     resamples: int = 4999,
+    *,
+    chances: npt.ArrayLike | None = None,
+    staged: bool = False,
 ) -> GroupTest:
     """Test whether coverage differs between groups at all, over overlapping groupings.
 
@@ -213,6 +217,12 @@ def groups_differ(
     permutation. Past a billion rows the permutation is drawn by its limit. Source: max-T of
     P. H. Westfall and S. S. Young, *Resampling-Based Multiple Testing* (1993);
     p = (1 + hits)/(1 + resamples). Rows must be independent.
+
+    Where cells are promised unequal `chances` p_c, whose mean is that of all rows, group g counts
+    with |hits_g − Σ p| / √(v_g (1 − v_g/v)), v = Σ p(1 − p). Cells then draw binomial counts, and
+    as the chances were fitted to the mean of all rows, each draw's surplus is taken back from
+    the cells in proportion to their variance. Staged, a p-value that is clearly large after few
+    resamples (.055 after 199, .02 after 999) stays there.
     """
     _check_resamples(resamples)
     m, k = _checked_cells(sizes, covered)
@@ -225,28 +235,51 @@ def groups_differ(
     kept = (rows > 0) & (rows < n)
     if not kept.any():
         return GroupTest(math.nan, math.nan, -1, -1, 0, "no group to compare with the rest")
-    share = total / n
-    rows = rows[kept]
-    scale = np.sqrt(share * (1 - share) * (1 / rows - 1 / n))
+    p = np.full(len(m), total / n)
+    if chances is not None:
+        p = as_vector(chances, "chances", length=len(m))
+        if ((p < 0) | (p > 1)).any():
+            raise InputError(f"chances must lie in [0, 1], got {p.min():g} to {p.max():g}")
+    free = bool((p != p[0]).any())
+    noise = m * p * (1 - p)
+    inside = (member @ noise)[kept]
+    loose = np.minimum(inside, noise.sum() - inside) > _CLOSE * noise.sum()
+    inside, kept[kept] = inside[loose], loose  # certain rows can stray by nothing
+    if not kept.any():
+        return GroupTest(math.nan, math.nan, -1, -1, 0, "every chance is 0 or 1")
+    scale = np.sqrt(inside * (1 - inside / noise.sum()))
 
     def distances(counts: npt.NDArray[Any]) -> FloatArray:
-        sums = (member @ counts.T).T
-        return np.asarray(np.abs(sums[:, kept] / rows - share) / scale)
+        off = counts - m * p
+        if free:
+            off -= off.sum(axis=1, keepdims=True) * (noise / noise.sum())
+        return np.asarray(np.abs((member @ off.T).T[:, kept]) / scale)
+
+    def exceeding(size: int) -> int:
+        if free:
+            lucky = rng.binomial(m, p, (size, len(m)))
+        else:
+            lucky = _covered_by_chance(rng, m, total, size)
+        return int(np.count_nonzero(distances(lucky).max(axis=1) >= seen[worst] * (1 - _CLOSE)))
 
     seen = distances(k[None, :])[0]
-    worst = int(np.argmax(seen))
-    hits = 0
+    off = member @ (k - m * p)
+    ties = seen >= seen.max() * (1 - _CLOSE)  # of two groups both stray alike: the lower is told
+    worst = int(np.flatnonzero(ties)[np.argmin(off[kept][ties])])
+    hits, drawn = 0, 0
     step = max(1, _CHUNK // (len(m) + len(kept)))
-    for start in range(0, resamples, step):
-        size = min(step, resamples - start)
-        drawn = _covered_by_chance(rng, m, total, size)
-        hits += int(np.count_nonzero(distances(drawn).max(axis=1) >= seen[worst] * (1 - _CLOSE)))
+    for most, enough in (*(_STAGES if staged else ()), (resamples, 1.0)):
+        while drawn < min(most, resamples):
+            size = min(step, min(most, resamples) - drawn)
+            hits, drawn = hits + exceeding(size), drawn + size
+        if (1 + hits) / (1 + drawn) > enough:
+            break
     return GroupTest(
-        (1 + hits) / (1 + resamples),
+        (1 + hits) / (1 + drawn),
         float(seen[worst]),
         int(grouping[kept][worst]),
         int(group[kept][worst]),
-        resamples,
+        drawn,
     )
 
 

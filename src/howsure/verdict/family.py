@@ -77,11 +77,16 @@ def judge(
         _finding(draft, float(p), tolerance, evalset.model)
         for draft, p in zip(drafts, adjusted, strict=True)
     ]
-    bad = {finding.id: finding.cost for finding in judged if finding.state == "bad"}
+    bad = {finding.id: abs(finding.effect) for finding in judged if finding.state == "bad"}
+    causes: dict[str, str] = {}
+    for draft in drafts:
+        shares = {name: unit * bad[name] for name, unit in draft.within.items() if name in bad}
+        if draft.id in bad and sum(shares.values()) >= bad[draft.id] and shares:
+            causes[draft.id] = max(shares, key=lambda name: shares[name])
     told = []
     for draft, finding in zip(drafts, judged, strict=True):
-        explains = [name for name in draft.within if name in bad and finding.id in bad]
-        cause = max(explains, key=lambda name: bad[name], default="")
+        cause = causes.get(draft.id, "")
+        cause = causes.get(cause, cause)  # tails may themselves be part of something
         seen = replace(finding, state="watch") if cause else finding
         told.append(replace(seen, sentence=sentence(seen, draft, cause)))
     places = {name: place for place, name in enumerate(QUESTIONS)}

@@ -89,6 +89,32 @@ QUESTIONS: Mapping[str, Question] = MappingProxyType(
 """Every finding by its id, in the order in which what is not bad is told."""
 
 
+MEASURES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "": (
+            "empirical_coverage",
+            "misses_below",
+            "pit_bias",
+            "pit_spread",
+            "pit_skew",
+            "pit_tails",
+            "width_response",
+            "miss_imbalance",
+            "impossible_share",
+            "characteristic_gain",
+            "characteristic_partial_gain",
+            "empty_sets",
+            "set_size",
+            "sscv",
+            "bias",
+            "mae",
+        ),
+        "inputs": ("worst_region", "noise_given_inputs"),
+    }
+)
+"""The measures that findings read, by what they need beside y and predictions."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One question of the verdict, answered.
@@ -136,8 +162,9 @@ class Finding:
 class Draft:
     """What one question showed, before it is judged beside the others.
 
-    `good` overrides the margin where evidence for a model has another form; `within` names the
-    findings that explain this one where they are bad; `facts` are for the sentence.
+    `good` overrides the margin where evidence for a model has another form. `within` names the
+    findings that explain this one where they are bad, each with the effect here that one unit of
+    theirs explains. `facts` are for the sentence.
     """
 
     id: str
@@ -148,7 +175,7 @@ class Draft:
     where: str = ""
     n: float = math.nan
     good: bool | None = None
-    within: tuple[str, ...] = ()
+    within: Mapping[str, float] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -247,8 +274,9 @@ def _coverage(case: Case) -> Draft:
 
     if least < cover.value < most:
         p = 1.0
-    elif case.exact:
-        p = float(binomial_test(round(cover.value * cover.n), cover.n, claimed))
+    elif case.exact:  # past the most: y strictly inside more often than the least claims
+        hits = cover.value - (most - least if cover.value >= most else 0.0)
+        p = float(binomial_test(round(hits * cover.n), cover.n, least))
     else:
         p = _student(cover.value - claimed, cover.standard_error, case.freedom)
     return Draft(
@@ -275,7 +303,6 @@ def _student(value: float, error: float, freedom: float) -> float:
 
 
 def _bias(case: Case) -> Draft:
-    within = ("skew", "tails")
     try:
         found = case.get("pit_bias")
     except UnanswerableError:
@@ -287,7 +314,7 @@ def _bias(case: Case) -> Draft:
         upper=found.upper / MEAN_ERROR,
         p=found.p,
         n=found.n,
-        within=within,
+        within={"skew": 4.0},
         facts={"record": found},
     )
 
@@ -319,7 +346,7 @@ def _spread(case: Case) -> Draft:
         upper=found.upper - 1.0,
         p=found.p,
         n=found.n,
-        within=("skew", "tails"),
+        within={"skew": 3.0, "tails": 20.0},
         facts={"record": found},
     )
 
@@ -333,15 +360,19 @@ def _shape(name: str, case: Case) -> Draft:
         upper=found.upper,
         p=found.p,
         n=found.n,
-        within=("width",),
+        within={"width": math.inf},
         facts={"record": found},
     )
 
 
 def _one_sided(case: Case) -> Draft:
     cover = case.get("empirical_coverage")
+    if cover.source == "label sets":
+        raise UnanswerableError("label sets have no sides")
     if cover.source != "intervals":
         raise UnanswerableError("bias and skew judge both sides of a predictive distribution")
+    if "claimed_most" in cover.options:
+        raise UnanswerableError("y often equals an end of its interval")
     found = case.get("miss_imbalance")
     if math.isnan(found.p):
         raise UnanswerableError("no row is missed")
@@ -373,33 +404,50 @@ def _support(case: Case) -> Draft:
 
 def _groups(case: Case) -> Draft:
     test = case.get("groups_differ")
+    worst = case.records.get("worst_group_shortfall")
+    return _apart("groups", test, {"worst": worst})
+
+
+def _apart(name: str, test: Record, facts: Mapping[str, Any]) -> Draft:
+    """A part of the rows that is covered otherwise than all rows lead one to expect."""
     chosen = dict(test.options)
     seen, expected = float(chosen["value"]), float(chosen["expected"])
-    worst = case.records.get("worst_group_shortfall")
+    margin = QUESTIONS[name].margin
     return Draft(
-        id="groups",
+        id=name,
         effect=seen - expected,
         lower=float(chosen["lower"]) - expected,
         upper=float(chosen["upper"]) - expected,
         p=test.p,
         where=str(chosen["where"]),
         n=test.n,
-        facts={**chosen, "worst": worst},
+        good=float(chosen["reach"]) <= margin,
+        facts={**chosen, **facts},
     )
 
 
 def _region(case: Case) -> Draft:
     found = case.get("worst_region")
+    effect, lower, upper = (each - found.null for each in (found.value, found.lower, found.upper))
+    moved = _MOVED.get(str(found.options["signal"]))
+    if moved is not None:  # told by the PIT, which coverage alone may hide
+        effect = moved * float(found.options["deviation"])
+        reach = abs(effect) * _REACH / max(-float(special.ndtri(found.p / 2.0)), 1e-9)
+        lower, upper = effect - reach, effect + reach
     return Draft(
         id="region",
-        effect=found.value - found.null,
-        lower=found.lower - found.null,
-        upper=found.upper - found.null,
+        effect=effect,
+        lower=lower,
+        upper=upper,
         p=found.p,
         where=str(found.options["where"]),
         n=found.n,
         facts={"record": found},
     )
+
+
+_MOVED = {"bias": math.sqrt(3.0) / 4.0, "spread": math.sqrt(15.0) / 18.0}
+"""Largest |∫φ_1| and |∫φ_2|: how far a component moves a stated probability."""
 
 
 def _congruence(case: Case) -> Draft:
@@ -443,12 +491,16 @@ def _trade(case: Case) -> Draft:
     low, whole = case.get("characteristic_partial_gain"), case.get("characteristic_gain")
     if not low.standard_error > 0:
         raise UnanswerableError("every row has the same width")
+    p = float(special.stdtr(case.freedom, low.value / low.standard_error))
+    if low.null_lower < low.null_upper:  # a right model of few members may lose to a constant band
+        spread = (low.null_upper - low.null_lower) / (2.0 * _REACH)
+        p = max(p, float(special.ndtr((low.value - low.null) / spread)))
     return Draft(
         id="trade",
         effect=low.value / 100.0,
         lower=low.lower / 100.0,
         upper=low.upper / 100.0,
-        p=float(special.stdtr(case.freedom, low.value / low.standard_error)),
+        p=p,
         n=low.n,
         good=low.lower > 0,
         facts={"record": low, "whole": whole},
@@ -456,7 +508,12 @@ def _trade(case: Case) -> Draft:
 
 
 def _sets(case: Case) -> Draft:
-    raise UnanswerableError("the table holds no label sets")
+    if not any(isinstance(each, LabelSets) for each in case.evalset.beliefs):
+        raise UnanswerableError("the table holds no label sets")
+    found, empty = case.get("sscv"), case.get("empty_sets")
+    if "where" not in found.options:
+        raise UnanswerableError("the sizes of sets were not compared")
+    return _apart("sets", found, {"empty": empty.value, "size": case.get("set_size").value})
 
 
 def _later(case: Case) -> Draft:
@@ -496,7 +553,7 @@ def _comparison(case: Case) -> Draft:
                 facts={
                     "a": str(columns["model_a"][i]),
                     "b": str(columns["model_b"][i]),
-                    "metric": catalogue()[metric].title,
+                    "metric": metric.replace("_", " "),
                     "models": len(means),
                 },
             )

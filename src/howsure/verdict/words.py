@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from howsure.core.formats import fixed, number, p_words, percent
 from howsure.core.records import Record
@@ -39,7 +39,8 @@ def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
     elif finding.state == "good":
         told = f"{seen}: {well}."
     else:
-        told = f"{seen}. No departure is proven{_rows_that_decide(finding, draft)}."
+        none = "No gain" if finding.id == "trade" else "No departure"
+        told = f"{seen}. {none} is proven{_rows_that_decide(finding, draft)}."
     return f"{told} {more}".strip()
 
 
@@ -60,13 +61,18 @@ def _rows_that_decide(finding: Finding, draft: Draft) -> str:
     """How many rows would bring the interval within the margin, or prove what is seen."""
     margin = _margin(finding)
     half = (finding.upper - finding.lower) / 2.0
-    room = max(margin - abs(finding.effect), abs(finding.effect))
+    size = abs(finding.effect)
     if math.isnan(margin) or not math.isfinite(half) or not half > 0 or math.isnan(draft.n):
         return ""
-    need = draft.n * (half / room) ** 2
+    ways = (half / (margin - size) if size < margin else math.inf, _JOINT * half / max(size, 1e-9))
+    need = draft.n * min(ways) ** 2
     digits = 10 ** max(math.floor(math.log10(max(need, 1.0))) - 1, 0)
     rows = math.ceil(need / digits) * digits
     return f"; about {rows:,} rows would decide" if rows > draft.n else ""
+
+
+_JOINT = 1.5
+"""By what factor one of about ten tests needs a smaller error than a test alone."""
 
 
 def _small(value: float, places: int) -> str:
@@ -179,7 +185,7 @@ def _groups(draft: Draft, finding: Finding) -> Words:
     if finding.state == "bad" and isinstance(worst, Record) and worst.lower > 0:
         who = "It" if worst.group == where else worst.group
         more = f"{who} is at least {_points(worst.lower)} short of its claim."
-    well = f"no group differs by more than {_points(_margin(finding))}"
+    well = f"no group differs by more than {_points(QUESTIONS[finding.id].margin)}"
     return Words(seen, "groups differ in coverage", well, more)
 
 
@@ -189,7 +195,13 @@ def _region(draft: Draft, _: Finding) -> Words:
         f"Where {draft.where}, coverage is {percent(found.value)} "
         f"against an expected {percent(found.null)}"
     )
-    return Words(seen, "coverage depends on the inputs", "the worst region found is in line")
+    high = draft.effect > 0
+    fault = {
+        "coverage": "coverage depends on the inputs",
+        "bias": f"y lies {'above' if high else 'below'} its prediction there",
+        "spread": f"errors are too {'large' if high else 'small'} for their stated size there",
+    }[str(found.options["signal"])]
+    return Words(seen, fault, "the worst region found is in line")
 
 
 def _congruence(draft: Draft, _: Finding) -> Words:
@@ -206,8 +218,8 @@ def _width(draft: Draft, _: Finding) -> Words:
             seen = "Every row has the same width"
             return Words(seen, fault, "inputs do not tell errors apart")
         seen = (
-            f"Every row has the same width. Where {draft.where}, errors are {found.value:.2f} "
-            "times those elsewhere"
+            "Every row has the same width. In the half that inputs single out "
+            f"({draft.where}), errors are {found.value:.2f} times the others"
         )
         return Words(seen, fault, "constant noise, as stated")
     wide, narrow = (float(found.options[name]) for name in ("widest", "narrowest"))
@@ -221,10 +233,8 @@ def _width(draft: Draft, _: Finding) -> Words:
 
 def _trade(draft: Draft, _: Finding) -> Words:
     low, whole = draft.facts["record"], draft.facts["whole"]
-    seen = (
-        f"At miss rates up to 20 %, these widths are {_against(low)} than a constant band"
-        f"{_span(low, times=math.copysign(1.0, low.value))}"
-    )
+    span = _span(low, times=math.copysign(1.0, low.value))
+    seen = f"At miss rates up to 20 %, these widths are {_against(low)} than a constant band{span}"
     more = f"Over all miss rates they are {_against(whole)}."
     return Words(seen, "a constant band serves better", "varying widths pay", more)
 
@@ -235,9 +245,16 @@ def _against(gain: Record) -> str:
 
 
 def _sets(draft: Draft, _: Finding) -> Words:
-    facts: Mapping[str, Any] = draft.facts
+    facts = draft.facts
+    labels = "label" if draft.where == "1" else "labels"
+    seen = (
+        f"Sets of {draft.where} {labels} cover {percent(float(facts['value']))} of "
+        f"{float(facts['rows']):,.0f} rows, all {percent(float(facts['expected']))}"
+    )
+    empty = float(facts["empty"])
+    more = f"{percent(empty)} of sets are empty." if empty else ""
     fault = "coverage depends on the size of the set"
-    return Words(str(facts["seen"]), fault, "all sizes cover alike")
+    return Words(seen, fault, "sets of all sizes cover alike", more)
 
 
 def _none(draft: Draft, _: Finding) -> Words:

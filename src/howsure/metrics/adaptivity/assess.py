@@ -12,7 +12,9 @@ from howsure.core.arrays import as_vector
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.metrics.adaptivity.results import Resampling
 from howsure.metrics.adaptivity.view import BINS
+from howsure.metrics.catalogue import catalogue
 from howsure.metrics.measure import Evaluation, evaluate
+from howsure.metrics.metric import Question
 from howsure.metrics.view import View, choose_coverages
 from howsure.predictions import EvalSet, LabelSets
 
@@ -94,6 +96,7 @@ def assess_adaptivity(
     return evaluate(
         held,
         coverages=(nominal,),
+        metrics=[m.name for m in catalogue().values() if m.question is Question.ADAPTIVITY],
         beside="ease",
         confidence=resampling.confidence,
         seed=resampling.seed,

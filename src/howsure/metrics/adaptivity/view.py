@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Curve, Direction, Notion, Table
+from howsure.core.rng import child
 from howsure.metrics.adaptivity import (
     AdaptivityMeasure,
     CellTable,
@@ -32,7 +34,9 @@ from howsure.metrics.adaptivity import (
 )
 from howsure.metrics.metric import POSITIVE, SHARE, Form, Laws, Metric, Question, Topic, stated
 from howsure.predictions import LabelSets
+from howsure.stats.binomial import clopper_pearson
 from howsure.stats.dominance import merge_ties
+from howsure.stats.permutation import groups_differ
 
 if TYPE_CHECKING:
     from howsure.metrics.measure import Evaluation
@@ -125,6 +129,45 @@ def _of_sets(measure: Callable[..., AdaptivityMeasure], array: str) -> _Maker:
         return measure(hits, by, coverage=coverage, **_options(view))
 
     return make
+
+
+def _sscv(view: View, coverage: float) -> AdaptivityMeasure:
+    """SSCV, with the test that sets of all sizes cover as all rows do, and the size farthest off.
+
+    The largest violation itself is that of the fewest rows; the test weighs each size by them.
+    """
+    found: AdaptivityMeasure = _of_sets(sscv, "size")(view, coverage)
+    weights = view.evalset.weights
+    if weights is not None and weights.kind != "frequency":
+        return found
+    sizes, mass = view.get("size", coverage), view.evalset.multiplicities
+    labels, codes = np.unique(sizes, return_inverse=True)
+    rows = np.bincount(codes, weights=mass)
+    hits = np.bincount(codes, weights=_hits(view, coverage) * (1.0 if mass is None else mass))
+    tested = groups_differ(
+        np.round(rows).astype(np.int64),
+        np.round(hits).astype(np.int64),
+        [np.arange(len(labels))],
+        child(view.seed, "set sizes"),
+        9_999,
+        staged=True,
+    )
+    if tested.note:
+        return found
+    at, level = tested.group, 1.0 - (1.0 - view.confidence) / len(labels)
+    lower, upper = clopper_pearson(np.round(hits), np.round(rows), confidence=level)
+    seen = hits.sum() / rows.sum()
+    details: dict[str, str | float] = {
+        "where": f"{labels[at]:g}",
+        "value": float(hits[at] / rows[at]),
+        "expected": float(seen),
+        "lower": float(lower[at]),
+        "upper": float(upper[at]),
+        "reach": float(np.maximum(upper - seen, seen - lower).max()),
+        "rows": float(rows[at]),
+    }
+    known = {**found.estimate.details, **details}
+    return replace(found, estimate=replace(found.estimate, p=tested.p_value, details=known))
 
 
 def _rank_ss(view: View, coverage: float) -> AdaptivityMeasure:
@@ -289,7 +332,6 @@ _ENTRIES = (
         standard_normal=math.nan,
         notion=Notion.LOCAL,
         per_coverage=True,
-        beside="ease",
         merges="rows",
         bounds=SHARE,
     ),
@@ -397,7 +439,7 @@ TOPIC = Topic(
         "t_cv": _t_cv,
         "t_ss": _t_ss,
         "satisfaction_rate": _satisfied,
-        "sscv": _of_sets(sscv, "size"),
+        "sscv": _sscv,
         "escv": _of_sets(escv, "size"),
         "rank_cv": _of_sets(rank_cv, "true_rank"),
         "rank_ss": _rank_ss,

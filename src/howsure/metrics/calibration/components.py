@@ -48,6 +48,7 @@ _LOOSE = 0.25
 """Newton's last move that is taken: means of cells go in steps."""
 _SLOPE = -math.sqrt(3.0 / math.pi)
 """How fast φ_1 falls as a normal y is shifted back."""
+_BLOCK = 10_000_000
 _RARE = 0.1
 """Excess kurtosis of a mean, past which its p-value is drawn: it is not normal."""
 _DRAWS = 9_999
@@ -475,6 +476,7 @@ class _Placed:
     cells: FloatArray | None = None
     table: FloatArray | None = None
     jumps: bool = False
+    values: Callable[[float, float, IntArray], FloatArray] | None = None
 
 
 def _placed(view: View, whole: _Placed | None = None) -> _Placed:
@@ -501,8 +503,13 @@ def _placed(view: View, whole: _Placed | None = None) -> _Placed:
             place = _by_normal_scores(ends / (size + 1.0))
             return _Placed(place, partial(_over_cells, table, cells), cells, table, jumps=True)
         centre, unit = members.mean(axis=1), members.std(axis=1, ddof=1)
+
+        def together(b: float, k: float, rows: IntArray) -> FloatArray:
+            moved = centre[rows] + (y[rows] - centre[rows] - b * unit[rows]) / k
+            return np.column_stack([members[rows], moved])
+
         place = partial(_cell, members, y, centre, unit)
-        return _Placed(place, lambda at: table[:, at], cells, table)
+        return _Placed(place, lambda at: table[:, at], cells, table, values=together)
     known = view.held(Quantiles)
     if known is None:
         lacking = "the table holds no distributions, samples or quantiles"
@@ -599,75 +606,118 @@ def _by_normal_scores(pit: FloatArray) -> Place:
     return lambda b, k: np.asarray(special.ndtr((scores - b) / k))
 
 
-def response(
-    signal: FloatArray, uncertainty: FloatArray, weights: FloatArray | None = None
-) -> tuple[float, float, FloatArray]:
-    """Mean and slope of a signal on the standardised rank of the width, and the slope's rows.
+def width_rank(
+    uncertainty: FloatArray, weights: FloatArray | None = None
+) -> Callable[[FloatArray], FloatArray]:
+    """What turns a width into its standardised mid-rank among these, of mean 0 and variance 1.
 
     Examples
     --------
-    >>> mean, slope, _ = response(np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 3.0]))
-    >>> round(mean, 3), round(slope, 3)
-    (1.0, 0.816)
+    >>> width_rank(np.array([3.0, 1.0, 2.0]))(np.array([1.0, 2.0, 9.0])).round(3).tolist()
+    [-1.225, 0.0, 1.837]
     """
     ranked = rank_values(uncertainty, weights)
     if len(ranked.tied) < 2:
         raise UnanswerableError("every row has the same width")
-    middle = (np.cumsum(ranked.tied) - ranked.tied / 2.0) / ranked.total
+    edges = np.r_[0.0, np.cumsum(ranked.tied)] / ranked.total
+    middle = (edges[1:] + edges[:-1]) / 2.0
     spread = math.sqrt(float(np.average(np.square(middle - 0.5), weights=ranked.tied)))
-    rank = ((middle - 0.5) / spread)[ranked.codes]
-    mean = weighted_mean(signal, weights)
-    rows = rank * (signal - mean)
-    return mean, weighted_mean(rows, weights), rows
+    values = np.unique(uncertainty)
+
+    def rank(width: FloatArray) -> FloatArray:
+        low, high = (edges[np.searchsorted(values, width, side)] for side in ("left", "right"))
+        return np.asarray(((low + high) / 2.0 - 0.5) / spread)
+
+    return rank
 
 
 def width_response(
     signal: FloatArray,
-    uncertainty: FloatArray,
-    kind: str,
-    claimed: float,
+    rank: FloatArray,
+    size: Callable[[float], float],
     *,
+    expected: FloatArray | float = 0.0,
     weights: Weights | None = None,
     cluster: IntArray | None = None,
 ) -> Estimate:
     """How much larger errors are, against their stated size, where widths are large than small.
 
-    The signal is φ_2 of the PIT (``kind="spread"``) or whether a row is missed (``"misses"``).
-    The value is k(+1)/k(−1), k the stated size's multiple one sd of the width's rank above and
-    below its mean; 1 is right, below 1 the widths overreact.
+    Parameters
+    ----------
+    signal : ndarray of float, shape (n,)
+        What tells of the size of a row's error: φ_2 of its PIT, or whether it is missed.
+    rank : ndarray of float, shape (n,)
+        Standardised rank of the width.
+    size : callable
+        Log of the errors' multiple of their stated size that a mean signal shows.
+    expected : ndarray of float, shape (n,), optional
+        Mean of rank × signal if the row is right, where the width tells of chance itself.
+    weights, cluster : optional
+        Of the rows.
+
+    Returns
+    -------
+    Estimate
+        k(+1)/k(−1), k the multiple one sd of the width's rank above and below its mean; 1 is
+        right, below 1 the widths overreact.
     """
     share = None if weights is None else weights.values
-    mean, slope, rows = response(signal, uncertainty, share)
-    influence = rows - slope
+    mean = weighted_mean(signal, share)
+    rows = rank * (signal - mean) - expected
+    slope = weighted_mean(rows, share)
     spread = math.sqrt(weighted_mean(np.square(signal - mean), share))
     if spread == 0.0:
-        every = "every row is missed" if mean > 0.5 else "no row is missed"
-        raise UnanswerableError(every if kind == "misses" else "y lies alike in every prediction")
+        raise UnanswerableError("rows are all alike in what tells of their errors")
     p = _tested(rows, spread, weights=weights, cluster=cluster, exact=True)  # rows permuted
-    error = standard_error(influence, weights, cluster)
-
-    def size(at: float) -> float:
-        if kind == "spread":
-            return math.log(scale_of(at))
-        half = special.ndtri(np.clip(1.0 - at / 2.0, 0.5 + 1e-6, 1.0 - 1e-9))
-        return float(np.log(special.ndtri(0.5 + claimed / 2.0) / half))
+    error = standard_error(rows - slope, weights, cluster)
 
     def ratio(at: float) -> float:
         return math.exp(size(mean + at) - size(mean - at))
 
-    reach = _REACH * error
     n = float(len(rows)) if weights is None else weights.effective_n
     chance = _REACH * spread / math.sqrt(n)
+    ends = sorted(ratio(slope + side * _REACH * error) for side in (-1.0, 1.0))
+    null = sorted(ratio(side * chance) for side in (-1.0, 1.0))
     return Estimate(
         ratio(slope),
         error=abs(ratio(slope + error) - ratio(slope - error)) / 2.0,
-        lower=min(ratio(slope - reach), ratio(slope + reach)),
-        upper=max(ratio(slope - reach), ratio(slope + reach)),
-        null_lower=min(ratio(-chance), ratio(chance)),
-        null_upper=max(ratio(-chance), ratio(chance)),
+        lower=ends[0],
+        upper=ends[1],
+        null_lower=null[0],
+        null_upper=null[1],
         p=p,
         details={"widest": math.exp(size(mean + slope)), "narrowest": math.exp(size(mean - slope))},
     )
+
+
+def exchanged_response(
+    values: FloatArray, second: FloatArray, rank: Callable[[FloatArray], FloatArray]
+) -> FloatArray:
+    """Mean of rank × φ_2 of a row, over which of its m + 1 values is y; shape (n,).
+
+    Few members that lie close together by chance state a small sd and are missed: their width
+    tells of their own luck. Exchangeable values say by how much.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (n, m + 1)
+        The members and y.
+    second : ndarray of float, shape (m + 1,)
+        φ_2 of the cells.
+    rank : callable
+        Of a width, its standardised rank.
+
+    Examples
+    --------
+    >>> exchanged_response(np.array([[0.0, 1.0, 5.0]]), np.array([0.7, -1.4, 0.7]), np.sign)
+    array([0.])
+    """
+    ordered = np.sort(values, axis=1)
+    ordered -= ordered.mean(axis=1, keepdims=True)
+    m = ordered.shape[1] - 1
+    total = np.square(ordered).sum(axis=1, keepdims=True)
+    variance = (total - np.square(ordered) * (1.0 + 1.0 / m)) / (m - 1)
+    return np.asarray((rank(np.sqrt(np.maximum(variance, 0.0))) * second).mean(axis=1))
 
 
 def miss_imbalance(
@@ -706,25 +756,43 @@ def miss_imbalance(
     return replace(found, details=details)
 
 
-def _signal(view: View, coverage: float) -> tuple[FloatArray, str, float]:
-    """What tells of the size of a row's error: φ_2 of its PIT, or else whether it is missed."""
-    try:
-        found = _placed(view)
-    except UnanswerableError:
-        claimed = float(view.get("coverage", coverage))
-        missed = 1.0 - np.asarray(view.get("covered", coverage), dtype=np.float64)
-        return missed, "misses", claimed
-    return found.polynomials(found.place(0.0, 1.0))[1], "spread", math.nan
-
-
 def _response(view: View, coverage: float) -> Estimate:
-    signal, kind, claimed = view.get("size_signal", coverage)
-    evalset = view.evalset
+    """Of widths beside what shift and scale all rows have in common."""
+    evalset, uncertainty = view.evalset, view.get("uncertainty")
+    share = evalset.multiplicities
     cluster = None if evalset.cluster is None else evalset.cluster.codes
-    uncertainty = view.get("uncertainty")
-    return width_response(
-        signal, uncertainty, kind, claimed, weights=evalset.weights, cluster=cluster
-    )
+    rank = width_rank(uncertainty, share)
+    judge = partial(width_response, weights=evalset.weights, cluster=cluster)
+    try:
+        found, fitted = _placed(view), view.get("components")
+    except UnanswerableError:
+        nominal = view.get("coverage", coverage)
+        missed = view.get("claim", coverage) - view.get("covered", coverage) + (1.0 - nominal)
+        return judge(missed, rank(uncertainty), partial(_size_by_misses, nominal))
+    shift, scale = 0.0, 1.0
+    if not math.isnan(fitted.spread.value):
+        shift, scale = fitted.bias.value, fitted.spread.value
+    signal = found.polynomials(found.place(shift, scale))[1]
+    expected: FloatArray | float = 0.0
+    if found.values is not None and found.cells is not None:
+        second = cell_polynomials(found.cells)[1]
+        blocks = [
+            exchanged_response(found.values(shift, scale, rows), second, rank)
+            for rows in np.array_split(
+                np.arange(evalset.n), max(evalset.n * len(second) // _BLOCK, 1)
+            )
+        ]
+        expected = np.concatenate(blocks)
+    return judge(signal, rank(uncertainty), _size_by_spread, expected=expected)
+
+
+def _size_by_spread(second: float) -> float:
+    return math.log(scale_of(second))
+
+
+def _size_by_misses(nominal: float, missed: float) -> float:
+    half = special.ndtri(min(max(1.0 - missed / 2.0, 0.5 + 1e-6), 1.0 - 1e-9))
+    return math.log(float(special.ndtri(0.5 + nominal / 2.0)) / float(half))
 
 
 def _imbalance(view: View, coverage: float) -> Estimate:
@@ -845,9 +913,8 @@ TOPIC = Topic(
     entries=_ENTRIES,
     arrays={
         "components": _components,
-        "size_signal": _signal,
         "width_response": _response,
         "miss_imbalance": _imbalance,
     },
-    per_coverage=("size_signal", "width_response", "miss_imbalance"),
+    per_coverage=("width_response", "miss_imbalance"),
 )

@@ -136,7 +136,7 @@ def calibration_curve_quantiles(
     """
     truth, table, grid = check_quantiles(y, quantiles, levels)
     w = check_multiplicities(weights, len(truth))
-    observed = column_shares(truth, table, w)
+    observed = column_shares(truth, table, grid, w)
     total = float(len(truth)) if w is None else float(w.sum())
     return _curve(grid, observed, observed, total, confidence)
 

@@ -109,8 +109,10 @@ def calibration_error_quantiles(
     """Regression calibration error of quantile columns, at their own levels only.
 
     As `calibration_error`, with q_j the share of rows where y is at most the quantile at p_j.
-    Lower is better, 0 is perfect; the notion is marginal. Values at other levels than the same
-    are not comparable.
+    Where y repeats, as whole numbers do, a quantile claims P(Y < q) ≤ p ≤ P(Y ≤ q), and q_j is
+    p_j where the two shares enclose it, else the nearer of them. Lower is better, 0 is perfect;
+    the notion is marginal. Values at other levels than the same are not comparable. ``null`` is
+    that of values that do not repeat, and an upper bound for others.
 
     Parameters
     ----------
@@ -143,27 +145,33 @@ def calibration_error_quantiles(
     """
     truth, table, grid = check_quantiles(y, quantiles, levels)
     w = check_multiplicities(weights, len(truth))
-    observed = column_shares(truth, table, w)
+    observed = column_shares(truth, table, grid, w)
     value, slope = _gap(grid, observed, exponent, weighting)
     if math.isnan(value):
         return Estimate(value, reason="no row lies at or below any quantile")
-    influence = np.full(len(truth), -float(slope @ observed))
-    for column, factor in zip(table.T, slope, strict=True):
-        influence += factor * (truth <= column)
+    influence = np.zeros(len(truth))
+    for column, factor, level, share in zip(table.T, slope, grid, observed, strict=True):
+        held = (truth <= column if share <= level else truth < column).astype(np.float64)
+        if weighted_mean(held, w) == share:  # else it lies between both, where no row moves it
+            influence += factor * (held - share)
     total = float(len(truth)) if w is None else float(w.sum())
     expected = _moment(grid, grid * (1.0 - grid), total, exponent, exact=True)
     return Estimate(value, influence, _level_mean(expected, grid, weighting))
 
 
-def column_shares(y: FloatArray, quantiles: FloatArray, w: FloatArray | None) -> FloatArray:
-    """Share of rows where y is at most the quantile, for each column; nothing is checked.
+def column_shares(
+    y: FloatArray, quantiles: FloatArray, levels: FloatArray, w: FloatArray | None
+) -> FloatArray:
+    """The share of rows below each quantile column that is nearest to its level, see Notes.
 
     Parameters
     ----------
     y : ndarray of float, shape (n,)
-        What happened.
+        What happened; nothing is checked.
     quantiles : ndarray of float, shape (n, k)
         Predicted quantiles.
+    levels : ndarray of float, shape (k,)
+        Their levels.
     w : ndarray of float, shape (n,), optional
         Multiplicities of the rows.
 
@@ -171,12 +179,21 @@ def column_shares(y: FloatArray, quantiles: FloatArray, w: FloatArray | None) ->
     -------
     ndarray of float, shape (k,)
 
+    Notes
+    -----
+    From the share where y < q to the share where y ≤ q, which differ where some y are equal to
+    their quantile.
+
     Examples
     --------
-    >>> column_shares(np.array([1.0, 2.0]), np.array([[1.5, 3.0], [1.5, 3.0]]), None)
-    array([0.5, 1. ])
+    >>> column_shares(np.array([1.0, 2.0]), np.array([[1.5, 2.0], [1.5, 2.0]]), [0.3, 0.9], None)
+    array([0.5, 0.9])
     """
-    return np.array([weighted_mean((y <= column).astype(np.float64), w) for column in quantiles.T])
+    below, upto = (
+        np.array([weighted_mean(side(y, column).astype(np.float64), w) for column in quantiles.T])
+        for side in (np.less, np.less_equal)
+    )
+    return np.clip(levels, below, upto)
 
 
 def expected_gap(grid: FloatArray, cells: PitCells, exponent: float) -> FloatArray:

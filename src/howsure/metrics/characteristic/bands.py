@@ -23,6 +23,7 @@ Outside = Literal["error", "recentre"]
 
 _ROUNDING = 4.0 * np.finfo(np.float64).eps  # of a difference, in units of its larger term
 _NOTICED = 1e-6  # a difference of bands above this share is taken as meant
+_LEVEL = 1e-12  # a difference of mean bands below this share comes from adding up
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,10 +106,21 @@ class Bands:
         """Bandwidth as predicted: the mean of half the interval's width, in units of y."""
         return self.mean(0.5 * (self.below + self.above))
 
-    def constant(self) -> Bands:
-        """The same errors with bands of 1 on either side: the curve of a constant band."""
+    def constant(self, *, lopsided: bool = True) -> Bands:
+        """The same errors with one band for all: as lopsided as the mean band, or symmetric."""
+        below, above = (self.mean(self.below), self.mean(self.above)) if lopsided else (1.0, 1.0)
+        if abs(above - below) <= _LEVEL * (below + above):
+            below = above = 1.0
         one = np.ones(len(self))
-        return replace(self, below=one, above=one, move="scale")
+        return replace(self, below=below * one, above=above * one, move="scale")
+
+    @property
+    def one_width(self) -> bool:
+        """Whether all rows have the same width, up to the rounding of intervals' ends."""
+        counted = slice(None) if self.weights is None else self.weights > 0
+        width = (self.below + self.above)[counted]
+        size = (np.abs(self.y - self.error)[counted] + width).max()
+        return bool(np.ptp(width) <= min(_ROUNDING * size, _NOTICED * width.max()))
 
     def take(self, rows: npt.NDArray[Any]) -> Bands:
         """The bands of the entries chosen by an index or a mask; one output only."""

@@ -118,8 +118,10 @@ class CharacteristicCurve:
     def constant(self) -> CharacteristicCurve:
         """The curve of a constant band about the same points: what any gain is measured against.
 
-        Its width does not matter, and its operating point moves by scaling. With several outputs
-        the band has one width for all.
+        Its distances below and above are the model's means, so that a gain tells of widths that
+        vary, not of bands that are lopsided. (The published conventions of `gain` take a symmetric
+        band.) Their scale does not matter, and the operating point
+        moves by scaling. With several outputs the band has one width for all.
 
         Examples
         --------
@@ -215,9 +217,10 @@ class CharacteristicCurve:
     def gain(self, convention: Convention = "exact") -> Gain:
         """How much smaller the area is than that of a constant band, in percent.
 
-        For symmetric bands and the exact area it is 100·Cov(z, k)/MAE. Higher is better, but a
-        perfectly specified model has an expected gain of 0: judge it beside
-        `gain_of_perfect_model`.
+        The constant band of the exact convention is as lopsided as the model's mean band, that of
+        the others symmetric. For symmetric bands and the exact area it is 100·Cov(z, k)/MAE.
+        Higher is better, but a perfectly specified model has an expected gain of 0: judge it
+        beside `gain_of_perfect_model`.
 
         Parameters
         ----------
@@ -500,7 +503,8 @@ class CharacteristicCurve:
 
     def gain_by(self, request: AreaRequest) -> Gain:
         """The gain that a request describes; `gain` and `partial_gain` spell one out."""
-        bands, axes = self.bands.constant(), axes_needed(self.x_axis, self.y_axis)
+        bands = self.bands.constant(lopsided=request.convention == "exact")
+        axes = axes_needed(self.x_axis, self.y_axis)
         found = trace(find_kinks(bands, axes), bands, axes)
         constant = replace(self, bands=bands, trace=found, outputs=())
         return gain_of(self.area_by(request), constant.area_by(request))

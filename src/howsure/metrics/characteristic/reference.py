@@ -171,7 +171,7 @@ def resampling_request(request: AreaRequest | None, y_axis: YAxis) -> AreaReques
 def _gain(bands: Bands, x_axis: XAxis, y_axis: YAxis, request: AreaRequest) -> float:
     axes = axes_needed(x_axis, y_axis)
     areas = []
-    for one in (bands, bands.constant()):
+    for one in (bands, bands.constant(lopsided=request.convention == "exact")):
         path = path_of(trace(find_kinks(one, axes), one, axes), x_axis, y_axis, request.convention)
         area, complete = area_of(path, request)
         areas.append(area if complete else math.nan)

@@ -429,7 +429,7 @@ class Sampler:
     def of(cls, curve: CharacteristicCurve, request: AreaRequest | None) -> Sampler:
         """Sort the kinks of a curve and of its constant band."""
         request = resampling_request(request, curve.y_axis)
-        bands = (curve.bands, curve.bands.constant())
+        bands = (curve.bands, curve.bands.constant(lopsided=request.convention == "exact"))
         axes = axes_needed(curve.x_axis, curve.y_axis)
         kinks = (
             find_kinks(bands[0], axes, keep_rows=True),
@@ -441,7 +441,7 @@ class Sampler:
         """The curve, its area and its gain under weights of entries."""
         areas = []
         paths = []
-        for bands, kinks in zip(self.bands, self.kinks, strict=True):
+        for bands, kinks in ((self.bands[0], self.kinks[0]), self._constant(weights)):
             found = trace(kinks, bands, axes_needed(self.x_axis, self.y_axis), weights=weights)
             path = path_of(found, self.x_axis, self.y_axis, self.request.convention)
             area, complete = area_of(path, self.request)
@@ -450,6 +450,15 @@ class Sampler:
         (area, complete), (constant, _) = areas
         known = complete and constant > 0
         return paths[0], area, 100.0 * (constant - area) / constant if known else math.nan
+
+    def _constant(self, weights: FloatArray) -> tuple[Bands, Kinks]:
+        """The constant band of a resample; its kinks are sorted anew where it is lopsided."""
+        known = self.bands[1]
+        if self.request.convention != "exact" or np.array_equal(known.below, known.above):
+            return known, self.kinks[1]
+        bands = replace(self.bands[0], weights=weights).constant()
+        axes = axes_needed(self.x_axis, self.y_axis)
+        return bands, find_kinks(bands, axes, keep_rows=True)
 
 
 def _summary(

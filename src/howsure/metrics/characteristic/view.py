@@ -1,10 +1,10 @@
-"""The characteristics curve of an evaluation set: its bands, its points, its perfect model."""
+"""The characteristics curve of an evaluation set: its bands and its points."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +12,6 @@ import numpy as np
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Curve, Direction, Notion, Table
-from howsure.core.rng import child
 from howsure.metrics.characteristic import CharacteristicCurve, OperatingPoint, characteristic_curve
 from howsure.metrics.characteristic.area import AreaRequest
 from howsure.metrics.characteristic.bands import Bands, YAxis
@@ -26,45 +25,36 @@ from howsure.metrics.metric import (
     Question,
     Topic,
 )
-from howsure.predictions import Distribution, Intervals
+from howsure.predictions import Intervals
 from howsure.stats.estimate import Estimate, mean_statistic, quantile_statistic
 
 if TYPE_CHECKING:
     from howsure.metrics.measure import Evaluation
     from howsure.metrics.view import View
 
-MOST_ROWS = 20_000
-REPLICATES = 100
-
-
 LOW_MISS_RATE = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class PerfectGains:
-    """Gains (%) of simulated perfectly specified models: mean and the middle 90 %."""
-
-    overall: tuple[float, float, float]
-    partial: tuple[float, float, float]
-    method: str
-
-
-def area_statistic(curve: CharacteristicCurve) -> Estimate:
+def area_statistic(curve: CharacteristicCurve, outside: IntArray) -> Estimate:
     """Exact area under the curve (AUUCC), in units of y; lower is better."""
     found = curve.area()
     if not found.complete:
         return Estimate(math.inf, reason=found.reason)
     influence = _partial(curve.bands, 1.0).influence
-    return Estimate(found.value, influence, details={"convention": "exact"})
+    told = f"{_outside(outside)}; midpoints stand for these points" if len(outside) else ""
+    return Estimate(found.value, influence, reason=told, details={"convention": "exact"})
 
 
 def gain_statistic(
-    curve: CharacteristicCurve,
-    perfect: PerfectGains | None = None,
-    *,
-    miss_rate: float | None = None,
+    curve: CharacteristicCurve, outside: IntArray, *, miss_rate: float | None = None
 ) -> Estimate:
     """How much smaller the area is than a constant band's, in percent; higher is better."""
+    if len(outside):
+        return Estimate(math.nan, reason=f"{_outside(outside)}, where no scale is defined")
+    details = {"convention": "exact"}
+    if curve.bands.one_width:
+        none = np.zeros(len(curve.bands))
+        return Estimate(0.0, none, reason="every row has the same width", details=details)
     request = AreaRequest() if miss_rate is None else AreaRequest(y_range=(0.0, miss_rate))
     found = curve.gain_by(request)
     if math.isnan(found.value):
@@ -75,58 +65,11 @@ def gain_statistic(
     if own.influence is not None and constant.influence is not None:
         ratio = own.value / constant.value
         influence = -100.0 * (own.influence - ratio * constant.influence) / constant.value
-    details: dict[str, str | float] = {"convention": "exact"}
-    if perfect is None:
-        return Estimate(found.value, influence, details=details)
-    value, low, high = perfect.overall if miss_rate is None else perfect.partial
-    details["perfect_by"] = perfect.method
-    return Estimate(found.value, influence, value, details=details, null_lower=low, null_upper=high)
+    return Estimate(found.value, influence, details=details)
 
 
-def perfect_gains(
-    bands: Bands,
-    errors: Iterable[FloatArray],
-    method: str,
-    *,
-    miss_rate: float = LOW_MISS_RATE,
-) -> PerfectGains:
-    """Gains of a perfectly specified model with the same points and widths."""
-    width = (bands.below + bands.above) / 2.0
-    gains = []
-    for error in errors:
-        distance = np.abs(error)
-        scale = distance / np.where(error >= 0, bands.above, bands.below)
-        own, constant = float(width.mean()), float(distance.mean())
-        top, flat = _tail_mean(scale, miss_rate), _tail_mean(distance, miss_rate)
-        gains.append((_gain(own * float(scale.mean()), constant), _gain(own * top, flat)))
-    table = np.array(gains)
-    ends = np.quantile(table, [0.05, 0.95], axis=0)
-    return PerfectGains(
-        (float(table[:, 0].mean()), float(ends[0, 0]), float(ends[1, 0])),
-        (float(table[:, 1].mean()), float(ends[0, 1]), float(ends[1, 1])),
-        method,
-    )
-
-
-def permuted_errors(
-    bands: Bands, rng: np.random.Generator, replicates: int
-) -> Iterable[FloatArray]:
-    """Errors that follow the widths perfectly: each row gets another row's signed scale."""
-    signed = np.sign(bands.error) * bands.critical()
-    for _ in range(replicates):
-        moved = rng.permutation(signed)
-        yield moved * np.where(moved >= 0, bands.above, bands.below)
-
-
-def _gain(area: float, constant: float) -> float:
-    return 100.0 * (1.0 - area / constant) if constant > 0 else math.nan
-
-
-def _tail_mean(values: FloatArray, share: float) -> float:
-    """mean (v − K)₊ with K the smallest value that leaves at most this share above it."""
-    place = max(math.ceil(round((1.0 - share) * len(values), 9)) - 1, 0)
-    part = np.partition(values, place)
-    return float((part[place + 1 :] - part[place]).sum()) / len(values)
+def _outside(rows: IntArray) -> str:
+    return f"the point lies outside its interval in {len(rows):,} rows (first at row {rows[0]:,})"
 
 
 def _partial(bands: Bands, share: float) -> Estimate:
@@ -158,17 +101,23 @@ def characteristic_view(view: View, _: float = math.nan) -> CharacteristicCurve:
         raise UnanswerableError("some intervals are unbounded, so their bands cannot be scaled")
     if not (lower < upper).any():
         raise UnanswerableError("every interval has width 0, so none can be scaled")
-    outside = ((point < lower) | (point > upper)).any()
     weights = evalset.weights
     return characteristic_curve(
         evalset.y,
         point,
         lower,
         upper,
-        weights=None if weights is None else weights.values,
+        weights=evalset.multiplicities,
         weights_kind="frequency" if weights is None else weights.kind,
-        outside="recentre" if outside else "error",
+        outside="recentre",
     )
+
+
+def recentred_rows(view: View, _: float = math.nan) -> IntArray:
+    """Rows whose point lies outside its interval: the curve has the midpoint in its place."""
+    lower, upper = _ends(view)
+    point = view.get("point")
+    return np.flatnonzero((point < lower) | (point > upper))
 
 
 def _ends(view: View) -> tuple[FloatArray, FloatArray]:
@@ -183,40 +132,6 @@ def _ends(view: View) -> tuple[FloatArray, FloatArray]:
         except UnanswerableError as error:
             reasons.append(str(error))
     raise UnanswerableError(reasons[0])
-
-
-def perfect_view(view: View, _: float = math.nan) -> PerfectGains:
-    """Gains of a perfectly specified model with these widths, on at most 20,000 rows.
-
-    A distribution draws its own y; bare intervals swap the signed critical scales of rows.
-    """
-    curve: CharacteristicCurve = view.get("characteristic")
-    if view.evalset.weights is not None and view.evalset.weights.kind == "importance":
-        raise UnanswerableError("a perfect model is not simulated for importance weights")
-    if curve.uncaptured:
-        raise UnanswerableError("some rows are captured at no scale")
-    rows = _rows(view, curve.bands)
-    bands = replace(curve.bands.take(rows), weights=None)
-    rng = child(view.seed, "perfect gains")
-    distribution = next((b for b in view.evalset.beliefs if isinstance(b, Distribution)), None)
-    given = any(isinstance(belief, Intervals) for belief in view.evalset.beliefs)
-    if distribution is None or given:
-        return perfect_gains(bands, permuted_errors(bands, rng, REPLICATES), "permuted scales")
-    point = (bands.y - bands.error)[:, None]
-    errors = (distribution.take(rows).sample(rng, REPLICATES) - point).T
-    return perfect_gains(bands, errors, "draws from the belief")
-
-
-def _rows(view: View, bands: Bands) -> IntArray:
-    """Rows by their frequency, in the order of their content; past 20,000 every so manieth."""
-    order = np.argsort(bands.y)
-    if not np.diff(bands.y[order]).all():
-        order = np.lexsort((bands.above, bands.below, bands.error, bands.y))
-    weights = view.evalset.weights
-    upto = np.cumsum(np.ones(len(order)) if weights is None else weights.values[order])
-    size = int(min(upto[-1], MOST_ROWS))
-    places = (np.arange(size) + 0.5) * (upto[-1] / size)
-    return np.asarray(order[np.searchsorted(upto, places, side="right")])
 
 
 def characteristic_curves(view: View, coverages: Sequence[float] = ()) -> list[Curve]:
@@ -307,7 +222,7 @@ _ENTRIES = (
         units="y",
         forms=(
             Form(
-                needs=("characteristic",),
+                needs=("characteristic", "recentred_rows"),
                 function=area_statistic,
                 reduce="statistic",
                 weighted=False,
@@ -322,14 +237,14 @@ _ENTRIES = (
         name="characteristic_gain",
         title="Gain over a constant band",
         question=Question.TRADE,
-        meaning="AUUCC against a constant band's; a perfect model gains about 0 % overall.",
-        formula="100 (MAE − AUUCC)/MAE",
+        meaning="AUUCC against that of a constant band with the mean distances below and above.",
+        formula="100 (A_const − AUUCC)/A_const; A_const is the MAE where bands are symmetric",
         source="Navrátil et al. 2021, section 2.2",
         direction=Direction.HIGHER,
         units="%",
         forms=(
             Form(
-                needs=("characteristic", "perfect"),
+                needs=("characteristic", "recentred_rows"),
                 function=gain_statistic,
                 reduce="statistic",
                 weighted=False,
@@ -351,7 +266,7 @@ _ENTRIES = (
         units="%",
         forms=(
             Form(
-                needs=("characteristic", "perfect"),
+                needs=("characteristic", "recentred_rows"),
                 function=gain_statistic,
                 reduce="statistic",
                 weighted=False,
@@ -370,7 +285,7 @@ TOPIC = Topic(
     entries=_ENTRIES,
     arrays={
         "characteristic": characteristic_view,
-        "perfect": perfect_view,
+        "recentred_rows": recentred_rows,
     },
     curves=(lambda found, _: characteristic_curves(found.view, found.coverages),),
     tables=(operating_points,),

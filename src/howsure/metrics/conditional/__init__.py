@@ -6,6 +6,7 @@ from howsure.metrics.conditional.groups import CoverageGap, coverage_gap
 from howsure.metrics.conditional.local_pit import LocalPit, local_pit
 from howsure.metrics.conditional.regions import Region
 from howsure.metrics.conditional.slab import Slab, WorstSlab, searched_slab, worst_slab
+from howsure.metrics.conditional.worst import WorstRegion, worst_region
 
 __all__ = [
     "ERT",
@@ -14,6 +15,7 @@ __all__ = [
     "LocalPit",
     "Region",
     "Slab",
+    "WorstRegion",
     "WorstSlab",
     "coverage_gap",
     "ert",
@@ -22,5 +24,6 @@ __all__ = [
     "local_pit",
     "searched_slab",
     "width_correlation",
+    "worst_region",
     "worst_slab",
 ]

@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_vector, check_fraction
+from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_vector
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.conditional.regions import Region, region_of
-from howsure.metrics.conditional.rows import as_covered, content_order
+from howsure.metrics.conditional.rows import as_claimed, as_covered, content_order
+from howsure.stats.binomial import shift_shares
 from howsure.stats.estimate import Estimate
 from howsure.stats.kernels import RBF
 from howsure.stats.low_rank import landmark_factor
@@ -65,7 +66,7 @@ def hsic(
     covered: npt.ArrayLike,
     width: npt.ArrayLike,
     *,
-    coverage: float,
+    coverage: float | npt.ArrayLike,
     permutations: int = 999,
     confidence: float = 0.95,
     seed: int = 0,
@@ -80,8 +81,10 @@ def hsic(
         Whether each row was covered.
     width : array-like of shape (n,)
         Width of each interval, or size of each set; finite.
-    coverage : float
-        Nominal coverage, in (0, 1), that the worst band of widths is judged by.
+    coverage : float or array-like of shape (n,)
+        Nominal coverage, in (0, 1), or what each row claims, p_i, in [0, 1]. The worst band of
+        widths is judged by it. Where claims differ, c_i − p̃_i takes the place of c_i, with p̃ the
+        claims moved to the coverage of all rows, and draws of p̃ that of permutations.
     permutations : int
         Permutations of the coverage indicators.
     confidence : float
@@ -120,8 +123,7 @@ def hsic(
     >>> found.estimate.p, found.region.where
     (0.001, '1.247 ≤ width < 1.453')
     """
-    hit, wide, reason = _checked(covered, width, permutations)
-    check_fraction(coverage, "coverage")
+    hit, wide, claimed, reason = _checked(covered, width, coverage, permutations)
     if reason:
         return Dependence(estimate=Estimate(math.nan, reason=reason, n=len(hit)))
     scale = median_gap(wide)
@@ -134,14 +136,17 @@ def hsic(
     )
     centred = factor - factor.mean(axis=0)
     norm = float(np.linalg.norm(centred.T @ centred))
-    unit = norm * _spread(hit)
-    value = _square(centred[hit].sum(axis=0)) / unit
-    sums = _permuted(centred, hit, permutations, seed)
-    moved = np.array([_square(part) for part in sums]) / unit
+    expected = shift_shares(claimed, float(hit.mean()))
+    surplus = hit - expected
+    value = _square(surplus @ centred) / (norm * _square(surplus))
+    drawn = list(_by_chance(centred, hit, expected, permutations, seed))
+    moved = np.array([_square(part) / (norm * spread) for part, spread in drawn])
+    free = bool((expected != expected[0]).any())
     null = float(np.square(centred).sum()) / ((len(hit) - 1) * norm)
+    null = float(moved.mean()) if free else null
     rough = float(left_out.sum()) > _TOLERANCE * len(hit)
-    region = _worst_band(hit, wide, coverage, confidence, seed)
-    error = _jackknife(factor, hit, wide, seed)
+    region = _worst_band(hit, wide, claimed, confidence, seed)
+    error = _jackknife(factor, hit, surplus, wide, seed)
     reach = float(special.ndtri(0.5 + confidence / 2)) * error
     estimate = Estimate(
         value,
@@ -162,7 +167,7 @@ def width_correlation(
     covered: npt.ArrayLike,
     width: npt.ArrayLike,
     *,
-    coverage: float,
+    coverage: float | npt.ArrayLike,
     permutations: int = 999,
     confidence: float = 0.95,
     seed: int = 0,
@@ -194,16 +199,18 @@ def width_correlation(
     >>> width_correlation([0, 1, 1, 1], [1.0, 2.0, 3.0, 4.0], coverage=0.9).estimate.value
     0.775
     """
-    hit, wide, reason = _checked(covered, width, permutations)
-    check_fraction(coverage, "coverage")
+    hit, wide, claimed, reason = _checked(covered, width, coverage, permutations)
     if reason:
         return Dependence(estimate=Estimate(math.nan, reason=reason, n=len(hit)))
     factor: FloatArray = ((wide - wide.mean()) / np.ptp(wide))[:, None]
-    spread = math.sqrt(float(np.square(factor).sum()) * _spread(hit))
-    moved = np.array([abs(float(s[0])) for s in _permuted(factor, hit, permutations, seed)])
-    value = float(factor[hit].sum()) / spread
-    region = _worst_band(hit, wide, coverage, confidence, seed)
-    error = _jackknife_correlation(hit, wide, seed)
+    expected = shift_shares(claimed, float(hit.mean()))
+    surplus = hit - expected
+    norm = float(np.square(factor).sum())
+    value = float(surplus @ factor[:, 0]) / math.sqrt(norm * _square(surplus))
+    drawn = _by_chance(factor, hit, expected, permutations, seed)
+    moved = np.array([abs(float(part[0])) / math.sqrt(norm * spread) for part, spread in drawn])
+    region = _worst_band(hit, wide, claimed, confidence, seed)
+    error = _jackknife_correlation(hit, surplus, wide, seed)
     reach = float(special.ndtri(0.5 + confidence / 2)) * error
     estimate = Estimate(
         value,
@@ -212,8 +219,8 @@ def width_correlation(
         error=error,
         lower=max(value - reach, -1.0),
         upper=min(value + reach, 1.0),
-        null_upper=float(np.quantile(moved, 0.95)) / spread,
-        p=_tail(moved / spread, abs(value)),
+        null_upper=float(np.quantile(moved, 0.95)),
+        p=_tail(moved, abs(value)),
         n=len(hit),
     )
     return Dependence(estimate=estimate, region=region)
@@ -269,42 +276,53 @@ def _gap_of_rank(rising: FloatArray, rank: int) -> float:
 
 
 def _checked(
-    covered: npt.ArrayLike, width: npt.ArrayLike, permutations: int
-) -> tuple[BoolArray, FloatArray, str]:
+    covered: npt.ArrayLike,
+    width: npt.ArrayLike,
+    coverage: float | npt.ArrayLike,
+    permutations: int,
+) -> tuple[BoolArray, FloatArray, FloatArray, str]:
     """Rows in the order of their widths, and why there is no answer, if so."""
     hit = as_covered(covered)
+    claimed = as_claimed(coverage, len(hit))
     wide = as_vector(width, "width", length=len(hit), finite=False)
     check_whole(permutations, "permutations")
     if not np.isfinite(wide).all():
-        return hit, wide, "some intervals are unbounded"
+        return hit, wide, claimed, "some intervals are unbounded"
     if (wide < 0).any():
         raise InputError(f"width must not be negative, got {wide.min():g}")
-    order = np.lexsort((hit, wide))
-    hit, wide = hit[order], wide[order]
+    order = np.lexsort((claimed, hit, wide))
+    hit, wide, claimed = hit[order], wide[order], claimed[order]
     if wide[-1] - wide[0] <= _FLAT * wide[-1]:
-        return hit, wide, "all widths are equal"
+        return hit, wide, claimed, "all widths are equal"
     if hit.all() or not hit.any():
-        return hit, wide, "every row is covered" if hit.any() else "no row is covered"
-    return hit, wide, ""
-
-
-def _spread(hit: BoolArray) -> float:
-    """Sum of squares of the centred indicators."""
-    return len(hit) * float(hit.mean()) * (1 - float(hit.mean()))
+        return hit, wide, claimed, "every row is covered" if hit.any() else "no row is covered"
+    return hit, wide, claimed, ""
 
 
 def _square(vector: FloatArray) -> float:
     return float(vector @ vector)
 
 
-def _permuted(
-    centred: FloatArray, hit: BoolArray, permutations: int, seed: int
-) -> Iterator[FloatArray]:
-    """Sums of the centred factor over as many random rows as are covered, up to the sign."""
+def _by_chance(
+    centred: FloatArray, hit: BoolArray, expected: FloatArray, permutations: int, seed: int
+) -> Iterator[tuple[FloatArray, float]]:
+    """Products of the centred factor with chance surpluses, up to the sign, and their squares.
+
+    Of equal claims these are permutations: sums over as many random rows as are covered.
+    """
     rng = child(seed, "width and coverage")
-    few = int(min(hit.sum(), len(hit) - hit.sum()))
+    n = len(hit)
+    if (expected == expected[0]).all():
+        spread = n * float(hit.mean()) * (1 - float(hit.mean()))
+        few = int(min(hit.sum(), n - hit.sum()))
+        for _ in range(permutations):
+            yield centred[rng.choice(n, few, replace=False)].sum(axis=0), spread
+        return
+    noise = expected * (1 - expected)
     for _ in range(permutations):
-        yield centred[rng.choice(len(hit), few, replace=False)].sum(axis=0)
+        surplus = (rng.random(n) < expected) - expected
+        surplus -= surplus.sum() * noise / noise.sum()  # the mean of all rows was fitted
+        yield surplus @ centred, _square(surplus)
 
 
 def _tail(moved: FloatArray, value: float) -> float:
@@ -321,7 +339,9 @@ def _jackknife_parts(hit: BoolArray, wide: FloatArray, seed: int) -> tuple[IntAr
     return part, parts
 
 
-def _jackknife_correlation(hit: BoolArray, wide: FloatArray, seed: int) -> float:
+def _jackknife_correlation(
+    hit: BoolArray, surplus: FloatArray, wide: FloatArray, seed: int
+) -> float:
     """Standard error of the correlation by leaving out one part at a time.
 
     Each is computed afresh: sums less a part's sums would lose all digits of the other widths
@@ -334,40 +354,42 @@ def _jackknife_correlation(hit: BoolArray, wide: FloatArray, seed: int) -> float
         if inside.all() or not inside.any() or width[-1] - width[0] <= _FLAT * width[-1]:
             return math.nan
         centred = (width - width.mean()) / (width[-1] - width[0])
-        spread = math.sqrt(float(np.square(centred).sum()) * _spread(inside))
-        values.append(float(centred[inside].sum()) / spread)
+        left = surplus[part != number]
+        left = left - left.mean()
+        values.append(float(centred @ left) / math.sqrt(_square(centred) * _square(left)))
     return math.sqrt((parts - 1) * float(np.var(values)))
 
 
-def _jackknife(factor: Floats, hit: BoolArray, wide: FloatArray, seed: int) -> float:
+def _jackknife(
+    factor: Floats, hit: BoolArray, surplus: FloatArray, wide: FloatArray, seed: int
+) -> float:
     """Standard error of HSIC by leaving out one part of the rows at a time, the bandwidth held."""
     n = len(hit)
     part, parts = _jackknife_parts(hit, wide, seed)
-    whole = _moments(factor, hit)
+    whole = _moments(factor, surplus)
     values = []
     for number in range(parts):
         rows = part == number
-        less = _moments(factor[rows], hit[rows])
+        less = _moments(factor[rows], surplus[rows])
         sums, products, covered = (whole[i] - less[i] for i in range(3))
         count = n - int(rows.sum())
-        hits = float(covered[-1])
-        cross = covered[:-1] - sums * (hits / count)
+        left = surplus[~rows] - surplus[~rows].mean()
+        cross = covered - sums * float(surplus[~rows].mean())
         matrix = products - np.outer(sums, sums) / count
-        norm, spread = float(np.linalg.norm(matrix)), hits * (1 - hits / count)
+        norm, spread = float(np.linalg.norm(matrix)), _square(left)
         if spread <= 0 or norm <= _FLAT * float(np.linalg.norm(whole[1])):
             return math.nan
         values.append(_square(cross) / (norm * spread))
     return math.sqrt((parts - 1) * float(np.var(values)))
 
 
-def _moments(factor: Floats, hit: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Sums and products over all rows, and sums over the covered rows with their number."""
-    covered = np.append(factor[hit].sum(axis=0), float(hit.sum()))
-    return factor.sum(axis=0), factor.T @ factor, covered
+def _moments(factor: Floats, surplus: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Sums and products over all rows, and products with the surplus of coverage."""
+    return factor.sum(axis=0), factor.T @ factor, surplus @ factor
 
 
 def _worst_band(
-    hit: BoolArray, wide: FloatArray, coverage: float, confidence: float, seed: int
+    hit: BoolArray, wide: FloatArray, claimed: FloatArray, confidence: float, seed: int
 ) -> Region | None:
     """The tenth of the widths farthest off on one half of the rows, judged on the other."""
     order = content_order(seed, wide, hit.astype(np.float64))
@@ -380,7 +402,8 @@ def _worst_band(
     hits = np.bincount(band[search], weights=hit[search], minlength=len(edges) + 1)
     with np.errstate(invalid="ignore"):
         seen = hits / rows
-    worst = int(np.nanargmax(np.abs(seen - coverage)))
+        off = seen - np.bincount(band[search], claimed[search], minlength=len(edges) + 1) / rows
+    worst = int(np.nanargmax(np.abs(off)))
     low = -math.inf if worst == 0 else float(edges[worst - 1])
     high = math.inf if worst == len(edges) else float(edges[worst])
     told = [f"{low:.4g} ≤ " if math.isfinite(low) else "", "width"]
@@ -389,7 +412,7 @@ def _worst_band(
         "".join(told),
         band[judge] == worst,
         hit[judge],
-        coverage,
+        claimed[judge],
         found=float(seen[worst]),
         confidence=confidence,
     )

@@ -21,14 +21,16 @@ from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.conditional.forests import (
+    DRAWS,
     FEWEST_PER_FOLD,
+    Smoother,
     chance_elsewhere,
     check_model,
     folds_of,
     tree_inputs,
 )
 from howsure.metrics.conditional.regions import Region, region_of, tree_parts
-from howsure.metrics.conditional.rows import Problem, as_covered, as_problem
+from howsure.metrics.conditional.rows import Problem, as_claimed, as_covered, as_problem
 from howsure.stats.estimate import Estimate
 
 Loss = Literal["squared", "absolute", "log"]
@@ -63,7 +65,7 @@ def ert(
     covered: npt.ArrayLike,
     x: npt.ArrayLike,
     *,
-    coverage: float,
+    coverage: float | npt.ArrayLike,
     classifier: Any = None,
     folds: int = 5,
     replicates: int = 0,
@@ -79,16 +81,16 @@ def ert(
         Whether each row was covered.
     x : array-like of shape (n, d)
         Inputs; finite.
-    coverage : float
-        The target 1 − α, in (0, 1).
+    coverage : float or array-like of shape (n,)
+        The target 1 − α, in (0, 1), or what each row claims, in [0, 1].
     classifier : scikit-learn classifier, optional
-        Or a pipeline; anything that can be cloned and has ``predict_proba``. A forest of 50 trees
-        with large leaves if omitted.
+        Or a pipeline; anything that can be cloned and has ``predict_proba``. If omitted, 50 trees
+        that see the inputs alone and average c_i − p_i in their leaves.
     folds : int
         Parts that the rows are cut into; each is forecast by the others.
     replicates : int
-        Models with conditional coverage to simulate, each with all its fits, for the null; none
-        if 0.
+        Models with conditional coverage to simulate for the null. If 0, none with a classifier,
+        which is fitted anew each time, and 199 without, which cost no fit.
     names : sequence of str, optional
         Names of the inputs.
     confidence : float
@@ -109,9 +111,10 @@ def ert(
 
     Notes
     -----
-    See `excess_risk` for the formulas. The target is constant over the rows. Rows must be
-    independent. Source: S. Braun, D. Holzmüller, M. I. Jordan and F. Bach (2025,
-    arXiv:2512.11779).
+    See `excess_risk` for the formulas. Without a classifier h_i = p_i + Σ_j s_ij (c_j − p_j) with
+    weights s_ij that no c decides, so the null and p, of c_i drawn with p_i, are those of this
+    very measure. Rows must be independent. Source: S. Braun, D. Holzmüller, M. I. Jordan and
+    F. Bach (2025, arXiv:2512.11779).
 
     Examples
     --------
@@ -120,7 +123,7 @@ def ert(
     >>> chance = np.where(x[:, 0] > 1, 0.5, 0.97)
     >>> found = ert(rng.random(2000) < chance, x, coverage=0.9, names=["age", "dose"])
     >>> float(np.mean((chance - 0.9) ** 2)), found.squared.value
-    (0.029, 0.021)
+    (0.029, 0.025)
     >>> found.region.where
     'age > 1.277'
     """
@@ -139,13 +142,17 @@ def ert(
         none = Estimate(math.nan, reason=reason, n=problem.n)
         unknown = np.full(problem.n, np.nan)
         return ERT(squared=none, absolute=none, log=none, probability=unknown)
-    held = problem if classifier is not None else replace(problem, x=tree_inputs(problem.x)[0])
-    chance = _cross_fitted(classifier, held.x, held.covered, fold)
-    drawn = _simulated(classifier, held, fold, replicates, seed)
+    if classifier is None:
+        held = replace(problem, x=tree_inputs(problem.x)[0])
+        chance, drawn = _smoothed(held, fold, replicates or DRAWS, seed)
+    else:
+        held = problem
+        chance = _cross_fitted(classifier, held.x, held.covered, fold)
+        drawn = _simulated(classifier, held, fold, replicates, seed)
     parts = _parts(classifier, problem, held.x, level)
     squared, absolute, log = (
         _beside(
-            excess_risk(problem.covered, chance, coverage, loss, level),
+            excess_risk(problem.covered, chance, problem.coverage, loss, level),
             drawn.get(loss),
             parts[0],
         )
@@ -166,7 +173,7 @@ def ert(
 def excess_risk(
     covered: npt.ArrayLike,
     chance: npt.ArrayLike,
-    coverage: float,
+    coverage: float | npt.ArrayLike,
     loss: Loss = "squared",
     confidence: float = 0.95,
 ) -> Estimate:
@@ -179,8 +186,8 @@ def excess_risk(
     chance : array-like of shape (n,)
         h_i: chance that it is covered, in [0, 1], learnt from other rows; strictly inside for
         the log loss.
-    coverage : float
-        The target 1 − α, in (0, 1).
+    coverage : float or array-like of shape (n,)
+        The target 1 − α, in (0, 1), or what each row claims, in [0, 1].
     loss : {"squared", "absolute", "log"}
         How forecasts are judged.
     confidence : float
@@ -214,7 +221,7 @@ def excess_risk(
     """
     hit = as_covered(covered)
     h = as_vector(chance, "chance", length=len(hit))
-    nominal, level = check_fraction(coverage, "coverage"), check_fraction(confidence, "confidence")
+    nominal, level = as_claimed(coverage, len(hit)), check_fraction(confidence, "confidence")
     if loss not in _LOSSES:
         raise InputError(f"loss must be one of {tuple(_LOSSES)}, got {loss!r}")
     closed = loss != "log"
@@ -244,19 +251,21 @@ def excess_risk(
     )
 
 
-def _squared(c: FloatArray, h: FloatArray, target: float) -> FloatArray:
+def _squared(c: FloatArray, h: FloatArray, target: FloatArray) -> FloatArray:
     return np.asarray(np.square(target - c) - np.square(h - c))
 
 
-def _absolute(c: FloatArray, h: FloatArray, target: float) -> FloatArray:
+def _absolute(c: FloatArray, h: FloatArray, target: FloatArray) -> FloatArray:
     return np.asarray(np.sign(h - target) * (c - target))
 
 
-def _log(c: FloatArray, h: FloatArray, target: float) -> FloatArray:
-    return np.asarray(np.where(c == 1, np.log(h / target), np.log1p(-h) - math.log1p(-target)))
+def _log(c: FloatArray, h: FloatArray, target: FloatArray) -> FloatArray:
+    edge = 0.5 / len(c)  # a claim of certainty costs no more than half a row in all
+    target = np.clip(target, edge, 1 - edge) if len(c) > 1 else target
+    return np.asarray(np.where(c == 1, np.log(h / target), np.log1p(-h) - np.log1p(-target)))
 
 
-_LOSSES: dict[Loss, Callable[[FloatArray, FloatArray, float], FloatArray]] = {
+_LOSSES: dict[Loss, Callable[[FloatArray, FloatArray, FloatArray], FloatArray]] = {
     "squared": _squared,
     "absolute": _absolute,
     "log": _log,
@@ -266,6 +275,27 @@ _LOSSES: dict[Loss, Callable[[FloatArray, FloatArray, float], FloatArray]] = {
 def _mean(scores: FloatArray) -> tuple[float, float]:
     error = float(scores.std(ddof=1)) / math.sqrt(len(scores)) if len(scores) > 1 else math.nan
     return float(scores.mean()), error
+
+
+def _smoothed(
+    problem: Problem, fold: npt.NDArray[np.int64], replicates: int, seed: int
+) -> tuple[FloatArray, dict[Loss, FloatArray]]:
+    """Chances by the default forest, and excess risks of models that cover as they claim."""
+    smoother, claimed, edge = Smoother(problem.x, fold), problem.coverage[:, None], 0.5 / problem.n
+
+    def chances(covered: BoolArray) -> FloatArray:
+        local = smoother(covered - claimed).astype(np.float64)
+        return np.asarray(np.clip(claimed + local, edge, 1 - edge))
+
+    rng, step = child(seed, "ert null"), smoother.per_pass()
+    drawn: dict[Loss, list[FloatArray]] = {loss: [] for loss in _LOSSES}
+    for start in range(0, replicates, step):
+        lucky = rng.random((problem.n, min(step, replicates - start))) < claimed
+        found = chances(lucky)
+        for loss, risk in _LOSSES.items():
+            drawn[loss].append(risk(lucky.astype(np.float64), found, claimed).mean(axis=0))
+    known = {loss: np.concatenate(parts) for loss, parts in drawn.items()}
+    return chances(problem.covered[:, None])[:, 0], known
 
 
 def _cross_fitted(
@@ -300,7 +330,8 @@ def _beside(found: Estimate, drawn: FloatArray | None, worst: Region) -> Estimat
     return replace(
         found,
         null=float(drawn.mean()),
-        null_upper=float(np.quantile(drawn, 0.95)),
+        null_lower=float(np.quantile(drawn, 0.025)),
+        null_upper=float(np.quantile(drawn, 0.975)),
         p=float((1 + np.count_nonzero(drawn >= found.value)) / (1 + len(drawn))),
     )
 
@@ -312,7 +343,8 @@ def _parts(
     half = problem.n // 2
     chance = chance_elsewhere(classifier, inputs[:half], problem.covered[:half], inputs)
     part, words = tree_parts(problem.x, chance, problem.names)
-    learnt = {leaf: abs(float(chance[part == leaf].mean()) - problem.coverage) for leaf in words}
+    off = chance - problem.coverage
+    learnt = {leaf: abs(float(off[part == leaf].mean())) for leaf in words}
     regions = []
     for leaf in sorted(words, key=lambda leaf: (-learnt[leaf], leaf)):
         first = problem.covered[:half][part[:half] == leaf]
@@ -320,7 +352,7 @@ def _parts(
             words[leaf],
             part[half:] == leaf,
             problem.covered[half:],
-            problem.coverage,
+            problem.coverage[half:],
             found=float(first.mean()) if len(first) else math.nan,
             confidence=confidence,
         )

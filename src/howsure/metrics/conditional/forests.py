@@ -1,4 +1,8 @@
-"""Chances learnt from other rows: cross-fitting, with any scikit-learn model."""
+"""Chances learnt from other rows: cross-fitting, with any scikit-learn model.
+
+By default the trees see the inputs alone, so what they make of outcomes is linear in these, and
+what they make of chance outcomes costs a matrix product and no fit.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.convert import check_whole
@@ -15,6 +20,10 @@ TREES = 50
 """Trees of the default forests; each leaf holds about the root of the number of rows."""
 FEWEST_PER_FOLD = 10
 """Rows of each fold without which nothing is learnt."""
+DRAWS = 199
+"""Right models that are drawn for a null."""
+_SPLIT = 80
+_CELLS = 2_000_000
 
 
 def default_classifier(n: int) -> Any:
@@ -29,6 +38,64 @@ def default_regressor(n: int) -> Any:
     from sklearn.ensemble import ExtraTreesRegressor
 
     return ExtraTreesRegressor(TREES, min_samples_leaf=_leaf(n), max_features=1.0, random_state=0)
+
+
+class Smoother:
+    """Cross-fitted means over the leaves of a forest that sees the inputs alone.
+
+    Each tree splits at random inputs and thresholds until a leaf holds fewer than eighty rows; a
+    row's mean is over those of its leaf that are in other folds, averaged over the trees; 0
+    where a leaf has none. Source: totally randomised trees of P. Geurts, D. Ernst and L. Wehenkel,
+    Machine Learning 63 (2006).
+
+    Parameters
+    ----------
+    x : ndarray of float, shape (n, d)
+        Inputs as trees can hold them.
+    fold : ndarray of int, shape (n,)
+        The fold of each row, from 0.
+    """
+
+    def __init__(self, x: FloatArray, fold: IntArray) -> None:
+        from scipy import sparse
+        from sklearn.ensemble import ExtraTreesRegressor
+
+        n = len(x)
+        # Of one input and one threshold there is no best, so the target decides nothing.
+        forest = ExtraTreesRegressor(
+            TREES,
+            min_samples_split=max(20, min(_SPLIT, n // 4)),
+            max_features=1,
+            random_state=0,
+        )
+        leaves = np.asarray(forest.fit(x, np.arange(n, dtype=np.float64)).apply(x))
+        leaves = leaves + np.arange(TREES) * (int(leaves.max()) + 1)
+        codes = np.unique(leaves, return_inverse=True)[1].reshape(leaves.shape)
+        starts = np.arange(0, codes.size + 1, TREES)
+        member = sparse.csr_array(
+            (np.full(codes.size, 1.0, dtype=np.float32), codes.ravel(), starts)
+        )
+        self._rows = [np.flatnonzero(fold == number) for number in range(int(fold.max()) + 1)]
+        self._parts = [member[rows] for rows in self._rows]
+        self._counts: list[FloatArray] = [part.sum(axis=0) for part in self._parts]
+
+    def __call__(self, values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+        """Local means of columns of row values, shape (n, k)."""
+        columns = np.ascontiguousarray(values, dtype=np.float32)
+        pairs = list(zip(self._parts, self._rows, strict=True))
+        sums = [part.T @ columns[rows] for part, rows in pairs]
+        total, count = np.sum(sums, axis=0), np.sum(self._counts, axis=0)
+        found = np.empty_like(columns)
+        for (part, rows), here, known in zip(pairs, sums, self._counts, strict=True):
+            elsewhere = np.maximum(count - known, 1.0).astype(np.float32)
+            found[rows] = part @ ((total - here) / elsewhere[:, None])
+        found /= TREES
+        return found
+
+    def per_pass(self, columns: int = 1) -> int:
+        """How many draws of so many columns fit into memory at once."""
+        n = sum(map(len, self._rows))
+        return max(1, _CELLS // (n * columns))
 
 
 def _leaf(n: int) -> int:

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import FloatArray, IntArray, check_fraction
+from howsure.core.arrays import BoolArray, FloatArray, IntArray, check_fraction
 from howsure.core.convert import check_whole
 from howsure.core.labels import Categories
 from howsure.core.rng import child
 from howsure.metrics.conditional.regions import Region
-from howsure.metrics.conditional.rows import as_covered
+from howsure.metrics.conditional.rows import as_claimed, as_covered
 from howsure.stats.binomial import binomial_test, clopper_pearson, holm
 from howsure.stats.estimate import Estimate
 
@@ -34,7 +34,8 @@ class CoverageGap:
     ----------
     raw : Estimate
         Raw gap. Its error is by the delta method, too large near 0; the null and its upper end
-        are the mean (exact) and the 95 % quantile (simulated) of a right model with groups of
+        are the mean (exact where all rows claim the same) and the 95 % quantile (simulated) of a
+        right model with groups of
         these sizes, and p is the share of simulated right models with a gap as large.
     debiased : Estimate
         Mean squared gap without the binomial noise, each group cut at 0; its null mean is
@@ -47,7 +48,8 @@ class CoverageGap:
     sizes : ndarray of int, shape (g,)
         Rows of each group.
     empirical_coverage, p_values : ndarray of float, shape (g,)
-        Coverage of each group, and its exact two-sided p-value, Holm-adjusted.
+        Coverage of each group, and its exact two-sided p-value, Holm-adjusted; of unequal claims
+        it is conservative.
     """
 
     raw: Estimate
@@ -63,13 +65,13 @@ def coverage_gap(
     covered: npt.ArrayLike,
     groups: npt.ArrayLike | Categories,
     *,
-    coverage: float,
+    coverage: float | npt.ArrayLike,
     name: str = "group",
     replicates: int = 999,
     confidence: float = 0.95,
     seed: int = 0,
 ) -> CoverageGap:
-    """Mean distance of the groups' coverages from the nominal one; lower is better.
+    """Mean distance of the groups' coverages from what they claim; lower is better.
 
     Parameters
     ----------
@@ -77,8 +79,8 @@ def coverage_gap(
         Whether each row was covered.
     groups : array-like of shape (n,)
         The group of each row.
-    coverage : float
-        Nominal coverage 1 − α, in (0, 1).
+    coverage : float or array-like of shape (n,)
+        Nominal coverage 1 − α, in (0, 1), or what each row claims, p_i, in [0, 1].
     name : str
         What the groups are, to name the worst one.
     replicates : int
@@ -102,7 +104,8 @@ def coverage_gap(
     Notes
     -----
     Raw: mean over groups of |cov_g − (1−α)|. Debiased, on the squared scale: mean over groups of
-    [(cov_g − (1−α))² − α(1−α)/n_g]₊. The null mean of the raw gap uses De Moivre's formula of
+    [(cov_g − (1−α))² − α(1−α)/n_g]₊. Of unequal claims, 1−α is their mean in the group, and the
+    noise Σ p_i(1−p_i)/n_g². The null mean of the raw gap uses De Moivre's formula of
     the mean absolute deviation of a binomial count. Rows must be independent. Source: class-
     conditional coverage gap of T. Ding et al. (2023, arXiv:2306.09335), for any groups.
 
@@ -114,13 +117,19 @@ def coverage_gap(
     (0.1, 'group=b')
     """
     hit = as_covered(covered)
-    nominal = check_fraction(coverage, "coverage")
+    claimed = as_claimed(coverage, len(hit))
     level = check_fraction(confidence, "confidence")
     check_whole(replicates, "replicates")
     held = Categories.checked(groups, "groups", length=len(hit))
     sizes = held.counts
     hits = np.bincount(held.codes, weights=hit, minlength=len(sizes)).astype(np.float64)
     seen = hits / sizes
+    free = bool((claimed != claimed[0]).any())
+    nominal = np.full(len(sizes), claimed[0])
+    noise = nominal * (1 - nominal) / sizes
+    if free:
+        nominal = np.clip(np.bincount(held.codes, weights=claimed) / sizes, 0.0, 1.0)
+        noise = np.bincount(held.codes, weights=claimed * (1 - claimed)) / np.square(sizes)
     adjusted = holm(binomial_test(hits, sizes, nominal))
     if len(sizes) < 2:
         reason = "all rows are in one group, so its coverage is the marginal one"
@@ -133,12 +142,13 @@ def coverage_gap(
             empirical_coverage=seen,
             p_values=adjusted,
         )
-    raw, squared = _gaps(seen[None, :], sizes, nominal)
-    drawn = _simulated(sizes, nominal, replicates, seed)
+    raw, squared = _gaps(seen[None, :], nominal, noise)
+    if free:
+        drawn = _drawn(held, claimed, nominal, noise, replicates, seed)
+    else:
+        drawn = _simulated(sizes, float(claimed[0]), replicates, seed)
     variance = seen * (1 - seen) / sizes
-    slope = np.where(
-        np.square(seen - nominal) > nominal * (1 - nominal) / sizes, 2 * (seen - nominal), 0.0
-    )
+    slope = np.where(np.square(seen - nominal) > noise, 2 * (seen - nominal), 0.0)
     region = _worst(held, hits, adjusted, nominal, name, level)
     reach = float(special.ndtri(0.5 + level / 2))
     errors = [
@@ -148,7 +158,7 @@ def coverage_gap(
     return CoverageGap(
         raw=Estimate(
             float(raw[0]),
-            null=float(_mean_deviation(sizes, nominal).mean()),
+            null=float((drawn[0] if free else _mean_deviation(sizes, claimed[0])).mean()),
             details=details,
             error=errors[0],
             lower=max(float(raw[0]) - reach * errors[0], 0.0),
@@ -176,28 +186,56 @@ def coverage_gap(
     )
 
 
-def _gaps(seen: FloatArray, sizes: IntArray, coverage: float) -> tuple[FloatArray, FloatArray]:
+def _gaps(
+    seen: FloatArray, claimed: FloatArray, noise: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Raw and debiased gap of each row of group coverages."""
-    off = seen - coverage
-    noise = coverage * (1 - coverage) / sizes
+    off = seen - claimed
     return np.abs(off).mean(axis=1), np.maximum(off * off - noise, 0.0).mean(axis=1)
 
 
 def _simulated(
     sizes: IntArray, coverage: float, replicates: int, seed: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Raw and debiased gaps of right models."""
+    """Raw and debiased gaps of right models whose rows all claim the same."""
     rng = child(seed, "coverage gap")
     sizes = np.sort(sizes)  # so that the names of the groups do not matter
+    claimed = np.full(len(sizes), coverage)
+    noise = claimed * (1 - claimed) / sizes
     step = max(1, _CHUNK // len(sizes))
     parts = [
         _gaps(
             rng.binomial(sizes, coverage, (min(step, replicates - start), len(sizes))) / sizes,
-            sizes,
-            coverage,
+            claimed,
+            noise,
         )
         for start in range(0, replicates, step)
     ]
+    raw, squared = zip(*parts, strict=True)
+    return np.concatenate(raw), np.concatenate(squared)
+
+
+def _drawn(
+    held: Categories,
+    claimed: FloatArray,
+    nominal: FloatArray,
+    noise: FloatArray,
+    replicates: int,
+    seed: int,
+) -> tuple[FloatArray, FloatArray]:
+    """The same where claims differ: every row is drawn with its own."""
+    rng = child(seed, "coverage gap")
+    rank = np.lexsort((noise, nominal, held.counts))  # so that no name and no place matters
+    place = np.argsort(rank)
+    order = np.lexsort((claimed, place[held.codes]))
+    chances, sizes = claimed[order], held.counts[rank]
+    starts = np.r_[0, np.cumsum(sizes)[:-1]]
+    step = max(1, _CHUNK // len(chances))
+    parts = []
+    for start in range(0, replicates, step):
+        hits: BoolArray = rng.random((min(step, replicates - start), len(chances))) < chances
+        seen = np.add.reduceat(hits, starts, axis=1, dtype=np.int64) / sizes
+        parts.append(_gaps(seen, nominal[rank], noise[rank]))
     raw, squared = zip(*parts, strict=True)
     return np.concatenate(raw), np.concatenate(squared)
 
@@ -219,7 +257,7 @@ def _worst(
     held: Categories,
     hits: FloatArray,
     adjusted: FloatArray,
-    coverage: float,
+    coverage: FloatArray,
     name: str,
     confidence: float,
 ) -> Region:
@@ -235,4 +273,5 @@ def _worst(
         lower=float(lower),
         upper=float(upper),
         p_value=float(adjusted[g]),
+        expected=float(coverage[g]),
     )

@@ -15,6 +15,8 @@ from howsure.stats.binomial import Alternative, binomial_test, clopper_pearson
 
 LEAF_SHARE = 0.05
 """Least share of the rows in a leaf of the tree that names regions."""
+DEPTH = 2
+"""Conditions that a region is told in, at most."""
 LEAST_GAIN = 0.05
 """Least share of the variance that a split of that tree explains."""
 
@@ -34,7 +36,9 @@ class Region:
     empirical_coverage, lower, upper : float
         Coverage of those rows, with its exact interval; NaN if there are none.
     p_value : float
-        Exact binomial p-value against the nominal coverage.
+        Exact binomial p-value against `expected`.
+    expected : float
+        Mean coverage that is claimed inside, or expected there.
     found : float
         Coverage inside on the rows that chose the region: too far from the nominal one, as it
         was sought. NaN where there was no search.
@@ -47,6 +51,7 @@ class Region:
     lower: float
     upper: float
     p_value: float
+    expected: float
     found: float = math.nan
 
 
@@ -54,14 +59,18 @@ def region_of(
     where: str,
     inside: BoolArray,
     covered: BoolArray,
-    coverage: float,
+    coverage: float | FloatArray,
     *,
     found: float = math.nan,
     confidence: float = 0.95,
     alternative: Alternative = "two-sided",
 ) -> Region:
-    """Describe a region by rows that had no say in choosing it."""
+    """Describe a region by rows that had no say in choosing it.
+
+    Of unequal claims the binomial law of their mean is conservative (Hoeffding 1956).
+    """
     n, hits = int(inside.sum()), int(covered[inside].sum())
+    share = mean_claim(np.broadcast_to(coverage, len(inside))[inside])
     lower, upper = clopper_pearson(hits, n, confidence)
     return Region(
         where=where,
@@ -70,28 +79,51 @@ def region_of(
         empirical_coverage=hits / n if n else math.nan,
         lower=float(lower) if n else math.nan,
         upper=float(upper) if n else math.nan,
-        p_value=float(binomial_test(hits, n, coverage, alternative)) if n else math.nan,
+        p_value=float(binomial_test(hits, n, share, alternative)) if n else math.nan,
+        expected=share,
         found=found,
     )
 
 
+def mean_claim(claimed: FloatArray) -> float:
+    """Mean of what rows claim, to the last digit where all claim the same; NaN of none."""
+    if not len(claimed):
+        return math.nan
+    return float(claimed[0] if (claimed == claimed[0]).all() else min(claimed.mean(), 1.0))
+
+
 def tree_parts(
-    x: FloatArray, values: FloatArray, names: Sequence[str], *, depth: int = 3
+    x: FloatArray, values: FloatArray, names: Sequence[str], *, depth: int = DEPTH
 ) -> tuple[IntArray, dict[int, str]]:
     """Divide rows by a shallow tree in which a number differs."""
-    from sklearn.tree import DecisionTreeRegressor
-
-    least = max(int(LEAF_SHARE * len(x)), 1)
-    tree = DecisionTreeRegressor(
-        max_depth=depth,
-        min_samples_leaf=least,
-        min_impurity_decrease=LEAST_GAIN * float(values.var()),
-        random_state=0,
-    )
+    gain = LEAST_GAIN * float(values.var())
     inputs, levels = tree_inputs(x)
-    part = np.asarray(tree.fit(inputs, values).apply(inputs), dtype=np.int64)
+    tree = _tree(len(x), depth, gain).fit(inputs, values)
+    part = np.asarray(tree.apply(inputs), dtype=np.int64)
     every = _rules(tree.tree_, names, levels)
     return part, {int(leaf): every[int(leaf)] for leaf in np.unique(part)}
+
+
+def tree_nodes(
+    x: FloatArray, values: FloatArray, names: Sequence[str], learn: BoolArray
+) -> tuple[BoolArray, tuple[str, ...]]:
+    """Which rows lie in each node of a tree that some rows teach, root first, and its words."""
+    inputs, levels = tree_inputs(x)
+    tree = _tree(int(learn.sum()), DEPTH, 0.0).fit(inputs[learn], values[learn])
+    path = tree.decision_path(inputs)
+    rules = _rules(tree.tree_, names, levels)
+    return path.toarray().astype(np.bool_), tuple(rules[node] for node in range(path.shape[1]))
+
+
+def _tree(n: int, depth: int, gain: float) -> Any:
+    from sklearn.tree import DecisionTreeRegressor
+
+    return DecisionTreeRegressor(
+        max_depth=depth,
+        min_samples_leaf=max(int(LEAF_SHARE * n), 1),
+        min_impurity_decrease=gain,
+        random_state=0,
+    )
 
 
 def _rules(tree: Any, names: Sequence[str], scale: dict[int, FloatArray]) -> dict[int, str]:

@@ -35,8 +35,8 @@ class Problem:
         Whether each row's interval or set held what happened.
     x : ndarray of float, shape (n, d)
         Inputs.
-    coverage : float
-        Nominal coverage, in (0, 1).
+    coverage : ndarray of float, shape (n,)
+        What each row claims to be covered with.
     names : tuple of str
         Names of the inputs.
     order : ndarray of int, shape (n,)
@@ -45,7 +45,7 @@ class Problem:
 
     covered: BoolArray
     x: FloatArray
-    coverage: float
+    coverage: FloatArray
     names: tuple[str, ...]
     order: IntArray
 
@@ -58,17 +58,30 @@ class Problem:
 def as_problem(
     covered: npt.ArrayLike,
     x: npt.ArrayLike,
-    coverage: float,
+    coverage: float | npt.ArrayLike,
     names: Sequence[str] | None,
     seed: int,
 ) -> Problem:
     """Check rows of coverage and inputs, and order them by content."""
     hit = as_covered(covered)
     inputs = as_matrix(x, "x", length=len(hit))
-    nominal = check_fraction(coverage, "coverage")
+    claimed = as_claimed(coverage, len(hit))
     known = as_names(names, inputs.shape[1])
-    order = content_order(seed, hit.astype(np.float64), inputs)
-    return Problem(hit[order], inputs[order], nominal, known, order)
+    varies = (claimed,) if (claimed != claimed[0]).any() else ()
+    order = content_order(seed, hit.astype(np.float64), inputs, *varies)
+    return Problem(hit[order], inputs[order], claimed[order], known, order)
+
+
+def as_claimed(coverage: float | npt.ArrayLike, n: int) -> FloatArray:
+    """Check what rows claim to be covered with: one nominal coverage, or one share a row."""
+    if np.ndim(coverage) == 0:
+        return np.full(n, check_fraction(coverage, "coverage"))  # type: ignore[arg-type]
+    claimed = as_vector(coverage, "coverage", length=n)
+    if ((claimed < 0) | (claimed > 1)).any():
+        raise InputError(
+            f"coverage must lie in [0, 1] in every row, got {claimed.min():g} to {claimed.max():g}"
+        )
+    return claimed
 
 
 def as_covered(covered: npt.ArrayLike) -> BoolArray:

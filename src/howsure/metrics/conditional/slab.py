@@ -60,33 +60,18 @@ class Slab:
         place = ((x - self.centre) / self.scale) @ self.direction
         return np.asarray((place >= self.lower) & (place <= self.upper))
 
-    def describe(self, most: int = 3) -> str:
-        """The slab in words: its strongest inputs, and its ends.
-
-        Parameters
-        ----------
-        most : int
-            The most inputs to name.
-
-        Returns
-        -------
-        str
-        """
-        order = np.argsort(-np.abs(self.direction), kind="stable")[:most]
-        first = int(order[0])
-        if abs(self.direction[first]) > 1 - _CLOSE:
-            ends = [
-                self.centre[first] + self.scale[first] * end / self.direction[first]
-                for end in (self.lower, self.upper)
-            ]
-            return between(self.names[first], min(ends), max(ends))
-        told = " ".join(
-            f"{'+' if self.direction[i] > 0 else '−'} {abs(self.direction[i]):.2f}·{self.names[i]}"
-            for i in order
-            if self.direction[i]
-        ).removeprefix("+ ")
-        more = " + …" if np.count_nonzero(self.direction) > most else ""
-        return f"{between(f'{told}{more}', self.lower, self.upper)} (inputs standardised)"
+    def describe(self) -> str:
+        """The slab in words, in the units of its one or two inputs."""
+        order = np.argsort(-np.abs(self.direction), kind="stable")
+        held = [int(i) for i in order if abs(self.direction[i]) > _CLOSE]
+        first = held[0]
+        slope = self.direction / self.scale
+        ends = [(end + slope @ self.centre) / slope[first] for end in (self.lower, self.upper)]
+        told = self.names[first]
+        for i in held[1:]:
+            factor = slope[i] / slope[first]
+            told += f" {'+' if factor > 0 else '−'} {abs(factor):.3g}·{self.names[i]}"
+        return between(told, min(ends), max(ends))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +82,8 @@ class WorstSlab:
     ----------
     estimate : Estimate
         Coverage inside the slab on the half that did not choose it, with its exact interval. The
-        null is the nominal coverage, its lower end the 5 % quantile of a model with conditional
-        coverage at this number of rows inside; p is exact, one-sided.
+        null is the mean coverage claimed inside, its lower end the 5 % quantile of a model with
+        conditional coverage at this number of rows inside; p is exact, one-sided.
     searched : Estimate
         Coverage inside on the half that chose it: too low. Its null, the lower end of that and p
         are by the same search on simulated indicators.
@@ -118,7 +103,7 @@ def worst_slab(
     covered: npt.ArrayLike,
     x: npt.ArrayLike,
     *,
-    coverage: float,
+    coverage: float | npt.ArrayLike,
     share: float = 0.1,
     directions: int = 1000,
     replicates: int = 99,
@@ -134,13 +119,13 @@ def worst_slab(
         Whether each row was covered.
     x : array-like of shape (n, d)
         Inputs, in any units; finite.
-    coverage : float
-        Nominal coverage, in (0, 1).
+    coverage : float or array-like of shape (n,)
+        Nominal coverage, in (0, 1), or what each row claims, in [0, 1].
     share : float
         Least share of the searched rows in a slab, in (0, 1).
     directions : int
-        Random directions of the slabs; the d inputs' own directions are tried besides. With one
-        input that varies there is no other.
+        Random directions of the slabs, each in two of the inputs that take more than two values;
+        the inputs' own directions are tried besides. With fewer such inputs there is no other.
     replicates : int
         Searches on simulated indicators, for the null of `searched`.
     names : sequence of str, optional
@@ -163,13 +148,14 @@ def worst_slab(
 
     Notes
     -----
-    min over unit vectors v and a ≤ b, with a share of at least δ inside, of the mean of c_i over
-    rows with a ≤ v·x_i ≤ b, for x in units of its sd. Rows are independent, so on the other
-    half a model with conditional coverage covers a binomial number of the rows inside: that null
-    is exact. The null of the searched minimum is simulated: Bernoulli(1 − α) indicators, the same
-    rows and directions. For each direction the exact minimum is found by Dinkelbach's iteration
-    on prefix sums of the sorted rows, O(n log n). Source: M. Cauchois, S. Gupta and J. C. Duchi,
-    JMLR 22 (2021); halves as in Y. Romano, M. Sesia and E. Candès (2020,
+    min over unit vectors v in the planes of two inputs and a ≤ b, with a share of at least δ
+    inside, of the mean of c_i over rows with a ≤ v·x_i ≤ b, for x in units of its sd. Rows are
+    independent, so on the other half a model with conditional coverage covers a binomial number of
+    the rows inside: that null is exact (of unequal claims it is conservative, by their mean:
+    Hoeffding 1956). The null of the searched minimum is simulated: indicators drawn as claimed,
+    the same rows and directions. For each direction the exact minimum is found by Dinkelbach's
+    iteration on prefix sums of the sorted rows, O(n log n). Source: M. Cauchois, S. Gupta and
+    J. C. Duchi, JMLR 22 (2021); halves as in Y. Romano, M. Sesia and E. Candès (2020,
     arXiv:2006.02544).
 
     Examples
@@ -195,8 +181,10 @@ def worst_slab(
         return _unanswered("no input varies", problem.n)
     scale = np.where(varies, scale, 1.0)
     rows = ((problem.x[:half] - centre) / scale)[:, varies]
-    tried = _directions(varies, directions, seed)
-    draws = child(seed, "worst slab null").random((half, replicates)) < problem.coverage
+    tried = _directions(problem.x, varies, directions, seed)
+    draws = (
+        child(seed, "worst slab null").random((half, replicates)) < problem.coverage[:half, None]
+    )
     columns = np.column_stack([problem.covered[:half], draws])
     values, place, ends = _search(rows, columns, tried[:, varies], delta)
     slab = Slab(tried[place], *ends, centre, scale, problem.names)
@@ -244,7 +232,7 @@ def searched_slab(
     if not varies.any():
         raise InputError("x must vary for a slab to be sought, got equal rows")
     scale = np.where(varies, scale, 1.0)
-    tried = _directions(varies, directions, seed)
+    tried = _directions(problem.x, varies, directions, seed)
     rows = ((problem.x - centre) / scale)[:, varies]
     values, place, ends = _search(rows, problem.covered[:, None], tried[:, varies], delta)
     return float(values[0]), Slab(tried[place], *ends, centre, scale, problem.names)
@@ -261,7 +249,7 @@ def _judged(
     half: int,
     slab: Slab,
     values: FloatArray,
-    coverage: float,
+    coverage: FloatArray,
     confidence: float,
 ) -> WorstSlab:
     """The slab on the half that did not choose it."""
@@ -269,7 +257,7 @@ def _judged(
         slab.describe(),
         slab.contains(x[half:]),
         covered[half:],
-        coverage,
+        coverage[half:],
         found=float(values[0]),
         confidence=confidence,
         alternative="less",
@@ -294,13 +282,13 @@ def _judged(
     }
     estimate = Estimate(
         value,
-        null=coverage,
+        null=region.expected,
         reason=reason,
         details=details,
         error=math.sqrt(value * (1 - value) / m) if m else math.nan,
         lower=region.lower,
         upper=region.upper,
-        null_lower=_binomial_quantile(0.05, m, coverage) / m if m else math.nan,
+        null_lower=_binomial_quantile(0.05, m, region.expected) / m if m else math.nan,
         p=region.p_value,
         n=len(covered),
     )
@@ -312,14 +300,21 @@ def _binomial_quantile(level: float, n: int, share: float) -> float:
     return float(np.searchsorted(special.bdtr(counts, n, share), level))
 
 
-def _directions(varies: BoolArray, count: int, seed: int) -> FloatArray:
-    """The axes of the inputs that vary, then random unit vectors in their span."""
-    axes = np.eye(len(varies))[varies]
-    if len(axes) == 1:
-        return axes
-    drawn = child(seed, "worst slab directions").standard_normal((count, len(axes)))
-    drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
-    return np.concatenate([axes, drawn @ axes])
+def _directions(x: FloatArray, varies: BoolArray, count: int, seed: int) -> FloatArray:
+    """The axes of the inputs that vary, then random unit vectors in planes of two of them.
+
+    A plane with an input that is yes or no, as labels are, has no slanted slab worth telling.
+    """
+    every = np.eye(len(varies))
+    low, high = x.min(axis=0), x.max(axis=0)
+    axes = every[varies & ((x > low) & (x < high)).any(axis=0)]
+    if len(axes) < 2:
+        return every[varies]
+    rng = child(seed, "worst slab directions")
+    pairs = rng.permuted(np.tile(np.arange(len(axes)), (count, 1)), axis=1)[:, :2]
+    angle = rng.uniform(0, np.pi, (count, 1))
+    drawn = np.cos(angle) * axes[pairs[:, 0]] + np.sin(angle) * axes[pairs[:, 1]]
+    return np.concatenate([every[varies], drawn])
 
 
 def _search(

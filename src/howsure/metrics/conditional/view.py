@@ -21,12 +21,14 @@ from howsure.metrics.conditional import (
     Dependence,
     LocalPit,
     Region,
+    WorstRegion,
     WorstSlab,
     coverage_gap,
     ert,
     hsic,
     local_pit,
     width_correlation,
+    worst_region,
     worst_slab,
 )
 from howsure.metrics.metric import SHARE, Laws, Metric, Question, Topic, stated
@@ -60,13 +62,14 @@ def input_table(held: EvalSet) -> tuple[FloatArray, tuple[str, ...]]:
 
 
 def _columns(features: Mapping[str, npt.NDArray[Any]]) -> Iterator[tuple[str, FloatArray]]:
-    """Numbers as they are; each common label of other features as an indicator."""
+    """Numbers as they are; each common label of others as an indicator, of two the rarer one."""
     for name, value in features.items():
         if value.dtype.kind in "biuf":
             yield name, value.astype(np.float64)
             continue
         labels, counts = np.unique(value.astype(str), return_counts=True)
-        for label in labels[np.argsort(-counts, kind="stable")][:MOST_LABELS]:
+        ranked = labels[np.argsort(-counts, kind="stable")]
+        for label in ranked[1:] if len(ranked) == 2 else ranked[:MOST_LABELS]:
             yield f"{name}={label}", (value.astype(str) == label).astype(np.float64)
 
 
@@ -84,22 +87,40 @@ def _hits(part: View, coverage: float) -> BoolArray:
     return np.asarray(part.get("covered", coverage), dtype=np.bool_)
 
 
-def _options(view: View, coverage: float) -> dict[str, Any]:
-    return {"coverage": coverage, "confidence": view.confidence, "seed": view.seed}
+def _options(part: View, coverage: float, claims: str = "claim") -> dict[str, Any]:
+    """What every measure is told: what the rows claim, or what all rows lead one to expect."""
+    claimed = part.get(claims, coverage)
+    same = 0 < claimed[0] < 1 and (claimed == claimed[0]).all()
+    return {
+        "coverage": float(claimed[0]) if same else claimed,
+        "confidence": part.confidence,
+        "seed": part.seed,
+    }
 
 
 def _slab(view: View, coverage: float) -> WorstSlab:
     part = _part(view)
     x, names = input_table(part.evalset)
-    hits, options = _hits(part, coverage), _options(view, coverage)
+    hits, options = _hits(part, coverage), _options(part, coverage, "levelled")
     return worst_slab(hits, x, names=names, directions=DIRECTIONS, **options)
+
+
+def _worst(view: View, coverage: float) -> WorstRegion:
+    part = _part(view)
+    x, names = input_table(part.evalset)
+    hits, options = _hits(part, coverage), _options(part, coverage)
+    try:
+        pit = part.get("pit")
+    except UnanswerableError:
+        pit = None
+    return worst_region(hits, x, pit=pit, names=names, **options)
 
 
 def _ert(view: View, coverage: float) -> ERT:
     part = _part(view)
     x, names = input_table(part.evalset)
     classifier = view.given.get("classifier")
-    options = _options(view, coverage)
+    options = _options(part, coverage)
     return ert(_hits(part, coverage), x, names=names, classifier=classifier, **options)
 
 
@@ -113,7 +134,7 @@ def _of_width(
             widths = part.get("set_sizes")
         else:
             widths = part.get("upper", coverage) - part.get("lower", coverage)
-        return measure(hits, widths, **_options(view, coverage))
+        return measure(hits, widths, **_options(part, coverage))
 
     return make
 
@@ -122,15 +143,21 @@ def _local(view: View, _: float) -> LocalPit:
     part = _part(view)
     x, names = input_table(part.evalset)
     headline = view.headline
-    options = _options(view, 0.9 if math.isnan(headline) else headline)
-    return local_pit(part.get("pit"), x, names=names, **options)
+    return local_pit(
+        part.get("pit"),
+        x,
+        names=names,
+        coverage=0.9 if math.isnan(headline) else headline,
+        confidence=view.confidence,
+        seed=view.seed,
+    )
 
 
 def _gaps(view: View, coverage: float) -> list[CoverageGap]:
     part = _part(view)
     if not part.evalset.groups:
         raise UnanswerableError("the table holds no groups")
-    hits, options = _hits(part, coverage), _options(view, coverage)
+    hits, options = _hits(part, coverage), _options(part, coverage)
     columns = part.evalset.groups.items()
     return [coverage_gap(hits, groups, name=name, **options) for name, groups in columns]
 
@@ -139,7 +166,7 @@ def region_tables(evaluation: Evaluation) -> list[Table]:
     """Where coverage fails: the region of each measure, and all parts that a tree tells apart."""
     view, coverage = evaluation.view, evaluation.coverages[-1]
     regions: list[tuple[str, Region]] = []
-    for name in ("worst_slab", "ert", "hsic", "local_pit"):
+    for name in ("worst_region", "worst_slab", "ert", "hsic", "local_pit"):
         found = _answer(view, name, coverage)
         region = None if found is None else found.region
         if region is not None and (region.n or name != "local_pit"):
@@ -184,10 +211,23 @@ def _region_table(
         "measure": np.array([measure for measure, _ in regions], dtype=object),
         "where": np.array([region.where for _, region in regions], dtype=object),
     }
-    for key in ("n", "share", "empirical_coverage", "lower", "upper", "p_value", "found"):
+    for key in (
+        "n",
+        "share",
+        "empirical_coverage",
+        "lower",
+        "upper",
+        "p_value",
+        "found",
+        "expected",
+    ):
         columns[key] = np.array([float(getattr(region, key)) for _, region in regions])
     columns["nominal"] = np.full(len(regions), nominal)
-    labels = {"found": "coverage where it was sought", "share": "share of rows"}
+    labels = {
+        "found": "coverage where it was sought",
+        "share": "share of rows",
+        "expected": "coverage expected",
+    }
     return Table(name=name, columns=columns, labels=labels, model=model, notes=notes)
 
 
@@ -216,11 +256,31 @@ def _local_curve(evaluation: Evaluation, confidence: float) -> list[Curve]:
 
 _ENTRIES = (
     Metric(
+        name="worst_region",
+        title="Coverage in the worst region",
+        question=Question.CONDITIONAL,
+        meaning="Coverage in the part of the inputs that strays most clearly from all rows.",
+        formula="coverage of the leaf (two conditions) that the other half finds farthest off",
+        source="trees on one half judged on the other; claims shifted to the coverage of all rows",
+        direction=Direction.TARGET,
+        units="1",
+        forms=(stated("worst_region"),),
+        merges="rows",
+        beside="inputs",
+        per_coverage=True,
+        calibration=True,
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.LOCAL,
+        target="coverage",
+        bounds=SHARE,
+    ),
+    Metric(
         name="worst_slab",
         title="Coverage in the worst slab",
         question=Question.CONDITIONAL,
-        meaning="Coverage in the worst slab of the inputs: sought on one half, judged on another.",
-        formula="coverage of {a ≤ v·x ≤ b} where the other half of the rows covers least",
+        meaning="Coverage in the slab of the inputs that is worst beside all rows.",
+        formula="coverage of {a ≤ v·x ≤ b}, v in two inputs, where the other half covers least",
         source="Cauchois et al. 2021; halves so that seeking costs nothing",
         direction=Direction.TARGET,
         units="1",
@@ -240,7 +300,7 @@ _ENTRIES = (
         title="Excess risk of the target coverage, squared",
         question=Question.CONDITIONAL,
         meaning="A bound from below of the mean squared gap of coverage given x.",
-        formula="mean (1−α−c)² − mean (h−c)², h(x) cross-fitted, c whether covered",
+        formula="mean (1−α−c)² − mean (h−c)², h(x) cross-fitted, c whether covered, 1−α as claimed",
         source="arXiv 2512.11779",
         direction=Direction.LOWER,
         units="1",
@@ -352,8 +412,8 @@ _ENTRIES = (
         name="coverage_gap",
         title="Coverage gap over groups",
         question=Question.CONDITIONAL,
-        meaning="Mean distance of groups' coverage from the nominal; chance alone gives some.",
-        formula="mean over groups of |cov_g − (1−α)|",
+        meaning="Mean distance of groups' coverage from their claim; chance alone gives some.",
+        formula="mean over groups of |cov_g − (1−α)|, 1−α as the rows claim it",
         source="definition",
         direction=Direction.LOWER,
         units="1",
@@ -391,6 +451,7 @@ _ENTRIES = (
 TOPIC = Topic(
     entries=_ENTRIES,
     arrays={
+        "worst_region": _worst,
         "worst_slab": _slab,
         "ert": _ert,
         "hsic": _of_width(hsic),
@@ -398,7 +459,14 @@ TOPIC = Topic(
         "local_pit": _local,
         "coverage_gaps": _gaps,
     },
-    per_coverage=("worst_slab", "ert", "hsic", "width_correlation", "coverage_gaps"),
+    per_coverage=(
+        "worst_region",
+        "worst_slab",
+        "ert",
+        "hsic",
+        "width_correlation",
+        "coverage_gaps",
+    ),
     curves=(_local_curve,),
     tables=(region_tables,),
 )

@@ -53,7 +53,11 @@ def belief_of(held: EvalSet, mode: Mode, *, seed: int = 0, draws: int = DRAWS) -
         if found is None:
             raise UnanswerableError("the beliefs have no exact embedding")
         return found
-    return Draws(law_of(held).sample(child(seed, "congruence draws", held.model), draws))
+    law, rng = law_of(held), child(seed, "congruence draws", held.model)
+    if isinstance(law, Samples):  # no member twice, so that y and the draws are exchangeable
+        order = np.argsort(rng.random(law.sorted_samples.shape), axis=1)[:, :draws]
+        return Draws(np.take_along_axis(law.sorted_samples, order, axis=1))
+    return Draws(law.sample(rng, draws))
 
 
 def law_of(held: EvalSet) -> Prediction:

@@ -102,16 +102,39 @@ class OutputFactor(ABC):
             Bound of the mean over rows of the squared length left out.
         """
 
+    @abstractmethod
+    def exchanged(self, drawn: FloatArray, y: FloatArray, members: int) -> FloatArray:
+        """D where each row's outcome has changed places with one of its own values.
+
+        Parameters
+        ----------
+        drawn : ndarray of float, shape (n, p)
+            Of each row, its outcome or one of its samples; an outcome stands in its place.
+        y : ndarray of float, shape (n, p)
+            The outcomes.
+        members : int
+            Samples of each row, m, of mass 1/m each.
+
+        Returns
+        -------
+        ndarray of float, shape (n, r)
+
+        Notes
+        -----
+        With μ the mean of the samples, the mean of the others and y is μ − (φ(drawn) − φ(y))/m.
+        """
+
 
 class LandmarkOutputs(OutputFactor):
     """Differences through a `LandmarkMap`."""
 
-    __slots__ = ("_believed", "_left", "_map")
+    __slots__ = ("_believed", "_known", "_left", "_map")
 
     def __init__(self, landmarks: LandmarkMap, believed: FloatArray, left: FloatArray) -> None:
         self._map = landmarks
         self._believed = believed
         self._left = left
+        self._known: tuple[FloatArray, FloatArray] | None = None  # of the outcomes last asked for
 
     @property
     def dense(self) -> bool:
@@ -121,28 +144,58 @@ class LandmarkOutputs(OutputFactor):
         seen, left = self._map.features(as_law(y))
         return seen - self._believed, float(2.0 * np.mean(left + self._left))
 
+    def exchanged(self, drawn: FloatArray, y: FloatArray, members: int) -> FloatArray:
+        known = self._known[1] if self._known and self._known[0] is y else self.difference(y)[0]
+        self._known = (y, known)
+        return (1.0 + 1.0 / members) * self.difference(drawn)[0] - known / members
+
 
 class DenseOutputs(OutputFactor):
     """Differences through a factor of their whole n × n Gram matrix."""
 
-    __slots__ = ("_belief", "_inner", "_kernel")
+    __slots__ = ("_belief", "_inner", "_kernel", "_known")
 
     def __init__(self, kernel: Kernel, belief: Belief) -> None:
         self._kernel = kernel
         self._belief = belief
         self._inner = law_gram(kernel, belief, belief)
+        self._known: tuple[FloatArray, FloatArray] | None = None  # of the outcomes last asked for
 
     @property
     def dense(self) -> bool:
         return True
 
     def difference(self, y: FloatArray) -> tuple[FloatArray, float]:
-        cross = law_gram(self._kernel, as_law(y), self._belief)
-        seen = self._kernel.gram(y, y)
-        scale = max(float(np.abs(np.diagonal(part)).max()) for part in (seen, self._inner))
-        gram = self._inner - cross
-        gram -= cross.T
-        gram += seen
+        cross = self._cross(y)
+        return self._factor(self._gram(y, y, cross, cross), y)
+
+    def exchanged(self, drawn: FloatArray, y: FloatArray, members: int) -> FloatArray:
+        known = self._known[1] if self._known and self._known[0] is y else self._cross(y)
+        self._known = (y, known)
+        cross, share = self._cross(drawn), 1.0 / members
+        both = self._gram(drawn, y, cross, known)
+        gram = (1.0 + share) ** 2 * self._gram(drawn, drawn, cross, cross)
+        gram -= (1.0 + share) * share * (both + both.T)
+        gram += share**2 * self._gram(y, y, known, known)
+        return self._factor(gram, drawn)[0]
+
+    def _cross(self, y: FloatArray) -> FloatArray:
+        return law_gram(self._kernel, as_law(y), self._belief)
+
+    def _gram(
+        self, first: FloatArray, second: FloatArray, cross: FloatArray, other: FloatArray
+    ) -> FloatArray:
+        """Inner products of two sets of differences, given those of outcomes and beliefs."""
+        gram: FloatArray = self._inner - cross
+        gram -= other.T
+        gram += self._kernel.gram(first, second)
+        return gram
+
+    def _factor(self, gram: FloatArray, y: FloatArray) -> tuple[FloatArray, float]:
+        scale = max(
+            float(np.abs(self._kernel.diagonal(y)).max()),
+            float(np.abs(np.diagonal(self._inner)).max()),
+        )
         factor, residual = dense_factor(gram, "output_kernel", scale=scale)
         return factor, residual / len(y)
 

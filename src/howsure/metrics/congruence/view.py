@@ -6,9 +6,10 @@ Needs inputs (an embedding) beside the beliefs. One mode serves all models of a 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ from howsure.metrics.congruence.laws import (
     embeds_exactly,
     law_of,
 )
+from howsure.metrics.congruence.null import Outcomes
 from howsure.metrics.metric import (
     POSITIVE,
     Laws,
@@ -50,7 +52,7 @@ from howsure.metrics.metric import (
     Topic,
 )
 from howsure.metrics.recording import record_of
-from howsure.predictions import EvalSet
+from howsure.predictions import EvalSet, Prediction, Samples
 from howsure.stats.bootstrap import subsample
 from howsure.stats.estimate import Estimate
 from howsure.stats.kernels import normalize_rows
@@ -70,7 +72,9 @@ __all__ = [
 ]
 
 MOST_ROWS = 2_000
-REPLICATES = 99
+REPLICATES = 199
+MOST_REPLICATES = 9_999
+MONITORED = 99
 BOOTSTRAPS = 10
 WIDE = 16
 MOST_GROUP_LABELS = 20
@@ -207,16 +211,19 @@ def _assessed(
     reference = fitted_reference(part, mode, seed=seed, options=options)
     reference.solution()
     tell("a right model's errors", 1, 4)
-    null = right_model(reference, part, mode, seed=seed)
+    null = right_model(
+        reference, part, mode, seed=seed, replicates=REPLICATES, most=MOST_REPLICATES
+    )
     tell("bootstrap", 2, 4)
     spread = mean_cce(reference, bootstraps=BOOTSTRAPS, seed=seed)
     score = reference.score()
     found = Estimate(
         null.observed,
         null=null.expected,
-        details={**score.options, "draws": float(score.draws)},
+        details={**score.options, "draws": float(score.draws), **_told(null)},
         error=spread.data_sd,
-        null_upper=null.upper,
+        null_lower=null.range[0],
+        null_upper=null.range[1],
         p=null.p_value,
         n=part.n,
     )
@@ -309,12 +316,35 @@ def right_model(
     *,
     grid: FloatArray | None = None,
     seed: int = 0,
+    replicates: int = MONITORED,
+    most: int | None = None,
 ) -> NullReference:
     """What the errors would be if every y were drawn from its belief."""
-    outcomes: FloatArray | None = None
+    law = law_of(part)
+    outcomes: Outcomes | None = None
     if mode == "samples":
-        outcomes = law_of(part).sample(child(seed, "congruence null", part.model), REPLICATES)
-    return null_reference(reference, grid, outcomes=outcomes, replicates=REPLICATES, seed=seed)
+        outcomes = "exchange" if isinstance(law, Samples) else _drawn(law, part.model, seed)
+    return null_reference(
+        reference, grid, outcomes=outcomes, replicates=replicates, most=most, seed=seed
+    )
+
+
+def _drawn(law: Prediction, model: str, seed: int) -> Callable[[np.random.Generator], FloatArray]:
+    """Outcomes one world at a time, drawn a hundred worlds at once."""
+
+    def worlds() -> Iterator[FloatArray]:
+        for block in count():
+            yield from law.sample(child(seed, "congruence null", model, block), 100).T
+
+    source = worlds()
+    return lambda _: next(source)
+
+
+def _told(null: NullReference) -> dict[str, str | float]:
+    told: dict[str, str | float] = {"null_draws": float(len(null.replicates))}
+    if null.stopped:
+        told["null_stopped"] = "further draws would take more than 2 s"
+    return told
 
 
 def _record(held: EvalSet, found: Estimate) -> Record:

@@ -137,11 +137,12 @@ class LabelConformal(Checked):
         *,
         outputs: Outputs,
         reference: npt.NDArray[Any],
-    ) -> Thresholds:
+    ) -> LabelThresholds:
         """Thresholds from tables and labels that are checked already; see `calibrate`."""
-        u = self._draws("calibration labels", table)
+        scores = self.score.of_labels(table, labels, self._draws("calibration labels", table))
+        rising, places = _ordered(scores)
         calibration = Calibration(
-            scores=self.score.of_labels(table, labels, u)[:, None],
+            scores=places[:, None],
             x=x,
             coverages=(self.coverage,),
             choice=RankChoice(self.rank, self.delta, self.too_few),
@@ -149,10 +150,10 @@ class LabelConformal(Checked):
             forecast=outputs,
             rng=child(self.seed, "label sets"),
         )
-        return self.adapt.learn(calibration)
+        return LabelThresholds(self.adapt.learn(calibration), rising)
 
     def sets(self, table: Table, thresholds: FloatArray) -> LabelSets:
-        """Sets from a checked table and one threshold a row."""
+        """Sets from a checked table and one threshold a row, shape (n, 2)."""
         classes = table.shape[1] if self.draws == "class" else None
         members = self.score.sets(table, thresholds, self._draws("new labels", table, classes))
         if not self.allow_empty:
@@ -190,7 +191,7 @@ class CalibratedLabels:
         What was calibrated.
     outputs : Outputs
         The classifier.
-    thresholds : Thresholds
+    thresholds : LabelThresholds
         Learnt from the calibration rows.
     classes : int
         Number of classes.
@@ -198,7 +199,7 @@ class CalibratedLabels:
 
     method: LabelConformal
     outputs: Outputs
-    thresholds: Thresholds
+    thresholds: LabelThresholds
     classes: int
 
     def predict(self, x: npt.ArrayLike) -> LabelSets:
@@ -216,8 +217,31 @@ class CalibratedLabels:
             raise InputError(
                 f"x must lead to {self.classes} classes as in calibration, got {table.shape[1]}"
             )
-        at = self.thresholds.at(inputs)[:, 0]
-        return how.sets(table, at)
+        return how.sets(table, self.thresholds.at(inputs))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelThresholds:
+    """Thresholds among the scores of calibration rows.
+
+    Attributes
+    ----------
+    places : Thresholds
+        Learnt from the rows' places in the order of scores, counted from 0; rows that tie share
+        one.
+    rising : ndarray of float, shape (k, 2)
+        The scores at the places; see `LabelScore.of_labels`.
+    """
+
+    places: Thresholds
+    rising: FloatArray
+
+    def at(self, x: npt.NDArray[Any]) -> FloatArray:
+        """The threshold that holds at each row of x, shape (m, 2); +inf first for all classes."""
+        places = self.places.at(x)[:, 0]
+        ends = np.concatenate((self.rising, [[np.inf, 0.0]]))
+        return ends[np.minimum(places, len(self.rising)).astype(np.int64)]
 
 
 @final
@@ -284,6 +308,16 @@ def checked_table(table: npt.NDArray[Any], score: LabelScore) -> Table:
             row = _first(off)
             raise InputError(f"probabilities must sum to one, got {sums[row]:g} at row {row}")
     return values
+
+
+def _ordered(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Scores of two numbers that differ, in order, and the place of each row among them."""
+    order = np.lexsort((scores[:, 1], scores[:, 0]))
+    rising = scores[order]
+    fresh = np.r_[True, (rising[1:] != rising[:-1]).any(axis=1)]
+    places = np.empty(len(scores))
+    places[order] = np.cumsum(fresh) - 1.0
+    return rising[fresh], places
 
 
 def _fill(members: BoolArray, table: Table, score: LabelScore) -> None:

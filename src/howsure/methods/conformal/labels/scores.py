@@ -3,6 +3,11 @@
 In every row classes are ranked by falling probability; classes that tie share the last of their
 ranks, so that renaming the classes changes nothing. Each score but one rises along the ranks: the
 set is then the likeliest few classes, found from sorted values alone.
+
+A score is kept as two numbers: its value, and what rounding took from it. Their sum tells scores
+apart that differ by less than a rounding of one, as those of an overconfident softmax do: its
+probabilities near 1 are known by the others' sum, its scores near 1 by what they lack. Scores are
+compared exactly, first number first.
 """
 
 from __future__ import annotations
@@ -19,8 +24,11 @@ from howsure.core.convert import Checked, Natural, NonNegative
 
 Table = npt.NDArray[np.floating[Any]]
 
-_ROUNDING = 1e-10
 _BLOCK = 1 << 20
+_CERTAIN = 1.0 - 2.0**-12  # from here on the others' sum tells more than 1 − p, in float32 too
+
+Parts = tuple[FloatArray, FloatArray]
+"""Values of scores, and what rounding took from them."""
 
 
 class LabelScore(ABC):
@@ -40,9 +48,8 @@ class LabelScore(ABC):
         """Whether the draws matter."""
         return False
 
-    @abstractmethod
     def of_labels(self, table: Table, labels: IntArray, draws: FloatArray) -> FloatArray:
-        """Scores of one label a row, shape (n,).
+        """Scores of one label a row, shape (n, 2): each is the sum of its two numbers.
 
         Parameters
         ----------
@@ -53,8 +60,9 @@ class LabelScore(ABC):
         draws : ndarray of float, shape (n,)
             The U of each row, in (0, 1).
         """
+        found = [self._label(table[rows], labels[rows], draws[rows]) for rows in _blocks(table)]
+        return np.concatenate([np.stack(parts, axis=1) for parts in found])
 
-    @abstractmethod
     def sets(self, table: Table, thresholds: FloatArray, draws: FloatArray) -> BoolArray:
         """Which classes score at most the row's threshold, shape (n, classes).
 
@@ -62,11 +70,23 @@ class LabelScore(ABC):
         ----------
         table : ndarray of float, shape (n, classes)
             Probabilities.
-        thresholds : ndarray of float, shape (n,)
-            +inf gives all classes.
+        thresholds : ndarray of float, shape (n, 2)
+            Scores of two numbers; +inf as the first gives all classes.
         draws : ndarray of float, shape (n,) or (n, classes)
             One U a row, or one a class.
         """
+        members = np.empty(table.shape, dtype=np.bool_)
+        for rows in _blocks(table):
+            members[rows] = self._members(table[rows], thresholds[rows], draws[rows])
+        return members
+
+    @abstractmethod
+    def _label(self, part: Table, labels: IntArray, u: FloatArray) -> Parts:
+        """Scores of one label a row, shape (n,)."""
+
+    @abstractmethod
+    def _members(self, part: Table, levels: FloatArray, u: FloatArray) -> BoolArray:
+        """Which classes score at most their row's level, shape (n, classes)."""
 
 
 @final
@@ -81,7 +101,7 @@ class LAC(LabelScore):
     Examples
     --------
     >>> p = np.array([[0.7, 0.2, 0.1]])
-    >>> LAC().sets(p, np.array([0.8]), np.array([0.5]))
+    >>> LAC().sets(p, np.array([[0.85, 0.0]]), np.array([0.5]))
     array([[ True,  True, False]])
     """
 
@@ -90,13 +110,17 @@ class LAC(LabelScore):
         """What reports call it."""
         return "LAC"
 
-    def of_labels(self, table: Table, labels: IntArray, draws: FloatArray) -> FloatArray:
-        """One less the probability of the label."""
-        return 1.0 - table[np.arange(len(table)), labels].astype(np.float64)
+    def _label(self, part: Table, labels: IntArray, u: FloatArray) -> Parts:
+        return self._scored(part[np.arange(len(part)), labels], _doubt(part))
 
-    def sets(self, table: Table, thresholds: FloatArray, draws: FloatArray) -> BoolArray:
-        """Classes of probability at least 1 − threshold."""
-        return np.asarray(table >= (1.0 - _raised(thresholds))[:, None])
+    def _members(self, part: Table, levels: FloatArray, u: FloatArray) -> BoolArray:
+        return _within(self._scored(part, _doubt(part)[:, None]), levels)
+
+    def _scored(self, given: Table, doubt: FloatArray) -> Parts:
+        own: FloatArray = np.asarray(given, dtype=np.float64)
+        value, rest = _less(1.0, own)
+        certain = own > _CERTAIN  # such a class is its row's top
+        return np.where(certain, doubt, value), np.where(certain, 0.0, rest)
 
 
 @final
@@ -106,7 +130,7 @@ class GivenScore(LabelScore):
 
     Examples
     --------
-    >>> GivenScore().sets(np.array([[1.0, 3.0]]), np.array([2.0]), np.array([0.5]))
+    >>> GivenScore().sets(np.array([[1.0, 3.0]]), np.array([[2.0, 0.0]]), np.array([0.5]))
     array([[ True, False]])
     """
 
@@ -117,17 +141,16 @@ class GivenScore(LabelScore):
         """What reports call it."""
         return "given score"
 
-    def of_labels(self, table: Table, labels: IntArray, draws: FloatArray) -> FloatArray:
-        """The entry of the label."""
-        return table[np.arange(len(table)), labels].astype(np.float64)
+    def _label(self, part: Table, labels: IntArray, u: FloatArray) -> Parts:
+        entries = part[np.arange(len(part)), labels].astype(np.float64)
+        return entries, np.zeros_like(entries)
 
-    def sets(self, table: Table, thresholds: FloatArray, draws: FloatArray) -> BoolArray:
-        """Entries of at most the threshold."""
-        return np.asarray(table <= thresholds[:, None])
+    def _members(self, part: Table, levels: FloatArray, u: FloatArray) -> BoolArray:
+        return np.asarray(part <= levels[:, :1])
 
 
 class RankedScore(LabelScore):
-    """Scores by rank and by the probability of likelier classes, rising along the ranks."""
+    """Scores by rank and by the probability of other classes, rising along the ranks."""
 
     __slots__ = ()
     randomized: bool
@@ -139,69 +162,57 @@ class RankedScore(LabelScore):
 
     @abstractmethod
     def ranked(
-        self, rank: FloatArray, reached: FloatArray, own: FloatArray, top: FloatArray, u: FloatArray
-    ) -> FloatArray:
+        self, rank: FloatArray, rest: FloatArray, own: FloatArray, doubt: FloatArray, u: FloatArray
+    ) -> Parts:
         """Scores of classes.
 
         Parameters
         ----------
         rank : ndarray of float
             From 1.
-        reached : ndarray of float
-            Probability of this and all likelier classes.
-        own, top : ndarray of float
-            Probability of the class, and of the likeliest.
+        rest : ndarray of float
+            Probability of less likely classes.
+        own : ndarray of float
+            Probability of the class.
+        doubt : ndarray of float
+            One less the probability of the likeliest.
         u : ndarray of float
             Draws in (0, 1); all broadcast.
         """
 
-    def of_labels(self, table: Table, labels: IntArray, draws: FloatArray) -> FloatArray:
-        """Scores of one label a row, shape (n,); no sorting is needed."""
-        found = np.empty(len(table))
-        for rows in _blocks(table):
-            part = table[rows]
-            own: Table = part[np.arange(len(part)), labels[rows]]
-            likelier = part >= own[:, None]
-            reached = np.asarray(np.where(likelier, part, 0).sum(axis=1, dtype=np.float64))
-            rank = likelier.sum(axis=1).astype(np.float64)
-            top = np.asarray(part.max(axis=1), dtype=np.float64)
-            mine = np.asarray(own, dtype=np.float64)
-            found[rows] = self.ranked(rank, reached, mine, top, draws[rows])
-        return found
+    def _label(self, part: Table, labels: IntArray, u: FloatArray) -> Parts:
+        own: Table = part[np.arange(len(part)), labels]
+        behind = (part < own[:, None]).sum(axis=1)
+        rest = np.take_along_axis(_sums_before(np.sort(part, axis=1)), behind[:, None], axis=1)
+        rank = (part.shape[1] - behind).astype(np.float64)
+        mine = np.asarray(own, dtype=np.float64)
+        return self.ranked(rank, rest[:, 0], mine, _doubt(part), u)
 
-    def sets(self, table: Table, thresholds: FloatArray, draws: FloatArray) -> BoolArray:
-        """Which classes score at most the row's threshold, shape (n, classes)."""
-        members = np.empty(table.shape, dtype=np.bool_)
-        levels = _raised(thresholds)
-        choose = self._by_rank if draws.ndim == 1 else self._by_class
-        for rows in _blocks(table):
-            members[rows] = choose(table[rows], levels[rows], draws[rows])
-        return members
+    def _members(self, part: Table, levels: FloatArray, u: FloatArray) -> BoolArray:
+        return self._by_rank(part, levels, u) if u.ndim == 1 else self._by_class(part, levels, u)
 
     def _by_rank(self, part: Table, levels: FloatArray, u: FloatArray) -> BoolArray:
         """The likeliest few; classes that tie across the end are left out together."""
-        falling = -np.sort(-part, axis=1)
-        rank = np.arange(1.0, part.shape[1] + 1)
-        own: FloatArray = falling.astype(np.float64)
-        reached = np.cumsum(own, axis=1)
-        scores = self.ranked(rank, reached, own, own[:, :1], u[:, None])
-        kept = (scores <= levels[:, None]).sum(axis=1)
-        first_out = np.take_along_axis(
-            falling, np.minimum(kept, part.shape[1] - 1)[:, None], axis=1
-        )
-        return np.asarray((part > first_out) | (kept == part.shape[1])[:, None])
+        rising = np.sort(part, axis=1)
+        rank = np.arange(float(part.shape[1]), 0.0, -1.0)
+        own: FloatArray = rising.astype(np.float64)
+        scores = self.ranked(rank, _sums_before(rising), own, _doubt(part)[:, None], u[:, None])
+        left = part.shape[1] - _within(scores, levels).sum(axis=1)
+        last_out = np.take_along_axis(rising, np.maximum(left - 1, 0)[:, None], axis=1)
+        return np.asarray((part > last_out) | (left == 0)[:, None])
 
     def _by_class(self, part: Table, levels: FloatArray, u: FloatArray) -> BoolArray:
         """Every class with a draw of its own."""
-        order = np.argsort(-part, axis=1, kind="stable")
-        own: FloatArray = np.take_along_axis(part, order, axis=1).astype(np.float64)
-        last = _ends_of_ties(own)
-        reached = np.take_along_axis(np.cumsum(own, axis=1), last, axis=1)
+        order = np.argsort(part, axis=1, kind="stable")
+        rising = np.take_along_axis(part, order, axis=1)
+        first = _starts_of_ties(rising)
+        rest = np.take_along_axis(_sums_before(rising), first, axis=1)
+        rank: FloatArray = part.shape[1] - first.astype(np.float64)
+        own: FloatArray = rising.astype(np.float64)
         draws = np.take_along_axis(u, order, axis=1)
-        rank: FloatArray = last.astype(np.float64) + 1.0
-        scores = self.ranked(rank, reached, own, own[:, :1], draws)
+        scores = self.ranked(rank, rest, own, _doubt(part)[:, None], draws)
         members = np.empty(part.shape, dtype=np.bool_)
-        np.put_along_axis(members, order, scores <= levels[:, None], axis=1)
+        np.put_along_axis(members, order, _within(scores, levels), axis=1)
         return members
 
 
@@ -209,6 +220,8 @@ class RankedScore(LabelScore):
 @dataclass(frozen=True, slots=True)
 class APS(RankedScore):
     """Probability of all classes as likely as the label, less U of its own (adaptive sets).
+
+    Computed as one less the probability of less likely classes and U of the label's own.
 
     Parameters
     ----------
@@ -222,7 +235,7 @@ class APS(RankedScore):
     Examples
     --------
     >>> p = np.array([[0.7, 0.2, 0.1]])
-    >>> APS(randomized=False).of_labels(p, np.array([1]), np.array([0.5]))
+    >>> APS(randomized=False).of_labels(p, np.array([1]), np.array([0.5])).sum(axis=1)
     array([0.9])
     """
 
@@ -234,10 +247,10 @@ class APS(RankedScore):
         return "APS" if self.randomized else "APS, not randomised"
 
     def ranked(
-        self, rank: FloatArray, reached: FloatArray, own: FloatArray, top: FloatArray, u: FloatArray
-    ) -> FloatArray:
-        """Probability reached, less U of the class's own."""
-        return reached - u * own if self.randomized else reached
+        self, rank: FloatArray, rest: FloatArray, own: FloatArray, doubt: FloatArray, u: FloatArray
+    ) -> Parts:
+        """One, less the probability of less likely classes and U of the class's own."""
+        return _less(1.0, rest + u * own if self.randomized else rest)
 
 
 @final
@@ -266,7 +279,7 @@ class RAPS(RankedScore, Checked):
     Examples
     --------
     >>> p = np.array([[0.7, 0.2, 0.1]])
-    >>> RAPS(0.5, 1, randomized=False).of_labels(p, np.array([1]), np.array([0.5]))
+    >>> RAPS(0.5, 1, randomized=False).of_labels(p, np.array([1]), np.array([0.5])).sum(axis=1)
     array([1.4])
     """
 
@@ -280,11 +293,11 @@ class RAPS(RankedScore, Checked):
         return "RAPS" if self.randomized else "RAPS, not randomised"
 
     def ranked(
-        self, rank: FloatArray, reached: FloatArray, own: FloatArray, top: FloatArray, u: FloatArray
-    ) -> FloatArray:
-        """Probability reached, less U of the class's own, and the penalty."""
-        aps = reached - u * own if self.randomized else reached
-        return np.asarray(aps + self.penalty * np.maximum(rank - self.free, 0.0))
+        self, rank: FloatArray, rest: FloatArray, own: FloatArray, doubt: FloatArray, u: FloatArray
+    ) -> Parts:
+        """As `APS`, and the penalty."""
+        whole = 1.0 + self.penalty * np.maximum(rank - self.free, 0.0)
+        return _less(whole, rest + u * own if self.randomized else rest)
 
 
 @final
@@ -313,7 +326,7 @@ class SAPS(RankedScore, Checked):
     Examples
     --------
     >>> p = np.array([[0.7, 0.2, 0.1]])
-    >>> SAPS(0.1).of_labels(p, np.array([1]), np.array([0.5]))
+    >>> SAPS(0.1).of_labels(p, np.array([1]), np.array([0.5])).sum(axis=1)
     array([0.75])
     """
 
@@ -326,11 +339,14 @@ class SAPS(RankedScore, Checked):
         return "SAPS" if self.randomized else "SAPS, not randomised"
 
     def ranked(
-        self, rank: FloatArray, reached: FloatArray, own: FloatArray, top: FloatArray, u: FloatArray
-    ) -> FloatArray:
+        self, rank: FloatArray, rest: FloatArray, own: FloatArray, doubt: FloatArray, u: FloatArray
+    ) -> Parts:
         """U of the top class, or the top and a weight for each rank after."""
         share = u if self.randomized else np.ones_like(u)
-        return np.where(rank == 1, share * top, top + self.penalty * (rank - 2.0 + share))
+        value, rest = _less(1.0 + self.penalty * (rank - 2.0 + share), doubt)
+        top, lost = _less(1.0, doubt)
+        first = rank == 1
+        return np.where(first, share * top, value), np.where(first, share * lost, rest)
 
 
 def _blocks(table: Table) -> list[slice]:
@@ -338,15 +354,38 @@ def _blocks(table: Table) -> list[slice]:
     return [slice(start, start + step) for start in range(0, len(table), step)]
 
 
-def _raised(thresholds: FloatArray) -> FloatArray:
-    """Thresholds raised past rounding: sums run in another order when sets are formed."""
-    return thresholds + _ROUNDING
+def _less(whole: FloatArray | float, part: FloatArray) -> Parts:
+    """The difference as two numbers, without loss; the whole must be the larger."""
+    value = np.asarray(whole - part)
+    return value, np.asarray((whole - value) - part)
 
 
-def _ends_of_ties(falling: FloatArray) -> IntArray:
-    """For each place in sorted rows, the last place with the same value."""
-    n, classes = falling.shape
-    ends = np.ones((n, classes), dtype=np.bool_)
-    ends[:, :-1] = falling[:, 1:] != falling[:, :-1]
-    places = np.where(ends, np.arange(classes), classes)
-    return np.asarray(np.minimum.accumulate(places[:, ::-1], axis=1)[:, ::-1])
+def _within(scores: Parts, levels: FloatArray) -> BoolArray:
+    """Whether scores, shape (n, classes), are at most their row's level, shape (n, 2)."""
+    value, rest = scores
+    level = levels[:, :1]
+    return np.asarray((value < level) | ((value == level) & (rest <= levels[:, 1:])))
+
+
+def _doubt(part: Table) -> FloatArray:
+    """One less the largest probability of each row; the sum of the others where that is near 1."""
+    doubt: FloatArray = 1.0 - part.max(axis=1).astype(np.float64)
+    near = np.flatnonzero(doubt < 1.0 - _CERTAIN)
+    others = _sums_before(np.sort(part[near], axis=1))[:, -1]
+    doubt[near] = np.minimum(others, 1.0 - _CERTAIN)
+    return doubt
+
+
+def _sums_before(rising: Table) -> FloatArray:
+    """Sums of all smaller values of sorted rows, from the small end."""
+    sums: FloatArray = np.zeros(rising.shape)
+    np.cumsum(rising[:, :-1], axis=1, dtype=np.float64, out=sums[:, 1:])
+    return sums
+
+
+def _starts_of_ties(rising: Table) -> IntArray:
+    """For each place in sorted rows, the first place with the same value."""
+    starts = np.ones(rising.shape, dtype=np.bool_)
+    starts[:, 1:] = rising[:, 1:] != rising[:, :-1]
+    places = np.where(starts, np.arange(rising.shape[1]), 0)
+    return np.asarray(np.maximum.accumulate(places, axis=1))

@@ -207,7 +207,7 @@ class TunedLabels:
         learnt = method.learnt(
             rest.table, rest.labels, at, outputs=Outputs(self.base.model), reference=at[:0]
         )
-        sets = method.sets(tuned.table, learnt.at(new)[:, 0])
+        sets = method.sets(tuned.table, learnt.at(new))
         size = sets.sizes.astype(np.float64)
         if self.criterion == "size":
             return -float(size.mean())

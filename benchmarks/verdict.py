@@ -1,0 +1,491 @@
+"""What the verdict says of models that are right, and of faults planted on purpose.
+
+Run ``python benchmarks/verdict.py`` (about an hour on two cores; ``--tables 20`` for a first look).
+It writes ``docs/verdict.md``. A cell is a world, a kind of prediction and a number of rows; each of
+its tables is drawn anew. Bars: any ✗ on a right model in at most 5 % of the tables (three binomial
+standard errors allowed); a fault is named by its own line in 95 % at n = 5,000, a large one in 90 %
+at n = 1,000.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Quantiles, Samples
+from howsure.verdict import QUESTIONS, examine
+
+PAGE = Path(__file__).parent.parent / "docs" / "verdict.md"
+FIVE = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+THREE = np.array([0.05, 0.5, 0.95])
+World = Callable[[np.random.Generator, int], EvalSet]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Inputs, a mean and an sd for each row; two groupings that say nothing of the noise."""
+
+    x: np.ndarray
+    mean: np.ndarray
+    sd: np.ndarray
+    groups: dict[str, np.ndarray]
+
+    @property
+    def features(self) -> dict[str, np.ndarray]:
+        """The inputs by name."""
+        return {name: self.x[:, place] for place, name in enumerate(("age", "dose", "time"))}
+
+
+def rows(rng: np.random.Generator, n: int, *, varying: bool = True) -> Rows:
+    """Three inputs; the mean follows the first, the sd the second."""
+    x = rng.uniform(-1, 1, (n, 3))
+    sd = np.exp(0.5 * x[:, 1]) if varying else np.ones(n)
+    groups = {
+        "site": rng.choice(list("ABCDE"), n, p=[0.05, 0.2, 0.25, 0.25, 0.25]),
+        "sex": rng.choice(["f", "m"], n),
+    }
+    return Rows(x, np.sin(2 * x[:, 0]), sd, groups)
+
+
+def normal(
+    *,
+    varying: bool = True,
+    scale: float = 1.0,
+    shift: float = 0.0,
+    stated: Callable[[Rows], np.ndarray] | None = None,
+    error: Callable[[np.random.Generator, int], np.ndarray] | None = None,
+    beside: tuple[str, ...] = (),
+    weights: str = "",
+) -> World:
+    """Normal predictions; `scale` and `shift` (in sds) are what is stated wrongly."""
+
+    def world(rng: np.random.Generator, n: int) -> EvalSet:
+        drawn = rows(rng, n, varying=varying)
+        noise = rng.normal(size=n) if error is None else error(rng, n)
+        y = drawn.mean + drawn.sd * noise
+        sd = drawn.sd * scale if stated is None else stated(drawn)
+        prediction = Distribution.normal(drawn.mean - shift * drawn.sd, sd)
+        return known(drawn, y, prediction, beside, rng, weights)
+
+    return world
+
+
+def known(
+    drawn: Rows,
+    y: np.ndarray,
+    prediction: Any,
+    beside: tuple[str, ...],
+    rng: np.random.Generator | None = None,
+    weights: str = "",
+) -> EvalSet:
+    """The set with groups, features or weights beside it."""
+    options: dict[str, Any] = {}
+    if "groups" in beside:
+        options["groups"] = drawn.groups
+    if "features" in beside:
+        options["features"] = drawn.features
+    if weights and rng is not None:
+        options |= {"weights": rng.uniform(0.5, 2, len(y)), "weights_kind": weights}
+    return EvalSet.checked(y, prediction, **options)
+
+
+def law(family: Any, *shape: float, stated: Any = None, beside: tuple[str, ...] = ()) -> World:
+    """A law of SciPy in location and scale, of mean 0 and sd 1, stated as it is or as another."""
+    unit = family(*shape)
+
+    def world(rng: np.random.Generator, n: int) -> EvalSet:
+        drawn = rows(rng, n)
+        y = drawn.mean + drawn.sd * (unit.rvs(n, random_state=rng) - unit.mean()) / unit.std()
+        if stated == "normal":
+            return known(drawn, y, Distribution.normal(drawn.mean, drawn.sd), beside)
+        scale = drawn.sd / unit.std()
+        frozen = family(*shape, loc=drawn.mean - unit.mean() * scale, scale=scale)
+        return known(drawn, y, Distribution.from_scipy(frozen), beside)
+
+    return world
+
+
+def tabled(levels: np.ndarray, family: Any, *shape: float, scale: float = 1.0) -> World:
+    """Quantiles of such a law."""
+    unit = family(*shape)
+
+    def world(rng: np.random.Generator, n: int) -> EvalSet:
+        drawn = rows(rng, n)
+        y = drawn.mean + drawn.sd * (unit.rvs(n, random_state=rng) - unit.mean()) / unit.std()
+        at = scale * (unit.ppf(levels) - unit.mean()) / unit.std()
+        return known(drawn, y, Quantiles(levels, drawn.mean[:, None] + drawn.sd[:, None] * at), ())
+
+    return world
+
+
+def bare(
+    family: Any,
+    *shape: float,
+    tails: tuple[float, float] = (0.05, 0.95),
+    beside: tuple[str, ...] = (),
+) -> World:
+    """Intervals of such a law between two of its levels, called 90 %."""
+    unit = family(*shape)
+
+    def world(rng: np.random.Generator, n: int) -> EvalSet:
+        drawn = rows(rng, n)
+        y = drawn.mean + drawn.sd * (unit.rvs(n, random_state=rng) - unit.mean()) / unit.std()
+        low, high = (unit.ppf(np.array(tails)) - unit.mean()) / unit.std()
+        if tails[0] == 0:
+            low = -math.inf
+        ends = drawn.mean + drawn.sd * low, drawn.mean + drawn.sd * high
+        return known(drawn, y, Intervals(*ends, coverage=0.9), beside)
+
+    return world
+
+
+def ensemble(
+    members: int, *, scale: float = 1.0, shift: float = 0.0, beside: tuple[str, ...] = ()
+) -> World:
+    """Members drawn from the truth, or from one of another sd or mean."""
+
+    def world(rng: np.random.Generator, n: int) -> EvalSet:
+        drawn = rows(rng, n)
+        y = drawn.mean + drawn.sd * rng.normal(size=n)
+        spread = scale * drawn.sd[:, None] * rng.normal(size=(n, members))
+        return known(drawn, y, Samples((drawn.mean - shift * drawn.sd)[:, None] + spread), beside)
+
+    return world
+
+
+def counts(form: str, *, factor: float = 1.0, beside: tuple[str, ...] = ()) -> World:
+    """Poisson counts whose rate follows an input, stated as law, samples or quantiles."""
+
+    def world(rng: np.random.Generator, n: int) -> EvalSet:
+        drawn = rows(rng, n)
+        rate = np.exp(0.8 + 0.8 * drawn.x[:, 1])
+        y = rng.poisson(rate).astype(float)
+        stated = factor * rate
+        prediction: Any = Distribution.from_scipy(stats.poisson(stated))
+        if form == "binomial":
+            chance = 1 / (1 + np.exp(-drawn.x[:, 1]))
+            y = rng.binomial(10, chance).astype(float)
+            prediction = Distribution.from_scipy(stats.binom(np.full(n, 10), chance))
+        elif form == "samples":
+            prediction = Samples(rng.poisson(stated[:, None], (n, 50)).astype(float))
+        elif form == "quantiles":
+            prediction = Quantiles(FIVE, stats.poisson.ppf(FIVE, stated[:, None]))
+        size = {"size": np.where(rate > 2.2, "large", "small")} if "size" in beside else {}
+        drawn.groups.update(size)
+        return known(drawn, y, prediction, beside)
+
+    return world
+
+
+def label_sets() -> World:
+    """Sets of any of ten labels that hold the true one nine times of ten, whatever their size."""
+
+    def world(rng: np.random.Generator, n: int) -> EvalSet:
+        y = rng.integers(10, size=n)
+        sizes = rng.integers(1, 7, size=n)
+        order = rng.uniform(size=(n, 10))  # the true label comes first, or last
+        order[np.arange(n), y] = np.where(rng.uniform(size=n) < 0.9, -1.0, 2.0)
+        members = order.argsort(axis=1).argsort(axis=1) < sizes[:, None]
+        return EvalSet.checked(y.astype(float), LabelSets(members, 0.9))
+
+    return world
+
+
+def half(where: Callable[[Rows], np.ndarray]) -> Callable[[Rows], np.ndarray]:
+    """Half the sd where something holds, the right one elsewhere."""
+    return lambda drawn: np.where(where(drawn), 0.5, 1.0) * drawn.sd
+
+
+def noisy(drawn: Rows) -> np.ndarray:
+    """Widths that vary more than the errors do: exp(1.0·x) for exp(.5·x)."""
+    return np.asarray(drawn.sd**2 / np.exp(0.0))
+
+
+BOTH = ("groups", "features")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One world with what the verdict should say of it.
+
+    `named` holds the ids of which one at least must be ✗; none for a right model. `false` holds
+    those that must not.
+    """
+
+    name: str
+    world: World
+    named: tuple[str, ...] = ()
+    large: bool = False
+    false: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = field(default=(30, 100, 300, 1_000))
+
+
+def defect(
+    name: str, world: World, *named: str, large: bool = False, false: tuple[str, ...] = ()
+) -> Cell:
+    """A cell with a fault."""
+    return Cell(name, world, named, large, false, (1_000, 5_000))
+
+
+CELLS: tuple[Cell, ...] = (
+    Cell("normal", normal()),
+    Cell("normal, constant noise, groups and features", normal(varying=False, beside=BOTH)),
+    Cell("normal, groups and features", normal(beside=BOTH)),
+    Cell("normal, weights of importance", normal(weights="importance"), sizes=(100, 1_000)),
+    Cell(
+        "normal, weights of importance and groups",
+        normal(weights="importance", beside=("groups",)),
+        sizes=(300, 1_000),
+    ),
+    Cell("t3", law(stats.t, 3)),
+    Cell("lognormal", law(stats.lognorm, 0.8)),
+    Cell("gamma, groups and features", law(stats.gamma, 2, beside=BOTH)),
+    Cell("Poisson", counts("law")),
+    Cell("Poisson, groups by size, features", counts("law", beside=(*BOTH, "size"))),
+    Cell("binomial", counts("binomial")),
+    Cell("Poisson as 50 samples", counts("samples")),
+    Cell("Poisson as 5 quantiles", counts("quantiles")),
+    Cell(
+        "Poisson as quantiles, groups by size, features",
+        counts("quantiles", beside=(*BOTH, "size")),
+        sizes=(300, 1_000),
+    ),
+    Cell("5 members", ensemble(5)),
+    Cell("10 members", ensemble(10)),
+    Cell("10 members, groups and features", ensemble(10, beside=BOTH)),
+    Cell("50 members", ensemble(50)),
+    Cell("normal as 3 quantiles", tabled(THREE, stats.norm)),
+    Cell("gamma as 5 quantiles", tabled(FIVE, stats.gamma, 2)),
+    Cell("intervals of a gamma", bare(stats.gamma, 2)),
+    Cell("intervals of a t3, groups and features", bare(stats.t, 3, beside=BOTH)),
+    Cell("one-sided intervals", bare(stats.gamma, 2, tails=(0.0, 0.9))),
+    Cell("label sets", label_sets(), sizes=(100, 300, 1_000)),
+    defect("sd × .9", normal(scale=0.9), "spread"),
+    defect("sd × .7", normal(scale=0.7), "spread", large=True, false=("skew", "tails", "bias")),
+    defect(
+        "sd × .7, groups and features",
+        normal(scale=0.7, beside=BOTH),
+        "spread",
+        large=True,
+        false=("groups", "region", "tails"),
+    ),
+    defect("bias of .2 sd", normal(shift=0.2), "bias", false=("spread", "skew", "tails")),
+    defect(
+        "bias of .5 sd", normal(shift=0.5), "bias", large=True, false=("spread", "skew", "tails")
+    ),
+    defect(
+        "half the sd in a group of 5 %",
+        normal(stated=half(lambda d: d.groups["site"] == "A"), beside=("groups",)),
+        "groups",
+    ),
+    defect(
+        "half the sd in a group of 20 %",
+        normal(stated=half(lambda d: d.groups["site"] == "B"), beside=("groups",)),
+        "groups",
+        large=True,
+    ),
+    defect(
+        "half the sd where time > .5",
+        normal(stated=half(lambda d: d.x[:, 2] > 0.5), beside=("features",)),
+        "region",
+    ),
+    defect(
+        "t3 errors believed normal",
+        law(stats.t, 3, stated="normal"),
+        "tails",
+        false=("spread", "skew", "bias"),
+    ),
+    defect(
+        "gamma errors believed normal",
+        law(stats.gamma, 2, stated="normal"),
+        "skew",
+        false=("bias", "spread"),
+    ),
+    defect(
+        "constant width under varying noise",
+        normal(stated=lambda d: np.full(len(d.sd), 1.13), beside=("features",)),
+        "width",
+        false=("tails",),
+    ),
+    defect("widths that overreact", normal(stated=noisy), "width"),
+    defect(
+        "misses on one side",
+        bare(stats.norm, tails=(1e-9, 0.9)),
+        "one_sided",
+        large=True,
+        false=("coverage",),
+    ),
+    defect(
+        "50 members, sd × .7",
+        ensemble(50, scale=0.7),
+        "spread",
+        large=True,
+        false=("skew", "tails", "bias"),
+    ),
+    defect(
+        "10 members, bias of .5 sd",
+        ensemble(10, shift=0.5),
+        "bias",
+        large=True,
+        false=("spread", "skew"),
+    ),
+    defect(
+        "5 quantiles, sd × .7",
+        tabled(FIVE, stats.norm, scale=0.7),
+        "spread",
+        large=True,
+        false=("skew", "tails", "bias"),
+    ),
+    defect("Poisson rate × .8", counts("law", factor=0.8), "bias", large=True),
+)
+
+UNSEEN: tuple[tuple[str, str, World], ...] = (
+    ("tails of bare intervals", "tails", bare(stats.t, 3)),
+    ("sd of a Poisson law", "spread", counts("law", factor=1.0)),
+    ("tails of 3 members", "tails", ensemble(3)),
+    ("constant width without inputs", "width", normal(stated=lambda d: np.full(len(d.sd), 1.13))),
+)
+"""What cannot be seen, with the finding that stays silent or undecided."""
+
+
+def table(task: tuple[int, int, int]) -> tuple[int, int, dict[str, str], float]:
+    """The states of one table's findings, and the seconds that they took."""
+    place, n, number = task
+    rng = np.random.default_rng([place, n, number])
+    held = CELLS[place].world(rng, n)
+    start = time.process_time()
+    findings, _ = examine(held)
+    return place, n, {f.id: f.state for f in findings}, time.process_time() - start
+
+
+def tasks(tables: int, cells: list[int]) -> Iterator[tuple[int, int, int]]:
+    """Every table of every cell; fewer of many rows."""
+    for place in cells:
+        for n in CELLS[place].sizes:
+            count = tables if n <= 1_000 else max(tables // 3, 10)
+            yield from ((place, n, number) for number in range(count))
+
+
+def share(count: int, total: int) -> str:
+    """A share in percent."""
+    return f"{100 * count / total:.1f}"
+
+
+def page(found: dict[tuple[int, int], list[dict[str, str]]], seconds: float) -> str:
+    """The evidence as Markdown."""
+    lines = [
+        "# What the verdict says of right models, and of faults",
+        "",
+        "Made by `python benchmarks/verdict.py`: tables are drawn anew, judged, and counted. "
+        f"{sum(map(len, found.values())):,} tables, {seconds:,.0f} s of processor time.",
+        "",
+        "## Right models: tables with any ✗",
+        "",
+        "The bar is 5 %; with 300 tables chance alone reaches 8.8 %.",
+        "",
+        "| model | n | any ✗, % | of which | tables |",
+        "|:--|--:|--:|:--|--:|",
+    ]
+    missed = []
+    for (place, n), told in found.items():
+        cell = CELLS[place]
+        if cell.named:
+            continue
+        red = Counter(i for states in told for i, s in states.items() if s == "bad")
+        any_red = sum("bad" in states.values() for states in told)
+        bar = 0.05 + 3 * math.sqrt(0.05 * 0.95 / len(told))
+        if any_red / len(told) > bar:
+            missed.append(f"{cell.name}, n = {n:,}")
+        which = ", ".join(f"{name} {count}" for name, count in red.most_common())
+        lines.append(
+            f"| {cell.name} | {n:,} | {share(any_red, len(told))} | {which} | {len(told)} |"
+        )
+    lines += [
+        "",
+        f"Above the bar: {'; '.join(missed) or 'none'}.",
+        "",
+        "## Faults: named by their own line",
+        "",
+        "The bar is 95 % at n = 5,000, and 90 % at n = 1,000 for large ones. *False* counts tables "
+        "in which a line that the fault does not concern is ✗.",
+        "",
+        "| fault | n | own line | named, % | false, % | other ✗ |",
+        "|:--|--:|:--|--:|--:|:--|",
+    ]
+    missed = []
+    for (place, n), told in found.items():
+        cell = CELLS[place]
+        if not cell.named:
+            continue
+        named = sum(any(states.get(i) == "bad" for i in cell.named) for states in told)
+        wrong = sum(any(states.get(i) == "bad" for i in cell.false) for states in told)
+        others = Counter(
+            i for s in told for i, state in s.items() if state == "bad" and i not in cell.named
+        )
+        bar = 0.95 if n >= 5_000 else 0.9 if cell.large else 0.0
+        if named / len(told) < bar:
+            missed.append(f"{cell.name}, n = {n:,}")
+        which = ", ".join(f"{i} {share(count, len(told))}" for i, count in others.most_common(4))
+        size = " (large)" if cell.large else ""
+        lines.append(
+            f"| {cell.name}{size} | {n:,} | {', '.join(cell.named)} | {share(named, len(told))} "
+            f"| {share(wrong, len(told)) if cell.false else '–'} | {which} |"
+        )
+    lines += ["", f"Below the bar: {'; '.join(missed) or 'none'}.", ""]
+    return "\n".join([*lines, *unseen()])
+
+
+def unseen() -> list[str]:
+    """What no number of rows shows, by the reason that the verdict gives."""
+    lines = [
+        "## What cannot be seen",
+        "",
+        "| what | finding | what the verdict says of it |",
+        "|:--|:--|:--|",
+    ]
+    for name, finding, world in UNSEEN:
+        told, silent = examine(world(np.random.default_rng(0), 2_000))
+        states = {each.id: each.sentence for each in told}
+        lines.append(f"| {name} | {finding} | {states.get(finding) or silent[finding]} |")
+    return [*lines, ""]
+
+
+def main() -> None:
+    """Draw, judge, count, write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tables", type=int, default=300)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--cells", nargs="*", default=[], help="parts of names")
+    parser.add_argument("-o", "--output", type=Path, default=PAGE)
+    chosen = parser.parse_args()
+    cells = [
+        place
+        for place, cell in enumerate(CELLS)
+        if not chosen.cells or any(part in cell.name for part in chosen.cells)
+    ]
+    found: dict[tuple[int, int], list[dict[str, str]]] = {}
+    used = 0.0
+    with ProcessPoolExecutor(chosen.jobs) as pool:
+        for place, n, states, seconds in pool.map(table, tasks(chosen.tables, cells), chunksize=10):
+            if (place, n) not in found:
+                print(f"{CELLS[place].name}, n = {n:,}", flush=True)
+            found.setdefault((place, n), []).append(states)
+            used += seconds
+    text = page(found, used)
+    chosen.output.write_text(text, encoding="utf-8")
+    print(text)
+    assert set(QUESTIONS) >= {i for cell in CELLS for i in (*cell.named, *cell.false)}
+
+
+if __name__ == "__main__":
+    main()

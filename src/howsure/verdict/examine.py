@@ -1,0 +1,76 @@
+"""The verdict without a report: only what its questions read is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from howsure.core.threads import one_thread
+from howsure.metrics.groups import compare_groups, groupings
+from howsure.metrics.measure import evaluate
+from howsure.predictions import EvalSet, content_order
+from howsure.verdict.family import TOLERANCE, check_judging, judge
+from howsure.verdict.findings import MEASURES, Finding
+from howsure.verdict.nulls import with_nulls
+
+
+@one_thread()
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def examine(
+    evalset: EvalSet,
+    *,
+    coverages: Sequence[float] = (),
+    seed: int = 0,
+    tolerance: float = TOLERANCE,
+    ignore: Collection[str] = (),
+) -> tuple[tuple[Finding, ...], dict[str, str]]:
+    """Judge one model, as `howsure.assess` does but for congruence, without a report.
+
+    Parameters
+    ----------
+    evalset : EvalSet
+        What happened beside what was predicted.
+    coverages : sequence of float
+        Nominal coverages; the verdict speaks of the one nearest to 0.9.
+    seed : int
+        Fixes all draws.
+    tolerance : float
+        Miscoverage that does no harm, as a share.
+    ignore : collection of str
+        Ids of findings to leave out.
+
+    Returns
+    -------
+    findings, silent
+        As `judge`.
+
+    Raises
+    ------
+    InputError
+        If an argument breaks a rule.
+
+    Examples
+    --------
+    >>> from howsure import Distribution
+    >>> rng = np.random.default_rng(0)
+    >>> y, zero = rng.normal(size=500), np.zeros(500)
+    >>> held = EvalSet.checked(y, Distribution.normal(zero, zero + 1.0))
+    >>> examine(held)[0][0].state
+    'undecided'
+    """
+    check_judging(tolerance, ignore)
+    evalset = evalset.take(content_order([evalset]))
+    whole = evaluate(evalset, coverages=coverages, metrics=MEASURES[""], seed=seed)
+    divided, _ = groupings(evalset)
+    gain = [r for r in whole.records if r.metric == "characteristic_partial_gain"]
+    records = [r for r in whole.records if r.metric != "characteristic_partial_gain"]
+    records += with_nulls(replace(whole, records=tuple(gain)), (), seed=seed)[0]
+    if divided:
+        records += compare_groups(whole, divided, seed=seed).records
+    if evalset.features or evalset.embedding is not None:
+        records += evaluate(
+            evalset, coverages=coverages, metrics=MEASURES["inputs"], beside="inputs", seed=seed
+        ).records
+    return judge(records, evalset, tolerance=tolerance, ignore=ignore)

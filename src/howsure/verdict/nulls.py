@@ -1,0 +1,746 @@
+"""The value and the range of a perfect model, for every record, by drawing y from the prediction.
+
+Means: a stack of draws goes through the measure's own formula; of each row's scores the mean, the
+variance and the third moment are kept, and sums of independent rows have three known moments.
+Statistics: draw by draw through the same formula. Past some rows a part stands for all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.errors import UnanswerableError
+from howsure.core.faults import attempt
+from howsure.core.records import Record
+from howsure.core.rng import row_uniforms
+from howsure.metrics.catalogue import catalogue
+from howsure.metrics.crps_closed import crps_closed
+from howsure.metrics.groups import Grouping, groupings
+from howsure.metrics.measure import Evaluation
+from howsure.metrics.metric import Form, Metric
+from howsure.metrics.view import RICHEST, View
+from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Prediction, Samples
+from howsure.predictions.counts import CountFamily
+from howsure.predictions.quantiles import Quantiles
+from howsure.stats.estimate import Estimate
+from howsure.verdict.draws import Pool, Stand, draw_outcomes, reach, strata
+
+WHY = "no_null"
+"""The option of a record that says why it has no perfect model's value."""
+ROWS = "null_rows"
+"""The option that says how many rows stood for all."""
+BY = "null_by"
+"""The option that says which prediction drew y, where another one answered."""
+OF_OUTCOMES = frozenset(
+    {
+        "absolute_error",
+        "acceptance",
+        "cdf",
+        "cdf_left",
+        "characteristic",
+        "covered",
+        "crps_of_law",
+        "left",
+        "log_density",
+        "oracle",
+        "perfect",
+        "pit",
+        "pit_counts",
+        "ranks",
+        "with_point",
+        "y",
+    }
+)
+"""Arrays that differ with what happened; all others follow from the prediction."""
+
+_FIXED = (
+    "coverages",
+    "levels",
+    "lowers",
+    "mean",
+    "median",
+    "point",
+    "positive_sd",
+    "quantiles",
+    "sd",
+    "set_sizes",
+    "uncertainty",
+    "uppers",
+)
+_NOT_ROWS = frozenset({"coverages", "levels"})  # arrays with no entry a row
+_BY_SIZE = frozenset({"binned_r2", "normalised_width"})
+"""Statistics whose value changes with the number of rows in no way known."""
+_MEANS = 10_000  # rows that stand for all, of means
+_STATISTICS = 1_000  # and of statistics
+_LEAST, _MOST = 10, 100  # draws of means
+_TABLES, _MANY_TABLES = 400_000, 1_999  # rows of tables made of the draws of few rows; tables
+_DRAWS, _OF_PART, _FEW, _FEWEST = 49, 29, 19, 9
+"""Draws of a statistic: of all rows, of a part, of a group, of many rows."""
+_GROUPS = 16  # groups whose statistics are drawn
+_TAIL = 0.025
+_Z = float(special.ndtri(1.0 - _TAIL))
+_STILL = "does not depend on y"
+_POINT = "a point forecast alone does not say how y is drawn"
+_MANY = f"statistics of more than {_GROUPS} groups are not drawn"
+_OUTSIDE = "beyond its outermost levels a quantile table says nothing"
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Null:
+    """A perfect model's value (NaN: the target) and range, and what else to say of them."""
+
+    value: float
+    lower: float
+    upper: float
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One metric at one coverage, with the form that answered."""
+
+    metric: Metric
+    coverage: float
+    form: Form
+
+    @property
+    def needs(self) -> set[str]:
+        return {*self.form.needs, *self.form.keywords.values()}
+
+
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def with_nulls(
+    evaluation: Evaluation, grouped: Sequence[Record] = (), *, seed: int = 0
+) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
+    """Records with a perfect model's value and 95 % range, or the option that says why not.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        With the records of all rows.
+    grouped : sequence of Record
+        Records of its groups.
+    seed : int
+        Fixes the draws.
+
+    Returns
+    -------
+    tuple of two tuples of Record
+        Those of all rows and those of groups, in their order. What has a null and a range, what
+        has no value and what needs no form is left as it is.
+
+    Examples
+    --------
+    >>> from howsure.metrics.measure import evaluate
+    >>> held = EvalSet.checked(np.zeros(50), Distribution.normal(np.zeros(50), np.ones(50)))
+    >>> records, _ = with_nulls(evaluate(held, metrics=["crps"]))
+    >>> round(records[0].null, 2), round(1 / math.sqrt(math.pi), 2)
+    (0.56, 0.56)
+    """
+    return _Nulls(evaluation, seed).attach(grouped)
+
+
+class _Nulls:
+    """Nulls of one evaluation, by metric and coverage, and by group."""
+
+    def __init__(self, evaluation: Evaluation, seed: int) -> None:
+        self.view = evaluation.view
+        self.records = evaluation.records
+        self.model = evaluation.evalset.model
+        self.seed = seed
+        self.pool = Pool(self.view, seed)
+        self.divided: Sequence[Grouping] | None = None
+        self.found: dict[Key, Null | str] = {}
+        self.in_groups: dict[tuple[Key, str], Null | str] = {}
+
+    def attach(self, grouped: Sequence[Record]) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
+        by_kind: dict[type[Prediction], list[_Asked]] = {}
+        for record in self.records:
+            if not _open(record):
+                continue
+            key = _key(record)
+            drawn = attempt(
+                f"how y is drawn for {record.metric} of {self.model}",
+                partial(self._kind, record),
+                partial(self._refused, key),
+            )
+            if drawn is not None:
+                by_kind.setdefault(drawn[0], []).append(drawn[1])
+        by_group, told = bool(grouped), {record.metric for record in grouped}
+        for kind, asked in by_kind.items():
+            means = [each for each in asked if each.form.reduce != "statistic"]
+            rest = [each for each in asked if each.form.reduce == "statistic"]
+            if means:
+                self._try(partial(self._means, kind, means, by_group), means)
+            usual = [each for each in rest if each.metric.name not in _BY_SIZE]
+            if usual:
+                self._try(partial(self._statistics, kind, usual), usual)
+            sized = [each for each in rest if each.metric.name in _BY_SIZE]
+            if sized:
+                self._try(partial(self._sized, kind, sized), sized)
+            rest = [each for each in rest if each.metric.name in told]
+            if rest:
+                self._try_groups(kind, rest)
+        records = tuple(self._with(record, self.found.get(_key(record))) for record in self.records)
+        return records, tuple(self._of_group(record) for record in grouped)
+
+    def _kind(self, record: Record) -> tuple[type[Prediction], _Asked] | None:
+        """Which kind draws y for a record; None where the null is known at once."""
+        metric, key = catalogue()[record.metric], _key(record)
+        if metric.units == "p-value":
+            self.found[key] = Null(0.5, 0.05, 1.0)
+            return None
+        asked = _Asked(metric, record.coverage, _form(self.view, metric, record.coverage))
+        if not asked.needs & OF_OUTCOMES:
+            self.found[key] = _STILL
+            return None
+        kind = _drawer(self.view.evalset, asked, record.source)
+        return kind, asked
+
+    def _refused(self, key: Key, reason: str) -> None:
+        self.found[key] = reason
+
+    def _try(self, draw: Any, asked: Sequence[_Asked]) -> None:
+        """Draw for several metrics; where that is refused, each has the reason."""
+
+        def otherwise(reason: str) -> None:
+            for each in asked:
+                self.found.setdefault(_name(each.metric.name, each.coverage), reason)
+
+        attempt(f"perfect models of {self.model}", draw, otherwise)
+
+    def _means(self, kind: type[Prediction], asked: Sequence[_Asked], by_group: bool) -> None:
+        most = min(_MEANS, max(reach(self.view.evalset, kind) // _LEAST, 1))
+        held = self.pool.stand(most)
+        stack = _Stack(held, kind, self.seed)
+        divided = [_codes(self.view.evalset, held, each) for each in self._divided(by_group)]
+        every = np.zeros(len(held.rows), dtype=np.int64)
+        options = _options(held)
+        for each in asked:
+            key = _name(each.metric.name, each.coverage)
+            moments = attempt(
+                f"perfect {each.metric.name} of {self.model}",
+                partial(stack.moments, each),
+                partial(self._refused, key),
+            )
+            if moments is None:
+                continue
+            said = {**options, **_by(kind, each, self.view)}
+            self.found[key] = moments.nulls(held, each, every, np.array([held.n]), said)[0]
+            for labels, codes, n in divided:
+                nulls = moments.nulls(held, each, codes, n, said)
+                self.in_groups |= {
+                    (key, label): null for label, null in zip(labels, nulls, strict=True)
+                }
+
+    def _statistics(self, kind: type[Prediction], asked: Sequence[_Asked]) -> None:
+        most = max(min(_STATISTICS, 5 * reach(self.view.evalset, kind) // (2 * _DRAWS)), 1)
+        held = self.pool.stand(most)
+        self._found(held, kind, asked, _DRAWS if held.whole else _OF_PART)
+
+    def _sized(self, kind: type[Prediction], asked: Sequence[_Asked]) -> None:
+        most = 2 * reach(self.view.evalset, kind) // _FEWEST
+        held = self.pool.stand(most)
+        if not held.whole:
+            raise UnanswerableError(
+                "the value depends on the number of rows, so no part of them stands for all"
+            )
+        self._found(held, kind, asked, _FEWEST if len(held.rows) > _STATISTICS else _DRAWS)
+
+    def _found(
+        self, held: Stand, kind: type[Prediction], asked: Sequence[_Asked], draws: int
+    ) -> None:
+        options = _options(held)
+        for each, null in zip(asked, _drawn(held, kind, asked, draws, self.seed), strict=True):
+            said = {**options, **_by(kind, each, self.view)}
+            known = null if isinstance(null, str) else replace(null, options=said)
+            self.found[_name(each.metric.name, each.coverage)] = known
+
+    def _try_groups(self, kind: type[Prediction], asked: Sequence[_Asked]) -> None:
+        """Statistics of groups, of the groupings that come first while groups are few."""
+        left = _GROUPS
+        for grouping in self._divided(True):
+            left -= len(grouping.labels)
+            for code, label in enumerate(grouping.labels):
+                if left < 0:
+                    self._refused_groups(asked, label, _MANY)
+                    continue
+                rows = np.flatnonzero(grouping.codes == code)
+                attempt(
+                    f"perfect models in {label} of {self.model}",
+                    partial(self._group, kind, asked, rows, label),
+                    partial(self._refused_groups, asked, label),
+                )
+
+    def _group(
+        self, kind: type[Prediction], asked: Sequence[_Asked], rows: IntArray, label: str
+    ) -> None:
+        most = max(min(_STATISTICS, 5 * reach(self.view.evalset, kind) // (2 * _DRAWS)), 1)
+        held = Pool(self.view.of(rows), self.seed).stand(most)
+        options = _options(held)
+        kept = [each for each in asked if held.whole or each.metric.name not in _BY_SIZE]
+        for each, null in zip(kept, _drawn(held, kind, kept, _FEW, self.seed), strict=True):
+            known = null if isinstance(null, str) else replace(null, options=options)
+            self.in_groups[(_name(each.metric.name, each.coverage), label)] = known
+
+    def _refused_groups(self, asked: Sequence[_Asked], label: str, reason: str) -> None:
+        for each in asked:
+            self.in_groups[(_name(each.metric.name, each.coverage), label)] = reason
+
+    def _divided(self, wanted: bool) -> Sequence[Grouping]:
+        if wanted and self.divided is None:
+            self.divided = groupings(self.view.evalset)[0]
+        return self.divided if wanted and self.divided is not None else ()
+
+    def _of_group(self, record: Record) -> Record:
+        key = _key(record)
+        found = self.in_groups.get((key, record.group))
+        if found is None and (isinstance(self.found.get(key), str) or record.units == "p-value"):
+            found = self.found.get(key)
+        return self._with(record, found) if record.group and _open(record) else record
+
+    def _with(self, record: Record, found: Null | str | None) -> Record:
+        if found is None or not _open(record):
+            return record
+        if isinstance(found, str):
+            return replace(record, options={**record.options, WHY: found})
+        return replace(
+            record,
+            null=found.value if math.isnan(record.null) else record.null,
+            null_lower=found.lower,
+            null_upper=found.upper,
+            options={**record.options, **found.options},
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Moments:
+    """Of each row's score, over draws: mean, variance, third central moment, error of the mean."""
+
+    mean: FloatArray
+    variance: FloatArray
+    third: FloatArray
+    noise: FloatArray
+    tables: FloatArray | None = None
+
+    @classmethod
+    def of(cls, scores: FloatArray, chosen: IntArray | None, *, exact: bool) -> _Moments:
+        """Of scores of shape (draws, m), whose halves are independent unless they are all there.
+
+        ``chosen``, shape (m, tables), says which draw of each row makes which table.
+        """
+        mean = scores.mean(axis=0)
+        off = scores - mean
+        squares = np.square(off)
+        half = len(scores) // 2
+        noise = np.zeros(len(mean))
+        if not exact:
+            noise = np.square(scores[:half].mean(axis=0) - scores[half:].mean(axis=0)) / 4.0
+        tables = None if chosen is None else np.take_along_axis(scores.T, chosen, axis=1)
+        third = (squares * off).mean(axis=0)
+        return cls(mean, squares.mean(axis=0) + noise, third, noise, tables)
+
+    def nulls(
+        self, held: Stand, asked: _Asked, codes: IntArray, n: FloatArray, options: dict[str, str]
+    ) -> list[Null | str]:
+        """The null of each group of rows, whose numbers of rows stood for are given."""
+        groups, w = len(n), held.weights
+        w = np.ones(len(codes)) if w is None else w / w.max()
+        add = partial(np.bincount, codes, minlength=groups)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            total, squared = add(weights=w), add(weights=np.square(w))
+            size = np.square(total) / squared  # Kish's, of the rows at hand
+            mean = add(weights=w * self.mean) / total
+            within = add(weights=np.square(w) * self.variance) / squared
+            third = add(weights=w**3 * self.third) / add(weights=w**3)
+            error = add(weights=np.square(w) * self.noise) / squared / size
+            if not held.whole:
+                error = self._between(held, codes, mean) / size
+            target = asked.metric.target_at(asked.coverage)
+            met = np.abs(mean - target) <= 3.0 * np.sqrt(error) + 1e-9 * max(1.0, abs(target))
+            mean, error = np.where(met, target, mean), np.where(met, 0.0, error)
+            shape = add(weights=w**3) / total**3 * np.square(size) * third / np.square(n)
+            if asked.form.reduce == "share" and held.weights is None:
+                low, high = _binomial(n, np.clip(mean, 0.0, 1.0))
+            elif self.tables is not None:
+                low, high = self._among_tables(codes, w)
+                low, high = mean + low * np.sqrt(within / n), mean + high * np.sqrt(within / n)
+            else:
+                low, high = _pearson(mean, within / n, shape)
+            low = mean - np.hypot(mean - low, _Z * np.sqrt(error))
+            high = mean + np.hypot(high - mean, _Z * np.sqrt(error))
+        bottom, top = asked.metric.bounds
+        low, high = np.maximum(low, bottom), np.minimum(high, top)
+        shown = np.where(met, math.nan, mean)
+        return [
+            Null(float(shown[g]), float(low[g]), float(high[g]), options)
+            if total[g] > 0 and math.isfinite(mean[g])
+            else "none of its rows is among those that stand for all"
+            for g in range(groups)
+        ]
+
+    def _among_tables(self, codes: IntArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The middle 95 % of tables that take any draw of each row, their mean 0 and sd 1."""
+        assert self.tables is not None
+        order = np.argsort(codes, kind="stable")
+        starts = np.searchsorted(codes[order], np.arange(codes.max() + 1))
+        sums = np.add.reduceat((w[:, None] * self.tables)[order], starts, axis=0)
+        spread = sums.std(axis=1)
+        ends = np.quantile(sums, [_TAIL, 1.0 - _TAIL], axis=1, method="weibull")
+        low, high = (ends - sums.mean(axis=1)) / np.where(spread > 0, spread, 1.0)
+        return low, high
+
+    def _between(self, held: Stand, codes: IntArray, mean: FloatArray) -> FloatArray:
+        """How the rows' expectations vary: about their group's, or from one row to the next."""
+        if len(mean) == 1:  # rows lie in rising uncertainty
+            return np.array([np.square(np.diff(self.mean)).mean() / 2.0])
+        off = np.square(self.mean - mean[codes])
+        count = np.bincount(codes, minlength=len(mean))
+        return np.asarray(np.bincount(codes, weights=off, minlength=len(mean)) / count)
+
+
+class _Stack:
+    """Many draws of all rows, one below the other, seen as named arrays."""
+
+    def __init__(self, held: Stand, kind: type[Prediction], seed: int) -> None:
+        self.held, self.kind = held, kind
+        m = len(held.rows)
+        belief = _held(held.view.evalset, kind)
+        draws = min(max(reach(held.view.evalset, kind) // m, _LEAST), _MOST) // 2 * 2
+        self.exact = isinstance(belief, Samples) and belief.size < draws
+        if self.exact:
+            assert isinstance(belief, Samples)
+            places = (np.arange(belief.size + 1) + 0.5) / (belief.size + 1)
+            self.uniforms = np.repeat(places[:, None], m, axis=1)
+        else:
+            self.uniforms = strata(held.keys, draws, seed=seed)
+        self.chosen = None
+        if held.whole and m <= _STATISTICS:  # few enough to be added up table by table
+            tables = min(_TABLES // m, _MANY_TABLES)
+            mixed = row_uniforms(seed, "tables", held.keys, columns=tables)
+            self.chosen = (mixed * len(self.uniforms)).astype(np.int64)
+        self.belief = belief
+        self._views: dict[str, list[View]] = {}
+        self._sets: list[EvalSet] = []
+
+    def moments(self, asked: _Asked) -> _Moments:
+        """Of the scores of a mean."""
+        if self.kind in (Intervals, LabelSets):
+            return self._moments(self._scores(self._coin(asked.coverage), asked))
+        if asked.form.needs == ("crps_of_law",) and _integrated(self.belief):
+            y = self._drawn()[0].y.reshape(len(self.uniforms), -1)
+            return self._moments(_crps_among(y))
+        first, *others = (self._scores(view, asked) for view in self._seen(asked.coverage))
+        for other in others:
+            if not np.allclose(first, other, rtol=1e-9, atol=0.0, equal_nan=True):
+                raise UnanswerableError(_OUTSIDE)
+        return self._moments(first)
+
+    def _moments(self, scores: FloatArray) -> _Moments:
+        if not np.isfinite(scores).all():
+            raise UnanswerableError("some rows of a perfect model score infinity")
+        return _Moments.of(scores, self.chosen, exact=self.exact)
+
+    def _scores(self, view: View, asked: _Asked) -> FloatArray:
+        rows = _called(view, asked)
+        return np.asarray(rows, dtype=np.float64).reshape(len(self.uniforms), -1)
+
+    def _tile(self) -> IntArray:
+        return np.tile(np.arange(len(self.held.rows)), len(self.uniforms))
+
+    def _coin(self, coverage: float) -> View:
+        inside = [self.belief.inside(coverage, row) for row in self.uniforms]
+        return View(self.held.view.evalset, given={"covered": np.concatenate(inside)})
+
+    def _drawn(self) -> list[EvalSet]:
+        if not self._sets:
+            held, tile = self.held.view.evalset, self._tile()
+            taken = self.belief.take(tile)
+            y, belief = taken.redrawn(held.y[tile], self.uniforms.ravel())
+            others = [each.take(tile) for each in held.beliefs if each is not self.belief]
+            point = None if held.point is None else held.point[tile]
+            for each in _known(y, belief, self.uniforms.ravel()):
+                self._sets.append(EvalSet(y=each, beliefs=(belief, *others), point=point))
+        return self._sets
+
+    def _seen(self, coverage: float) -> list[View]:
+        if str(coverage) not in self._views:
+            repeat = len(self.uniforms)
+            fixed = {} if self.kind is Samples else _fixed(self.held.view, coverage)
+            given = {name: _tiled(name, value, repeat) for name, value in fixed.items()}
+            self._views[str(coverage)] = [View(each, given=given) for each in self._drawn()]
+        return self._views[str(coverage)]
+
+
+def _drawn(
+    held: Stand, kind: type[Prediction], asked: Sequence[_Asked], draws: int, seed: int
+) -> list[Null | str]:
+    """Statistics, draw by draw."""
+    view = held.view
+    belief = _held(view.evalset, kind)
+    coverages = {str(each.coverage): each.coverage for each in asked}
+    fixed = {
+        name: {} if kind is Samples else _fixed(view, coverage)
+        for name, coverage in coverages.items()
+    }
+    values = np.full((len(asked), draws), math.nan)
+    influence: list[FloatArray | None] = [np.zeros(len(held.rows)) for _ in asked]
+    reasons: dict[int, str] = {}
+    outcomes = draw_outcomes(belief, view.evalset.y, held.keys, draws, seed=seed)
+    others = [each for each in view.evalset.beliefs if each is not belief]
+    for number, (y, given) in enumerate(outcomes):
+        sets = [
+            replace(view.evalset, y=each, beliefs=(given, *others))
+            for each in _known(y, given, row_uniforms(seed, "outside", held.keys))
+        ]
+        for version, drawn in enumerate(sets):
+            views = {
+                name: View(drawn, seed=view.seed, confidence=view.confidence, given=arrays)
+                for name, arrays in fixed.items()
+            }
+            for place, each in enumerate(asked):
+                if place in reasons:
+                    continue
+                try:
+                    found = _called(views[str(each.coverage)], each)
+                except UnanswerableError as error:
+                    reasons[place] = str(error)
+                    continue
+                if version and not math.isclose(found.value, values[place, number], rel_tol=1e-9):
+                    reasons[place] = _OUTSIDE
+                    continue
+                values[place, number] = found.value
+                sums = influence[place]
+                if held.whole or found.influence is None or sums is None:
+                    influence[place] = None
+                else:
+                    sums += found.influence
+    made: list[Null | str] = []
+    for place, each in enumerate(asked):
+        finite = values[place][np.isfinite(values[place])]
+        if place not in reasons and len(finite) < 0.9 * draws:
+            reasons[place] = "perfect models often have no value either"
+        if place in reasons:
+            made.append(reasons[place])
+            continue
+        summed = influence[place]
+        made.append(_statistic_null(held, each, finite, None if summed is None else summed / draws))
+    return made
+
+
+def _statistic_null(
+    held: Stand, asked: _Asked, values: FloatArray, influence: FloatArray | None
+) -> Null:
+    """The range of drawn values, rescaled where a part stands for all."""
+    centre, ratio = float(values.mean()), math.sqrt(held.size / held.n)
+    bottom, top = asked.metric.bounds
+    below, above = (ratio * each for each in _reaches(values))
+    if held.whole:
+        return Null(centre, max(centre - below, bottom), min(centre + above, top))
+    if asked.metric.target == 0.0 and bottom == 0.0:  # a floor of noise
+        centre *= ratio
+        return Null(centre, max(centre - below, bottom), min(centre + above, top))
+    # of a part with other rows the centre would be another
+    error = float(values.var()) if influence is None else _from_row_to_row(influence, held.size)
+    target = asked.metric.target_at(asked.coverage)
+    if abs(centre - target) <= 3.0 * math.sqrt(error):
+        return Null(math.nan, max(target - below, bottom), min(target + above, top))
+    below, above = (math.hypot(each, _Z * math.sqrt(error)) for each in (below, above))
+    return Null(centre, max(centre - below, bottom), min(centre + above, top))
+
+
+def _reaches(values: FloatArray) -> tuple[float, float]:
+    """How far below and above their mean 95 % of further values lie, from three moments."""
+    count = len(values)
+    off = values - values.mean()
+    variance = np.array([float(np.square(off).sum()) / (count - 1)])
+    third = np.array([float((off**3).sum()) * count / ((count - 1) * (count - 2))])
+    low, high = _pearson(np.zeros(1), variance, third)
+    wider = float(special.stdtrit(count - 1, 1.0 - _TAIL)) * math.sqrt(1.0 + 1.0 / count) / _Z
+    return -wider * float(low[0]), wider * float(high[0])
+
+
+def _from_row_to_row(influence: FloatArray, size: float) -> float:
+    """Squared error of a mean over rows that lie evenly in rising uncertainty."""
+    return float(np.square(np.diff(influence)).mean() / 2.0 / size) if len(influence) > 1 else 0.0
+
+
+def _called(view: View, asked: _Asked) -> Any:
+    """A metric's formula on a view; of a statistic the one estimate that it makes."""
+    form, coverage = asked.form, asked.coverage
+    arrays = [view.get(name, coverage) for name in form.needs]
+    keywords = {key: view.get(name, coverage) for key, name in form.keywords.items()}
+    if form.reduce != "statistic":
+        return form.function(*arrays, **keywords, **form.options)
+    weights = {"weights": view.evalset.multiplicities} if form.weighted else {}
+    found = form.function(*arrays, **keywords, **form.options, **weights)
+    if not isinstance(found, Estimate):
+        raise UnanswerableError("several numbers answer at once")
+    return found
+
+
+def _form(view: View, metric: Metric, coverage: float) -> Form:
+    """The form that answers on this content."""
+    reasons: list[str] = []
+    for form in metric.forms:
+        try:
+            for name in (*form.needs, *form.keywords.values()):
+                view.get(name, coverage)
+        except UnanswerableError as error:
+            reasons.append(str(error))
+        else:
+            return form
+    raise UnanswerableError("; ".join(dict.fromkeys(reasons)))
+
+
+def _drawer(held: EvalSet, asked: _Asked, source: str) -> type[Prediction]:
+    """The kind that draws y: a coin for coverage, else who answered, else who knows most."""
+    named = source.split(", ")
+    if asked.needs & OF_OUTCOMES == {"covered"} and asked.form.reduce != "statistic":
+        for coin in (Intervals, LabelSets):
+            if coin.kind in named:
+                return coin
+    drawers = [
+        kind
+        for kind in RICHEST
+        if kind.answers("redrawn") and any(type(each) is kind for each in held.beliefs)
+    ]
+    if not drawers:
+        if not held.beliefs:
+            raise UnanswerableError(_POINT)
+        raise UnanswerableError(f"{held.beliefs[0].kind} say only how often y lies inside")
+    return next((kind for kind in drawers if kind.kind in named), drawers[0])
+
+
+def _by(kind: type[Prediction], asked: _Asked, view: View) -> dict[str, str]:
+    """Who drew y, where that is not who answered."""
+    source = view.source([*asked.form.needs, "ends"], asked.coverage)
+    if not source or kind.kind in source.split(", "):
+        return {}
+    several = len(view.evalset.beliefs) > 1
+    return {BY: kind.kind} if several else {}
+
+
+def _options(held: Stand) -> dict[str, str]:
+    """How many rows stood for all, where some did."""
+    return {} if held.whole else {ROWS: f"{len(held.rows):,} rows stand for all"}
+
+
+def _held(held: EvalSet, kind: type[Prediction]) -> Prediction:
+    return next(each for each in held.beliefs if type(each) is kind)
+
+
+def _known(y: FloatArray, prediction: Prediction, mixed: FloatArray) -> Iterator[FloatArray]:
+    """y as it is; where some lie outside by an unknown amount, just outside and at any distance."""
+    outside = np.isinf(y)
+    if not outside.any() or not isinstance(prediction, Quantiles):
+        yield y
+        return
+    below, low, high = y < 0, prediction.values[:, 0], prediction.values[:, -1]
+    yield np.where(
+        outside, np.where(below, np.nextafter(low, -np.inf), np.nextafter(high, np.inf)), y
+    )
+    away = (1.0 + np.mod(997.0 * mixed, 1.0)) * (1.0 + float(np.ptp(prediction.values)))
+    yield np.where(outside, np.where(below, low - away, high + away), y)
+
+
+def _fixed(view: View, coverage: float) -> dict[str, Any]:
+    """Arrays that follow from the prediction alone, those that can be had."""
+    found: dict[str, Any] = {}
+    for name in _FIXED:
+        try:
+            found[name] = view.get(name, coverage)
+        except UnanswerableError:
+            continue
+    for wanted in (coverage,) if not math.isnan(coverage) else (0.9, 0.8, 0.5):
+        try:
+            ends = view.get("ends", wanted)
+        except UnanswerableError:
+            continue
+        return {**found, "ends": ends, "lower": ends[0], "upper": ends[1]}
+    return found
+
+
+def _tiled(name: str, value: Any, repeat: int) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_tiled(name, each, repeat) for each in value)
+    if value is None or name in _NOT_ROWS:
+        return value
+    return np.tile(value, (repeat,) + (1,) * (value.ndim - 1))
+
+
+def _codes(
+    whole: EvalSet, held: Stand, grouping: Grouping
+) -> tuple[tuple[str, ...], IntArray, FloatArray]:
+    """Labels of a grouping, the groups of the rows at hand, and rows stood for in each."""
+    weights = np.ones(whole.n) if whole.weights is None else whole.weights.values
+    add = partial(np.bincount, grouping.codes, minlength=len(grouping.labels))
+    n = np.asarray(add(weights=weights), dtype=np.float64)
+    if whole.weights is not None and whole.weights.kind == "importance":
+        n = np.square(n) / add(weights=np.square(weights))
+    return grouping.labels, grouping.codes[held.rows], n
+
+
+def _integrated(belief: Prediction) -> bool:
+    """Whether the CRPS of this law is integrated row by row."""
+    if not isinstance(belief, Distribution) or isinstance(belief.law, CountFamily):
+        return False
+    first = {name: value[:1] for name, value in belief.parameters.items()}
+    return crps_closed(belief.law.name, np.zeros(1), first) is None
+
+
+def _crps_among(y: FloatArray) -> FloatArray:
+    """CRPS of each draw under the law that all draws of its row make, shape (draws, m)."""
+    distance = np.zeros_like(y)
+    for each in y:
+        distance += np.abs(y - each)
+    distance /= len(y)
+    return np.asarray(distance - distance.mean(axis=0) / 2.0)
+
+
+def _pearson(
+    mean: FloatArray, variance: FloatArray, third: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The middle 95 % of Pearson's type III law of these moments: normal where not skew."""
+    sd = np.sqrt(variance)
+    skew = np.where(variance > 0, third / np.where(variance > 0, sd**3, 1.0), 0.0)
+    size = np.clip(np.abs(skew), 1e-3, 2.0)  # beyond, a few draws say little of it
+    k = 4.0 / np.square(size)
+    near, far = ((special.gammaincinv(k, p) - k) / np.sqrt(k) for p in (_TAIL, 1.0 - _TAIL))
+    low, high = np.where(skew < 0, -far, near), np.where(skew < 0, -near, far)
+    return mean + sd * low, mean + sd * high
+
+
+def _binomial(n: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Ends of the middle 95 % of a binomial share: the least counts whose probability reaches."""
+    n = np.round(n)
+    ends = []
+    for level in (_TAIL, 1.0 - _TAIL):
+        count = np.ceil(np.nan_to_num(special.bdtrik(level, n, share), nan=0.0))
+        count = np.where(share >= 1.0, n, np.where(share <= 0.0, 0.0, np.clip(count, 0.0, n)))
+        ends.append(count / n)
+    return ends[0], ends[1]
+
+
+def _open(record: Record) -> bool:
+    """Whether a record is answered and lacks a perfect model's range."""
+    known = not (math.isnan(record.null_lower) and math.isnan(record.null_upper))
+    return math.isfinite(record.value) and not known and bool(catalogue()[record.metric].forms)
+
+
+def _key(record: Record) -> Key:
+    return _name(record.metric, record.coverage)
+
+
+def _name(metric: str, coverage: float) -> Key:
+    return metric, str(float(coverage))

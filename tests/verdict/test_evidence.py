@@ -1,0 +1,60 @@
+"""A small version of `benchmarks/verdict.py`: right models are not condemned, faults are named."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+TABLES = 8
+
+
+@pytest.fixture(scope="module")
+def bench() -> ModuleType:
+    path = Path(__file__).parents[2] / "benchmarks" / "verdict.py"
+    spec = importlib.util.spec_from_file_location("verdict_benchmark", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_right_models_of_every_kind_are_seldom_condemned(bench: ModuleType) -> None:
+    """Any ✗ in at most 5 % of the tables, three binomial standard errors allowed."""
+    red: list[str] = []
+    tables = 0
+    for place, cell in enumerate(bench.CELLS):
+        if cell.named:
+            continue
+        n = min(size for size in cell.sizes if size >= 100)
+        for number in range(TABLES):
+            states = bench.table((place, n, number))[2]
+            tables += 1
+            if "bad" in states.values():
+                red.append(cell.name)
+    assert tables >= 180
+    assert len(red) <= tables * (0.05 + 3 * math.sqrt(0.05 * 0.95 / tables)), red
+
+
+def test_large_faults_are_named_by_their_own_line(bench: ModuleType) -> None:
+    named = tables = 0
+    for place, cell in enumerate(bench.CELLS):
+        if not cell.large:
+            continue
+        for number in range(3):
+            states = bench.table((place, 1_000, number))[2]
+            tables += 1
+            named += any(states.get(name) == "bad" for name in cell.named)
+    assert named >= 0.9 * tables
+
+
+def test_what_cannot_be_seen_is_not_judged_bad(bench: ModuleType) -> None:
+    for name, finding, _ in bench.UNSEEN:
+        assert finding in bench.QUESTIONS, name
+    assert len(bench.unseen()) == 5 + len(bench.UNSEEN)
