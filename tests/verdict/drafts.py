@@ -9,8 +9,9 @@ from howsure.core.records import Record
 from howsure.verdict.findings import QUESTIONS, Draft, Finding, State
 
 STATES: tuple[State, ...] = ("good", "watch", "bad", "negligible", "undecided")
-TOLD = tuple(name for name in QUESTIONS if name not in ("dependence", "drift", "sets"))
+TOLD = tuple(name for name in QUESTIONS if name not in ("dependence", "drift"))
 """Findings that are told today."""
+WHERE = "temperature > 21.5, wind ≤ 3.2"
 
 
 def record(metric: str, value: float, half: float = 0.02, **more: Any) -> Record:
@@ -22,7 +23,9 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
     """What a finding may show on one side of what is right, in each of its wordings."""
     effect = 0.06 * sign
 
-    def draft(effect: float, record: Record | None = None, *, where: str = "", **facts: Any) -> Draft:
+    def draft(
+        effect: float, record: Record | None = None, *, where: str = "", **facts: Any
+    ) -> Draft:
         held = facts if record is None else {"record": record, **facts}
         lower, upper = effect - 0.02, effect + 0.02
         return Draft(
@@ -65,9 +68,20 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
                 draft(effect, where="season=winter", worst=None, **chosen),
             ]
         case "region":
-            where = "temperature is above 21.5 and wind is at most 3.2"
-            found = record("worst_region", 0.88 + effect, null=0.88)
-            return [draft(effect, found, where=where)]
+            return [
+                draft(
+                    effect,
+                    record("worst_region", 0.88 + effect, null=0.88, options={"signal": signal}),
+                    where=WHERE,
+                )
+                for signal in ("coverage", "bias", "spread")
+            ]
+        case "sets":
+            seen = {"value": 0.88 + effect, "expected": 0.88, "rows": 1234.0}
+            return [
+                draft(effect, where=where, empty=empty, size=1.8, **seen)
+                for where, empty in (("1", 0.0), ("2", 0.012), ("4 to 9", 0.012))
+            ]
         case "congruence":
             return [draft(abs(effect), record("mean_cce", 0.3212 * (1 + abs(effect)), null=0.3212))]
         case "width":
@@ -75,10 +89,10 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
                 "width_response", 1 + effect, options={"widest": 1.23 + effect, "narrowest": 1.21}
             )
             noise = record("noise_given_inputs", 1 + abs(effect))
-            where = "temperature is above 21.5 and wind is at most 3.2"
             return [
                 draft(effect, told, equal=False),
-                draft(abs(effect), noise, equal=True, where=where),
+                draft(abs(effect), noise, equal=True, where=WHERE),
+                draft(abs(effect), noise, equal=True),
             ]
         case "trade":
             low = record("characteristic_partial_gain", 100 * effect, 2.0)

@@ -76,10 +76,10 @@ _JOINT = 1.5
 
 
 def _small(value: float, places: int) -> str:
-    """So many decimals, or two digits where these would show 0."""
+    """So many decimals; two digits where these would show 0; 0 below 0.0001."""
     if abs(value) >= 0.5 * 10.0**-places:
         return fixed(value, places, trim=True)
-    return number(value, 2)
+    return number(value, 2) if abs(value) >= 1e-4 else "0"
 
 
 def _points(share: float) -> str:
@@ -133,24 +133,24 @@ def _spread(draft: Draft, _: Finding) -> Words:
     return Words(seen, f"the stated spread is too {way}", "the stated spread is right")
 
 
-def _skew(draft: Draft, _: Finding) -> Words:
+def _skew(draft: Draft, finding: Finding) -> Words:
     seen = f"Skew moves stated probabilities by up to {_points(draft.effect)}"
     way = "upper" if draft.effect > 0 else "lower"
     fault = f"the {way} tail is longer than stated"
-    return Words(seen, fault, "the stated skew is right", _outside(draft))
+    return Words(seen, fault, "the stated skew is right", _outside(draft, finding))
 
 
-def _tails(draft: Draft, _: Finding) -> Words:
+def _tails(draft: Draft, finding: Finding) -> Words:
     seen = f"Tails move stated probabilities by up to {_points(draft.effect)}"
     way = "heavier" if draft.effect > 0 else "lighter"
     fault = f"tails are {way} than stated"
-    return Words(seen, fault, "the stated tails are right", _outside(draft))
+    return Words(seen, fault, "the stated tails are right", _outside(draft, finding))
 
 
-def _outside(draft: Draft) -> str:
-    """What is seen in the outermost cells."""
+def _outside(draft: Draft, finding: Finding) -> str:
+    """What is seen in the outermost cells, of a fault alone: bias and spread move it too."""
     told = draft.facts["record"].options
-    if "seen_below" not in told:
+    if finding.state != "bad" or "seen_below" not in told:
         return ""
     low, high = float(told["stated_below"]), 1.0 - float(told["stated_above"])
     below, above = (percent(float(told[f"seen_{side}"])) for side in ("below", "above"))
