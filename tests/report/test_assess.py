@@ -102,7 +102,7 @@ def test_every_kind_of_belief_is_taken() -> None:
 def test_a_point_forecast_alone_is_answered_as_far_as_it_goes() -> None:
     result = howsure.assess([1.0, 2.0, 3.0], point=[1.5, 2.0, 2.5])
     assert result.value("mae") == pytest.approx(1 / 3)
-    assert "no departure is proven" in result.verdict
+    assert "No departure is proven" in result.verdict
     told = next(table for table in result.tables if table.name == "not_judged")
     assert "coverage" in told.columns["id"]
     assert {record.metric for record in result.unanswered} >= {"empirical_coverage", "crps"}
