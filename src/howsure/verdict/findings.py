@@ -78,7 +78,7 @@ QUESTIONS: Mapping[str, Question] = MappingProxyType(
             margin=0.1,
         ),
         "trade": Question(
-            asked="Do varying widths pay?", unit="share", tolerance=0.02, margin=math.nan
+            asked="Do varying widths pay?", unit="ratio − 1", tolerance=0.02, margin=math.nan
         ),
         "sets": Question(asked="Do sets of every size cover alike?", unit="share"),
         "dependence": Question(asked="Are rows independent?", unit="rows"),

@@ -1,4 +1,4 @@
-"""From a finding to a sentence: a table, and nothing else.
+"""From a finding to sentences: a table, and nothing else.
 
 Each id has what was seen and the name of the fault; what follows depends on the state alone.
 """
@@ -7,32 +7,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
-from howsure.core.formats import fixed, p_words, percent
+from howsure.core.formats import fixed, number, p_words, percent
 from howsure.core.records import Record
 from howsure.verdict.findings import QUESTIONS, Draft, Finding
 
-Words = tuple[str, str, str]
-"""What was seen; the fault in words; what holds if all is well."""
+
+class Words(NamedTuple):
+    """What was seen; the fault in words; what holds if all is well; a sentence that follows."""
+
+    seen: str
+    fault: str
+    well: str
+    more: str = ""
 
 
 def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
     """The finding in words."""
-    seen, fault, well = _WORDS[finding.id](draft, finding)
+    seen, fault, well, more = _WORDS[finding.id](draft, finding)
     if finding.id == "comparison":
-        return f"{seen}."
-    if cause:
-        return f"{seen}; this is part of {_PART_OF[cause]}."
-    if finding.state == "bad":
-        return f"{seen}: {fault}."
-    if finding.state == "negligible":
-        return f"{seen}: {fault}, but within the tolerance of {_tolerated(finding)}."
-    if finding.state == "watch":
-        return f"{seen}: {fault}? Suggested ({p_words(finding.p)}), not proven among all tests."
-    if finding.state == "good":
-        return f"{seen}: {well}."
-    none = "no gain" if finding.id == "trade" else "no departure"
-    return f"{seen}: {none} is proven{_rows_that_decide(finding, draft)}."
+        told = f"{seen}."
+    elif cause:
+        told = f"{seen}; this is part of {_PART_OF[cause]}."
+    elif finding.state == "bad":
+        told = f"{seen}: {fault}."
+    elif finding.state == "negligible":
+        told = f"{seen}: {fault}. This is within the tolerance of {_tolerated(finding)}."
+    elif finding.state == "watch":
+        told = f"{seen}. Perhaps {fault}: {p_words(finding.p)} alone, not proven among all tests."
+    elif finding.state == "good":
+        told = f"{seen}: {well}."
+    else:
+        none = "No gain" if finding.id == "trade" else "No departure"
+        told = f"{seen}. {none} is proven{_rows_that_decide(finding, draft)}."
+    return f"{told} {more}".strip()
 
 
 _PART_OF = {"skew": "the skew", "tails": "the tails", "width": "how widths and errors go together"}
@@ -44,9 +53,13 @@ def _tolerated(finding: Finding) -> str:
     return percent(finding.tolerance)
 
 
+def _margin(finding: Finding) -> float:
+    return max(QUESTIONS[finding.id].margin, finding.tolerance)
+
+
 def _rows_that_decide(finding: Finding, draft: Draft) -> str:
     """How many rows would bring the interval within the margin, or prove what is seen."""
-    margin = max(QUESTIONS[finding.id].margin, finding.tolerance)
+    margin = _margin(finding)
     half = (finding.upper - finding.lower) / 2.0
     size = abs(finding.effect)
     if math.isnan(margin) or not math.isfinite(half) or not half > 0 or math.isnan(draft.n):
@@ -62,8 +75,15 @@ _JOINT = 1.5
 """By what factor one of about ten tests needs a smaller error than a test alone."""
 
 
+def _small(value: float, places: int) -> str:
+    """So many decimals; two digits where these would show 0; 0 below 0.0001."""
+    if abs(value) >= 0.5 * 10.0**-places:
+        return fixed(value, places, trim=True)
+    return number(value, 2) if abs(value) >= 1e-4 else "0"
+
+
 def _points(share: float) -> str:
-    told = fixed(100.0 * abs(share), 1, trim=True)
+    told = _small(100.0 * abs(share), 1)
     return f"{told} point" if told == "1" else f"{told} points"
 
 
@@ -87,7 +107,7 @@ def _coverage(draft: Draft, _: Finding) -> Words:
     if abs(facts["claimed"] - facts["coverage"]) > 5e-4:
         seen += f", where the predictions claim {percent(facts['claimed'])}"
     way = "under-cover" if draft.effect < 0 else "over-cover"
-    return seen, f"they {way} by {_points(draft.effect)}", "in line with the claim"
+    return Words(seen, f"they {way} by {_points(draft.effect)}", "in line with the claim")
 
 
 def _bias(draft: Draft, _: Finding) -> Words:
@@ -95,80 +115,85 @@ def _bias(draft: Draft, _: Finding) -> Words:
     low = draft.effect > 0
     if draft.facts.get("point"):
         seen = (
-            f"The point forecast is {'below' if low else 'above'} y by {abs(found.value):.3g} "
-            f"on average, {percent(abs(draft.effect), 0)} of its mean error"
+            f"The point forecast is {'below' if low else 'above'} y by "
+            f"{number(abs(found.value), 3)} on average, "
+            f"{percent(abs(draft.effect), 0)} of its mean error"
         )
     else:
         side = "above" if low else "below"
-        seen = f"y lies {abs(found.value):.2f} stated sd {side} its prediction on average"
+        seen = f"y lies {_small(abs(found.value), 2)} stated sd {side} its prediction on average"
     way = "low" if low else "high"
-    return seen, f"predictions are too {way}", "predictions are centred"
+    return Words(seen, f"predictions are too {way}", "predictions are centred")
 
 
 def _spread(draft: Draft, _: Finding) -> Words:
     found: Record = draft.facts["record"]
-    seen = f"Errors are {found.value:.2f} times their stated size{_span(found, places=2)}"
+    seen = f"Errors are {_small(found.value, 2)} times their stated size{_span(found, places=2)}"
     way = "small" if draft.effect > 0 else "large"
-    return seen, f"the stated spread is too {way}", "the stated spread is right"
+    return Words(seen, f"the stated spread is too {way}", "the stated spread is right")
 
 
-def _skew(draft: Draft, _: Finding) -> Words:
+def _skew(draft: Draft, finding: Finding) -> Words:
     seen = f"Skew moves stated probabilities by up to {_points(draft.effect)}"
     way = "upper" if draft.effect > 0 else "lower"
-    return f"{seen}{_outside(draft)}", f"the {way} tail is longer than stated", "no skew is missed"
+    fault = f"the {way} tail is longer than stated"
+    return Words(seen, fault, "the stated skew is right", _outside(draft, finding))
 
 
-def _tails(draft: Draft, _: Finding) -> Words:
+def _tails(draft: Draft, finding: Finding) -> Words:
     seen = f"Tails move stated probabilities by up to {_points(draft.effect)}"
     way = "heavier" if draft.effect > 0 else "lighter"
-    return f"{seen}{_outside(draft)}", f"tails are {way} than stated", "the stated tails are right"
+    fault = f"tails are {way} than stated"
+    return Words(seen, fault, "the stated tails are right", _outside(draft, finding))
 
 
-def _outside(draft: Draft) -> str:
-    """What is seen in the outermost cells, where it tells."""
-    options = draft.facts["record"].options
-    if "seen_below" not in options:
+def _outside(draft: Draft, finding: Finding) -> str:
+    """What is seen in the outermost cells, of a fault alone: bias and spread move it too."""
+    told = draft.facts["record"].options
+    if finding.state != "bad" or "seen_below" not in told:
         return ""
-    below, above = (percent(float(options[f"seen_{side}"]), 0) for side in ("below", "above"))
-    stated = [float(options[f"stated_{side}"]) for side in ("below", "above")]
-    if stated[0] != stated[1]:
-        return ""
-    return f" (outer {percent(stated[0], 0)}: {below} below, {above} above)"
+    low, high = float(told["stated_below"]), 1.0 - float(told["stated_above"])
+    below, above = (percent(float(told[f"seen_{side}"])) for side in ("below", "above"))
+    return (
+        f"Of y, {below} lie below the stated {percent(low)} quantile "
+        f"and {above} above the {percent(high)} quantile."
+    )
 
 
 def _one_sided(draft: Draft, _: Finding) -> Words:
     below = float(draft.facts["below"])
     above = below + draft.facts["record"].value
-    seen = f"{percent(below)} of rows are missed below and {percent(above)} above"
+    seen = f"y lies below its interval in {percent(below)} of rows and above it in {percent(above)}"
     side = "above" if draft.effect > 0 else "below"
-    return seen, f"misses are mostly {side}", "both sides miss alike"
+    return Words(seen, f"misses are mostly {side}", "misses are balanced")
 
 
 def _support(draft: Draft, _: Finding) -> Words:
-    seen = f"{percent(draft.effect, 2)} of y have probability 0 under their prediction"
-    return seen, "the predictive distribution is wrong for them", ""
+    told = _small(100.0 * draft.effect, 1)
+    seen = f"{told} % of y have probability 0 under their prediction"
+    return Words(seen, "the predictive distribution rules out what happened", "")
 
 
-def _groups(draft: Draft, _: Finding) -> Words:
+def _groups(draft: Draft, finding: Finding) -> Words:
     facts = draft.facts
     where = draft.where
     seen = (
-        f"{where} covers {percent(float(facts['value']))} of {float(facts['rows']):,.0f} rows; "
+        f"{where} covers {percent(float(facts['value']))} of its {float(facts['rows']):,.0f} rows; "
         f"{percent(float(facts['expected']))} is expected from all rows"
     )
-    worst = facts.get("worst")
-    fault = "groups differ in coverage"
-    if isinstance(worst, Record) and worst.lower > 0:
-        who = "it" if worst.group == where else worst.group
-        fault += f", {who} is at least {_points(worst.lower)} short of its claim"
-    return seen, fault, "no group differs by more than 3 points"
+    worst, more = facts.get("worst"), ""
+    if finding.state == "bad" and isinstance(worst, Record) and worst.lower > 0:
+        who = "It" if worst.group == where else worst.group
+        more = f"{who} is at least {_points(worst.lower)} short of its claim."
+    well = f"no group differs by more than {_points(QUESTIONS[finding.id].margin)}"
+    return Words(seen, "groups differ in coverage", well, more)
 
 
 def _region(draft: Draft, _: Finding) -> Words:
     found: Record = draft.facts["record"]
     seen = (
-        f"Where {draft.where}, {percent(found.value)} of rows are covered; "
-        f"{percent(found.null)} is expected from all rows"
+        f"Where {draft.where}, coverage is {percent(found.value)} "
+        f"against an expected {percent(found.null)}"
     )
     high = draft.effect > 0
     fault = {
@@ -176,47 +201,47 @@ def _region(draft: Draft, _: Finding) -> Words:
         "bias": f"y lies {'above' if high else 'below'} its prediction there",
         "spread": f"errors are too {'large' if high else 'small'} for their stated size there",
     }[str(found.options["signal"])]
-    return seen, fault, "the worst region found is in line"
+    return Words(seen, fault, "the worst region found is in line")
 
 
 def _congruence(draft: Draft, _: Finding) -> Words:
     found: Record = draft.facts["record"]
-    seen = f"Mean CCE is {found.value:.3g}; a right model's would be {found.null:.3g}"
-    return seen, "at some inputs the prediction is far from what happens", ""
+    seen = f"Mean CCE is {number(found.value, 3)}; a right model's would be {number(found.null, 3)}"
+    return Words(seen, "at some inputs the prediction is far from what happens", "")
 
 
 def _width(draft: Draft, _: Finding) -> Words:
     found: Record = draft.facts["record"]
     if draft.facts["equal"]:
+        fault = "the noise varies with the inputs"
         if not draft.where:
-            return "Every row has the same width", "", "inputs do not tell errors apart"
+            seen = "Every row has the same width"
+            return Words(seen, fault, "inputs do not tell errors apart")
         seen = (
-            "Every row has the same width; in the half that inputs single out "
-            f"({draft.where}) errors are {found.value:.2f} times the others"
+            "Every row has the same width. In the half that inputs single out "
+            f"({draft.where}), errors are {found.value:.2f} times the others"
         )
-        return seen, "the noise varies with the inputs", "constant noise, as stated"
+        return Words(seen, fault, "constant noise, as stated")
     wide, narrow = (float(found.options[name]) for name in ("widest", "narrowest"))
     seen = (
-        f"Errors are {wide:.2f} times their stated size where widths are large, "
-        f"{narrow:.2f} times where small"
+        f"Errors are {_small(wide, 2)} times their stated size where widths are large, "
+        f"{_small(narrow, 2)} times where small"
     )
     way = "overreact" if draft.effect < 0 else "react too little"
-    return seen, f"widths {way}", "widths follow the errors"
+    return Words(seen, f"widths {way}", "widths follow the errors")
 
 
 def _trade(draft: Draft, _: Finding) -> Words:
     low, whole = draft.facts["record"], draft.facts["whole"]
     span = _span(low, times=math.copysign(1.0, low.value))
-    seen = (
-        f"At miss rates up to 20 %, these widths are {_against(low)} a constant band{span}; "
-        f"over all miss rates {_against(whole)} it"
-    )
-    return seen, "a constant band serves better", "varying widths pay"
+    seen = f"At miss rates up to 20 %, these widths are {_against(low)} than a constant band{span}"
+    more = f"Over all miss rates they are {_against(whole)}."
+    return Words(seen, "a constant band serves better", "varying widths pay", more)
 
 
 def _against(gain: Record) -> str:
-    way = "better than" if gain.value >= 0 else "worse than"
-    return f"{fixed(abs(gain.value), 1, trim=True)} % {way}"
+    way = "better" if gain.value >= 0 else "worse"
+    return f"{_small(abs(gain.value), 1)} % {way}"
 
 
 def _sets(draft: Draft, _: Finding) -> Words:
@@ -226,13 +251,14 @@ def _sets(draft: Draft, _: Finding) -> Words:
         f"Sets of {draft.where} {labels} cover {percent(float(facts['value']))} of "
         f"{float(facts['rows']):,.0f} rows, all {percent(float(facts['expected']))}"
     )
-    if facts["empty"]:
-        seen += f"; {percent(float(facts['empty']))} of sets are empty"
-    return seen, "coverage depends on the size of the set", "sets of all sizes cover alike"
+    empty = float(facts["empty"])
+    more = f"{percent(empty)} of sets are empty." if empty else ""
+    fault = "coverage depends on the size of the set"
+    return Words(seen, fault, "sets of all sizes cover alike", more)
 
 
 def _none(draft: Draft, _: Finding) -> Words:
-    return "", "", ""
+    return Words("", "", "")
 
 
 def _comparison(draft: Draft, finding: Finding) -> Words:
@@ -241,11 +267,11 @@ def _comparison(draft: Draft, finding: Finding) -> Words:
     if finding.state == "good":
         better, worse = (a, b) if draft.effect < 0 else (b, a)
         rank = f", the next best of {models:,}," if models > 2 else ""
-        seen = f"{better} beats {worse}{rank} in {title} by {abs(draft.effect):.3g}"
-        return f"{seen} ({p_words(draft.p)})", "", ""
+        seen = f"{better} beats {worse}{rank} in {title} by {number(abs(draft.effect), 3)}"
+        return Words(f"{seen} ({p_words(draft.p)})", "", "")
     rank = f", the best of {models:,}," if models > 2 else ""
     seen = "as no row differs" if math.isnan(draft.p) else p_words(draft.p)
-    return f"{a} and {b}{rank} cannot be told apart in {title} ({seen})", "", ""
+    return Words(f"{a} and {b}{rank} cannot be told apart in {title} ({seen})", "", "")
 
 
 _WORDS: Mapping[str, Callable[[Draft, Finding], Words]] = {

@@ -1,0 +1,253 @@
+"""Each question of the verdict on small tables with a known answer: effect, sign and state."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from howsure import assess
+from howsure.core.records import Record
+from howsure.core.rng import child
+from howsure.predictions import Distribution, EvalSet, Intervals
+from howsure.verdict.findings import (
+    MEAN_ERROR,
+    QUESTIONS,
+    Case,
+    Draft,
+    case_of,
+    drafts_of,
+    headline_coverage,
+)
+from howsure.verdict.words import sentence
+from verdict.drafts import finding, record
+
+N = 1500
+Z = child(0, "findings").normal(size=N)
+SIZE = np.exp(child(0, "findings", "size").uniform(-0.7, 0.7, N))
+ZERO = np.zeros(N)
+NARROW = 0.7 * special.ndtri(0.95)
+
+
+def shown(y: np.ndarray, prediction: Any, **more: Any) -> tuple[dict[str, Draft], dict[str, str]]:
+    """Drafts of the findings of a table, and the reasons of the others."""
+    held = assess(y, prediction, **more)
+    beliefs = prediction if isinstance(prediction, tuple) else (prediction,)
+    evalset = EvalSet.checked(y, beliefs, point=more.get("point"))
+    drafts, silent = drafts_of(case_of(held.records, evalset))
+    for each in drafts:
+        assert not math.isnan(each.effect)
+        assert math.isnan(each.p) or 0 <= each.p <= 1
+        text = sentence(finding(each, "undecided"), each)
+        assert "nan" not in text
+    return {each.id: each for each in drafts}, silent
+
+
+def test_a_right_model_departs_nowhere() -> None:
+    drafts, silent = shown(SIZE * Z, Distribution.normal(ZERO, SIZE))
+    assert {"coverage", "bias", "spread", "skew", "tails", "width", "trade"} <= set(drafts)
+    for name, each in drafts.items():
+        if name != "trade":  # which shows a gain
+            half = (each.upper - each.lower) / 2.0
+            assert abs(each.effect) <= 2.0 * half, name
+        assert each.p > 0.005, name
+    assert drafts["trade"].effect > 0
+    assert drafts["trade"].good
+    assert silent["support"] == "every y is possible under its prediction"
+    assert "predictive distribution" in silent["one_sided"]
+    assert silent["comparison"] == "there is one model"
+
+
+@pytest.mark.parametrize("factor", [0.7, 1.4])
+def test_spread_and_coverage(factor: float) -> None:
+    drafts, _ = shown(SIZE * Z, Distribution.normal(ZERO, factor * SIZE))
+    spread, cover = drafts["spread"], drafts["coverage"]
+    assert spread.effect == pytest.approx(1 / factor - 1, abs=0.1)
+    true = 2 * special.ndtr(factor * special.ndtri(0.95)) - 1 - 0.9
+    assert cover.effect == pytest.approx(true, abs=0.03)
+    for each in (spread, cover):
+        assert each.p < 1e-6
+        assert each.lower <= each.effect <= each.upper
+
+
+@pytest.mark.parametrize("shift", [-0.4, 0.4])
+def test_bias_of_a_distribution(shift: float) -> None:
+    """In mean absolute errors, above 0 where predictions are too low."""
+    drafts, _ = shown(SIZE * (Z + shift), Distribution.normal(ZERO, SIZE))
+    assert drafts["bias"].effect == pytest.approx(shift / MEAN_ERROR, abs=0.1)
+    assert drafts["bias"].p < 1e-6
+
+
+def test_bias_of_a_point_forecast() -> None:
+    """Of intervals, bias is told of a point that was given, and of no midpoint."""
+    y = Z + 0.3
+    bare = Intervals(ZERO - 2, ZERO + 2, coverage=0.9)
+    drafts, _ = shown(y, bare, point=ZERO)
+    assert drafts["bias"].effect == pytest.approx(y.mean() / np.abs(y).mean())
+    assert drafts["bias"].p == pytest.approx(stats.ttest_1samp(y, 0.0).pvalue, rel=1e-9)
+    assert drafts["bias"].facts["point"]
+    assert "bias" in shown(y, bare)[1]
+
+
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+def test_skew_has_the_side_of_the_long_tail(side: float) -> None:
+    y = side * (child(0, "gamma").gamma(4.0, size=N) - 4.0) / 2.0
+    drafts, _ = shown(y, Distribution.normal(ZERO, 1.0))
+    assert side * drafts["skew"].effect > 0.02
+    assert drafts["skew"].p < 1e-6
+
+
+@pytest.mark.parametrize(("heavy", "sign"), [(True, 1.0), (False, -1.0)])
+def test_tails_have_the_sign_of_their_weight(heavy: bool, sign: float) -> None:
+    rng = child(0, "tails", int(heavy))
+    y = rng.standard_t(3, N) / math.sqrt(3) if heavy else rng.uniform(-1, 1, N) * math.sqrt(3)
+    drafts, _ = shown(y, Distribution.normal(ZERO, 1.0))
+    assert sign * drafts["tails"].effect > 0.01
+    assert drafts["tails"].p < 1e-4
+
+
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+def test_misses_on_one_side_of_intervals(side: float) -> None:
+    reach = special.ndtri(0.95)
+    bare = Intervals(ZERO - reach - 0.6 * side, ZERO + reach - 0.6 * side, coverage=0.9)
+    drafts, silent = shown(Z, bare)
+    below, above = (bare.lower[:, 0] > Z).mean(), (bare.upper[:, 0] < Z).mean()
+    assert drafts["one_sided"].effect == pytest.approx(above - below)
+    assert side * drafts["one_sided"].effect > 0
+    assert drafts["one_sided"].facts["below"] == pytest.approx(below)
+    assert drafts["one_sided"].p < 1e-6
+    for name in ("spread", "skew", "tails"):
+        assert name in silent
+
+
+def test_what_cannot_happen_is_proof() -> None:
+    y = np.r_[-0.5, child(0, "uniform").random(N - 1)]
+    drafts, _ = shown(y, Distribution.from_scipy(stats.uniform(0, 1), N))
+    assert drafts["support"].effect == pytest.approx(1 / N)
+    assert drafts["support"].p == 0.0
+
+
+@pytest.mark.parametrize(("power", "sign"), [(2.0, -1.0), (0.5, 1.0)])
+def test_widths_that_overreact_or_react_too_little(power: float, sign: float) -> None:
+    drafts, _ = shown(SIZE * Z, Distribution.normal(ZERO, SIZE**power))
+    assert sign * drafts["width"].effect > 0.15
+    assert drafts["width"].p < 1e-6
+    assert not drafts["width"].facts["equal"]
+
+
+def test_equal_widths_are_no_fault_of_their_own() -> None:
+    _, silent = shown(Z, Distribution.normal(ZERO, 1.0))
+    assert silent["width"].startswith("every row has the same width, and ")
+    assert silent["trade"] == "every row has the same width"
+
+
+def test_widths_without_meaning_lose_to_a_constant_band() -> None:
+    drafts, _ = shown(Z, Distribution.normal(ZERO, SIZE**2))
+    assert drafts["trade"].effect < 0
+    assert drafts["trade"].p < 0.01
+    assert not drafts["trade"].good
+
+
+def test_two_models_are_compared_by_their_score() -> None:
+    good, bad = Distribution.normal(ZERO, SIZE), Distribution.normal(ZERO + 0.5, SIZE)
+    found = assess(SIZE * Z, {"bad": bad, "good": good})
+    (told,) = [each for each in found.findings if each.id == "comparison" and each.effect][:1]
+    assert told.state == "good"
+    assert told.sentence.startswith("good beats bad in ")
+    mirrored = assess(SIZE * Z, {"bad": good, "good": bad})
+    assert any(each.sentence.startswith("bad beats good") for each in mirrored.findings)
+
+
+# From records as they come
+
+
+def case(coverage: float = 0.9, **records: Record) -> Case:
+    held = EvalSet.checked(Z, Distribution.normal(ZERO, 1.0))
+    return Case(held, records, coverage)
+
+
+def from_records(name: str, records: Mapping[str, Record]) -> Draft:
+    drafts, silent = drafts_of(case(**records), [other for other in QUESTIONS if other != name])
+    assert drafts, silent[name]
+    return drafts[0]
+
+
+def test_the_group_that_stands_out() -> None:
+    chosen = {"where": "season=winter", "value": 0.8, "expected": 0.88, "reach": 0.09}
+    ends = {"lower": 0.75, "upper": 0.84, "rows": 300.0}
+    told = record("groups_differ", 0.002, p=0.002, options={**chosen, **ends})
+    draft = from_records("groups", {"groups_differ": told})
+    assert draft.effect == pytest.approx(-0.08)
+    assert (draft.lower, draft.upper) == pytest.approx((-0.13, -0.04))
+    assert (draft.p, draft.where, draft.good) == (0.002, "season=winter", False)
+    near = record("groups_differ", 0.5, p=0.5, options={**chosen, **ends, "reach": 0.03})
+    assert from_records("groups", {"groups_differ": near}).good
+
+
+def test_the_region_that_stands_out() -> None:
+    options = {"where": "x > 1", "signal": "coverage", "deviation": -0.2}
+    told = record("worst_region", 0.7, null=0.9, p=0.001, options=options)
+    draft = from_records("region", {"worst_region": told})
+    assert draft.effect == pytest.approx(-0.2)
+    assert (draft.lower, draft.upper) == pytest.approx((-0.22, -0.18))
+    assert draft.where == "x > 1"
+
+
+@pytest.mark.parametrize(("signal", "order"), [("bias", 1), ("spread", 2)])
+def test_a_region_told_by_the_pit_is_in_points_of_probability(signal: str, order: int) -> None:
+    """Its effect is the deviation of φ times the largest |∫φ|."""
+    u = np.linspace(0.0, 1.0, 100_001)
+    phi = math.sqrt(2 * order + 1) * special.eval_sh_legendre(order, u)
+    largest = np.abs(np.cumsum(phi) / len(u)).max()
+    options = {"where": "x > 1", "signal": signal, "deviation": 0.5}
+    told = record("worst_region", 0.9, null=0.9, p=0.001, options=options)
+    draft = from_records("region", {"worst_region": told})
+    assert draft.effect == pytest.approx(0.5 * largest, abs=1e-4)
+    assert draft.lower > 0  # as p < .05
+
+
+def test_congruence_is_told_against_a_right_model() -> None:
+    told = record("mean_cce", 0.3, half=0.02, null=0.2, p=0.01)
+    draft = from_records("congruence", {"mean_cce": told})
+    assert draft.effect == pytest.approx(0.5)
+    assert draft.lower == pytest.approx((0.3 - 1.959964 * 0.01) / 0.2 - 1)
+
+
+def test_noise_that_varies_with_inputs_stands_in_for_equal_widths() -> None:
+    same = Record(metric="width_response", value=math.nan, reason="every row has the same width")
+    noise = record("noise_given_inputs", 1.4, half=0.1, p=0.001, options={"where": "x > 1"})
+    draft = from_records("width", {"width_response": same, "noise_given_inputs": noise})
+    assert draft.effect == pytest.approx(0.4)
+    assert draft.facts["equal"]
+    assert draft.where == "x > 1"
+
+
+def test_the_coverage_spoken_of() -> None:
+    assert headline_coverage([0.5, 0.8, 0.95]) == 0.95
+    assert headline_coverage([0.5, 0.9, 0.95]) == 0.9
+    assert headline_coverage([0.85, 0.95]) == 0.95
+    assert math.isnan(headline_coverage([math.nan]))
+
+
+def test_what_is_ignored_is_not_asked() -> None:
+    drafts, silent = drafts_of(case(), set(QUESTIONS))
+    assert not drafts
+    assert set(silent.values()) == {"ignored, as asked"}
+
+
+def test_importance_weights_and_clusters_use_the_error_and_not_the_binomial() -> None:
+    held = EvalSet.checked(
+        Z, Intervals(ZERO - NARROW, ZERO + NARROW, coverage=0.9), cluster=np.arange(N) % 30
+    )
+    found = assess(
+        Z, Intervals(ZERO - NARROW, ZERO + NARROW, coverage=0.9), cluster=np.arange(N) % 30
+    )
+    drafts, _ = drafts_of(case_of(found.records, held))
+    (cover,) = [each for each in drafts if each.id == "coverage"]
+    seen: Record = cover.facts["record"]
+    t = (seen.value - 0.9) / seen.standard_error
+    assert cover.p == pytest.approx(2 * stats.t(29).sf(abs(t)))

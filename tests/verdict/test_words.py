@@ -1,0 +1,146 @@
+"""Every sentence of the verdict: short, whole, in the field's words."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from howsure.verdict.findings import State
+from howsure.verdict.words import sentence
+from verdict.drafts import STATES, TOLD, drafts, finding, possible
+
+FORBIDDEN = re.compile(
+    r"\b(belie(f|fs|ve|ves|ved)|laws?|holds a new y|too seldom|too often|dares?|mend(s|ed)?"
+    r"|bandwidths?|nan|inf|none)\b|∞",
+    re.IGNORECASE,
+)
+PARTS = {"bias": ("skew", "tails"), "spread": ("skew", "tails", "width"), "tails": ("width",)}
+
+
+def told(name: str, state: State, sign: float) -> list[str]:
+    return [sentence(finding(each, state), each) for each in drafts(name, sign)]
+
+
+def check(text: str) -> None:
+    assert text.endswith("."), text
+    assert "  " not in text
+    assert text[0] != " "
+    assert not FORBIDDEN.search(text), text
+    assert "?" not in text
+    for each in re.split(r"(?<=\.)\s+", text):
+        words = [word for word in each.split() if any(map(str.isalnum, word))]
+        assert 2 < len(words) <= 25, (len(words), each)
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("name", TOLD)
+def test_sentences_are_short_and_whole(name: str, state: State) -> None:
+    if state not in possible(name):
+        return
+    for sign in (-1.0, 1.0):
+        for text in told(name, state, sign):
+            check(text)
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_sentences_of_what_is_part_of_another(name: str) -> None:
+    for cause in PARTS[name]:
+        for each in drafts(name, 1.0):
+            text = sentence(finding(each, "watch"), each, cause)
+            check(text)
+            assert "this is part of" in text
+
+
+@pytest.mark.parametrize("size", [1e-3, 0.02, 0.4])
+@pytest.mark.parametrize("name", TOLD)
+def test_no_effect_is_told_as_zero_or_in_powers(name: str, size: float) -> None:
+    """Small effects keep two digits; signs and directions agree."""
+    for each in drafts(name, size / 0.06):
+        state: State = "negligible" if "negligible" in possible(name) else possible(name)[-1]
+        text = sentence(finding(each, state), each)
+        assert not re.search(r"\de[-−+]\d", text), text
+        assert " 0 points" not in text
+        assert "by 0 " not in text
+        assert "−0" not in text
+
+
+def test_directions_are_those_of_the_signs() -> None:
+    pairs = {
+        "coverage": ("under-cover", "over-cover"),
+        "bias": ("too high", "too low"),
+        "spread": ("too large", "too small"),
+        "skew": ("lower tail", "upper tail"),
+        "tails": ("lighter", "heavier"),
+        "one_sided": ("mostly below", "mostly above"),
+        "width": ("overreact", "react too little"),
+    }
+    for name, (low, high) in pairs.items():
+        assert low in told(name, "bad", -1.0)[0]
+        assert high in told(name, "bad", 1.0)[0]
+
+
+EXACT: dict[tuple[str, State], str] = {
+    ("coverage", "good"): "The 90 % intervals cover 84 % (82.0–86.0): in line with the claim.",
+    ("coverage", "watch"): "The 90 % intervals cover 84 % (82.0–86.0). Perhaps they under-cover "
+    "by 6 points: p = 0.01 alone, not proven among all tests.",
+    ("coverage", "bad"): "The 90 % intervals cover 84 % (82.0–86.0): they under-cover by 6 points.",
+    ("coverage", "negligible"): "The 90 % intervals cover 84 % (82.0–86.0): they under-cover by "
+    "6 points. This is within the tolerance of 1 point.",
+    ("coverage", "undecided"): "The 90 % intervals cover 84 % (82.0–86.0). No departure is proven.",
+    ("bias", "bad"): "y lies 0.05 stated sd below its prediction on average: predictions are too "
+    "high.",
+    ("spread", "negligible"): "Errors are 0.94 times their stated size (0.92–0.96): the stated "
+    "spread is too large. This is within the tolerance of 2 %.",
+    ("skew", "bad"): "Skew moves stated probabilities by up to 6 points: the lower tail is longer "
+    "than stated. Of y, 13 % lie below the stated 10 % quantile and 22 % above the 90 % quantile.",
+    ("tails", "good"): "Tails move stated probabilities by up to 6 points: the stated tails are "
+    "right.",
+    ("one_sided", "bad"): "y lies below its interval in 10.5 % of rows and above it in 4.5 %: "
+    "misses are mostly below.",
+    ("support", "bad"): "0.6 % of y have probability 0 under their prediction: the predictive "
+    "distribution rules out what happened.",
+    ("groups", "good"): "season=winter covers 82 % of its 1,234 rows; 88 % is expected from all "
+    "rows: no group differs by more than 3 points.",
+    ("groups", "bad"): "season=winter covers 82 % of its 1,234 rows; 88 % is expected from all "
+    "rows: groups differ in coverage. It is at least 8 points short of its claim.",
+    ("region", "watch"): "Where temperature > 21.5, wind ≤ 3.2, coverage is 82 % against an "
+    "expected 88 %. Perhaps coverage depends on the inputs: p = 0.01 alone, not proven among all "
+    "tests.",
+    ("congruence", "bad"): "Mean CCE is 0.34; a right model's would be 0.321: at some inputs the "
+    "prediction is far from what happens.",
+    ("width", "bad"): "Errors are 1.17 times their stated size where widths are large, 1.21 times "
+    "where small: widths overreact.",
+    ("trade", "bad"): "At miss rates up to 20 %, these widths are 6 % worse than a constant band "
+    "(4.0–8.0): a constant band serves better. Over all miss rates they are 3 % better.",
+    ("sets", "bad"): "Sets of 1 label cover 82 % of 1,234 rows, all 88 %: coverage depends on the "
+    "size of the set.",
+    ("comparison", "good"): "forest beats linear model in CRPS by 0.06 (p = 0.01).",
+    ("comparison", "undecided"): "forest and linear model cannot be told apart in CRPS (p = 0.01).",
+}
+
+
+@pytest.mark.parametrize(("name", "state"), EXACT)
+def test_exact_text(name: str, state: State) -> None:
+    assert told(name, state, -1.0)[0] == EXACT[name, state]
+
+
+def test_every_finding_has_an_exact_text() -> None:
+    assert {name for name, _ in EXACT} == set(TOLD)
+    assert {state for _, state in EXACT} == set(STATES)
+
+
+def test_rows_that_would_decide() -> None:
+    """An interval of ±4 points about 0 lies within 3 points from (4/3)² as many rows on."""
+    (each, *_) = drafts("coverage", 0.0)
+    wide = finding(each, "undecided")
+    for half, text in ((0.04, "about 540 rows would decide"), (0.02, "")):
+        text_of = sentence(replace(wide, lower=-half, upper=half), each)
+        assert text in text_of
+        assert ("would decide" in text_of) == bool(text)
+
+
+def test_what_is_as_good_as_zero_is_told_so() -> None:
+    (each, *_) = drafts("bias", 1e-7)
+    assert sentence(finding(each, "good"), each).startswith("y lies 0 stated sd above")
