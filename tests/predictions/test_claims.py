@@ -139,13 +139,25 @@ def test_quantiles_claim_between_their_own_levels() -> None:
 def test_continuous_quantiles_and_given_intervals_claim_their_coverage() -> None:
     y = np.array([0.1, 0.7, 3.2])
     table = Quantiles([0.1, 0.3, 0.7, 0.9], np.tile([0.0, 0.5, 1.5, 2.0], (3, 1)))
-    given = Intervals([0.0] * 3, [3.2] * 3, coverage=0.6)
+    given = Intervals([0.0] * 3, [3.3] * 3, coverage=0.6)
     beliefs: tuple[Prediction, ...] = (table, given, Distribution.normal(y, [1.0] * 3))
     for belief in beliefs:
         np.testing.assert_allclose(belief.claimed(y, 0.6), 0.6)
         np.testing.assert_allclose(belief.claimed_at_most(y, 0.6), 0.6)
         for side in belief.claimed_misses(y, 0.6):
             np.testing.assert_allclose(side, 0.2)
+
+
+def test_an_end_that_y_often_equals_claims_a_range() -> None:
+    """Of a quantile only P(Y < q) ≤ p ≤ P(Y ≤ q) is claimed, also of bare intervals."""
+    rng = np.random.default_rng(0)
+    rate = np.full(20_000, 2.0)
+    y = rng.poisson(rate).astype(float)
+    ends = stats.poisson.ppf([[0.05], [0.95]], rate)
+    given = Intervals(*ends, coverage=0.9)
+    inside = ((ends[0] <= y) & (y <= ends[1])).mean()
+    assert given.claimed(y, 0.9).mean() == pytest.approx(0.9)
+    assert 0.9 < inside < given.claimed_at_most(y, 0.9).mean()
 
 
 def test_count_laws_claim_their_own_mass() -> None:

@@ -154,7 +154,7 @@ def method_lines(comparison: MethodComparison) -> tuple[VerdictLine, ...]:
             f"T-CV is {violation:.3f}, {told} what chance shows of a perfect model "
             f"({floor.median:.3f} in the median, 95 % below {floor.upper:.3f}); {sizes}."
         )
-        lines.append(VerdictLine(text=text, tone="good" if held else "bad", question=name))
+        lines.append(VerdictLine(text=text, tone="undecided" if held else "bad", question=name))
     return tuple(lines)
 
 
@@ -172,5 +172,5 @@ def headline(comparisons: Sequence[MethodComparison]) -> VerdictLine | None:
         f"In {good} of {total} tests of methods on {tasks} {'task' if tasks == 1 else 'tasks'}, "
         "coverage holds from the hardest rows to the easiest, as far as chance lets one see."
     )
-    tone: Tone = "good" if good == total else "bad" if good == 0 else "undecided"
+    tone: Tone = "bad" if good == 0 else "undecided"
     return VerdictLine(text=text, tone=tone)

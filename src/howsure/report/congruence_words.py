@@ -123,7 +123,7 @@ def headline(found: Sequence[Found]) -> VerdictLine | None:
             f"In none of {where} does CCE show laws of y that are wrong: all lie within what a "
             "right model shows by chance."
         )
-        return VerdictLine(text=text, tone="good")
+        return VerdictLine(text=text, tone="undecided")
     text = f"In {len(wrong)} of {where}, CCE shows laws of y that are wrong at some x"
     first = max(wrong, key=lambda one: one.ratio)
     text += f", most of all {first.model} on {first.world} ({_times(first)})."
@@ -180,7 +180,7 @@ def model_lines(
             tone = "bad"
             text += f", {_times(one)} ({_short(null)}) and beyond chance.{_where(one, places)}"
         else:
-            tone = "good" if one.verdict == "not told" else "info"
+            tone = "undecided" if one.verdict == "not told" else "info"
             text += f"; that of {words} is {_short(null)}."
             if one.verdict == "not known":
                 text += " How much it varies is not known."

@@ -23,6 +23,8 @@ _APART: Final = 2.0
 """Standard errors of a difference past which methods are told apart."""
 _NEAR: Final = 0.02
 """Distance from the nominal coverage that an average may have and look right."""
+MARGIN: Final = 0.03
+"""How near its claim coverage must be proven to lie, at half of the test points, to earn a ✓."""
 _VERDICTS: Final = {-1: "seldom", 1: "often"}
 _SUBJECT: Final[dict[Which, str]] = {
     "picf": "prediction intervals",
@@ -47,6 +49,9 @@ class Finding:
         Coverage at each test point.
     verdict : ndarray of int, shape (n,)
         Where it is surely off: −1 too seldom, +1 too often.
+    reach : float
+        How far coverage may still lie from the nominal one at half of the test points: the
+        median over points of the far end of the interval.
     score : Brier
         Its distance from the nominal coverage over points.
     where : Table
@@ -59,6 +64,7 @@ class Finding:
     coverage: float
     value: FloatArray
     verdict: FloatArray
+    reach: float
     score: Brier
     where: Table
 
@@ -71,6 +77,11 @@ class Finding:
     def off(self) -> float:
         """Share of the test points at which coverage is surely off."""
         return float((self.verdict != 0).mean())
+
+    @property
+    def near(self) -> bool:
+        """Whether at half of the test points coverage is proven near the nominal one."""
+        return self.reach <= MARGIN
 
     @property
     def typical(self) -> float:
@@ -92,6 +103,7 @@ def finding(
         coverage=coverage,
         value=band.value,
         verdict=band.verdict(coverage).astype(np.float64),
+        reach=float(np.median(np.maximum(band.upper - coverage, coverage - band.lower))),
         score=result.brier(which, coverage),
         where=_where(result, which, coverage, names),
     )
@@ -113,7 +125,9 @@ def method_line(found: Finding, *, named: bool = False) -> VerdictLine:
             f"{average}, and coverage is surely off at none of {len(found.value):,} test points "
             f"after {result.trials:,} trials; nine in ten lie between {low} and {high}."
         )
-        return VerdictLine(text, "good", question)
+        if not found.near:
+            text += f" It may still be off by {_percent(found.reach)} at half of them."
+        return VerdictLine(text, "good" if found.near else "undecided", question)
     shares = [(float((found.verdict == sign).mean()), words) for sign, words in _VERDICTS.items()]
     told = " and ".join(f"too {words} at {_percent(share)}" for share, words in shares if share)
     text = (
@@ -167,7 +181,7 @@ def headline(found: Sequence[Finding], worlds: int) -> VerdictLine | None:
     places = f"{worlds} worlds" if worlds > 1 else f"world {found[0].result.world}"
     if holds == len(found):
         text = f"All {holds} methods tested in {places} cover {nominal} at every x, as far as seen."
-        return VerdictLine(text, "good")
+        return VerdictLine(text, "good" if all(item.near for item in found) else "undecided")
     text = (
         f"In {len(found) - holds} of {len(found)} tests in {places}, {nominal} prediction "
         "intervals cover too seldom or too often at some x."

@@ -85,12 +85,12 @@ class Finding:
 
 
 def verdict_of(record: Record) -> Verdict:
-    """Whether coverage holds, to within `TOLERANCE`."""
+    """Whether coverage holds, to within `TOLERANCE`, with its whole interval."""
     if math.isnan(record.value):
         return "not known"
     reach = TOLERANCE * (1.0 - record.target) + 1e-12
     low, high = record.target - reach, record.target + reach
-    if low <= record.value <= high:
+    if low <= record.lower and record.upper <= high:
         return "holds"
     if record.upper < low:
         return "too low"
@@ -136,7 +136,7 @@ def shared_part(findings: Sequence[Finding]) -> tuple[tuple[str, ...], tuple[str
 
 
 def kept_count(findings: Iterable[Finding], method: str, tasks: Sequence[str]) -> int:
-    """On how many of these tasks a method's coverage holds."""
+    """On how many of these tasks a method's coverage is proven to hold."""
     return sum(
         found.verdict() == "holds"
         for found in findings

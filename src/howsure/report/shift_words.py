@@ -116,20 +116,24 @@ def headline(findings: Sequence[Finding]) -> VerdictLine | None:
     near = f"its coverage within {_points(TOLERANCE * (1.0 - coverage))} of it {where}"
     text = f"At a nominal {formats.level(coverage)}, "
     if count == 1:
-        text += f"{methods[0]} {'keeps' if full else 'does not keep'} {near}"
+        text += f"{methods[0]} {'is' if full else 'is not'} proven to keep {near}"
     elif full:
         told = [f"{full[0]} ({_rate_words(inside, full[0])})"]
         told += [f"{m} ({formats.share(_mean_of(inside, m, 'prediction_rate'))})" for m in full[1:]]
-        claim = f"keep {near.replace('its', 'their', 1)}" if len(full) > 1 else f"keeps {near}"
+        several = f"are proven to keep {near.replace('its', 'their', 1)}"
+        claim = several if len(full) > 1 else f"is proven to keep {near}"
         text += f"{len(full)} of {count} methods {claim}: "
         text += listed(told, _NAMED)
     else:
-        text += f"none of {count} methods keeps {near}"
+        text += f"none of {count} methods is proven to keep {near}"
         best = max(kept.values())
         if best:
             first = next(method for method in methods if kept[method] == best)
             text += f"; the most is {best}, by {first} ({_rate_words(inside, first)})"
+    broken = any(found.verdict() == "too low" for found in inside)
     tone: Tone = "good" if len(full) == count else "info" if full else "bad"
+    if tone == "bad" and not broken:
+        tone = "undecided"
     return VerdictLine(text=f"{text}.", tone=tone)
 
 
