@@ -27,6 +27,7 @@ from howsure.metrics.calibration.components import (
     over_jumps,
     scale_of,
     shift_of,
+    width_rank,
     width_response,
 )
 from howsure.metrics.measure import evaluate
@@ -548,14 +549,34 @@ def test_width_response_of_two_halves_by_hand() -> None:
     """Two widths, each half of the rows: rank ±1, so k(±1) are those of the halves' means."""
     signal = np.r_[np.full(50, 0.3), np.full(50, -0.3), np.full(60, 0.5), np.full(40, -0.2)]
     uncertainty = np.r_[np.ones(100), np.full(100, 3.0)]
-    made = width_response(signal, uncertainty, "spread", math.nan)
+    rank = width_rank(uncertainty)(uncertainty)
+    np.testing.assert_allclose(rank, np.r_[-np.ones(100), np.ones(100)])
+    made = width_response(signal, rank, lambda second: math.log(scale_of(second)))
     assert made.details["narrowest"] == pytest.approx(scale_of(0.0))
     assert made.details["widest"] == pytest.approx(scale_of(0.22))
     assert made.value == pytest.approx(scale_of(0.22) / scale_of(0.0))
-    missed = np.r_[np.arange(100) < 5, np.arange(100) < 20].astype(float)
-    made = width_response(missed, uncertainty, "misses", 0.9)
-    assert made.details["widest"] == pytest.approx(special.ndtri(0.95) / special.ndtri(0.9))
-    assert made.details["narrowest"] == pytest.approx(special.ndtri(0.95) / special.ndtri(0.975))
+
+
+def test_width_response_of_misses_by_hand() -> None:
+    missed = np.r_[np.arange(200) < 10, np.arange(200) < 40]
+    half = np.r_[np.linspace(1.0, 1.001, 200), np.linspace(3.0, 3.001, 200)]
+    held = EvalSet.checked(np.where(missed, 9.0, 0.0), Intervals(-half, half, coverage=0.9))
+    made = View(held).get("width_response", 0.9)
+    rank = stats.rankdata(half)
+    rank = (rank - rank.mean()) / rank.std()
+    slope = float((rank * missed).mean())
+    mean = float(missed.mean())
+    k = [special.ndtri(0.95) / special.ndtri(1 - each / 2) for each in (mean - slope, mean + slope)]
+    assert made.details["narrowest"] == pytest.approx(k[0])
+    assert made.details["widest"] == pytest.approx(k[1])
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.0 + 1e-12, 1.0 - 1e-12])
+def test_a_width_made_in_another_way_finds_its_own_rank(factor: float) -> None:
+    uncertainty = child(0, "ranks").uniform(1.0, 2.0, 50)
+    rank = stats.rankdata(uncertainty)
+    rank = (rank - rank.mean()) / rank.std()
+    np.testing.assert_allclose(width_rank(uncertainty)(uncertainty * factor), rank, rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -563,7 +584,7 @@ def test_width_response_of_two_halves_by_hand() -> None:
     [
         ("constant y", "every row has the same width"),
         ("bare intervals", "every row has the same width"),
-        ("all missed", "every row is missed"),
+        ("all missed", "rows are all alike"),
         ("unknown coverage", "unknown"),
     ],
 )

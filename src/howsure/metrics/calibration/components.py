@@ -49,6 +49,8 @@ _LOOSE = 0.25
 _SLOPE = -math.sqrt(3.0 / math.pi)
 """How fast φ_1 falls as a normal y is shifted back."""
 _BLOCK = 10_000_000
+_ROUNDING = 1e-9
+"""Widths that differ by less are one: a width made in another way must find its own rank."""
 _RARE = 0.1
 """Excess kurtosis of a mean, past which its p-value is drawn: it is not normal."""
 _DRAWS = 9_999
@@ -625,7 +627,8 @@ def width_rank(
     values = np.unique(uncertainty)
 
     def rank(width: FloatArray) -> FloatArray:
-        low, high = (edges[np.searchsorted(values, width, side)] for side in ("left", "right"))
+        low = edges[np.searchsorted(values, width * (1.0 - _ROUNDING), "left")]
+        high = edges[np.searchsorted(values, width * (1.0 + _ROUNDING), "right")]
         return np.asarray(((low + high) / 2.0 - 0.5) / spread)
 
     return rank
