@@ -360,7 +360,7 @@ def _shape(name: str, case: Case) -> Draft:
         upper=found.upper,
         p=found.p,
         n=found.n,
-        within={"width": math.inf},
+        within={"width": 0.1, "groups": 0.15, "region": 0.15},
         facts={"record": found},
     )
 

@@ -44,7 +44,13 @@ def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
     return f"{told} {more}".strip()
 
 
-_PART_OF = {"skew": "the skew", "tails": "the tails", "width": "how widths and errors go together"}
+_PART_OF = {
+    "skew": "the skew",
+    "tails": "the tails",
+    "width": "how widths and errors go together",
+    "groups": "how groups differ",
+    "region": "what depends on the inputs",
+}
 
 
 def _tolerated(finding: Finding) -> str:
