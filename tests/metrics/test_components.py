@@ -488,6 +488,8 @@ def test_what_is_wrong_with_degenerate_input_is_found() -> None:
     below = found(DEGENERATE["all below"])
     assert below.bias.value == pytest.approx(-100.0, abs=0.1)
     assert below.bias.p < 1e-6
+    assert below.bias.null_lower == pytest.approx(-below.bias.null_upper)
+    assert 0.0 < below.bias.null_upper < 1.0
     assert "too alike" in below.spread.reason
     assert found(DEGENERATE["equal members"]).bias.p == 1.0
     assert found(DEGENERATE["y apart from equal members"]).bias.p < 1e-3

@@ -274,10 +274,14 @@ def pit_components(
     except UnanswerableError as error:
         missing = Estimate(math.nan, reason=str(error))
         size = math.sqrt(covariance[0, 0])
+        n = float(len(plain[0])) if weights is None else weights.effective_n
+        reach = shift_of(_REACH * size / math.sqrt(n))
         bias = Estimate(
             _shifted(means, float(start[0])),
             (guess[0] - plain[0]) / _SLOPE,
             p=test(plain[0], size, factors=np.eye(orders)[0], exact=True),
+            null_lower=-reach,
+            null_upper=reach,
         )
         return Components(bias=bias, spread=missing, skew=missing, tails=missing)
 
