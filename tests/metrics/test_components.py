@@ -19,17 +19,15 @@ from howsure.metrics.calibration.components import (
     DISTORTION,
     Components,
     Right,
-    _outcomes,
-    _over_cells,
     cell_polynomials,
     legendre,
-    miss_imbalance,
+    over_cells,
     over_jumps,
     scale_of,
     shift_of,
-    width_rank,
-    width_response,
 )
+from howsure.metrics.calibration.responses import miss_imbalance, width_rank, width_response
+from howsure.metrics.calibration.shape import _outcomes
 from howsure.metrics.measure import evaluate
 from howsure.metrics.view import View
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
@@ -95,7 +93,7 @@ def test_jumps_take_the_mean_of_polynomials(a: float, b: float) -> None:
 def test_jumps_over_cells_take_the_mean_of_cells(share: np.ndarray, a: float, b: float) -> None:
     low, high = min(a, b), max(a, b)
     table = cell_polynomials(share)
-    got = _over_cells(table, share, np.array([[low], [high]]))[:, 0]
+    got = over_cells(table, share, np.array([[low], [high]]))[:, 0]
     edges = np.r_[0.0, np.cumsum(share)]
     lap = np.clip(np.minimum(edges[1:], high) - np.maximum(edges[:-1], low), 0.0, None)
     if high - low > 1e-6:
@@ -107,7 +105,7 @@ def test_jumps_over_cells_take_the_mean_of_cells(share: np.ndarray, a: float, b:
 def test_the_outermost_values_lie_in_the_outermost_cells() -> None:
     share = np.full(6, 1 / 6)
     table = cell_polynomials(share)
-    got = _over_cells(table, share, np.array([[0.0, 1.0], [0.0, 1.0]]))
+    got = over_cells(table, share, np.array([[0.0, 1.0], [0.0, 1.0]]))
     np.testing.assert_allclose(got, table[:, [0, -1]])
 
 

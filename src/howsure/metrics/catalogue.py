@@ -20,7 +20,7 @@ from howsure.metrics import (
     selective,
 )
 from howsure.metrics.adaptivity import view as adaptivity
-from howsure.metrics.calibration import components
+from howsure.metrics.calibration import shape
 from howsure.metrics.calibration import view as calibration
 from howsure.metrics.characteristic import view as characteristic
 from howsure.metrics.conditional import noise
@@ -33,7 +33,7 @@ TOPICS: tuple[Topic, ...] = (
     scores.TOPIC,
     crps.TOPIC,
     calibration.TOPIC,
-    components.TOPIC,
+    shape.TOPIC,
     dispersion.TOPIC,
     association.TOPIC,
     selective.TOPIC,

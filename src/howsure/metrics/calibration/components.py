@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,22 +24,10 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
-from howsure.core.records import Direction, Notion
 from howsure.core.rng import child, row_hashes
 from howsure.core.weights import Weights
-from howsure.metrics.metric import Form, Laws, Metric, Question, Topic, itself, stated
-from howsure.predictions import Distribution, Quantiles, Samples
-from howsure.stats.binomial import binomial_test
-from howsure.stats.dominance import rank_values
 from howsure.stats.estimate import Estimate, standard_error, weighted_mean
 
-if TYPE_CHECKING:
-    from howsure.metrics.view import View
-
-FIT_ROWS = 20_000
-"""Rows that shift and scale are fitted on; the components are those of all rows."""
-MOST_TIES = 0.01
-"""Share of rows whose y equals a member or quantile, past which ties are not mere rounding."""
 DISTORTION = (7.0**0.5 / 16.0, 0.1235184)
 """Largest |∫_0^u φ_3| and |∫_0^u φ_4|: how far one unit moves a stated probability."""
 _STEP = 0.05
@@ -48,14 +36,11 @@ _LOOSE = 0.25
 """Newton's last move that is taken: means of cells go in steps."""
 _SLOPE = -math.sqrt(3.0 / math.pi)
 """How fast φ_1 falls as a normal y is shifted back."""
-_BLOCK = 10_000_000
-_ROUNDING = 1e-9
-"""Widths that differ by less are one: a width made in another way must find its own rank."""
 _RARE = 0.1
 """Excess kurtosis of a mean, past which its p-value is drawn: it is not normal."""
 _DRAWS = 9_999
-_DRAWN_ROWS = 1_000
-_REACH = float(special.ndtri(0.975))
+REACH = float(special.ndtri(0.975))
+"""Half the width of a 95 % interval, in standard errors."""
 
 Place = Callable[[float, float], npt.NDArray[Any]]
 Polynomials = Callable[[npt.NDArray[Any]], FloatArray]
@@ -265,7 +250,7 @@ def pit_components(
     plain = polynomials(at)
     orders = len(plain)
     covariance = np.eye(orders) if right is None else right.covariance()
-    test = partial(_tested, weights=weights, cluster=cluster, right=right)
+    test = partial(mean_test, weights=weights, cluster=cluster, right=right)
     guess = np.average(plain[:2], axis=1, weights=share)
     start = np.array([shift_of(guess[0]), math.log(scale_of(guess[1]))])
     fit = partial(_fitted, means, step=step)
@@ -275,7 +260,7 @@ def pit_components(
         missing = Estimate(math.nan, reason=str(error))
         size = math.sqrt(covariance[0, 0])
         n = float(len(plain[0])) if weights is None else weights.effective_n
-        reach = shift_of(_REACH * size / math.sqrt(n))
+        reach = shift_of(REACH * size / math.sqrt(n))
         bias = Estimate(
             _shifted(means, float(start[0])),
             (guess[0] - plain[0]) / _SLOPE,
@@ -305,7 +290,7 @@ def pit_components(
     left = np.average(moves, axis=1, weights=share)
     n = float(len(fitted[0])) if weights is None else weights.effective_n
     noise = np.diag(solved @ covariance[:2, :2] @ solved.T)
-    chance = _REACH * np.sqrt(noise / n)
+    chance = REACH * np.sqrt(noise / n)
     bias = Estimate(
         float(both[0] + left[0]),
         moves[0] - left[0],
@@ -331,7 +316,7 @@ def pit_components(
         factors[:2] = -slopes[order] @ solved
         rest = factors @ fitted
         p, size = tested(fitted, factors)
-        value, reach = unit * weighted_mean(rest, share), unit * size * _REACH / math.sqrt(n)
+        value, reach = unit * weighted_mean(rest, share), unit * size * REACH / math.sqrt(n)
         found = Estimate(value, unit * rest - value, p=p, null_lower=-reach, null_upper=reach)
         shapes.append(replace(found, details=beyond))
     return Components(bias=bias, spread=spread, skew=shapes[0], tails=shapes[1])
@@ -428,7 +413,7 @@ def _beyond(
     return dict(zip(names, (*stated, *seen), strict=True))
 
 
-def _tested(
+def mean_test(
     rows: FloatArray,
     size: float,
     *,
@@ -457,125 +442,7 @@ def _tested(
     return max(p, right.p(mean, factors, n, "" if weights is None else weights.kind))
 
 
-def _components(view: View, _: float) -> Components:
-    part = view.part(FIT_ROWS)
-    found = _placed(view)
-    evalset = view.evalset
-    return pit_components(
-        found.place,
-        found.polynomials,
-        weights=evalset.weights,
-        cluster=None if evalset.cluster is None else evalset.cluster.codes,
-        fit_on=None if part is view else _placed(part, found).place,
-        fit_weights=part.evalset.multiplicities,
-        cells=found.cells,
-        right=_right(view, found),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    """Where y lies in its prediction, and the polynomials of such places."""
-
-    place: Place
-    polynomials: Polynomials
-    cells: FloatArray | None = None
-    table: FloatArray | None = None
-    jumps: bool = False
-    values: Callable[[float, float, IntArray], FloatArray] | None = None
-
-
-def _placed(view: View, whole: _Placed | None = None) -> _Placed:
-    """By the prediction that knows most; of a part of the rows in the way of the `whole`."""
-    y = view.evalset.y
-    distribution, samples = view.held(Distribution), view.held(Samples)
-    if distribution is not None:
-        view.told("components", distribution.kind)
-        if distribution.discrete:
-            ends = np.stack([view.get("cdf_left"), view.get("cdf")])
-            return _Placed(_by_normal_scores(ends), over_jumps, jumps=True)
-        low, middle, high = distribution.quantile(special.ndtr([-1.0, 0.0, 1.0])).T
-        unit = (high - low) / 2.0
-        return _Placed(
-            lambda b, k: distribution.cdf(middle + (y - middle - b * unit) / k), legendre
-        )
-    if samples is not None and samples.size > 1:
-        view.told("components", samples.kind)
-        members, size = samples.sorted_samples, samples.size
-        cells = np.full(size + 1, 1.0 / (size + 1))
-        table = cell_polynomials(cells)
-        if _tied(members, y) if whole is None else whole.jumps:
-            ends = np.stack([(members < y[:, None]).sum(1), (members <= y[:, None]).sum(1) + 1])
-            place = _by_normal_scores(ends / (size + 1.0))
-            return _Placed(place, partial(_over_cells, table, cells), cells, table, jumps=True)
-        centre, unit = members.mean(axis=1), members.std(axis=1, ddof=1)
-
-        def together(b: float, k: float, rows: IntArray) -> FloatArray:
-            moved = centre[rows] + (y[rows] - centre[rows] - b * unit[rows]) / k
-            return np.column_stack([members[rows], moved])
-
-        place = partial(_cell, members, y, centre, unit)
-        return _Placed(place, lambda at: table[:, at], cells, table, values=together)
-    known = view.held(Quantiles)
-    if known is None:
-        lacking = "the table holds no distributions, samples or quantiles"
-        raise UnanswerableError(lacking if samples is None else "one sample tells no spread")
-    view.told("components", known.kind)
-    levels, values = known.levels, known.values
-    if len(levels) < 2:
-        raise UnanswerableError("one quantile tells nothing of the spread")
-    if whole is None and _tied(values, y):
-        raise UnanswerableError(
-            "y often equals a stated quantile, where a quantile table states no probability"
-        )
-    cells = np.diff(np.r_[0.0, levels, 1.0])
-    table = cell_polynomials(cells)
-    centre = values[:, int(np.argmin(np.abs(levels - 0.5)))]
-    unit = (values[:, -1] - values[:, 0]) / np.ptp(special.ndtri(levels[[0, -1]]))
-    place = partial(_cell, values, y, centre, unit)
-    return _Placed(place, lambda at: table[:, at], cells, table)
-
-
-def _tied(edges: FloatArray, y: FloatArray) -> bool:
-    """Whether y equals members or quantiles more often than rounding makes it."""
-    return bool(np.mean((edges == y[:, None]).any(axis=1)) > MOST_TIES)
-
-
-def _right(view: View, found: _Placed) -> Right | None:
-    """The polynomials under a right model; None where these are orthonormal and continuous."""
-    if not found.jumps:
-        if found.cells is None or found.table is None:
-            return None
-        return Right(found.table[:, None], found.cells[None])
-    part = view.part(_DRAWN_ROWS)
-    distribution = part.held(Distribution)
-    if distribution is not None:
-        ends, shares = _outcomes(distribution)
-    else:
-        members = part.belief(Samples).sorted_samples
-        ends = _blocks(np.sort(np.c_[members, part.evalset.y], axis=1))
-        shares = np.full(ends.shape[1:], 1.0 / ends.shape[2])
-    values = found.polynomials(ends.reshape(2, -1)).reshape(-1, *shares.shape)
-    weights = part.evalset.weights
-    return Right(values, shares, None if weights is None else weights.values, part is view)
-
-
-def _outcomes(distribution: Distribution) -> tuple[FloatArray, FloatArray]:
-    """Jumps of the PIT at 61 quantiles, and shares of [0, 1] that each stands for.
-
-    Shares are exact where the quantiles visit neighbouring values; between values that they skip,
-    the gap is halved.
-    """
-    values = distribution.quantile(special.ndtr(np.linspace(-5.0, 5.0, 61)))
-    n, k = values.shape
-    law = distribution.take(np.repeat(np.arange(n), k))
-    low, high = (at(values.ravel()).reshape(n, k) for at in (law.cdf_left, law.cdf))
-    between = (high[:, :-1] + low[:, 1:]) / 2.0
-    cuts = np.c_[np.zeros(n), between, np.ones(n)]
-    return np.stack([low, high]), np.maximum(np.diff(cuts, axis=1), 0.0)
-
-
-def _blocks(ordered: FloatArray) -> FloatArray:
+def pooled_blocks(ordered: FloatArray) -> FloatArray:
     """Where each of the values of a row begins and ends, equal ones as one block; (2, n, k)."""
     n, k = ordered.shape
     fresh = np.c_[np.ones(n, dtype=bool), ordered[:, 1:] != ordered[:, :-1]]
@@ -585,7 +452,7 @@ def _blocks(ordered: FloatArray) -> FloatArray:
     return np.stack([first, np.minimum.accumulate(backwards, axis=1)[:, ::-1]]) / float(k)
 
 
-def _cell(
+def cell_of(
     edges: FloatArray, y: FloatArray, centre: FloatArray, unit: FloatArray, b: float, k: float
 ) -> IntArray:
     """How many members or quantiles lie below y, once it is shifted and scaled."""
@@ -593,7 +460,7 @@ def _cell(
     return np.asarray((edges < moved[:, None]).sum(axis=1))
 
 
-def _over_cells(table: FloatArray, cells: FloatArray, ends: FloatArray) -> FloatArray:
+def over_cells(table: FloatArray, cells: FloatArray, ends: FloatArray) -> FloatArray:
     """Mean of polynomials on cells between two PIT values; that of the cell if they are one."""
     edges = np.r_[0.0, np.cumsum(cells)]
     edges[-1] = 1.0
@@ -606,322 +473,7 @@ def _over_cells(table: FloatArray, cells: FloatArray, ends: FloatArray) -> Float
     return np.where(wide, means, table[:, place])
 
 
-def _by_normal_scores(pit: FloatArray) -> Place:
+def by_normal_scores(pit: FloatArray) -> Place:
     """Shift and scale on the normal scores of the PIT, where y itself cannot be moved."""
     scores = special.ndtri(pit)
     return lambda b, k: np.asarray(special.ndtr((scores - b) / k))
-
-
-def width_rank(
-    uncertainty: FloatArray, weights: FloatArray | None = None
-) -> Callable[[FloatArray], FloatArray]:
-    """What turns a width into its standardised mid-rank among these, of mean 0 and variance 1.
-
-    Examples
-    --------
-    >>> width_rank(np.array([3.0, 1.0, 2.0]))(np.array([1.0, 2.0, 9.0])).round(3).tolist()
-    [-1.225, 0.0, 1.837]
-    """
-    ranked = rank_values(uncertainty, weights)
-    if len(ranked.tied) < 2:
-        raise UnanswerableError("every row has the same width")
-    edges = np.r_[0.0, np.cumsum(ranked.tied)] / ranked.total
-    middle = (edges[1:] + edges[:-1]) / 2.0
-    spread = math.sqrt(float(np.average(np.square(middle - 0.5), weights=ranked.tied)))
-    values = np.unique(uncertainty)
-
-    def rank(width: FloatArray) -> FloatArray:
-        low = edges[np.searchsorted(values, width * (1.0 - _ROUNDING), "left")]
-        high = edges[np.searchsorted(values, width * (1.0 + _ROUNDING), "right")]
-        return np.asarray(((low + high) / 2.0 - 0.5) / spread)
-
-    return rank
-
-
-def width_response(
-    signal: FloatArray,
-    rank: FloatArray,
-    size: Callable[[float], float],
-    *,
-    expected: FloatArray | float = 0.0,
-    weights: Weights | None = None,
-    cluster: IntArray | None = None,
-) -> Estimate:
-    """How much larger errors are, against their stated size, where widths are large than small.
-
-    Parameters
-    ----------
-    signal : ndarray of float, shape (n,)
-        What tells of the size of a row's error: φ_2 of its PIT, or whether it is missed.
-    rank : ndarray of float, shape (n,)
-        Standardised rank of the width.
-    size : callable
-        Log of the errors' multiple of their stated size that a mean signal shows.
-    expected : ndarray of float, shape (n,), optional
-        Mean of rank × signal if the row is right, where the width tells of chance itself.
-    weights, cluster : optional
-        Of the rows.
-
-    Returns
-    -------
-    Estimate
-        k(+1)/k(−1), k the multiple one sd of the width's rank above and below its mean; 1 is
-        right, below 1 the widths overreact.
-    """
-    share = None if weights is None else weights.values
-    mean = weighted_mean(signal, share)
-    rows = rank * (signal - mean) - expected
-    slope = weighted_mean(rows, share)
-    spread = math.sqrt(weighted_mean(np.square(signal - mean), share))
-    if spread == 0.0:
-        raise UnanswerableError("rows are all alike in what tells of their errors")
-    p = _tested(rows, spread, weights=weights, cluster=cluster, exact=True)  # rows permuted
-    error = standard_error(rows - slope, weights, cluster)
-
-    def ratio(at: float) -> float:
-        return math.exp(size(mean + at) - size(mean - at))
-
-    n = float(len(rows)) if weights is None else weights.effective_n
-    chance = _REACH * spread / math.sqrt(n)
-    ends = sorted(ratio(slope + side * _REACH * error) for side in (-1.0, 1.0))
-    null = sorted(ratio(side * chance) for side in (-1.0, 1.0))
-    return Estimate(
-        ratio(slope),
-        error=abs(ratio(slope + error) - ratio(slope - error)) / 2.0,
-        lower=ends[0],
-        upper=ends[1],
-        null_lower=null[0],
-        null_upper=null[1],
-        p=p,
-        details={"widest": math.exp(size(mean + slope)), "narrowest": math.exp(size(mean - slope))},
-    )
-
-
-def exchanged_response(
-    values: FloatArray, second: FloatArray, rank: Callable[[FloatArray], FloatArray]
-) -> FloatArray:
-    """Mean of rank × φ_2 of a row, over which of its m + 1 values is y; shape (n,).
-
-    Few members that lie close together by chance state a small sd and are missed: their width
-    tells of their own luck. Exchangeable values say by how much.
-
-    Parameters
-    ----------
-    values : ndarray of float, shape (n, m + 1)
-        The members and y.
-    second : ndarray of float, shape (m + 1,)
-        φ_2 of the cells.
-    rank : callable
-        Of a width, its standardised rank.
-
-    Examples
-    --------
-    >>> exchanged_response(np.array([[0.0, 1.0, 5.0]]), np.array([0.7, -1.4, 0.7]), np.sign)
-    array([0.])
-    """
-    ordered = np.sort(values, axis=1)
-    ordered -= ordered.mean(axis=1, keepdims=True)
-    m = ordered.shape[1] - 1
-    total = np.square(ordered).sum(axis=1, keepdims=True)
-    variance = (total - np.square(ordered) * (1.0 + 1.0 / m)) / (m - 1)
-    return np.asarray((rank(np.sqrt(np.maximum(variance, 0.0))) * second).mean(axis=1))
-
-
-def miss_imbalance(
-    below: npt.NDArray[np.bool_],
-    above: npt.NDArray[np.bool_],
-    *,
-    weights: Weights | None = None,
-    cluster: IntArray | None = None,
-) -> Estimate:
-    """How many more rows are missed above than below, as a share of all rows.
-
-    Of the misses of a central interval as many lie below as above; the p-value is the exact
-    binomial one given their number, or Student's for weights of importance and clusters.
-
-    Examples
-    --------
-    >>> miss_imbalance(np.zeros(100, bool), np.arange(100) < 10).p
-    0.002
-    """
-    rows = above.astype(np.float64) - below
-    share = None if weights is None else weights.values
-    value = weighted_mean(rows, share)
-    count = [float(np.sum(each if share is None else each * share)) for each in (below, above)]
-    details = {"below": count[0], "above": count[1]}
-    total = sum(count)
-    size = math.sqrt(weighted_mean(np.square(rows), share))
-    if not total:
-        p = math.nan
-    elif cluster is None and (weights is None or weights.kind == "frequency"):
-        p = float(binomial_test(count[0], total, 0.5))
-    else:
-        p = _tested(rows, size, weights=weights, cluster=cluster)
-    n = float(len(rows)) if weights is None else weights.effective_n
-    chance = _REACH * size / math.sqrt(n)
-    found = Estimate(value, rows - value, p=p, null_lower=-chance, null_upper=chance)
-    return replace(found, details=details)
-
-
-def _response(view: View, coverage: float) -> Estimate:
-    """Of widths beside what shift and scale all rows have in common."""
-    evalset, uncertainty = view.evalset, view.get("uncertainty")
-    share = evalset.multiplicities
-    cluster = None if evalset.cluster is None else evalset.cluster.codes
-    rank = width_rank(uncertainty, share)
-    judge = partial(width_response, weights=evalset.weights, cluster=cluster)
-    try:
-        found, fitted = _placed(view), view.get("components")
-    except UnanswerableError:
-        nominal = view.get("coverage", coverage)
-        missed = view.get("claim", coverage) - view.get("covered", coverage) + (1.0 - nominal)
-        return judge(missed, rank(uncertainty), partial(_size_by_misses, nominal))
-    shift, scale = 0.0, 1.0
-    if not math.isnan(fitted.spread.value):
-        shift, scale = fitted.bias.value, fitted.spread.value
-    signal = found.polynomials(found.place(shift, scale))[1]
-    expected: FloatArray | float = 0.0
-    if found.values is not None and found.cells is not None:
-        second = cell_polynomials(found.cells)[1]
-        blocks = [
-            exchanged_response(found.values(shift, scale, rows), second, rank)
-            for rows in np.array_split(
-                np.arange(evalset.n), max(evalset.n * len(second) // _BLOCK, 1)
-            )
-        ]
-        expected = np.concatenate(blocks)
-    return judge(signal, rank(uncertainty), _size_by_spread, expected=expected)
-
-
-def _size_by_spread(second: float) -> float:
-    return math.log(scale_of(second))
-
-
-def _size_by_misses(nominal: float, missed: float) -> float:
-    half = special.ndtri(min(max(1.0 - missed / 2.0, 0.5 + 1e-6), 1.0 - 1e-9))
-    return math.log(float(special.ndtri(0.5 + nominal / 2.0)) / float(half))
-
-
-def _imbalance(view: View, coverage: float) -> Estimate:
-    lower, upper = view.get("ends", coverage)
-    evalset = view.evalset
-    if np.isinf(lower).all() or np.isinf(upper).all():
-        raise UnanswerableError("the intervals are one-sided")
-    cluster = None if evalset.cluster is None else evalset.cluster.codes
-    below, above = evalset.y < lower, evalset.y > upper
-    return miss_imbalance(below, above, weights=evalset.weights, cluster=cluster)
-
-
-_PIT = "orthonormal polynomials of the PIT; Neyman 1937, Bera and Ghosh 2002"
-
-_ENTRIES = (
-    Metric(
-        name="pit_bias",
-        title="Bias by the PIT",
-        question=Question.CALIBRATION,
-        meaning="Shift of y against its prediction; above 0 where predictions are too low.",
-        formula="b with mean φ_1 = mean φ_2 = 0 at F(m + (y − m − b·s)/k)",
-        source=_PIT,
-        direction=Direction.TARGET,
-        units="sd",
-        forms=(stated("components", "bias"),),
-        merges="histogram",
-        laws=Laws(reflection="negates"),
-        standard_normal=0.0,
-        target=0.0,
-    ),
-    Metric(
-        name="pit_spread",
-        title="Spread by the PIT",
-        question=Question.CALIBRATION,
-        meaning="Size of the errors as a multiple of the stated one, under any predictive law.",
-        formula="k with mean φ_1 = mean φ_2 = 0 at F(m + (y − m − b·s)/k)",
-        source=_PIT,
-        direction=Direction.TARGET,
-        units="1",
-        forms=(stated("components", "spread"),),
-        merges="histogram",
-        laws=Laws(),
-        standard_normal=1.0,
-        target=1.0,
-        bounds=(0.0, math.inf),
-    ),
-    Metric(
-        name="pit_skew",
-        title="Skew by the PIT",
-        question=Question.CALIBRATION,
-        meaning="How far unstated skew moves a stated probability; above 0 for a long upper tail.",
-        formula="mean φ_3 · max |∫φ_3|, once shift and scale are taken out",
-        source=_PIT,
-        direction=Direction.TARGET,
-        units="1",
-        forms=(stated("components", "skew"),),
-        merges="histogram",
-        laws=Laws(reflection="negates"),
-        standard_normal=0.0,
-        target=0.0,
-    ),
-    Metric(
-        name="pit_tails",
-        title="Tails by the PIT",
-        question=Question.CALIBRATION,
-        meaning="How far unstated tails move a stated probability; above 0 for heavier ones.",
-        formula="mean φ_4 · max |∫φ_4|, once shift and scale are taken out",
-        source=_PIT,
-        direction=Direction.TARGET,
-        units="1",
-        forms=(stated("components", "tails"),),
-        merges="histogram",
-        laws=Laws(),
-        standard_normal=0.0,
-        target=0.0,
-    ),
-    Metric(
-        name="width_response",
-        title="Error size where widths are large, against small",
-        question=Question.CALIBRATION,
-        meaning="Ratio of the errors' multiple of the stated size, wide rows to narrow ones.",
-        formula="k(+1)/k(−1), k from φ_2 (or misses) on the width's standardised rank",
-        source="definition",
-        direction=Direction.TARGET,
-        units="1",
-        forms=(
-            Form(needs=("width_response",), function=itself, reduce="statistic", weighted=False),
-        ),
-        merges="rows",
-        per_coverage=True,
-        laws=Laws(),
-        standard_normal=math.nan,
-        notion=Notion.LOCAL,
-        target=1.0,
-        bounds=(0.0, math.inf),
-    ),
-    Metric(
-        name="miss_imbalance",
-        title="Misses above less misses below",
-        question=Question.CALIBRATION,
-        meaning="Whether the misses of central intervals lie on one side.",
-        formula="mean 1{y > u} − mean 1{y < l}",
-        source="definition",
-        direction=Direction.TARGET,
-        units="1",
-        forms=(
-            Form(needs=("miss_imbalance",), function=itself, reduce="statistic", weighted=False),
-        ),
-        per_coverage=True,
-        laws=Laws(reflection="negates"),
-        standard_normal=0.0,
-        target=0.0,
-        bounds=(-1.0, 1.0),
-    ),
-)
-
-TOPIC = Topic(
-    entries=_ENTRIES,
-    arrays={
-        "components": _components,
-        "width_response": _response,
-        "miss_imbalance": _imbalance,
-    },
-    per_coverage=("width_response", "miss_imbalance"),
-)

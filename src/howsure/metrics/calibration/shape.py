@@ -1,0 +1,332 @@
+"""The shape of an evaluation set's errors: components of its PIT, its widths, its two sides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import special
+
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.errors import UnanswerableError
+from howsure.core.records import Direction, Notion
+from howsure.metrics.calibration.components import (
+    Components,
+    Place,
+    Polynomials,
+    Right,
+    by_normal_scores,
+    cell_of,
+    cell_polynomials,
+    legendre,
+    over_cells,
+    over_jumps,
+    pit_components,
+    pooled_blocks,
+    scale_of,
+)
+from howsure.metrics.calibration.responses import (
+    exchanged_response,
+    miss_imbalance,
+    width_rank,
+    width_response,
+)
+from howsure.metrics.metric import Form, Laws, Metric, Question, Topic, itself, stated
+from howsure.predictions import Distribution, Quantiles, Samples
+from howsure.stats.estimate import Estimate
+
+if TYPE_CHECKING:
+    from howsure.metrics.view import View
+
+FIT_ROWS = 20_000
+"""Rows that shift and scale are fitted on; the components are those of all rows."""
+MOST_TIES = 0.01
+"""Share of rows whose y equals a member or quantile, past which ties are not mere rounding."""
+_BLOCK = 10_000_000
+_DRAWN_ROWS = 1_000
+
+
+def _components(view: View, _: float) -> Components:
+    part = view.part(FIT_ROWS)
+    found = _placed(view)
+    evalset = view.evalset
+    return pit_components(
+        found.place,
+        found.polynomials,
+        weights=evalset.weights,
+        cluster=None if evalset.cluster is None else evalset.cluster.codes,
+        fit_on=None if part is view else _placed(part, found).place,
+        fit_weights=part.evalset.multiplicities,
+        cells=found.cells,
+        right=_right(view, found),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """Where y lies in its prediction, and the polynomials of such places."""
+
+    place: Place
+    polynomials: Polynomials
+    cells: FloatArray | None = None
+    table: FloatArray | None = None
+    jumps: bool = False
+    values: Callable[[float, float, IntArray], FloatArray] | None = None
+
+
+def _placed(view: View, whole: _Placed | None = None) -> _Placed:
+    """By the prediction that knows most; of a part of the rows in the way of the `whole`."""
+    y = view.evalset.y
+    distribution, samples = view.held(Distribution), view.held(Samples)
+    if distribution is not None:
+        view.told("components", distribution.kind)
+        if distribution.discrete:
+            ends = np.stack([view.get("cdf_left"), view.get("cdf")])
+            return _Placed(by_normal_scores(ends), over_jumps, jumps=True)
+        low, middle, high = distribution.quantile(special.ndtr([-1.0, 0.0, 1.0])).T
+        unit = (high - low) / 2.0
+        return _Placed(
+            lambda b, k: distribution.cdf(middle + (y - middle - b * unit) / k), legendre
+        )
+    if samples is not None and samples.size > 1:
+        view.told("components", samples.kind)
+        members, size = samples.sorted_samples, samples.size
+        cells = np.full(size + 1, 1.0 / (size + 1))
+        table = cell_polynomials(cells)
+        if _tied(members, y) if whole is None else whole.jumps:
+            ends = np.stack([(members < y[:, None]).sum(1), (members <= y[:, None]).sum(1) + 1])
+            place = by_normal_scores(ends / (size + 1.0))
+            return _Placed(place, partial(over_cells, table, cells), cells, table, jumps=True)
+        centre, unit = members.mean(axis=1), members.std(axis=1, ddof=1)
+
+        def together(b: float, k: float, rows: IntArray) -> FloatArray:
+            moved = centre[rows] + (y[rows] - centre[rows] - b * unit[rows]) / k
+            return np.column_stack([members[rows], moved])
+
+        place = partial(cell_of, members, y, centre, unit)
+        return _Placed(place, lambda at: table[:, at], cells, table, values=together)
+    known = view.held(Quantiles)
+    if known is None:
+        lacking = "the table holds no distributions, samples or quantiles"
+        raise UnanswerableError(lacking if samples is None else "one sample tells no spread")
+    view.told("components", known.kind)
+    levels, values = known.levels, known.values
+    if len(levels) < 2:
+        raise UnanswerableError("one quantile tells nothing of the spread")
+    if whole is None and _tied(values, y):
+        raise UnanswerableError(
+            "y often equals a stated quantile, where a quantile table states no probability"
+        )
+    cells = np.diff(np.r_[0.0, levels, 1.0])
+    table = cell_polynomials(cells)
+    centre = values[:, int(np.argmin(np.abs(levels - 0.5)))]
+    unit = (values[:, -1] - values[:, 0]) / np.ptp(special.ndtri(levels[[0, -1]]))
+    place = partial(cell_of, values, y, centre, unit)
+    return _Placed(place, lambda at: table[:, at], cells, table)
+
+
+def _tied(edges: FloatArray, y: FloatArray) -> bool:
+    """Whether y equals members or quantiles more often than rounding makes it."""
+    return bool(np.mean((edges == y[:, None]).any(axis=1)) > MOST_TIES)
+
+
+def _right(view: View, found: _Placed) -> Right | None:
+    """The polynomials under a right model; None where these are orthonormal and continuous."""
+    if not found.jumps:
+        if found.cells is None or found.table is None:
+            return None
+        return Right(found.table[:, None], found.cells[None])
+    part = view.part(_DRAWN_ROWS)
+    distribution = part.held(Distribution)
+    if distribution is not None:
+        ends, shares = _outcomes(distribution)
+    else:
+        members = part.belief(Samples).sorted_samples
+        ends = pooled_blocks(np.sort(np.c_[members, part.evalset.y], axis=1))
+        shares = np.full(ends.shape[1:], 1.0 / ends.shape[2])
+    values = found.polynomials(ends.reshape(2, -1)).reshape(-1, *shares.shape)
+    weights = part.evalset.weights
+    return Right(values, shares, None if weights is None else weights.values, part is view)
+
+
+def _outcomes(distribution: Distribution) -> tuple[FloatArray, FloatArray]:
+    """Jumps of the PIT at 61 quantiles, and shares of [0, 1] that each stands for.
+
+    Shares are exact where the quantiles visit neighbouring values; between values that they skip,
+    the gap is halved.
+    """
+    values = distribution.quantile(special.ndtr(np.linspace(-5.0, 5.0, 61)))
+    n, k = values.shape
+    law = distribution.take(np.repeat(np.arange(n), k))
+    low, high = (at(values.ravel()).reshape(n, k) for at in (law.cdf_left, law.cdf))
+    between = (high[:, :-1] + low[:, 1:]) / 2.0
+    cuts = np.c_[np.zeros(n), between, np.ones(n)]
+    return np.stack([low, high]), np.maximum(np.diff(cuts, axis=1), 0.0)
+
+
+def _response(view: View, coverage: float) -> Estimate:
+    """Of widths beside what shift and scale all rows have in common."""
+    evalset, uncertainty = view.evalset, view.get("uncertainty")
+    share = evalset.multiplicities
+    cluster = None if evalset.cluster is None else evalset.cluster.codes
+    rank = width_rank(uncertainty, share)
+    judge = partial(width_response, weights=evalset.weights, cluster=cluster)
+    try:
+        found, fitted = _placed(view), view.get("components")
+    except UnanswerableError:
+        nominal = view.get("coverage", coverage)
+        missed = view.get("claim", coverage) - view.get("covered", coverage) + (1.0 - nominal)
+        return judge(missed, rank(uncertainty), partial(_size_by_misses, nominal))
+    shift, scale = 0.0, 1.0
+    if not math.isnan(fitted.spread.value):
+        shift, scale = fitted.bias.value, fitted.spread.value
+    signal = found.polynomials(found.place(shift, scale))[1]
+    expected: FloatArray | float = 0.0
+    if found.values is not None and found.cells is not None:
+        second = cell_polynomials(found.cells)[1]
+        blocks = [
+            exchanged_response(found.values(shift, scale, rows), second, rank)
+            for rows in np.array_split(
+                np.arange(evalset.n), max(evalset.n * len(second) // _BLOCK, 1)
+            )
+        ]
+        expected = np.concatenate(blocks)
+    return judge(signal, rank(uncertainty), _size_by_spread, expected=expected)
+
+
+def _size_by_spread(second: float) -> float:
+    return math.log(scale_of(second))
+
+
+def _size_by_misses(nominal: float, missed: float) -> float:
+    half = special.ndtri(min(max(1.0 - missed / 2.0, 0.5 + 1e-6), 1.0 - 1e-9))
+    return math.log(float(special.ndtri(0.5 + nominal / 2.0)) / float(half))
+
+
+def _imbalance(view: View, coverage: float) -> Estimate:
+    lower, upper = view.get("ends", coverage)
+    evalset = view.evalset
+    if np.isinf(lower).all() or np.isinf(upper).all():
+        raise UnanswerableError("the intervals are one-sided")
+    cluster = None if evalset.cluster is None else evalset.cluster.codes
+    below, above = evalset.y < lower, evalset.y > upper
+    return miss_imbalance(below, above, weights=evalset.weights, cluster=cluster)
+
+
+_PIT = "orthonormal polynomials of the PIT; Neyman 1937, Bera and Ghosh 2002"
+
+_ENTRIES = (
+    Metric(
+        name="pit_bias",
+        title="Bias by the PIT",
+        question=Question.CALIBRATION,
+        meaning="Shift of y against its prediction; above 0 where predictions are too low.",
+        formula="b with mean φ_1 = mean φ_2 = 0 at F(m + (y − m − b·s)/k)",
+        source=_PIT,
+        direction=Direction.TARGET,
+        units="sd",
+        forms=(stated("components", "bias"),),
+        merges="histogram",
+        laws=Laws(reflection="negates"),
+        standard_normal=0.0,
+        target=0.0,
+    ),
+    Metric(
+        name="pit_spread",
+        title="Spread by the PIT",
+        question=Question.CALIBRATION,
+        meaning="Size of the errors as a multiple of the stated one, under any predictive law.",
+        formula="k with mean φ_1 = mean φ_2 = 0 at F(m + (y − m − b·s)/k)",
+        source=_PIT,
+        direction=Direction.TARGET,
+        units="1",
+        forms=(stated("components", "spread"),),
+        merges="histogram",
+        laws=Laws(),
+        standard_normal=1.0,
+        target=1.0,
+        bounds=(0.0, math.inf),
+    ),
+    Metric(
+        name="pit_skew",
+        title="Skew by the PIT",
+        question=Question.CALIBRATION,
+        meaning="How far unstated skew moves a stated probability; above 0 for a long upper tail.",
+        formula="mean φ_3 · max |∫φ_3|, once shift and scale are taken out",
+        source=_PIT,
+        direction=Direction.TARGET,
+        units="1",
+        forms=(stated("components", "skew"),),
+        merges="histogram",
+        laws=Laws(reflection="negates"),
+        standard_normal=0.0,
+        target=0.0,
+    ),
+    Metric(
+        name="pit_tails",
+        title="Tails by the PIT",
+        question=Question.CALIBRATION,
+        meaning="How far unstated tails move a stated probability; above 0 for heavier ones.",
+        formula="mean φ_4 · max |∫φ_4|, once shift and scale are taken out",
+        source=_PIT,
+        direction=Direction.TARGET,
+        units="1",
+        forms=(stated("components", "tails"),),
+        merges="histogram",
+        laws=Laws(),
+        standard_normal=0.0,
+        target=0.0,
+    ),
+    Metric(
+        name="width_response",
+        title="Error size where widths are large, against small",
+        question=Question.CALIBRATION,
+        meaning="Ratio of the errors' multiple of the stated size, wide rows to narrow ones.",
+        formula="k(+1)/k(−1), k from φ_2 (or misses) on the width's standardised rank",
+        source="definition",
+        direction=Direction.TARGET,
+        units="1",
+        forms=(
+            Form(needs=("width_response",), function=itself, reduce="statistic", weighted=False),
+        ),
+        merges="rows",
+        per_coverage=True,
+        laws=Laws(),
+        standard_normal=math.nan,
+        notion=Notion.LOCAL,
+        target=1.0,
+        bounds=(0.0, math.inf),
+    ),
+    Metric(
+        name="miss_imbalance",
+        title="Misses above less misses below",
+        question=Question.CALIBRATION,
+        meaning="Whether the misses of central intervals lie on one side.",
+        formula="mean 1{y > u} − mean 1{y < l}",
+        source="definition",
+        direction=Direction.TARGET,
+        units="1",
+        forms=(
+            Form(needs=("miss_imbalance",), function=itself, reduce="statistic", weighted=False),
+        ),
+        per_coverage=True,
+        laws=Laws(reflection="negates"),
+        standard_normal=0.0,
+        target=0.0,
+        bounds=(-1.0, 1.0),
+    ),
+)
+
+TOPIC = Topic(
+    entries=_ENTRIES,
+    arrays={
+        "components": _components,
+        "width_response": _response,
+        "miss_imbalance": _imbalance,
+    },
+    per_coverage=("width_response", "miss_imbalance"),
+)
