@@ -143,4 +143,4 @@ def test_rows_that_would_decide() -> None:
 
 def test_what_is_as_good_as_zero_is_told_so() -> None:
     (each, *_) = drafts("bias", 1e-7)
-    assert sentence(finding(each, "good"), each).startswith("y lies 0 stated sd above")
+    assert sentence(finding(each, "good"), each).startswith("y lies within 0.01 stated sd of")

@@ -126,8 +126,10 @@ def _bias(draft: Draft, _: Finding) -> Words:
             f"{percent(abs(draft.effect), 0)} of its mean error"
         )
     else:
-        side = "above" if low else "below"
-        seen = f"y lies {_small(abs(found.value), 2)} stated sd {side} its prediction on average"
+        far = f"{abs(found.value):.2f} stated sd {'above' if low else 'below'}"
+        if abs(found.value) < 0.005:
+            far = "within 0.01 stated sd of"
+        seen = f"y lies {far} its prediction on average"
     way = "low" if low else "high"
     return Words(seen, f"predictions are too {way}", "predictions are centred")
 
