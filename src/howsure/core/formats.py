@@ -131,6 +131,8 @@ def details(record: Record) -> str:
     if record.source:
         parts.append(f"from {record.source}")
     for name, choice in record.options.items():
+        if name == "no_null":  # told where the perfect model's value would stand
+            continue
         shown = number(float(choice)) if isinstance(choice, int | float) else choice
         parts.append(f"{name.replace('_', ' ')} {shown}")
     if math.isfinite(record.p) and record.units != "p-value":

@@ -267,8 +267,7 @@ def _record_grid(
     shown = _Shown(
         group=groups,
         model=len({record.model for record in records}) > 1,
-        null=any(math.isfinite(record.null) for record in records),
-        target=any(math.isfinite(record.target) for record in records),
+        perfect=any(_perfect(record) != Cell(text="") for record in records),
         units=any(record.units != "1" for record in records),
     )
     confidence = {record.confidence for record in records if not math.isnan(record.lower)}
@@ -281,8 +280,7 @@ def _record_grid(
         *([Column(title="Model")] if shown.model else []),
         Column(title="Value", numeric=True),
         Column(title=level, numeric=True),
-        *([Column(title="Ideal", numeric=True)] if shown.target else []),
-        *([Column(title="Perfect model at this n", numeric=True)] if shown.null else []),
+        *([Column(title="Perfect model", numeric=True)] if shown.perfect else []),
         Column(title="n", numeric=True),
         Column(title="Better"),
         *([Column(title="Units")] if shown.units else []),
@@ -300,8 +298,7 @@ class _Shown:
 
     group: bool
     model: bool
-    null: bool
-    target: bool
+    perfect: bool
     units: bool
 
 
@@ -323,8 +320,7 @@ def _record_row(
         *([Cell(text=record.model)] if shown.model else []),
         Cell(text=value, small=f"± {error}" if error else "", key=sort_key(record.value)),
         Cell(text=formats.interval(record.lower, record.upper), key=sort_key(record.lower)),
-        *([_maybe(record.target)] if shown.target else []),
-        *([_perfect(record)] if shown.null else []),
+        *([_perfect(record)] if shown.perfect else []),
         number_cell(record.n, digits=7),
         Cell(text=f"{sign}\N{NO-BREAK SPACE}{words}"),
         *([Cell(text="" if record.units == "1" else record.units)] if shown.units else []),
@@ -332,14 +328,15 @@ def _record_row(
 
 
 def _perfect(record: Record) -> Cell:
-    """What a perfect model shows at this n, with the range that it keeps to."""
+    """What a perfect model shows at this n, with its range, or why there is none."""
     low, high = record.null_lower, record.null_upper
-    if math.isnan(low) or math.isnan(high):
+    reach = str(record.options.get("no_null", ""))
+    if not (math.isnan(low) and math.isnan(high)):
         side, end = ("up to", high) if math.isnan(low) else ("from", low)
-        reach = "" if math.isnan(end) else f"{side} {formats.number(end)}"
-    else:
-        reach = formats.interval(low, high)
-    return replace(_maybe(record.null), small=reach)
+        whole = not (math.isnan(low) or math.isnan(high))
+        reach = formats.interval(low, high) if whole else f"{side} {formats.number(end)}"
+    value = record.null if math.isfinite(record.null) else record.target
+    return replace(_maybe(value), small=reach)
 
 
 def _maybe(value: float) -> Cell:
