@@ -809,7 +809,15 @@ def _imbalance(view: View, coverage: float) -> Estimate:
         raise UnanswerableError("the intervals are one-sided")
     cluster = None if evalset.cluster is None else evalset.cluster.codes
     below, above = evalset.y < lower, evalset.y > upper
-    return miss_imbalance(below, above, weights=evalset.weights, cluster=cluster)
+    found = miss_imbalance(below, above, weights=evalset.weights, cluster=cluster)
+    try:
+        view.get("claim", coverage)  # one number, no range
+        claims = view.get("claims", coverage)
+    except UnanswerableError:
+        return found
+    null = weighted_mean((claims["above"] - claims["below"])[:, 0], evalset.multiplicities)
+    ends = {end: null + getattr(found, end) for end in ("null_lower", "null_upper")}
+    return replace(found, null=null, **ends) if abs(null) > _ROUNDING else found  # whole numbers
 
 
 _PIT = "orthonormal polynomials of the PIT; Neyman 1937, Bera and Ghosh 2002"
