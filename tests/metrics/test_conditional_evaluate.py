@@ -110,6 +110,9 @@ def test_the_answer_does_not_depend_on_the_order_of_rows() -> None:
         records(evaluate(other, beside="inputs")),
     )
     for name, record in first.items():
+        if name == "noise_given_inputs":
+            assert (math.isnan(record.value), record.reason) == (True, second[name].reason)
+            continue
         assert second[name].value == pytest.approx(record.value, rel=1e-9), name
         assert second[name].p == pytest.approx(record.p)
 

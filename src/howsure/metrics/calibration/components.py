@@ -815,9 +815,14 @@ def _imbalance(view: View, coverage: float) -> Estimate:
         claims = view.get("claims", coverage)
     except UnanswerableError:
         return found
-    null = weighted_mean((claims["above"] - claims["below"])[:, 0], evalset.multiplicities)
-    ends = {end: null + getattr(found, end) for end in ("null_lower", "null_upper")}
-    return replace(found, null=null, **ends) if abs(null) > _ROUNDING else found  # whole numbers
+    missed, skew = claims["missed"][:, 0], (claims["above"] - claims["below"])[:, 0]
+    share = evalset.multiplicities
+    null, spread = weighted_mean(skew, share), weighted_mean(missed - np.square(skew), share)
+    if abs(null) <= _ROUNDING:
+        return found
+    n = float(evalset.n) if evalset.weights is None else evalset.weights.effective_n
+    chance = _REACH * math.sqrt(spread / n)  # counts: intervals miss unequally on their sides
+    return replace(found, null=null, null_lower=null - chance, null_upper=null + chance)
 
 
 _PIT = "orthonormal polynomials of the PIT; Neyman 1937, Bera and Ghosh 2002"
