@@ -43,6 +43,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     held = pa.table({"y": y, "lower_90": x - 1.6, "upper_90": x + 1.6})
     csv.write_csv(held, where / "t.csv")
     pa.parquet.write_table(held, where / "t.parquet")
+    narrow = pa.table({"y": y, "mean": x, "sd": np.full(200, 0.5)})
+    csv.write_csv(narrow, where / "narrow.csv")
     return where
 
 
@@ -67,14 +69,28 @@ def test_an_encoding_that_lacks_characters(folder: Path, line: str, encoding: st
 
 def test_a_verdicts_marks_differ_in_any_encoding(folder: Path) -> None:
     """Good, bad and unknown must not all be a question mark."""
-    rich = run(folder, "assess t.csv", {"PYTHONIOENCODING": "utf-8"}).stdout.decode()
-    poor = run(folder, "assess t.csv", {"PYTHONIOENCODING": "ascii"}).stdout.decode("ascii")
-    marks = dict(zip("✓✗?→", "+x?>", strict=True))
+    rich = run(folder, "assess narrow.csv", {"PYTHONIOENCODING": "utf-8"}).stdout.decode()
+    poor = run(folder, "assess narrow.csv", {"PYTHONIOENCODING": "ascii"}).stdout.decode("ascii")
+    marks = dict(zip("✓○✗≈?→", "+ox=?>", strict=True))
     told = [line[0] for line in rich.splitlines() if line[:1] in marks and line[1:2] == " "]
-    assert len(told) > 2
+    assert len(set(told)) > 2
     assert [marks[mark] for mark in told] == [
         line[0] for line in poor.splitlines() if line[:1] in marks.values() and line[1:2] == " "
     ]
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_every_state_has_a_mark_of_its_own(encoding: str) -> None:
+    code = (
+        "from howsure.cli import entry; from howsure.cli.terminal import SIGNS; import sys\n"
+        "from rich.text import Text\n"
+        "out = entry._Stream.over(sys.stdout)\n"
+        "out.write(''.join(str(Text.from_markup(sign)) for sign in SIGNS.values())); out.flush()"
+    )
+    env = {**os.environ, "PYTHONIOENCODING": encoding}
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, env=env, check=True)
+    shown = ran.stdout.decode(encoding)
+    assert len(set(shown)) == len(shown) == 6
 
 
 @pytest.mark.parametrize("line", COMMANDS)

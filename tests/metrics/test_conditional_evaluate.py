@@ -26,6 +26,7 @@ NAMES = {
     "local_pit",
     "coverage_gap",
     "coverage_gap_debiased",
+    "noise_given_inputs",
 }
 
 
@@ -58,7 +59,7 @@ def test_a_model_wrong_in_one_place_fails_every_measure_that_can_see_it(
 ) -> None:
     found = records(wrong)
     assert set(found) == NAMES
-    for name in NAMES - {"hsic", "width_correlation"}:
+    for name in NAMES - {"hsic", "width_correlation", "noise_given_inputs"}:
         assert found[name].p < 1e-2, name
         assert not math.isnan(found[name].standard_error)
         assert "north" in str(found[name].options["where"]), name
@@ -70,6 +71,9 @@ def test_a_model_wrong_in_one_place_fails_every_measure_that_can_see_it(
     assert found["local_pit"].options["fault"] == "too narrow"
     assert found["coverage_gap"].notion is Notion.GROUP
     assert found["ert_squared"].notion is Notion.LOCAL
+    noise = found["noise_given_inputs"]  # for equal widths alone
+    assert math.isnan(noise.value)
+    assert "widths differ" in noise.reason
 
 
 def test_the_regions_are_told_in_one_table(wrong: Evaluation) -> None:
@@ -106,6 +110,9 @@ def test_the_answer_does_not_depend_on_the_order_of_rows() -> None:
         records(evaluate(other, beside="inputs")),
     )
     for name, record in first.items():
+        if name == "noise_given_inputs":
+            assert (math.isnan(record.value), record.reason) == (True, second[name].reason)
+            continue
         assert second[name].value == pytest.approx(record.value, rel=1e-9), name
         assert second[name].p == pytest.approx(record.p)
 
@@ -117,6 +124,7 @@ def test_what_the_content_does_not_permit_has_a_reason() -> None:
     assert all(math.isnan(record.value) for record in found.values())
     assert "inputs are needed" in found["worst_slab"].reason
     assert "inputs are needed" in found["local_pit"].reason
+    assert "inputs are needed" in found["noise_given_inputs"].reason
     assert found["hsic"].reason == "all widths are equal"
     assert "no groups" in found["coverage_gap"].reason
     unknown = EvalSet.checked(y, Intervals(-np.ones(200), np.ones(200)), features={"x": y})

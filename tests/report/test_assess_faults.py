@@ -26,7 +26,7 @@ from howsure.stats.kernels import RBF
 from howsure.stats.low_rank import landmark_factor
 from howsure.verdict import findings
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_draws")]
 
 RNG = np.random.default_rng
 

@@ -21,8 +21,11 @@ from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Sam
 from howsure.verdict.nulls import BY, OF_OUTCOMES, ROWS, WHY, with_nulls
 from verdict.worlds import WORLDS, ensembles, normal, spreads, student, with_y
 
-OWN = {"characteristic_gain", "characteristic_partial_gain"}
-STILL = {"mean_width", "median_width", "bandwidth", "sharpness", "set_size"}
+OWN = {"characteristic_gain", "characteristic_partial_gain", "sscv"}
+"""With a range of their own making, which is tested with them; that of sscv is one-sided."""
+STILL = {"mean_width", "median_width", "bandwidth", "sharpness", "set_size", "empty_sets"}
+NEVER = {"impossible_share"}
+"""What a perfect model never has: its range is 0."""
 Named = Mapping[tuple[str, str], Record]
 
 
@@ -42,8 +45,15 @@ def perfect(record: Record) -> float:
     return record.target if math.isnan(record.null) else record.null
 
 
+def ends(record: Record) -> tuple[float, float]:
+    """Of the range, whose NaN end of a one-sided one is the far end of the number line."""
+    low = -math.inf if math.isnan(record.null_lower) else record.null_lower
+    return low, math.inf if math.isnan(record.null_upper) else record.null_upper
+
+
 def holds(record: Record, value: float) -> bool:
-    return record.null_lower - 1e-12 <= value <= record.null_upper + 1e-12
+    low, high = ends(record)
+    return low - 1e-12 <= value <= high + 1e-12
 
 
 def assert_rates(hits: Mapping[Any, list[bool]], tables: int, *, noise: float = 0.02) -> None:
@@ -98,8 +108,12 @@ def test_each_answer_has_a_null_or_the_reason(world: str) -> None:
             assert (record.options[WHY] == "does not depend on y") == (key[0] in STILL), key
         else:
             assert math.isfinite(perfect(record)), key
-            assert record.null_lower <= perfect(record) <= record.null_upper, key
-            assert record.metric in OWN or record.null_lower < record.null_upper, key
+            low, high = ends(record)
+            assert low <= perfect(record) <= high, key
+            if record.metric in NEVER:
+                assert (low, high) == (0.0, 0.0), key
+            else:
+                assert record.metric in OWN or low < high, key
 
 
 def test_closed_forms_of_the_normal_law() -> None:
@@ -181,16 +195,50 @@ def test_five_members_exactly() -> None:
     held = next(ensembles(np.random.default_rng(8), 40, 5))
     belief = held.beliefs[0]
     assert isinstance(belief, Samples)
-    record = only(nulls(held, metrics=["mean_squared_z"]), "mean_squared_z")
+    record = only(nulls(held, metrics=["crps"]), "crps")
     pool = np.column_stack([held.y, belief.sorted_samples])
     scores = [
-        np.square((pool[:, j] - rest.mean(axis=1)) / rest.std(axis=1, ddof=1))
+        np.abs(rest - pool[:, [j]]).mean(axis=1)
+        - np.abs(rest[:, :, None] - rest[:, None]).mean(axis=(1, 2)) / 2
         for j in range(6)
         for rest in [np.delete(pool, j, axis=1)]
     ]
     assert record.null == pytest.approx(np.mean(scores), rel=1e-12)
+
+
+def test_five_members_fairly() -> None:
+    """Σe²/Σ(1 + 1/m)s² over 4,000 choices, row by row, of which value is y."""
+    held = next(ensembles(np.random.default_rng(8), 40, 5))
+    belief = held.beliefs[0]
+    assert isinstance(belief, Samples)
+    record = only(nulls(held, metrics=["mean_squared_z"]), "mean_squared_z")
+    pool = np.column_stack([held.y, belief.sorted_samples])
+    rests = [np.delete(pool, j, axis=1) for j in range(6)]
+    errors = np.square([pool[:, j] - rest.mean(axis=1) for j, rest in enumerate(rests)])
+    variances = np.array([1.2 * rest.var(axis=1, ddof=1) for rest in rests])
+    chosen = np.random.default_rng(9).integers(0, 6, (4_000, 40)), np.arange(40)
+    ratios = errors[chosen].sum(axis=1) / variances[chosen].sum(axis=1)
+    error = 4.0 * ratios.std() * math.sqrt(1 / 49 + 1 / 4_000)
     assert record.target == 1.0
-    assert record.null > 1.3
+    assert perfect(record) == pytest.approx(ratios.mean(), abs=error)
+    assert [record.null_lower, record.null_upper] == pytest.approx(
+        np.quantile(ratios, [0.025, 0.975]), rel=0.3
+    )
+
+
+def test_misses_of_counts_lie_on_both_sides_as_they_claim() -> None:
+    """Central intervals of whole numbers are not balanced: by the mass beyond their ends."""
+    rate = np.exp(np.random.default_rng(2).uniform(0.0, 2.5, 200))
+    law = stats.poisson(rate)
+    y = law.rvs(random_state=np.random.default_rng(3)).astype(float)
+    found = nulls(EvalSet.checked(y, Distribution.from_scipy(law)), metrics=["miss_imbalance"])
+    record = only(found, "miss_imbalance")
+    low, high = law.ppf(0.05), law.ppf(0.95)
+    assert record.null == pytest.approx((law.sf(high) - law.cdf(low - 1)).mean(), rel=1e-9)
+    tables = law.rvs((4_000, 200), random_state=np.random.default_rng(4))
+    shares = ((tables > high).astype(float) - (tables < low)).mean(axis=1)
+    assert record.null_lower == pytest.approx(shares.mean() - 1.96 * shares.std(), abs=2e-3)
+    assert record.null_upper == pytest.approx(shares.mean() + 1.96 * shares.std(), abs=2e-3)
 
 
 def test_what_a_quantile_table_cannot_say() -> None:
@@ -389,8 +437,7 @@ def test_arrays_that_follow_from_the_prediction_are_known() -> None:
                 one, two = (view.get(name, 0.9) for view in views)
             except UnanswerableError:
                 continue
-            if isinstance(one, (np.ndarray, tuple)):
-                (still if _same(one, two) else moved).add(name)
+            (still if _same(one, two) else moved).add(name)
     assert moved <= OF_OUTCOMES
     assert not (still - moved) & (OF_OUTCOMES - {"left"})
     assert set(arrays()) >= OF_OUTCOMES
@@ -419,8 +466,9 @@ def test_few_rows_have_a_null_or_the_reason(world: str, n: int) -> None:
     records, grouped = with_nulls(whole, assess_groups(whole).records)
     for record in records + grouped:
         if math.isfinite(record.value) and catalogue()[record.metric].forms:
-            told = WHY in record.options
-            assert told or record.null_lower <= record.null_upper, (record.metric, record.group)
+            missing = math.isnan(record.null_lower) and math.isnan(record.null_upper)
+            assert (WHY in record.options) == missing, (record.metric, record.group)
+            assert ends(record)[0] <= ends(record)[1], (record.metric, record.group)
 
 
 @pytest.mark.parametrize("kind", ["frequency", "importance"])

@@ -18,7 +18,7 @@ BROKEN, INTERRUPTED, UNREAD = 2, 130, 141
 """Status of what could not be done, of Ctrl-C, and, as of SIGPIPE, of a reader that left."""
 
 _POORER = "howsure.poorer"
-_STAND_INS = dict(zip("✓✗→↓↑◎–−×…•±≤≥", (*"+x>v^o--x~*", "+-", "<=", ">="), strict=True))
+_STAND_INS = dict(zip("✓○✗≈→↓↑◎–−×…•±≤≥", (*"+ox=>v^o--x~*", "+-", "<=", ">="), strict=True))
 """For encodings that lack the marks of a verdict, which must not all be a question mark."""
 
 _REPORT = "https://github.com/howsure/howsure/issues"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Direction, Notion
 from howsure.metrics.calibration.components import (
+    REACH,
     Components,
     Place,
     Polynomials,
@@ -37,7 +38,7 @@ from howsure.metrics.calibration.responses import (
 )
 from howsure.metrics.metric import Form, Laws, Metric, Question, Topic, itself, stated
 from howsure.predictions import Distribution, Quantiles, Samples
-from howsure.stats.estimate import Estimate
+from howsure.stats.estimate import Estimate, weighted_mean
 
 if TYPE_CHECKING:
     from howsure.metrics.view import View
@@ -48,6 +49,7 @@ MOST_TIES = 0.01
 """Share of rows whose y equals a member or quantile, past which ties are not mere rounding."""
 _BLOCK = 10_000_000
 _DRAWN_ROWS = 1_000
+_ROUNDING = 1e-9
 
 
 def _components(view: View, _: float) -> Components:
@@ -214,7 +216,20 @@ def _imbalance(view: View, coverage: float) -> Estimate:
         raise UnanswerableError("the intervals are one-sided")
     cluster = None if evalset.cluster is None else evalset.cluster.codes
     below, above = evalset.y < lower, evalset.y > upper
-    return miss_imbalance(below, above, weights=evalset.weights, cluster=cluster)
+    found = miss_imbalance(below, above, weights=evalset.weights, cluster=cluster)
+    try:
+        view.get("claim", coverage)  # one number, no range
+        claims = view.get("claims", coverage)
+    except UnanswerableError:
+        return found
+    missed, skew = claims["missed"][:, 0], (claims["above"] - claims["below"])[:, 0]
+    share = evalset.multiplicities
+    null, spread = weighted_mean(skew, share), weighted_mean(missed - np.square(skew), share)
+    if abs(null) <= _ROUNDING:
+        return found
+    n = float(evalset.n) if evalset.weights is None else evalset.weights.effective_n
+    chance = REACH * math.sqrt(spread / n)  # counts: intervals miss unequally on their sides
+    return replace(found, null=null, null_lower=null - chance, null_upper=null + chance)
 
 
 _PIT = "orthonormal polynomials of the PIT; Neyman 1937, Bera and Ghosh 2002"
