@@ -183,7 +183,9 @@ def check(table: tuple[Any, Any, dict[str, Any]], *, pages: bool) -> None:
         return
     for record in result.records:
         assert record.reason or not math.isnan(record.value), record
-    assert result.verdict.splitlines()[-1].split(": ", 1)[1]
+    told = result.verdict.splitlines()
+    assert told
+    assert all(line.strip() for line in told), told
     if pages:
         with strict():
             json.loads(result.to_json())

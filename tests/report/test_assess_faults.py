@@ -67,7 +67,7 @@ STAGES = (
     (congruence, "rejection_curves", "rejection by congruence"),
     (door, "with_embedding", "congruence"),
     (door, "compare", "comparison of models"),
-    (findings, "catalogue", "in the verdict on a"),
+    (findings, "_asked", "in the verdict on a"),
 )
 
 
