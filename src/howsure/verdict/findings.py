@@ -432,7 +432,8 @@ def _region(case: Case) -> Draft:
     moved = _MOVED.get(str(found.options["signal"]))
     if moved is not None:  # told by the PIT, which coverage alone may hide
         effect = moved * float(found.options["deviation"])
-        reach = abs(effect) * _REACH / max(-float(special.ndtri(found.p / 2.0)), 1e-9)
+        sure = found.p < _VAGUE
+        reach = abs(effect) * _REACH / -float(special.ndtri(found.p / 2.0)) if sure else math.nan
         lower, upper = effect - reach, effect + reach
     return Draft(
         id="region",
@@ -446,6 +447,8 @@ def _region(case: Case) -> Draft:
     )
 
 
+_VAGUE = 0.5
+"""P-value from which on no interval follows from it."""
 _MOVED = {"bias": math.sqrt(3.0) / 4.0, "spread": math.sqrt(15.0) / 18.0}
 """Largest |∫φ_1| and |∫φ_2|: how far a component moves a stated probability."""
 

@@ -64,7 +64,12 @@ def _margin(finding: Finding) -> float:
 
 
 def _rows_that_decide(finding: Finding, draft: Draft) -> str:
-    """How many rows would bring the interval within the margin, or prove what is seen."""
+    """How many rows would bring the interval within the margin, or prove what is seen.
+
+    Of the worst of many parts it is not known: with more rows another part may be the worst.
+    """
+    if finding.where:
+        return ""
     margin = _margin(finding)
     half = (finding.upper - finding.lower) / 2.0
     size = abs(finding.effect)
