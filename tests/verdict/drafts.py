@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from howsure.core.records import Record
-from howsure.verdict.findings import QUESTIONS, Draft, Finding, State
+from howsure.verdict.findings import FROM_ALL, QUESTIONS, Draft, Finding, State
 
 STATES: tuple[State, ...] = ("good", "watch", "bad", "negligible", "undecided")
 TOLD = tuple(name for name in QUESTIONS if name not in ("dependence", "drift"))
@@ -37,9 +37,10 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
             seen = record("empirical_coverage", 0.9 + effect, null=0.9)
             other = record("empirical_coverage", 0.833 + effect, null=0.833)
             return [
-                draft(effect, seen, coverage=0.9, claimed=0.9, sets=False),
-                draft(effect, seen, coverage=0.9, claimed=0.9, sets=True),
-                draft(effect, other, coverage=0.9, claimed=0.833, sets=False),
+                draft(effect, seen, coverage=0.9, claims=(0.9, 0.9), sets=False),
+                draft(effect, seen, coverage=0.9, claims=(0.9, 0.9), sets=True),
+                draft(effect, other, coverage=0.9, claims=(0.833, 0.833), sets=False),
+                draft(effect, other, coverage=0.9, claims=(0.9, 1.0), sets=False),
             ]
         case "bias":
             return [
@@ -60,12 +61,15 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
         case "support":
             return [draft(abs(effect) / 10, record("impossible_share", abs(effect) / 10))]
         case "groups":
-            chosen = {"value": 0.88 + effect, "expected": 0.88, "rows": 1234.0}
+            chosen: dict[str, Any] = {"value": 0.88 + effect, "expected": 0.88, "rows": 1234.0}
+            least = {**chosen, "by": "claimed at least"}
+            chosen["by"] = FROM_ALL
             worst = record("worst_group_shortfall", 0.1, group="season=winter")
             return [
                 draft(effect, where="season=winter", worst=worst, **chosen),
                 draft(effect, where="region=north west", worst=worst, **chosen),
                 draft(effect, where="season=winter", worst=None, **chosen),
+                draft(effect, where="season=winter", worst=worst, **least),
             ]
         case "region":
             return [

@@ -289,7 +289,7 @@ def _coverage(case: Case) -> Draft:
         facts={
             "record": cover,
             "coverage": case.coverage,
-            "claimed": claimed,
+            "claims": (least, most),
             "sets": any(isinstance(each, LabelSets) for each in case.evalset.beliefs),
         },
     )
@@ -402,10 +402,35 @@ def _support(case: Case) -> Draft:
     )
 
 
+FROM_ALL = "expected from all rows"
+"""By what a group's coverage is judged, in words."""
+
+
 def _groups(case: Case) -> Draft:
-    test = case.get("groups_differ")
     worst = case.records.get("worst_group_shortfall")
-    return _apart("groups", test, {"worst": worst})
+    try:
+        return _apart("groups", case.get("groups_differ"), {"worst": worst, "by": FROM_ALL})
+    except UnanswerableError:  # of a range of claims, a group can fall short of the least
+        if worst is None or math.isnan(worst.p):
+            raise
+    claimed = float(worst.options["claimed"])
+    return Draft(
+        id="groups",
+        effect=-worst.value,
+        lower=-worst.upper,
+        upper=-worst.lower,
+        p=worst.p if worst.value > 0 else 1.0,
+        where=worst.group,
+        n=worst.n,
+        good=worst.upper <= QUESTIONS["groups"].margin,
+        facts={
+            "value": claimed - worst.value,
+            "expected": claimed,
+            "by": "claimed at least",
+            "rows": worst.n,
+            "worst": worst,
+        },
+    )
 
 
 def _apart(name: str, test: Record, facts: Mapping[str, Any]) -> Draft:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from howsure.core.formats import fixed, number, p_words, percent
 from howsure.core.records import Record
-from howsure.verdict.findings import QUESTIONS, Draft, Finding
+from howsure.verdict.findings import FROM_ALL, QUESTIONS, Draft, Finding
 
 
 class Words(NamedTuple):
@@ -115,8 +115,11 @@ def _coverage(draft: Draft, _: Finding) -> Words:
     cover, facts = draft.facts["record"], draft.facts
     what = "sets" if facts["sets"] else "intervals"
     seen = f"The {percent(facts['coverage'])} {what} cover {_share(cover)}"
-    if abs(facts["claimed"] - facts["coverage"]) > 5e-4:
-        seen += f", where the predictions claim {percent(facts['claimed'])}"
+    least, most = facts["claims"]
+    if most - least > 5e-4:
+        seen += f", where the predictions claim {percent(least)} to {percent(most)}"
+    elif abs(least - facts["coverage"]) > 5e-4:
+        seen += f", where the predictions claim {percent(least)}"
     way = "under-cover" if draft.effect < 0 else "over-cover"
     return Words(seen, f"they {way} by {_points(draft.effect)}", "in line with the claim")
 
@@ -192,14 +195,16 @@ def _groups(draft: Draft, finding: Finding) -> Words:
     where = draft.where
     seen = (
         f"{where} covers {percent(float(facts['value']))} of its {float(facts['rows']):,.0f} rows; "
-        f"{percent(float(facts['expected']))} is expected from all rows"
+        f"{percent(float(facts['expected']))} is {facts['by']}"
     )
     worst, more = facts.get("worst"), ""
     if finding.state == "bad" and isinstance(worst, Record) and worst.lower > 0:
         who = "It" if worst.group == where else worst.group
         more = f"{who} is at least {_points(worst.lower)} short of its claim."
-    well = f"no group differs by more than {_points(QUESTIONS[finding.id].margin)}"
-    return Words(seen, "groups differ in coverage", well, more)
+    margin = _points(QUESTIONS[finding.id].margin)
+    if facts["by"] != FROM_ALL:
+        return Words(seen, "it falls short", f"no group falls {margin} short", more)
+    return Words(seen, "groups differ in coverage", f"no group differs by more than {margin}", more)
 
 
 def _region(draft: Draft, _: Finding) -> Words:
