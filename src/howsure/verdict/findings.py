@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal
@@ -541,6 +541,7 @@ def _sets(case: Case) -> Draft:
     found, empty = case.get("sscv"), case.get("empty_sets")
     if "where" not in found.options:
         raise UnanswerableError("the sizes of sets were not compared")
+    found = replace(found, p=float(found.options["sizes_differ"]))
     return _apart("sets", found, {"empty": empty.value, "size": case.get("set_size").value})
 
 

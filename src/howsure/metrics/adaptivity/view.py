@@ -158,6 +158,7 @@ def _sscv(view: View, coverage: float) -> AdaptivityMeasure:
     lower, upper = clopper_pearson(np.round(hits), np.round(rows), confidence=level)
     seen = hits.sum() / rows.sum()
     details: dict[str, str | float] = {
+        "sizes_differ": tested.p_value,
         "where": f"{labels[at]:g}",
         "value": float(hits[at] / rows[at]),
         "expected": float(seen),
@@ -167,7 +168,7 @@ def _sscv(view: View, coverage: float) -> AdaptivityMeasure:
         "rows": float(rows[at]),
     }
     known = {**found.estimate.details, **details}
-    return replace(found, estimate=replace(found.estimate, p=tested.p_value, details=known))
+    return replace(found, estimate=replace(found.estimate, details=known))
 
 
 def _rank_ss(view: View, coverage: float) -> AdaptivityMeasure:
