@@ -630,3 +630,15 @@ def test_impossible_outcomes_are_counted() -> None:
     held = EvalSet.checked([0.5, 1.5, 0.2, -0.1], law, weights=[1, 2, 3, 2])
     (made,) = evaluate(held, metrics=["impossible_share"]).records
     assert made.value == 0.5
+
+
+def test_widths_of_tied_members_keep_their_level() -> None:
+    """Members that lie close by chance are missed; whole numbers too are exchanged for it."""
+    rejected = 0
+    for number in range(60):
+        rng = child(number, "tied members")
+        rate = np.exp(0.8 + 0.8 * rng.uniform(-1, 1, 1_000))
+        members = Samples(rng.poisson(rate[:, None], (1_000, 20)).astype(float))
+        held = EvalSet.checked(rng.poisson(rate).astype(float), members)
+        rejected += View(held).get("width_response", 0.9).p < 0.05
+    assert rejected <= 60 * (0.05 + 3 * math.sqrt(0.05 * 0.95 / 60))

@@ -118,8 +118,8 @@ def exchanged_response(
     ----------
     values : ndarray of float, shape (n, m + 1)
         The members and y.
-    second : ndarray of float, shape (m + 1,)
-        φ_2 of the cells.
+    second : ndarray of float, shape (m + 1,) or (n, m + 1)
+        φ_2 of the cells that the values would fall into, in rising order.
     rank : callable
         Of a width, its standardised rank.
 

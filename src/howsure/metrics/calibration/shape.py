@@ -77,7 +77,8 @@ class _Placed:
     cells: FloatArray | None = None
     table: FloatArray | None = None
     jumps: bool = False
-    values: Callable[[float, float, IntArray], FloatArray] | None = None
+    exchange: Callable[[float, float, IntArray], tuple[FloatArray, FloatArray]] | None = None
+    """Of some rows the members with y, and φ_2 of each in rising order, were it y."""
 
 
 def _placed(view: View, whole: _Placed | None = None) -> _Placed:
@@ -102,15 +103,22 @@ def _placed(view: View, whole: _Placed | None = None) -> _Placed:
         if _tied(members, y) if whole is None else whole.jumps:
             ends = np.stack([(members < y[:, None]).sum(1), (members <= y[:, None]).sum(1) + 1])
             place = by_normal_scores(ends / (size + 1.0))
-            return _Placed(place, partial(over_cells, table, cells), cells, table, jumps=True)
+            means = partial(over_cells, table, cells)
+
+            def pooled(b: float, k: float, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+                values = np.sort(np.column_stack([members[rows], y[rows]]), axis=1)
+                second = means(pooled_blocks(values).reshape(2, -1))[1]
+                return values, second.reshape(values.shape)
+
+            return _Placed(place, means, cells, table, jumps=True, exchange=pooled)
         centre, unit = members.mean(axis=1), members.std(axis=1, ddof=1)
 
-        def together(b: float, k: float, rows: IntArray) -> FloatArray:
+        def together(b: float, k: float, rows: IntArray) -> tuple[FloatArray, FloatArray]:
             moved = centre[rows] + (y[rows] - centre[rows] - b * unit[rows]) / k
-            return np.column_stack([members[rows], moved])
+            return np.column_stack([members[rows], moved]), table[1]
 
         place = partial(cell_of, members, y, centre, unit)
-        return _Placed(place, lambda at: table[:, at], cells, table, values=together)
+        return _Placed(place, lambda at: table[:, at], cells, table, exchange=together)
     known = view.held(Quantiles)
     if known is None:
         lacking = "the table holds no distributions, samples or quantiles"
@@ -184,17 +192,16 @@ def _response(view: View, coverage: float) -> Estimate:
         missed = view.get("claim", coverage) - view.get("covered", coverage) + (1.0 - nominal)
         return judge(missed, rank(uncertainty), partial(_size_by_misses, nominal))
     shift, scale = 0.0, 1.0
-    if not math.isnan(fitted.spread.value):
+    tied = found.jumps and found.exchange is not None  # such values are exchanged as they are
+    if not math.isnan(fitted.spread.value) and not tied:
         shift, scale = fitted.bias.value, fitted.spread.value
     signal = found.polynomials(found.place(shift, scale))[1]
     expected: FloatArray | float = 0.0
-    if found.values is not None and found.cells is not None:
-        second = cell_polynomials(found.cells)[1]
+    if found.exchange is not None and found.cells is not None:
+        parts = max(evalset.n * len(found.cells) // _BLOCK, 1)
         blocks = [
-            exchanged_response(found.values(shift, scale, rows), second, rank)
-            for rows in np.array_split(
-                np.arange(evalset.n), max(evalset.n * len(second) // _BLOCK, 1)
-            )
+            exchanged_response(*found.exchange(shift, scale, rows), rank)
+            for rows in np.array_split(np.arange(evalset.n), parts)
         ]
         expected = np.concatenate(blocks)
     return judge(signal, rank(uncertainty), _size_by_spread, expected=expected)
