@@ -37,9 +37,11 @@ def width_rank(
     edges = np.r_[0.0, np.cumsum(ranked.tied)] / ranked.total
     middle = (edges[1:] + edges[:-1]) / 2.0
     spread = math.sqrt(float(np.average(np.square(middle - 0.5), weights=ranked.tied)))
-    values = np.unique(uncertainty)
 
     def rank(width: FloatArray) -> FloatArray:
+        if width is uncertainty:  # a million rows are not looked up again
+            return np.asarray((middle[ranked.codes] - 0.5) / spread)
+        values = np.unique(uncertainty)
         low = edges[np.searchsorted(values, width * (1.0 - _ROUNDING), "left")]
         high = edges[np.searchsorted(values, width * (1.0 + _ROUNDING), "right")]
         return np.asarray(((low + high) / 2.0 - 0.5) / spread)
