@@ -164,3 +164,34 @@ def test_a_fault_of_howsure_asks_to_be_reported(tmp_path: Path) -> None:
         assert run.returncode == 2
         assert bool(before) == bool(more)
         assert ("Traceback" in run.stderr) == bool(more)
+
+
+def status(*arguments: object) -> int:
+    """The exit status of the command line."""
+    return CliRunner().invoke(app, [str(each) for each in arguments]).exit_code
+
+
+def test_the_verdict_is_a_gate(tmp_path: Path) -> None:
+    """86.5 % of 2,000 rows for 90 %: a fault of 3.5 points, which a tolerance may allow."""
+    path = covering(tmp_path / "short.csv", 1_730, 2_000)
+    assert status("check", path, "--verdict", "--ignore", "one_sided") == 1
+    loose = ("--tolerance", "0.05", "--ignore", "one_sided")
+    assert status("check", path, "--verdict", *loose) == 0
+    assert status("check", path, "--verdict", "--ignore", "one_sided", "--ignore", "coverage") == 0
+    right = covering(tmp_path / "right.csv", 1_800, 2_000)
+    assert status("check", right, "--verdict", "--ignore", "one_sided") == 0
+
+
+def test_what_the_verdict_cannot_be_told_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = covering(tmp_path / "t.csv", 90, 100)
+    for line, said in (
+        (["check", "--verdict", "--ignore", "colour"], "ignore must be among"),
+        (["check", "--min-coverage", "0.5", "--ignore", "width"], "--verdict"),
+        (["assess", "--ignore", "colour"], "ignore must be among"),
+        (["assess", "--tolerance", "2"], "--tolerance"),
+    ):
+        monkeypatch.setattr(sys, "argv", ["howsure", line[0], str(path), *line[1:]])
+        assert main() == 2
+        assert said in capsys.readouterr().err

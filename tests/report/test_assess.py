@@ -233,3 +233,17 @@ def test_past_ten_models_the_best_three_are_told_in_detail() -> None:
     which = next(line.text for line in result.lines if line.question.startswith("Which model"))
     assert "m5" in which
     assert "best of 12" in which
+
+
+def test_the_verdict_takes_a_tolerance_and_leaves_findings_out() -> None:
+    y, belief = normal(3_000, 0.8)
+    states = {each.id: each.state for each in howsure.assess(y, belief).findings}
+    assert states["coverage"] == states["spread"] == "bad"
+    loose = howsure.assess(y, belief, tolerance=0.2)
+    states = {each.id: each.state for each in loose.findings}
+    assert states["coverage"] == states["spread"] == "negligible"
+    muted = howsure.assess(y, belief, ignore={"spread"})
+    assert "spread" not in {each.id for each in muted.findings}
+    told = next(table for table in muted.tables if table.name == "not_judged")
+    reasons = dict(zip(told.columns["id"], told.columns["reason"], strict=True))
+    assert reasons["spread"] == "ignored, as asked"

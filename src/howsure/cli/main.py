@@ -158,6 +158,8 @@ def check(
         "max_mae": max_mae,
         "max_mean_width": max_mean_width,
     }
+    if ignore and not verdict:
+        raise InputError("--ignore leaves out findings of --verdict, which was not given")
     limits = parse_limits(named, min_, max_, none=verdict)
     judging = (tolerance, ignore) if verdict else None
     failed = run(files, limits, require_proof, judging, confidence, seed, read)

@@ -324,12 +324,6 @@ def _claimed(view: View, coverage: float) -> FloatArray:
     return found
 
 
-def _claimed_most(view: View, coverage: float) -> FloatArray:
-    """As `_claimed`; the most, of a range."""
-    found: FloatArray = view.get("claims", coverage)["covered"][:, 1]
-    return found
-
-
 def _claim(view: View, coverage: float) -> FloatArray:
     """As `_claimed`, where the claim is one number; for measures that need what is expected."""
     view.get("covered", coverage)
@@ -706,7 +700,6 @@ TOPIC = Topic(
         "claims": _claims,
         "claim": _claim,
         "claimed": _claimed,
-        "claimed_most": _claimed_most,
         "levelled": _levelled,
         "set_sizes": lambda view, _: view.belief(LabelSets).sizes.astype(np.float64),
     },
@@ -718,7 +711,6 @@ TOPIC = Topic(
         "claim",
         "claims",
         "claimed",
-        "claimed_most",
         "levelled",
     ),
     curves=(

@@ -54,7 +54,7 @@ _ROUNDING = 1e-9
 
 def _components(view: View, _: float) -> Components:
     part = view.part(FIT_ROWS)
-    found = _placed(view)
+    found: _Placed = view.get("placed")
     evalset = view.evalset
     return pit_components(
         found.place,
@@ -186,7 +186,8 @@ def _response(view: View, coverage: float) -> Estimate:
     rank = width_rank(uncertainty, share)
     judge = partial(width_response, weights=evalset.weights, cluster=cluster)
     try:
-        found, fitted = _placed(view), view.get("components")
+        found: _Placed = view.get("placed")
+        fitted: Components = view.get("components")
     except UnanswerableError:
         nominal = view.get("coverage", coverage)
         missed = view.get("claim", coverage) - view.get("covered", coverage) + (1.0 - nominal)
@@ -346,6 +347,7 @@ _ENTRIES = (
 TOPIC = Topic(
     entries=_ENTRIES,
     arrays={
+        "placed": lambda view, _: _placed(view),
         "components": _components,
         "width_response": _response,
         "miss_imbalance": _imbalance,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+from scipy import special, stats
 
 from howsure.core.arrays import BoolArray, FloatArray, as_matrix, check_fraction
 from howsure.metrics.conditional.regions import Region, region_of, tree_nodes
@@ -171,6 +171,8 @@ def worst_region(
         error=math.sqrt(value * (1 - value) / m),
         lower=region.lower,
         upper=region.upper,
+        null_lower=float(stats.binom.ppf(0.025, m, region.expected)) / m,
+        null_upper=float(stats.binom.ppf(0.975, m, region.expected)) / m,
         p=min(1.0, 2 * len(signals) * p),
         n=m,
     )
