@@ -7,7 +7,7 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import gammaln, xlogy
@@ -97,6 +97,9 @@ ANY = {
 
 
 @quick
+@example("negative binomial", 0.0, 0.1875, 0.0)
+@example("negative binomial", math.log10(19.051374539091846), math.log10(0.004785576336316832), 0.0)
+@example("double poisson", math.log10(6649778.4537592335), math.log10(396.6616273682291), 0.5)
 @given(st.sampled_from(sorted(ANY)), st.floats(-6.0, 9.0), st.floats(-6.0, 4.0), st.floats(0, 1))
 def test_cdfs_rise_and_quantiles_undo_them(name: str, mu: float, power: float, at: float) -> None:
     law = ANY[name]([10.0**mu], [10.0**power])

@@ -246,17 +246,15 @@ def test_without_vl_convert_the_tables_remain_and_the_extra_is_named(
     monkeypatch: pytest.MonkeyPatch, page: str
 ) -> None:
     monkeypatch.setitem(sys.modules, "vl_convert", None)
-    render._drawing_library.cache_clear()
-    try:
-        bare = render_page(samples.content())
-    finally:
-        render._drawing_library.cache_clear()
+    bare = render_page(samples.content())
     elements = Elements(bare)
     assert 'pip install "howsure[report]"' in " ".join(elements.texts)
     assert len(bare) < 400_000
     assert not [g for g in elements.all("div") if g.get("data-spec")]
     assert len(list(elements.all("table"))) == len(list(Elements(page).all("table")))
     assert all("open" in given for given in elements.all("details"))
+    monkeypatch.undo()
+    assert render._drawing_library()  # its absence is not remembered
 
 
 def test_thousands_of_groups_are_limited_and_said() -> None:

@@ -15,6 +15,7 @@ REACH = 4
 Around = Callable[[FloatArray, IntArray], tuple[FloatArray, FloatArray]]
 """``around(k, places)``: cdf at k, and probabilities of k − 3, …, k + 4 of shape (8, places)."""
 
+_CLOSE = 1e-9  # sums of neighbours are truer than this
 _NEWTON = 8  # rounds before the search only halves
 _ROUNDS = 200
 _SKEWED = 0.4
@@ -52,6 +53,7 @@ def search(levels: FloatArray, guess: FloatArray, around: Around) -> FloatArray:
     wanted = levels - slack(levels)
     low, high = np.full(len(levels), -1.0), np.full(len(levels), np.inf)
     count, answer = guess.copy(), np.empty(len(levels))
+    below_answer = np.empty(len(levels))  # the cdf one count under the answer
     open_ = np.arange(len(levels))
     for attempt in range(_ROUNDS):
         here, aim = count[open_], wanted[open_]
@@ -65,6 +67,8 @@ def search(levels: FloatArray, guess: FloatArray, around: Around) -> FloatArray:
         low[open_] = np.where(below > 2 * REACH, here + REACH, low[open_])
         high[open_] = np.where(below == 0, here - REACH, high[open_])
         answer[open_] = np.clip(here - REACH + below, low[open_] + 1.0, high[open_])
+        under = np.clip(answer[open_] - 1.0 - here + REACH, 0.0, 2.0 * REACH).astype(np.int64)
+        below_answer[open_] = values[under, np.arange(len(open_))]
         up = below > 2 * REACH
         missed = (up | (below == 0)) & (high[open_] - low[open_] > 1.0)
         if not missed.any():
@@ -72,9 +76,15 @@ def search(levels: FloatArray, guess: FloatArray, around: Around) -> FloatArray:
         open_, up, edge = open_[missed], up[missed], np.where(up, 2 * REACH, 0)[missed]
         slope = np.where(up, shares[-1, missed], shares[0, missed])
         gap = aim[missed] - values[edge, np.flatnonzero(missed)]
-        step = np.divide(gap, slope, out=np.zeros(len(open_)), where=slope > 0.0)
+        with np.errstate(over="ignore"):  # far out in a tail: the bracket decides
+            step = np.divide(gap, slope, out=np.zeros(len(open_)), where=slope > 0.0)
         target = count[open_] + edge - REACH + np.rint(step)
         count[open_] = _inside(target, low[open_], high[open_], halve=attempt >= _NEWTON)
+    # Sums of neighbours round otherwise than the cdf itself, which decides where they meet.
+    close = np.flatnonzero((answer > 0.0) & (below_answer > levels - _CLOSE))
+    if len(close):
+        reached, _ = around(answer[close] - 1.0, close)
+        answer[close] -= reached >= levels[close]
     return answer
 
 

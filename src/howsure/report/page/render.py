@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache, partial
 from importlib import resources
+from types import ModuleType
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -86,13 +87,16 @@ def render_template(
     )
 
 
-@cache
 def _drawing_library() -> str:
     """Vega, Vega-Lite, their embedding and expression interpreter; empty without vl-convert."""
     try:
-        converter = require("vl_convert", extra="report")
+        return _bundle(require("vl_convert", extra="report"))
     except MissingDependencyError:
         return ""
+
+
+@cache
+def _bundle(converter: ModuleType) -> str:
     bundle: str = converter.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     return bundle.replace("\r\n", "\n").replace("</script", "<\\/script")
 
