@@ -174,9 +174,20 @@ def test_plans_are_listed() -> None:
         (("show", "smoke", "--format", "parquet"), "must have a file to go to"),
         (("show", "smoke", "-o", "x.txt"), "must end in .csv, .json, .parquet"),
         (("show", "smoke", "-o", "x.txt", "--format", "table"), "must end in"),
+        (("report", "smoke", "-o", "x.txt"), "must end in"),
+        (("report", "plan.json", "-o", "plan.json"), "must be another file than the inputs"),
+        (("show", "plan.json", "-o", "plan.json"), "must be another file than the inputs"),
     ],
 )
-def test_bad_input_is_told(folder: str, arguments: tuple[str, ...], words: str) -> None:
+def test_bad_input_is_told(
+    folder: str,
+    arguments: tuple[str, ...],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("plan.json").write_text("{}", encoding="utf-8")
     told = call(*arguments, "--store", folder)
     assert isinstance(told.exception, HowsureError)
     assert words in str(told.exception)

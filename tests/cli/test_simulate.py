@@ -263,6 +263,13 @@ def test_a_model_that_breaks_is_reported(table: Path) -> None:
     told = " ".join(done.stdout.split())
     assert "no trial succeeded" in told
     assert "fit: RuntimeError: this model is broken" in told
+    alone = command(
+        table.name,
+        *("--target", "price", "--method", "mypkg:Broken", "--trials", "2"),
+        cwd=table.parent,
+    )
+    assert alone.returncode == 2
+    assert "no trial succeeded; first in fit: RuntimeError: this model is broken" in alone.stderr
 
 
 @pytest.mark.parametrize(

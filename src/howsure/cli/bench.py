@@ -13,6 +13,7 @@ from rich.markup import escape
 from howsure.cli.entry import Interrupted
 from howsure.cli.submit import KEPT, submit
 from howsure.core.errors import InputError
+from howsure.core.files import atomic_write, check_outputs
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -136,8 +137,10 @@ def show(
     from howsure.bench import adapter_of
     from howsure.cli.bench_tables import print_results, written
 
-    told, kept = _opened(plan, store, set_, profile)
     form = _form(format_, output)
+    if output is not None:
+        check_outputs([output], [Path(plan)])
+    told, kept = _opened(plan, store, set_, profile)
     table = _results(told, kept).table
     wanted = _wanted(table, metric, adapter_of(told.protocol).headline)
     if form == "table":
@@ -148,8 +151,6 @@ def show(
     if output is None:
         typer.echo(data.decode(), nl=False)
         return
-    from howsure.core.files import atomic_write
-
     atomic_write(output, data)
     typer.echo(f"written: {output}")
 
@@ -165,6 +166,10 @@ def report(
     profile: Profile = None,
 ) -> None:
     """Draw the report page of a plan's results."""
+    from howsure.report.forms import form_of
+
+    form_of(output)
+    check_outputs([output], [Path(plan)])
     told, kept = _opened(plan, store, set_, profile)
     if told.protocol not in _REPORTS:
         raise InputError(f"protocol {told.protocol!r} has no report page: see howsure bench show")

@@ -26,7 +26,7 @@ from rich.table import Table
 from howsure.cli.simulate_table import Missing, read_learning_table
 from howsure.cli.terminal import SIGNS, Console, escape
 from howsure.core import formats
-from howsure.core.errors import InputError
+from howsure.core.errors import HowsureError, InputError
 from howsure.core.files import check_outputs
 from howsure.core.progress import listening
 from howsure.core.registry import unknown
@@ -112,6 +112,8 @@ def run(request: Request) -> None:
     print_report(console, report)
     for path in request.outputs:
         console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
+    if not any(result.trials for result in results):
+        raise HowsureError(f"no trial succeeded; {_first_failure(results[0])}")
 
 
 def make_world(request: Request) -> tuple[World, tuple[str, ...], dict[str, str]]:
@@ -233,10 +235,9 @@ def print_report(console: Console, report: PointwiseReport) -> None:
         console.print(_compared(part))
         for result in report.results[part.name]:
             if result.failures:
-                first = result.failures[0]
-                told = f"{first.stage}: {first.error}: {first.message}"
-                words = f"{result.method}: {len(result.failures)} trials failed; first in {told}"
-                console.print(escape(words), style="red", highlight=False)
+                words = f"{result.method}: {len(result.failures)} trials failed"
+                told = f"{words}; {_first_failure(result)}"
+                console.print(escape(told), style="red", highlight=False)
             if "standard error" in result.stop:
                 console.print(escape(f"{result.method}: {result.stop}"), highlight=False)
     console.print(
@@ -245,6 +246,11 @@ def print_report(console: Console, report: PointwiseReport) -> None:
         style="dim",
         highlight=False,
     )
+
+
+def _first_failure(result: PointwiseResult) -> str:
+    first = result.failures[0]
+    return f"first in {first.stage}: {first.error}: {first.message}"
 
 
 def _compared(part: WorldPart) -> Table:
