@@ -86,10 +86,10 @@ _JOINT = 1.5
 """By what factor one of about ten tests needs a smaller error than a test alone."""
 
 
-def _small(value: float, places: int) -> str:
+def _small(value: float, places: int, *, trim: bool = True) -> str:
     """So many decimals; two digits where these would show 0; 0 below 0.0001."""
     if abs(value) >= 0.5 * 10.0**-places:
-        return fixed(value, places, trim=True)
+        return fixed(value, places, trim=trim)
     return number(value, 2) if abs(value) >= 1e-4 else "0"
 
 
@@ -144,7 +144,8 @@ def _bias(draft: Draft, _: Finding) -> Words:
 
 def _spread(draft: Draft, _: Finding) -> Words:
     found: Record = draft.facts["record"]
-    seen = f"Errors are {_small(found.value, 2)} times their stated size{_span(found, places=2)}"
+    times = _small(found.value, 2, trim=False)
+    seen = f"Errors are {times} times their stated size{_span(found, places=2)}"
     way = "small" if draft.effect > 0 else "large"
     return Words(seen, f"the stated spread is too {way}", "the stated spread is right")
 
@@ -240,10 +241,12 @@ def _width(draft: Draft, _: Finding) -> Words:
             f"({draft.where}), errors are {found.value:.2f} times the others"
         )
         return Words(seen, fault, "constant noise, as stated")
-    wide, narrow = (float(found.options[name]) for name in ("widest", "narrowest"))
+    wide, narrow = (
+        _small(float(found.options[name]), 2, trim=False) for name in ("widest", "narrowest")
+    )
     seen = (
-        f"Errors are {_small(wide, 2)} times their stated size where widths are large, "
-        f"{_small(narrow, 2)} times where small"
+        f"Errors are {wide} times their stated size where widths are large, "
+        f"{narrow} times where small"
     )
     way = "overreact" if draft.effect < 0 else "react too little"
     return Words(seen, f"widths {way}", "widths follow the errors")
