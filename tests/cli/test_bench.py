@@ -65,19 +65,19 @@ def test_failures_set_the_exit_status(folder: str, monkeypatch: pytest.MonkeyPat
     from howsure.bench.adapters.pointwise import PointwiseAdapter
 
     def broken(*_: object) -> None:
-        raise MemoryError("too big")
+        raise MemoryError("too\x1b[31m big")
 
     monkeypatch.setattr(PointwiseAdapter, "run", broken)
     failed = call("run", "smoke", "--store", folder, "--jobs", "0")
     assert failed.exit_code == 1
     assert "8 failed, 0 failed before" in failed.stdout
-    assert "failed: line on line: MemoryError: too big" in failed.stderr
+    assert "failed: line on line: MemoryError: too\ufffd[31m big" in failed.stderr
     monkeypatch.undo()
     before = call("run", "smoke", "--store", folder)
     assert before.exit_code == 1
     assert "0 done, 0 there already, 0 failed, 8 failed before" in before.stdout
     told = call("status", "smoke", "--store", folder)
-    assert "MemoryError: too big" in told.stdout
+    assert "MemoryError: too\ufffd[31m big" in told.stdout
     assert call("run", "smoke", "--store", folder, "--retry-failed").exit_code == 0
 
 

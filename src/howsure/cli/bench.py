@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
 from howsure.cli.entry import Interrupted
 from howsure.cli.submit import KEPT, submit
+from howsure.cli.terminal import Console, escape, say
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write, check_outputs
 
@@ -102,7 +101,7 @@ def run(
     line = f"{summary.trials} trials: {', '.join(parts)}; {summary.seconds:.1f} s; {store}"
     console.print(line, highlight=False, markup=False, soft_wrap=True)
     if summary.failed or summary.failed_before:
-        typer.echo(f"howsure bench status {plan} --store {store} says why", err=True)
+        say(f"howsure bench status {plan} --store {store} says why", error=True)
         raise typer.Exit(1)
 
 
@@ -152,7 +151,7 @@ def show(
         typer.echo(data.decode(), nl=False)
         return
     atomic_write(output, data)
-    typer.echo(f"written: {output}")
+    say(f"written: {output}")
 
 
 @app.command()
@@ -176,7 +175,7 @@ def report(
     module, _, name = _REPORTS[told.protocol].partition(":")
     results = _results(told, kept).results
     getattr(importlib.import_module(module), name)(results, output, title=told.name)
-    typer.echo(f"written: {output}")
+    say(f"written: {output}")
 
 
 app.command()(submit)
@@ -208,7 +207,7 @@ def _results(plan: Plan, store: Store) -> Combined:
     undone = len({entry.address for _, entry in found.not_done()})
     if undone:
         total = sum(found.counts.values())
-        typer.echo(f"note: {undone} of {total} trials are not done: see bench status", err=True)
+        say(f"note: {undone} of {total} trials are not done: see bench status", error=True)
     return combined(plan, found, store)
 
 

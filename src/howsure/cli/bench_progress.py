@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from rich.console import Console
-from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -17,6 +15,7 @@ from rich.progress import (
 )
 
 from howsure.bench import Outcome, Trial, Watcher
+from howsure.cli.terminal import Console, escape
 
 
 class Shown(Watcher):

@@ -11,11 +11,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 from pyarrow import csv
 from rich import box
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from howsure.bench import Survey
+from howsure.cli.terminal import Console, escape
 from howsure.core.formats import short
 from howsure.results import Cell, Comparison, side_by_side
 from howsure.results.tables import parquet_bytes
