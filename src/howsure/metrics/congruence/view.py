@@ -318,6 +318,7 @@ def right_model(
     seed: int = 0,
     replicates: int = MONITORED,
     most: int | None = None,
+    near: Any = None,
 ) -> NullReference:
     """What the errors would be if every y were drawn from its belief."""
     law = law_of(part)
@@ -325,7 +326,7 @@ def right_model(
     if mode == "samples":
         outcomes = "exchange" if isinstance(law, Samples) else _drawn(law, part.model, seed)
     return null_reference(
-        reference, grid, outcomes=outcomes, replicates=replicates, most=most, seed=seed
+        reference, grid, outcomes=outcomes, replicates=replicates, most=most, seed=seed, near=near
     )
 
 
