@@ -322,5 +322,6 @@ def _joined(parts: Sequence[NullReference]) -> NullReference:
             replicates=np.average([part.replicates for part in near], axis=0, weights=sizes),
             point_observed=np.concatenate([part.point_observed for part in near]),
             point_p_value=np.concatenate([part.point_p_value for part in near]),
+            shifted=np.average([part.shifted for part in near], axis=0, weights=sizes),
         ),
     )

@@ -34,8 +34,8 @@ from howsure.verdict.findings import State
 
 SHOWN = 200
 PICTURES = 12
-MARGIN = 0.25
-"""Excess of the errors around rows over a right model's up to which they are in line with it."""
+POWER = 0.9
+"""Share of worlds in which a bias of half an sd must show for no fault to be evidence of none."""
 OUTERMOST = 50
 """Rows outside the reference that a report shows."""
 WITHHELD = 0.2
@@ -140,7 +140,7 @@ def _findings(monitor: Monitor, judged: Judged, table: Table) -> tuple[Finding, 
             "Is the prediction right around the rows inside?",
             (ratio - 1.0, ratio - 1.0 - spread, ratio - 1.0 + spread),
             (tests[1], float(adjusted[1]), 0.02),
-            ratio - 1.0 + spread <= MARGIN,
+            near.power >= POWER,
             "ratio − 1",
             monitor.part.model,
         )
@@ -202,10 +202,14 @@ def _near_words(found: Finding, flagged: int, rows: int) -> str:
         f"data as a right model's ({p_words(found.p)})."
     )
     if flagged:
-        return f"{text} {percent(flagged / rows)} are flagged; by chance up to 5 % would be."
-    if found.state in ("bad", "watch"):
-        return f"{text} No single row stands out."
-    return f"{text} No row is flagged."
+        text += f" {percent(flagged / rows)} are flagged; by chance up to 5 % would be."
+    else:
+        text += " No row is flagged."
+    if found.state == "good":
+        return f"{text} A bias of half an sd would show."
+    if found.state == "undecided":
+        return f"{text} The reference is too small to show a bias of half an sd."
+    return text
 
 
 def _rejection_lines(held: EvalSet, scores: FloatArray) -> list[VerdictLine]:
@@ -310,7 +314,7 @@ def outermost(judged: Judged, columns: Mapping[str, npt.NDArray[Any]], model: st
     if len(rows) > OUTERMOST:
         notes += f" The first {OUTERMOST} of {len(rows):,}."
     rows = rows[:OUTERMOST]
-    own = ("outside", "cce", "perfect", "upper", "p_value", "near_p_value", "flagged")
+    own = ("distance", "outside", "cce", "perfect", "upper", "p_value", "near_p_value", "flagged")
     kept = {name: column[rows] for name, column in columns.items() if name not in own}
     first = {name: kept.pop(name) for name in ("row", "why", "support_p_value")}
     return Table(

@@ -9,7 +9,7 @@ members are exchangeable: any of these m + 1 values is the outcome, judged with 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -97,18 +97,27 @@ class NearErrors:
         Means of right models.
     point_observed, point_p_value : ndarray of float, shape (g,)
         Of each point.
+    shifted : ndarray of float, shape (S,)
+        Means of models that are right but for a bias of half their spread; empty if not made.
     """
 
     observed: float
     replicates: FloatArray
     point_observed: FloatArray
     point_p_value: FloatArray
+    shifted: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     @property
     def p_value(self) -> float:
         """Of the mean error."""
         larger = int((self.replicates >= self.observed).sum())
         return (1 + larger) / (len(self.replicates) + 1)
+
+    @property
+    def power(self) -> float:
+        """Share of the shifted models that a test at 5 % finds."""
+        limit = np.quantile(self.replicates, 0.95, method="higher")
+        return float((self.shifted > limit).mean()) if len(self.shifted) else 0.0
 
 
 def null_reference(
