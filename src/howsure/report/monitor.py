@@ -273,7 +273,7 @@ def _reasons(
     """For each row outside the feature that is farthest beyond the reference, or that is new."""
     told = np.full(len(outside), "", dtype=object)
     rows = np.flatnonzero(outside)
-    told[rows] = "unlike any reference row"
+    told[rows] = "few reference rows nearby"
     farthest = np.zeros(len(rows))
     for name, held in monitor.part.features.items():
         if monitor.encoder is None or name not in features:

@@ -78,7 +78,7 @@ class Neighbours:
         >>> found = fit_neighbours(np.linspace(0.0, 1.0, 99)[:, None])
         >>> p, distance = found.outside(np.array([[0.5], [3.0]]))
         >>> p.round(2).tolist(), distance.round(2).tolist()
-        ([0.96, 0.01], [0.05, 2.09])
+        ([0.9, 0.01], [0.05, 2.09])
         """
         codes = np.zeros((len(grid), 0), np.int64) if labels is None else labels
         priority = row_uniforms(0, "new neighbour", row_hashes(grid))
