@@ -534,10 +534,11 @@ def monitored(tables: int) -> list[str]:
     lines = [
         "## The monitor",
         "",
-        "Shares of new rows, in percent. Quarters of right rows go from the centre to the edge; the "
-        "bar is 5 % outside or flagged in each, and 99 % of rows 3 sd outside. *Beside* are right "
-        "rows at least half an sd from a quarter where the model is off by 2 sd; in brackets "
-        "what the smoothed error alone would flag. *Wrong* are flagged rows of that quarter.",
+        "Shares of new rows, in percent. Quarters of right rows go from the centre to the edge. "
+        "The bars are 5 % outside or flagged in each, and 99 % of rows 3 sd outside. *Beside* are "
+        "right rows at least half an sd from a quarter where the model is off by 2 sd; in "
+        "brackets, what the smoothed error alone would flag at 5 %. *Wrong* are flagged rows of "
+        "that quarter.",
         "",
         "| inputs | features | n | any ✗ | outside, by quarter | outside or flagged, by quarter "
         "| 3 sd outside | beside | wrong | tables |",

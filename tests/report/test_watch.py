@@ -237,7 +237,7 @@ def test_right_rows_beside_wrong_ones_are_not_flagged() -> None:
         leaked.append((columns["p_value"] <= 0.05).mean())
         flagged.append(columns["flagged"].mean())
         red += any(finding.state == "bad" for finding in found.report.findings)
-    assert np.mean(leaked) > 0.95  # the 5 % that the smoothed error alone would flag
+    assert np.mean(leaked) > 0.95
     assert np.mean(flagged) <= 0.05 + 2.0 * np.std(flagged, ddof=1) / np.sqrt(12)
     assert red <= 2
 

@@ -37,8 +37,8 @@ CHUNK = 20_000
 """Rows that are scored at once."""
 OUTSIDE = 0.01
 """Share of rows from the reference's own law that lie outside it; 1/(n + 1) of few rows."""
-FLAGGED = 0.05
-"""Level at which a row is flagged."""
+FLAGGED = 0.03
+"""Level at which a row is flagged: with rows outside, at most 5 % of right rows near an edge."""
 _PLAIN = CongruenceOptions()
 
 
@@ -206,7 +206,7 @@ def scored(monitor: Monitor, judged: Judged, names: npt.NDArray[Any]) -> Table:
             f"nearest reference rows than all but {percent(monitor.chance)} of the reference's "
             "own. It cannot be judged. A row inside is flagged where two errors exceed a right "
             f"model's at {percent(FLAGGED)}: its CCE, and that of the {monitor.around} nearest "
-            "reference rows alone. By chance, at most one right row in twenty is."
+            "reference rows alone. By chance, at most that share of right rows is."
         ),
     )
 

@@ -26,7 +26,7 @@ from howsure.report.assess import missing_fact
 from howsure.report.assessment import Assessment
 from howsure.report.content import VerdictLine
 from howsure.report.images import image_table
-from howsure.report.monitor import OUTSIDE, Judged, Monitor, scored
+from howsure.report.monitor import FLAGGED, OUTSIDE, Judged, Monitor, scored
 from howsure.stats.binomial import clopper_pearson, holm
 from howsure.stats.neighbours import more_outside
 from howsure.verdict import Finding
@@ -202,7 +202,9 @@ def _near_words(found: Finding, flagged: int, rows: int) -> str:
         f"data as a right model's ({p_words(found.p)})."
     )
     if flagged:
-        text += f" {percent(flagged / rows)} are flagged; by chance up to 5 % would be."
+        text += (
+            f" {percent(flagged / rows)} are flagged; by chance up to {percent(FLAGGED)} would be."
+        )
     else:
         text += " No row is flagged."
     if found.state == "good":
