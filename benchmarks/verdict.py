@@ -22,7 +22,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from howsure.inputs import load, load_unlabelled
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Quantiles, Samples
+from howsure.report.monitor import fit_monitor
+from howsure.report.watch import watch
 from howsure.verdict import QUESTIONS, examine
 
 PAGE = Path(__file__).parent.parent / "docs" / "verdict.md"
@@ -381,7 +384,9 @@ def share(count: int, total: int) -> str:
     return f"{100 * count / total:.1f}"
 
 
-def page(found: dict[tuple[int, int], list[dict[str, str]]], seconds: float) -> str:
+def page(
+    found: dict[tuple[int, int], list[dict[str, str]]], seconds: float, tables: int = 30
+) -> str:
     """The evidence as Markdown."""
     lines = [
         "# What the verdict says of right models, and of faults",
@@ -442,7 +447,7 @@ def page(found: dict[tuple[int, int], list[dict[str, str]]], seconds: float) -> 
             f"| {share(wrong, len(told)) if cell.false else '–'} | {which} |"
         )
     lines += ["", f"Below the bar: {'; '.join(missed) or 'none'}.", ""]
-    return "\n".join([*lines, *unseen()])
+    return "\n".join([*lines, *unseen(), *monitored(max(tables // 3, 10))])
 
 
 def unseen() -> list[str]:
@@ -457,6 +462,104 @@ def unseen() -> list[str]:
         told, silent = examine(world(np.random.default_rng(0), 2_000))
         states = {each.id: each.sentence for each in told}
         lines.append(f"| {name} | {finding} | {states.get(finding) or silent[finding]} |")
+    return [*lines, ""]
+
+
+INPUTS: dict[str, Callable[[np.random.Generator, tuple[int, int]], np.ndarray]] = {
+    "normal": lambda rng, shape: rng.normal(size=shape),
+    "uniform": lambda rng, shape: rng.uniform(-math.sqrt(3), math.sqrt(3), shape),
+    "lognormal(.5)": lambda rng, shape: rng.lognormal(0.0, 0.5, shape),
+}
+"""Laws of inputs that a monitor is tried on."""
+
+
+def watched(law: str, width: int, n: int, number: int) -> dict[str, list[float]]:
+    """Shares of 200 new rows that one monitor calls outside or flags, and whether it turns red.
+
+    The model is right, or wrong by 2 sd in the upper quarter of the first input. Quarters go by
+    distance from the centre; rows 3 sd outside have one input 3 sd beyond the reference's largest.
+    """
+    rng = np.random.default_rng([width, n, number, len(law)])
+    drawn = {name: INPUTS[law](rng, (size, width)) for name, size in (("held", n), ("new", 200))}
+    names = [f"x{k}" for k in range(width)]
+
+    def columns(x: np.ndarray) -> dict[str, np.ndarray]:
+        return dict(zip(names, x.T, strict=True))
+
+    def judged(x: np.ndarray, fault: np.ndarray) -> tuple[dict[str, np.ndarray], set[str]]:
+        found = watch(monitors[bool(fault.any())], load_unlabelled(columns(x), loaded))
+        return found.table.columns, {
+            each.id for each in found.report.findings if each.state == "bad"
+        }
+
+    held, new = drawn["held"], drawn["new"]
+    edge = np.quantile(held[:, 0], 0.75)
+    mean = np.sin(2 * held[:, 0])
+    y = mean + 0.5 * rng.normal(size=n)
+    monitors = {}
+    for wrong in (False, True):
+        stated = mean + wrong * 1.0 * (held[:, 0] > edge)
+        table = {**columns(held), "y": y, "mean": stated, "sd": np.full(n, 0.5)}
+        loaded = load(table, features=",".join(names))
+        monitors[wrong] = fit_monitor(loaded.evalsets[0], seed=number)
+    none = np.zeros(200, dtype=bool)
+    right, red = judged(new, none)
+    reach = np.linalg.norm((new - np.median(held, axis=0)) / held.std(axis=0), axis=1)
+    quarter = np.argsort(np.argsort(reach)) // 50
+    said = right["outside"] | right["flagged"]
+    far = new.copy()
+    far[np.arange(200), np.arange(200) % width] = (held.max(axis=0) + 3 * held.std(axis=0))[
+        np.arange(200) % width
+    ]
+    beside, _ = judged(new, new[:, 0] > edge)
+    apart = (edge - new[:, 0]) / held[:, 0].std()
+    inside = ~beside["outside"]
+
+    def of(which: np.ndarray, flags: np.ndarray) -> float:
+        return float(flags[which].mean()) if which.any() else math.nan
+
+    return {
+        "red": [float(bool(red))],
+        "outside": [of(quarter == k, right["outside"]) for k in range(4)],
+        "said": [of(quarter == k, said) for k in range(4)],
+        "far": [float(judged(far, none)[0]["outside"].mean())],
+        "smoothed": [of((apart > 0.5) & inside, beside["p_value"] <= 0.05)],
+        "beside": [of((apart > 0.5) & inside, beside["flagged"])],
+        "wrong": [of((apart < 0) & inside, beside["flagged"])],
+    }
+
+
+def monitored(tables: int) -> list[str]:
+    """The monitor's evidence as Markdown: rows outside, right rows, wrong rows."""
+    lines = [
+        "## The monitor",
+        "",
+        "Shares of new rows, in percent. Quarters of right rows go from the centre to the edge. "
+        "The bars are 5 % outside or flagged in each, and 99 % of rows 3 sd outside. *Beside* are "
+        "right rows at least half an sd from a quarter where the model is off by 2 sd; in "
+        "brackets, what the smoothed error alone would flag at 5 %. *Wrong* are flagged rows of "
+        "that quarter.",
+        "",
+        "| inputs | features | n | any ✗ | outside, by quarter | outside or flagged, by quarter "
+        "| 3 sd outside | beside | wrong | tables |",
+        "|:--|--:|--:|--:|:--|:--|--:|--:|--:|--:|",
+    ]
+    for law in INPUTS:
+        for width in (1, 2, 3):
+            for n in (300, 1_000):
+                drawn = [watched(law, width, n, number) for number in range(tables)]
+                told = {
+                    key: 100 * np.nanmean([each[key] for each in drawn], axis=0) for key in drawn[0]
+                }
+                cells = [
+                    f"{told['red'][0]:.1f}",
+                    *(" / ".join(f"{v:.1f}" for v in told[key]) for key in ("outside", "said")),
+                    f"{told['far'][0]:.1f}",
+                    f"{told['beside'][0]:.1f} ({told['smoothed'][0]:.0f})",
+                    f"{told['wrong'][0]:.0f}",
+                ]
+                lines.append(f"| {law} | {width} | {n:,} | {' | '.join(cells)} | {tables} |")
+                print(lines[-1], flush=True)
     return [*lines, ""]
 
 
@@ -481,7 +584,7 @@ def main() -> None:
                 print(f"{CELLS[place].name}, n = {n:,}", flush=True)
             found.setdefault((place, n), []).append(states)
             used += seconds
-    text = page(found, used)
+    text = page(found, used, chosen.tables)
     chosen.output.write_text(text, encoding="utf-8")
     print(text)
     assert set(QUESTIONS) >= {i for cell in CELLS for i in (*cell.named, *cell.false)}

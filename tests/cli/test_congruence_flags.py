@@ -78,7 +78,7 @@ def test_new_texts_go_through_the_same_encoder(tmp_path: Path, model: str) -> No
     outs = [tmp_path / name for name in ("scored.csv", "report.html", "report.md")]
     flags = [part for path in outs for part in ("-o", path)]
     shown = inside("assess", new, "--reference", reference, "--encode", f"text={model}", *flags)
-    assert "of 60 rows are flagged" in shown
+    assert "are flagged" in shown
     scored = csv.read_csv(outs[0]).to_pydict()
     bad = np.array([text == "very bad film" for text in scored["text"]])
     assert np.array(scored["flagged"])[bad].all()

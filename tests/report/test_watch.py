@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from howsure.metrics.congruence.view import CongruenceOptions
 from howsure.report import monitor as monitoring
 from howsure.report.assessment import Assessment
 from howsure.report.monitor import fit_monitor
-from howsure.report.watch import watch
+from howsure.report.watch import Watched, watch
 
 PUBLISHED = CongruenceOptions(bandwidth=1.0, regularization=0.1, draws=1)
 
@@ -58,7 +59,11 @@ def test_rejection_once_labels_are_there_by_hand() -> None:
     loaded = load(held, embedding="x", features="")
     monitor = fit_monitor(loaded.evalsets[0], options=PUBLISHED)
     found = watch(monitor, load_unlabelled(new, loaded))
-    scores = found.table.columns["cce"]
+    inside = ~found.table.columns["outside"]
+    rows = int(inside.sum())
+    assert 390 <= rows < 400
+    scores = found.table.columns["cce"][inside]
+    new = {name: value[inside] for name, value in new.items()}
     losses = {
         "rejection": np.abs(new["y"] - new["mean"]),
         "rejection_nll": -stats.norm(new["mean"], new["sd"]).logpdf(new["y"]),
@@ -69,12 +74,12 @@ def test_rejection_once_labels_are_there_by_hand() -> None:
         for share, error, least in zip(
             curves[name].x, curves[name].y, curves[f"{name}_oracle"].y, strict=True
         ):
-            cut = round(share * 400)
+            cut = round(share * rows)
             assert error == pytest.approx(loss[order[cut:]].mean(), rel=1e-9)
             assert least == pytest.approx(loss[best[name][cut:]].mean(), rel=1e-9)
         assert curves[name].reference is not None
         np.testing.assert_allclose(curves[name].reference, loss.mean())
-        area = np.mean([loss[order[cut:]].mean() for cut in range(400)])
+        area = np.mean([loss[order[cut:]].mean() for cut in range(rows)])
         assert curves[name].area == pytest.approx(area)
         assert area < loss.mean()
         grid = np.linspace(0.02, 0.06, 100)
@@ -82,8 +87,8 @@ def test_rejection_once_labels_are_there_by_hand() -> None:
         assert kept[-1] == pytest.approx(loss[scores <= 0.06].mean())
         assert (np.diff(rejected) <= 0).all()
     lines = found.report.verdict
-    assert "lowers the mean |error| of 400 labelled rows" in lines
-    assert "lowers the mean NLL of 400 labelled rows" in lines
+    assert f"lowers the mean |error| of {rows} labelled rows" in lines
+    assert f"lowers the mean NLL of {rows} labelled rows" in lines
 
 
 def test_without_labels_there_is_no_rejection() -> None:
@@ -91,8 +96,7 @@ def test_without_labels_there_is_no_rejection() -> None:
     loaded = load(held)
     found = watch(fit_monitor(loaded.evalsets[0]), load_unlabelled({"x": new["x"]}, loaded))
     assert found.report.curves == ()
-    (line,) = found.report.lines
-    assert line.tone == "bad"
+    assert [line.tone for line in found.report.lines] == ["bad", "good", "info"]
 
 
 def test_some_labels_serve_for_the_rows_that_have_them() -> None:
@@ -114,8 +118,11 @@ def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = monitor.compare(monitor.inputs({"x": new["x"]}))
     monkeypatch.setattr(monitoring, "CHUNK", 16)
     parts = monitor.compare(monitor.inputs({"x": new["x"]}))
-    for name in whole.__slots__:
-        np.testing.assert_allclose(getattr(parts, name), getattr(whole, name), rtol=1e-9)
+    assert whole.near is not None
+    assert parts.near is not None
+    for one, other in ((whole, parts), (whole.near, parts.near)):
+        for name in set(one.__slots__) - {"near"}:
+            np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-9)
 
 
 def test_a_model_without_density_or_mean() -> None:
@@ -158,13 +165,191 @@ def test_the_report_and_the_rows() -> None:
     assert isinstance(found.report, Assessment)
     tables = {table.name: table for table in found.report.tables}
     assert len(tables["monitor"]) == 200
-    assert "200 of 250 rows" in tables["monitor"].notes
+    assert "200 of 249 rows inside" in tables["monitor"].notes
+    assert len(tables["outside"]) == 1
     assert "t-SNE" in tables["cce_map"].notes
     page = found.report.to_html()
     assert "Which rows to distrust?" in page
     assert "Does it help the likelihood to withhold suspect rows?" in page
     assert found.report.to_markdown()
     assert found.report.to_json()
+
+
+def straight(n: int, seed: int, *, width: int = 1, wrong: float = 0.0) -> dict[str, Any]:
+    """Standard normal inputs; the model is off by `wrong` sds where the first is beyond 0.7."""
+    rng = child(seed, "straight", width)
+    x = rng.normal(size=(n, width))
+    mean = np.sin(2 * x[:, 0])
+    y = mean + 0.5 * rng.normal(size=n)
+    mean = mean + 0.5 * wrong * (x[:, 0] > 0.7)
+    table = {f"x{k}": x[:, k] for k in range(width)}
+    return {**table, "y": y, "mean": mean, "sd": np.full(n, 0.5)}
+
+
+def watched(held: dict[str, Any], new: dict[str, Any]) -> Watched:
+    loaded = load(held)
+    return watch(fit_monitor(loaded.evalsets[0]), load_unlabelled(new, loaded))
+
+
+def test_rows_far_away_cannot_be_judged() -> None:
+    """Rows 8 sd away had a green tick, for the error falls to 0 where no reference row is."""
+    found = watched(straight(400, 0), {"x0": np.linspace(8.0, 8.1, 50)})
+    support, unread = found.report.lines
+    assert support.tone == "bad"
+    assert support.text.startswith("100 % of 50 rows lie outside the reference (1 % would by")
+    assert "read only in rows that have y" in unread.text
+    columns = found.table.columns
+    assert columns["outside"].all()
+    assert not columns["flagged"].any()
+    assert np.isnan(columns["cce"]).all()
+    assert np.isnan(columns["p_value"]).all()
+    assert found.report.facts["Rows outside"] == "50"
+    assert set(columns["why"]) == {"x0 above 2.887"}
+    (record,) = found.report.records
+    assert np.isnan(record.value)
+    assert record.reason == "every row lies outside the reference"
+    assert json.loads(found.report.to_json())["findings"][0]["state"] == "bad"
+    assert "outside the reference" in found.report.to_html()
+
+
+def test_an_error_that_grows_beyond_the_edge_is_not_a_falling_number() -> None:
+    """CCE went .20, .10, .03 where the model grows worse: there is no such number any more."""
+    held = straight(1000, 1)
+    held["mean"] = held["mean"] + np.maximum(held["x0"] - 1.0, 0.0)
+    monitor = fit_monitor(load(held).evalsets[0])
+    grid = {"x0": np.array([0.0, 1.0, 2.0, 6.0, 8.0, 10.0])}
+    cce = monitor.compare(monitor.inputs(grid)).point_observed
+    assert cce[2] > cce[3] > cce[4] > cce[5]  # what is withheld
+    columns = monitor.score(grid).columns
+    assert columns["outside"].tolist() == [False] * 3 + [True] * 3
+    np.testing.assert_array_equal(columns["cce"][:3], cce[:3])
+    assert np.isnan(columns["cce"][3:]).all()
+
+
+@pytest.mark.slow
+def test_right_rows_beside_wrong_ones_are_not_flagged() -> None:
+    """Smoothing carries an error to right rows: all of them lay beyond a right model's."""
+    right = {"x0": np.linspace(-0.3, 0.3, 117)}
+    leaked, flagged, red = [], [], 0
+    for seed in range(12):
+        found = watched(straight(1000, seed, wrong=4.0), right)
+        columns = found.table.columns
+        leaked.append((columns["p_value"] <= 0.05).mean())
+        flagged.append(columns["flagged"].mean())
+        red += any(finding.state == "bad" for finding in found.report.findings)
+    assert np.mean(leaked) > 0.95
+    assert np.mean(flagged) <= 0.05 + 2.0 * np.std(flagged, ddof=1) / np.sqrt(12)
+    assert red <= 2
+
+
+def test_rows_among_wrong_ones_are_flagged() -> None:
+    wrong = watched(straight(1000, 2, wrong=2.0), {"x0": np.linspace(0.9, 1.5, 117)})
+    assert wrong.table.columns["flagged"].all()
+    assert wrong.report.lines[0].tone == "bad"
+    assert "100 % are flagged" in wrong.report.verdict
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "n"), [(1, 300), (3, 300), (2, 1000)])
+def test_right_rows_of_every_quarter_are_seldom_outside_or_flagged(width: int, n: int) -> None:
+    """Quarters by distance from the centre; rows 3 sd beyond the reference are outside."""
+    tables, apart = 24, []
+    far = []
+    for seed in range(tables):
+        held, new = straight(n, 2 * seed, width=width), straight(200, 2 * seed + 1, width=width)
+        monitor = fit_monitor(load(held).evalsets[0], seed=seed)
+        names = [f"x{k}" for k in range(width)]
+        columns = monitor.score({name: new[name] for name in names}).columns
+        reach = np.linalg.norm(np.stack([new[name] for name in names]), axis=0)
+        quarter = np.argsort(np.argsort(reach)) * 4 // 200
+        said = columns["outside"] | columns["flagged"]
+        apart.append([said[quarter == q].mean() for q in range(4)])
+        away = {name: new[name][:20] for name in names}
+        away[names[-1]] = held[names[-1]].max() + 3.0 + 0.0 * away[names[-1]]
+        far.append(monitor.score(away).columns["outside"].mean())
+    assert np.mean(far) >= 0.99
+    shares = np.array(apart)
+    # Rows of one table go together: the error of a share is that of tables.
+    error = shares.std(axis=0, ddof=1) / np.sqrt(tables)
+    assert (shares.mean(axis=0) <= 0.05 + 2.0 * error).all()
+
+
+def test_the_errors_of_the_nearest_rows_by_their_dense_formula() -> None:
+    held, new = wave(120, 0), wave(30, 1)
+    loaded = load(held, embedding="x", features="")
+    monitor = fit_monitor(loaded.evalsets[0], options=PUBLISHED)
+    grid = new["x"][:, None]
+    near = monitor.compare(grid).near
+    assert near is not None
+    part, draws = monitor.part, monitor.reference.belief.samples[:, :, 0]
+    kernel = oracle.rbf(1.0 / (2.0 * held["y"].var(ddof=1)))
+    y = part.y[:, None]
+    gram = kernel(y, y) + kernel(draws, draws) - kernel(y, draws) - kernel(draws, y)
+    assert monitor.around == 16
+    for place, at in enumerate(new["x"]):
+        apart = np.abs(part.embedding[:, 0] - at)
+        order = np.argsort(apart)
+        weights = np.zeros(120)
+        weights[order[:16]] = 1.0 - np.square(apart[order[:16]] / apart[order[16]])
+        weights /= weights.sum()
+        assert near.point_observed[place] ** 2 == pytest.approx(weights @ gram @ weights, abs=1e-8)
+    assert near.observed == pytest.approx(near.point_observed.mean())
+    assert near.p_value == (1 + (near.replicates >= near.observed).sum()) / 100
+
+
+def test_labels_that_the_reference_lacks_are_outside() -> None:
+    """A column that is constant in the reference is no input: a new value of it was not seen."""
+    held = straight(300, 3) | {"site": np.array(["A", "B"] * 150), "unit": np.array(["m"] * 300)}
+    held["kind"] = np.zeros(300)
+    loaded = load(held, features="x0,site,unit,kind")
+    monitor = fit_monitor(loaded.evalsets[0])
+    columns = monitor.score(
+        {
+            "x0": np.zeros(5),
+            "site": np.array(["A", "B", "C", "A", "A"], dtype=object),
+            "unit": np.array(["m", "m", "m", "km", "m"], dtype=object),
+            "kind": np.array([0.0, 0.0, 0.0, 0.0, 1.0]),
+        }
+    ).columns
+    assert columns["outside"].tolist() == [False, False, True, True, True]
+    assert columns["why"].tolist() == ["", "", "new site", "new unit", "new kind"]
+
+
+def test_a_tick_needs_evidence() -> None:
+    """Few labelled rows show no fault, and no proof of none."""
+    ticks = {40: 0, 1000: 0}
+    for n in ticks:
+        for seed in range(8):
+            found = watched(straight(n, seed), {"x0": straight(200, 99)["x0"]})
+            (state,) = (one.state for one in found.report.findings if one.id == "congruence")
+            ticks[n] += state == "good"
+    assert ticks[40] == 0
+    assert ticks[1000] >= 6
+
+
+def test_few_rows() -> None:
+    held = straight(300, 6)
+    near, far = watched(held, {"x0": np.zeros(1)}), watched(held, {"x0": np.full(1, 9.0)})
+    assert near.report.lines[0].text == "The row lies inside the reference."
+    assert far.report.lines[0].text.startswith("The row lies outside the reference")
+    assert far.report.lines[0].tone == "bad"
+    some = watched(held, {"x0": np.r_[np.linspace(-1, 1, 19), 9.0]})
+    assert some.report.findings[0].state == "undecided"
+    assert "5 % of 20 rows lie outside the reference (1 % would by chance)" in some.report.verdict
+
+
+def test_sentences_are_short_and_rows_keep_their_numbers_in_any_company() -> None:
+    held, new = straight(300, 7, wrong=2.0), straight(80, 8)
+    new["x0"][:30] += 9.0
+    loaded = load(held)
+    monitor = fit_monitor(loaded.evalsets[0])
+    found = watch(monitor, load_unlabelled(new, loaded))
+    for line in found.report.lines:
+        for sentence in line.text.split(". "):
+            assert len(sentence.split()) <= 25
+    alone = monitor.score({"x0": new["x0"][40:41]}).columns
+    for name in ("support_p_value", "cce", "near_p_value", "flagged"):
+        assert alone[name][0] == pytest.approx(found.table.columns[name][40])
 
 
 def test_an_embedding_must_be_the_references() -> None:

@@ -83,7 +83,9 @@ def assess(
     ] = [],  # noqa: B006
     reference: Annotated[
         Path | None,
-        typer.Option(help="A labelled table; FILE's rows, unlabelled, are scored against it."),
+        typer.Option(
+            help="A labelled table; its model is judged at FILE's inputs, not FILE's predictions."
+        ),
     ] = None,
     tolerance: Tolerance = 0.01,
     ignore: Ignored = [],  # noqa: B006

@@ -69,20 +69,43 @@ def run(
             else:
                 found.report.save(path)
     print_verdict(console, found.report)
-    console.print(_worst(found, new))
+    for shown in (_outermost(found, new), _flagged(found, new)):
+        if shown is not None:
+            console.print(shown)
     for path in outputs:
         console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
 
 
-def _worst(found: Watched, new: Unlabelled) -> Shown:
-    """The rows of the highest errors."""
+def _outermost(found: Watched, new: Unlabelled) -> Shown | None:
+    """The rows farthest outside the reference, if there are any."""
+    for table in found.report.tables:
+        if table.name == "outside":
+            far = table.columns
+            shown = Shown(title="Rows outside the reference", title_justify="left")
+            beside = [name for name in {**new.features, **new.texts} if name in far]
+            for heading in ("row", "why", "distance", *beside):
+                shown.add_column(escape(heading), overflow="fold")
+            for row in range(min(WORST, len(table))):
+                known = [escape(str(far[name][row])[:200]) for name in beside]
+                named = [escape(str(far[name][row])) for name in ("row", "why")]
+                shown.add_row(*named, f"{far['distance'][row]:.3g}", *known)
+            return shown
+    return None
+
+
+def _flagged(found: Watched, new: Unlabelled) -> Shown | None:
+    """The flagged rows of the highest errors, if there are any."""
     columns = found.table.columns
     beside = {**new.features, **new.texts}
-    shown = Shown(title="Rows where the model is farthest from the data", title_justify="left")
-    for heading in ("row", "CCE", "right model", "p", *beside):
+    flagged = np.flatnonzero(columns["flagged"])
+    if not len(flagged):
+        return None
+    shown = Shown(title="Flagged rows, of the highest CCE", title_justify="left")
+    for heading in ("row", "CCE", "right model", "p", "p nearest", *beside):
         shown.add_column(escape(heading), overflow="fold")
-    for row in np.argsort(-columns["cce"], kind="stable")[:WORST]:
-        numbers = [f"{columns[name][row]:.3g}" for name in ("cce", "perfect", "p_value")]
+    for row in flagged[np.argsort(-columns["cce"][flagged], kind="stable")][:WORST]:
+        names = ("cce", "perfect", "p_value", "near_p_value")
+        numbers = [f"{columns[name][row]:.3g}" for name in names]
         known = [escape(str(value[row])[:200]) for value in beside.values()]
         shown.add_row(escape(str(columns["row"][row])), *numbers, *known)
     return shown

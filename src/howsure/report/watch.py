@@ -15,7 +15,6 @@ from howsure.core.formats import p_words, percent
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.threads import one_thread
 from howsure.inputs import Unlabelled
-from howsure.metrics.congruence import NullReference
 from howsure.metrics.congruence.exhibits import (
     LOSSES,
     losses_of,
@@ -25,18 +24,29 @@ from howsure.metrics.congruence.exhibits import (
 from howsure.predictions import EvalSet
 from howsure.report.assess import missing_fact
 from howsure.report.assessment import Assessment
-from howsure.report.content import Tone, VerdictLine
+from howsure.report.content import VerdictLine
 from howsure.report.images import image_table
-from howsure.report.monitor import Monitor, scored
+from howsure.report.monitor import FLAGGED, OUTSIDE, Judged, Monitor, scored
+from howsure.stats.binomial import clopper_pearson, holm
+from howsure.stats.neighbours import more_outside
+from howsure.verdict import Finding
+from howsure.verdict.findings import State
 
 SHOWN = 200
 PICTURES = 12
-MANY = 0.1
-"""Share of flagged rows beyond which one should look, whatever the mean says."""
+POWER = 0.9
+"""Share of worlds in which a bias of half an sd must show for no fault to be evidence of none."""
+OUTERMOST = 50
+"""Rows outside the reference that a report shows."""
 WITHHELD = 0.2
 """Share of rows whose rejection the verdict tells."""
 FEWEST = 5
 """The fewest rows withheld of which it tells."""
+UNREAD = (
+    "Errors are those of the reference's model at the new inputs. Predictions beside them are read "
+    "only in rows that have y."
+)
+_ONE_INSIDE = "The row lies inside the reference."
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,24 +80,28 @@ def watch(
     facts: Mapping[str, str] | None = None,
     command: str = "",
 ) -> Watched:
-    """Score rows and say which to distrust."""
-    grid = monitor.inputs(new.features, new.embedding)
-    null = monitor.compare(grid)
-    table = scored(null, new.names, monitor.part.model)
+    """Say which rows can be judged, and which of these to distrust."""
+    judged = monitor.judge(new.features, new.embedding)
+    table = scored(monitor, judged, new.names)
+    findings = _findings(monitor, judged, table)
+    lines = [VerdictLine(found.sentence, found.state, found.question) for found in findings]
     curves: tuple[Curve, ...] = ()
     if new.labelled is not None:
-        held = replace(new.labelled, model=monitor.part.model)
-        curves = rejection_curves(held, null.point_observed[new.places])
-    lines = [_headline(table, null)]
-    if new.labelled is not None:
-        lines += _rejection_lines(new.labelled, null.point_observed[new.places])
+        inside = ~judged.outside[new.places]
+        scores = table.columns["cce"][new.places[inside]]
+        if len(scores):
+            held = replace(new.labelled.take(np.flatnonzero(inside)), model=monitor.part.model)
+            curves = rejection_curves(held, scores)
+            lines += _rejection_lines(held, scores)
+    lines.append(VerdictLine(UNREAD, "info", "Which predictions are judged?"))
     report = Assessment(
         lines=tuple(lines),
-        records=(_record(monitor, null),),
+        findings=findings,
+        records=(_record(monitor, judged),),
         curves=curves,
-        tables=_tables(monitor, new, grid, null, table),
+        tables=_tables(monitor, new, judged, table),
         facts={
-            **_facts(monitor, new),
+            **_facts(monitor, new, judged),
             **(facts or {}),
             **missing_fact(new.images, new.names),
         },
@@ -97,17 +111,107 @@ def watch(
     return Watched(table, report)
 
 
-def _headline(table: Table, null: NullReference) -> VerdictLine:
-    flagged = table.columns["flagged"]
-    text = (
-        f"{percent(float(flagged.mean()))} of {len(flagged):,} rows are flagged; 5 % would be if "
-        f"the model were right (mean CCE {null.observed:.3g}, a right model's would be "
-        f"{null.expected:.3g}, {p_words(null.p_value)})."
+def _findings(monitor: Monitor, judged: Judged, table: Table) -> tuple[Finding, ...]:
+    """Are rows inside the reference, and is the model right around them? One Holm step for both."""
+    count, rows = int(judged.outside.sum()), len(judged.outside)
+    low, high = clopper_pearson(count, rows)
+    tests = [more_outside(judged.support_p_value, monitor.part.n, OUTSIDE)]
+    near = None if judged.null is None else judged.null.near
+    if near is not None:
+        tests.append(near.p_value)
+    adjusted = holm(np.array(tests))
+    within = count == 0 or float(high) - monitor.chance <= 0.03
+    support = _finding(
+        "outside",
+        "Do rows lie where the reference does?",
+        (count / rows - monitor.chance, float(low) - monitor.chance, float(high) - monitor.chance),
+        (tests[0], float(adjusted[0]), 0.01),
+        within,
+        "share",
+        monitor.part.model,
     )
-    tone: Tone = "good" if flagged.mean() <= MANY else "undecided"
-    if null.p_value < 0.05:
-        tone = "bad"
-    return VerdictLine(text, tone, "Is the belief right where these rows lie?")
+    found = [replace(support, sentence=_support_words(support, count, rows, monitor.chance))]
+    if near is not None:
+        usual = float(near.replicates.mean())
+        ratio = near.observed / usual if usual > 0 else 1.0
+        spread = 1.96 * float(near.replicates.std(ddof=1)) / usual if usual > 0 else math.inf
+        made = _finding(
+            "congruence",
+            "Is the prediction right around the rows inside?",
+            (ratio - 1.0, ratio - 1.0 - spread, ratio - 1.0 + spread),
+            (tests[1], float(adjusted[1]), 0.02),
+            near.power >= POWER,
+            "ratio − 1",
+            monitor.part.model,
+        )
+        flagged = int(table.columns["flagged"].sum())
+        found.append(replace(made, sentence=_near_words(made, flagged, rows - count)))
+    return tuple(sorted(found, key=lambda finding: finding.state != "bad"))
+
+
+def _finding(
+    name: str,
+    question: str,
+    effect: tuple[float, float, float],
+    test: tuple[float, float, float],
+    good: bool,
+    unit: str,
+    model: str,
+) -> Finding:
+    """An effect with its ends; a p-value alone and jointly, and what does no harm."""
+    size, low, high = effect
+    p, adjusted, tolerance = test
+    state: State = "good" if good else "undecided"
+    if adjusted < 0.05:
+        state = "bad" if size > tolerance else "negligible"
+    elif p < 0.05 and size > tolerance:
+        state = "watch"
+    return Finding(
+        id=name,
+        question=question,
+        state=state,
+        effect=size,
+        unit=unit,
+        lower=low,
+        upper=high,
+        p=p,
+        p_adjusted=adjusted,
+        tolerance=tolerance,
+        cost=abs(size) / tolerance,
+        where="",
+        sentence="",
+        model=model,
+    )
+
+
+def _support_words(found: Finding, count: int, rows: int, chance: float) -> str:
+    if count == 0:
+        return f"All {rows:,} rows lie inside the reference." if rows > 1 else _ONE_INSIDE
+    if rows == 1:
+        return "The row lies outside the reference: there the model cannot be judged."
+    text = f"{percent(count / rows)} of {rows:,} rows lie outside the reference"
+    if found.state == "good":
+        return f"{text}, as may happen by chance ({percent(chance)}). These cannot be judged."
+    return f"{text} ({percent(chance)} would by chance): there the model cannot be judged."
+
+
+def _near_words(found: Finding, flagged: int, rows: int) -> str:
+    which = f"the {rows:,} rows" if rows > 1 else "the row"
+    text = (
+        f"Around {which} inside, the prediction is {1.0 + found.effect:.2f} times as far from the "
+        f"data as a right model's ({p_words(found.p)})."
+    )
+    if flagged:
+        text += (
+            f" {percent(flagged / rows)} are flagged; by chance up to {percent(FLAGGED)} would be."
+        )
+    else:
+        text += " No row is flagged."
+    if found.state == "good":
+        return f"{text} A bias of half an sd would show."
+    if found.state == "undecided":
+        return f"{text} The reference is too small to show a bias of half an sd."
+    return text
 
 
 def _rejection_lines(held: EvalSet, scores: FloatArray) -> list[VerdictLine]:
@@ -125,75 +229,111 @@ def _rejection_lines(held: EvalSet, scores: FloatArray) -> list[VerdictLine]:
         way = way or ("lowers" if apart > 0 else "raises")
         best = np.sort(losses)[: len(kept)].mean()
         text = (
-            f"Withholding the {percent(WITHHELD, 0)} of highest CCE {way} the mean "
-            f"{LOSSES[name]} of {len(scores):,} labelled rows: {losses.mean():.4g} before, as in "
-            f"random order, {kept.mean():.4g} after; by the losses themselves {best:.4g}."
+            f"Withholding the {percent(WITHHELD, 0)} of highest CCE {way} the mean {LOSSES[name]} "
+            f"of {len(scores):,} labelled rows: {losses.mean():.4g} before, {kept.mean():.4g} "
+            f"after. The best order would reach {best:.4g}."
         )
         lines.append(VerdictLine(text, "info", "Does it help to withhold suspect rows?"))
     return lines
 
 
-def _record(monitor: Monitor, null: NullReference) -> Record:
-    return Record(
+def _record(monitor: Monitor, judged: Judged) -> Record:
+    null = judged.null
+    options: dict[str, str | float] = {
+        "mode": monitor.mode,
+        "reference_rows": float(monitor.part.n),
+        "regularization": monitor.options.regularization,
+        "rows_outside": float(judged.outside.sum()),
+    }
+    record = Record(
         metric="mean_cce",
+        value=math.nan,
+        direction=Direction.LOWER,
+        notion=Notion.POINTWISE,
+        model=monitor.part.model,
+        source="embedding",
+        reason="every row lies outside the reference",
+        options=options,
+    )
+    if null is None:
+        return record
+    return replace(
+        record,
         value=null.observed,
         n=float(len(null.point_observed)),
         null=null.expected,
         null_upper=null.upper,
         p=null.p_value,
-        direction=Direction.LOWER,
-        notion=Notion.POINTWISE,
-        model=monitor.part.model,
-        source="embedding",
-        options={
-            "mode": monitor.mode,
-            "reference_rows": float(monitor.part.n),
-            "regularization": monitor.options.regularization,
-        },
+        reason="",
+        options={**options, "p_of": "a model right throughout the reference"},
     )
 
 
-def _tables(
-    monitor: Monitor,
-    new: Unlabelled,
-    grid: npt.NDArray[Any],
-    null: NullReference,
-    table: Table,
-) -> tuple[Table, ...]:
-    """A map, the rows of the highest errors, and their images."""
-    values = null.point_observed
-    map_ = map_table(
-        np.asarray(monitor.reference.inputs.more(grid, "inputs"), dtype=np.float64),
-        values,
-        null,
-        new.names,
-        second=("CCE", values),
-        layout=monitor.options.layout,
-        model=monitor.part.model,
-        seed=monitor.seed,
-    )
-    order = np.argsort(-values, kind="stable")
+def _tables(monitor: Monitor, new: Unlabelled, judged: Judged, table: Table) -> tuple[Table, ...]:
+    """A map, the rows of the highest errors and their images, and the outermost rows."""
+    inside = np.flatnonzero(~judged.outside)
     columns = dict(table.columns)
     for name, value in {**new.features, **new.texts}.items():
         columns.setdefault(name, value)
-    worst = {name: column[order[:SHOWN]] for name, column in columns.items()}
-    notes = table.notes
-    if len(order) > SHOWN:
-        notes += f" The {SHOWN} of {len(order):,} rows with the highest CCE."
-    made = [map_, replace(table, columns=worst, notes=notes)]
-    if new.images is not None:
-        first = order[:PICTURES]
-        rows = {name: column[first] for name, column in table.columns.items()}
-        rows["kind"] = np.array(["new"] * len(first), dtype=object)
-        chosen = replace(table, columns=rows)
-        made.append(image_table(chosen, new.images[first], each=PICTURES))
+    made: list[Table] = []
+    if judged.null is not None:
+        values = judged.null.point_observed
+        more = monitor.reference.inputs.more(judged.grid[inside], "inputs")
+        made.append(
+            map_table(
+                np.asarray(more, dtype=np.float64),
+                values,
+                judged.null,
+                new.names[inside],
+                second=("CCE", values),
+                layout=monitor.options.layout,
+                model=monitor.part.model,
+                seed=monitor.seed,
+            )
+        )
+        order = inside[np.argsort(-values, kind="stable")]
+        notes = table.notes
+        if len(order) > SHOWN:
+            notes += f" The {SHOWN} of {len(order):,} rows inside with the highest CCE."
+        worst = {name: column[order[:SHOWN]] for name, column in columns.items()}
+        made.append(replace(table, columns=worst, notes=notes))
+        if new.images is not None:
+            first = order[:PICTURES]
+            rows = {name: column[first] for name, column in table.columns.items()}
+            rows["kind"] = np.array(["new"] * len(first), dtype=object)
+            chosen = replace(table, columns=rows)
+            made.append(image_table(chosen, new.images[first], each=PICTURES))
+    if judged.outside.any():
+        made.append(outermost(judged, columns, monitor.part.model))
     return tuple(made)
 
 
-def _facts(monitor: Monitor, new: Unlabelled) -> dict[str, str]:
+def outermost(judged: Judged, columns: Mapping[str, npt.NDArray[Any]], model: str = "") -> Table:
+    """The table ``outside``: rows outside the reference, the farthest first."""
+    rows = np.flatnonzero(judged.outside)
+    rows = rows[np.argsort(-judged.distance[rows], kind="stable")]
+    notes = "Rows that the model cannot be judged at, farthest from the reference first."
+    if len(rows) > OUTERMOST:
+        notes += f" The first {OUTERMOST} of {len(rows):,}."
+    rows = rows[:OUTERMOST]
+    own = ("distance", "outside", "cce", "perfect", "upper", "p_value", "near_p_value", "flagged")
+    kept = {name: column[rows] for name, column in columns.items() if name not in own}
+    first = {name: kept.pop(name) for name in ("row", "why", "support_p_value")}
+    return Table(
+        name="outside",
+        columns={**first, "distance": judged.distance[rows], **kept},
+        labels={"support_p_value": "p of lying inside", "distance": "Distance, in sd"},
+        model=model,
+        notes=notes,
+    )
+
+
+def _facts(monitor: Monitor, new: Unlabelled, judged: Judged) -> dict[str, str]:
     facts = {
         "Rows": f"{len(new.names):,}",
         "Reference": f"{monitor.part.n:,} labelled rows",
+        "Rows outside": f"{int(judged.outside.sum()):,}",
+        "Predictions": UNREAD,
         "Seed": str(monitor.seed),
     }
     if len(new.places):

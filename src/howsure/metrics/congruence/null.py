@@ -9,8 +9,8 @@ members are exchangeable: any of these m + 1 values is the outcome, judged with 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -62,6 +62,8 @@ class NullReference:
     point_observed, point_expected, point_upper, point_p_value : ndarray of float, shape (g,)
         The same at each evaluation point, by the replicates of the start. The p-values are not
         adjusted for their number.
+    near : NearErrors, optional
+        The errors of the reference rows around each point alone.
     """
 
     observed: float
@@ -76,6 +78,46 @@ class NullReference:
     point_expected: FloatArray
     point_upper: FloatArray
     point_p_value: FloatArray
+    near: NearErrors | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearErrors:
+    """Errors of the reference rows around each point, beside those that a right model would have.
+
+    A congruence error is smooth: where a model is wrong, the errors of right rows far from there
+    rise with it, beyond those of a model that is right throughout. These are of rows around a
+    point alone: ‖Σ_i w_i (φ(y_i) − μ_i)‖ with given weights.
+
+    Attributes
+    ----------
+    observed : float
+        Mean error of the model.
+    replicates : ndarray of float, shape (R,)
+        Means of right models.
+    point_observed, point_p_value : ndarray of float, shape (g,)
+        Of each point.
+    shifted : ndarray of float, shape (S,)
+        Means of models that are right but for a bias of half their spread; empty if not made.
+    """
+
+    observed: float
+    replicates: FloatArray
+    point_observed: FloatArray
+    point_p_value: FloatArray
+    shifted: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def p_value(self) -> float:
+        """Of the mean error."""
+        larger = int((self.replicates >= self.observed).sum())
+        return (1 + larger) / (len(self.replicates) + 1)
+
+    @property
+    def power(self) -> float:
+        """Share of the shifted models that a test at 5 % finds."""
+        limit = np.quantile(self.replicates, 0.95, method="higher")
+        return float((self.shifted > limit).mean()) if len(self.shifted) else 0.0
 
 
 def null_reference(
@@ -87,6 +129,7 @@ def null_reference(
     most: int | None = None,
     level: float = 0.95,
     seed: int = 0,
+    near: Any = None,
 ) -> NullReference:
     """Compare a model's errors with those of the same model in a world where it is right.
 
@@ -112,6 +155,8 @@ def null_reference(
         Level of the upper quantiles.
     seed : int
         Seed of the draws.
+    near : ndarray or sparse array of float, shape (g, n), optional
+        Weights of the reference rows around each point, for `NullReference.near`.
 
     Returns
     -------
@@ -147,6 +192,9 @@ def null_reference(
     observed = lengths(reference.vectors(points, reference.solution()))
     mean = float(observed.mean())
     worlds = _differences(reference, outcomes, replicates, seed)
+    around: list[FloatArray] = []
+    if near is not None:
+        worlds = _noting(worlds, near, around)
     null = np.array(list(_errors(reference, points, worlds)))
     means = null.mean(axis=1)
     affordable = len(means)
@@ -175,6 +223,25 @@ def null_reference(
         point_observed=observed,
         point_expected=null.mean(axis=0),
         point_upper=np.quantile(null, level, axis=0),
+        point_p_value=(1 + (null >= observed).sum(axis=0)) / (len(null) + 1),
+        near=None if near is None else _near(lengths(near @ reference.target), np.array(around)),
+    )
+
+
+def _noting(
+    differences: Iterator[FloatArray], weights: Any, errors: list[FloatArray]
+) -> Iterator[FloatArray]:
+    """The differences as they are, after noting their weighted errors."""
+    for part in differences:
+        errors.append(lengths(weights @ part))
+        yield part
+
+
+def _near(observed: FloatArray, null: FloatArray) -> NearErrors:
+    return NearErrors(
+        observed=float(observed.mean()),
+        replicates=null.mean(axis=1),
+        point_observed=observed,
         point_p_value=(1 + (null >= observed).sum(axis=0)) / (len(null) + 1),
     )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from typing import Any
@@ -44,6 +44,7 @@ from howsure.metrics.congruence.laws import (
     law_of,
 )
 from howsure.metrics.congruence.null import Outcomes
+from howsure.metrics.congruence.smoothing import lengths
 from howsure.metrics.metric import (
     POSITIVE,
     Laws,
@@ -75,6 +76,7 @@ MOST_ROWS = 2_000
 REPLICATES = 199
 MOST_REPLICATES = 9_999
 MONITORED = 99
+SHIFTED = 50
 BOOTSTRAPS = 10
 WIDE = 16
 MOST_GROUP_LABELS = 20
@@ -318,15 +320,32 @@ def right_model(
     seed: int = 0,
     replicates: int = MONITORED,
     most: int | None = None,
+    near: Any = None,
 ) -> NullReference:
     """What the errors would be if every y were drawn from its belief."""
     law = law_of(part)
     outcomes: Outcomes | None = None
     if mode == "samples":
         outcomes = "exchange" if isinstance(law, Samples) else _drawn(law, part.model, seed)
-    return null_reference(
-        reference, grid, outcomes=outcomes, replicates=replicates, most=most, seed=seed
+    found = null_reference(
+        reference, grid, outcomes=outcomes, replicates=replicates, most=most, seed=seed, near=near
     )
+    if found.near is None:
+        return found
+    return replace(found, near=replace(found.near, shifted=_shifted(reference, law, near, seed)))
+
+
+def _shifted(reference: CongruenceReference, law: Prediction, near: Any, seed: int) -> FloatArray:
+    """Mean errors near points where y lies half a spread above what the law says, world by world.
+
+    Half the distance from the median to the 84th percentile is half an sd of a normal law, and
+    laws without an sd have it too.
+    """
+    drawn = law.sample(child(seed, "congruence shifted"), SHIFTED)
+    low, high = np.quantile(drawn, [0.16, 0.84], axis=1)
+    moved = drawn + 0.25 * (high - low)[:, None]
+    worlds = (reference.outputs.difference(world[:, None])[0] for world in moved.T)
+    return np.array([lengths(near @ world).mean() for world in worlds])
 
 
 def _drawn(law: Prediction, model: str, seed: int) -> Callable[[np.random.Generator], FloatArray]:

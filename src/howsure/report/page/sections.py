@@ -27,6 +27,7 @@ TABLE_TITLES = {
     "cce_tree": "Which inputs go with the error",
     "cce_images": "Images of the highest and the lowest CCE",
     "monitor": "Rows scored without labels",
+    "outside": "Rows outside the reference",
 }
 COLUMN_TITLES = {
     "p_value": "p-value",
