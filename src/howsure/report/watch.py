@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from howsure.core.arrays import FloatArray
 from howsure.core.formats import p_words, percent
@@ -135,17 +136,18 @@ def _findings(monitor: Monitor, judged: Judged, table: Table) -> tuple[Finding, 
         usual = float(near.replicates.mean())
         ratio = near.observed / usual if usual > 0 else 1.0
         spread = 1.96 * float(near.replicates.std(ddof=1)) / usual if usual > 0 else math.inf
+        inside, flagged = rows - count, int(table.columns["flagged"].sum())
+        few = flagged <= math.ceil(special.bdtrik(0.95, inside, FLAGGED))
         made = _finding(
             "congruence",
             "Is the prediction right around the rows inside?",
             (ratio - 1.0, ratio - 1.0 - spread, ratio - 1.0 + spread),
             (tests[1], float(adjusted[1]), 0.02),
-            near.power >= POWER,
+            near.power >= POWER and few,
             "ratio − 1",
             monitor.part.model,
         )
-        flagged = int(table.columns["flagged"].sum())
-        found.append(replace(made, sentence=_near_words(made, flagged, rows - count)))
+        found.append(replace(made, sentence=_near_words(made, flagged, inside, near.power)))
     return tuple(sorted(found, key=lambda finding: finding.state != "bad"))
 
 
@@ -195,7 +197,7 @@ def _support_words(found: Finding, count: int, rows: int, chance: float) -> str:
     return f"{text} ({percent(chance)} would by chance): there the model cannot be judged."
 
 
-def _near_words(found: Finding, flagged: int, rows: int) -> str:
+def _near_words(found: Finding, flagged: int, rows: int, power: float) -> str:
     which = f"the {rows:,} rows" if rows > 1 else "the row"
     text = (
         f"Around {which} inside, the prediction is {1.0 + found.effect:.2f} times as far from the "
@@ -209,7 +211,7 @@ def _near_words(found: Finding, flagged: int, rows: int) -> str:
         text += " No row is flagged."
     if found.state == "good":
         return f"{text} A bias of half an sd would show."
-    if found.state == "undecided":
+    if found.state == "undecided" and power < POWER:
         return f"{text} The reference is too small to show a bias of half an sd."
     return text
 
