@@ -19,8 +19,7 @@ from howsure.core.records import Curve, Record, Table
 from howsure.core.threads import one_thread
 from howsure.core.weights import Weights
 from howsure.inputs import Loaded
-from howsure.metrics.catalogue import catalogue
-from howsure.metrics.compare import BEST, MOST_MODELS, compare, leaders
+from howsure.metrics.compare import BEST, MOST_MODELS, Standing, compare, standing
 from howsure.metrics.congruence.laws import LAWS
 from howsure.metrics.congruence.view import (
     CongruenceOptions,
@@ -37,6 +36,7 @@ from howsure.report.assessment import Assessment
 from howsure.report.content import VerdictLine, noted
 from howsure.report.door import from_arrays, from_table, is_table, source_fact
 from howsure.report.images import MODELS, image_table, missing_images
+from howsure.report.overview import overview
 from howsure.verdict import QUESTIONS, TOLERANCE, Finding, judge
 from howsure.verdict.family import check_judging
 from howsure.verdict.nulls import with_nulls
@@ -258,7 +258,15 @@ def assess_sets(
             notes.extend(grouped.notes)
             by_group.append(grouped.table)
             done.append(found)
-        shown, about = _in_detail(done)
+        found_best = None
+        if len(done) > 1:
+            tell("comparison of models", 0, 0)
+            found_best = attempt(
+                "the best of the models",
+                partial(standing, done, confidence=confidence, seed=seed),
+                lambda _: None,
+            )
+        shown, about = _in_detail(done, found_best)
         for place, found in enumerate(done):
             name = found.evalset.model
             if name not in shown:
@@ -279,18 +287,20 @@ def assess_sets(
             curves.extend(report.curves)
         curves = [curve for curve in curves if not curve.model or curve.model in shown]
         tables = [table for table in tables if not table.model or table.model in shown]
-        comparison = None
         if len(done) > 1:
-            tell("comparison of models", 0, 0)
-            comparison = attempt(
+            order = () if found_best is None else found_best.models
+            differences = attempt(
                 "comparison of models",
-                partial(compare, done, confidence=confidence, seed=seed),
+                partial(compare, done, order=order, confidence=confidence, seed=seed),
                 lambda _: None,
             )
-            tables.extend([] if comparison is None else [comparison])
-        judged = _judged(records, evalsets, comparison, shown, tolerance, ignore)
-        findings, lines, silent = judged
+            tables.extend([] if differences is None else [differences])
+        findings, lines, silent, states = _judged(
+            records, evalsets, found_best, shown, tolerance, ignore
+        )
         tables.append(silent)
+        if len(done) > 1:
+            tables.insert(0, overview(states, found_best))
     return Assessment(
         lines=tuple(lines),
         findings=tuple(findings),
@@ -310,14 +320,13 @@ def assess_sets(
     )
 
 
-def _in_detail(done: Sequence[Evaluation]) -> tuple[set[str], str]:
+def _in_detail(done: Sequence[Evaluation], ranked: Standing | None) -> tuple[set[str], str]:
     """The models whose figures, tables and sentences are shown, and which these are, in words."""
     names = [found.evalset.model for found in done]
     if len(names) <= MOST_MODELS:
         return set(names), ""
-    order, metric = leaders(done)
-    best = [names[place] for place in order[:BEST]]
-    how = f"of lowest mean {catalogue()[metric].title}" if metric else "that came first"
+    best = names[:BEST] if ranked is None else list(ranked.models[:BEST])
+    how = "that came first" if ranked is None else f"of lowest mean {ranked.score.title}"
     return set(best), f"the {BEST} of {len(names):,} models {how}: {', '.join(best)}"
 
 
@@ -412,12 +421,14 @@ def with_embedding(held: EvalSet) -> EvalSet:
 def _judged(
     records: Sequence[Record],
     evalsets: Sequence[EvalSet],
-    comparison: Table | None,
+    comparison: Standing | None,
     shown: set[str],
     tolerance: float,
     ignore: Collection[str],
-) -> tuple[list[Finding], list[VerdictLine], Table]:
-    """Findings of each model, the first alone of those not shown in detail; what is not judged."""
+) -> tuple[list[Finding], list[VerdictLine], Table, dict[str, dict[str, str]]]:
+    """Findings of each model, the first alone of those not shown in detail; what is not judged;
+    the states of all.
+    """
     by_model: dict[str, list[Record]] = {held.model: [] for held in evalsets}
     for record in records:
         by_model[record.model].append(record)
@@ -426,11 +437,13 @@ def _judged(
     findings: list[Finding] = []
     lines: list[VerdictLine] = []
     silent: list[tuple[str, str, str, str]] = []
+    states: dict[str, dict[str, str]] = {}
     for held in evalsets:
         beside = comparison if held.model == last else None
         told, reasons = judge(
             by_model[held.model], held, comparison=beside, tolerance=tolerance, ignore=ignore
         )
+        states[held.model] = {each.id: each.state for each in told if each.id != "comparison"}
         if held.model in shown:
             silent += [(held.model, i, QUESTIONS[i].asked, why) for i, why in reasons.items()]
         else:
@@ -448,7 +461,7 @@ def _judged(
         if several or name != "model"
     }
     notes = "Questions of the verdict that do not apply here, and why."
-    return findings, lines, Table(name="not_judged", columns=columns, notes=notes)
+    return findings, lines, Table(name="not_judged", columns=columns, notes=notes), states
 
 
 def _line(finding: Finding, several: bool) -> VerdictLine:
