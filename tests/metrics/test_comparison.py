@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from scipy import stats
 
 from howsure.core.records import Table
 from howsure.core.rng import child
 from howsure.metrics.compare import compare
 from howsure.metrics.measure import evaluate
-from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles, Samples
+from howsure.predictions import Distribution, EvalSet, Prediction, Quantiles, Samples
 
 N = 2_000
 SCORES = ("crps", "crps_fair", "pinball", "weighted_interval_score", "interval_score", "log_score")
@@ -29,7 +28,7 @@ def compared(*beliefs: Prediction | None, y: np.ndarray = Z, **known: object) ->
 
 
 def won(table: Table, metrics: tuple[str, ...] = SCORES) -> dict[str, str]:
-    """Which of two models is better by each score that tells them apart; "" by those that do not."""
+    """Which of two models is better by each score; "" where it does not tell them apart."""
     found = {}
     for row in range(len(table)):
         name = str(table.columns["metric"][row])

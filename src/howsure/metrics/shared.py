@@ -120,15 +120,18 @@ def row_scores(found: Evaluation, metric: str, coverage: float) -> FloatArray | 
     return crps_samples(found.evalset.y, found.view.belief(Samples).sorted_samples)
 
 
-def shared_by_all(evaluations: Sequence[Evaluation]) -> Shared | None:
-    """The finest score that all models have in common; None where they have none."""
-    for score in _candidates(evaluations):
+def shared_by_all(evaluations: Sequence[Evaluation], *, fair: bool = True) -> Shared | None:
+    """The finest score that all models have in common; None where they have none.
+
+    Unless `fair`, quantiles of an ensemble are scored as they are, not as those of a law.
+    """
+    for score in _candidates(evaluations, fair=fair):
         rows = {}
         for place, found in enumerate(evaluations):
-            scored = _scored(found, score)
-            if isinstance(scored, str):
+            told = scored(found, score, fair=fair)
+            if isinstance(told, str):
                 break
-            rows[place] = scored
+            rows[place] = told
         else:
             return Shared(score, rows)
     return None
@@ -141,7 +144,7 @@ def shared_by_most(evaluations: Sequence[Evaluation]) -> Shared | None:
         return whole
     best: Shared | None = None
     for score in _candidates(evaluations, some=True):
-        told = {place: _scored(found, score) for place, found in enumerate(evaluations)}
+        told = {place: scored(found, score) for place, found in enumerate(evaluations)}
         rows = {place: each for place, each in told.items() if not isinstance(each, str)}
         if len(rows) > max(1, 0 if best is None else len(best.rows)):
             left = {place: each for place, each in told.items() if isinstance(each, str)}
@@ -149,7 +152,9 @@ def shared_by_most(evaluations: Sequence[Evaluation]) -> Shared | None:
     return best
 
 
-def _candidates(evaluations: Sequence[Evaluation], *, some: bool = False) -> list[Score]:
+def _candidates(
+    evaluations: Sequence[Evaluation], *, some: bool = False, fair: bool = True
+) -> list[Score]:
     """Scores to try, the finest first: laws, own quantiles, levels in common, points.
 
     For all models a level must be one that each may answer; for `some`, each model's own levels
@@ -158,7 +163,9 @@ def _candidates(evaluations: Sequence[Evaluation], *, some: bool = False) -> lis
     ensembles = any(_has_ensemble(found) for found in evaluations)
     own = dict.fromkeys(levels for found in evaluations if (levels := _stated(found)))
     every = sorted({level for levels in own for level in levels} or _tails(evaluations))
-    common = [level for level in every if all(_reaches(found, level) for found in evaluations)]
+    common = [
+        level for level in every if all(_reaches(found, level, fair) for found in evaluations)
+    ]
     sets = [tuple(common)] if common else []
     if some:
         sets += sorted(own, key=len, reverse=True)
@@ -189,10 +196,10 @@ def _at_levels(levels: tuple[float, ...]) -> Score:
     return Score("pinball", levels=levels, how=how)
 
 
-def _scored(found: Evaluation, score: Score) -> FloatArray | str:
+def scored(found: Evaluation, score: Score, *, fair: bool = True) -> FloatArray | str:
     """The row scores of a model, or why it has none."""
     try:
-        rows = _rows_of(found, score)
+        rows = _rows_of(found, score, fair)
     except UnanswerableError as error:
         return str(error)
     if not np.isfinite(rows).all():
@@ -200,24 +207,24 @@ def _scored(found: Evaluation, score: Score) -> FloatArray | str:
     return rows
 
 
-def _rows_of(found: Evaluation, score: Score) -> FloatArray:
+def _rows_of(found: Evaluation, score: Score, fair: bool) -> FloatArray:
     if score.metric == "crps":
         rows = row_scores(found, "crps", math.nan)
         wanted = f"at {_levels(score.levels)}" if score.levels else _WHOLE
-        if rows is None or meaning(found, "crps", math.nan) != wanted:
+        if rows is None or meaning(found, "crps", math.nan, fair=fair) != wanted:
             raise UnanswerableError(f"it gives {offered(found)}")
         return rows
     if score.metric == "mae":
-        return _point_errors(found, score.how)
-    if not all(_reaches(found, level) for level in score.levels):
+        return _point_errors(found, score.how, fair)
+    if not all(_reaches(found, level, fair) for level in score.levels):
         raise UnanswerableError(f"it gives {offered(found)}")
-    total = sum(_pinball_at(found, level) for level in score.levels)
+    total = sum(_pinball_at(found, level, fair) for level in score.levels)
     if score.metric == "interval_score":
         return np.asarray(total * 2.0 / (1.0 - score.coverage))
     return np.asarray(total / len(score.levels))
 
 
-def _point_errors(found: Evaluation, how: str) -> FloatArray:
+def _point_errors(found: Evaluation, how: str, fair: bool) -> FloatArray:
     if how != _MEDIANS:
         rows = row_scores(found, "mae", math.nan)
         if rows is None or _functional(found) != how:
@@ -225,12 +232,12 @@ def _point_errors(found: Evaluation, how: str) -> FloatArray:
         return rows
     if found.evalset.point is not None:
         return np.asarray(np.abs(found.evalset.y - found.evalset.point))
-    if not _reaches(found, 0.5):
+    if not _reaches(found, 0.5, fair):
         raise UnanswerableError(f"it gives {offered(found)}")
-    return 2.0 * _pinball_at(found, 0.5)
+    return 2.0 * _pinball_at(found, 0.5, fair)
 
 
-def _pinball_at(found: Evaluation, level: float) -> FloatArray:
+def _pinball_at(found: Evaluation, level: float, fair: bool) -> FloatArray:
     """The pinball loss of a level that the model reaches, by the kind that states it best."""
     y = found.evalset.y
     law, members = found.view.held(Distribution), found.view.held(Samples)
@@ -247,16 +254,20 @@ def _pinball_at(found: Evaluation, level: float) -> FloatArray:
                 raise UnanswerableError("some of its intervals are unbounded")
             return pinball(y, end, level=level)
     assert members is not None
+    if not fair:
+        return pinball(y, members.quantile([level])[:, 0], level=level)
     return pinball_samples(y, members.sorted_samples, level=level)
 
 
-def _reaches(found: Evaluation, level: float) -> bool:
+def _reaches(found: Evaluation, level: float, fair: bool) -> bool:
     """Whether the model states a quantile at the level, so that nothing need be interpolated."""
     if found.view.held(Distribution) is not None:
         return True
     members = found.view.held(Samples)
-    if members is not None and (members.size + 1) * min(level, 1.0 - level) >= BEYOND:
-        return True
+    if members is not None:
+        beyond = (members.size + 1) * min(level, 1.0 - level)
+        if beyond >= (BEYOND if fair else 1.0):
+            return True
     return any(level in _own_levels(belief) for belief in found.evalset.beliefs)
 
 
@@ -298,8 +309,11 @@ def _functional(found: Evaluation) -> str:
     """Which point of the prediction the errors of the point are of; "" where there is none."""
     if found.evalset.point is not None:
         return "of the mean"
-    sources = [r.source for r in found.records if r.metric == "bias" and not math.isnan(r.value)]
-    source, members = "".join(sources[:1]), found.view.held(Samples)
+    try:
+        found.view.get("point")
+    except UnanswerableError:
+        return ""
+    source, members = found.view.source(["point"]), found.view.held(Samples)
     if source == Samples.kind and members is not None:
         return f"of the mean of {_members(members)}"
     named = {Distribution.kind: "mean", Quantiles.kind: "median", Intervals.kind: "midpoint"}
