@@ -61,6 +61,8 @@ def assess(
     weights_kind: str | None = None,
     cluster: Any = None,
     time: Any = None,
+    rows: Any = None,
+    common_rows: bool = False,
     coverage: float | Sequence[float] = (),
     confidence: float = 0.95,
     seed: int = 0,
@@ -78,8 +80,8 @@ def assess(
     y : array-like of shape (n,), or a table
         What happened. Or a table that holds y and predictions: a path, several paths, a data
         frame, a mapping of columns, or what `howsure.load` returned; then `prediction` is left
-        out, and `point`, `x`, `embedding`, `image`, `groups`, `weights`, `cluster`, `time` and
-        `model` name columns of it, as in `howsure.load`.
+        out, and `point`, `x`, `embedding`, `image`, `groups`, `weights`, `cluster`, `time`,
+        `rows` and `model` name columns of it, as in `howsure.load`.
     prediction : Prediction, tuple of Prediction, frozen SciPy law, or mapping
         What was believed. A mapping of model names to predictions compares models on these rows.
     point : array-like of shape (n,), optional
@@ -104,6 +106,10 @@ def assess(
         ``frequency`` (the default): a weight of two is a row twice.
     cluster, time : array-like of shape (n,), optional
         Which rows depend on each other; when rows happened.
+    rows : array-like of shape (n,), optional
+        Names of the rows.
+    common_rows : bool
+        Whether models in tables of unequal rows are compared on those that all hold, by `rows`.
     coverage : float or sequence of float
         Nominal coverages to assess; those of the intervals, or 0.9, if omitted.
     confidence : float
@@ -160,14 +166,18 @@ def assess(
         "weights_kind": weights_kind,
         "cluster": cluster,
         "time": time,
+        "rows": rows,
         "model": model,
     }
     with listening(progress):
         if prediction is None and is_table(y):
             columns = {**named, "features": x, "coverage": wanted or None}
+            columns["common_rows"] = common_rows or None
             loaded, facts = from_table(y, columns), source_fact(y)
         else:
             named |= {"weights_kind": weights_kind or "frequency", "model": model or "model"}
+            if common_rows:
+                raise InputError("common_rows is of tables; arrays are of the same rows already")
             loaded, facts = from_arrays(y, prediction, x=x, **named), {}
         return assess_loaded(
             loaded,
@@ -443,6 +453,10 @@ def _judged(
         told, reasons = judge(
             by_model[held.model], held, comparison=beside, tolerance=tolerance, ignore=ignore
         )
+        if several and "comparison" not in ignore:  # which all models share
+            reasons.pop("comparison", None)
+            if comparison is None and held.model == last:
+                reasons["comparison"] = "no two models share a score"
         states[held.model] = {each.id: each.state for each in told if each.id != "comparison"}
         if held.model in shown:
             silent += [(held.model, i, QUESTIONS[i].asked, why) for i, why in reasons.items()]

@@ -553,7 +553,7 @@ def _later(case: Case) -> Draft:
 def _comparison(case: Case) -> Draft:
     found = case.comparison
     if found is None:
-        raise UnanswerableError("there is one model, or no two share a score")
+        raise UnanswerableError("there is one model")
     return Draft(
         id="comparison",
         effect=found.difference,
