@@ -124,7 +124,7 @@ def standing(
         values=np.array([means[place].value for place in order]),
         lower=np.array([means[place].lower for place in order]),
         upper=np.array([means[place].upper for place in order]),
-        best=~behind.any(axis=1),
+        best=np.asarray(~behind.any(axis=1)),
         behind=behind,
         difference=difference,
         difference_lower=lower,

@@ -298,10 +298,10 @@ def assess_sets(
         curves = [curve for curve in curves if not curve.model or curve.model in shown]
         tables = [table for table in tables if not table.model or table.model in shown]
         if len(done) > 1:
-            order = () if found_best is None else found_best.models
+            ranked = () if found_best is None else found_best.models
             differences = attempt(
                 "comparison of models",
-                partial(compare, done, order=order, confidence=confidence, seed=seed),
+                partial(compare, done, order=ranked, confidence=confidence, seed=seed),
                 lambda _: None,
             )
             tables.extend([] if differences is None else [differences])

@@ -242,7 +242,7 @@ def joint_flip_tests(
         heavy = np.abs(flips / np.sqrt(np.maximum(np.diag(cross), 1e-300))).max(axis=1)
         ranked = np.argsort(-heavy, kind="stable")
         kept, left = ranked[:_LARGEST], ranked[_LARGEST:]
-        rest = np.linalg.qr(np.sqrt(copies[left])[:, None] * flips[left], mode="r")
+        rest = np.asarray(np.linalg.qr(np.sqrt(copies[left])[:, None] * flips[left], mode="r"))
         flips, copies = flips[kept], copies[kept]
     hits, maxima = np.zeros(len(seen)), np.zeros(len(seen))
     step = max(1, _CHUNK // len(seen))
