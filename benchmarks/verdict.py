@@ -20,9 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import optimize, stats
 
 from howsure.inputs import load, load_unlabelled
+from howsure.metrics.compare import standing
+from howsure.metrics.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Quantiles, Samples
 from howsure.report.monitor import fit_monitor
 from howsure.report.watch import watch
@@ -361,6 +363,112 @@ UNSEEN: tuple[tuple[str, str, World], ...] = (
 """What cannot be seen, with the finding that stays silent or undecided."""
 
 
+Drawn = tuple[np.ndarray, list[Any]]
+
+
+@dataclass(frozen=True)
+class Race:
+    """Models of which the first `best` are equally good, and none is better."""
+
+    name: str
+    draw: Callable[[np.random.Generator, int], Drawn]
+    best: int
+
+
+def equal_spread(narrow: float) -> float:
+    """The factor above 1 by which an sd has the expected CRPS that it has by one below 1."""
+
+    def score(factor: float) -> float:
+        return math.sqrt(2 * (1 + factor**2)) - factor
+
+    return float(optimize.brentq(lambda wide: score(wide) - score(narrow), 1.001, 10))
+
+
+def normals(
+    *models: tuple[float, float],
+    noise: tuple[float, ...] = (),
+    error: Callable[[np.random.Generator, int], np.ndarray] = np.random.Generator.normal,
+) -> Callable[[np.random.Generator, int], Drawn]:
+    """Normal predictions off by so much in mean and factor, or by `noise`, drawn for each row."""
+
+    def draw(rng: np.random.Generator, n: int) -> Drawn:
+        mean = rng.normal(size=n)
+        y = mean + error(rng, size=n)
+        made = [Distribution.normal(mean + off, np.full(n, factor)) for off, factor in models]
+        made += [
+            Distribution.normal(mean + size * rng.normal(size=n), np.full(n, 1.0)) for size in noise
+        ]
+        return y, made
+
+    return draw
+
+
+def student(rng: np.random.Generator, size: int) -> np.ndarray:
+    """Errors of heavy tails."""
+    return rng.standard_t(3, size)
+
+
+def four_kinds(rng: np.random.Generator, n: int) -> Drawn:
+    """The right prediction as a law, as 20 and as 50 members, and as five quantiles."""
+    mean = rng.normal(size=n)
+    members = [Samples(mean[:, None] + rng.normal(size=(n, size))) for size in (20, 50)]
+    table = Quantiles(FIVE, mean[:, None] + stats.norm.ppf(FIVE))
+    return mean + rng.normal(size=n), [Distribution.normal(mean, np.ones(n)), *members, table]
+
+
+RACES = (
+    Race("2 tied by bias", normals((0.2, 1), (-0.2, 1)), 2),
+    Race("2 tied by spread", normals((0, 0.7), (0, equal_spread(0.7))), 2),
+    Race("2 nearly tied", normals((0.2, 1), (0.21, 1)), 1),
+    Race("3, two tied", normals((0.2, 1), (-0.2, 1), (0.5, 1)), 2),
+    Race("3 nearly tied", normals((0.2, 1), (0.21, 1), (0.22, 1)), 1),
+    Race("10 tied", normals(noise=(0.3,) * 10), 10),
+    Race("10 tied, t3 errors", normals(noise=(0.3,) * 10, error=student), 10),
+    Race("10 nearly tied", normals(noise=tuple(0.3 + 0.01 * k for k in range(10))), 1),
+    Race("10, one better", normals(noise=(0.1, *(0.4,) * 9)), 1),
+    Race("12 tied", normals(noise=(0.3,) * 12), 12),
+    Race("the right prediction in four kinds", four_kinds, 4),
+)
+"""Models beside each other."""
+RACE_SIZES = (300, 1_000)
+
+
+def race(task: tuple[int, int, int]) -> tuple[int, int, np.ndarray]:
+    """Which models of one table are in the best set."""
+    place, n, number = task
+    y, made = RACES[place].draw(np.random.default_rng([1_000 + place, n, number]), n)
+    sets = [EvalSet.checked(y, each, model=f"{k:02d}") for k, each in enumerate(made)]
+    metrics = ["crps", "crps_fair", "pinball"]
+    found = standing([evaluate(held, metrics=metrics) for held in sets])
+    kept = {name for name, best in zip(found.models, found.best, strict=True) if best}
+    return place, n, np.array([held.model in kept for held in sets])
+
+
+def races(found: dict[tuple[int, int], list[np.ndarray]]) -> list[str]:
+    """How often the best set holds the best, as Markdown."""
+    lines = [
+        "## Models beside each other: the best set",
+        "",
+        "The bar is 95 % for the best model; of models that are tied, for each. *All* counts "
+        "tables that keep every tied model.",
+        "",
+        "| models | n | best held, % | all tied held, % | models held | tables |",
+        "|:--|--:|--:|--:|--:|--:|",
+    ]
+    missed = []
+    for (place, n), told in found.items():
+        best = np.array(told)[:, : RACES[place].best]
+        held, total = int(best.sum()), best.size
+        if held / total < 0.95 - 3 * math.sqrt(0.05 * 0.95 / len(told)):
+            missed.append(f"{RACES[place].name}, n = {n:,}")
+        lines.append(
+            f"| {RACES[place].name} | {n:,} | {share(held, total)} "
+            f"| {share(int(best.all(axis=1).sum()), len(told))} "
+            f"| {np.array(told).sum(axis=1).mean():.1f} | {len(told)} |"
+        )
+    return [*lines, "", f"Below the bar: {'; '.join(missed) or 'none'}.", ""]
+
+
 def table(task: tuple[int, int, int]) -> tuple[int, int, dict[str, str], float]:
     """The states of one table's findings, and the seconds that they took."""
     place, n, number = task
@@ -385,7 +493,10 @@ def share(count: int, total: int) -> str:
 
 
 def page(
-    found: dict[tuple[int, int], list[dict[str, str]]], seconds: float, tables: int = 30
+    found: dict[tuple[int, int], list[dict[str, str]]],
+    seconds: float,
+    raced: dict[tuple[int, int], list[np.ndarray]],
+    monitor: dict[tuple[str, int, int], list[dict[str, np.ndarray]]],
 ) -> str:
     """The evidence as Markdown."""
     lines = [
@@ -447,7 +558,9 @@ def page(
             f"| {share(wrong, len(told)) if cell.false else '–'} | {which} |"
         )
     lines += ["", f"Below the bar: {'; '.join(missed) or 'none'}.", ""]
-    return "\n".join([*lines, *unseen(), *monitored(max(tables // 3, 10))])
+    lines += races(raced) if raced else []
+    lines += monitored(monitor) if monitor else []
+    return "\n".join([*lines, *unseen()])
 
 
 def unseen() -> list[str]:
@@ -529,7 +642,7 @@ def watched(law: str, width: int, n: int, number: int) -> dict[str, list[float]]
     }
 
 
-def monitored(tables: int) -> list[str]:
+def monitored(found: dict[tuple[str, int, int], list[dict[str, np.ndarray]]]) -> list[str]:
     """The monitor's evidence as Markdown: rows outside, right rows, wrong rows."""
     lines = [
         "## The monitor",
@@ -544,22 +657,16 @@ def monitored(tables: int) -> list[str]:
         "| 3 sd outside | beside | wrong | tables |",
         "|:--|--:|--:|--:|:--|:--|--:|--:|--:|--:|",
     ]
-    for law in INPUTS:
-        for width in (1, 2, 3):
-            for n in (300, 1_000):
-                drawn = [watched(law, width, n, number) for number in range(tables)]
-                told = {
-                    key: 100 * np.nanmean([each[key] for each in drawn], axis=0) for key in drawn[0]
-                }
-                cells = [
-                    f"{told['red'][0]:.1f}",
-                    *(" / ".join(f"{v:.1f}" for v in told[key]) for key in ("outside", "said")),
-                    f"{told['far'][0]:.1f}",
-                    f"{told['beside'][0]:.1f} ({told['smoothed'][0]:.0f})",
-                    f"{told['wrong'][0]:.0f}",
-                ]
-                lines.append(f"| {law} | {width} | {n:,} | {' | '.join(cells)} | {tables} |")
-                print(lines[-1], flush=True)
+    for (law, width, n), drawn in found.items():
+        told = {key: 100 * np.nanmean([each[key] for each in drawn], axis=0) for key in drawn[0]}
+        cells = [
+            f"{told['red'][0]:.1f}",
+            *(" / ".join(f"{v:.1f}" for v in told[key]) for key in ("outside", "said")),
+            f"{told['far'][0]:.1f}",
+            f"{told['beside'][0]:.1f} ({told['smoothed'][0]:.0f})",
+            f"{told['wrong'][0]:.0f}",
+        ]
+        lines.append(f"| {law} | {width} | {n:,} | {' | '.join(cells)} | {len(drawn)} |")
     return [*lines, ""]
 
 
@@ -584,7 +691,30 @@ def main() -> None:
                 print(f"{CELLS[place].name}, n = {n:,}", flush=True)
             found.setdefault((place, n), []).append(states)
             used += seconds
-    text = page(found, used, chosen.tables)
+        raced: dict[tuple[int, int], list[np.ndarray]] = {}
+        ran = [
+            (place, n, number)
+            for place, each in enumerate(RACES)
+            if not chosen.cells or any(part in each.name for part in chosen.cells)
+            for n in RACE_SIZES
+            for number in range(chosen.tables)
+        ]
+        for place, n, kept in pool.map(race, ran, chunksize=10):
+            raced.setdefault((place, n), []).append(kept)
+        monitor: dict[tuple[str, int, int], list[dict[str, np.ndarray]]] = {}
+        if not chosen.cells or "monitor" in chosen.cells:
+            drawn = [
+                (law, width, n, number)
+                for law in INPUTS
+                for width in (1, 2, 3)
+                for n in (300, 1_000)
+                for number in range(max(chosen.tables // 3, 10))
+            ]
+            for task, shares in zip(
+                drawn, pool.map(watched, *zip(*drawn, strict=True)), strict=True
+            ):
+                monitor.setdefault(task[:3], []).append(shares)
+    text = page(found, used, raced, monitor)
     chosen.output.write_text(text, encoding="utf-8")
     print(text)
     assert set(QUESTIONS) >= {i for cell in CELLS for i in (*cell.named, *cell.false)}

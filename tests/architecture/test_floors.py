@@ -45,7 +45,10 @@ OPTIONAL = {
     "vl_convert",
 }
 FORMULA_FLOORS = {"core", "stats"}
-BESIDE_TOPICS = {"view", "measure", "recording", "groups", "compare", "assess", "laws", "exhibits"}
+BESIDE_TOPICS = {
+    *("view", "measure", "recording", "groups", "compare", "shared"),
+    *("assess", "laws", "exhibits"),
+}
 FILES = sorted(SOURCE.rglob("*.py"))
 
 

@@ -13,6 +13,7 @@ import pytest
 from pyarrow import csv, parquet
 from typer.testing import CliRunner
 
+import howsure
 from extras import needs
 from howsure.cli.check import Limit, judge, parse_limits
 from howsure.cli.main import app
@@ -98,6 +99,32 @@ def test_two_files_are_two_models(good: Path, narrow: Path) -> None:
     assert "good" in shown
     assert "narrow" in shown
     assert "beats" in shown or "told apart" in shown
+    heading = next(line for line in shown.splitlines() if line.startswith("Model "))
+    assert "Coverage" in heading
+    assert shown.index(heading) < shown.index("The 90 % intervals cover")
+    assert max(map(len, shown.splitlines()[: shown.splitlines().index(heading) + 3])) <= 80
+
+
+def test_common_rows_are_compared_where_the_flag_says_so(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=300)
+    paths = []
+    for name, rows in (("first", np.arange(280)), ("other", np.arange(299, 9, -1))):
+        paths.append(tmp_path / f"{name}.csv")
+        held = {"key": rows, "y": y[rows], "mean": 0 * y[rows], "sd": 0 * y[rows] + 1}
+        csv.write_csv(pa.table(held), paths[-1])
+    with pytest.raises(InputError, match=r"--common-rows"):
+        inside("assess", *paths, "--row-id", "key")
+    out = tmp_path / "report.json"
+    inside("assess", *paths, "--row-id", "key", "--common-rows", "-o", out)
+    held = json.loads(out.read_text(encoding="utf-8"))
+    assert held["facts"]["Rows"] == "270"
+    assert "10 of 'first', 20 of 'other'" in held["facts"]["Reading"]
+    assert held["tables"][0]["name"] == "overview"
+    again = howsure.assess([str(path) for path in paths], rows="key", common_rows=True)
+    assert again.facts["Rows"] == "270"
+    with pytest.raises(InputError, match="common_rows is of tables"):
+        howsure.assess(y, point=y, common_rows=True)
 
 
 def test_flags_name_columns_and_coverages(tmp_path: Path) -> None:

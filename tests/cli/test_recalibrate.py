@@ -71,3 +71,24 @@ def test_bad_choices_are_refused(
     with pytest.raises(InputError, match=words):
         mended(tables, **options)
     assert not tables[2].exists()
+
+
+def test_a_right_law_made_into_three_quantiles_is_not_said_to_score_better(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    paths = tmp_path / "given.csv", tmp_path / "held.csv", tmp_path / "new.csv"
+    for path in paths[:2]:
+        zero = np.zeros(400)
+        csv.write_csv(pa.table({"y": rng.normal(size=400), "mean": zero, "sd": zero + 1}), path)
+    mended(paths, method="isotonic", levels="0.25,0.5,0.75")
+    shown = capsys.readouterr().out
+    rows = {
+        line.split("│")[1].strip(): line.split("│") for line in shown.splitlines() if "│" in line
+    }
+    assert rows["CRPS"][3].strip()
+    assert not rows["CRPS"][4].strip()
+    (name,) = (title for title in rows if title.startswith("Pinball loss at"))
+    before, after = (float(rows[name][place]) for place in (3, 4))
+    assert after == pytest.approx(before, rel=0.03)
+    assert "CRPS" in shown.partition("note: Left out")[2]

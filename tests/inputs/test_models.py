@@ -150,3 +150,51 @@ def test_a_broken_belief_names_its_model() -> None:
     table = long(("a", Y, [1, 2, 3]), ("b", Y, [4, 5, 6]), sd=[1, 1, 1, 1, 0, 1])
     with pytest.raises(InputError, match=r"sd must be above 0.*rows of the model 'b'"):
         load(table)
+
+
+def unequal() -> list[dict[str, Any]]:
+    """Two tables that share rows 2 to 5 in another order."""
+    first = {"id": [1, 2, 3, 4, 5], "y": [1.0, 2, 3, 4, 5], "pred": [1.0, 2, 3, 4, 5]}
+    other = {"id": [9, 5, 4, 3, 2, 8], "y": [9.0, 5, 4, 3, 2, 8]}
+    other["pred"] = [value + 10 for value in other["y"]]
+    return [first, other]
+
+
+def test_common_rows_are_those_that_all_models_hold() -> None:
+    with pytest.raises(InputError, match=r"common_rows=True \(--common-rows\)"):
+        load(unequal())
+    loaded = load(unequal(), common_rows=True)
+    first, other = loaded.evalsets
+    assert first.y.tolist() == other.y.tolist() == [2, 3, 4, 5]
+    assert first.point is not None
+    assert other.point is not None
+    np.testing.assert_array_equal(other.point, first.point + 10)
+    assert first.row_names().tolist() == [2, 3, 4, 5]
+    assert loaded.notes == (
+        "rows that not all models hold are left out: 1 of 'model 1', 2 of 'model 2'",
+    )
+    assert loaded.dropped == 0
+
+
+def test_common_rows_of_a_long_table_and_with_missing_cells() -> None:
+    one, two = map(pd.DataFrame, unequal())
+    one["model"], two["model"] = "a", "b"
+    table = pd.concat([one, two], ignore_index=True)
+    table.loc[2, "pred"] = None
+    loaded = load(table, common_rows=True, missing="drop")
+    assert loaded.evalsets[0].y.tolist() == [2, 4, 5]
+    assert loaded.dropped == 2
+    assert any("1 of 'a', 2 of 'b'" in note for note in loaded.notes)
+
+
+def test_common_rows_need_names_rows_and_one_y() -> None:
+    nameless = [{k: v for k, v in table.items() if k != "id"} for table in unequal()]
+    with pytest.raises(InputError, match=r"got 5 rows of .* and 6 of .*--row-id.*--common-rows"):
+        load(nameless)
+    with pytest.raises(InputError, match=r"needs a column of row names \(rows=, --row-id\)"):
+        load(nameless, common_rows=True)
+    first, other = unequal()
+    with pytest.raises(InputError, match="needs rows that all models hold, got none"):
+        load([first, {**other, "id": [11, 12, 13, 14, 15, 16]}], common_rows=True)
+    with pytest.raises(InputError, match=r"got 1 rows where y of 'model 2' is not y of 'model 1'"):
+        load([first, {**other, "y": [9.0, 5, 4, 3.5, 2, 8]}], common_rows=True)

@@ -10,9 +10,11 @@ import pytest
 from pyarrow import csv
 
 from howsure.inputs import load
+from howsure.metrics.compare import standing
 from howsure.metrics.groups import assess_groups
 from howsure.metrics.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals
+from howsure.verdict import judge
 
 Find = Callable[[str], Path]
 
@@ -123,4 +125,51 @@ def _banded(held: EvalSet, factor: float) -> EvalSet:
     groups = {"country": held.groups["country"].values()}
     return EvalSet.checked(
         held.y, Intervals(mean - reach, mean + reach, coverage=0.9), point=mean, groups=groups
+    )
+
+
+def test_the_best_of_nine_forests_is_the_one_of_most_rows(data_dir: Find) -> None:
+    table = csv.read_csv(data_dir("preds_chem_pernot") / "RAS2023__logP_RF_UQ_results.csv.gz")
+    y = table["logP"].to_numpy()
+    sizes = [name[3:] for name in table.column_names if name.startswith("uq_")]
+    done = []
+    for size in sizes:
+        mean, sd = (table[f"{part}_{size}"].to_numpy() for part in ("y_pred", "uq"))
+        held = EvalSet.checked(y, Distribution.normal(mean, np.maximum(sd, 1e-3)), model=size)
+        done.append(evaluate(held, metrics=["crps"]))
+    found = standing(done)
+    assert found is not None
+    assert list(found.models) == sorted(sizes, key=int, reverse=True)
+    assert found.best.tolist() == [True] + 8 * [False]
+
+
+def test_the_leader_of_four_hourly_forecasters_is_named(data_dir: Find) -> None:
+    """Rentals of 17,000 hours, by day: the fourth beats all."""
+    table = csv.read_csv(data_dir("shift_bike_hour") / "data.csv.gz")
+    y = np.sqrt(table["cnt"].to_numpy().astype(float))
+    lagged = {lag: y[168 - lag : -lag or None] for lag in (1, 24, 168)}
+    y = y[168:]
+    change = np.r_[0.0, np.diff(lagged[168])]
+    points = {
+        "hour before": lagged[1],
+        "day before": lagged[24],
+        "week before": lagged[168],
+        "hour before and last week's change": lagged[1] + change,
+    }
+    laws = {
+        name: Distribution.normal(point, np.full(len(y), (y - point).std()))
+        for name, point in points.items()
+    }
+    sets = [
+        EvalSet.checked(y, law, model=name, cluster=np.arange(len(y)) // 24)
+        for name, law in laws.items()
+    ]
+    found = standing([evaluate(held, metrics=["crps"]) for held in sets])
+    assert found is not None
+    assert found.models[0] == "hour before and last week's change"
+    assert found.best.tolist() == [True, False, False, False]
+    told, _ = judge((), sets[0], comparison=found)
+    assert told[0].sentence == (
+        "hour before and last week's change has the lowest CRPS; "
+        f"{found.models[1]}, {found.models[2]} and {found.models[3]} are provably worse."
     )

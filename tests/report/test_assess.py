@@ -57,7 +57,7 @@ def test_the_best_models_may_be_one() -> None:
     y, belief = normal(200)
     _, wide = normal(200, 3.0)
     told = howsure.assess(y, {"a": belief, "wide": wide, "b": belief}).verdict
-    assert "a and b, the best of 3, cannot be told apart in crps (as no row differs)." in told
+    assert "a and b cannot be told apart in CRPS; both beat wide." in told
 
 
 def test_models_are_ranked_at_a_level_that_all_have() -> None:
@@ -70,7 +70,7 @@ def test_models_are_ranked_at_a_level_that_all_have() -> None:
         for name, by in (("high", 0.9), ("low", -0.7))
     }
     told = howsure.assess(y, {**off, "good": good}).verdict
-    assert "good beats low, the next best of 3, in interval score" in told
+    assert "good has the lowest interval score; low and high are provably worse." in told
 
 
 def test_few_rows_are_not_judged() -> None:
@@ -232,7 +232,7 @@ def test_past_ten_models_the_best_three_are_told_in_detail() -> None:
         assert len(told) > 3 if name in best else len(told) == 1
     which = next(line.text for line in result.lines if line.question.startswith("Which model"))
     assert "m5" in which
-    assert "best of 12" in which
+    assert "3 of 12 models remain" in which
 
 
 def test_the_verdict_takes_a_tolerance_and_leaves_findings_out() -> None:

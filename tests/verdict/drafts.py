@@ -5,13 +5,60 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from howsure.core.records import Record
+from howsure.metrics.compare import Standing
+from howsure.metrics.shared import Score
 from howsure.verdict.findings import FROM_ALL, QUESTIONS, Draft, Finding, State
 
 STATES: tuple[State, ...] = ("good", "watch", "bad", "negligible", "undecided")
 TOLD = tuple(name for name in QUESTIONS if name not in ("dependence", "drift"))
 """Findings that are told today."""
 WHERE = "temperature > 21.5, wind ≤ 3.2"
+
+
+NAMES = ("forest", "linear model", "boosted trees", "old model", *(f"m{k}" for k in range(5, 11)))
+"""Models, the one of the lowest score first."""
+
+
+def standing(models: int, *behind: tuple[int, int], **left_out: str) -> Standing:
+    """Models of which these are provably worse than those."""
+    worse = np.zeros((models, models), dtype=bool)
+    for low, high in behind:
+        worse[low, high] = True
+    values = 0.5 + 0.01 * np.arange(models)
+    return Standing(
+        score=Score("crps"),
+        models=NAMES[:models],
+        values=values,
+        lower=values - 0.02,
+        upper=values + 0.02,
+        best=~worse.any(axis=1),
+        behind=worse,
+        difference=-0.01,
+        difference_lower=-0.02,
+        difference_upper=0.01,
+        p=0.01,
+        p_adjusted=0.04,
+        left_out=left_out,
+    )
+
+
+STANDINGS = (
+    standing(2, (1, 0)),
+    standing(2),
+    standing(4, (1, 0), (2, 0), (3, 0)),
+    standing(3, (2, 0), (2, 1)),
+    standing(3, (2, 1)),
+    standing(4, (3, 0), (3, 1), (3, 2)),
+    standing(4),
+    standing(10, *((low, 0) for low in range(7, 10))),
+    standing(10, *((low, 0) for low in range(1, 10))),
+    standing(2, (1, 0), ridge="it gives intervals at 80 %"),
+    standing(2, (1, 0), ridge="it gives label sets", lasso="it gives label sets"),
+)
+"""Each wording of `comparison`."""
 
 
 def record(metric: str, value: float, half: float = 0.02, **more: Any) -> Record:
@@ -103,8 +150,7 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
             whole = record("characteristic_gain", -50 * effect, 2.0)
             return [draft(effect, low, whole=whole)]
         case "comparison":
-            told = {"a": "forest", "b": "linear model", "metric": "CRPS"}
-            return [draft(effect, models=models, **told) for models in (2, 3)]
+            return [draft(effect, standing=held) for held in STANDINGS]
     raise AssertionError(name)
 
 

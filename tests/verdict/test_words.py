@@ -116,8 +116,7 @@ EXACT: dict[tuple[str, State], str] = {
     "(4.0–8.0): a constant band serves better. Over all miss rates they are 3 % better.",
     ("sets", "bad"): "Sets of 1 label cover 82 % of 1,234 rows, all 88 %: coverage depends on the "
     "size of the set.",
-    ("comparison", "good"): "forest beats linear model in CRPS by 0.06 (p = 0.01).",
-    ("comparison", "undecided"): "forest and linear model cannot be told apart in CRPS (p = 0.01).",
+    ("comparison", "good"): "forest beats linear model in CRPS by 0.06 (p = 0.1).",
 }
 
 
@@ -144,3 +143,24 @@ def test_rows_that_would_decide() -> None:
 def test_what_is_as_good_as_zero_is_told_so() -> None:
     (each, *_) = drafts("bias", 1e-7)
     assert sentence(finding(each, "good"), each).startswith("y lies within 0.01 stated sd of")
+
+
+BEST_SETS = (
+    "forest beats linear model in CRPS by 0.06 (p = 0.1).",
+    "forest and linear model cannot be told apart in CRPS (p = 0.1).",
+    "forest has the lowest CRPS; linear model, boosted trees and old model are provably worse.",
+    "forest and linear model cannot be told apart in CRPS; both beat boosted trees.",
+    "forest and linear model cannot be told apart in CRPS; boosted trees is provably worse.",
+    "forest, linear model and boosted trees cannot be told apart in CRPS; all beat old model.",
+    "forest, linear model, boosted trees and old model cannot be told apart in CRPS.",
+    "forest has the lowest CRPS; 7 of 10 models remain, which cannot be told apart.",
+    "forest has the lowest CRPS; the other 9 models are provably worse.",
+    "forest beats linear model in CRPS by 0.06 (p = 0.1). ridge cannot be compared: it gives "
+    "intervals at 80 %.",
+    "forest beats linear model in CRPS by 0.06 (p = 0.1). 2 models cannot be compared; the table "
+    "says why.",
+)
+
+
+def test_every_wording_of_the_best_set() -> None:
+    assert tuple(told("comparison", "good", -1.0)) == BEST_SETS

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from rich.console import JustifyMethod
 from rich.table import Table
 
 from howsure.cli.options import CongruenceFlags, ReadOptions
@@ -24,6 +25,8 @@ from howsure.report.assess import MISSING_IMAGES, WEIGHTS, assess_loaded
 from howsure.report.assessment import Assessment
 from howsure.report.door import source_fact
 from howsure.report.forms import form_of
+from howsure.report.overview import OVERVIEW
+from howsure.report.page.sections import table_grid
 from howsure.verdict.family import check_judging
 
 _ARROWS = {
@@ -80,6 +83,7 @@ def run(
         for path in outputs:
             tell(f"writing {path.name}")
             result.save(path)
+    print_overview(console, result)
     print_verdict(console, result)
     print_records(console, result)
     for path in outputs:
@@ -96,6 +100,36 @@ def print_explanation(console: Console, uses: Sequence[ColumnUse]) -> None:
         cells = (*([use.source] if several else []), use.column, use.role, use.note)
         table.add_row(*(escape(cell) for cell in cells))
     console.print(table)
+
+
+def print_overview(console: Console, result: Assessment) -> None:
+    """Models by questions, in as many parts as the width takes; nothing of one model."""
+    for held in result.tables:
+        if held.name != OVERVIEW:
+            continue
+        grid = table_grid(held)
+        (part,) = grid.parts
+        cells = list(zip(*([cell.text for cell in row] for row in part.rows), strict=True))
+        name, *others = range(len(grid.columns))
+        widths = [
+            max(map(len, (column.title, *texts))) + 2
+            for column, texts in zip(grid.columns, cells, strict=True)
+        ]
+        while others:
+            room, shown = console.width - widths[name], [name]
+            while others and (len(shown) == 1 or room >= widths[others[0]]):
+                shown.append(others.pop(0))
+                room -= widths[shown[-1]]
+            table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+            for place in shown:
+                justify: JustifyMethod = "right" if grid.columns[place].numeric else "left"
+                table.add_column(escape(grid.columns[place].title), justify=justify, no_wrap=True)
+            for row in part.rows:
+                table.add_row(*(escape(row[place].text) for place in shown))
+            console.print()
+            console.print(table)
+        for note in grid.notes:
+            console.print(escape(note), style="dim", highlight=False)
 
 
 def print_verdict(console: Console, result: Assessment) -> None:

@@ -55,6 +55,14 @@ class ReadOptions:
     missing: Annotated[
         Literal["error", "drop"], typer.Option(help="Missing values.", rich_help_panel=_READ)
     ] = "error"
+    common_rows: Annotated[
+        bool,
+        typer.Option(
+            "--common-rows",
+            help="Compare models on the rows that all hold, by --row-id.",
+            rich_help_panel=_READ,
+        ),
+    ] = False
     crossing: Annotated[
         Literal["error", "sort"], typer.Option(help="Crossing quantiles.", rich_help_panel=_READ)
     ] = "error"
@@ -80,6 +88,7 @@ class ReadOptions:
         return load(
             source,
             missing=self.missing,
+            common_rows=self.common_rows,
             crossing=self.crossing,
             encoding=self.encoding,
             decimal=self.decimal,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.table import Table
@@ -14,7 +15,6 @@ from howsure.core.arrays import check_levels
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
 from howsure.core.formats import short
-from howsure.core.records import Record
 from howsure.core.registry import unknown
 from howsure.core.threads import one_thread
 from howsure.inputs import write_table
@@ -25,6 +25,7 @@ from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet
 from howsure.predictions.columns import to_columns
 from howsure.recalibration import DEFAULT_LEVELS, METHODS, recalibrate
+from howsure.recalibration.comparison import Line, side_by_side
 
 
 @one_thread()
@@ -118,7 +119,10 @@ def run(
     before = evaluate(given, coverages=read.assessed, seed=seed)
     wanted = read.assessed or [c for c in before.coverages if not math.isnan(c)]
     after = evaluate(mended.evalset, coverages=wanted, seed=seed)
-    console.print(_before_after(before.records, after.records))
+    lines, notes = side_by_side([before, after])
+    console.print(_before_after(lines))
+    for note in notes:
+        console.print(f"note: {escape(note)}", highlight=False)
     console.print(f"written: {escape(str(output))}", highlight=False, soft_wrap=True)
 
 
@@ -138,26 +142,18 @@ def _one(read: ReadOptions, path: Path) -> EvalSet:
     return sets[0]
 
 
-def _before_after(before: tuple[Record, ...], after: tuple[Record, ...]) -> Table:
-    entries = catalogue()
-    later = {(r.metric, _key(r)): r for r in after}
+def _before_after(lines: Sequence[Line]) -> Table:
     table = Table(title="Before and after", title_justify="left")
     for heading in ("measure", "at", "before", "after", "perfect", "better"):
         table.add_column(heading)
-    for record in before:
-        other = later.get((record.metric, _key(record)))
-        if other is None or (math.isnan(record.value) and math.isnan(other.value)):
-            continue
+    for line in lines:
+        before, after = line.values
         table.add_row(
-            escape(entries[record.metric].title),
-            short(record.coverage, 6),
-            short(record.value, 4),
-            short(other.value, 4),
-            short(record.target, 4),
-            record.direction.value.removesuffix(" is better"),
+            escape(line.title),
+            short(line.coverage, 6),
+            short(before, 4),
+            short(after, 4),
+            short(line.perfect, 4),
+            catalogue()[line.metric].direction.value.removesuffix(" is better"),
         )
     return table
-
-
-def _key(record: Record) -> float | None:
-    return None if math.isnan(record.coverage) else round(record.coverage, 9)

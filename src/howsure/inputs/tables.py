@@ -83,6 +83,7 @@ def load(
     source: Any,
     *,
     missing: Missing = "error",
+    common_rows: bool = False,
     crossing: Crossing = "error",
     encoding: str | None = None,
     decimal: str = ".",
@@ -100,6 +101,9 @@ def load(
         cluster, time) comes from the first.
     missing : {"error", "drop"}
         What to do with rows where a cell is missing.
+    common_rows : bool
+        Whether models on unequal rows are compared on those that all share, by the column `rows`
+        of names; otherwise unequal rows are an error.
     crossing : {"error", "sort"}
         What to do with rows whose quantiles cross.
     encoding : str, optional
@@ -158,7 +162,7 @@ def load(
         tables.append(read_cells(table, roles))
         tables[-1].check_finite()
     gaps = _gaps(tables, missing)
-    parts = _named_parts(tables)
+    parts, unshared = _named_parts(tables, common=common_rows)
     kept = _kept(parts, gaps)
     check_same_rows(parts, kept)
     parts = parts if kept.all() else [part.take(kept) for part in parts]
@@ -168,10 +172,16 @@ def load(
         vectors, images = embedded(texts, roles, folder=first.folder, title=first.title)
     made = build(parts, crossing=crossing, embedding=vectors)
     notes = [note for cells in tables for note in cells.notes]
-    dropped = sum(cells.n for cells in tables) - sum(part.n for part in parts)
+    left = sum(unshared.values())
+    dropped = sum(cells.n for cells in tables) - sum(part.n for part in parts) - left
     if dropped:
         said = ", ".join(f"{quoted(name)} {count}" for name, count in gaps.items())
         notes.append(f"{dropped} rows are left out because a cell is missing ({said})")
+    if left:
+        said = ", ".join(
+            f"{count:,} of {quoted(name)}" for name, count in unshared.items() if count
+        )
+        notes.append(f"rows that not all models hold are left out: {said}")
     return Loaded(
         evalsets=made,
         explanation=tuple(use for cells in tables for use in cells.explanation),
@@ -269,8 +279,11 @@ def _gaps(tables: Sequence[Cells], missing: Missing) -> dict[str, int]:
     return counts
 
 
-def _named_parts(tables: Sequence[Cells]) -> list[Cells]:
-    """The models of all tables, each under a name of its own, their rows in one order."""
+def _named_parts(tables: Sequence[Cells], *, common: bool) -> tuple[list[Cells], dict[str, int]]:
+    """The models of all tables, each under a name of its own, their rows in one order.
+
+    And how many rows of each are left out, if those in `common` alone are wanted.
+    """
     parts: list[Cells] = []
     several = len(tables) > 1
     for number, cells in enumerate(tables, 1):
@@ -287,7 +300,35 @@ def _named_parts(tables: Sequence[Cells]) -> list[Cells]:
         )
     if not parts:
         raise InputError("a model is needed, and every row misses its model's name")
-    return align(parts) if len(parts) > 1 else parts
+    if len(parts) == 1:
+        return parts, {}
+    return _in_common(parts) if common else (align(parts), {})
+
+
+def _in_common(parts: Sequence[Cells]) -> tuple[list[Cells], dict[str, int]]:
+    """The rows that all parts hold, in the order of the first; how many each holds besides."""
+    named = [_with_names(part) for part in parts]
+    keys = []
+    for part in named:
+        known = _keys(part)
+        if known is None:
+            raise InputError(
+                f"common_rows (--common-rows) needs a column of row names (rows=, --row-id) in "
+                f"every table, got none in {quoted(part.title)}"
+            )
+        keys.append(known)
+    shared = set(keys[0]).intersection(*keys[1:])
+    if not shared:
+        raise InputError(
+            f"common_rows needs rows that all models hold, got none of one name in "
+            f"{listed(part.model for part in parts)}"
+        )
+    order = [name for name in keys[0] if name in shared]
+    taken = []
+    for part, known in zip(named, keys, strict=True):
+        place = {name: row for row, name in enumerate(known)}
+        taken.append(part.take(np.asarray([place[name] for name in order], dtype=np.int64)))
+    return taken, {part.model: part.n - len(order) for part in named}
 
 
 def _kept(parts: Sequence[Cells], gaps: Mapping[str, int]) -> npt.NDArray[np.bool_]:
@@ -354,7 +395,7 @@ def check_same_rows(parts: Sequence[Cells], kept: BoolArray) -> None:
                 f"models must be given on the same rows, got {int(wrong.sum())} rows where y of "
                 f"{quoted(other.model)} is not y of {quoted(first.model)} (first at row "
                 f"{first.places[row]}: {same[row]:g}, not {truth[row]:g}); a column of row "
-                "names (rows=, --rows) puts them in order"
+                "names (rows=, --row-id) puts them in order"
             )
         ours, theirs = first.of("groups"), other.of("groups")
         for name in ours.keys() & theirs.keys():
@@ -384,13 +425,15 @@ def _aligned(first: Cells, other: Cells) -> Cells:
             raise InputError(
                 f"models must be given on the same rows, got {len(missing)} rows of "
                 f"{quoted(first.model)} that {quoted(other.model)} lacks ({listed(missing, 3)}) "
-                f"and {len(extra)} that it has besides ({listed(extra, 3)})"
+                f"and {len(extra)} that it has besides ({listed(extra, 3)}); common_rows=True "
+                "(--common-rows) compares those that all hold"
             )
         return other.take(np.asarray([place[name] for name in ours], dtype=np.int64))
     if first.n != other.n:
         raise InputError(
             f"models must be given on the same rows, got {first.n} rows of "
-            f"{quoted(first.model)} and {other.n} of {quoted(other.model)}"
+            f"{quoted(first.model)} and {other.n} of {quoted(other.model)}; with a column of row "
+            "names (rows=, --row-id), common_rows=True (--common-rows) compares those that all hold"
         )
     return other
 

@@ -1,4 +1,4 @@
-"""Models on the same rows: paired differences of every measure that is a mean of row scores.
+"""Models on the same rows: paired differences of scores that mean the same, and the best set.
 
 Resamples, sign patterns and swaps are drawn once for all models: a resampled mean of a
 difference is the difference of two resampled means, so pairs cost next to nothing.
@@ -9,47 +9,152 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy import special
 
-from howsure.core.arrays import IntArray
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Table
 from howsure.core.rng import child, row_keys
+from howsure.core.weights import Weights
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.characteristic import CharacteristicCurve
 from howsure.metrics.characteristic.resampling import gain_differences
 from howsure.metrics.characteristic.significance import permutation_tests
 from howsure.metrics.measure import Evaluation
-from howsure.predictions import check_same_rows, content_order
+from howsure.metrics.metric import Question
+from howsure.metrics.recording import record_of
+from howsure.metrics.shared import Score, Shared, meaning, row_scores, shared_by_all, shared_by_most
+from howsure.predictions import EvalSet, check_same_rows, content_order
+from howsure.stats.binomial import holm
 from howsure.stats.bootstrap import bootstrap_means, subsample
-from howsure.stats.permutation import sign_flip_tests
+from howsure.stats.estimate import mean_statistic
+from howsure.stats.permutation import FlipTest, joint_flip_tests, sign_flip_tests
 
 MOST_ROWS = 20_000
 MOST_MODELS = 10
 """The most models of which all pairs are compared, and all of which are shown in detail."""
 BEST = 3
 """With more models than that, how many of the best all others are compared with."""
-DECIDING = ("crps", "interval_score", "weighted_interval_score", "mae")
-"""The measures that decide which model is best: the first that all models have."""
+LEVEL = 0.05
+"""Chance that the best set leaves out a model that is as good as any."""
 
 Pair = tuple[int, int]
-Key = tuple[str, float]
 
 
-def compare(evaluations: Sequence[Evaluation], *, confidence: float = 0.95, seed: int = 0) -> Table:
-    """Paired differences between models on the same rows."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Standing:
+    """Which models are best, by the finest score that they have in common.
+
+    Models stand in the order of their mean score, the lowest first.
+
+    Attributes
+    ----------
+    score : Score
+        That score.
+    models : tuple of str
+        The models that have it.
+    values, lower, upper : ndarray of float, shape (m,)
+        Its mean for each, and the interval.
+    best : ndarray of bool, shape (m,)
+        Whether no other model provably beats it.
+    behind : ndarray of bool, shape (m, m)
+        Whether the model of the row is provably worse than that of the column.
+    difference, difference_lower, difference_upper : float
+        The first model less the second, with its interval.
+    p, p_adjusted : float
+        Of that difference alone, and among all pairs.
+    left_out : mapping of str to str
+        Models that do not have the score, and what they give.
+    """
+
+    score: Score
+    models: tuple[str, ...]
+    values: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    best: BoolArray
+    behind: BoolArray
+    difference: float
+    difference_lower: float
+    difference_upper: float
+    p: float
+    p_adjusted: float
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+
+def standing(
+    evaluations: Sequence[Evaluation], *, confidence: float = 0.95, seed: int = 0
+) -> Standing | None:
+    """Which of several models on the same rows are best; None where no two share a score."""
     sets = [found.evalset for found in evaluations]
     check_same_rows(sets)
-    order = content_order(sets)
-    pairs, about = _pairs(evaluations)
+    shared = shared_by_most(evaluations)
+    if shared is None:
+        return None
+    score = shared.score
+    means = {
+        place: record_of(
+            catalogue()[score.metric],
+            mean_statistic(rows, sets[place].multiplicities),
+            sets[place],
+            coverage=score.coverage,
+            confidence=confidence,
+        )
+        for place, rows in shared.rows.items()
+    }
+    order = sorted(means, key=lambda place: means[place].value)
+    count = len(order)
+    columns = _Columns.of(evaluations, shared.rows, score.metric, seed)
+    pairs = list(itertools.combinations(order, 2))  # the better mean first
+    p, adjusted = columns.joint(pairs)
+    worse = adjusted < LEVEL
+    behind = np.zeros((count, count), dtype=bool)
+    rank = {place: number for number, place in enumerate(order)}
+    for (one, other), proven in zip(pairs, worse, strict=True):
+        behind[rank[other], rank[one]] = proven
+    (difference, lower, upper), *_ = columns.differences(pairs[:1], confidence)
+    return Standing(
+        score=score,
+        models=tuple(sets[place].model for place in order),
+        values=np.array([means[place].value for place in order]),
+        lower=np.array([means[place].lower for place in order]),
+        upper=np.array([means[place].upper for place in order]),
+        best=np.asarray(~behind.any(axis=1)),
+        behind=behind,
+        difference=difference,
+        difference_lower=lower,
+        difference_upper=upper,
+        p=float(p[0]),
+        p_adjusted=float(adjusted[0]),
+        left_out={sets[place].model: why for place, why in shared.left_out.items()},
+    )
+
+
+def compare(
+    evaluations: Sequence[Evaluation],
+    *,
+    order: Sequence[str] = (),
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Table:
+    """Paired differences between models on the same rows.
+
+    Past `MOST_MODELS` models all are compared with the first `BEST` of the `order` alone.
+    """
+    sets = [found.evalset for found in evaluations]
+    check_same_rows(sets)
+    pairs, about = _pairs(sets, order)
     by_pair: dict[Pair, list[dict[str, Any]]] = {pair: [] for pair in pairs}
     for key in dict.fromkeys(_label(key) for found in evaluations for key in found.scores):
-        for pair, row in _paired(evaluations, key, pairs, order, confidence, seed):
+        for pair, row in _as_they_are(evaluations, key, pairs, confidence, seed):
             by_pair[pair].append(row)
+    for pair, row in _in_common(evaluations, by_pair, confidence, seed):
+        by_pair[pair].append(row)
     for pair, row in _trades(evaluations, pairs, confidence, seed):
         by_pair[pair].append(row)
     rows = [
@@ -59,11 +164,14 @@ def compare(evaluations: Sequence[Evaluation], *, confidence: float = 0.95, seed
     ]
     names = (
         "metric", "coverage", "model_a", "model_b", "value_a", "value_b", "difference",
-        "lower", "upper", "p_value", "n", "direction", "note",
+        "lower", "upper", "p_value", "adjusted_p_value", "n", "direction", "note",
     )  # fmt: skip
     text = ("metric", "model_a", "model_b", "direction", "note")
     for row in rows:
         row["direction"] = catalogue()[row["metric"]].direction.value
+        row["adjusted_p_value"] = math.nan
+    if len(evaluations) <= MOST_MODELS:
+        _adjust(rows)
     columns = {
         name: np.array([row[name] for row in rows], dtype=object if name in text else np.float64)
         for name in names
@@ -73,109 +181,273 @@ def compare(evaluations: Sequence[Evaluation], *, confidence: float = 0.95, seed
         columns=columns,
         notes=(
             f"Difference is model a minus model b on the same rows, with a {confidence:.0%} paired "
-            f"bootstrap interval; the p-value permutes the signs of paired differences.{about}"
+            "interval. The p-value permutes the signs of paired differences; the adjusted one is "
+            f"among all pairs of a measure (Holm).{about}"
         ),
     )
 
 
-def leaders(evaluations: Sequence[Evaluation]) -> tuple[list[int], str]:
-    """The places of the models, those of the lowest mean score first, and which score that is."""
-    for metric in DECIDING:
-        means = []
-        for found in evaluations:
-            values = [r.value for r in found.records if r.metric == metric]
-            means.append(values[0] if values else math.nan)
-        if np.isfinite(means).all():
-            return np.argsort(means, kind="stable").tolist(), metric
-    return list(range(len(evaluations))), ""
+def _adjust(rows: Sequence[dict[str, Any]]) -> None:
+    """Holm's p-values among all pairs of models, for each measure."""
+    families: dict[tuple[str, float, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        coverage = -1.0 if math.isnan(row["coverage"]) else row["coverage"]
+        families.setdefault((row["metric"], coverage, row.get("how", "")), []).append(row)
+    for family in families.values():
+        adjusted = holm([row["p_value"] for row in family])
+        for row, p in zip(family, adjusted, strict=True):
+            row["adjusted_p_value"] = float(p)
 
 
-def _pairs(evaluations: Sequence[Evaluation]) -> tuple[list[Pair], str]:
+def _pairs(sets: Sequence[EvalSet], order: Sequence[str]) -> tuple[list[Pair], str]:
     """Which models to compare, and what to say of the choice."""
-    every = list(itertools.combinations(range(len(evaluations)), 2))
-    if len(evaluations) <= MOST_MODELS:
+    every = list(itertools.combinations(range(len(sets)), 2))
+    if len(sets) <= MOST_MODELS:
         return every, ""
-    order, metric = leaders(evaluations)
-    best = order[:BEST]
-    how = f"of lowest mean {catalogue()[metric].title}" if metric else "that came first"
-    names = ", ".join(evaluations[place].evalset.model for place in best)
+    ranked = {name: place for place, name in enumerate(order)}
+    places = sorted(range(len(sets)), key=lambda p: ranked.get(sets[p].model, len(ranked)))
+    best = places[:BEST]
+    names = ", ".join(sets[place].model for place in best)
     about = (
-        f" With more than {MOST_MODELS} models, all {len(evaluations):,} are compared with the "
-        f"{BEST} {how} alone ({names}), not with each other."
+        f" With more than {MOST_MODELS} models, all {len(sets):,} are compared with the "
+        f"first {BEST} alone ({names}), not with each other."
     )
     return [pair for pair in every if set(pair).intersection(best)], about
 
 
-def _rows_that_count(held: Any) -> float:
+def _rows_that_count(held: EvalSet) -> float:
     return float(held.n) if held.weights is None else float(held.weights.effective_n)
 
 
-def _label(key: Key) -> Key:
+def _label(key: tuple[str, float]) -> tuple[str, float]:
     """The key of a measure, that of an unknown coverage equal to itself."""
     return key[0], math.nan if math.isnan(key[1]) else key[1]
 
 
-def _paired(
+_TOLD = frozenset({Question.SCORE, Question.POINT})
+"""Questions whose measures say so where they cannot be compared."""
+
+
+def _as_they_are(
     evaluations: Sequence[Evaluation],
-    key: Key,
+    key: tuple[str, float],
     pairs: Sequence[Pair],
-    order: IntArray,
     confidence: float,
     seed: int,
 ) -> Iterator[tuple[Pair, dict[str, Any]]]:
-    """One measure's differences, of every pair whose two models have it."""
-    first = evaluations[0].evalset
-    known = {place: found.row_scores(*key) for place, found in enumerate(evaluations)}
-    scores = {place: held.astype(np.float64) for place, held in known.items() if held is not None}
-    row = {"metric": key[0], "coverage": key[1], "note": ""}
+    """One measure's differences, of every pair of models for which it means the same."""
+    known = {place: row_scores(found, *key) for place, found in enumerate(evaluations)}
+    scores = {place: held for place, held in known.items() if held is not None}
+    means = {place: meaning(evaluations[place], *key) for place in scores}
+    asked = []
+    for a, b in pairs:
+        if a not in scores or b not in scores:
+            continue
+        if means[a] != means[b]:
+            if catalogue()[key[0]].question in _TOLD:
+                names = [evaluations[place].evalset.model for place in (a, b)]
+                told = f"not compared: {means[a] or 'as stated'} of {names[0]}"
+                told += f", {means[b] or 'as stated'} of {names[1]}"
+                yield (a, b), _unknown(Score(*key), told)
+            continue
+        asked.append((a, b))
+    yield from _paired(evaluations, Score(*key), scores, asked, confidence, seed)
+
+
+def _in_common(
+    evaluations: Sequence[Evaluation],
+    known: Mapping[Pair, Sequence[Mapping[str, Any]]],
+    confidence: float,
+    seed: int,
+) -> Iterator[tuple[Pair, dict[str, Any]]]:
+    """The finest score of two models that are not compared by it as they are."""
+    found: dict[Score, dict[int, FloatArray]] = {}
+    asked: dict[Score, list[Pair]] = {}
+    for pair, rows in known.items():
+        if not any(row["note"].startswith("not compared") for row in rows):
+            continue
+        shared: Shared | None = shared_by_all([evaluations[place] for place in pair])
+        if shared is None:
+            continue
+        done = {row["metric"] for row in rows if not math.isnan(row["difference"])}
+        if shared.score.metric in done:
+            continue
+        scores = found.setdefault(shared.score, {})
+        scores.update({pair[place]: rows for place, rows in shared.rows.items()})
+        asked.setdefault(shared.score, []).append(pair)
+    for score, pairs in asked.items():
+        yield from _paired(evaluations, score, found[score], pairs, confidence, seed)
+
+
+def _unknown(score: Score, note: str) -> dict[str, Any]:
+    """A row without numbers."""
     numbers = ("value_a", "value_b", "difference", "lower", "upper", "p_value")
-    row |= dict.fromkeys(numbers, math.nan)
-    usable = [place for place, held in scores.items() if np.isfinite(held).all()]
+    row: dict[str, Any] = dict.fromkeys(numbers, math.nan)
+    return row | {"metric": score.metric, "coverage": score.coverage, "note": note}
+
+
+def _paired(
+    evaluations: Sequence[Evaluation],
+    score: Score,
+    scores: Mapping[int, FloatArray],
+    pairs: Sequence[Pair],
+    confidence: float,
+    seed: int,
+) -> Iterator[tuple[Pair, dict[str, Any]]]:
+    """One score's differences, of every pair."""
+    usable = {place: held for place, held in scores.items() if np.isfinite(held).all()}
     asked = [pair for pair in pairs if pair[0] in usable and pair[1] in usable]
     for pair in pairs:
-        if pair not in asked and pair[0] in scores and pair[1] in scores:
-            yield pair, {**row, "note": "some rows score infinity"}
+        if pair not in asked:
+            yield pair, _unknown(score, "some rows score infinity")
     if not asked:
         return
-    weights = None if first.weights is None else first.weights.take(order)
-    cluster = None if first.cluster is None else first.cluster.codes[order]
-    # Equal models share a column, so that they differ by exactly 0. The first model's comes last,
-    # where it decides the order of units: one more model leaves that as it is.
-    alike: dict[bytes, int] = {}
-    column = {p: alike.setdefault(scores[p][order].tobytes(), len(alike)) for p in usable}
-    table = np.stack([np.frombuffer(held) for held in alike], axis=1)
-    values = np.average(table, axis=0, weights=None if weights is None else weights.values)
-    columns = [(column[a], column[b]) for a, b in asked]
-    tests = sign_flip_tests(
-        table, columns, child(seed, "sign flips", key[0]), weights=weights, cluster=cluster
-    )
-    drawn = bootstrap_means(
-        table[:, ::-1],
-        child(seed, "paired bootstrap", key[0]),
-        weights=weights,
-        cluster=cluster,
-    )
-    ahead, behind = (-1 - np.array(side) for side in zip(*columns, strict=True))
-    gaps = replace(
-        drawn,
-        estimate=drawn.estimate[ahead] - drawn.estimate[behind],
-        replicates=drawn.replicates[:, ahead] - drawn.replicates[:, behind],
-    )
-    for place, (lower, upper) in enumerate(zip(*gaps.interval(confidence), strict=True)):
-        (one, two), tested = columns[place], tests[place]
-        yield (
-            asked[place],
-            {
-                **row,
-                "value_a": float(values[one]),
-                "value_b": float(values[two]),
-                "difference": float(values[one] - values[two]),
-                "lower": float(lower),
-                "upper": float(upper),
-                "p_value": tested.p_value,
-                "note": "; ".join(note for note in (drawn.note, tested.note) if note),
-            },
+    columns = _Columns.of(evaluations, usable, score.metric, seed)
+    tests = columns.tests(asked)
+    gaps = columns.differences(asked, confidence)
+    for pair, tested, (difference, lower, upper) in zip(asked, tests, gaps, strict=True):
+        value_a, value_b = (columns.mean(place) for place in pair)
+        notes = (score.how, columns.note, tested.note)
+        row = {
+            "metric": score.metric,
+            "coverage": score.coverage,
+            "how": score.how,
+            "value_a": value_a,
+            "value_b": value_b,
+            "difference": difference,
+            "lower": lower,
+            "upper": upper,
+            "p_value": tested.p_value,
+            "note": "; ".join(note for note in notes if note),
+        }
+        yield pair, row
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Columns:
+    """Row scores of several models as columns, in an order of rows that their content decides.
+
+    Equal models share a column, so that they differ by exactly 0.
+    """
+
+    table: FloatArray
+    column: Mapping[int, int]
+    weights: Weights | None
+    cluster: IntArray | None
+    metric: str
+    seed: int
+
+    @classmethod
+    def of(
+        cls,
+        evaluations: Sequence[Evaluation],
+        scores: Mapping[int, FloatArray],
+        metric: str,
+        seed: int,
+    ) -> _Columns:
+        """The columns of these models."""
+        sets = [found.evalset for found in evaluations]
+        order, first = content_order(sets), sets[0]
+        alike: dict[bytes, int] = {}
+        column = {
+            place: alike.setdefault(held[order].tobytes(), len(alike))
+            for place, held in scores.items()
+        }
+        return cls(
+            np.stack([np.frombuffer(held) for held in alike], axis=1),
+            column,
+            None if first.weights is None else first.weights.take(order),
+            None if first.cluster is None else first.cluster.codes[order],
+            metric,
+            seed,
         )
+
+    @property
+    def note(self) -> str:
+        """What to say of the intervals."""
+        if self.cluster is None:
+            return ""
+        return f"interval by {len(np.unique(self.cluster)):,} clusters"
+
+    def mean(self, place: int) -> float:
+        """The mean score of a model."""
+        values = self.table[:, self.column[place]]
+        return float(np.average(values, weights=self._mass))
+
+    @property
+    def _mass(self) -> FloatArray | None:
+        return None if self.weights is None else self.weights.values
+
+    def _of(self, pairs: Sequence[Pair]) -> list[Pair]:
+        return [(self.column[a], self.column[b]) for a, b in pairs]
+
+    def tests(self, pairs: Sequence[Pair]) -> list[FlipTest]:
+        """A test of each pair's mean difference, alone."""
+        return sign_flip_tests(
+            self.table,
+            self._of(pairs),
+            child(self.seed, "sign flips", self.metric),
+            weights=self.weights,
+            cluster=self.cluster,
+        )
+
+    def joint(self, pairs: Sequence[Pair]) -> tuple[FloatArray, FloatArray]:
+        """P-values of all pairs, alone and jointly: Holm's; of very many pairs by their maxima.
+
+        With thousands of pairs Holm asks for p-values finer than draws can give.
+        """
+        if len(self.column) <= MOST_MODELS:
+            p = np.array([tested.p_value for tested in self.tests(pairs)])
+            return p, holm(p)
+        return joint_flip_tests(
+            self.table,
+            self._of(pairs),
+            child(self.seed, "joint sign flips", self.metric),
+            weights=self.weights,
+            cluster=self.cluster,
+        )
+
+    def differences(
+        self, pairs: Sequence[Pair], confidence: float
+    ) -> list[tuple[float, float, float]]:
+        """Each pair's mean difference and its interval: by clusters, else by a bootstrap."""
+        if self.cluster is not None:
+            return [self._by_clusters(one, two, confidence) for one, two in self._of(pairs)]
+        # The first model's column comes last, where it decides the order of units: one more model
+        # leaves that as it is.
+        drawn = bootstrap_means(
+            self.table[:, ::-1],
+            child(self.seed, "paired bootstrap", self.metric),
+            weights=self.weights,
+        )
+        ahead, behind = (-1 - np.array(side) for side in zip(*self._of(pairs), strict=True))
+        gaps = replace(
+            drawn,
+            estimate=drawn.estimate[ahead] - drawn.estimate[behind],
+            replicates=drawn.replicates[:, ahead] - drawn.replicates[:, behind],
+        )
+        lower, upper = gaps.interval(confidence)
+        values = [self.mean(a) - self.mean(b) for a, b in pairs]
+        return list(zip(values, lower.tolist(), upper.tolist(), strict=True))
+
+    def _by_clusters(self, one: int, two: int, confidence: float) -> tuple[float, float, float]:
+        """Jackknife over clusters with Student's t on one degree less than there are clusters.
+
+        Percentiles of a bootstrap over 20 clusters hold .80 to .92 where .95 are claimed.
+        """
+        assert self.cluster is not None
+        mass = np.ones(len(self.table)) if self._mass is None else self._mass
+        gap = self.table[:, one] - self.table[:, two]
+        sums = np.bincount(self.cluster, weights=mass * gap)
+        masses = np.bincount(self.cluster, weights=mass)
+        sums, masses = sums[masses > 0], masses[masses > 0]
+        value, count = float(sums.sum() / masses.sum()), len(sums)
+        if count < 2:
+            return value, math.nan, math.nan
+        without = (sums.sum() - sums) / (masses.sum() - masses)
+        error = math.sqrt((count - 1) / count * float(np.square(without - value).sum()))
+        reach = float(special.stdtrit(count - 1, 0.5 + confidence / 2.0)) * error
+        return value, value - reach, value + reach
 
 
 def _trades(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,11 +16,14 @@ from howsure.core.records import Record, Table
 from howsure.methods.conformal import DELTA, RankRule, TooFew
 from howsure.methods.interface import checked_coverages
 from howsure.metrics.catalogue import catalogue
-from howsure.metrics.measure import evaluate
+from howsure.metrics.measure import Evaluation, evaluate
+from howsure.metrics.metric import Question
+from howsure.metrics.shared import Score, meaning, offered, scored, shared_by_all
 from howsure.predictions import EvalSet, Intervals
 from howsure.recalibration.base import POINT, kinds_of
 from howsure.recalibration.dispatch import METHODS, Options
 from howsure.recalibration.levels import levels_with
+from howsure.stats.estimate import weighted_mean
 
 Key = tuple[str, float | None]
 
@@ -60,8 +65,9 @@ def compare_recalibrations(
     Table
         Named ``recalibrations``; a row for each metric and coverage that something can be said
         of: ``metric``, ``title``, ``coverage`` (NaN without one), ``perfect``, ``direction``,
-        ``before``, and a column for each method. NaN where there is no answer; the notes say
-        which methods could not be used, and why.
+        ``before``, and a column for each method. NaN where there is no answer, or where a score
+        would mean something else than before; the notes say so, and which methods could not be
+        used. Scores at the levels that both sides state follow at the end.
 
     Raises
     ------
@@ -96,17 +102,15 @@ def compare_recalibrations(
         levels=levels_with(wanted),
     )
     asked = None if metrics is None else list(metrics)
-    found: dict[str, dict[Key, Record]] = {}
+    measure = partial(evaluate, coverages=wanted, metrics=asked, seed=seed)
+    found: dict[str, Evaluation | None] = {"before": measure(test)}
     notes = []
-    found["before"] = _records(test, wanted, asked, seed)
     for name in chosen:
         try:
-            mended = METHODS[kind][name](options).fit(calibration).apply(test)
+            found[name] = measure(METHODS[kind][name](options).fit(calibration).apply(test))
         except HowsureError as error:
             notes.append(f"{name} could not be used: {error}.")
-            found[name] = {}
-            continue
-        found[name] = _records(mended, wanted, asked, seed)
+            found[name] = None
     return _table(found, test.model, notes)
 
 
@@ -119,28 +123,110 @@ def _kind(test: EvalSet) -> str:
     return kinds[0]
 
 
-def _records(
-    evalset: EvalSet, coverages: tuple[float, ...], metrics: list[str] | None, seed: int
-) -> dict[Key, Record]:
-    records = evaluate(evalset, coverages=coverages, metrics=metrics, seed=seed).records
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One measure of predictions before and after, where it means the same; NaN elsewhere."""
+
+    metric: str
+    title: str
+    coverage: float
+    perfect: float
+    values: tuple[float, ...]
+
+
+def side_by_side(found: Sequence[Evaluation | None]) -> tuple[list[Line], list[str]]:
+    """Every measure of several evaluations of the same rows, and what else the reader must know.
+
+    A score is told where it means what it means of the first that has it. The others are compared
+    with the first by the finest score that both have. None stands for what could not be made.
+    """
+    lines: list[Line] = []
+    apart: dict[int, list[str]] = {}
+    records = [_records(each) for each in found]
+    for key in dict.fromkeys(key for each in records for key in each):
+        values, first = [], ""
+        for place, (each, known) in enumerate(zip(found, records, strict=True)):
+            record = known.get(key)
+            value = math.nan if record is None else record.value
+            if each is not None and not math.isnan(value):
+                means = _meaning(each, key)
+                first = first or f"={means}"
+                if first != f"={means}":
+                    apart.setdefault(place, []).append(catalogue()[key[0]].title)
+                    value = math.nan
+            values.append(value)
+        if not all(map(math.isnan, values)):
+            some = next(known[key] for known in records if key in known)
+            title = catalogue()[key[0]].title
+            lines.append(Line(key[0], title, some.coverage, some.target, tuple(values)))
+    more: dict[Score, tuple[float, ...]] = {}
+    notes = []
+    for place, titles in apart.items():
+        given = _given(found[place])
+        notes.append(f"Left out, as they mean something else of {given}: {_listed(titles)}.")
+        both = [each for each in (found[0], found[place]) if each is not None]
+        shared = shared_by_all(both, fair=False) if len(both) == 2 else None
+        if shared is None or _told(lines, shared.score, place):
+            continue
+        more[shared.score] = tuple(_mean(each, shared.score) for each in found)
+    for score, told in more.items():
+        title = f"{catalogue()[score.metric].title} {score.how}"
+        lines.append(Line(score.metric, title, score.coverage, math.nan, told))
+    return lines, list(dict.fromkeys(notes))
+
+
+def _mean(found: Evaluation | None, score: Score) -> float:
+    """The mean of a score; NaN where there is none."""
+    rows = "" if found is None else scored(found, score, fair=False)
+    if found is None or isinstance(rows, str):
+        return math.nan
+    return weighted_mean(rows, found.evalset.multiplicities)
+
+
+def _given(found: Evaluation | None) -> str:
+    return "" if found is None else offered(found)
+
+
+def _listed(titles: Sequence[str]) -> str:
+    return ", ".join(dict.fromkeys(titles))
+
+
+def _told(lines: Sequence[Line], score: Score, place: int) -> bool:
+    """Whether the score of both sides is there already."""
+    return any(
+        line.metric == score.metric
+        and (line.coverage == score.coverage or math.isnan(score.coverage))
+        and not math.isnan(line.values[0] + line.values[place])
+        for line in lines
+    )
+
+
+def _records(found: Evaluation | None) -> dict[Key, Record]:
+    records = () if found is None else found.records
     return {(r.metric, None if math.isnan(r.coverage) else r.coverage): r for r in records}
 
 
-def _table(found: dict[str, dict[Key, Record]], model: str, notes: list[str]) -> Table:
-    kept: dict[Key, Record] = {}
-    for records in found.values():
-        for key, record in records.items():
-            if not math.isnan(record.value):
-                kept.setdefault(key, record)
+def _meaning(found: Evaluation, key: Key) -> str:
+    """What a score tells of; measures that are no scores are told as they are."""
+    if catalogue()[key[0]].question not in (Question.SCORE, Question.POINT):
+        return ""
+    return meaning(found, key[0], math.nan if key[1] is None else key[1], fair=False)
+
+
+def _table(found: dict[str, Evaluation | None], model: str, notes: list[str]) -> Table:
+    lines, told = side_by_side(list(found.values()))
     entries = catalogue()
     columns: dict[str, npt.NDArray[Any]] = {
-        "metric": np.array([metric for metric, _ in kept], dtype=object),
-        "title": np.array([entries[metric].title for metric, _ in kept], dtype=object),
-        "coverage": np.array([np.nan if at is None else at for _, at in kept], dtype=np.float64),
-        "perfect": np.array([record.target for record in kept.values()], dtype=np.float64),
-        "direction": np.array([r.direction.value for r in kept.values()], dtype=object),
+        "metric": np.array([line.metric for line in lines], dtype=object),
+        "title": np.array([line.title for line in lines], dtype=object),
+        "coverage": np.array([line.coverage for line in lines], dtype=np.float64),
+        "perfect": np.array([line.perfect for line in lines], dtype=np.float64),
+        "direction": np.array(
+            [entries[each.metric].direction.value for each in lines], dtype=object
+        ),
     }
-    for name, records in found.items():
-        values = [records[key].value if key in records else math.nan for key in kept]
-        columns[name] = np.array(values, dtype=np.float64)
-    return Table(name="recalibrations", columns=columns, model=model, notes=" ".join(notes))
+    for place, name in enumerate(found):
+        columns[name] = np.array([line.values[place] for line in lines], dtype=np.float64)
+    return Table(
+        name="recalibrations", columns=columns, model=model, notes=" ".join([*notes, *told])
+    )

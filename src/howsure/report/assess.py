@@ -19,8 +19,7 @@ from howsure.core.records import Curve, Record, Table
 from howsure.core.threads import one_thread
 from howsure.core.weights import Weights
 from howsure.inputs import Loaded
-from howsure.metrics.catalogue import catalogue
-from howsure.metrics.compare import BEST, MOST_MODELS, compare, leaders
+from howsure.metrics.compare import BEST, MOST_MODELS, Standing, compare, standing
 from howsure.metrics.congruence.laws import LAWS
 from howsure.metrics.congruence.view import (
     CongruenceOptions,
@@ -37,6 +36,7 @@ from howsure.report.assessment import Assessment
 from howsure.report.content import VerdictLine, noted
 from howsure.report.door import from_arrays, from_table, is_table, source_fact
 from howsure.report.images import MODELS, image_table, missing_images
+from howsure.report.overview import overview
 from howsure.verdict import QUESTIONS, TOLERANCE, Finding, judge
 from howsure.verdict.family import check_judging
 from howsure.verdict.nulls import with_nulls
@@ -61,6 +61,8 @@ def assess(
     weights_kind: str | None = None,
     cluster: Any = None,
     time: Any = None,
+    rows: Any = None,
+    common_rows: bool = False,
     coverage: float | Sequence[float] = (),
     confidence: float = 0.95,
     seed: int = 0,
@@ -78,8 +80,8 @@ def assess(
     y : array-like of shape (n,), or a table
         What happened. Or a table that holds y and predictions: a path, several paths, a data
         frame, a mapping of columns, or what `howsure.load` returned; then `prediction` is left
-        out, and `point`, `x`, `embedding`, `image`, `groups`, `weights`, `cluster`, `time` and
-        `model` name columns of it, as in `howsure.load`.
+        out, and `point`, `x`, `embedding`, `image`, `groups`, `weights`, `cluster`, `time`,
+        `rows` and `model` name columns of it, as in `howsure.load`.
     prediction : Prediction, tuple of Prediction, frozen SciPy law, or mapping
         What was believed. A mapping of model names to predictions compares models on these rows.
     point : array-like of shape (n,), optional
@@ -104,6 +106,10 @@ def assess(
         ``frequency`` (the default): a weight of two is a row twice.
     cluster, time : array-like of shape (n,), optional
         Which rows depend on each other; when rows happened.
+    rows : array-like of shape (n,), optional
+        Names of the rows.
+    common_rows : bool
+        Whether models in tables of unequal rows are compared on those that all hold, by `rows`.
     coverage : float or sequence of float
         Nominal coverages to assess; those of the intervals, or 0.9, if omitted.
     confidence : float
@@ -160,14 +166,18 @@ def assess(
         "weights_kind": weights_kind,
         "cluster": cluster,
         "time": time,
+        "rows": rows,
         "model": model,
     }
     with listening(progress):
         if prediction is None and is_table(y):
             columns = {**named, "features": x, "coverage": wanted or None}
+            columns["common_rows"] = common_rows or None
             loaded, facts = from_table(y, columns), source_fact(y)
         else:
             named |= {"weights_kind": weights_kind or "frequency", "model": model or "model"}
+            if common_rows:
+                raise InputError("common_rows is of tables; arrays are of the same rows already")
             loaded, facts = from_arrays(y, prediction, x=x, **named), {}
         return assess_loaded(
             loaded,
@@ -258,7 +268,15 @@ def assess_sets(
             notes.extend(grouped.notes)
             by_group.append(grouped.table)
             done.append(found)
-        shown, about = _in_detail(done)
+        found_best = None
+        if len(done) > 1:
+            tell("comparison of models", 0, 0)
+            found_best = attempt(
+                "the best of the models",
+                partial(standing, done, confidence=confidence, seed=seed),
+                lambda _: None,
+            )
+        shown, about = _in_detail(done, found_best)
         for place, found in enumerate(done):
             name = found.evalset.model
             if name not in shown:
@@ -279,18 +297,20 @@ def assess_sets(
             curves.extend(report.curves)
         curves = [curve for curve in curves if not curve.model or curve.model in shown]
         tables = [table for table in tables if not table.model or table.model in shown]
-        comparison = None
         if len(done) > 1:
-            tell("comparison of models", 0, 0)
-            comparison = attempt(
+            ranked = () if found_best is None else found_best.models
+            differences = attempt(
                 "comparison of models",
-                partial(compare, done, confidence=confidence, seed=seed),
+                partial(compare, done, order=ranked, confidence=confidence, seed=seed),
                 lambda _: None,
             )
-            tables.extend([] if comparison is None else [comparison])
-        judged = _judged(records, evalsets, comparison, shown, tolerance, ignore)
-        findings, lines, silent = judged
+            tables.extend([] if differences is None else [differences])
+        findings, lines, silent, states = _judged(
+            records, evalsets, found_best, shown, tolerance, ignore
+        )
         tables.append(silent)
+        if len(done) > 1:
+            tables.insert(0, overview(states, found_best))
     return Assessment(
         lines=tuple(lines),
         findings=tuple(findings),
@@ -310,14 +330,13 @@ def assess_sets(
     )
 
 
-def _in_detail(done: Sequence[Evaluation]) -> tuple[set[str], str]:
+def _in_detail(done: Sequence[Evaluation], ranked: Standing | None) -> tuple[set[str], str]:
     """The models whose figures, tables and sentences are shown, and which these are, in words."""
     names = [found.evalset.model for found in done]
     if len(names) <= MOST_MODELS:
         return set(names), ""
-    order, metric = leaders(done)
-    best = [names[place] for place in order[:BEST]]
-    how = f"of lowest mean {catalogue()[metric].title}" if metric else "that came first"
+    best = names[:BEST] if ranked is None else list(ranked.models[:BEST])
+    how = "that came first" if ranked is None else f"of lowest mean {ranked.score.title}"
     return set(best), f"the {BEST} of {len(names):,} models {how}: {', '.join(best)}"
 
 
@@ -412,12 +431,14 @@ def with_embedding(held: EvalSet) -> EvalSet:
 def _judged(
     records: Sequence[Record],
     evalsets: Sequence[EvalSet],
-    comparison: Table | None,
+    comparison: Standing | None,
     shown: set[str],
     tolerance: float,
     ignore: Collection[str],
-) -> tuple[list[Finding], list[VerdictLine], Table]:
-    """Findings of each model, the first alone of those not shown in detail; what is not judged."""
+) -> tuple[list[Finding], list[VerdictLine], Table, dict[str, dict[str, str]]]:
+    """Findings of each model, the first alone of those not shown in detail; what is not judged;
+    the states of all.
+    """
     by_model: dict[str, list[Record]] = {held.model: [] for held in evalsets}
     for record in records:
         by_model[record.model].append(record)
@@ -426,11 +447,17 @@ def _judged(
     findings: list[Finding] = []
     lines: list[VerdictLine] = []
     silent: list[tuple[str, str, str, str]] = []
+    states: dict[str, dict[str, str]] = {}
     for held in evalsets:
         beside = comparison if held.model == last else None
         told, reasons = judge(
             by_model[held.model], held, comparison=beside, tolerance=tolerance, ignore=ignore
         )
+        if several and "comparison" not in ignore:  # which all models share
+            reasons.pop("comparison", None)
+            if comparison is None and held.model == last:
+                reasons["comparison"] = "no two models share a score"
+        states[held.model] = {each.id: each.state for each in told if each.id != "comparison"}
         if held.model in shown:
             silent += [(held.model, i, QUESTIONS[i].asked, why) for i, why in reasons.items()]
         else:
@@ -448,7 +475,7 @@ def _judged(
         if several or name != "model"
     }
     notes = "Questions of the verdict that do not apply here, and why."
-    return findings, lines, Table(name="not_judged", columns=columns, notes=notes)
+    return findings, lines, Table(name="not_judged", columns=columns, notes=notes), states
 
 
 def _line(finding: Finding, several: bool) -> VerdictLine:

@@ -17,6 +17,7 @@ from howsure.core.records import Record, Table
 from howsure.core.text import clean, legible
 from howsure.inputs.write import unformulaic
 from howsure.report.content import PageContent
+from howsure.report.overview import OVERVIEW
 from howsure.report.page import sections
 
 FORMAT = "howsure-report/1"
@@ -57,17 +58,25 @@ def to_markdown(content: PageContent) -> str:
     if content.facts:
         facts = content.facts.items()
         blocks.append("\n".join(f"- {escape(name)}: {escape(fact)}" for name, fact in facts))
+    first = [table for table in content.tables if table.name == OVERVIEW]
+    blocks += _table_blocks(first, content)
     if content.verdict:
         blocks += ["## Verdict", "\n".join(_verdict_line(line) for line in content.verdict)]
     blocks += _record_blocks(content)
-    longest = max(map(len, content.tables), default=0)
-    for grid in sections.table_grids(content.tables, content.glossary, limit=longest):
-        blocks += [f"## {escape(grid.title)}", *map(escape, grid.notes), _markdown_grid(grid)]
+    blocks += _table_blocks([t for t in content.tables if t.name != OVERVIEW], content)
     if content.glossary:
         blocks += ["## Glossary", *(_glossary_block(entry) for entry in content.glossary)]
     if content.command:
         blocks += ["## Reproduce", fenced(content.command)]
     return legible("\n\n".join(blocks), lines=True) + "\n"
+
+
+def _table_blocks(tables: Sequence[Table], content: PageContent) -> list[str]:
+    longest = max(map(len, tables), default=0)
+    blocks: list[str] = []
+    for grid in sections.table_grids(tables, content.glossary, limit=longest):
+        blocks += [f"## {escape(grid.title)}", *map(escape, grid.notes), _markdown_grid(grid)]
+    return blocks
 
 
 def escape(text: object) -> str:

@@ -27,6 +27,7 @@ _CHUNK = 4_000_000
 _CLOSE = 1e-9
 _ROUNDING = 1e-14
 _ALIKE = 1e-6
+_NEAR = 1e-6
 _MOST_ROWS = 10**9
 _RARE = 10_000
 _STAGES = ((199, 0.055), (999, 0.02))
@@ -193,6 +194,70 @@ def sign_flip_tests(
         p_value = (1 + count) / (1 + resamples)
         tests[place] = replace(tests[place], p_value=p_value, method="Monte Carlo")
     return [tests[place] for place in range(len(pairs))]
+
+
+def joint_flip_tests(
+    scores: npt.ArrayLike,
+    pairs: Sequence[tuple[int, int]],
+    rng: np.random.Generator,
+    resamples: int = 1999,
+    *,
+    weights: Weights | None = None,
+    cluster: npt.ArrayLike | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Test differences between columns of many pairs at once: p-values alone, and jointly.
+
+    All pairs share their sign patterns, so that those of the largest standardised differences are
+    known. The joint p-value of a pair is the share of patterns in which it, or any pair that
+    differs less, would differ as much: Holm's steps with the joint law of the tests in place of
+    Bonferroni's bound. Both are NaN where no row differs.
+
+    Source: P. H. Westfall and S. S. Young, *Resampling-Based Multiple Testing* (1993), algorithm
+    2.8. Past 20,000 units the 1,000 largest are flipped and the rest is normal.
+    """
+    _check_resamples(resamples)
+    given = as_matrix(scores, "scores")
+    one, two = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    table = given - given[:, :1]
+    largest = float(np.abs(table).max())
+    table /= math.ldexp(0.5, math.frexp(largest)[1]) if largest > 0 else 1.0
+    flips, copies = _shared_units(table, weights, cluster)
+    cross = (flips * copies[:, None]).T @ flips
+    size = np.diag(cross)[one] + np.diag(cross)[two]
+    squares = size - 2.0 * cross[one, two]
+    for place in np.flatnonzero(squares < _NEAR * size):  # where digits are lost
+        gap = flips[:, one[place]] - flips[:, two[place]]
+        squares[place] = copies @ np.square(gap)
+    known = np.flatnonzero(squares > _ROUNDING**2 * size)
+    alone, joint = (np.full(len(one), np.nan) for _ in range(2))
+    if not len(known):
+        return alone, joint
+    one, two, scale = one[known], two[known], np.sqrt(squares[known])
+    total = copies @ flips
+    seen = np.abs(total[one] - total[two]) / scale
+    order = np.argsort(-seen, kind="stable")
+    one, two, scale, seen = one[order], two[order], scale[order], seen[order] * (1.0 - _CLOSE)
+    rest = np.zeros((0, flips.shape[1]))
+    if copies.sum() > _FLIPPED:
+        heavy = np.abs(flips / np.sqrt(np.maximum(np.diag(cross), 1e-300))).max(axis=1)
+        ranked = np.argsort(-heavy, kind="stable")
+        kept, left = ranked[:_LARGEST], ranked[_LARGEST:]
+        rest = np.asarray(np.linalg.qr(np.sqrt(copies[left])[:, None] * flips[left], mode="r"))
+        flips, copies = flips[kept], copies[kept]
+    hits, maxima = np.zeros(len(seen)), np.zeros(len(seen))
+    step = max(1, _CHUNK // len(seen))
+    for sums in _flipped_tables(rng, flips, copies, resamples):
+        moved = sums + rng.standard_normal((len(sums), len(rest))) @ rest
+        for start in range(0, len(moved), step):
+            part = moved[start : start + step]
+            drawn = np.abs(part[:, one] - part[:, two]) / scale
+            hits += np.count_nonzero(drawn >= seen, axis=0)
+            most = np.maximum.accumulate(drawn[:, ::-1], axis=1)[:, ::-1]
+            maxima += np.count_nonzero(most >= seen, axis=0)
+    places = known[order]
+    alone[places] = (1.0 + hits) / (1.0 + resamples)
+    joint[places] = np.maximum.accumulate((1.0 + maxima) / (1.0 + resamples))
+    return alone, joint
 
 
 def groups_differ(

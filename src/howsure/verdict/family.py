@@ -10,7 +10,8 @@ import numpy as np
 
 from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
-from howsure.core.records import Record, Table
+from howsure.core.records import Record
+from howsure.metrics.compare import Standing
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import holm
 from howsure.verdict.findings import QUESTIONS, Draft, Finding, State, case_of, drafts_of
@@ -25,7 +26,7 @@ def judge(
     records: Sequence[Record],
     evalset: EvalSet,
     *,
-    comparison: Table | None = None,
+    comparison: Standing | None = None,
     tolerance: float = TOLERANCE,
     ignore: Collection[str] = (),
 ) -> tuple[tuple[Finding, ...], dict[str, str]]:
@@ -37,8 +38,8 @@ def judge(
         Of all models, over all rows and in groups.
     evalset : EvalSet
         The model's rows.
-    comparison : Table, optional
-        Paired differences between models.
+    comparison : Standing, optional
+        Which of several models are best, as `howsure.metrics.compare.standing` finds.
     tolerance : float
         Points of coverage that do no harm, as a share; other tolerances grow with it.
     ignore : collection of str
@@ -73,6 +74,8 @@ def judge(
     )
     if family.any():
         adjusted[family] = holm(adjusted[family])
+    if comparison is not None:  # whose pairs are a family of their own
+        adjusted[[draft.id == "comparison" for draft in drafts]] = comparison.p_adjusted
     judged = [
         _finding(draft, float(p), tolerance, evalset.model)
         for draft, p in zip(drafts, adjusted, strict=True)

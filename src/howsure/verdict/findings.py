@@ -9,14 +9,13 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal
 
-import numpy as np
 from scipy import special
 
 from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
-from howsure.core.records import Record, Table
+from howsure.core.records import Record
 from howsure.metrics.catalogue import catalogue
-from howsure.metrics.compare import DECIDING
+from howsure.metrics.compare import Standing
 from howsure.predictions import EvalSet, LabelSets
 from howsure.stats.binomial import binomial_test
 
@@ -186,7 +185,7 @@ class Case:
     evalset: EvalSet
     records: Mapping[str, Record]
     coverage: float
-    comparison: Table | None = None
+    comparison: Standing | None = None
 
     def get(self, name: str) -> Record:
         """The record of a measure; or the reason why it has none."""
@@ -223,7 +222,9 @@ def headline_coverage(coverages: Iterable[float]) -> float:
     return min(known, key=lambda c: (abs(c - 0.9), -c)) if known else math.nan
 
 
-def case_of(records: Sequence[Record], evalset: EvalSet, comparison: Table | None = None) -> Case:
+def case_of(
+    records: Sequence[Record], evalset: EvalSet, comparison: Standing | None = None
+) -> Case:
     """Pick the records of one model that its verdict rests on."""
     mine = [record for record in records if record.model == evalset.model]
     covers = [r.coverage for r in mine if r.metric == "empirical_coverage" and r.value == r.value]
@@ -550,43 +551,18 @@ def _later(case: Case) -> Draft:
 
 
 def _comparison(case: Case) -> Draft:
-    table = case.comparison
-    if table is None or len(table) == 0:
+    found = case.comparison
+    if found is None:
         raise UnanswerableError("there is one model")
-    columns = table.columns
-    for metric in DECIDING:
-        rows = np.flatnonzero((columns["metric"] == metric) & np.isfinite(columns["difference"]))
-        if not np.isfinite(columns["p_value"][rows]).any():
-            continue
-        levels = np.nan_to_num(columns["coverage"][rows], nan=-1.0)  # none, or unknown
-        kinds, pairs_of = np.unique(levels, return_counts=True)
-        rows = rows[levels == kinds[pairs_of.argmax()]]  # the level that most models have
-        means: dict[str, float] = {}
-        for side in "ab":
-            pairs = zip(columns[f"model_{side}"][rows], columns[f"value_{side}"][rows], strict=True)
-            for model, mean in pairs:
-                means.setdefault(str(model), float(mean))
-        two = sorted(means, key=lambda model: means[model])[:2]
-        first, second = columns["model_a"][rows], columns["model_b"][rows]
-        both = rows[np.isin(first, two) & np.isin(second, two)]
-        if len(both):
-            i = both[0]
-            p = float(columns["p_value"][i])
-            return Draft(
-                id="comparison",
-                effect=float(columns["difference"][i]),
-                lower=float(columns["lower"][i]) if "lower" in columns else math.nan,
-                upper=float(columns["upper"][i]) if "upper" in columns else math.nan,
-                p=p,
-                good=p < 0.05,
-                facts={
-                    "a": str(columns["model_a"][i]),
-                    "b": str(columns["model_b"][i]),
-                    "metric": metric.replace("_", " "),
-                    "models": len(means),
-                },
-            )
-    raise UnanswerableError("the models share no score")
+    return Draft(
+        id="comparison",
+        effect=found.difference,
+        lower=found.difference_lower,
+        upper=found.difference_upper,
+        p=found.p,
+        good=bool(found.best.sum() == 1),
+        facts={"standing": found},
+    )
 
 
 _ASKERS: Mapping[str, Callable[[Case], Draft]] = {

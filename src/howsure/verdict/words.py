@@ -6,11 +6,14 @@ Each id has what was seen and the name of the fault; what follows depends on the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from howsure.core.formats import fixed, number, p_words, percent
 from howsure.core.records import Record
+from howsure.metrics.compare import Standing
 from howsure.verdict.findings import FROM_ALL, QUESTIONS, Draft, Finding
 
 
@@ -283,16 +286,54 @@ def _none(draft: Draft, _: Finding) -> Words:
 
 
 def _comparison(draft: Draft, finding: Finding) -> Words:
-    facts = draft.facts
-    a, b, title, models = facts["a"], facts["b"], facts["metric"], facts["models"]
-    if finding.state == "good":
-        better, worse = (a, b) if draft.effect < 0 else (b, a)
-        rank = f", the next best of {models:,}," if models > 2 else ""
-        seen = f"{better} beats {worse}{rank} in {title} by {number(abs(draft.effect), 3)}"
-        return Words(f"{seen} ({p_words(draft.p)})", "", "")
-    rank = f", the best of {models:,}," if models > 2 else ""
-    seen = "as no row differs" if math.isnan(draft.p) else p_words(draft.p)
-    return Words(f"{a} and {b}{rank} cannot be told apart in {title} ({seen})", "", "")
+    found: Standing = draft.facts["standing"]
+    title, count = found.score.title, len(found.models)
+    best = [name for name, held in zip(found.models, found.best, strict=True) if held]
+    rest = [name for name, held in zip(found.models, found.best, strict=True) if not held]
+    p = "as no row differs" if math.isnan(finding.p_adjusted) else p_words(finding.p_adjusted)
+    if count == 2 and rest:
+        seen = f"{best[0]} beats {rest[0]} in {title} by {number(abs(draft.effect), 3)} ({p})"
+    elif count == 2:
+        seen = f"{best[0]} and {best[1]} cannot be told apart in {title} ({p})"
+    elif count > _NAMED:
+        seen = f"{found.models[0]} has the lowest {title}; "
+        if len(best) == 1:
+            seen += f"the other {len(rest)} models are provably worse"
+        else:
+            seen += f"{len(best)} of {count} models remain, which cannot be told apart"
+    elif len(best) == 1:
+        seen = f"{best[0]} has the lowest {title}; {_listed(rest)} are provably worse"
+    else:
+        seen = f"{_listed(best)} cannot be told apart in {title}"
+        if rest:
+            by_all = all(
+                found.behind[low, high]
+                for low in np.flatnonzero(~found.best)
+                for high in np.flatnonzero(found.best)
+            )
+            each = "both beat" if len(best) == 2 else "all beat"
+            verb = "is" if len(rest) == 1 else "are"
+            told = f"{each} {_listed(rest)}" if by_all else f"{_listed(rest)} {verb} provably worse"
+            seen += f"; {told}"
+    return Words(seen, "", "", _not_compared(found.left_out))
+
+
+_NAMED = 4
+"""The most models that are all named in one sentence."""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _not_compared(left_out: Mapping[str, str]) -> str:
+    """Who does not have the score, and why if it is one."""
+    if not left_out:
+        return ""
+    if len(left_out) == 1:
+        ((name, why),) = left_out.items()
+        return f"{name} cannot be compared: {why}."
+    return f"{len(left_out)} models cannot be compared; the table says why."
 
 
 _WORDS: Mapping[str, Callable[[Draft, Finding], Words]] = {

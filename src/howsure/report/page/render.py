@@ -20,6 +20,7 @@ from howsure.core.optional import require
 from howsure.core.text import clean
 from howsure.figures import figures_of
 from howsure.report.content import PageContent, noted
+from howsure.report.overview import OVERVIEW
 from howsure.report.page import sections
 from howsure.report.page.figures import blocks_of
 from howsure.report.page.galleries import Gallery, galleries
@@ -44,7 +45,9 @@ def render_page(content: PageContent) -> str:
         figures = figures_of(content.curves, content.tables)
         blocks = blocks_of(figures)
         shown = [table for table in content.tables if table.name != "cce_images"]
-        tables = sections.table_grids(shown, content.glossary)
+        first = [table for table in shown if table.name == OVERVIEW]
+        others = [table for table in shown if table.name != OVERVIEW]
+        models, tables = (sections.table_grids(each, content.glossary) for each in (first, others))
         pictures: list[Gallery] = attempt(
             "images", partial(galleries, content.tables), lambda _: []
         )
@@ -54,6 +57,7 @@ def render_page(content: PageContent) -> str:
         figured=bool(figures),
         blocks=blocks,
         galleries=pictures,
+        models=models,
         tables=tables,
         records=sections.record_grid(content),
         groups=sections.group_grid(content),

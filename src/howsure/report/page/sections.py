@@ -14,10 +14,12 @@ from howsure.core.records import Direction, Record, Table
 from howsure.figures.tables import worst_first
 from howsure.figures.text import headed
 from howsure.report.content import GlossaryEntry, PageContent
+from howsure.report.overview import LEGEND, MARKS, OVERVIEW
 
 ROWS_LIMIT = 200
 """The most rows of one table on a page."""
 TABLE_TITLES = {
+    OVERVIEW: "Models and questions",
     "groups": "Coverage by group",
     "worst_rows": "The worst rows",
     "models": "Differences between models",
@@ -193,6 +195,8 @@ def table_grid(
     """A table of a report."""
     order = worst_first(table)[:limit]
     notes = [table.notes] if table.notes else []
+    if table.name == OVERVIEW:
+        notes.append(LEGEND)
     if len(table) > len(order):
         which = "worst" if table.name in {"groups", "worst_rows", "cce_map"} else "first"
         notes.append(
@@ -211,6 +215,8 @@ def table_grid(
             texts = [formats.p_value(value) for value in values]
         if name == "metric":
             texts = [_title(text, entries) for text in texts]
+        if table.name == OVERVIEW:
+            texts = [MARKS.get(text, text) for text in texts]
         pairs = zip(texts, values, strict=True)
         cells.append([Cell(text=text, key=sort_key(value)) for text, value in pairs])
     title = TABLE_TITLES.get(table.name) or headed(table.name.replace("_", " "))

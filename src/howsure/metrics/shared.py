@@ -1,0 +1,344 @@
+"""Scores that mean the same for models whose predictions are of different kinds.
+
+A score of a whole distribution is no score of three quantiles, and an ensemble of ten pays for
+having ten members. So models are set side by side as they are where their predictions are alike,
+and else at the levels that all of them state; ensembles are scored as the law behind their members.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from howsure.core.arrays import FloatArray
+from howsure.core.errors import UnanswerableError
+from howsure.core.formats import percent
+from howsure.metrics.catalogue import catalogue
+from howsure.metrics.crps import crps_samples
+from howsure.metrics.measure import Evaluation
+from howsure.metrics.metric import Question
+from howsure.metrics.scores import pinball, pinball_samples
+from howsure.predictions import Distribution, Intervals, LabelSets, Quantiles, Samples
+from howsure.predictions.base import tail_levels
+
+_WHOLE = "of the whole law"
+BEYOND = 2.5
+"""Members that must lie beyond a level for an ensemble to be scored there."""
+_DIGITS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One score that models have in common.
+
+    Attributes
+    ----------
+    metric : str
+        Its name in the catalogue.
+    coverage : float
+        Of an interval score; NaN for others.
+    levels : tuple of float
+        Levels of the quantiles that it reads; empty where each model's own measure serves.
+    how : str
+        What was done to make it mean the same, in words; empty where nothing was.
+    """
+
+    metric: str
+    coverage: float = math.nan
+    levels: tuple[float, ...] = ()
+    how: str = ""
+
+    @property
+    def title(self) -> str:
+        """Its name within a sentence."""
+        title = catalogue()[self.metric].title.partition(" (")[0]
+        return title if title.isupper() else title[0].lower() + title[1:]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shared:
+    """A score in common with its row scores, by the models' places, and who is left out, why."""
+
+    score: Score
+    rows: dict[int, FloatArray]
+    left_out: dict[int, str] = field(default_factory=dict)
+
+
+def meaning(found: Evaluation, metric: str, coverage: float, *, fair: bool = True) -> str:
+    """What a measure of a model tells of, in words; the same words for what may be compared.
+
+    `fair` says that ensembles are scored as the law behind their members, as `row_scores` does.
+    """
+    law, members = found.view.held(Distribution), found.view.held(Samples)
+    table, entry = found.view.held(Quantiles), catalogue()[metric]
+    if metric == "crps" and law is not None:
+        return _WHOLE
+    if metric == "crps" and members is not None:
+        return _WHOLE if fair and members.size > 1 else f"of {_members(members)}"
+    if metric == "weighted_interval_score":
+        many = found.view.held(Intervals)
+        if many is not None and len(many.coverages) > 1:
+            return f"at coverages {', '.join(f'{c:g}' for c in many.coverages)}"
+    if metric in ("crps", "pinball", "weighted_interval_score") and table is not None:
+        return f"at {_levels(table.levels)}"
+    if metric == "log_score" and law is not None:
+        return "of probabilities" if law.discrete else "of densities"
+    if entry.question is Question.POINT:
+        return _functional(found)
+    if not entry.per_coverage:
+        return ""
+    source = next(
+        (
+            record.source
+            for record in found.records
+            if record.metric == metric and _alike(record.coverage, coverage)
+        ),
+        "",
+    )
+    if source == Samples.kind and members is not None:
+        return f"between ranks of {_members(members)}"
+    if source == Quantiles.kind and table is not None:
+        ends = {round(level, _DIGITS) for level in tail_levels(coverage)}
+        if not ends <= set(_rounded(table.levels)):
+            return f"interpolated between {_levels(table.levels)}"
+    return ""
+
+
+def row_scores(found: Evaluation, metric: str, coverage: float) -> FloatArray | None:
+    """The row scores of a measure as they are compared: those of ensembles are fair."""
+    rows = found.row_scores(metric, coverage)
+    if rows is None or metric != "crps":
+        return None if rows is None else rows.astype(np.float64)
+    if not _has_ensemble(found) or found.view.belief(Samples).size < 2:
+        return rows.astype(np.float64)
+    fair = found.row_scores("crps_fair", math.nan)
+    if fair is not None:
+        return fair
+    return crps_samples(found.evalset.y, found.view.belief(Samples).sorted_samples)
+
+
+def shared_by_all(evaluations: Sequence[Evaluation], *, fair: bool = True) -> Shared | None:
+    """The finest score that all models have in common; None where they have none.
+
+    Unless `fair`, quantiles of an ensemble are scored as they are, not as those of a law.
+    """
+    for score in _candidates(evaluations, fair=fair):
+        rows = {}
+        for place, found in enumerate(evaluations):
+            told = scored(found, score, fair=fair)
+            if isinstance(told, str):
+                break
+            rows[place] = told
+        else:
+            return Shared(score, rows)
+    return None
+
+
+def shared_by_most(evaluations: Sequence[Evaluation]) -> Shared | None:
+    """The finest score of all models, else of as many as possible; None where no two have one."""
+    whole = shared_by_all(evaluations)
+    if whole is not None:
+        return whole
+    best: Shared | None = None
+    for score in _candidates(evaluations, some=True):
+        told = {place: scored(found, score) for place, found in enumerate(evaluations)}
+        rows = {place: each for place, each in told.items() if not isinstance(each, str)}
+        if len(rows) > max(1, 0 if best is None else len(best.rows)):
+            left = {place: each for place, each in told.items() if isinstance(each, str)}
+            best = Shared(score, rows, left)
+    return best
+
+
+def _candidates(
+    evaluations: Sequence[Evaluation], *, some: bool = False, fair: bool = True
+) -> list[Score]:
+    """Scores to try, the finest first: laws, own quantiles, levels in common, points.
+
+    For all models a level must be one that each may answer; for `some`, each model's own levels
+    are a candidate as well.
+    """
+    ensembles = any(_has_ensemble(found) for found in evaluations)
+    own = dict.fromkeys(levels for found in evaluations if (levels := _stated(found)))
+    every = sorted({level for levels in own for level in levels} or _tails(evaluations))
+    common = [
+        level for level in every if all(_reaches(found, level, fair) for found in evaluations)
+    ]
+    sets = [tuple(common)] if common else []
+    if some:
+        sets += sorted(own, key=len, reverse=True)
+    return [
+        Score("crps", how=_FAIR if ensembles else ""),
+        *(Score("crps", levels=levels, how=f"at {_levels(levels)}") for levels in own),
+        *(_at_levels(levels) for levels in dict.fromkeys(sets)),
+        *(Score("mae", how=of) for of in dict.fromkeys(map(_functional, evaluations)) if of),
+        Score("mae", how=_MEDIANS),
+    ]
+
+
+_FAIR = "fair: of the law behind an ensemble's members"
+_MEDIANS = "of the point given, or of the median"
+
+
+def _tails(evaluations: Sequence[Evaluation]) -> tuple[float, ...]:
+    """The levels that bound the interval of the headline coverage."""
+    coverage = evaluations[0].view.headline
+    return () if math.isnan(coverage) else tail_levels(coverage)
+
+
+def _at_levels(levels: tuple[float, ...]) -> Score:
+    """The interval score where the levels bound one central interval, else the pinball loss."""
+    how = f"at {_levels(levels)}, which all state"
+    if len(levels) == 2 and abs(sum(levels) - 1.0) < 10.0**-_DIGITS:
+        return Score("interval_score", round(levels[1] - levels[0], _DIGITS), levels, how)
+    return Score("pinball", levels=levels, how=how)
+
+
+def scored(found: Evaluation, score: Score, *, fair: bool = True) -> FloatArray | str:
+    """The row scores of a model, or why it has none."""
+    try:
+        rows = _rows_of(found, score, fair)
+    except UnanswerableError as error:
+        return str(error)
+    if not np.isfinite(rows).all():
+        return "some rows score infinity"
+    return rows
+
+
+def _rows_of(found: Evaluation, score: Score, fair: bool) -> FloatArray:
+    if score.metric == "crps":
+        rows = row_scores(found, "crps", math.nan)
+        wanted = f"at {_levels(score.levels)}" if score.levels else _WHOLE
+        if rows is None or meaning(found, "crps", math.nan, fair=fair) != wanted:
+            raise UnanswerableError(f"it gives {offered(found)}")
+        return rows
+    if score.metric == "mae":
+        return _point_errors(found, score.how, fair)
+    if not all(_reaches(found, level, fair) for level in score.levels):
+        raise UnanswerableError(f"it gives {offered(found)}")
+    total = sum(_pinball_at(found, level, fair) for level in score.levels)
+    if score.metric == "interval_score":
+        return np.asarray(total * 2.0 / (1.0 - score.coverage))
+    return np.asarray(total / len(score.levels))
+
+
+def _point_errors(found: Evaluation, how: str, fair: bool) -> FloatArray:
+    if how != _MEDIANS:
+        rows = row_scores(found, "mae", math.nan)
+        if rows is None or _functional(found) != how:
+            raise UnanswerableError(f"it gives {offered(found)}")
+        return rows
+    if found.evalset.point is not None:
+        return np.asarray(np.abs(found.evalset.y - found.evalset.point))
+    if not _reaches(found, 0.5, fair):
+        raise UnanswerableError(f"it gives {offered(found)}")
+    return 2.0 * _pinball_at(found, 0.5, fair)
+
+
+def _pinball_at(found: Evaluation, level: float, fair: bool) -> FloatArray:
+    """The pinball loss of a level that the model reaches, by the kind that states it best."""
+    y = found.evalset.y
+    law, members = found.view.held(Distribution), found.view.held(Samples)
+    if law is not None:
+        return pinball(y, law.quantile([level])[:, 0], level=level)
+    for belief in (found.view.held(Quantiles), found.view.held(Intervals)):
+        if belief is not None and level in _own_levels(belief):
+            if isinstance(belief, Quantiles):
+                return pinball(y, belief.quantile([level])[:, 0], level=level)
+            side = min(level, 1.0 - level)
+            lower, upper = belief.interval(round(1.0 - 2.0 * side, _DIGITS))
+            end = lower if level < 0.5 else upper
+            if not np.isfinite(end).all():
+                raise UnanswerableError("some of its intervals are unbounded")
+            return pinball(y, end, level=level)
+    assert members is not None
+    if not fair:
+        return pinball(y, members.quantile([level])[:, 0], level=level)
+    return pinball_samples(y, members.sorted_samples, level=level)
+
+
+def _reaches(found: Evaluation, level: float, fair: bool) -> bool:
+    """Whether the model states a quantile at the level, so that nothing need be interpolated."""
+    if found.view.held(Distribution) is not None:
+        return True
+    members = found.view.held(Samples)
+    if members is not None:
+        beyond = (members.size + 1) * min(level, 1.0 - level)
+        if beyond >= (BEYOND if fair else 1.0):
+            return True
+    return any(level in _own_levels(belief) for belief in found.evalset.beliefs)
+
+
+def _stated(found: Evaluation) -> tuple[float, ...]:
+    """The levels that a model is bound to; none where it may be asked for any."""
+    if found.view.held(Distribution) is not None or found.view.held(Samples) is not None:
+        return ()
+    every = {level for belief in found.evalset.beliefs for level in _own_levels(belief)}
+    return tuple(sorted(every))
+
+
+def _own_levels(belief: object) -> tuple[float, ...]:
+    if isinstance(belief, Quantiles):
+        return _rounded(belief.levels)
+    if isinstance(belief, Intervals):
+        return _rounded(sorted(level for c in belief.coverages for level in tail_levels(c)))
+    return ()
+
+
+def offered(found: Evaluation) -> str:
+    """What a model gives, in words."""
+    told: list[str] = []
+    for belief in found.evalset.beliefs:
+        if isinstance(belief, Quantiles):
+            told.append(f"quantiles at {_levels(belief.levels)}")
+        elif isinstance(belief, Intervals):
+            known = " and ".join(percent(c) for c in belief.coverages)
+            told.append(f"intervals at {known}" if known else "intervals of unknown coverage")
+        elif isinstance(belief, Samples):
+            told.append(_members(belief))
+        else:
+            told.append("label sets" if isinstance(belief, LabelSets) else "a law")
+    if found.evalset.point is not None:
+        told.append("a point forecast")
+    return " and ".join(told)
+
+
+def _functional(found: Evaluation) -> str:
+    """Which point of the prediction the errors of the point are of; "" where there is none."""
+    if found.evalset.point is not None:
+        return "of the mean"
+    try:
+        found.view.get("point")
+    except UnanswerableError:
+        return ""
+    source, members = found.view.source(["point"]), found.view.held(Samples)
+    if source == Samples.kind and members is not None:
+        return f"of the mean of {_members(members)}"
+    named = {Distribution.kind: "mean", Quantiles.kind: "median", Intervals.kind: "midpoint"}
+    return f"of the {named[source]}" if source in named else ""
+
+
+def _has_ensemble(found: Evaluation) -> bool:
+    return found.view.held(Distribution) is None and found.view.held(Samples) is not None
+
+
+def _members(belief: Samples) -> str:
+    return f"{belief.size} members" if belief.size > 1 else "1 member"
+
+
+def _rounded(levels: Sequence[float] | FloatArray) -> tuple[float, ...]:
+    return tuple(round(float(level), _DIGITS) for level in levels)
+
+
+def _levels(levels: Sequence[float] | FloatArray) -> str:
+    """Levels in words, the first and the last of many."""
+    told = [f"{level:g}" for level in levels]
+    if len(told) > 5:
+        return f"{len(told)} levels from {told[0]} to {told[-1]}"
+    return f"{'levels' if len(told) > 1 else 'level'} {', '.join(told)}"
+
+
+def _alike(one: float, other: float) -> bool:
+    return one == other or (math.isnan(one) and math.isnan(other))

@@ -1,0 +1,56 @@
+"""Several models at a glance: models by questions, and which of them are best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.records import Table
+from howsure.figures.text import headed
+from howsure.metrics.compare import Standing
+from howsure.verdict import QUESTIONS
+
+OVERVIEW = "overview"
+"""The name of the table."""
+MARKS = {"good": "✓", "watch": "○", "bad": "✗", "negligible": "≈", "undecided": "?"}
+"""What stands for a state where a table is shown."""
+LEGEND = "✓ holds  ✗ fails  ○ watch  ≈ negligible  ? undecided"
+
+
+def overview(states: Mapping[str, Mapping[str, str]], ranked: Standing | None) -> Table:
+    """Models by questions: the state of each finding, the score, and whether any model is better.
+
+    The models of the lowest score come first.
+    """
+    scored = () if ranked is None else ranked.models
+    names = [*scored, *(name for name in states if name not in scored)]
+    columns: dict[str, npt.NDArray[Any]] = {"model": np.array(names, dtype=object)}
+    for asked in QUESTIONS:
+        if any(asked in told for told in states.values()):
+            found = [states[name].get(asked, "") for name in names]
+            columns[asked] = np.array(found, dtype=object)
+    if ranked is None:
+        return Table(name=OVERVIEW, columns=columns, notes="The models share no score.")
+    left = np.full(len(names) - len(scored), np.nan)
+    for name, values in (
+        ("score", ranked.values),
+        ("lower", ranked.lower),
+        ("upper", ranked.upper),
+    ):
+        columns[name] = np.append(values, left)
+    best = [*np.where(ranked.best, "yes", "no"), *([""] * len(left))]
+    columns["best_set"] = np.array(best, dtype=object)
+    how = f" ({ranked.score.how})" if ranked.score.how else ""
+    out = "".join(f" {name} is not compared: {why}." for name, why in ranked.left_out.items())
+    return Table(
+        name=OVERVIEW,
+        columns=columns,
+        labels={"score": headed(ranked.score.title), "best_set": "In the best set"},
+        notes=(
+            f"Ordered by {ranked.score.title}{how}. The best set are the models that no other "
+            f"provably beats, all pairs tested jointly at 5 %.{out}"
+        ),
+    )
