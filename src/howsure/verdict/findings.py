@@ -17,6 +17,7 @@ from howsure.core.faults import attempt
 from howsure.core.records import Record, Table
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.compare import DECIDING
+from howsure.metrics.serial import Dependence
 from howsure.predictions import EvalSet, LabelSets
 from howsure.stats.binomial import binomial_test
 
@@ -81,7 +82,9 @@ QUESTIONS: Mapping[str, Question] = MappingProxyType(
             asked="Do varying widths pay?", unit="ratio − 1", tolerance=0.02, margin=math.nan
         ),
         "sets": Question(asked="Do sets of every size cover alike?", unit="share"),
-        "dependence": Question(asked="Are rows independent?", unit="rows"),
+        "dependence": Question(
+            asked="Are rows independent?", unit="ratio − 1", tolerance=0.1, margin=0.25
+        ),
         "drift": Question(asked="Does coverage change with time?", unit="share"),
         "comparison": Question(asked="Which model is better?", unit="y", margin=math.nan),
     }
@@ -162,7 +165,8 @@ class Finding:
 class Draft:
     """What one question showed, before it is judged beside the others.
 
-    `good` overrides the margin where evidence for a model has another form. `within` names the
+    `good` overrides the margin where evidence for a model has another form; `watch` is of what is
+    never bad. `within` names the
     findings that explain this one where they are bad, each with the effect here that one unit of
     theirs explains. `facts` are for the sentence.
     """
@@ -175,6 +179,7 @@ class Draft:
     where: str = ""
     n: float = math.nan
     good: bool | None = None
+    watch: bool = False
     within: Mapping[str, float] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -187,6 +192,7 @@ class Case:
     records: Mapping[str, Record]
     coverage: float
     comparison: Table | None = None
+    dependence: Dependence | str = ""
 
     def get(self, name: str) -> Record:
         """The record of a measure; or the reason why it has none."""
@@ -223,7 +229,12 @@ def headline_coverage(coverages: Iterable[float]) -> float:
     return min(known, key=lambda c: (abs(c - 0.9), -c)) if known else math.nan
 
 
-def case_of(records: Sequence[Record], evalset: EvalSet, comparison: Table | None = None) -> Case:
+def case_of(
+    records: Sequence[Record],
+    evalset: EvalSet,
+    comparison: Table | None = None,
+    dependence: Dependence | str = "",
+) -> Case:
     """Pick the records of one model that its verdict rests on."""
     mine = [record for record in records if record.model == evalset.model]
     covers = [r.coverage for r in mine if r.metric == "empirical_coverage" and r.value == r.value]
@@ -234,7 +245,7 @@ def case_of(records: Sequence[Record], evalset: EvalSet, comparison: Table | Non
             continue
         if math.isnan(record.coverage) or math.isnan(coverage) or record.coverage == coverage:
             chosen.setdefault(record.metric, record)
-    return Case(evalset, chosen, coverage, comparison)
+    return Case(evalset, chosen, coverage, comparison, dependence)
 
 
 def drafts_of(case: Case, ignore: Collection[str] = ()) -> tuple[list[Draft], dict[str, str]]:
@@ -545,6 +556,24 @@ def _sets(case: Case) -> Draft:
     return _apart("sets", found, {"empty": empty.value, "size": case.get("set_size").value})
 
 
+def _dependence(case: Case) -> Draft:
+    found = case.dependence
+    if isinstance(found, str):
+        raise UnanswerableError(found or "it was not asked")
+    margin = QUESTIONS["dependence"].margin
+    return Draft(
+        id="dependence",
+        effect=found.effect,
+        lower=found.lower,
+        upper=found.upper,
+        p=found.p,
+        n=found.n,
+        good=not found.found and found.upper <= margin,
+        watch=found.found,
+        facts={"found": found},
+    )
+
+
 def _later(case: Case) -> Draft:
     raise UnanswerableError("rows are taken as independent")
 
@@ -603,7 +632,7 @@ _ASKERS: Mapping[str, Callable[[Case], Draft]] = {
     "width": _width,
     "trade": _trade,
     "sets": _sets,
-    "dependence": _later,
+    "dependence": _dependence,
     "drift": _later,
     "comparison": _comparison,
 }

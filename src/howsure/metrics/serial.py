@@ -1,0 +1,433 @@
+"""Do rows go together: from one time to the next, within clusters, or in the order of a file?
+
+Two signals of each row are looked at: on which side of its prediction y lies, and how far (the
+first two orthonormal polynomials of the PIT; misses, where a prediction has no PIT). Errors whose
+size alone has a memory leave the first one uncorrelated.
+
+The test adds up products of pairs of rows that lie in one block, over blocks of 1, 2, 4, … units.
+Of independent rows these sums have three known moments. How much dependence costs is the integrated
+autocorrelation time τ: n rows tell of a mean as much as n/τ independent ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import fft, special
+
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.errors import UnanswerableError
+from howsure.core.weights import Weights
+from howsure.metrics.calibration.components import REACH, legendre
+from howsure.predictions.base import Rows
+
+if TYPE_CHECKING:
+    from howsure.metrics.view import View
+
+Kind = Literal["time", "clusters", "file"]
+LEVEL = 0.05
+"""P-value below which dependence is taken as found."""
+STRICT, STRONG = 1e-3, 0.1
+"""The same of a file's order, which may mean nothing, and the least correlation told of it."""
+FEWEST_EFFECTIVE = 20
+"""Effective rows below which no batches are long enough for a test."""
+FEWEST_BATCHES, MOST_BATCHES, IN_BATCH = 10, 50, 5
+"""Batches, and effective rows that each of them is to hold."""
+_FEWEST_BLOCKS = 8
+_FEWEST_UNITS = 20
+_EDGE = 0.05
+_STRETCHES, _STRETCH = 10, 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependence:
+    """How rows go together, and what that costs.
+
+    Attributes
+    ----------
+    by : {"time", "clusters", "file"}
+        In what order, or within what.
+    signal : {"side", "size"}
+        Whether the side of errors has a memory, or their size alone.
+    correlation : float
+        From one time to the next, or within a time or cluster, whichever is larger.
+    tau : float
+        Rows that tell as much of a mean as one independent row; at least 1.
+    effect, lower, upper : float
+        τ − 1 and its 95 % interval; where nothing is found, that of blocks of n^⅓ rows.
+    p : float
+        Probability that independent rows show as much.
+    n : float
+        Rows that count.
+    found : bool
+        Whether p is below .05 (.001 in file order).
+    batches : int
+        Batches of consecutive rows that are the units of every interval; 0 for none, 1 if no
+        batches are long enough.
+    """
+
+    by: Kind
+    signal: str
+    correlation: float
+    tau: float
+    effect: float
+    lower: float
+    upper: float
+    p: float
+    n: float
+    found: bool
+    batches: int = 0
+
+    @property
+    def effective(self) -> float:
+        """Independent rows that tell as much."""
+        return self.n / self.tau
+
+
+def signals(view: View) -> dict[str, FloatArray]:
+    """What of each row is correlated with other rows: the side of its error, and the size."""
+    try:
+        found = view.get("placed")
+        side, size = found.polynomials(found.place(0.0, 1.0))[:2]
+    except (UnanswerableError, ValueError):  # no PIT, or one order alone
+        pass
+    else:
+        return {"side": side, "size": size}
+    evalset, coverage = view.evalset, view.headline
+    try:
+        missed = 1.0 - view.get("covered", coverage)
+    except UnanswerableError:
+        off = evalset.y - view.get("point")
+        ranks = np.argsort(np.argsort(off, kind="stable"), kind="stable")
+        side, size = legendre((ranks + 0.5) / len(ranks))[:2]
+        return {"side": side, "size": size}
+    try:
+        missed = missed - (1.0 - view.get("claim", coverage))
+        lower, upper = view.get("ends", coverage)
+    except UnanswerableError:
+        return {"size": missed}
+    return {"side": (evalset.y > upper).astype(np.float64) - (evalset.y < lower), "size": missed}
+
+
+def serial_dependence(
+    known: Mapping[str, FloatArray],
+    units: IntArray,
+    by: Kind,
+    *,
+    weights: Weights | None = None,
+) -> Dependence:
+    """Whether signals of rows are correlated within units and, by time, from unit to unit.
+
+    Parameters
+    ----------
+    known : mapping of str to ndarray of float, shape (n,)
+        Signals of the rows, by name.
+    units : ndarray of int, shape (n,)
+        Number of each row's time, in rising order, or of its cluster.
+    by : {"time", "clusters"}
+        Whether units follow each other.
+    weights : Weights, optional
+        Of the rows.
+
+    Returns
+    -------
+    Dependence
+        Of the signal that costs more; p is that of all signals together.
+
+    Raises
+    ------
+    UnanswerableError
+        If rows are too few, all in one unit, or alike in every signal.
+
+    Notes
+    -----
+    τ is the larger of that of an autoregression of order 1 and the initial positive sequence:
+    C. J. Geyer, Statistical Science 7 (1992) 473-483. P-values over blocks and signals are joined
+    by their Cauchy combination: Y. Liu and J. Xie, JASA 115 (2020) 393-402.
+
+    Examples
+    --------
+    >>> noise = np.random.default_rng(0).normal(size=1000)
+    >>> found = serial_dependence({"side": noise[1:] + noise[:-1]}, np.arange(999), "time")
+    >>> found.found, round(found.correlation, 1), round(found.tau)
+    (True, 0.5, 2)
+    """
+    order = np.argsort(units, kind="stable")
+    codes = units[order]
+    count = int(codes[-1]) + 1
+    if count < (_FEWEST_UNITS if by == "time" else 2):
+        raise UnanswerableError(f"{count:,} {'times' if by == 'time' else 'clusters'} are too few")
+    w = np.ones(len(codes)) if weights is None else weights.values[order]
+    rows = _Rows(codes, w, weights is not None and weights.kind == "frequency", by == "time")
+    found, chances = [], []
+    for name, values in known.items():
+        x = values[order] - np.average(values[order], weights=w)
+        if not np.abs(x).max() > 1e-9:
+            continue
+        chance, lately = rows.test(x)
+        chances.append(chance)
+        found.append((name, x, lately))
+    if not found:
+        raise UnanswerableError("no row differs from another in what tells of its error")
+    p = _joined(np.concatenate(chances))
+    n = float(len(units)) if weights is None else weights.effective_n
+    told = [rows.cost(name, x, lately, by, p, n) for name, x, lately in found]
+    if by == "time" and p < LEVEL:  # a single change explains what no memory has to
+        after = [(name, rows.parted(x)) for name, x, _ in found]
+        tests = [rows.test(x) for _, x in after]
+        p_after = _joined(np.concatenate([test[0] for test in tests]))
+        calm = [
+            rows.cost(name, x, test[1], by, p_after, n)
+            for (name, x), test in zip(after, tests, strict=True)
+        ]
+        if max(each.tau for each in calm) - 1.0 < (max(each.tau for each in told) - 1.0) / 2.0:
+            told = calm
+    return max(told, key=lambda each: each.effect)
+
+
+class _Rows:
+    """Rows in order of their units, with what of them does not depend on a signal."""
+
+    def __init__(self, codes: IntArray, w: FloatArray, frequency: bool, ordered: bool) -> None:
+        self.codes, self.w, self.frequency, self.ordered = codes, w, frequency, ordered
+        self.starts = np.flatnonzero(np.diff(codes, prepend=-1))
+        self.single = len(self.starts) == len(codes)
+        self.powers = [self.sums(w**power) for power in (1, 2, 3, 4, 6)]
+        self.kish = float(w.sum()) ** 2 / float(np.square(w).sum())
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Sums over units."""
+        return values if self.single else np.add.reduceat(values, self.starts)
+
+    def test(self, x: FloatArray) -> tuple[FloatArray, tuple[float, float, float]]:
+        """P-values over lengths of blocks; excess of the variance of sums, and its 95 % interval.
+
+        Rows are exchangeable under the null: a sum of products of different rows has mean
+        −σ²/(n − 1) a product, and the second and third cumulant of a quadratic form.
+        """
+        a = self.w * x
+        own = float(np.square(a).sum())
+        variance = own / float(self.powers[1].sum())
+        third = float((self.w * x**3).sum()) / float(self.w.sum())
+        blocks, powers, length = self.sums(a), self.powers, 1.0
+        count, chances = len(blocks), []
+        wanted, lately = len(x) ** (1.0 / 3.0), (0.0, -math.inf, math.inf)
+        while True:
+            one, two, three, four, six = powers
+            pairs = float((np.square(two) - four).sum())
+            if pairs > 0:
+                held = float(np.square(one).sum() - two.sum())
+                kept = 1.0 - float(np.square(two).sum()) / float(two.sum()) ** 2
+                centre = -variance * held / max(self.kish - 1.0, 1.0)
+                spread = math.sqrt(2.0 * kept * pairs) * variance
+                triples = float((two**3 - 3.0 * two * four + 2.0 * six).sum())
+                cubes = float((np.square(three) - six).sum())
+                skew = (8.0 * variance**3 * triples * kept + 4.0 * third**2 * cubes) / spread**3
+                away = (float(np.square(blocks).sum()) - own - centre) / spread
+                chances.append(_beyond(away, skew))
+                if length <= wanted or math.isinf(lately[2]):
+                    ends = (away - REACH, away + REACH)
+                    middle, low, high = (each * spread / own for each in (away, *ends))
+                    lately = (middle, low, high)
+            if not self.ordered or len(blocks) < 2 * _FEWEST_BLOCKS:
+                break
+            blocks, length = _paired(blocks), 2.0 * length
+            powers = [_paired(each) for each in powers]
+        if not chances:
+            raise UnanswerableError(f"{count:,} rows are too few")
+        return np.array(chances), lately
+
+    def parted(self, x: FloatArray) -> FloatArray:
+        """The signal less its means before and after the time when they differ most."""
+        sums, mass = np.cumsum(self.sums(self.w * x)), np.cumsum(self.powers[0])
+        share = mass / mass[-1]
+        inside = np.flatnonzero((share > _EDGE) & (share < 1.0 - _EDGE))
+        if not len(inside):
+            return x
+        gain = np.square(sums[inside]) / (share[inside] * (1.0 - share[inside]))
+        at = int(inside[np.argmax(gain)])
+        before = sums[at] / mass[at]
+        after = (sums[-1] - sums[at]) / (mass[-1] - mass[at])
+        return np.asarray(x - np.where(self.codes <= self.codes[self.starts[at]], before, after))
+
+    def cost(
+        self,
+        signal: str,
+        x: FloatArray,
+        lately: tuple[float, float, float],
+        by: Kind,
+        p: float,
+        n: float,
+    ) -> Dependence:
+        """The integrated autocorrelation time of a signal."""
+        a = self.w * x
+        sums = self.sums(a)
+        own = float((a * x).sum() if self.frequency else np.square(a).sum())
+        if self.frequency:  # copies of a row are rows of their own
+            square = float(np.square(sums).sum() - np.square(a).sum()) + own
+        else:
+            square = float(np.square(sums).sum())
+        pairs = float((np.square(self.powers[0]) - self.powers[1]).sum())
+        unit = own / float(self.w.sum() if self.frequency else self.powers[1].sum())
+        within = (square - own) / pairs / unit if pairs > 0 else 0.0
+        count, window = len(sums), 1
+        tau, correlation = square / own, within
+        if self.ordered:
+            lagged = _autocovariances(sums)
+            lagged[0] = square
+            mass = self.powers[0]
+            following = float(sums[1:] @ sums[:-1]) / float(mass[1:] @ mass[:-1]) / unit
+            correlation = max(within, following)
+            long, window = _initial_sequence(lagged)
+            ratio = min(max(lagged[1] / lagged[0], 0.0), 0.999)
+            tau *= max(long, (1.0 + ratio) / (1.0 - ratio))
+        tau = max(tau / (1.0 - min(window / count, 0.5)), 1.0)
+        found = p < LEVEL
+        effect, low, high = lately
+        if found:
+            reach = math.exp(REACH * math.sqrt(2.0 * window / count))
+            effect, low, high = tau - 1.0, tau / reach - 1.0, tau * reach - 1.0
+        return Dependence(
+            by=by,
+            signal=signal,
+            correlation=float(correlation),
+            tau=float(tau),
+            effect=float(effect),
+            lower=float(low),
+            upper=float(high),
+            p=p,
+            n=n,
+            found=found,
+        )
+
+
+def _paired(values: FloatArray) -> FloatArray:
+    """Sums of neighbours; the last one joins the block before it."""
+    even = len(values) // 2 * 2
+    sums = values[0:even:2] + values[1:even:2]
+    if even < len(values):
+        sums[-1] += values[-1]
+    return sums
+
+
+def _beyond(away: float, skew: float) -> float:
+    """Upper tail of Pearson's type III law with mean 0 and variance 1."""
+    if skew < 1e-4:
+        return float(special.ndtr(-away))
+    k = 4.0 / skew**2
+    return float(special.gammaincc(k, max(k + away * math.sqrt(k), 0.0)))
+
+
+def _joined(chances: FloatArray) -> float:
+    """The Cauchy combination of p-values, which may depend on each other."""
+    least = float(chances.min())
+    if least < 1e-15:
+        return min(least * len(chances), 1.0)
+    chances = np.minimum(chances, 1.0 - 1e-3)  # one near 1 is no proof of independence
+    mean = float(np.mean(1.0 / np.tan(math.pi * chances)))
+    return float(np.arctan2(1.0, mean) / math.pi)
+
+
+def _autocovariances(x: FloatArray) -> FloatArray:
+    """Σ x_t x_{t+k} of every lag k, by the fast Fourier transform."""
+    size = fft.next_fast_len(2 * len(x), real=True)
+    spectrum = fft.rfft(x, size)
+    return np.asarray(fft.irfft(np.square(np.abs(spectrum)), size)[: len(x)])
+
+
+def _initial_sequence(lagged: FloatArray) -> tuple[float, int]:
+    """1 + 2Σρ_k over Geyer's initial monotone sequence, and the lags that it spans."""
+    pairs = lagged[: len(lagged) // 2 * 2].reshape(-1, 2).sum(axis=1) / lagged[0]
+    ends = np.flatnonzero(pairs <= 0.0)
+    kept = pairs[: ends[0] if len(ends) else len(pairs)]
+    total = float(np.minimum.accumulate(kept).sum()) if len(kept) else 0.5
+    return max(2.0 * total - 1.0, 1.0), 4 * max(len(kept), 1) - 1
+
+
+def batches_of(units: IntArray, mass: FloatArray, count: int) -> IntArray:
+    """Numbers of batches of consecutive units, alike in mass, for each row; none is empty.
+
+    Examples
+    --------
+    >>> batches_of(np.array([0, 1, 1, 2, 3, 4]), np.ones(6), 3).tolist()
+    [0, 1, 1, 1, 2, 2]
+    """
+    total = np.bincount(units, weights=mass)
+    middle = np.cumsum(total) - total / 2.0
+    batch = np.minimum((middle * (count / total.sum())).astype(np.int64), count - 1)
+    return np.asarray(np.unique(batch, return_inverse=True)[1][units])
+
+
+def batches_for(found: Dependence) -> int:
+    """How many batches hold the level of a test; 1 if rows are too few for any."""
+    if found.effective < FEWEST_EFFECTIVE:
+        return 1
+    return min(max(round(found.effective / IN_BATCH), FEWEST_BATCHES), MOST_BATCHES)
+
+
+def stretches(n: int) -> IntArray:
+    """Rows of a file whose order is looked at: all, or ten stretches of it; shape (k, length)."""
+    if n <= _STRETCHES * _STRETCH:
+        return np.arange(n)[None]
+    starts = np.linspace(0, n - _STRETCH, _STRETCHES).astype(np.int64)
+    return starts[:, None] + np.arange(_STRETCH)
+
+
+def is_sorted(columns: npt.NDArray[np.float64]) -> bool:
+    """Whether nearly all steps of any column of (k, length, columns) go one way."""
+    steps = np.diff(columns, axis=1)
+    rising, falling = ((side > 0).sum(axis=(0, 1)) for side in (steps, -steps))
+    some = np.maximum(rising + falling, 1)
+    return bool((np.maximum(rising, falling) >= 0.9 * some)[rising + falling > 0].any())
+
+
+def file_dependence(known: Mapping[str, FloatArray], shape: tuple[int, int]) -> Dependence | None:
+    """Strong correlation of neighbouring rows of a file, whose stretches have this shape."""
+    best: Dependence | None = None
+    for name, values in known.items():
+        x = (values - values.mean()).reshape(shape)
+        size = float(np.square(x).mean())
+        if not size > 1e-18:
+            continue
+        products = x[:, 1:] * x[:, :-1]
+        rho = float(products.mean()) / size
+        p = min(1.0, len(known) * float(special.ndtr(-rho * math.sqrt(products.size))))
+        if p < STRICT and rho > STRONG and (best is None or rho > best.correlation):
+            best = Dependence(
+                by="file",
+                signal=name,
+                correlation=rho,
+                tau=(1.0 + min(rho, 0.999)) / (1.0 - min(rho, 0.999)),
+                effect=math.nan,
+                lower=math.nan,
+                upper=math.nan,
+                p=p,
+                n=float(values.size),
+                found=True,
+            )
+    return best
+
+
+def in_time_order(time: IntArray, cluster: IntArray) -> IntArray | None:
+    """Numbers of clusters in order of time, for each row; None if their times overlap."""
+    count = int(cluster.max()) + 1
+    first, last = np.full(count, np.iinfo(np.int64).max), np.full(count, -1)
+    np.minimum.at(first, cluster, time)
+    np.maximum.at(last, cluster, time)
+    order = np.lexsort((last, first))
+    if (first[order[1:]] < last[order[:-1]]).any():
+        return None
+    place = np.empty(count, dtype=np.int64)
+    place[order] = np.arange(count)
+    return np.asarray(place[cluster])
+
+
+def taken(columns: Mapping[str, FloatArray], rows: Rows) -> FloatArray:
+    """Chosen rows of several columns side by side, shape (*rows.shape, columns)."""
+    parts = [each.reshape(len(each), -1)[rows] for each in columns.values()]
+    return np.concatenate(parts, axis=-1)
