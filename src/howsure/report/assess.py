@@ -253,7 +253,9 @@ def assess_sets(
                 ),
                 lambda _: GroupReport((), None, ()),
             )
-            told, in_groups = with_nulls(found, grouped.records, seed=seed)
+            told, in_groups = with_nulls(
+                found, grouped.records, seed=seed, dependence=dependences[place]
+            )
             found = replace(found, records=told)
             records.extend((*told, *in_groups))
             notes.extend(grouped.notes)

@@ -32,9 +32,7 @@ Known = Dependence | str
 """How the rows of a model go together, or the reason why that is not known."""
 
 
-def follow(
-    evalsets: Sequence[EvalSet], order: IntArray
-) -> tuple[list[EvalSet], tuple[Known, ...]]:
+def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet], tuple[Known, ...]]:
     """The sets in the order of their content, with batches of time as clusters where rows depend.
 
     Parameters

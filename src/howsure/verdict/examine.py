@@ -67,7 +67,8 @@ def examine(
     divided, _ = groupings(evalset)
     gain = [r for r in whole.records if r.metric == "characteristic_partial_gain"]
     records = [r for r in whole.records if r.metric != "characteristic_partial_gain"]
-    records += with_nulls(replace(whole, records=tuple(gain)), (), seed=seed)[0]
+    of_gain = replace(whole, records=tuple(gain))
+    records += with_nulls(of_gain, seed=seed, dependence=dependence)[0]
     if divided:
         records += compare_groups(whole, divided, seed=seed).records
     if evalset.features or evalset.embedding is not None:

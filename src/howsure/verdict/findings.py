@@ -289,7 +289,9 @@ def _coverage(case: Case) -> Draft:
         hits = cover.value - (most - least if cover.value >= most else 0.0)
         p = float(binomial_test(round(hits * cover.n), cover.n, least))
     else:
-        p = _student(cover.value - claimed, cover.standard_error, case.freedom)
+        spread = cover.value * (1.0 - cover.value)
+        wider = math.sqrt(max(claimed * (1.0 - claimed) / spread, 1.0)) if spread > 0 else 1.0
+        p = _student(cover.value - claimed, wider * cover.standard_error, case.freedom)
     return Draft(
         id="coverage",
         effect=beyond(cover.value),
