@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +23,7 @@ from scipy import fft, special
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.weights import Weights
-from howsure.metrics.calibration.components import REACH, legendre
-from howsure.predictions.base import Rows
-
-if TYPE_CHECKING:
-    from howsure.metrics.view import View
+from howsure.metrics.calibration.components import REACH
 
 Kind = Literal["time", "clusters", "file"]
 LEVEL = 0.05
@@ -39,7 +35,7 @@ FEWEST_EFFECTIVE = 20
 FEWEST_BATCHES, MOST_BATCHES, IN_BATCH = 10, 50, 5
 """Batches, and effective rows that each of them is to hold."""
 _FEWEST_BLOCKS = 8
-_FEWEST_UNITS = 20
+_FEWEST_ROWS = 20
 _EDGE = 0.05
 _STRETCHES, _STRETCH = 10, 2_000
 
@@ -89,31 +85,6 @@ class Dependence:
         return self.n / self.tau
 
 
-def signals(view: View) -> dict[str, FloatArray]:
-    """What of each row is correlated with other rows: the side of its error, and the size."""
-    try:
-        found = view.get("placed")
-        side, size = found.polynomials(found.place(0.0, 1.0))[:2]
-    except (UnanswerableError, ValueError):  # no PIT, or one order alone
-        pass
-    else:
-        return {"side": side, "size": size}
-    evalset, coverage = view.evalset, view.headline
-    try:
-        missed = 1.0 - view.get("covered", coverage)
-    except UnanswerableError:
-        off = evalset.y - view.get("point")
-        ranks = np.argsort(np.argsort(off, kind="stable"), kind="stable")
-        side, size = legendre((ranks + 0.5) / len(ranks))[:2]
-        return {"side": side, "size": size}
-    try:
-        missed = missed - (1.0 - view.get("claim", coverage))
-        lower, upper = view.get("ends", coverage)
-    except UnanswerableError:
-        return {"size": missed}
-    return {"side": (evalset.y > upper).astype(np.float64) - (evalset.y < lower), "size": missed}
-
-
 def serial_dependence(
     known: Mapping[str, FloatArray],
     units: IntArray,
@@ -160,10 +131,12 @@ def serial_dependence(
     order = np.argsort(units, kind="stable")
     codes = units[order]
     count = int(codes[-1]) + 1
-    if count < (_FEWEST_UNITS if by == "time" else 2):
-        raise UnanswerableError(f"{count:,} {'times' if by == 'time' else 'clusters'} are too few")
-    w = np.ones(len(codes)) if weights is None else weights.values[order]
-    rows = _Rows(codes, w, weights is not None and weights.kind == "frequency", by == "time")
+    if count < 2:
+        raise UnanswerableError(f"all rows have one {'time' if by == 'time' else 'cluster'}")
+    if len(codes) < _FEWEST_ROWS:
+        raise UnanswerableError(f"{len(codes):,} rows are too few")
+    w = None if weights is None else weights.values[order]
+    rows = _Rows(codes, w, by, weights is not None and weights.kind == "frequency")
     found, chances = [], []
     for name, values in known.items():
         x = values[order] - np.average(values[order], weights=w)
@@ -176,13 +149,14 @@ def serial_dependence(
         raise UnanswerableError("no row differs from another in what tells of its error")
     p = _joined(np.concatenate(chances))
     n = float(len(units)) if weights is None else weights.effective_n
-    told = [rows.cost(name, x, lately, by, p, n) for name, x, lately in found]
-    if by == "time" and p < LEVEL:  # a single change explains what no memory has to
+    sought = by == "time" and p < LEVEL
+    told = [rows.cost(name, x, lately, by, p, n, sought) for name, x, lately in found]
+    if sought:  # a single change explains what no memory has to
         after = [(name, rows.parted(x)) for name, x, _ in found]
         tests = [rows.test(x) for _, x in after]
         p_after = _joined(np.concatenate([test[0] for test in tests]))
         calm = [
-            rows.cost(name, x, test[1], by, p_after, n)
+            rows.cost(name, x, test[1], by, p_after, n, sought)
             for (name, x), test in zip(after, tests, strict=True)
         ]
         if max(each.tau for each in calm) - 1.0 < (max(each.tau for each in told) - 1.0) / 2.0:
@@ -190,15 +164,47 @@ def serial_dependence(
     return max(told, key=lambda each: each.effect)
 
 
+@dataclass(frozen=True, slots=True)
+class _Blocks:
+    """What sums over blocks of one length are like whatever the signal: sums over pairs of rows."""
+
+    pairs: float
+    held: float
+    kept: float
+    triples: float
+    cubes: float
+
+    @classmethod
+    def of(cls, powers: list[FloatArray]) -> _Blocks:
+        """From sums of the weights' powers 1, 2, 3, 4 and 6 in each block."""
+        one, two, three, four, six = powers
+        return cls(
+            pairs=float(two @ two - four.sum()),
+            held=float(one @ one - two.sum()),
+            kept=1.0 - float(two @ two) / float(two.sum()) ** 2,
+            triples=float((two * (two * two - 3.0 * four) + 2.0 * six).sum()),
+            cubes=float(three @ three - six.sum()),
+        )
+
+
 class _Rows:
     """Rows in order of their units, with what of them does not depend on a signal."""
 
-    def __init__(self, codes: IntArray, w: FloatArray, frequency: bool, ordered: bool) -> None:
-        self.codes, self.w, self.frequency, self.ordered = codes, w, frequency, ordered
+    def __init__(self, codes: IntArray, weights: FloatArray | None, by: Kind, copies: bool) -> None:
+        self.codes, self.ordered, self.frequency = codes, by == "time", copies
         self.starts = np.flatnonzero(np.diff(codes, prepend=-1))
         self.single = len(self.starts) == len(codes)
-        self.powers = [self.sums(w**power) for power in (1, 2, 3, 4, 6)]
-        self.kish = float(w.sum()) ** 2 / float(np.square(w).sum())
+        self.w = np.ones(len(codes)) if weights is None else weights
+        self.mass = self.sums(self.w)
+        powers = [self.mass] * 5
+        if weights is not None:
+            powers = [self.mass, *(self.sums(weights**power) for power in (2, 3, 4, 6))]
+        self.total, self.squares = float(self.mass.sum()), float(powers[1].sum())
+        self.blocks = [_Blocks.of(powers)]
+        while self.ordered and len(powers[0]) >= 2 * _FEWEST_BLOCKS:
+            fewer = _paired(powers[0])
+            powers = [fewer] * 5 if weights is None else [_paired(each) for each in powers]
+            self.blocks.append(_Blocks.of(powers))
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Sums over units."""
@@ -211,40 +217,30 @@ class _Rows:
         −σ²/(n − 1) a product, and the second and third cumulant of a quadratic form.
         """
         a = self.w * x
-        own = float(np.square(a).sum())
-        variance = own / float(self.powers[1].sum())
-        third = float((self.w * x**3).sum()) / float(self.w.sum())
-        blocks, powers, length = self.sums(a), self.powers, 1.0
-        count, chances = len(blocks), []
-        wanted, lately = len(x) ** (1.0 / 3.0), (0.0, -math.inf, math.inf)
-        while True:
-            one, two, three, four, six = powers
-            pairs = float((np.square(two) - four).sum())
-            if pairs > 0:
-                held = float(np.square(one).sum() - two.sum())
-                kept = 1.0 - float(np.square(two).sum()) / float(two.sum()) ** 2
-                centre = -variance * held / max(self.kish - 1.0, 1.0)
-                spread = math.sqrt(2.0 * kept * pairs) * variance
-                triples = float((two**3 - 3.0 * two * four + 2.0 * six).sum())
-                cubes = float((np.square(three) - six).sum())
-                skew = (8.0 * variance**3 * triples * kept + 4.0 * third**2 * cubes) / spread**3
-                away = (float(np.square(blocks).sum()) - own - centre) / spread
-                chances.append(_beyond(away, skew))
-                if length <= wanted or math.isinf(lately[2]):
-                    ends = (away - REACH, away + REACH)
-                    middle, low, high = (each * spread / own for each in (away, *ends))
-                    lately = (middle, low, high)
-            if not self.ordered or len(blocks) < 2 * _FEWEST_BLOCKS:
-                break
-            blocks, length = _paired(blocks), 2.0 * length
-            powers = [_paired(each) for each in powers]
+        own = float(a @ a)
+        variance = own / self.squares
+        third = float(a @ np.square(x)) / self.total
+        kish = self.total**2 / self.squares
+        sums, chances, lately = self.sums(a), [], (0.0, -math.inf, math.inf)
+        for level, block in enumerate(self.blocks):
+            sums = _paired(sums) if level else sums
+            if not block.pairs > 0:
+                continue
+            centre = -variance * block.held / max(kish - 1.0, 1.0)
+            spread = math.sqrt(2.0 * block.kept * block.pairs) * variance
+            skew = 8.0 * variance**3 * block.triples * block.kept + 4.0 * third**2 * block.cubes
+            away = (float(sums @ sums) - own - centre) / spread
+            chances.append(_beyond(away, skew / spread**3))
+            if 8**level <= len(x) or math.isinf(lately[2]):
+                ends = [each * spread / own for each in (away, away - REACH, away + REACH)]
+                lately = (ends[0], ends[1], ends[2])
         if not chances:
-            raise UnanswerableError(f"{count:,} rows are too few")
+            raise UnanswerableError(f"{len(self.mass):,} rows are too few")
         return np.array(chances), lately
 
     def parted(self, x: FloatArray) -> FloatArray:
         """The signal less its means before and after the time when they differ most."""
-        sums, mass = np.cumsum(self.sums(self.w * x)), np.cumsum(self.powers[0])
+        sums, mass = np.cumsum(self.sums(self.w * x)), np.cumsum(self.mass)
         share = mass / mass[-1]
         inside = np.flatnonzero((share > _EDGE) & (share < 1.0 - _EDGE))
         if not len(inside):
@@ -263,8 +259,9 @@ class _Rows:
         by: Kind,
         p: float,
         n: float,
+        sought: bool,
     ) -> Dependence:
-        """The integrated autocorrelation time of a signal."""
+        """The integrated autocorrelation time of a signal; of lags too if these are sought."""
         a = self.w * x
         sums = self.sums(a)
         own = float((a * x).sum() if self.frequency else np.square(a).sum())
@@ -272,20 +269,19 @@ class _Rows:
             square = float(np.square(sums).sum() - np.square(a).sum()) + own
         else:
             square = float(np.square(sums).sum())
-        pairs = float((np.square(self.powers[0]) - self.powers[1]).sum())
-        unit = own / float(self.w.sum() if self.frequency else self.powers[1].sum())
+        pairs = self.blocks[0].held
+        unit = own / (self.total if self.frequency else self.squares)
         within = (square - own) / pairs / unit if pairs > 0 else 0.0
         count, window = len(sums), 1
         tau, correlation = square / own, within
         if self.ordered:
-            lagged = _autocovariances(sums)
-            lagged[0] = square
-            mass = self.powers[0]
-            following = float(sums[1:] @ sums[:-1]) / float(mass[1:] @ mass[:-1]) / unit
-            correlation = max(within, following)
-            long, window = _initial_sequence(lagged)
-            ratio = min(max(lagged[1] / lagged[0], 0.0), 0.999)
-            tau *= max(long, (1.0 + ratio) / (1.0 - ratio))
+            following = float(sums[1:] @ sums[:-1])
+            mass = float(self.mass[1:] @ self.mass[:-1])
+            correlation = max(within, following / mass / unit)
+            if sought:
+                long, window = _initial_sequence(_autocovariances(sums), square)
+                ratio = min(max(following / square, 0.0), 0.999)
+                tau *= max(long, (1.0 + ratio) / (1.0 - ratio))
         tau = max(tau / (1.0 - min(window / count, 0.5)), 1.0)
         found = p < LEVEL
         effect, low, high = lately
@@ -340,8 +336,9 @@ def _autocovariances(x: FloatArray) -> FloatArray:
     return np.asarray(fft.irfft(np.square(np.abs(spectrum)), size)[: len(x)])
 
 
-def _initial_sequence(lagged: FloatArray) -> tuple[float, int]:
+def _initial_sequence(lagged: FloatArray, square: float) -> tuple[float, int]:
     """1 + 2Σρ_k over Geyer's initial monotone sequence, and the lags that it spans."""
+    lagged[0] = square
     pairs = lagged[: len(lagged) // 2 * 2].reshape(-1, 2).sum(axis=1) / lagged[0]
     ends = np.flatnonzero(pairs <= 0.0)
     kept = pairs[: ends[0] if len(ends) else len(pairs)]
@@ -425,9 +422,3 @@ def in_time_order(time: IntArray, cluster: IntArray) -> IntArray | None:
     place = np.empty(count, dtype=np.int64)
     place[order] = np.arange(count)
     return np.asarray(place[cluster])
-
-
-def taken(columns: Mapping[str, FloatArray], rows: Rows) -> FloatArray:
-    """Chosen rows of several columns side by side, shape (*rows.shape, columns)."""
-    parts = [each.reshape(len(each), -1)[rows] for each in columns.values()]
-    return np.concatenate(parts, axis=-1)

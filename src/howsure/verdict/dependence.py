@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -12,6 +12,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
 from howsure.core.labels import Categories
+from howsure.metrics.calibration.components import legendre
 from howsure.metrics.serial import (
     Dependence,
     Kind,
@@ -21,9 +22,7 @@ from howsure.metrics.serial import (
     in_time_order,
     is_sorted,
     serial_dependence,
-    signals,
     stretches,
-    taken,
 )
 from howsure.metrics.view import View
 from howsure.predictions import EvalSet
@@ -92,6 +91,31 @@ def batches_in_words(known: Sequence[Known]) -> str:
     return f"{count} batches of consecutive rows in time" if count else ""
 
 
+def signals(view: View) -> dict[str, FloatArray]:
+    """What of each row is correlated with other rows: the side of its error, and the size."""
+    try:
+        found = view.get("placed")
+        side, size = found.polynomials(found.place(0.0, 1.0))[:2]
+    except (UnanswerableError, ValueError):  # no PIT, or one order alone
+        pass
+    else:
+        return {"side": side, "size": size}
+    evalset, coverage = view.evalset, view.headline
+    try:
+        missed = 1.0 - view.get("covered", coverage)
+    except UnanswerableError:
+        off = evalset.y - view.get("point")
+        ranks = np.argsort(np.argsort(off, kind="stable"), kind="stable")
+        side, size = legendre((ranks + 0.5) / len(ranks))[:2]
+        return {"side": side, "size": size}
+    try:
+        missed = missed - (1.0 - view.get("claim", coverage))
+        lower, upper = view.get("ends", coverage)
+    except UnanswerableError:
+        return {"size": missed}
+    return {"side": (evalset.y > upper).astype(np.float64) - (evalset.y < lower), "size": missed}
+
+
 def _known(held: EvalSet, ask: Callable[[], Known]) -> Known:
     return attempt(f"dependence of the rows of {held.model}", ask, str)
 
@@ -128,8 +152,14 @@ def _in_file_order(held: EvalSet) -> Known:
     columns = {"y": held.y, **({} if held.point is None else {"point": held.point})}
     for each in held.beliefs:
         columns |= {f"{each.kind} {name}": values for name, values in each.numbers().items()}
-    if rows.shape[1] > 2 and not is_sorted(taken(columns, rows)):
+    if rows.shape[1] > 2 and not is_sorted(_taken(columns, rows)):
         found = file_dependence(signals(View(held.take(rows.ravel()))), rows.shape)
         if found is not None:
             return found
     return "neither times nor clusters were given"
+
+
+def _taken(columns: Mapping[str, FloatArray], rows: IntArray) -> FloatArray:
+    """Chosen rows of several columns side by side, shape (*rows.shape, columns)."""
+    parts = [each.reshape(len(each), -1)[rows] for each in columns.values()]
+    return np.concatenate(parts, axis=-1)
