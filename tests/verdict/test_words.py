@@ -116,6 +116,11 @@ EXACT: dict[tuple[str, State], str] = {
     "(4.0–8.0): a constant band serves better. Over all miss rates they are 3 % better.",
     ("sets", "bad"): "Sets of 1 label cover 82 % of 1,234 rows, all 88 %: coverage depends on the "
     "size of the set.",
+    ("dependence", "watch"): "Errors follow each other in time (correlation 0.06): 3,000 rows "
+    "count as about 1,400.",
+    ("dependence", "good"): "Errors do not follow each other in time (correlation 0.06).",
+    ("dependence", "undecided"): "Errors may follow each other in time (correlation 0.06). Rows "
+    "are too few to tell.",
     ("comparison", "good"): "forest beats linear model in CRPS by 0.06 (p = 0.01).",
     ("comparison", "undecided"): "forest and linear model cannot be told apart in CRPS (p = 0.01).",
 }

@@ -32,7 +32,7 @@ STRICT, STRONG = 1e-3, 0.1
 """The same of a file's order, which may mean nothing, and the least correlation told of it."""
 FEWEST_EFFECTIVE = 20
 """Effective rows below which no batches are long enough for a test."""
-FEWEST_BATCHES, MOST_BATCHES, IN_BATCH = 10, 50, 5
+FEWEST_BATCHES, MOST_BATCHES, IN_BATCH = 10, 50, 8
 """Batches, and effective rows that each of them is to hold."""
 _FEWEST_BLOCKS = 8
 _FEWEST_ROWS = 20

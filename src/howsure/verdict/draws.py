@@ -24,6 +24,7 @@ FEWEST, MOST = 199, 9_999
 """Draws that a test starts with, and those after which it ends."""
 _THIN = 200_000
 _ORDERS, _MOST_RHO = 4, 0.99
+_FAINT = 0.01  # a correlation that adds nothing
 _QUICK, _PLAIN, _SLOW = 200_000, 40_000, 4_000  # quantiles to compute of a kind of law
 
 Side = Literal["both", "upper", "lower"]
@@ -143,23 +144,32 @@ class Copula:
         return np.asarray(special.ndtri(np.clip(joined, 2.0**-54, 1.0 - 2.0**-53)))
 
     def companions(self, codes: IntArray, groups: int) -> FloatArray:
-        """Shares of next rows, or numbers of other rows of a cluster, that are of a row's group."""
-        if self.serial:
-            order = np.lexsort((self.keys, self.place))
-            here = codes[order]
-            stay = np.bincount(here[:-1][here[1:] == here[:-1]], minlength=groups)
-            return np.asarray(stay / np.maximum(np.bincount(here, minlength=groups), 1))
-        clusters = int(self.place.max()) + 1
-        found, pair = np.unique(codes * clusters + self.place, return_inverse=True)
-        sums = np.bincount(pair, weights=self.mass)
-        together = np.bincount(found // clusters, weights=np.square(sums), minlength=groups)
-        alone = np.bincount(codes, weights=np.square(self.mass), minlength=groups)
-        return (together - alone) / np.maximum(alone, 1e-300)
+        """Σ over a row's companions in its group of their correlation to the power 1 to 4.
 
-    def powers(self) -> FloatArray:
-        """Σ of the correlations of Hermite polynomials of order 1 to 4, of one companion."""
-        each = self.rho ** np.arange(1, _ORDERS + 1)
-        return np.asarray(2.0 * each / (1.0 - each) if self.serial else each)
+        Companions are the other rows of its cluster, or those before and after it in time, whose
+        shares of one group are counted at lags 1, 2, 4, …, and between them interpolated.
+        """
+        orders = np.arange(1, _ORDERS + 1)
+        if not self.serial:
+            clusters = int(self.place.max()) + 1
+            found, pair = np.unique(codes * clusters + self.place, return_inverse=True)
+            sums = np.bincount(pair, weights=self.mass)
+            together = np.bincount(found // clusters, weights=np.square(sums), minlength=groups)
+            alone = np.bincount(codes, weights=np.square(self.mass), minlength=groups)
+            others = (together - alone) / np.maximum(alone, 1e-300)
+            return np.asarray((self.rho**orders)[:, None] * others)
+        here = codes[np.lexsort((self.keys, self.place))]
+        size = np.maximum(np.bincount(here, minlength=groups), 1)
+        longest = min(math.ceil(math.log(_FAINT) / math.log(max(self.rho, _FAINT))), len(here) - 1)
+        lags = np.unique(np.minimum(2 ** np.arange(longest.bit_length() + 1), longest))
+        shares = [
+            np.bincount(here[lag:][here[lag:] == here[:-lag]], minlength=groups) / size
+            for lag in lags
+        ]
+        every = np.arange(1, longest + 1)
+        decay = self.rho ** (orders[:, None] * every)
+        stay = np.stack([np.interp(every, lags, each) for each in np.transpose(shares)], axis=1)
+        return np.asarray(2.0 * decay @ stay)
 
     def hermite(self, scores: FloatArray, uniforms: FloatArray) -> FloatArray:
         """Each row's coefficients on Hermite polynomials of its normal score; (orders, m)."""
@@ -192,7 +202,8 @@ def copula_of(view: View, known: Dependence | str) -> Copula | None:
     copula = Copula(0.0, known.signal == "size", serial, place, row_keys(*columns), mass)
     rho = (known.tau - 1.0) / (known.tau + 1.0)
     if not serial:
-        others = float(copula.companions(np.zeros(held.n, dtype=np.int64), 1)[0])
+        one = replace(copula, rho=1.0)
+        others = float(one.companions(np.zeros(held.n, dtype=np.int64), 1)[0, 0])
         rho = (known.tau - 1.0) / others if others > 0 else 0.0
     return replace(copula, rho=min(rho, _MOST_RHO))
 

@@ -271,7 +271,7 @@ class _Nulls:
 
     def _companions(self, codes: IntArray, groups: int) -> FloatArray:
         if self.copula is None:
-            return np.zeros(groups)
+            return np.zeros((1, groups))
         return self.copula.companions(codes, groups)
 
     def _statistics(self, kind: type[Prediction], asked: Sequence[_Asked]) -> None:
@@ -415,13 +415,13 @@ class _Moments:
         Scores of two rows with normal scores of correlation ρ have covariance Σ c_j c'_j ρ^j.
         """
         if copula is None or self.hermite is None:
-            return np.ones(len(companions))
+            return np.ones(companions.shape[1])
         w = np.ones(len(codes)) if held.weights is None else held.weights
-        add = partial(np.bincount, codes, minlength=len(companions))
+        add = partial(np.bincount, codes, minlength=companions.shape[1])
         with np.errstate(invalid="ignore", divide="ignore"):
             within = add(weights=np.square(w) * self.variance) / add(weights=np.square(w))
             means = np.stack([add(weights=w * each) / add(weights=w) for each in self.hermite])
-            grown = (np.square(means) * copula.powers()[:, None]).sum(axis=0) * companions / within
+            grown = (np.square(means) * companions).sum(axis=0) / within
         return np.where(np.isfinite(grown), 1.0 + grown, 1.0)
 
     def nulls(

@@ -288,7 +288,7 @@ def _dependence(draft: Draft, finding: Finding) -> Words:
     told = f"{'Sizes of errors' if size else 'Errors'} {how} {seen}"
     if finding.state == "watch":
         count = f"{found.n:,.0f} rows count as about {_roughly(found.effective)}"
-        few = "These are too few for tests, so none is made." if found.batches == 1 else ""
+        few = "These are too few for any test." if found.batches == 1 else ""
         return Words(f"{told}: {count}", "", "", few)
     told = told.replace(how, f"do not {how}" if finding.state == "good" else f"may {how}")
     more = "" if finding.state == "good" else "Rows are too few to tell."

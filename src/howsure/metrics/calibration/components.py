@@ -450,12 +450,13 @@ def mean_test(
 
 
 def wider_by(influence: FloatArray, weights: Weights | None, cluster: IntArray | None) -> float:
-    """How many times an error is that of independent rows, where clusters are given."""
+    """How many times the reach of a mean is that of independent rows, where clusters are given."""
     if cluster is None:
         return 1.0
-    plain = standard_error(influence, weights)
-    ratio = standard_error(influence, weights, cluster) / plain if plain > 0 else 1.0
-    return ratio if math.isnan(ratio) else max(ratio, 1.0)
+    plain, together = (standard_error(influence, weights, each) for each in (None, cluster))
+    ratio = together / plain if plain > 0 else 1.0
+    student = float(special.stdtrit(max(int(cluster.max()), 1), 0.975)) / REACH
+    return student * (1.0 if math.isnan(ratio) else max(ratio, 1.0))
 
 
 def pooled_blocks(ordered: FloatArray) -> FloatArray:
