@@ -126,7 +126,7 @@ def serial_dependence(
     >>> noise = np.random.default_rng(0).normal(size=1000)
     >>> found = serial_dependence({"side": noise[1:] + noise[:-1]}, np.arange(999), "time")
     >>> found.found, round(found.correlation, 1), round(found.tau)
-    (True, 0.5, 2)
+    (True, 0.5, 3)
     """
     order = np.argsort(units, kind="stable")
     codes = units[order]

@@ -134,7 +134,9 @@ def _of_clusters(held: EvalSet, units: IntArray, ranked: bool) -> Dependence:
     if ranked:
         mass = _mass(held)
         sums = {
-            name: np.bincount(units, weights=mass * (values - np.average(values, weights=mass)))
+            name: np.bincount(
+                units, weights=mass * (values - np.average(values, weights=mass))
+            ).astype(np.float64)
             for name, values in told.items()
         }
         try:
