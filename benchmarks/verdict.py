@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import optimize, signal, stats
 
 from howsure.inputs import load, load_unlabelled
 from howsure.metrics.compare import standing
@@ -216,6 +216,78 @@ def noisy(drawn: Rows) -> np.ndarray:
     return np.asarray(drawn.sd**2 / np.exp(0.0))
 
 
+Noise = Callable[[np.random.Generator, int], tuple[np.ndarray, dict[str, np.ndarray]]]
+
+
+def autoregressive(rho: float) -> Noise:
+    """Standard normal scores that follow each other in time."""
+
+    def noise(rng: np.random.Generator, n: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        fresh = rng.normal(size=n + 500)
+        scores = signal.lfilter([math.sqrt(1 - rho**2)], [1.0, -rho], fresh)[500:]
+        return scores, {"time": np.arange(n)}
+
+    return noise
+
+
+def alike(size: int, share: float = 0.3) -> Noise:
+    """Standard normal scores in clusters of so many rows."""
+
+    def noise(rng: np.random.Generator, n: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        cluster = np.arange(n) // size
+        shared = rng.normal(size=cluster[-1] + 1)[cluster]
+        scores = math.sqrt(share) * shared + math.sqrt(1 - share) * rng.normal(size=n)
+        return scores, {"cluster": cluster}
+
+    return noise
+
+
+def volatile(rho: float, size: float) -> Noise:
+    """Normal scores of e^h·ε, h autoregressive: the size of errors has a memory, the side none."""
+    nodes, shares = np.polynomial.hermite_e.hermegauss(101)
+    grid = np.linspace(-12, 12, 6001)
+    cdf = stats.norm.cdf(grid[:, None] / np.exp(size * nodes)) @ (shares / shares.sum())
+    follows = autoregressive(rho)
+
+    def noise(rng: np.random.Generator, n: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        log_scale, known_of = follows(rng, n)
+        u = np.interp(np.exp(size * log_scale) * rng.normal(size=n), grid, cdf)
+        return stats.norm.ppf(np.clip(u, 1e-9, 1 - 1e-9)), known_of
+
+    return noise
+
+
+def dependent(noise: Noise, kind: str) -> World:
+    """Errors that depend, each right by itself, stated as a prediction of some kind."""
+
+    def world(rng: np.random.Generator, n: int) -> EvalSet:
+        drawn = rows(rng, n)
+        scores, known_of = noise(rng, n)
+        y, wide = drawn.mean + drawn.sd * scores, stats.norm.ppf(FIVE)
+        prediction: Any = Distribution.normal(drawn.mean, drawn.sd)
+        if kind == "samples":
+            spread = drawn.sd[:, None] * rng.normal(size=(n, 20))
+            prediction = Samples(drawn.mean[:, None] + spread)
+        elif kind == "quantiles":
+            prediction = Quantiles(FIVE, drawn.mean[:, None] + drawn.sd[:, None] * wide)
+        elif kind == "intervals":
+            ends = (drawn.mean + drawn.sd * wide[place] for place in (0, -1))
+            prediction = Intervals(*ends, coverage=0.9)
+        return EvalSet.checked(y, prediction, groups=drawn.groups, **known_of)
+
+    return world
+
+
+DEPENDENT: tuple[tuple[str, Noise, tuple[int, int]], ...] = (
+    ("AR(.8) in time", autoregressive(0.8), (450, 3_000)),
+    ("AR(.95) in time", autoregressive(0.95), (2_000, 6_000)),
+    ("clusters of 20", alike(20), (400, 2_000)),
+    ("clusters of 50", alike(50), (1_000, 3_000)),
+    ("volatility that follows itself", volatile(0.95, 0.7), (1_000, 3_000)),
+)
+"""What of the errors depends, and numbers of rows from some 50 effective ones on."""
+KINDS = ("normal", "samples", "quantiles", "intervals")
+
 BOTH = ("groups", "features")
 
 
@@ -275,6 +347,11 @@ CELLS: tuple[Cell, ...] = (
     Cell("intervals of a t3, groups and features", bare(stats.t, 3, beside=BOTH)),
     Cell("one-sided intervals", bare(stats.gamma, 2, tails=(0.0, 0.9))),
     Cell("label sets", label_sets(), sizes=(100, 300, 1_000)),
+    *(
+        Cell(f"{name}, {kind}", dependent(noise, kind), sizes=sizes)
+        for name, noise, sizes in DEPENDENT
+        for kind in KINDS
+    ),
     defect("sd × .9", normal(scale=0.9), "spread"),
     defect("sd × .7", normal(scale=0.7), "spread", large=True, false=("skew", "tails", "bias")),
     defect(

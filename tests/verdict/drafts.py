@@ -9,11 +9,12 @@ import numpy as np
 
 from howsure.core.records import Record
 from howsure.metrics.compare import Standing
+from howsure.metrics.serial import Dependence, Kind
 from howsure.metrics.shared import Score
 from howsure.verdict.findings import FROM_ALL, QUESTIONS, Draft, Finding, State
 
 STATES: tuple[State, ...] = ("good", "watch", "bad", "negligible", "undecided")
-TOLD = tuple(name for name in QUESTIONS if name not in ("dependence", "drift"))
+TOLD = tuple(name for name in QUESTIONS if name != "drift")
 """Findings that are told today."""
 WHERE = "temperature > 21.5, wind ≤ 3.2"
 
@@ -149,6 +150,32 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
             low = record("characteristic_partial_gain", 100 * effect, 2.0)
             whole = record("characteristic_gain", -50 * effect, 2.0)
             return [draft(effect, low, whole=whole)]
+        case "dependence":
+            shown: list[tuple[Kind, str, int]] = [
+                ("time", "side", 50),
+                ("time", "size", 1),
+                ("clusters", "side", 0),
+                ("file", "size", 0),
+            ]
+            return [
+                draft(
+                    abs(effect),
+                    found=Dependence(
+                        by=by,
+                        signal=signal,
+                        correlation=abs(effect),
+                        tau=1.0 + abs(effect) * 20,
+                        effect=abs(effect),
+                        lower=0.0,
+                        upper=0.2,
+                        p=p,
+                        n=3000.0,
+                        found=True,
+                        batches=batches,
+                    ),
+                )
+                for by, signal, batches in shown
+            ]
         case "comparison":
             return [draft(effect, standing=held) for held in STANDINGS]
     raise AssertionError(name)
@@ -181,6 +208,8 @@ def possible(name: str) -> tuple[State, ...]:
             return ("bad",)
         case "congruence":
             return tuple(state for state in STATES if state != "good")
+        case "dependence":
+            return ("good", "watch", "undecided")
         case "comparison":
             return ("good", "undecided")
     return STATES

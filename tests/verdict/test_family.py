@@ -16,7 +16,7 @@ from howsure.core.errors import InputError
 from howsure.predictions import Distribution, EvalSet
 from howsure.stats.binomial import holm
 from howsure.verdict import family
-from howsure.verdict.family import TOLERANCE, judge
+from howsure.verdict.family import NEVER_BAD, TOLERANCE, judge
 from howsure.verdict.findings import QUESTIONS, Draft, Finding
 from verdict.drafts import TOLD, drafts
 
@@ -193,7 +193,7 @@ SHOWN = st.fixed_dictionaries(
         "good": st.sampled_from([None, None, True, False]),
     }
 )
-NAMES = [name for name in TOLD if name != "comparison"]
+NAMES = [name for name in TOLD if name not in NEVER_BAD]
 
 
 @settings(derandomize=True, deadline=None, max_examples=150)

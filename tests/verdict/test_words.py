@@ -117,6 +117,11 @@ EXACT: dict[tuple[str, State], str] = {
     ("sets", "bad"): "Sets of 1 label cover 82 % of 1,234 rows, all 88 %: coverage depends on the "
     "size of the set.",
     ("comparison", "good"): "forest beats linear model in CRPS by 0.06 (p = 0.1).",
+    ("dependence", "watch"): "Errors follow each other in time (correlation 0.06): 3,000 rows "
+    "count as about 1,400.",
+    ("dependence", "good"): "Errors do not follow each other in time (correlation 0.06).",
+    ("dependence", "undecided"): "Errors may follow each other in time (correlation 0.06). Rows "
+    "are too few to tell.",
 }
 
 

@@ -38,6 +38,7 @@ from howsure.report.door import from_arrays, from_table, is_table, source_fact
 from howsure.report.images import MODELS, image_table, missing_images
 from howsure.report.overview import overview
 from howsure.verdict import QUESTIONS, TOLERANCE, Finding, judge
+from howsure.verdict.dependence import Known, batches_in_words, follow
 from howsure.verdict.family import check_judging
 from howsure.verdict.nulls import with_nulls
 
@@ -236,7 +237,7 @@ def assess_sets(
         name: value[order] for name, value in (beside or {}).items() if len(value) == len(order)
     }
     images = images[order] if images is not None and len(images) == len(order) else None
-    evalsets = [held.take(order) for held in evalsets]
+    evalsets, dependences = follow(evalsets, order)
     asked = frozenset(slow)
     records: list[Record] = []
     curves: list[Curve] = []
@@ -262,7 +263,9 @@ def assess_sets(
                 ),
                 lambda _: GroupReport((), None, ()),
             )
-            told, in_groups = with_nulls(found, grouped.records, seed=seed)
+            told, in_groups = with_nulls(
+                found, grouped.records, seed=seed, dependence=dependences[place]
+            )
             found = replace(found, records=told)
             records.extend((*told, *in_groups))
             notes.extend(grouped.notes)
@@ -306,7 +309,7 @@ def assess_sets(
             )
             tables.extend([] if differences is None else [differences])
         findings, lines, silent, states = _judged(
-            records, evalsets, found_best, shown, tolerance, ignore
+            records, evalsets, found_best, dependences, shown, tolerance, ignore
         )
         tables.append(silent)
         if len(done) > 1:
@@ -319,7 +322,7 @@ def assess_sets(
         tables=tuple(tables),
         facts=noted(
             {
-                **_facts(done, confidence, seed),
+                **_facts(done, dependences, confidence, seed),
                 **(facts or {}),
                 **missing,
                 **({"In detail": about} if about else {}),
@@ -432,6 +435,7 @@ def _judged(
     records: Sequence[Record],
     evalsets: Sequence[EvalSet],
     comparison: Standing | None,
+    dependences: Sequence[Known],
     shown: set[str],
     tolerance: float,
     ignore: Collection[str],
@@ -448,10 +452,15 @@ def _judged(
     lines: list[VerdictLine] = []
     silent: list[tuple[str, str, str, str]] = []
     states: dict[str, dict[str, str]] = {}
-    for held in evalsets:
+    for held, dependence in zip(evalsets, dependences, strict=True):
         beside = comparison if held.model == last else None
         told, reasons = judge(
-            by_model[held.model], held, comparison=beside, tolerance=tolerance, ignore=ignore
+            by_model[held.model],
+            held,
+            comparison=beside,
+            dependence=dependence,
+            tolerance=tolerance,
+            ignore=ignore,
         )
         if several and "comparison" not in ignore:  # which all models share
             reasons.pop("comparison", None)
@@ -485,7 +494,9 @@ def _line(finding: Finding, several: bool) -> VerdictLine:
     return VerdictLine(text, finding.state, finding.question)
 
 
-def _facts(done: Sequence[Evaluation], confidence: float, seed: int) -> dict[str, str]:
+def _facts(
+    done: Sequence[Evaluation], dependences: Sequence[Known], confidence: float, seed: int
+) -> dict[str, str]:
     first = done[0].evalset
     known = [f"{c:g}" for c in done[0].coverages if not math.isnan(c)]
     kinds = [belief.kind for belief in first.beliefs]
@@ -503,7 +514,7 @@ def _facts(done: Sequence[Evaluation], confidence: float, seed: int) -> dict[str
     if first.weights is not None:
         facts[WEIGHTS] = _sense(first.weights)
     if first.cluster is not None:
-        facts["Clusters"] = f"{len(first.cluster.labels):,}"
+        facts["Clusters"] = batches_in_words(dependences) or f"{len(first.cluster.labels):,}"
     return facts
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy import signal, special
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
+from howsure.core.labels import Categories
 from howsure.core.rng import row_keys, row_uniforms
+from howsure.metrics.serial import Dependence
 from howsure.metrics.view import View
 from howsure.predictions import Distribution, EvalSet, Prediction
 from howsure.predictions.laws import NormalLaw, ScipyLaw
@@ -19,6 +23,8 @@ from howsure.predictions.laws import NormalLaw, ScipyLaw
 FEWEST, MOST = 199, 9_999
 """Draws that a test starts with, and those after which it ends."""
 _THIN = 200_000
+_ORDERS, _MOST_RHO = 4, 0.99
+_FAINT = 0.01  # a correlation that adds nothing
 _QUICK, _PLAIN, _SLOW = 200_000, 40_000, 4_000  # quantiles to compute of a kind of law
 
 Side = Literal["both", "upper", "lower"]
@@ -32,6 +38,7 @@ def draw_outcomes(
     *,
     seed: int,
     name: str = "outcome",
+    together: Callable[[int], FloatArray] | None = None,
 ) -> Iterator[tuple[FloatArray, Prediction]]:
     """Outcomes of a perfect model, draw by draw, attached to what rows hold.
 
@@ -49,6 +56,8 @@ def draw_outcomes(
         Fixes them.
     name : str
         Tells apart consumers that must not share draws.
+    together : callable, optional
+        Of the number of a draw: uniforms of rows that depend, shape (n,).
 
     Yields
     ------
@@ -67,7 +76,136 @@ def draw_outcomes(
     [(3,), (3,)]
     """
     for number in range(draws):
-        yield prediction.redrawn(y, row_uniforms(seed, f"{name} {number}", keys))
+        if together is None:
+            yield prediction.redrawn(y, row_uniforms(seed, f"{name} {number}", keys))
+        else:
+            yield prediction.redrawn(y, together(number))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Copula:
+    """Gaussian dependence of the rows of a set: autoregressive in time, or alike in clusters.
+
+    It joins the normal scores of the PIT; where the size of errors alone has a memory, those of
+    |2u − 1|, and sides are independent.
+
+    Attributes
+    ----------
+    rho : float
+        From one row to the next in time, or of any two rows of a cluster.
+    folded : bool
+        Whether it joins sizes.
+    serial : bool
+        Whether rows follow each other in time.
+    place : ndarray of int, shape (n,)
+        Rank of each row's time, or number of its cluster.
+    keys : ndarray of uint64, shape (n,)
+        Hashes of the rows.
+    mass : ndarray of float, shape (n,)
+        Weights of the rows.
+    """
+
+    rho: float
+    folded: bool
+    serial: bool
+    place: IntArray
+    keys: npt.NDArray[np.uint64]
+    mass: FloatArray
+
+    def uniforms(self, seed: int, name: str) -> FloatArray:
+        """Uniforms of the rows, each attached to what they hold.
+
+        >>> rows = np.arange(4000)
+        >>> held = Copula(0.8, False, True, rows, row_keys(rows), np.ones(4000))
+        >>> u = held.uniforms(0, "example")
+        >>> round(float(np.corrcoef(u[1:], u[:-1])[0, 1]), 1)
+        0.8
+        """
+        drawn = row_uniforms(seed, name, self.keys)
+        x = self.scores(drawn)
+        if self.serial:
+            order = np.lexsort((self.keys, self.place))
+            fresh = x[order] * math.sqrt(1.0 - self.rho**2)
+            fresh[0] = x[order[0]]
+            x[order] = signal.lfilter([1.0], [1.0, -self.rho], fresh)
+        else:
+            whole = np.zeros(int(self.place.max()) + 1, dtype=np.uint64)
+            np.add.at(whole, self.place, self.keys)
+            shared = special.ndtri(row_uniforms(seed, f"{name} shared", row_keys(whole)))
+            x = math.sqrt(self.rho) * shared[self.place] + math.sqrt(1.0 - self.rho) * x
+        u = special.ndtr(x)
+        if self.folded:
+            u = 0.5 + np.where(drawn < 0.5, -0.5, 0.5) * u
+        return np.asarray(np.clip(u, 2.0**-54, 1.0 - 2.0**-53))
+
+    def scores(self, uniforms: FloatArray) -> FloatArray:
+        """Normal scores of what it joins."""
+        joined = np.abs(2.0 * uniforms - 1.0) if self.folded else uniforms
+        return np.asarray(special.ndtri(np.clip(joined, 2.0**-54, 1.0 - 2.0**-53)))
+
+    def companions(self, codes: IntArray, groups: int) -> FloatArray:
+        """Σ over a row's companions in its group of their correlation to the power 1 to 4.
+
+        Companions are the other rows of its cluster, or those before and after it in time, whose
+        shares of one group are counted at lags 1, 2, 4, …, and between them interpolated.
+        """
+        orders = np.arange(1, _ORDERS + 1)
+        if not self.serial:
+            clusters = int(self.place.max()) + 1
+            found, pair = np.unique(codes * clusters + self.place, return_inverse=True)
+            sums = np.bincount(pair, weights=self.mass)
+            together = np.bincount(found // clusters, weights=np.square(sums), minlength=groups)
+            alone = np.bincount(codes, weights=np.square(self.mass), minlength=groups)
+            others = (together - alone) / np.maximum(alone, 1e-300)
+            return np.asarray((self.rho**orders)[:, None] * others)
+        here = codes[np.lexsort((self.keys, self.place))]
+        size = np.maximum(np.bincount(here, minlength=groups), 1)
+        longest = min(math.ceil(math.log(_FAINT) / math.log(max(self.rho, _FAINT))), len(here) - 1)
+        lags = np.unique(np.minimum(2 ** np.arange(longest.bit_length() + 1), longest))
+        shares = [
+            np.bincount(here[lag:][here[lag:] == here[:-lag]], minlength=groups) / size
+            for lag in lags
+        ]
+        every = np.arange(1, longest + 1)
+        decay = self.rho ** (orders[:, None] * every)
+        stay = np.stack([np.interp(every, lags, each) for each in np.transpose(shares)], axis=1)
+        return np.asarray(2.0 * decay @ stay)
+
+    def hermite(self, scores: FloatArray, uniforms: FloatArray) -> FloatArray:
+        """Each row's coefficients on Hermite polynomials of its normal score; (orders, m)."""
+        x = self.scores(uniforms)
+        before, now = np.ones_like(x), x
+        found = []
+        off = scores - scores.mean(axis=0)
+        for order in range(1, _ORDERS + 1):
+            found.append((off * now).mean(axis=0) / math.sqrt(math.factorial(order)))
+            before, now = now, x * now - order * before
+        return np.stack(found)
+
+
+def copula_of(view: View, known: Dependence | str) -> Copula | None:
+    """How draws of a perfect model depend; None where rows are taken as independent."""
+    held = view.evalset
+    if isinstance(known, str) or known.by == "file" or known.tau <= 1.0:
+        return None
+    serial = known.by == "time"
+    if serial and not known.batches:
+        return None
+    columns = [held.y, *(each for belief in held.beliefs for each in belief.numbers().values())]
+    mass = np.ones(held.n) if held.weights is None else held.weights.values
+    if serial and held.time is not None:
+        place = Categories.checked(held.time, "time").codes
+    elif held.cluster is not None:
+        place = held.cluster.codes
+    else:
+        return None
+    copula = Copula(0.0, known.signal == "size", serial, place, row_keys(*columns), mass)
+    rho = (known.tau - 1.0) / (known.tau + 1.0)
+    if not serial:
+        one = replace(copula, rho=1.0)
+        others = float(one.companions(np.zeros(held.n, dtype=np.int64), 1)[0, 0])
+        rho = (known.tau - 1.0) / others if others > 0 else 0.0
+    return replace(copula, rho=min(rho, _MOST_RHO))
 
 
 def strata(keys: npt.NDArray[np.uint64], draws: int, *, seed: int) -> FloatArray:

@@ -11,6 +11,7 @@ from howsure.core.threads import one_thread
 from howsure.metrics.groups import compare_groups, groupings
 from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet, content_order
+from howsure.verdict.dependence import follow
 from howsure.verdict.family import TOLERANCE, check_judging, judge
 from howsure.verdict.findings import MEASURES, Finding
 from howsure.verdict.nulls import with_nulls
@@ -61,16 +62,17 @@ def examine(
     'undecided'
     """
     check_judging(tolerance, ignore)
-    evalset = evalset.take(content_order([evalset]))
+    (evalset,), (dependence,) = follow([evalset], content_order([evalset]))
     whole = evaluate(evalset, coverages=coverages, metrics=MEASURES[""], seed=seed)
     divided, _ = groupings(evalset)
     gain = [r for r in whole.records if r.metric == "characteristic_partial_gain"]
     records = [r for r in whole.records if r.metric != "characteristic_partial_gain"]
-    records += with_nulls(replace(whole, records=tuple(gain)), (), seed=seed)[0]
+    of_gain = replace(whole, records=tuple(gain))
+    records += with_nulls(of_gain, seed=seed, dependence=dependence)[0]
     if divided:
         records += compare_groups(whole, divided, seed=seed).records
     if evalset.features or evalset.embedding is not None:
         records += evaluate(
             evalset, coverages=coverages, metrics=MEASURES["inputs"], beside="inputs", seed=seed
         ).records
-    return judge(records, evalset, tolerance=tolerance, ignore=ignore)
+    return judge(records, evalset, dependence=dependence, tolerance=tolerance, ignore=ignore)

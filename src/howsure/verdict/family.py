@@ -12,6 +12,7 @@ from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
 from howsure.core.records import Record
 from howsure.metrics.compare import Standing
+from howsure.metrics.serial import Dependence
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import holm
 from howsure.verdict.findings import QUESTIONS, Draft, Finding, State, case_of, drafts_of
@@ -19,7 +20,7 @@ from howsure.verdict.words import sentence
 
 LEVEL = 0.05
 TOLERANCE = 0.01
-NEVER_BAD = frozenset({"comparison"})
+NEVER_BAD = frozenset({"dependence", "comparison"})
 
 
 def judge(
@@ -27,6 +28,7 @@ def judge(
     evalset: EvalSet,
     *,
     comparison: Standing | None = None,
+    dependence: Dependence | str = "",
     tolerance: float = TOLERANCE,
     ignore: Collection[str] = (),
 ) -> tuple[tuple[Finding, ...], dict[str, str]]:
@@ -40,6 +42,8 @@ def judge(
         The model's rows.
     comparison : Standing, optional
         Which of several models are best, as `howsure.metrics.compare.standing` finds.
+    dependence : Dependence or str
+        How the rows go together, or why that is not known (`howsure.verdict.dependence`).
     tolerance : float
         Points of coverage that do no harm, as a share; other tolerances grow with it.
     ignore : collection of str
@@ -67,7 +71,7 @@ def judge(
     [('spread', 'bad'), ('coverage', 'bad')]
     """
     check_judging(tolerance, ignore)
-    drafts, silent = drafts_of(case_of(records, evalset, comparison), ignore)
+    drafts, silent = drafts_of(case_of(records, evalset, comparison, dependence), ignore)
     adjusted = np.array([draft.p for draft in drafts])
     family = np.array(
         [draft.id not in NEVER_BAD and not math.isnan(draft.p) for draft in drafts], dtype=bool
@@ -114,7 +118,7 @@ def _finding(draft: Draft, adjusted: float, tolerance: float, model: str) -> Fin
     within = draft.lower >= -margin and draft.upper <= margin
     state: State = "undecided"
     if draft.id in NEVER_BAD:
-        state = "good" if draft.good else "undecided"
+        state = "good" if draft.good else "watch" if draft.watch else "undecided"
     elif proven:
         state = "bad" if size > allowed else "negligible"
     elif alone and size > allowed:

@@ -16,6 +16,7 @@ from howsure.core.faults import attempt
 from howsure.core.records import Record
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.compare import Standing
+from howsure.metrics.serial import Dependence
 from howsure.predictions import EvalSet, LabelSets
 from howsure.stats.binomial import binomial_test
 
@@ -80,7 +81,9 @@ QUESTIONS: Mapping[str, Question] = MappingProxyType(
             asked="Do varying widths pay?", unit="ratio − 1", tolerance=0.02, margin=math.nan
         ),
         "sets": Question(asked="Do sets of every size cover alike?", unit="share"),
-        "dependence": Question(asked="Are rows independent?", unit="rows"),
+        "dependence": Question(
+            asked="Are rows independent?", unit="ratio − 1", tolerance=0.1, margin=0.25
+        ),
         "drift": Question(asked="Does coverage change with time?", unit="share"),
         "comparison": Question(asked="Which model is better?", unit="y", margin=math.nan),
     }
@@ -161,7 +164,8 @@ class Finding:
 class Draft:
     """What one question showed, before it is judged beside the others.
 
-    `good` overrides the margin where evidence for a model has another form. `within` names the
+    `good` overrides the margin where evidence for a model has another form; `watch` is of what is
+    never bad. `within` names the
     findings that explain this one where they are bad, each with the effect here that one unit of
     theirs explains. `facts` are for the sentence.
     """
@@ -174,6 +178,7 @@ class Draft:
     where: str = ""
     n: float = math.nan
     good: bool | None = None
+    watch: bool = False
     within: Mapping[str, float] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -186,6 +191,7 @@ class Case:
     records: Mapping[str, Record]
     coverage: float
     comparison: Standing | None = None
+    dependence: Dependence | str = ""
 
     def get(self, name: str) -> Record:
         """The record of a measure; or the reason why it has none."""
@@ -223,7 +229,10 @@ def headline_coverage(coverages: Iterable[float]) -> float:
 
 
 def case_of(
-    records: Sequence[Record], evalset: EvalSet, comparison: Standing | None = None
+    records: Sequence[Record],
+    evalset: EvalSet,
+    comparison: Standing | None = None,
+    dependence: Dependence | str = "",
 ) -> Case:
     """Pick the records of one model that its verdict rests on."""
     mine = [record for record in records if record.model == evalset.model]
@@ -235,7 +244,7 @@ def case_of(
             continue
         if math.isnan(record.coverage) or math.isnan(coverage) or record.coverage == coverage:
             chosen.setdefault(record.metric, record)
-    return Case(evalset, chosen, coverage, comparison)
+    return Case(evalset, chosen, coverage, comparison, dependence)
 
 
 def drafts_of(case: Case, ignore: Collection[str] = ()) -> tuple[list[Draft], dict[str, str]]:
@@ -279,7 +288,9 @@ def _coverage(case: Case) -> Draft:
         hits = cover.value - (most - least if cover.value >= most else 0.0)
         p = float(binomial_test(round(hits * cover.n), cover.n, least))
     else:
-        p = _student(cover.value - claimed, cover.standard_error, case.freedom)
+        spread = cover.value * (1.0 - cover.value)
+        wider = math.sqrt(max(claimed * (1.0 - claimed) / spread, 1.0)) if spread > 0 else 1.0
+        p = _student(cover.value - claimed, wider * cover.standard_error, case.freedom)
     return Draft(
         id="coverage",
         effect=beyond(cover.value),
@@ -546,6 +557,24 @@ def _sets(case: Case) -> Draft:
     return _apart("sets", found, {"empty": empty.value, "size": case.get("set_size").value})
 
 
+def _dependence(case: Case) -> Draft:
+    found = case.dependence
+    if isinstance(found, str):
+        raise UnanswerableError(found or "it was not asked")
+    margin = QUESTIONS["dependence"].margin
+    return Draft(
+        id="dependence",
+        effect=found.effect,
+        lower=found.lower,
+        upper=found.upper,
+        p=found.p,
+        n=found.n,
+        good=not found.found and found.upper <= margin,
+        watch=found.found,
+        facts={"found": found},
+    )
+
+
 def _later(case: Case) -> Draft:
     raise UnanswerableError("rows are taken as independent")
 
@@ -579,7 +608,7 @@ _ASKERS: Mapping[str, Callable[[Case], Draft]] = {
     "width": _width,
     "trade": _trade,
     "sets": _sets,
-    "dependence": _later,
+    "dependence": _dependence,
     "drift": _later,
     "comparison": _comparison,
 }

@@ -8,7 +8,7 @@ Statistics: draw by draw through the same formula. Past some rows a part stands 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -26,12 +26,21 @@ from howsure.metrics.crps_closed import crps_closed
 from howsure.metrics.groups import Grouping, groupings
 from howsure.metrics.measure import Evaluation
 from howsure.metrics.metric import Form, Metric
+from howsure.metrics.serial import Dependence
 from howsure.metrics.view import RICHEST, View
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Prediction, Samples
 from howsure.predictions.counts import CountFamily
 from howsure.predictions.quantiles import Quantiles
 from howsure.stats.estimate import Estimate
-from howsure.verdict.draws import Pool, Stand, draw_outcomes, reach, strata
+from howsure.verdict.draws import (
+    Copula,
+    Pool,
+    Stand,
+    copula_of,
+    draw_outcomes,
+    reach,
+    strata,
+)
 
 WHY = "no_null"
 """The option of a record that says why it has no perfect model's value."""
@@ -83,6 +92,7 @@ _BY_SIZE = frozenset({"binned_r2", "normalised_width"})
 """Statistics whose value changes with the number of rows in no way known."""
 _MEANS = 10_000  # rows that stand for all, of means
 _STATISTICS = 1_000  # and of statistics
+_DEPENDENT = 5_000  # and of statistics of rows that depend
 _LEAST, _MOST = 10, 100  # draws of means
 _TABLES, _MANY_TABLES = 400_000, 1_999  # rows of tables made of the draws of few rows; tables
 _DRAWS, _OF_PART, _FEW, _FEWEST = 49, 29, 19, 9
@@ -123,7 +133,11 @@ class _Asked:
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def with_nulls(
-    evaluation: Evaluation, grouped: Sequence[Record] = (), *, seed: int = 0
+    evaluation: Evaluation,
+    grouped: Sequence[Record] = (),
+    *,
+    seed: int = 0,
+    dependence: Dependence | str = "",
 ) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
     """Records with a perfect model's value and 95 % range, or the option that says why not.
 
@@ -135,6 +149,8 @@ def with_nulls(
         Records of its groups.
     seed : int
         Fixes the draws.
+    dependence : Dependence or str
+        How rows go together, which the draws then do as well.
 
     Returns
     -------
@@ -150,13 +166,14 @@ def with_nulls(
     >>> round(records[0].null, 2), round(1 / math.sqrt(math.pi), 2)
     (0.56, 0.56)
     """
-    return _Nulls(evaluation, seed).attach(grouped)
+    return _Nulls(evaluation, seed, dependence).attach(grouped)
 
 
 class _Nulls:
     """Nulls of one evaluation, by metric and coverage, and by group."""
 
-    def __init__(self, evaluation: Evaluation, seed: int) -> None:
+    def __init__(self, evaluation: Evaluation, seed: int, dependence: Dependence | str) -> None:
+        self.copula = copula_of(evaluation.view, dependence)
         self.view = evaluation.view
         self.records = evaluation.records
         self.model = evaluation.evalset.model
@@ -225,9 +242,13 @@ class _Nulls:
     def _means(self, kind: type[Prediction], asked: Sequence[_Asked], by_group: bool) -> None:
         most = min(_MEANS, max(reach(self.view.evalset, kind) // _LEAST, 1))
         held = self.pool.stand(most)
-        stack = _Stack(held, kind, self.seed)
+        stack = _Stack(held, kind, self.seed, self.copula)
         divided = [_codes(self.view.evalset, held, each) for each in self._divided(by_group)]
         every = np.zeros(len(held.rows), dtype=np.int64)
+        whole = self._companions(np.zeros(self.view.evalset.n, dtype=np.int64), 1)
+        companions = [
+            self._companions(each.codes, len(each.labels)) for each in self._divided(by_group)
+        ]
         options = _options(held)
         for each in asked:
             key = _name(each.metric.name, each.coverage)
@@ -239,16 +260,22 @@ class _Nulls:
             if moments is None:
                 continue
             said = {**options, **_by(kind, each, self.view)}
-            self.found[key] = moments.nulls(held, each, every, np.array([held.n]), said)[0]
-            for labels, codes, n in divided:
+            n = np.array([held.n]) / moments.design(self.copula, held, every, whole)
+            self.found[key] = moments.nulls(held, each, every, n, said)[0]
+            for (labels, codes, n), others in zip(divided, companions, strict=True):
+                n = n / moments.design(self.copula, held, codes, others)
                 nulls = moments.nulls(held, each, codes, n, said)
                 self.in_groups |= {
                     (key, label): null for label, null in zip(labels, nulls, strict=True)
                 }
 
+    def _companions(self, codes: IntArray, groups: int) -> FloatArray:
+        if self.copula is None:
+            return np.zeros((1, groups))
+        return self.copula.companions(codes, groups)
+
     def _statistics(self, kind: type[Prediction], asked: Sequence[_Asked]) -> None:
-        most = max(min(_STATISTICS, 5 * reach(self.view.evalset, kind) // (2 * _DRAWS)), 1)
-        held = self.pool.stand(most)
+        held = self.pool.stand(self._most(kind))
         self._found(held, kind, asked, _DRAWS if held.whole else _OF_PART)
 
     def _sized(self, kind: type[Prediction], asked: Sequence[_Asked]) -> None:
@@ -264,10 +291,27 @@ class _Nulls:
         self, held: Stand, kind: type[Prediction], asked: Sequence[_Asked], draws: int
     ) -> None:
         options = _options(held)
-        for each, null in zip(asked, _drawn(held, kind, asked, draws, self.seed), strict=True):
+        together = self._together(held, np.arange(self.view.evalset.n))
+        drawn = _drawn(held, kind, asked, draws, self.seed, together)
+        for each, null in zip(asked, drawn, strict=True):
             said = {**options, **_by(kind, each, self.view)}
             known = null if isinstance(null, str) else replace(null, options=said)
             self.found[_name(each.metric.name, each.coverage)] = known
+
+    def _most(self, kind: type[Prediction]) -> int:
+        """Rows that a statistic is drawn on: more where rows depend, as no part then serves."""
+        most = _STATISTICS if self.copula is None else _DEPENDENT
+        return max(min(most, 5 * reach(self.view.evalset, kind) // (2 * _DRAWS)), 1)
+
+    def _together(self, held: Stand, rows: IntArray) -> Callable[[int], FloatArray] | None:
+        """How uniforms of some rows of the set are drawn, where rows depend."""
+        copula = self.copula
+        if copula is None:
+            return None
+        if not held.whole or len(held.rows) > len(rows) or self.view.evalset.n > _MEANS:
+            raise UnanswerableError("rows depend, so no part of them stands for all")
+        chosen = rows[held.rows]
+        return lambda number: copula.uniforms(self.seed, f"outcome {number}")[chosen]
 
     def _try_groups(self, kind: type[Prediction], asked: Sequence[_Asked]) -> None:
         """Statistics of groups, of the groupings that come first while groups are few."""
@@ -288,11 +332,13 @@ class _Nulls:
     def _group(
         self, kind: type[Prediction], asked: Sequence[_Asked], rows: IntArray, label: str
     ) -> None:
-        most = max(min(_STATISTICS, 5 * reach(self.view.evalset, kind) // (2 * _DRAWS)), 1)
+        most = self._most(kind)
         held = Pool(self.view.of(rows), self.seed).stand(most)
         options = _options(held)
         kept = [each for each in asked if held.whole or each.metric.name not in _BY_SIZE]
-        for each, null in zip(kept, _drawn(held, kind, kept, _FEW, self.seed), strict=True):
+        together = self._together(held, rows)
+        drawn = _drawn(held, kind, kept, _FEW, self.seed, together)
+        for each, null in zip(kept, drawn, strict=True):
             known = null if isinstance(null, str) else replace(null, options=options)
             self.in_groups[(_name(each.metric.name, each.coverage), label)] = known
 
@@ -335,9 +381,17 @@ class _Moments:
     third: FloatArray
     noise: FloatArray
     tables: FloatArray | None = None
+    hermite: FloatArray | None = None
 
     @classmethod
-    def of(cls, scores: FloatArray, chosen: IntArray | None, *, exact: bool) -> _Moments:
+    def of(
+        cls,
+        scores: FloatArray,
+        chosen: IntArray | None,
+        *,
+        exact: bool,
+        hermite: FloatArray | None = None,
+    ) -> _Moments:
         """Of scores of shape (draws, m), whose halves are independent unless they are all there.
 
         ``chosen``, shape (m, tables), says which draw of each row makes which table.
@@ -351,7 +405,24 @@ class _Moments:
             noise = np.square(scores[:half].mean(axis=0) - scores[half:].mean(axis=0)) / 4.0
         tables = None if chosen is None else np.take_along_axis(scores.T, chosen, axis=1)
         third = (squares * off).mean(axis=0)
-        return cls(mean, squares.mean(axis=0) + noise, third, noise, tables)
+        return cls(mean, squares.mean(axis=0) + noise, third, noise, tables, hermite)
+
+    def design(
+        self, copula: Copula | None, held: Stand, codes: IntArray, companions: FloatArray
+    ) -> FloatArray:
+        """By what the variance of each group's mean grows as rows depend.
+
+        Scores of two rows with normal scores of correlation ρ have covariance Σ c_j c'_j ρ^j.
+        """
+        if copula is None or self.hermite is None:
+            return np.ones(companions.shape[1])
+        w = np.ones(len(codes)) if held.weights is None else held.weights
+        add = partial(np.bincount, codes, minlength=companions.shape[1])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            within = add(weights=np.square(w) * self.variance) / add(weights=np.square(w))
+            means = np.stack([add(weights=w * each) / add(weights=w) for each in self.hermite])
+            grown = (np.square(means) * companions).sum(axis=0) / within
+        return np.where(np.isfinite(grown), 1.0 + grown, 1.0)
 
     def nulls(
         self, held: Stand, asked: _Asked, codes: IntArray, n: FloatArray, options: dict[str, str]
@@ -415,8 +486,10 @@ class _Moments:
 class _Stack:
     """Many draws of all rows, one below the other, seen as named arrays."""
 
-    def __init__(self, held: Stand, kind: type[Prediction], seed: int) -> None:
-        self.held, self.kind = held, kind
+    def __init__(
+        self, held: Stand, kind: type[Prediction], seed: int, copula: Copula | None = None
+    ) -> None:
+        self.held, self.kind, self.copula = held, kind, copula
         m = len(held.rows)
         belief = _held(held.view.evalset, kind)
         draws = min(max(reach(held.view.evalset, kind) // m, _LEAST), _MOST) // 2 * 2
@@ -452,7 +525,8 @@ class _Stack:
     def _moments(self, scores: FloatArray) -> _Moments:
         if not np.isfinite(scores).all():
             raise UnanswerableError("some rows of a perfect model score infinity")
-        return _Moments.of(scores, self.chosen, exact=self.exact)
+        hermite = None if self.copula is None else self.copula.hermite(scores, self.uniforms)
+        return _Moments.of(scores, self.chosen, exact=self.exact, hermite=hermite)
 
     def _scores(self, view: View, asked: _Asked) -> FloatArray:
         rows = _called(view, asked)
@@ -486,7 +560,12 @@ class _Stack:
 
 
 def _drawn(
-    held: Stand, kind: type[Prediction], asked: Sequence[_Asked], draws: int, seed: int
+    held: Stand,
+    kind: type[Prediction],
+    asked: Sequence[_Asked],
+    draws: int,
+    seed: int,
+    together: Callable[[int], FloatArray] | None,
 ) -> list[Null | str]:
     """Statistics, draw by draw."""
     view = held.view
@@ -499,7 +578,7 @@ def _drawn(
     values = np.full((len(asked), draws), math.nan)
     influence: list[FloatArray | None] = [np.zeros(len(held.rows)) for _ in asked]
     reasons: dict[int, str] = {}
-    outcomes = draw_outcomes(belief, view.evalset.y, held.keys, draws, seed=seed)
+    outcomes = draw_outcomes(belief, view.evalset.y, held.keys, draws, seed=seed, together=together)
     others = [each for each in view.evalset.beliefs if each is not belief]
     for number, (y, given) in enumerate(outcomes):
         sets = [

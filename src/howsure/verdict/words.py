@@ -14,6 +14,7 @@ import numpy as np
 from howsure.core.formats import fixed, number, p_words, percent
 from howsure.core.records import Record
 from howsure.metrics.compare import Standing
+from howsure.metrics.serial import Dependence
 from howsure.verdict.findings import FROM_ALL, QUESTIONS, Draft, Finding
 
 
@@ -29,7 +30,7 @@ class Words(NamedTuple):
 def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
     """The finding in words."""
     seen, fault, well, more = _WORDS[finding.id](draft, finding)
-    if finding.id == "comparison":
+    if finding.id in ("comparison", "dependence"):
         told = f"{seen}."
     elif cause:
         told = f"{seen}; this is part of {_PART_OF[cause]}."
@@ -281,6 +282,31 @@ def _sets(draft: Draft, _: Finding) -> Words:
     return Words(seen, fault, "sets of all sizes cover alike", more)
 
 
+def _dependence(draft: Draft, finding: Finding) -> Words:
+    found: Dependence = draft.facts["found"]
+    size = found.signal == "size"
+    seen = f"(correlation {_small(found.correlation, 2)})"
+    if found.by == "file":
+        told = f"{'Sizes of e' if size else 'E'}rrors of neighbouring rows in the file go together"
+        more = "If rows stand in the order of time, name that column with --time."
+        return Words(f"{told} {seen}", "", "", more)
+    how = "follow each other in time" if found.by == "time" else "go together within clusters"
+    told = f"{'Sizes of errors' if size else 'Errors'} {how} {seen}"
+    if finding.state == "watch":
+        count = f"{found.n:,.0f} rows count as about {_roughly(found.effective)}"
+        few = "These are too few for any test." if found.batches == 1 else ""
+        return Words(f"{told}: {count}", "", "", few)
+    told = told.replace(how, f"do not {how}" if finding.state == "good" else f"may {how}")
+    more = "" if finding.state == "good" else "Rows are too few to tell."
+    return Words(told, "", "", more)
+
+
+def _roughly(count: float) -> str:
+    """A count to two digits."""
+    digits = 10 ** max(math.floor(math.log10(max(count, 1.0))) - 1, 0)
+    return f"{round(count / digits) * digits:,}"
+
+
 def _none(draft: Draft, _: Finding) -> Words:
     return Words("", "", "")
 
@@ -350,7 +376,7 @@ _WORDS: Mapping[str, Callable[[Draft, Finding], Words]] = {
     "width": _width,
     "trade": _trade,
     "sets": _sets,
-    "dependence": _none,
+    "dependence": _dependence,
     "drift": _none,
     "comparison": _comparison,
 }

@@ -261,6 +261,7 @@ def pit_components(
         size = math.sqrt(covariance[0, 0])
         n = float(len(plain[0])) if weights is None else weights.effective_n
         reach = shift_of(REACH * size / math.sqrt(n))
+        reach *= wider_by(plain[0] - guess[0], weights, cluster)
         bias = Estimate(
             _shifted(means, float(start[0])),
             (guess[0] - plain[0]) / _SLOPE,
@@ -291,6 +292,7 @@ def pit_components(
     n = float(len(fitted[0])) if weights is None else weights.effective_n
     noise = np.diag(solved @ covariance[:2, :2] @ solved.T)
     chance = REACH * np.sqrt(noise / n)
+    chance *= [wider_by(each - each.mean(), weights, cluster) for each in moves]
     bias = Estimate(
         float(both[0] + left[0]),
         moves[0] - left[0],
@@ -316,7 +318,9 @@ def pit_components(
         factors[:2] = -slopes[order] @ solved
         rest = factors @ fitted
         p, size = tested(fitted, factors)
-        value, reach = unit * weighted_mean(rest, share), unit * size * REACH / math.sqrt(n)
+        mean = weighted_mean(rest, share)
+        value, reach = unit * mean, unit * size * REACH / math.sqrt(n)
+        reach *= wider_by(rest - mean, weights, cluster)
         found = Estimate(value, unit * rest - value, p=p, null_lower=-reach, null_upper=reach)
         shapes.append(replace(found, details=beyond))
     return Components(bias=bias, spread=spread, skew=shapes[0], tails=shapes[1])
@@ -428,6 +432,9 @@ def mean_test(
     mean = weighted_mean(rows, share)
     if cluster is not None:
         error = standard_error(rows - mean, weights, cluster)
+        spread = math.sqrt(weighted_mean(np.square(rows - mean), share))
+        if 0 < spread < size:  # rows that agree by luck show too little of what a right model does
+            error *= size / spread
         count = int(cluster.max()) + 1
         return float(2.0 * special.stdtr(count - 1, -abs(mean) / error)) if error > 0 else math.nan
     n = float(len(rows)) if weights is None else weights.effective_n
@@ -440,6 +447,16 @@ def mean_test(
     if right is None or factors is None:
         return p
     return max(p, right.p(mean, factors, n, "" if weights is None else weights.kind))
+
+
+def wider_by(influence: FloatArray, weights: Weights | None, cluster: IntArray | None) -> float:
+    """How many times the reach of a mean is that of independent rows, where clusters are given."""
+    if cluster is None:
+        return 1.0
+    plain, together = (standard_error(influence, weights, each) for each in (None, cluster))
+    ratio = together / plain if plain > 0 else 1.0
+    student = float(special.stdtrit(max(int(cluster.max()), 1), 0.975)) / REACH
+    return student * (1.0 if math.isnan(ratio) else max(ratio, 1.0))
 
 
 def pooled_blocks(ordered: FloatArray) -> FloatArray:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.weights import Weights
-from howsure.metrics.calibration.components import REACH, mean_test
+from howsure.metrics.calibration.components import REACH, mean_test, wider_by
 from howsure.stats.binomial import binomial_test
 from howsure.stats.dominance import rank_values
 from howsure.stats.estimate import Estimate, standard_error, weighted_mean
@@ -93,7 +93,7 @@ def width_response(
         return math.exp(size(mean + at) - size(mean - at))
 
     n = float(len(rows)) if weights is None else weights.effective_n
-    chance = REACH * spread / math.sqrt(n)
+    chance = REACH * spread / math.sqrt(n) * wider_by(rows - slope, weights, cluster)
     ends = sorted(ratio(slope + side * REACH * error) for side in (-1.0, 1.0))
     null = sorted(ratio(side * chance) for side in (-1.0, 1.0))
     return Estimate(
@@ -169,6 +169,6 @@ def miss_imbalance(
     else:
         p = mean_test(rows, size, weights=weights, cluster=cluster)
     n = float(len(rows)) if weights is None else weights.effective_n
-    chance = REACH * size / math.sqrt(n)
+    chance = REACH * size / math.sqrt(n) * wider_by(rows - value, weights, cluster)
     found = Estimate(value, rows - value, p=p, null_lower=-chance, null_upper=chance)
     return replace(found, details=details)

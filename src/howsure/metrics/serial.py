@@ -1,0 +1,424 @@
+"""Do rows go together: from one time to the next, within clusters, or in the order of a file?
+
+Two signals of each row are looked at: on which side of its prediction y lies, and how far (the
+first two orthonormal polynomials of the PIT; misses, where a prediction has no PIT). Errors whose
+size alone has a memory leave the first one uncorrelated.
+
+The test adds up products of pairs of rows that lie in one block, over blocks of 1, 2, 4, … units.
+Of independent rows these sums have three known moments. How much dependence costs is the integrated
+autocorrelation time τ: n rows tell of a mean as much as n/τ independent ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import fft, special
+
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.errors import UnanswerableError
+from howsure.core.weights import Weights
+from howsure.metrics.calibration.components import REACH
+
+Kind = Literal["time", "clusters", "file"]
+LEVEL = 0.05
+"""P-value below which dependence is taken as found."""
+STRICT, STRONG = 1e-3, 0.1
+"""The same of a file's order, which may mean nothing, and the least correlation told of it."""
+FEWEST_EFFECTIVE = 20
+"""Effective rows below which no batches are long enough for a test."""
+FEWEST_BATCHES, MOST_BATCHES, IN_BATCH = 10, 50, 8
+"""Batches, and effective rows that each of them is to hold."""
+_FEWEST_BLOCKS = 8
+_FEWEST_ROWS = 20
+_EDGE = 0.05
+_STRETCHES, _STRETCH = 10, 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependence:
+    """How rows go together, and what that costs.
+
+    Attributes
+    ----------
+    by : {"time", "clusters", "file"}
+        In what order, or within what.
+    signal : {"side", "size"}
+        Whether the side of errors has a memory, or their size alone.
+    correlation : float
+        From one time to the next, or within a time or cluster, whichever is larger.
+    tau : float
+        Rows that tell as much of a mean as one independent row; at least 1.
+    effect, lower, upper : float
+        τ − 1 and its 95 % interval; where nothing is found, that of blocks of n^⅓ rows.
+    p : float
+        Probability that independent rows show as much.
+    n : float
+        Rows that count.
+    found : bool
+        Whether p is below .05 (.001 in file order).
+    batches : int
+        Batches of consecutive rows that are the units of every interval; 0 for none, 1 if no
+        batches are long enough.
+    """
+
+    by: Kind
+    signal: str
+    correlation: float
+    tau: float
+    effect: float
+    lower: float
+    upper: float
+    p: float
+    n: float
+    found: bool
+    batches: int = 0
+
+    @property
+    def effective(self) -> float:
+        """Independent rows that tell as much."""
+        return self.n / self.tau
+
+
+def serial_dependence(
+    known: Mapping[str, FloatArray],
+    units: IntArray,
+    by: Kind,
+    *,
+    weights: Weights | None = None,
+) -> Dependence:
+    """Whether signals of rows are correlated within units and, by time, from unit to unit.
+
+    Parameters
+    ----------
+    known : mapping of str to ndarray of float, shape (n,)
+        Signals of the rows, by name.
+    units : ndarray of int, shape (n,)
+        Number of each row's time, in rising order, or of its cluster.
+    by : {"time", "clusters"}
+        Whether units follow each other.
+    weights : Weights, optional
+        Of the rows.
+
+    Returns
+    -------
+    Dependence
+        Of the signal that costs more; p is that of all signals together.
+
+    Raises
+    ------
+    UnanswerableError
+        If rows are too few, all in one unit, or alike in every signal.
+
+    Notes
+    -----
+    τ is the larger of that of an autoregression of order 1 and the initial positive sequence:
+    C. J. Geyer, Statistical Science 7 (1992) 473-483. P-values over blocks and signals are joined
+    by their Cauchy combination: Y. Liu and J. Xie, JASA 115 (2020) 393-402.
+
+    Examples
+    --------
+    >>> noise = np.random.default_rng(0).normal(size=1000)
+    >>> found = serial_dependence({"side": noise[1:] + noise[:-1]}, np.arange(999), "time")
+    >>> found.found, round(found.correlation, 1), round(found.tau)
+    (True, 0.5, 3)
+    """
+    order = np.argsort(units, kind="stable")
+    codes = units[order]
+    count = int(codes[-1]) + 1
+    if count < 2:
+        raise UnanswerableError(f"all rows have one {'time' if by == 'time' else 'cluster'}")
+    if len(codes) < _FEWEST_ROWS:
+        raise UnanswerableError(f"{len(codes):,} rows are too few")
+    w = None if weights is None else weights.values[order]
+    rows = _Rows(codes, w, by, weights is not None and weights.kind == "frequency")
+    found, chances = [], []
+    for name, values in known.items():
+        x = values[order] - np.average(values[order], weights=w)
+        if not np.abs(x).max() > 1e-9:
+            continue
+        chance, lately = rows.test(x)
+        chances.append(chance)
+        found.append((name, x, lately))
+    if not found:
+        raise UnanswerableError("no row differs from another in what tells of its error")
+    p = _joined(np.concatenate(chances))
+    n = float(len(units)) if weights is None else weights.effective_n
+    sought = by == "time" and p < LEVEL
+    told = [rows.cost(name, x, lately, by, p, n, sought) for name, x, lately in found]
+    if sought:  # a single change explains what no memory has to
+        after = [(name, rows.parted(x)) for name, x, _ in found]
+        tests = [rows.test(x) for _, x in after]
+        p_after = _joined(np.concatenate([test[0] for test in tests]))
+        calm = [
+            rows.cost(name, x, test[1], by, p_after, n, sought)
+            for (name, x), test in zip(after, tests, strict=True)
+        ]
+        if max(each.tau for each in calm) - 1.0 < (max(each.tau for each in told) - 1.0) / 2.0:
+            told = calm
+    return max(told, key=lambda each: each.effect)
+
+
+@dataclass(frozen=True, slots=True)
+class _Blocks:
+    """What sums over blocks of one length are like whatever the signal: sums over pairs of rows."""
+
+    pairs: float
+    held: float
+    kept: float
+    triples: float
+    cubes: float
+
+    @classmethod
+    def of(cls, powers: list[FloatArray]) -> _Blocks:
+        """From sums of the weights' powers 1, 2, 3, 4 and 6 in each block."""
+        one, two, three, four, six = powers
+        return cls(
+            pairs=float(two @ two - four.sum()),
+            held=float(one @ one - two.sum()),
+            kept=1.0 - float(two @ two) / float(two.sum()) ** 2,
+            triples=float((two * (two * two - 3.0 * four) + 2.0 * six).sum()),
+            cubes=float(three @ three - six.sum()),
+        )
+
+
+class _Rows:
+    """Rows in order of their units, with what of them does not depend on a signal."""
+
+    def __init__(self, codes: IntArray, weights: FloatArray | None, by: Kind, copies: bool) -> None:
+        self.codes, self.ordered, self.frequency = codes, by == "time", copies
+        self.starts = np.flatnonzero(np.diff(codes, prepend=-1))
+        self.single = len(self.starts) == len(codes)
+        self.w = np.ones(len(codes)) if weights is None else weights
+        self.mass = self.sums(self.w)
+        powers = [self.mass] * 5
+        if weights is not None:
+            powers = [self.mass, *(self.sums(weights**power) for power in (2, 3, 4, 6))]
+        self.total, self.squares = float(self.mass.sum()), float(powers[1].sum())
+        self.blocks = [_Blocks.of(powers)]
+        while self.ordered and len(powers[0]) >= 2 * _FEWEST_BLOCKS:
+            fewer = _paired(powers[0])
+            powers = [fewer] * 5 if weights is None else [_paired(each) for each in powers]
+            self.blocks.append(_Blocks.of(powers))
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Sums over units."""
+        return values if self.single else np.add.reduceat(values, self.starts)
+
+    def test(self, x: FloatArray) -> tuple[FloatArray, tuple[float, float, float]]:
+        """P-values over lengths of blocks; excess of the variance of sums, and its 95 % interval.
+
+        Rows are exchangeable under the null: a sum of products of different rows has mean
+        −σ²/(n − 1) a product, and the second and third cumulant of a quadratic form.
+        """
+        a = self.w * x
+        own = float(a @ a)
+        variance = own / self.squares
+        third = float(a @ np.square(x)) / self.total
+        kish = self.total**2 / self.squares
+        sums, chances, lately = self.sums(a), [], (0.0, -math.inf, math.inf)
+        for level, block in enumerate(self.blocks):
+            sums = _paired(sums) if level else sums
+            if not block.pairs > 0:
+                continue
+            centre = -variance * block.held / max(kish - 1.0, 1.0)
+            spread = math.sqrt(2.0 * block.kept * block.pairs) * variance
+            skew = 8.0 * variance**3 * block.triples * block.kept + 4.0 * third**2 * block.cubes
+            away = (float(sums @ sums) - own - centre) / spread
+            chances.append(_beyond(away, skew / spread**3))
+            if 8**level <= len(x) or math.isinf(lately[2]):
+                ends = [each * spread / own for each in (away, away - REACH, away + REACH)]
+                lately = (ends[0], ends[1], ends[2])
+        if not chances:
+            raise UnanswerableError(f"{len(self.mass):,} rows are too few")
+        return np.array(chances), lately
+
+    def parted(self, x: FloatArray) -> FloatArray:
+        """The signal less its means before and after the time when they differ most."""
+        sums, mass = np.cumsum(self.sums(self.w * x)), np.cumsum(self.mass)
+        share = mass / mass[-1]
+        inside = np.flatnonzero((share > _EDGE) & (share < 1.0 - _EDGE))
+        if not len(inside):
+            return x
+        gain = np.square(sums[inside]) / (share[inside] * (1.0 - share[inside]))
+        at = int(inside[np.argmax(gain)])
+        before = sums[at] / mass[at]
+        after = (sums[-1] - sums[at]) / (mass[-1] - mass[at])
+        return np.asarray(x - np.where(self.codes <= self.codes[self.starts[at]], before, after))
+
+    def cost(
+        self,
+        signal: str,
+        x: FloatArray,
+        lately: tuple[float, float, float],
+        by: Kind,
+        p: float,
+        n: float,
+        sought: bool,
+    ) -> Dependence:
+        """The integrated autocorrelation time of a signal; of lags too if these are sought."""
+        a = self.w * x
+        sums = self.sums(a)
+        own = float((a * x).sum() if self.frequency else np.square(a).sum())
+        if self.frequency:  # copies of a row are rows of their own
+            square = float(np.square(sums).sum() - np.square(a).sum()) + own
+        else:
+            square = float(np.square(sums).sum())
+        pairs = self.blocks[0].held
+        unit = own / (self.total if self.frequency else self.squares)
+        within = (square - own) / pairs / unit if pairs > 0 else 0.0
+        count, window = len(sums), 1
+        tau, correlation = square / own, within
+        if self.ordered:
+            following = float(sums[1:] @ sums[:-1])
+            mass = float(self.mass[1:] @ self.mass[:-1])
+            correlation = max(within, following / mass / unit)
+            if sought:
+                long, window = _initial_sequence(_autocovariances(sums), square)
+                ratio = min(max(following / square, 0.0), 0.999)
+                tau *= max(long, (1.0 + ratio) / (1.0 - ratio))
+        tau = max(tau / (1.0 - min(window / count, 0.5)), 1.0)
+        found = p < LEVEL
+        effect, low, high = lately
+        if found:
+            reach = math.exp(REACH * math.sqrt(2.0 * window / count))
+            effect, low, high = tau - 1.0, tau / reach - 1.0, tau * reach - 1.0
+        return Dependence(
+            by=by,
+            signal=signal,
+            correlation=float(correlation),
+            tau=float(tau),
+            effect=float(effect),
+            lower=float(low),
+            upper=float(high),
+            p=p,
+            n=n,
+            found=found,
+        )
+
+
+def _paired(values: FloatArray) -> FloatArray:
+    """Sums of neighbours; the last one joins the block before it."""
+    even = len(values) // 2 * 2
+    sums = values[0:even:2] + values[1:even:2]
+    if even < len(values):
+        sums[-1] += values[-1]
+    return sums
+
+
+def _beyond(away: float, skew: float) -> float:
+    """Upper tail of Pearson's type III law with mean 0 and variance 1."""
+    if skew < 1e-4:
+        return float(special.ndtr(-away))
+    k = 4.0 / skew**2
+    return float(special.gammaincc(k, max(k + away * math.sqrt(k), 0.0)))
+
+
+def _joined(chances: FloatArray) -> float:
+    """The Cauchy combination of p-values, which may depend on each other."""
+    least = float(chances.min())
+    if least < 1e-15:
+        return min(least * len(chances), 1.0)
+    chances = np.minimum(chances, 1.0 - 1e-3)  # one near 1 is no proof of independence
+    mean = float(np.mean(1.0 / np.tan(math.pi * chances)))
+    return float(np.arctan2(1.0, mean) / math.pi)
+
+
+def _autocovariances(x: FloatArray) -> FloatArray:
+    """Σ x_t x_{t+k} of every lag k, by the fast Fourier transform."""
+    size = fft.next_fast_len(2 * len(x), real=True)
+    spectrum = fft.rfft(x, size)
+    return np.asarray(fft.irfft(np.square(np.abs(spectrum)), size)[: len(x)])
+
+
+def _initial_sequence(lagged: FloatArray, square: float) -> tuple[float, int]:
+    """1 + 2Σρ_k over Geyer's initial monotone sequence, and the lags that it spans."""
+    lagged[0] = square
+    pairs = lagged[: len(lagged) // 2 * 2].reshape(-1, 2).sum(axis=1) / lagged[0]
+    ends = np.flatnonzero(pairs <= 0.0)
+    kept = pairs[: ends[0] if len(ends) else len(pairs)]
+    total = float(np.minimum.accumulate(kept).sum()) if len(kept) else 0.5
+    return max(2.0 * total - 1.0, 1.0), 4 * max(len(kept), 1) - 1
+
+
+def batches_of(units: IntArray, mass: FloatArray, count: int) -> IntArray:
+    """Numbers of batches of consecutive units, alike in mass, for each row; none is empty.
+
+    Examples
+    --------
+    >>> batches_of(np.array([0, 1, 1, 2, 3, 4]), np.ones(6), 3).tolist()
+    [0, 1, 1, 1, 2, 2]
+    """
+    total = np.bincount(units, weights=mass)
+    middle = np.cumsum(total) - total / 2.0
+    batch = np.minimum((middle * (count / total.sum())).astype(np.int64), count - 1)
+    return np.asarray(np.unique(batch, return_inverse=True)[1][units])
+
+
+def batches_for(found: Dependence) -> int:
+    """How many batches hold the level of a test; 1 if rows are too few for any."""
+    if found.effective < FEWEST_EFFECTIVE:
+        return 1
+    return min(max(round(found.effective / IN_BATCH), FEWEST_BATCHES), MOST_BATCHES)
+
+
+def stretches(n: int) -> IntArray:
+    """Rows of a file whose order is looked at: all, or ten stretches of it; shape (k, length)."""
+    if n <= _STRETCHES * _STRETCH:
+        return np.arange(n)[None]
+    starts = np.linspace(0, n - _STRETCH, _STRETCHES).astype(np.int64)
+    return starts[:, None] + np.arange(_STRETCH)
+
+
+def is_sorted(columns: npt.NDArray[np.float64]) -> bool:
+    """Whether nearly all steps of any column of (k, length, columns) go one way."""
+    steps = np.diff(columns, axis=1)
+    rising, falling = ((side > 0).sum(axis=(0, 1)) for side in (steps, -steps))
+    some = np.maximum(rising + falling, 1)
+    return bool((np.maximum(rising, falling) >= 0.9 * some)[rising + falling > 0].any())
+
+
+def file_dependence(known: Mapping[str, FloatArray], shape: tuple[int, int]) -> Dependence | None:
+    """Strong correlation of neighbouring rows of a file, whose stretches have this shape."""
+    best: Dependence | None = None
+    for name, values in known.items():
+        x = (values - values.mean()).reshape(shape)
+        size = float(np.square(x).mean())
+        if not size > 1e-18:
+            continue
+        products = x[:, 1:] * x[:, :-1]
+        rho = float(products.mean()) / size
+        p = min(1.0, len(known) * float(special.ndtr(-rho * math.sqrt(products.size))))
+        if p < STRICT and rho > STRONG and (best is None or rho > best.correlation):
+            best = Dependence(
+                by="file",
+                signal=name,
+                correlation=rho,
+                tau=(1.0 + min(rho, 0.999)) / (1.0 - min(rho, 0.999)),
+                effect=math.nan,
+                lower=math.nan,
+                upper=math.nan,
+                p=p,
+                n=float(values.size),
+                found=True,
+            )
+    return best
+
+
+def in_time_order(time: IntArray, cluster: IntArray) -> IntArray | None:
+    """Numbers of clusters in order of time, for each row; None if their times overlap."""
+    count = int(cluster.max()) + 1
+    first, last = np.full(count, np.iinfo(np.int64).max), np.full(count, -1)
+    np.minimum.at(first, cluster, time)
+    np.maximum.at(last, cluster, time)
+    order = np.lexsort((last, first))
+    if (first[order[1:]] < last[order[:-1]]).any():
+        return None
+    place = np.empty(count, dtype=np.int64)
+    place[order] = np.arange(count)
+    return np.asarray(place[cluster])

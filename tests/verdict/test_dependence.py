@@ -1,0 +1,394 @@
+"""Rows that depend: right models keep their level, and intervals and nulls follow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import signal, special, stats
+
+from howsure import assess
+from howsure.core.labels import Categories
+from howsure.core.rng import row_keys
+from howsure.metrics.measure import evaluate
+from howsure.metrics.serial import Dependence
+from howsure.metrics.view import View
+from howsure.predictions import (
+    Distribution,
+    EvalSet,
+    Intervals,
+    LabelSets,
+    Prediction,
+    Quantiles,
+    Samples,
+    content_order,
+)
+from howsure.report.assess import assess_sets
+from howsure.verdict import Finding, examine
+from howsure.verdict.dependence import follow, signals
+from howsure.verdict.draws import Copula, copula_of
+from howsure.verdict.nulls import WHY, with_nulls
+
+FIVE = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+
+
+def autoregressive(rng: np.random.Generator, n: int, rho: float) -> np.ndarray:
+    fresh = rng.normal(size=n + 500)
+    return signal.lfilter([math.sqrt(1 - rho**2)], [1.0, -rho], fresh)[500:]
+
+
+def right(scores: np.ndarray, rng: np.random.Generator, **known: object) -> EvalSet:
+    """Normal predictions whose errors have these normal scores."""
+    mean, sd = rng.normal(size=len(scores)), np.exp(rng.uniform(-0.5, 0.5, len(scores)))
+    return EvalSet.checked(mean + sd * scores, Distribution.normal(mean, sd), **known)
+
+
+def followed(held: EvalSet) -> tuple[EvalSet, Dependence | str]:
+    (taken,), (known,) = follow([held], content_order([held]))
+    return taken, known
+
+
+def found_in(held: EvalSet) -> tuple[Finding | None, str]:
+    findings, silent = examine(held)
+    told = next((each for each in findings if each.id == "dependence"), None)
+    return told, silent.get("dependence", "")
+
+
+@pytest.mark.slow
+def test_right_models_whose_errors_follow_each_other_are_seldom_condemned() -> None:
+    """AR(.8) with `time`: any ✗ in 78 % of tables with groups, 45 % of these, and now in 5 %."""
+    tables, red, before = 60, 0, 0
+    for number in range(tables):
+        rng = np.random.default_rng([1, number])
+        held = right(autoregressive(rng, 600, 0.8), rng, time=np.arange(600))
+        red += any(each.state == "bad" for each in examine(held)[0])
+        before += any(each.state == "bad" for each in examine(replace(held, time=None))[0])
+    assert before > 0.3 * tables
+    assert red <= tables * (0.05 + 3 * math.sqrt(0.05 * 0.95 / tables))
+
+
+@pytest.mark.slow
+def test_faults_are_still_seen_where_rows_follow_each_other() -> None:
+    seen = 0
+    for number in range(20):
+        rng = np.random.default_rng([2, number])
+        scores = 1.0 / 0.6 * autoregressive(rng, 3000, 0.8)
+        findings, _ = examine(right(scores, rng, time=np.arange(3000)))
+        seen += any(each.id == "spread" and each.state == "bad" for each in findings)
+    assert seen >= 18
+
+
+def test_the_finding_tells_the_effective_number_of_rows() -> None:
+    rng = np.random.default_rng(3)
+    told, _ = found_in(right(autoregressive(rng, 3000, 0.8), rng, time=np.arange(3000)))
+    assert told is not None
+    assert told.state == "watch"
+    assert told.effect == pytest.approx(8.0, rel=0.25)
+    assert told.lower < 8.0 < told.upper
+    assert told.sentence.startswith("Errors follow each other in time (correlation 0.7")
+    assert ": 3,000 rows count as about 3" in told.sentence
+
+
+@pytest.mark.slow
+def test_independent_rows_in_time_are_good_once_there_are_enough() -> None:
+    states = []
+    for number in range(20):
+        rng = np.random.default_rng([4, number])
+        told, _ = found_in(right(rng.normal(size=4000), rng, time=np.arange(4000)))
+        assert told is not None
+        states.append(told.state)
+    assert states.count("good") >= 17
+    rng = np.random.default_rng(5)
+    told, _ = found_in(right(rng.normal(size=100), rng, time=np.arange(100)))
+    assert told is not None
+    assert told.state == "undecided"
+
+
+@pytest.mark.slow
+def test_batches_are_the_units_of_all_that_follows() -> None:
+    rng = np.random.default_rng(6)
+    held = right(autoregressive(rng, 3000, 0.8), rng, time=np.arange(3000))
+    taken, known = followed(held)
+    assert isinstance(known, Dependence)
+    assert taken.cluster is not None
+    assert known.batches == len(taken.cluster.labels) == round(known.effective / 8)
+    order = np.argsort(taken.time)
+    assert (np.diff(taken.cluster.codes[order]) >= 0).all()
+    result = assess_sets([held])
+    assert result.facts["Clusters"] == f"{known.batches} batches of consecutive rows in time"
+    alone = assess_sets([replace(held, time=None)])
+    wide, narrow = (
+        next(each for each in part.records if each.metric == "pit_bias") for part in (result, alone)
+    )
+    assert wide.value == narrow.value
+    assert wide.upper - wide.lower > 2.2 * (narrow.upper - narrow.lower)
+    assert wide.null_upper > 2.2 * narrow.null_upper
+
+
+@pytest.mark.slow
+def test_too_few_effective_rows_give_no_p_value() -> None:
+    rng = np.random.default_rng(7)
+    held = right(autoregressive(rng, 300, 0.97), rng, time=np.arange(300))
+    findings, _ = examine(held)
+    told = {each.id: each for each in findings}
+    assert "too few for any test" in told["dependence"].sentence
+    assert all(math.isnan(each.p) for name, each in told.items() if name != "dependence")
+    assert {each.state for name, each in told.items() if name != "dependence"} == {"undecided"}
+    facts = assess_sets([held]).facts
+    assert facts["Clusters"] == "one: too few effective rows for batches of time"
+
+
+def test_given_clusters_stay_the_units_unless_they_follow_each_other() -> None:
+    rng = np.random.default_rng(8)
+    days = np.arange(4800) // 24
+    daily = np.repeat(autoregressive(rng, 200, 0.8), 24)
+    scores = math.sqrt(0.5) * daily + math.sqrt(0.5) * rng.normal(size=4800)
+    hours = np.arange(4800)
+    taken, known = followed(right(scores, rng, cluster=days, time=hours))
+    assert isinstance(known, Dependence)
+    assert known.by == "time"
+    assert taken.cluster is not None
+    batches = taken.cluster.codes
+    assert len(taken.cluster.labels) < 40
+    of_day = {day: set(batches[taken.time // 24 == day]) for day in range(200)}
+    assert all(len(each) == 1 for each in of_day.values())
+    stations = np.arange(4800) % 40
+    taken, known = followed(right(scores, rng, cluster=stations, time=hours))
+    assert isinstance(known, Dependence)
+    assert known.by == "clusters"
+    assert len(taken.cluster.labels) == 40
+
+
+@pytest.mark.slow
+def test_the_order_of_rows_changes_nothing() -> None:
+    """Ties in time too: no number differs where rows are shuffled."""
+    rng = np.random.default_rng(9)
+    held = right(autoregressive(rng, 900, 0.7), rng, time=np.arange(900) // 3)
+    mixed = held.take(rng.permutation(900))
+    first, second = (assess_sets([each]) for each in (held, mixed))
+    assert first.verdict == second.verdict
+    for one, other in zip(first.records, second.records, strict=True):
+        np.testing.assert_equal(
+            (one.value, one.lower, one.p, one.null_lower, one.null_upper),
+            (other.value, other.lower, other.p, other.null_lower, other.null_upper),
+        )
+
+
+@pytest.mark.slow
+def test_the_order_of_a_file_gives_a_caution_alone() -> None:
+    rng = np.random.default_rng(10)
+    held = right(autoregressive(rng, 900, 0.7), rng)
+    told, _ = found_in(held)
+    assert told is not None
+    assert told.state == "watch"
+    assert told.sentence.endswith("name that column with --time.")
+    mixed = held.take(rng.permutation(900))
+    missing, why = found_in(mixed)
+    assert missing is None
+    assert why == "neither times nor clusters were given"
+    first, second = (assess_sets([each]) for each in (held, mixed))
+    assert [(r.metric, r.value, r.upper) for r in first.records if r.value == r.value] == [
+        (r.metric, r.value, r.upper) for r in second.records if r.value == r.value
+    ]
+
+
+@pytest.mark.parametrize("column", ["y", "mean"])
+def test_a_sorted_file_gives_no_caution(column: str) -> None:
+    """Sorted by y, errors of a right model follow each other: rows were put so."""
+    rng = np.random.default_rng(11)
+    held = right(rng.normal(size=900), rng)
+    by = held.y if column == "y" else held.beliefs[0].quantile([0.5])[:, 0]
+    told, why = found_in(held.take(np.argsort(by)))
+    assert told is None
+    assert why == "neither times nor clusters were given"
+
+
+@pytest.mark.slow
+def test_independent_rows_in_a_file_are_hardly_ever_cautioned() -> None:
+    cautions = 0
+    for number in range(300):
+        rng = np.random.default_rng([12, number])
+        cautions += isinstance(followed(right(rng.normal(size=200), rng))[1], Dependence)
+    assert cautions <= 3
+
+
+def of_kind(kind: str, scores: np.ndarray, rng: np.random.Generator) -> EvalSet:
+    n = len(scores)
+    zero = np.zeros(n)
+    held: tuple[Prediction, ...] = ()
+    match kind:
+        case "samples":
+            held = (Samples(rng.normal(size=(n, 20))),)
+        case "one sample":
+            held = (Samples(rng.normal(size=(n, 1))),)
+        case "quantiles":
+            held = (Quantiles(FIVE, np.tile(stats.norm.ppf(FIVE), (n, 1))),)
+        case "intervals":
+            held = (Intervals(zero - 1.0, zero + 1.0, coverage=0.68),)
+        case "no level":
+            held = (Intervals(zero - 1.0, zero + 1.0),)
+        case "counts":
+            rate = np.full(n, 3.0)
+            y = stats.poisson.ppf(special.ndtr(scores), rate)
+            held = (Distribution.from_scipy(stats.poisson(rate)),)
+            return EvalSet.checked(y, held, time=np.arange(n))
+        case "label sets":
+            y = (scores > 0.5).astype(float)
+            members = np.tile([True, False], (n, 1))
+            return EvalSet.checked(y, LabelSets(members, coverage=0.7), time=np.arange(n))
+    return EvalSet.checked(scores, held, point=zero if not held else None, time=np.arange(n))
+
+
+KINDS = [
+    "samples",
+    "one sample",
+    "quantiles",
+    "intervals",
+    "no level",
+    "counts",
+    "label sets",
+    "point",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_prediction_shows_it(kind: str) -> None:
+    rng = np.random.default_rng(13)
+    held = of_kind(kind, autoregressive(rng, 2000, 0.9), rng)
+    values = signals(View(held))
+    assert all(each.shape == (2000,) and np.isfinite(each).all() for each in values.values())
+    taken, known = followed(held)
+    assert isinstance(known, Dependence)
+    assert known.found
+    assert taken.cluster is not None
+    free = of_kind(kind, rng.normal(size=2000), rng)
+    _, known = followed(free)
+    assert isinstance(known, Dependence)
+    assert known.p > 1e-3
+
+
+def copula(rho: float, n: int, *, serial: bool = True, folded: bool = False) -> Copula:
+    rows = np.arange(n)
+    place = rows if serial else rows // 20
+    return Copula(rho, folded, serial, place, row_keys(rows), np.ones(n))
+
+
+@pytest.mark.slow
+def test_draws_follow_each_other_as_they_should() -> None:
+    held = copula(0.8, 4000)
+    drawn = np.stack([held.uniforms(0, f"draw {k}") for k in range(20)])
+    assert stats.kstest(drawn[:, ::50].ravel(), "uniform").pvalue > 1e-3
+    z = special.ndtri(drawn)
+    for lag in (1, 2, 5):
+        assert (z[:, lag:] * z[:, :-lag]).mean() == pytest.approx(0.8**lag, abs=0.02)
+    sizes = copula(0.8, 4000, folded=True)
+    u = np.stack([sizes.uniforms(0, f"draw {k}") for k in range(20)])
+    assert stats.kstest(u[:, ::50].ravel(), "uniform").pvalue > 1e-3
+    x = special.ndtri(np.abs(2 * u - 1))
+    assert (x[:, 1:] * x[:, :-1]).mean() == pytest.approx(0.8, abs=0.02)
+    assert ((u[:, 1:] - 0.5) * (u[:, :-1] - 0.5)).mean() == pytest.approx(0.0, abs=0.003)
+
+
+def test_draws_in_clusters_go_together() -> None:
+    held = copula(0.3, 4000, serial=False)
+    z = special.ndtri(np.stack([held.uniforms(0, f"draw {k}") for k in range(20)]))
+    by_cluster = z.reshape(20, 200, 20)
+    among = (np.square(by_cluster.sum(axis=2)) - np.square(by_cluster).sum(axis=2)).mean()
+    assert among / (20 * 19) == pytest.approx(0.3, abs=0.03)
+    apart = (by_cluster[:, 1:, 0] * by_cluster[:, :-1, 0]).mean()
+    assert apart == pytest.approx(0.0, abs=0.06)
+
+
+def test_draws_belong_to_rows() -> None:
+    held, order = copula(0.8, 500), np.random.default_rng(0).permutation(500)
+    moved = replace(held, place=held.place[order], keys=held.keys[order])
+    np.testing.assert_array_equal(held.uniforms(1, "a")[order], moved.uniforms(1, "a"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("serial", [True, False])
+def test_hermite_coefficients_give_the_variance_of_a_mean(serial: bool) -> None:
+    """Of coverage and of a score in one part of the rows, against 2,000 dependent draws."""
+    n, groups = 600, np.arange(600) // 5 % 2
+    held = copula(0.7, n, serial=serial)
+    scores: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+        "coverage": lambda u: (np.abs(2 * u - 1) < 0.8).astype(float),
+        "side": lambda u: np.exp(u),
+    }
+    stacked = np.stack([np.mod(held.uniforms(0, "one") + k / 50, 1.0) for k in range(50)])
+    drawn = np.stack([held.uniforms(0, f"draw {k}") for k in range(2000)])
+    for score in scores.values():
+        variance = score(stacked).var()
+        means = held.hermite(score(stacked), stacked).mean(axis=1)
+        grown = 1 + np.square(means) @ held.companions(groups, 2) / variance
+        for group in (0, 1):
+            seen = score(drawn)[:, groups == group].mean(axis=1).var() * 300 / variance
+            assert grown[group] == pytest.approx(seen, rel=0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["time", "clusters"])
+def test_ranges_of_perfect_models_hold_where_rows_depend(kind: str) -> None:
+    """Tables of a right model lie in the range as often as they should; before, half did."""
+    names = ("empirical_coverage", "crps", "pit_bias", "mean_squared_z")
+    inside = dict.fromkeys(names, 0)
+    tables = 40
+    for number in range(tables):
+        rng = np.random.default_rng([14, number])
+        cluster = np.arange(1000) // 20
+        shared = rng.normal(size=50)[cluster]
+        scores = math.sqrt(0.4) * shared + math.sqrt(0.6) * rng.normal(size=1000)
+        known: dict[str, object] = {"cluster": cluster}
+        if kind == "time":
+            scores, known = autoregressive(rng, 1000, 0.8), {"time": np.arange(1000)}
+        taken, dependence = followed(right(scores, rng, **known))
+        found = evaluate(taken, metrics=names, coverages=[0.8])
+        records, _ = with_nulls(found, dependence=dependence)
+        for each in records:
+            inside[each.metric] += each.null_lower <= each.value <= each.null_upper
+    assert min(inside.values()) >= tables * (0.95 - 3 * math.sqrt(0.05 * 0.95 / tables)), inside
+
+
+def test_a_part_of_dependent_rows_stands_for_no_statistic() -> None:
+    rng = np.random.default_rng(15)
+    held = right(autoregressive(rng, 6000, 0.8), rng, time=np.arange(6000))
+    taken, known = followed(held)
+    found = evaluate(taken, metrics=["rmse", "crps"])
+    by_name = {each.metric: each for each in with_nulls(found, dependence=known)[0]}
+    assert "rows depend" in by_name["rmse"].options[WHY]
+    assert by_name["crps"].null_lower < by_name["crps"].null_upper
+    copula = copula_of(View(taken), known)
+    assert copula is not None
+    assert copula.rho == pytest.approx(0.8, abs=0.06)
+
+
+def test_models_share_the_batches_of_the_one_that_depends_most() -> None:
+    rng = np.random.default_rng(16)
+    n = 2000
+    slow, mean = autoregressive(rng, n, 0.9), rng.normal(size=n)
+    y = mean + slow
+    sets = [
+        EvalSet.checked(y, Distribution.normal(mean, np.ones(n)), time=np.arange(n), model="slow"),
+        EvalSet.checked(
+            y, Distribution.normal(mean + slow, np.full(n, 0.1)), time=np.arange(n), model="knows"
+        ),
+    ]
+    taken, known = follow(sets, content_order(sets))
+    assert isinstance(taken[0].cluster, Categories)
+    assert taken[0].cluster is taken[1].cluster
+    assert {each.batches for each in known if isinstance(each, Dependence)} == {
+        len(taken[0].cluster.labels)
+    }
+
+
+def test_what_goes_to_a_file_has_no_batches() -> None:
+    """The set that was given stays as it is."""
+    rng = np.random.default_rng(17)
+    held = right(autoregressive(rng, 600, 0.8), rng, time=np.arange(600))
+    assess(held.y, held.beliefs[0], time=held.time)
+    followed(held)
+    assert held.cluster is None
