@@ -106,7 +106,7 @@ def test_models_of_several_tables_keep_their_names_apart(tmp_path: Path) -> None
         ),
         (
             long(("a", Y, Y), ("b", Y, Y), id=[1, 2, 3, 1, 2, 4]),
-            r"got 1 rows of 'a' that 'b' lacks \('3'\) and 1 that it has besides \('4'\)",
+            r"got 1 rows of 'a' that 'b' lacks \('3'\) and 1 rows of 'b' that 'a' lacks \('4'\)",
         ),
         (
             long(("a", Y, Y), ("b", Y, Y), id=[1, 2, 2, 1, 2, 3]),

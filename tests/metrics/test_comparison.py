@@ -390,7 +390,10 @@ def test_the_table_of_models_by_questions_comes_first() -> None:
     text = result.to_markdown()
     assert text.index("## Models and questions") < text.index("## Verdict")
     assert text.count("## Models and questions") == 1
-    assert "| right | ✓ |" in text
+    line = next(line for line in text.splitlines() if line.startswith("| right | yes |"))
+    assert "| ✓ |" in line
+    assert result.findings[0].id == "comparison"
+    assert result.verdict.splitlines()[0] == result.findings[0].sentence
     page = result.to_html()
     assert page.index("Models and questions") < page.index('id="verdict"')
     assert page.count(">Models and questions<") == 1

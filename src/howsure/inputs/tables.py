@@ -422,11 +422,15 @@ def _aligned(first: Cells, other: Cells) -> Cells:
         missing = [name for name in ours if name not in place]
         if missing or len(ours) != len(theirs):
             extra = sorted(set(theirs) - set(ours))
+            apart = [
+                f"{len(names):,} rows of {quoted(one.model)} that {quoted(two.model)} lacks "
+                f"({listed(names, 3)})"
+                for one, two, names in ((first, other, missing), (other, first, extra))
+                if names
+            ]
             raise InputError(
-                f"models must be given on the same rows, got {len(missing)} rows of "
-                f"{quoted(first.model)} that {quoted(other.model)} lacks ({listed(missing, 3)}) "
-                f"and {len(extra)} that it has besides ({listed(extra, 3)}); common_rows=True "
-                "(--common-rows) compares those that all hold"
+                f"models must be given on the same rows, got {' and '.join(apart)}; "
+                "common_rows=True (--common-rows) compares those that all hold"
             )
         return other.take(np.asarray([place[name] for name in ours], dtype=np.int64))
     if first.n != other.n:

@@ -477,6 +477,8 @@ def _judged(
             named = f"{held.model}: " if several else ""
             text = f"{named}Nothing can be judged: {reasons['coverage']}."
             lines.append(VerdictLine(text, "undecided", QUESTIONS["coverage"].asked))
+    findings.sort(key=lambda finding: finding.id != "comparison")  # the headline of several models
+    lines.sort(key=lambda line: line.question != QUESTIONS["comparison"].asked)
     names = ("model", "id", "question", "reason")
     columns = {
         name: np.array([row[place] for row in silent], dtype=object)

@@ -28,29 +28,22 @@ def overview(states: Mapping[str, Mapping[str, str]], ranked: Standing | None) -
     scored = () if ranked is None else ranked.models
     names = [*scored, *(name for name in states if name not in scored)]
     columns: dict[str, npt.NDArray[Any]] = {"model": np.array(names, dtype=object)}
-    for asked in QUESTIONS:
-        if any(asked in told for told in states.values()):
-            found = [states[name].get(asked, "") for name in names]
-            columns[asked] = np.array(found, dtype=object)
-    if ranked is None:
-        return Table(name=OVERVIEW, columns=columns, notes="The models share no score.")
-    left = np.full(len(names) - len(scored), np.nan)
-    for name, values in (
-        ("score", ranked.values),
-        ("lower", ranked.lower),
-        ("upper", ranked.upper),
-    ):
-        columns[name] = np.append(values, left)
-    best = [*np.where(ranked.best, "yes", "no"), *([""] * len(left))]
-    columns["best_set"] = np.array(best, dtype=object)
-    how = f" ({ranked.score.how})" if ranked.score.how else ""
-    out = "".join(f" {name} is not compared: {why}." for name, why in ranked.left_out.items())
-    return Table(
-        name=OVERVIEW,
-        columns=columns,
-        labels={"score": headed(ranked.score.title), "best_set": "In the best set"},
-        notes=(
+    labels, notes = {}, "The models share no score."
+    if ranked is not None:
+        left = len(names) - len(scored)
+        best = [*np.where(ranked.best, "yes", "no"), *([""] * left)]
+        columns["best_set"] = np.array(best, dtype=object)
+        told = {"score": ranked.values, "lower": ranked.lower, "upper": ranked.upper}
+        columns |= {name: np.append(held, np.full(left, np.nan)) for name, held in told.items()}
+        labels = {"score": headed(ranked.score.title), "best_set": "In the best set"}
+        how = f" ({ranked.score.how})" if ranked.score.how else ""
+        out = "".join(f" {name} is not compared: {why}." for name, why in ranked.left_out.items())
+        notes = (
             f"Ordered by {ranked.score.title}{how}. The best set are the models that no other "
             f"provably beats, all pairs tested jointly at 5 %.{out}"
-        ),
-    )
+        )
+    for asked in QUESTIONS:
+        if any(asked in found for found in states.values()):
+            marks = [states[name].get(asked, "") for name in names]
+            columns[asked] = np.array(marks, dtype=object)
+    return Table(name=OVERVIEW, columns=columns, labels=labels, notes=notes)
