@@ -16,7 +16,12 @@ FORBIDDEN = re.compile(
     r"|bandwidths?|nan|inf|none)\b|∞",
     re.IGNORECASE,
 )
-PARTS = {"bias": ("skew", "tails"), "spread": ("skew", "tails", "width"), "tails": ("width",)}
+PARTS = {
+    "coverage": ("drift",),
+    "bias": ("skew", "tails", "drift"),
+    "spread": ("skew", "tails", "width", "drift"),
+    "tails": ("width", "drift"),
+}
 
 
 def told(name: str, state: State, sign: float) -> list[str]:
@@ -116,6 +121,10 @@ EXACT: dict[tuple[str, State], str] = {
     "(4.0–8.0): a constant band serves better. Over all miss rates they are 3 % better.",
     ("sets", "bad"): "Sets of 1 label cover 82 % of 1,234 rows, all 88 %: coverage depends on the "
     "size of the set.",
+    ("drift", "bad"): "Around 2024-03-01 coverage fell from 93.3 % to 87.3 % (83.0–91.0): coverage "
+    "drifts. It fell by at least 4 points. Over the last tenth of rows it is 95 %.",
+    ("drift", "good"): "The clearest change, around 2024-03-01, is of coverage from 93.3 % to "
+    "87.3 % (83.0–91.0): changes stay within 3 points.",
     ("comparison", "good"): "forest beats linear model in CRPS by 0.06 (p = 0.01).",
     ("comparison", "undecided"): "forest and linear model cannot be told apart in CRPS (p = 0.01).",
 }
@@ -129,6 +138,18 @@ def test_exact_text(name: str, state: State) -> None:
 def test_every_finding_has_an_exact_text() -> None:
     assert {name for name, _ in EXACT} == set(TOLD)
     assert {state for _, state in EXACT} == set(STATES)
+
+
+def test_drift_names_what_changed() -> None:
+    coverage, spread, bias = (told("drift", "bad", 1.0)[place] for place in (0, 4, 8))
+    assert coverage.startswith("Around 2024-03-01 coverage rose from 81.3 % to 87.3 % (83.0–91.0)")
+    assert spread.startswith("Around 2024-03-01 errors went from 0.81 to 0.87 (0.83–0.91) times")
+    assert bias.startswith(
+        "Around 2024-03-01 y moved from 0.81 to 0.87 (0.83–0.91) stated sd above"
+    )
+    assert "Stated probabilities moved by at least 4 points." in spread
+    claimed = told("drift", "bad", 1.0)[-3]
+    assert "from 81.3 % (90.1 % claimed) to 87.3 % (95.3 % claimed)" in claimed
 
 
 def test_rows_that_would_decide() -> None:

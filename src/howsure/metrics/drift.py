@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -99,21 +100,22 @@ def _coverage_drift(view: View, coverage: float) -> Estimate:
         raise UnanswerableError("coverage is the same at all times")
     weights = view.evalset.multiplicities
 
-    def share(level: Level, part: BoolArray) -> float:
-        claim = weighted_mean(claimed[part], None if weights is None else weights[part])
+    def claim(part: BoolArray) -> float:
+        return weighted_mean(claimed[part], None if weights is None else weights[part])
+
+    def share(level: Level, claim: float) -> float:
         return min(max(level.mean + claim, 0.0), 1.0)
 
-    since, late = units >= found.start, units >= found.late
-    before, after = share(found.before, ~since), share(found.after, since)
-    latest = share(found.latest, late)
-    moved = after - before - found.size
+    since = units >= found.start
+    claims = claim(~since), claim(since)
+    before, after = share(found.before, claims[0]), share(found.after, claims[1])
+    latest = share(found.latest, claim(units >= found.late))
     told = {
         **_told(view, found, before, after, latest),
-        **_ends(
-            lambda level, mean: _share_ends(level, mean, view.confidence), found, after, latest
-        ),
-        **({"claim_moved": moved} if abs(moved) > _MOVED_CLAIM else {}),
+        **_ends(partial(_share_ends, view.confidence), found, after, latest),
     }
+    if abs(claims[1] - claims[0]) > _MOVED_CLAIM:
+        told |= {"claimed_before": claims[0], "claimed_after": claims[1]}
     if math.isnan(coverage):
         del told["wrong"]
     return _estimate(found, 1.0, told)
@@ -164,7 +166,7 @@ def _ends(
     return told
 
 
-def _share_ends(level: Level, share: float, confidence: float) -> tuple[float, float]:
+def _share_ends(confidence: float, level: Level, share: float) -> tuple[float, float]:
     low, high = clopper_pearson(share * level.rows, level.rows, confidence=confidence)
     return float(low), float(high)
 

@@ -365,7 +365,7 @@ def _shape(name: str, case: Case) -> Draft:
         upper=found.upper,
         p=found.p,
         n=found.n,
-        within={"width": 0.1, "groups": 0.15, "region": 0.15, "drift": 0.1},
+        within={"width": 0.1, "groups": 0.15, "region": 0.15, "drift": 0.2},
         facts={"record": found},
     )
 

@@ -295,8 +295,12 @@ def _drift(draft: Draft, finding: Finding) -> Words:
     moved = {"coverage": way, "spread": "went", "bias": "moved"}[signal]
     span = _between(times * low, times * high, places)
     levels = f"from {say(before)} to {say(after)}{span}{unit}"
+    if "claimed_after" in told:
+        one, other = (percent(float(told[f"claimed_{side}"])) for side in ("before", "after"))
+        what = "coverage against its claim"
+        levels = f"from {say(before)} ({one} claimed) to {say(after)} ({other} claimed)"
     fault = {"coverage": "coverage", "spread": "the spread", "bias": "the bias"}[signal] + " drifts"
-    well = f"no change with time reaches {_points(_margin(finding))}"
+    well = f"changes stay within {_points(_margin(finding))}"
     if finding.state not in ("bad", "negligible"):
         seen = f"The clearest change, around {told['when']}, is of {what} {levels}"
         return Words(seen, fault, well)
