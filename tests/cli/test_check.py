@@ -16,6 +16,7 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from howsure.cli.main import app, main
+from howsure.core.errors import InputError
 from howsure.core.rng import child
 
 CONFIDENCES = (0.6, 0.9, 0.95, 0.99)
@@ -93,6 +94,27 @@ def test_a_mean_is_judged_by_students_t(tmp_path: Path, confidence: float) -> No
 
     assert turning(most, errors.mean() - reach) == ("fails", "undecided")
     assert turning(most, errors.mean() + reach) == ("undecided", "holds")
+
+
+def test_drift_is_judged_by_the_interval_of_the_largest_change(tmp_path: Path) -> None:
+    """Coverage falls from 90 to 55 % at seven tenths; a short table proves neither."""
+
+    def dated(n: int, growth: float) -> Path:
+        y = child(0, "drift", n).normal(size=n) * np.where(np.arange(n) < 0.7 * n, 1.0, growth)
+        path = tmp_path / f"{n}.csv"
+        ends = {"lower_90": np.full(n, -1.645), "upper_90": np.full(n, 1.645)}
+        csv.write_csv(pa.table({"y": y, **ends, "hour": np.arange(n)}), path)
+        return path
+
+    time = ("--time", "hour")
+    assert state(dated(3_000, 2.2), *time, "--max-drift", "0.05") == "fails"
+    assert state(dated(3_000, 2.2), *time, "--max", "drift=0.6") == "holds"
+    assert state(dated(30_000, 1.0), *time, "--max-drift", "0.05") == "holds"
+    assert state(dated(300, 1.0), *time, "--max-drift", "0.05") == "undecided"
+    strict = ["check", str(dated(300, 1.0)), *time, "--max-drift", "0.05", "--require-proof"]
+    assert CliRunner().invoke(app, strict).exit_code == 1
+    with pytest.raises(InputError, match="cannot be judged: the table holds no time"):
+        state(covering(tmp_path / "t.csv", 45, 50), "--max-drift", "0.05")
 
 
 @pytest.mark.parametrize(

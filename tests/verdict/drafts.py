@@ -14,8 +14,7 @@ from howsure.metrics.shared import Score
 from howsure.verdict.findings import FROM_ALL, QUESTIONS, Draft, Finding, State
 
 STATES: tuple[State, ...] = ("good", "watch", "bad", "negligible", "undecided")
-TOLD = tuple(name for name in QUESTIONS if name != "drift")
-"""Findings that are told today."""
+
 WHERE = "temperature > 21.5, wind ≤ 3.2"
 
 
@@ -127,6 +126,33 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
                     where=WHERE,
                 )
                 for signal in ("coverage", "bias", "spread")
+            ]
+        case "drift":
+            times = ("2024-03-01", "2024-03-01 12:00", "time 1234.5")
+            told = {"way": "up" if sign > 0 else "down", "after_lower": 0.83, "after_upper": 0.91}
+            levels = {"before": 0.873 - effect, "after": 0.873, "latest": 0.95}
+            claims = {"claimed_before": 0.901, "claimed_after": 0.953}
+            return [
+                draft(
+                    effect,
+                    record(f"{signal}_drift", abs(effect), options={**told, **levels, **more}),
+                    where=f"from {more['when']} on",
+                    signal=signal,
+                )
+                for signal in ("coverage", "spread", "bias")
+                for more in (*({"when": when} for when in times), {"when": times[1], "latest": 0.9})
+            ] + [
+                draft(
+                    effect,
+                    record(
+                        "coverage_drift",
+                        abs(effect),
+                        options={**told, **levels, **claims, "when": when},
+                    ),
+                    where=f"from {when} on",
+                    signal="coverage",
+                )
+                for when in times
             ]
         case "sets":
             seen = {"value": 0.88 + effect, "expected": 0.88, "rows": 1234.0}

@@ -17,7 +17,8 @@ from howsure.predictions import (
     Quantiles,
     Samples,
 )
-from howsure.verdict.draws import Pool, draw_outcomes, p_value, sequential, strata
+from howsure.stats.sequential import p_value, sequential
+from howsure.verdict.draws import Pool, draw_outcomes, strata
 from verdict.worlds import LEVELS, WORLDS, spreads
 
 UNIFORM = (np.arange(10_000) + 0.5) / 10_000

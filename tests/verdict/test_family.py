@@ -18,7 +18,7 @@ from howsure.stats.binomial import holm
 from howsure.verdict import family
 from howsure.verdict.family import NEVER_BAD, TOLERANCE, judge
 from howsure.verdict.findings import QUESTIONS, Draft, Finding
-from verdict.drafts import TOLD, drafts
+from verdict.drafts import drafts
 
 HELD = EvalSet.checked([0.0, 1.0], Distribution.normal([0.0, 0.0], 1.0))
 
@@ -193,7 +193,7 @@ SHOWN = st.fixed_dictionaries(
         "good": st.sampled_from([None, None, True, False]),
     }
 )
-NAMES = [name for name in TOLD if name not in NEVER_BAD]
+NAMES = [name for name in QUESTIONS if name not in NEVER_BAD]
 
 
 @settings(derandomize=True, deadline=None, max_examples=150)

@@ -14,6 +14,7 @@ from howsure import assess
 from howsure.core.records import Record
 from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Intervals
+from howsure.verdict import examine
 from howsure.verdict.findings import (
     MEAN_ERROR,
     QUESTIONS,
@@ -251,3 +252,47 @@ def test_importance_weights_and_clusters_use_the_error_and_not_the_binomial() ->
     seen: Record = cover.facts["record"]
     t = (seen.value - 0.9) / seen.standard_error
     assert cover.p == pytest.approx(2 * stats.t(29).sf(abs(t)))
+
+
+def test_drift_explains_what_one_side_of_it_alone_shows() -> None:
+    """Coverage .91 and then .52: no line told of time; now the overall lines are part of it."""
+    n = 2_000
+    rng = child(0, "drift")
+    late = np.arange(n) >= 1_200
+    time = np.datetime64("2024-01-01") + np.arange(n) // 20
+    half = np.where(late, 0.706, 1.695)
+    bare = Intervals(-half, half, coverage=0.9)
+    found, _ = examine(EvalSet.checked(rng.normal(size=n), bare, time=time))
+    told = {each.id: each for each in found}
+    assert told["drift"].state == "bad"
+    assert told["drift"].where == "from 2024-03-01 on"
+    assert "2024-03-01 coverage fell from 9" in told["drift"].sentence
+    assert told["drift"].upper < -0.2
+    assert told["coverage"].state == "watch"
+    assert told["coverage"].sentence.endswith("this is part of the drift.")
+    normal = Distribution.normal(np.zeros(n), np.ones(n))
+    wrong = EvalSet.checked(rng.normal(size=n) * np.where(late, 3.0, 1.0), normal, time=time)
+    states = {each.id: each.state for each in examine(wrong)[0]}
+    assert states["drift"] == "bad"
+    assert states["spread"] == states["coverage"] == "watch"
+    both = EvalSet.checked(rng.normal(size=n) * np.where(late, 3.0, 1.6), normal, time=time)
+    states = {each.id: each.state for each in examine(both)[0]}
+    assert states["drift"] == states["spread"] == states["coverage"] == "bad"
+
+
+def test_a_constant_fault_is_no_drift_and_no_time_is_silent() -> None:
+    n = 2_000
+    y = child(1, "no drift").normal(size=n)
+    half = np.full(n, 1.2536)
+    bare = Intervals(-half, half, coverage=0.9)
+    states = {e.id: e.state for e in examine(EvalSet.checked(y, bare, time=np.arange(n)))[0]}
+    assert states["coverage"] == "bad"
+    assert states["drift"] == "undecided"
+    _, silent = examine(EvalSet.checked(y, bare))
+    assert silent["drift"] == "the table holds no time"
+    many = 60_000
+    normal = Distribution.normal(np.zeros(many), np.ones(many))
+    held = EvalSet.checked(child(2, "held").normal(size=many), normal, time=np.arange(many))
+    told = {each.id: each for each in examine(held)[0]}
+    assert told["drift"].state == "good"
+    assert "changes stay within 3 points" in told["drift"].sentence

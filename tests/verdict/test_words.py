@@ -7,16 +7,22 @@ from dataclasses import replace
 
 import pytest
 
+from howsure.verdict import QUESTIONS
 from howsure.verdict.findings import State
 from howsure.verdict.words import sentence
-from verdict.drafts import STATES, TOLD, drafts, finding, possible
+from verdict.drafts import STATES, drafts, finding, possible
 
 FORBIDDEN = re.compile(
     r"\b(belie(f|fs|ve|ves|ved)|laws?|holds a new y|too seldom|too often|dares?|mend(s|ed)?"
     r"|bandwidths?|nan|inf|none)\b|∞",
     re.IGNORECASE,
 )
-PARTS = {"bias": ("skew", "tails"), "spread": ("skew", "tails", "width"), "tails": ("width",)}
+PARTS = {
+    "coverage": ("drift",),
+    "bias": ("skew", "tails", "drift"),
+    "spread": ("skew", "tails", "width", "drift"),
+    "tails": ("width", "drift"),
+}
 
 
 def told(name: str, state: State, sign: float) -> list[str]:
@@ -35,7 +41,7 @@ def check(text: str) -> None:
 
 
 @pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("name", TOLD)
+@pytest.mark.parametrize("name", QUESTIONS)
 def test_sentences_are_short_and_whole(name: str, state: State) -> None:
     if state not in possible(name):
         return
@@ -54,7 +60,7 @@ def test_sentences_of_what_is_part_of_another(name: str) -> None:
 
 
 @pytest.mark.parametrize("size", [1e-3, 0.02, 0.4])
-@pytest.mark.parametrize("name", TOLD)
+@pytest.mark.parametrize("name", QUESTIONS)
 def test_no_effect_is_told_as_zero_or_in_powers(name: str, size: float) -> None:
     """Small effects keep two digits; signs and directions agree."""
     for each in drafts(name, size / 0.06):
@@ -122,6 +128,10 @@ EXACT: dict[tuple[str, State], str] = {
     ("dependence", "good"): "Errors do not follow each other in time (correlation 0.06).",
     ("dependence", "undecided"): "Errors may follow each other in time (correlation 0.06). Rows "
     "are too few to tell.",
+    ("drift", "bad"): "Around 2024-03-01 coverage fell from 93.3 % to 87.3 % (83.0–91.0): coverage "
+    "drifts. It fell by at least 4 points. Over the last tenth of rows it is 95 %.",
+    ("drift", "good"): "The clearest change, around 2024-03-01, is of coverage from 93.3 % to "
+    "87.3 % (83.0–91.0): changes stay within 3 points.",
 }
 
 
@@ -131,8 +141,20 @@ def test_exact_text(name: str, state: State) -> None:
 
 
 def test_every_finding_has_an_exact_text() -> None:
-    assert {name for name, _ in EXACT} == set(TOLD)
+    assert {name for name, _ in EXACT} == set(QUESTIONS)
     assert {state for _, state in EXACT} == set(STATES)
+
+
+def test_drift_names_what_changed() -> None:
+    coverage, spread, bias = (told("drift", "bad", 1.0)[place] for place in (0, 4, 8))
+    assert coverage.startswith("Around 2024-03-01 coverage rose from 81.3 % to 87.3 % (83.0–91.0)")
+    assert spread.startswith("Around 2024-03-01 errors went from 0.81 to 0.87 (0.83–0.91) times")
+    assert bias.startswith(
+        "Around 2024-03-01 y moved from 0.81 to 0.87 (0.83–0.91) stated sd above"
+    )
+    assert "Stated probabilities moved by at least 4 points." in spread
+    claimed = told("drift", "bad", 1.0)[-3]
+    assert "from 81.3 % (90.1 % claimed) to 87.3 % (95.3 % claimed)" in claimed
 
 
 def test_rows_that_would_decide() -> None:

@@ -21,7 +21,7 @@ from howsure.verdict.family import check_judging
 
 State = Literal["holds", "fails", "undecided"]
 
-_NAMED = {"coverage": "empirical_coverage"}
+_NAMED = {"coverage": "empirical_coverage", "drift": "coverage_drift"}
 
 
 @dataclass(frozen=True, slots=True)

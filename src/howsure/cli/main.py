@@ -136,6 +136,9 @@ def check(
     max_crps: Annotated[float | None, typer.Option(help="Most CRPS.")] = None,
     max_mae: Annotated[float | None, typer.Option(help="Most mean absolute error.")] = None,
     max_mean_width: Annotated[float | None, typer.Option(help="Most mean width.")] = None,
+    max_drift: Annotated[
+        float | None, typer.Option(help="Largest change of coverage with time, as a share.")
+    ] = None,
     require_proof: Annotated[
         bool, typer.Option("--require-proof", help="Fail unless a bound proves the limit held.")
     ] = False,
@@ -159,6 +162,7 @@ def check(
         "max_crps": max_crps,
         "max_mae": max_mae,
         "max_mean_width": max_mean_width,
+        "max_drift": max_drift,
     }
     if ignore and not verdict:
         raise InputError("--ignore leaves out findings of --verdict, which was not given")

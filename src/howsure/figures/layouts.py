@@ -266,7 +266,10 @@ LAYOUTS: dict[str, Layout] = {
         order=12,
         question="Does coverage hold over time?",
         title="Rolling coverage",
-        reading="Where the nominal level leaves the shaded band, coverage has drifted.",
+        reading=(
+            "A level beside the dashed line is a wrong claim; a level that moves is drift. "
+            "Single windows leave the line by chance."
+        ),
         x=Axis(title="Time"),
         y=Axis(title="Empirical coverage", kind="percent"),
         data="in the window",

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from howsure.metrics.view import View
 
 
-WINDOWS = 60
 _NAVRATIL = "Navrátil et al. 2021, section 2.1"
 
 
@@ -390,53 +389,6 @@ def _reachable(view: View) -> list[float]:
     return reached
 
 
-def _rolling_claim(evaluation: Evaluation, coverage: float) -> FloatArray:
-    """What each row claims; NaN where the nominal coverage is unknown."""
-    if math.isnan(coverage):
-        return np.full(evaluation.evalset.n, math.nan)
-    found: FloatArray = evaluation.view.get("claimed", coverage)
-    return found
-
-
-def _rolling_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
-    """Coverage in windows of equal numbers of rows, in order of time."""
-    evalset = evaluation.evalset
-    if evalset.time is None:
-        raise UnanswerableError("the table holds no time")
-    coverage = evaluation.coverages[-1]
-    covered = evaluation.view.get("covered", coverage)
-    order = np.argsort(evalset.time, kind="stable")
-    size = max(len(order) // WINDOWS, min(50, len(order)))
-    window = np.minimum(np.arange(len(order)) // size, max(len(order) // size - 1, 0))
-    weights = evalset.multiplicities
-    mass = np.ones(len(order)) if weights is None else weights[order]
-    n = np.bincount(window, weights=mass)
-    share = np.bincount(window, weights=mass * covered[order]) / n
-    claimed = _rolling_claim(evaluation, coverage)
-    reference = np.bincount(window, weights=mass * claimed[order]) / n
-    first = np.r_[0, np.flatnonzero(np.diff(window)) + 1]
-    middle = np.minimum(first + size // 2, len(order) - 1)
-    hits = np.minimum(np.round(share * n), n)  # n is no whole number where weights are none
-    lower, upper = clopper_pearson(hits, n, confidence=confidence)
-    stamps = evalset.time[order][middle]
-    numbers = stamps.astype("datetime64[ms]") if stamps.dtype.kind == "M" else stamps
-    numeric = numbers.dtype.kind in "iufMb"
-    return [
-        Curve(
-            name="rolling_coverage",
-            x=numbers.astype(np.float64) if numeric else middle.astype(np.float64),
-            y=share,
-            lower=np.asarray(lower),
-            upper=np.asarray(upper),
-            reference=reference,
-            x_label="Time (ms since 1970)" if stamps.dtype.kind == "M" else "Time",
-            y_label=f"Empirical coverage of {size:,} rows",
-            band=f"{confidence:.0%} binomial interval in each window",
-            model=evalset.model,
-        )
-    ]
-
-
 _ENTRIES = (
     Metric(
         name="empirical_coverage",
@@ -713,8 +665,5 @@ TOPIC = Topic(
         "claimed",
         "levelled",
     ),
-    curves=(
-        _interval_calibration,
-        _rolling_coverage,
-    ),
+    curves=(_interval_calibration,),
 )

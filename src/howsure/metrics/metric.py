@@ -30,6 +30,7 @@ class Question(StrEnum):
     CALIBRATION = "Do the stated probabilities come true?"
     ASSOCIATION = "Does the width mean anything?"
     TRADE = "What does covering more rows cost in width?"
+    TIME = "Does it hold over time?"
     CONDITIONAL = "Does coverage hold for every kind of input?"
     CONGRUENCE = "Is the belief right at every input?"
     ADAPTIVITY = "Do widths and sets grow where rows are harder?"

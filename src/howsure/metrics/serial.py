@@ -18,12 +18,13 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import fft, special
+from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.weights import Weights
 from howsure.metrics.calibration.components import REACH
+from howsure.stats.batches import batch_starts, initial_sequence
 
 Kind = Literal["time", "clusters", "file"]
 LEVEL = 0.05
@@ -279,7 +280,7 @@ class _Rows:
             mass = float(self.mass[1:] @ self.mass[:-1])
             correlation = max(within, following / mass / unit)
             if sought:
-                long, window = _initial_sequence(_autocovariances(sums), square)
+                long, window = initial_sequence(sums, square)
                 ratio = min(max(following / square, 0.0), 0.999)
                 tau *= max(long, (1.0 + ratio) / (1.0 - ratio))
         tau = max(tau / (1.0 - min(window / count, 0.5)), 1.0)
@@ -329,23 +330,6 @@ def _joined(chances: FloatArray) -> float:
     return float(np.arctan2(1.0, mean) / math.pi)
 
 
-def _autocovariances(x: FloatArray) -> FloatArray:
-    """Σ x_t x_{t+k} of every lag k, by the fast Fourier transform."""
-    size = fft.next_fast_len(2 * len(x), real=True)
-    spectrum = fft.rfft(x, size)
-    return np.asarray(fft.irfft(np.square(np.abs(spectrum)), size)[: len(x)])
-
-
-def _initial_sequence(lagged: FloatArray, square: float) -> tuple[float, int]:
-    """1 + 2Σρ_k over Geyer's initial monotone sequence, and the lags that it spans."""
-    lagged[0] = square
-    pairs = lagged[: len(lagged) // 2 * 2].reshape(-1, 2).sum(axis=1) / lagged[0]
-    ends = np.flatnonzero(pairs <= 0.0)
-    kept = pairs[: ends[0] if len(ends) else len(pairs)]
-    total = float(np.minimum.accumulate(kept).sum()) if len(kept) else 0.5
-    return max(2.0 * total - 1.0, 1.0), 4 * max(len(kept), 1) - 1
-
-
 def batches_of(units: IntArray, mass: FloatArray, count: int) -> IntArray:
     """Numbers of batches of consecutive units, alike in mass, for each row; none is empty.
 
@@ -354,10 +338,8 @@ def batches_of(units: IntArray, mass: FloatArray, count: int) -> IntArray:
     >>> batches_of(np.array([0, 1, 1, 2, 3, 4]), np.ones(6), 3).tolist()
     [0, 1, 1, 1, 2, 2]
     """
-    total = np.bincount(units, weights=mass)
-    middle = np.cumsum(total) - total / 2.0
-    batch = np.minimum((middle * (count / total.sum())).astype(np.int64), count - 1)
-    return np.asarray(np.unique(batch, return_inverse=True)[1][units])
+    starts = batch_starts(np.asarray(np.bincount(units, weights=mass), dtype=np.float64), count)
+    return np.asarray(np.searchsorted(starts, units, side="right") - 1)
 
 
 def batches_for(found: Dependence) -> int:

@@ -1,11 +1,11 @@
-"""Outcomes of a perfect model: y drawn from its own prediction, and what follows of tests."""
+"""Outcomes of a perfect model: y drawn from its own prediction."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,14 +20,10 @@ from howsure.metrics.view import View
 from howsure.predictions import Distribution, EvalSet, Prediction
 from howsure.predictions.laws import NormalLaw, ScipyLaw
 
-FEWEST, MOST = 199, 9_999
-"""Draws that a test starts with, and those after which it ends."""
 _THIN = 200_000
 _ORDERS, _MOST_RHO = 4, 0.99
 _FAINT = 0.01  # a correlation that adds nothing
 _QUICK, _PLAIN, _SLOW = 200_000, 40_000, 4_000  # quantiles to compute of a kind of law
-
-Side = Literal["both", "upper", "lower"]
 
 
 def draw_outcomes(
@@ -221,78 +217,6 @@ def strata(keys: npt.NDArray[np.uint64], draws: int, *, seed: int) -> FloatArray
         np.mod(row_uniforms(seed, f"strata {side}", keys) + steps, 1.0) for side in ("one", "two")
     ]
     return np.asarray(np.clip(np.concatenate(halves), 2.0**-54, 1.0 - 2.0**-53))
-
-
-def p_value(observed: float, drawn: npt.ArrayLike, side: Side = "both") -> float:
-    """Probability that a perfect model departs as far: (1 + draws as extreme) / (1 + draws).
-
-    Parameters
-    ----------
-    observed : float
-        What was seen.
-    drawn : array-like of shape (k,)
-        Values of perfect models.
-    side : {"both", "upper", "lower"}
-        Which departures count; of both, twice the smaller.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> p_value(3.0, [0.0, 1.0, 2.0], "upper")
-    0.25
-    """
-    values = np.asarray(drawn, dtype=np.float64)
-    above = (1 + int(np.count_nonzero(values >= observed))) / (1 + len(values))
-    below = (1 + int(np.count_nonzero(values <= observed))) / (1 + len(values))
-    return {"upper": above, "lower": below, "both": min(1.0, 2.0 * min(above, below))}[side]
-
-
-def sequential(
-    draw: Callable[[int, int], FloatArray],
-    observed: float,
-    *,
-    level: float,
-    side: Side = "both",
-    first: int = FEWEST,
-    most: int = MOST,
-) -> tuple[float, FloatArray]:
-    """A p-value from as many draws as it takes: on while it could still reach the level.
-
-    Parameters
-    ----------
-    draw : callable
-        Gives the values of perfect models from one number of a draw up to another.
-    observed : float
-        What was seen.
-    level : float
-        At which a p-value matters.
-    side : {"both", "upper", "lower"}
-        As in `p_value`.
-    first, most : int
-        Draws at the start, and in all.
-
-    Returns
-    -------
-    tuple of float and ndarray
-        The p-value, and what was drawn.
-
-    Examples
-    --------
-    >>> p, drawn = sequential(lambda start, stop: np.arange(start, stop) % 7, 3.0, level=0.01)
-    >>> len(drawn)
-    199
-    """
-    drawn = np.asarray(draw(0, min(first, most)), dtype=np.float64)
-    while len(drawn) < most:
-        p = p_value(observed, drawn, side)
-        if p * (1.0 + len(drawn)) > level * (1.0 + most):  # so many are as extreme already
-            break
-        stop = min(2 * len(drawn) + 1, most)
-        drawn = np.concatenate([drawn, draw(len(drawn), stop)])
-    return p_value(observed, drawn, side), drawn
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -136,7 +136,7 @@ def _finding(draft: Draft, adjusted: float, tolerance: float, model: str) -> Fin
         p=draft.p,
         p_adjusted=adjusted,
         tolerance=allowed,
-        cost=size / allowed if allowed > 0 else math.inf,
+        cost=size / allowed if allowed > 0 else math.inf if size > 0 else 0.0,
         where=draft.where,
         sentence="",
         model=model,

@@ -14,6 +14,7 @@ from scipy import special
 from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
 from howsure.core.records import Record
+from howsure.metrics.calibration.components import MOVED
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.compare import Standing
 from howsure.metrics.serial import Dependence
@@ -110,6 +111,9 @@ MEASURES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "sscv",
             "bias",
             "mae",
+            "coverage_drift",
+            "bias_drift",
+            "spread_drift",
         ),
         "inputs": ("worst_region", "noise_given_inputs"),
     }
@@ -298,6 +302,7 @@ def _coverage(case: Case) -> Draft:
         upper=beyond(cover.upper),
         p=p,
         n=cover.n,
+        within=_since(case, "coverage"),
         facts={
             "record": cover,
             "coverage": case.coverage,
@@ -326,7 +331,7 @@ def _bias(case: Case) -> Draft:
         upper=found.upper / MEAN_ERROR,
         p=found.p,
         n=found.n,
-        within={"skew": 4.0},
+        within={"skew": 4.0, **_since(case, "bias")},
         facts={"record": found},
     )
 
@@ -358,7 +363,7 @@ def _spread(case: Case) -> Draft:
         upper=found.upper - 1.0,
         p=found.p,
         n=found.n,
-        within={"skew": 3.0, "tails": 20.0},
+        within={"skew": 3.0, "tails": 20.0, **_since(case, "spread")},
         facts={"record": found},
     )
 
@@ -372,7 +377,7 @@ def _shape(name: str, case: Case) -> Draft:
         upper=found.upper,
         p=found.p,
         n=found.n,
-        within={"width": 0.1, "groups": 0.15, "region": 0.15},
+        within={"width": 0.1, "groups": 0.15, "region": 0.15, "drift": 0.2},
         facts={"record": found},
     )
 
@@ -466,7 +471,7 @@ def _apart(name: str, test: Record, facts: Mapping[str, Any]) -> Draft:
 def _region(case: Case) -> Draft:
     found = case.get("worst_region")
     effect, lower, upper = (each - found.null for each in (found.value, found.lower, found.upper))
-    moved = _MOVED.get(str(found.options["signal"]))
+    moved = MOVED.get(str(found.options["signal"]))
     if moved is not None:  # told by the PIT, which coverage alone may hide
         effect = moved * float(found.options["deviation"])
         sure = found.p < _VAGUE
@@ -486,8 +491,6 @@ def _region(case: Case) -> Draft:
 
 _VAGUE = 0.5
 """P-value from which on no interval follows from it."""
-_MOVED = {"bias": math.sqrt(3.0) / 4.0, "spread": math.sqrt(15.0) / 18.0}
-"""Largest |∫φ_1| and |∫φ_2|: how far a component moves a stated probability."""
 
 
 def _congruence(case: Case) -> Draft:
@@ -575,8 +578,53 @@ def _dependence(case: Case) -> Draft:
     )
 
 
-def _later(case: Case) -> Draft:
-    raise UnanswerableError("rows are taken as independent")
+def _drift(case: Case) -> Draft:
+    """Of coverage, spread and bias what is proven to have changed most."""
+    known = {name: record for name in _DRIFTS if (record := _drift_of(case, name)) is not None}
+    if not known:
+        case.get("coverage_drift")
+    families = len({name == "coverage" for name in known})  # bias and spread have one test
+    least = min(record.p for record in known.values())
+    clear = [name for name in known if known[name].p <= _AS_CLEAR * least]
+    name = max(clear, key=lambda each: known[each].lower)  # the first of equals
+    found = known[name]
+    sign = 1.0 if found.options["way"] == "up" else -1.0
+    ends = sorted((sign * found.lower, sign * found.upper))
+    if found.lower == 0:
+        ends = [-found.upper, found.upper]
+    return Draft(
+        id="drift",
+        effect=sign * found.value,
+        lower=ends[0],
+        upper=ends[1],
+        p=min(families * least, 1.0),
+        where=f"from {found.options['when']} on",
+        n=found.n,
+        good=max(record.upper for record in known.values()) <= QUESTIONS["drift"].margin,
+        facts={"record": found, "signal": name},
+    )
+
+
+_DRIFTS = ("coverage", "spread", "bias")
+_AS_CLEAR = 3.0
+"""P-values are as clear as the least up to this factor: they are drawn."""
+_PLAIN = 0.05
+"""P-value of a change that may explain a departure of all rows."""
+
+
+def _drift_of(case: Case, name: str) -> Record | None:
+    try:
+        return case.get(f"{name}_drift")
+    except UnanswerableError:
+        return None
+
+
+def _since(case: Case, name: str) -> dict[str, float]:
+    """Drift explains a departure of all rows that only one side of the change has."""
+    found = _drift_of(case, name)
+    if found is None or found.p >= _PLAIN:
+        return {}
+    return {"drift": math.inf} if found.options.get("wrong") in ("after", "before") else {}
 
 
 def _comparison(case: Case) -> Draft:
@@ -609,6 +657,6 @@ _ASKERS: Mapping[str, Callable[[Case], Draft]] = {
     "trade": _trade,
     "sets": _sets,
     "dependence": _dependence,
-    "drift": _later,
+    "drift": _drift,
     "comparison": _comparison,
 }

@@ -54,6 +54,7 @@ _PART_OF = {
     "width": "how widths and errors go together",
     "groups": "how groups differ",
     "region": "what depends on the inputs",
+    "drift": "the drift",
 }
 
 
@@ -103,8 +104,13 @@ def _points(share: float) -> str:
 
 
 def _span(record: Record, *, times: float = 1.0, places: int = 1) -> str:
-    """The interval in brackets, the ends in order; empty where none is known."""
-    ends = sorted((times * record.lower, times * record.upper))
+    """A record's interval in brackets."""
+    return _between(times * record.lower, times * record.upper, places)
+
+
+def _between(one: float, other: float, places: int) -> str:
+    """An interval in brackets, the ends in order; empty where none is known."""
+    ends = sorted((one, other))
     if any(map(math.isnan, ends)):
         return ""
     dash = "–" if ends[0] >= 0 else " to "
@@ -307,8 +313,43 @@ def _roughly(count: float) -> str:
     return f"{round(count / digits) * digits:,}"
 
 
-def _none(draft: Draft, _: Finding) -> Words:
-    return Words("", "", "")
+def _drift(draft: Draft, finding: Finding) -> Words:
+    told, signal = draft.facts["record"].options, str(draft.facts["signal"])
+    before, after, latest = (float(told[name]) for name in ("before", "after", "latest"))
+    low, high = float(told["after_lower"]), float(told["after_upper"])
+    what, unit = {
+        "coverage": ("coverage", ""),
+        "spread": ("errors", " times their stated size"),
+        "bias": ("y", " stated sd above its prediction"),
+    }[signal]
+    times, places = (100.0, 1) if signal == "coverage" else (1.0, 2)
+
+    def say(value: float) -> str:
+        return percent(value) if signal == "coverage" else fixed(value, 2)
+
+    way = "rose" if draft.effect > 0 else "fell"
+    moved = {"coverage": way, "spread": "went", "bias": "moved"}[signal]
+    span = _between(times * low, times * high, places)
+    levels = f"from {say(before)} to {say(after)}{span}{unit}"
+    if "claimed_after" in told:
+        one, other = (percent(float(told[f"claimed_{side}"])) for side in ("before", "after"))
+        what = "coverage against its claim"
+        levels = f"from {say(before)} ({one} claimed) to {say(after)} ({other} claimed)"
+    fault = {"coverage": "coverage", "spread": "the spread", "bias": "the bias"}[signal] + " drifts"
+    well = f"changes stay within {_points(_margin(finding))}"
+    if finding.state not in ("bad", "negligible"):
+        seen = f"The clearest change, around {told['when']}, is of {what} {levels}"
+        return Words(seen, fault, well)
+    seen = f"Around {told['when']} {what} {moved} {levels}"
+    if finding.state == "negligible":
+        return Words(seen, fault, well)
+    sure = _points(draft.facts["record"].lower)
+    more = f"It {way} by at least {sure}."
+    if signal != "coverage":
+        more = f"Stated probabilities moved by at least {sure}."
+    if not low <= latest <= high:
+        more += f" Over the last tenth of rows it is {say(latest)}."
+    return Words(seen, fault, well, more)
 
 
 def _comparison(draft: Draft, finding: Finding) -> Words:
@@ -377,6 +418,6 @@ _WORDS: Mapping[str, Callable[[Draft, Finding], Words]] = {
     "trade": _trade,
     "sets": _sets,
     "dependence": _dependence,
-    "drift": _none,
+    "drift": _drift,
     "comparison": _comparison,
 }

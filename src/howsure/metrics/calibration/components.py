@@ -28,8 +28,10 @@ from howsure.core.rng import child, row_hashes
 from howsure.core.weights import Weights
 from howsure.stats.estimate import Estimate, standard_error, weighted_mean
 
+MOVED = {"bias": math.sqrt(3.0) / 4.0, "spread": math.sqrt(15.0) / 18.0}
+"""Largest |∫_0^u φ_1| and |∫_0^u φ_2|: how far one unit moves a stated probability."""
 DISTORTION = (7.0**0.5 / 16.0, 0.1235184)
-"""Largest |∫_0^u φ_3| and |∫_0^u φ_4|: how far one unit moves a stated probability."""
+"""The same of φ_3 and φ_4."""
 _STEP = 0.05
 _FLAT = 0.05
 _LOOSE = 0.25

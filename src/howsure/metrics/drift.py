@@ -1,0 +1,322 @@
+"""Does coverage, bias or spread change with time?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.errors import UnanswerableError
+from howsure.core.formats import p_words, percent
+from howsure.core.labels import Categories
+from howsure.core.records import Curve, Direction, Notion
+from howsure.metrics.calibration.components import MOVED, scale_of, shift_of
+from howsure.metrics.metric import SHARE, Form, Laws, Metric, Question, Topic, itself, stated
+from howsure.stats.binomial import clopper_pearson
+from howsure.stats.changes import Change, Level, find_changes
+from howsure.stats.estimate import Estimate, weighted_mean
+
+if TYPE_CHECKING:
+    from howsure.metrics.measure import Evaluation
+    from howsure.metrics.view import View
+
+WINDOWS = 60
+FEWEST_CLUSTERS = 40
+"""Clusters that must follow each other in time to be the rows that stay together."""
+_MOVED_CLAIM = 0.005
+_ALONE = 0.05
+_LITTLE = 0.2
+Natural = Callable[[float], float]
+
+
+@dataclass(frozen=True, slots=True)
+class PitDrift:
+    """Changes of the first two components of the PIT."""
+
+    bias: Estimate
+    spread: Estimate
+
+
+def _times(view: View, _: float) -> Categories:
+    """The times of the rows, in rising order."""
+    if view.evalset.time is None:
+        raise UnanswerableError("the table holds no time")
+    return Categories.checked(view.evalset.time, "time")
+
+
+def _units(view: View, _: float) -> IntArray:
+    """Numbers of the times, or of what clusters hold together in time, shape (n,)."""
+    times: IntArray = view.get("times").codes
+    cluster = view.evalset.cluster
+    if cluster is None:
+        return times
+    joined = _joined(times, cluster.codes)
+    return joined if joined.max() + 1 >= FEWEST_CLUSTERS else times
+
+
+def _joined(times: IntArray, cluster: IntArray) -> IntArray:
+    """Numbers of the stretches of time that no cluster reaches beyond."""
+    count = int(times.max()) + 1
+    first, last = np.full(cluster.max() + 1, count), np.zeros(cluster.max() + 1, dtype=np.int64)
+    np.minimum.at(first, cluster, times)
+    np.maximum.at(last, cluster, times)
+    open_clusters = np.cumsum(
+        np.bincount(first, minlength=count) - np.bincount(last, minlength=count)
+    )
+    stretch = np.append(0, np.cumsum(open_clusters[:-1] == 0))
+    return np.asarray(stretch[times])
+
+
+def _changes(view: View, series: FloatArray) -> list[Change | None]:
+    weights = view.evalset.weights
+    noise = None
+    if weights is not None and weights.kind == "importance":
+        noise = np.square(weights.values)
+    return find_changes(
+        series,
+        view.get("units_of_time"),
+        mass=None if weights is None else weights.values,
+        noise=noise,
+        confidence=view.confidence,
+        seed=view.seed,
+    )
+
+
+def _coverage_drift(view: View, coverage: float) -> Estimate:
+    """Of hits less what each row claims."""
+    units: IntArray = view.get("units_of_time")
+    hits = np.asarray(view.get("covered", coverage), dtype=np.float64)
+    if hits.min() == hits.max():
+        raise UnanswerableError("every row is covered" if hits[0] else "no row is covered")
+    claimed = np.zeros(len(hits)) if math.isnan(coverage) else view.get("claim", coverage)
+    found = _changes(view, (hits - claimed)[None])[0]
+    if found is None:
+        raise UnanswerableError("coverage is the same at all times")
+    weights = view.evalset.multiplicities
+
+    def claim(part: BoolArray) -> float:
+        return weighted_mean(claimed[part], None if weights is None else weights[part])
+
+    def share(level: Level, claim: float) -> float:
+        return min(max(level.mean + claim, 0.0), 1.0)
+
+    since = units >= found.start
+    claims = claim(~since), claim(since)
+    before, after = share(found.before, claims[0]), share(found.after, claims[1])
+    latest = share(found.latest, claim(units >= found.late))
+    told = {
+        **_told(view, found, before, after, latest),
+        **_ends(partial(_share_ends, view.confidence), found, after, latest),
+    }
+    if abs(claims[1] - claims[0]) > _MOVED_CLAIM:
+        told |= {"claimed_before": claims[0], "claimed_after": claims[1]}
+    if math.isnan(coverage):
+        del told["wrong"]
+    return _estimate(found, 1.0, told)
+
+
+def _pit_drift(view: View, _: float) -> PitDrift:
+    placed = view.get("placed")
+    series = placed.polynomials(placed.place(0.0, 1.0))[:2]
+    found = _changes(view, series)
+    made = []
+    for change, name, natural in zip(found, MOVED, (shift_of, scale_of), strict=False):
+        if change is None:
+            made.append(Estimate(math.nan, reason=f"the {name} is the same at all times"))
+            continue
+        levels = (change.before, change.after, change.latest)
+        before, after, latest = (natural(level.mean) for level in levels)
+
+        def ends(level: Level, _: float, natural: Natural = natural) -> tuple[float, float]:
+            reach = level.reach(view.confidence)
+            return natural(level.mean - reach), natural(level.mean + reach)
+
+        told = _told(view, change, before, after, latest) | _ends(ends, change, after, latest)
+        made.append(_estimate(change, MOVED[name], told))
+    return PitDrift(*made)
+
+
+def _told(
+    view: View, found: Change, before: float, after: float, latest: float
+) -> dict[str, str | float]:
+    units, times = view.get("units_of_time"), view.get("times")
+    start = int(times.codes[units >= found.start].min())
+    return {
+        "when": stamp(times.labels, start),
+        "before": before,
+        "after": after,
+        "latest": latest,
+        "wrong": _wrong(found, view.confidence),
+    }
+
+
+def _ends(
+    of: Callable[[Level, float], tuple[float, float]], found: Change, after: float, latest: float
+) -> dict[str, float]:
+    """Ends of the intervals about the level since the change, and about the latest one."""
+    told: dict[str, float] = {}
+    for name, level, value in (("after", found.after, after), ("latest", found.latest, latest)):
+        told[f"{name}_lower"], told[f"{name}_upper"] = of(level, value)
+    return told
+
+
+def _share_ends(confidence: float, level: Level, share: float) -> tuple[float, float]:
+    low, high = clopper_pearson(share * level.rows, level.rows, confidence=confidence)
+    return float(low), float(high)
+
+
+def _wrong(found: Change, confidence: float) -> str:
+    """On which side of the change predictions are off: after, before, or throughout."""
+    little = _LITTLE * abs(found.size)
+    right = [
+        abs(each.mean) <= max(each.reach(confidence), little)
+        for each in (found.before, found.after)
+    ]
+    return "after" if right[0] else "before" if right[1] else "throughout"
+
+
+def _estimate(found: Change, unit: float, told: Mapping[str, str | float]) -> Estimate:
+    return Estimate(
+        unit * abs(found.size),
+        details={"way": "up" if found.size > 0 else "down", **told},
+        error=unit * found.error,
+        lower=unit * found.lower,
+        upper=min(unit * found.upper, 1.0),
+        null=unit * found.null,
+        null_lower=0.0,
+        null_upper=unit * found.null_upper,
+        p=found.p,
+    )
+
+
+def stamp(times: npt.NDArray[Any], place: int) -> str:
+    """One of some rising times as people write it: as a date, where all are whole days.
+
+    Examples
+    --------
+    >>> stamp(np.array(["2024-03-01T12", "2024-03-02T00"], dtype="datetime64[ns]"), 0)
+    '2024-03-01 12:00'
+    >>> stamp(np.array([2023, 2024]), 1)
+    'time 2024'
+    """
+    value = times[place]
+    if times.dtype.kind == "M":
+        for unit in ("D", "m", "s"):
+            if (times == times.astype(f"datetime64[{unit}]")).all():
+                return str(value.astype(f"datetime64[{unit}]")).replace("T", " ")
+        return str(value).replace("T", " ")
+    return f"time {value:.6g}" if times.dtype.kind in "biuf" else str(value)
+
+
+def _rolling_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
+    """Coverage in windows of equal numbers of rows, in order of time."""
+    evalset, view = evaluation.evalset, evaluation.view
+    times: Categories = view.get("times")
+    coverage = evaluation.coverages[-1]
+    covered = view.get("covered", coverage)
+    claimed = np.full(evalset.n, math.nan)
+    if not math.isnan(coverage):
+        claimed = view.get("claimed", coverage)
+    order = np.argsort(times.codes, kind="stable")
+    count = max(min(WINDOWS, len(order) // 50), 1)
+    window = np.arange(len(order)) * count // len(order)
+    weights = evalset.multiplicities
+    mass = np.ones(len(order)) if weights is None else weights[order]
+    n = np.bincount(window, weights=mass)
+    share = np.bincount(window, weights=mass * covered[order]) / n
+    reference = np.bincount(window, weights=mass * claimed[order]) / n
+    edges = np.flatnonzero(np.diff(window, prepend=-1, append=count))
+    middle = (edges[:-1] + edges[1:]) // 2
+    hits = np.minimum(np.round(share * n), n)  # n is no whole number where weights are none
+    lower, upper = clopper_pearson(hits, n, confidence=confidence)
+    stamps = times.labels[times.codes[order[middle]]]
+    numbers = stamps.astype("datetime64[ms]") if stamps.dtype.kind == "M" else stamps
+    numeric = numbers.dtype.kind in "iufMb"
+    return [
+        Curve(
+            name="rolling_coverage",
+            x=numbers.astype(np.float64) if numeric else middle.astype(np.float64),
+            y=share,
+            lower=np.asarray(lower),
+            upper=np.asarray(upper),
+            reference=reference,
+            x_label="Time (ms since 1970)" if stamps.dtype.kind == "M" else "Time",
+            y_label=f"Empirical coverage of {round(len(order) / count):,} rows",
+            band=f"{confidence:.0%} binomial interval in each window, rows taken as independent",
+            model=evalset.model,
+            notes=_in_words(view, coverage),
+        )
+    ]
+
+
+def _in_words(view: View, coverage: float) -> str:
+    """What the test says of the curve."""
+    try:
+        found: Estimate = view.get("coverage_drift", coverage)
+    except UnanswerableError as reason:
+        return f"Drift is not tested: {reason}."
+    told = found.details
+    before, after = (percent(float(told[name])) for name in ("before", "after"))
+    seen = f"The clearest change is from {before} to {after} around {told['when']}"
+    proof = "this alone is no proof of drift" if found.p >= _ALONE else "more than chance alone"
+    return f"{seen} ({p_words(found.p)}): {proof}."
+
+
+_DRIFT = Metric(
+    name="coverage_drift",
+    title="Largest change of coverage with time",
+    question=Question.TIME,
+    meaning="How far coverage less its claim moved at the clearest change over time.",
+    formula="max over splits in time of |mean (c − p) after − before|, the clearest one",
+    source="CUSUM test by permuted batches; Shao and Zhang 2010, Kiefer and Vogelsang 2005",
+    direction=Direction.LOWER,
+    units="1",
+    forms=(Form(needs=("coverage_drift",), function=itself, reduce="statistic", weighted=False),),
+    merges="rows",
+    laws=Laws(),
+    standard_normal=math.nan,
+    notion=Notion.LOCAL,
+    target=0.0,
+    per_coverage=True,
+    bounds=SHARE,
+)
+
+_ENTRIES = (
+    _DRIFT,
+    replace(
+        _DRIFT,
+        name="bias_drift",
+        title="Largest change of bias with time",
+        meaning="How far a change of bias over time moved a stated probability.",
+        formula="max over splits in time of |mean φ_1 after − before| · max |∫φ_1|",
+        forms=(stated("pit_drift", "bias"),),
+        per_coverage=False,
+    ),
+    replace(
+        _DRIFT,
+        name="spread_drift",
+        title="Largest change of spread with time",
+        meaning="How far a change of the errors' size over time moved a stated probability.",
+        formula="max over splits in time of |mean φ_2 after − before| · max |∫φ_2|",
+        forms=(stated("pit_drift", "spread"),),
+        per_coverage=False,
+    ),
+)
+
+TOPIC = Topic(
+    entries=_ENTRIES,
+    arrays={
+        "times": _times,
+        "units_of_time": _units,
+        "coverage_drift": _coverage_drift,
+        "pit_drift": _pit_drift,
+    },
+    per_coverage=("coverage_drift",),
+    curves=(_rolling_coverage,),
+)
