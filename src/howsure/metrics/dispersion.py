@@ -128,7 +128,8 @@ def variance_ratio(
     if mean_variance == 0.0:
         return Estimate(math.nan, reason="every sd is negligible beside the largest error")
     ratio = weighted_mean(squared_error, w) / mean_variance
-    return Estimate(ratio, (squared_error - ratio * variance) / mean_variance)
+    influence = (squared_error - ratio * variance) / mean_variance
+    return Estimate(ratio, influence, squares=squared_error)
 
 
 def relative_calibration_error(
@@ -177,7 +178,7 @@ def relative_calibration_error(
     root = math.sqrt(found.value)
     if root == 0.0:
         return Estimate(1.0, np.zeros_like(found.influence))
-    return Estimate(1.0 - root, -0.5 / root * found.influence)
+    return Estimate(1.0 - root, -0.5 / root * found.influence, squares=found.squares)
 
 
 def ence(
@@ -247,7 +248,7 @@ def ence(
     value = float(np.abs(1.0 - ratio).mean())
     if not (math.isfinite(value) and np.isfinite(influence).all()):
         return Estimate(value, reason="the sd spans too many orders of magnitude")
-    return Estimate(value, influence)
+    return Estimate(value, influence, squares=squared_error)
 
 
 def sharpness(
@@ -451,7 +452,7 @@ _ENTRIES = (
         units="1",
         forms=(
             Form(needs=("y", "mean", "ensemble_sd"), function=variance_ratio, reduce="statistic"),
-            Form(needs=("y", "mean", "positive_sd"), function=squared_z),
+            Form(needs=("y", "mean", "positive_sd"), function=squared_z, squares=True),
         ),
         laws=Laws(),
         standard_normal=1.0,
