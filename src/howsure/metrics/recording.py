@@ -90,7 +90,14 @@ def _from_influence(
     else:
         squares = found.squares is not None
         ends = skewed_ends(value, spread, record.confidence, squares=squares)
-    low, high = (float(np.clip(end[0], *bounds)) for end in ends)
+    low, high = (float(end[0]) for end in ends)
+    if found.noise is not None:  # in clusters noise grows as the standard error does
+        plain = spread_of(influence, weights).error
+        growth = max(1.0, float(spread.error[0] / plain[0])) if cluster is not None else 1.0
+        most = float(np.quantile(found.noise.norms, 0.5 + record.confidence / 2.0))
+        end = found.noise.end(growth * most)
+        low, high = min(low, end), max(high, end)
+    low, high = (float(np.clip(end, *bounds)) for end in (low, high))
     return replace(record, lower=low, upper=high)
 
 

@@ -8,7 +8,7 @@ formula then gives every standard error: plain, weighted or clustered.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -20,6 +20,25 @@ from scipy import special
 from howsure.core.arrays import FloatArray, IntArray, power_of_two
 from howsure.core.weights import Weights
 from howsure.stats.binomial import clopper_pearson
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """What chance alone does to a norm of deviations, such as a calibration error.
+
+    By the triangle inequality a norm is off by at most the norm of the noise, at any truth; where
+    the truth is near the floor, no standard error says as much.
+
+    Attributes
+    ----------
+    norms : ndarray of float, shape (k,)
+        Draws of the norm of the noise of independent rows.
+    end : callable
+        The end of the interval towards perfection that a norm of noise permits.
+    """
+
+    norms: FloatArray
+    end: Callable[[float], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +72,8 @@ class Estimate:
     squares : ndarray of float, shape (n,), optional
         Squared errors whose mean the value rests on: where these are too heavy-tailed, there is
         no interval.
+    noise : Noise, optional
+        Of a norm of deviations: how much of it may be chance.
     """
 
     value: float
@@ -68,6 +89,7 @@ class Estimate:
     p: float = math.nan
     n: float = math.nan
     squares: FloatArray | None = None
+    noise: Noise | None = None
 
 
 def weighted_mean(values: FloatArray, weights: FloatArray | None = None) -> float:
@@ -244,6 +266,37 @@ def heavy(squares: FloatArray, weights: FloatArray | None = None) -> str:
         f"no interval: the largest errors are too heavy-tailed (tail index of their squares "
         f"{1.0 / shape:.1f}; an interval needs 2)"
     )
+
+
+_ENOUGH = 8.0
+
+
+def one_more(
+    influence: FloatArray, weights: Weights | None = None, cluster: IntArray | None = None
+) -> tuple[float, float]:
+    """How far one more unit like the lowest, and like the highest, would move a statistic.
+
+    Where the variance of a side rests on m < 8 units, (Σu²)²/Σu⁴ over those on it, 8/m such units
+    are added: so few tell little of their tail.
+    """
+    total = float(len(influence)) if weights is None else weights.total
+    mass, copies = np.ones(len(influence)), np.ones(len(influence))
+    if weights is not None:
+        mass = weights.values
+        if weights.kind == "frequency" and cluster is None:
+            mass, copies = (mass > 0).astype(np.float64), mass
+    moved = mass * influence
+    if cluster is not None:
+        moved, mass = np.bincount(cluster, weights=moved), np.bincount(cluster, weights=mass)
+        copies = np.ones(len(mass))
+
+    def most(side: float) -> float:
+        held = np.maximum(side * moved / (np.abs(moved).max() or 1.0), 0.0)
+        squares = np.square(held)
+        few = float(copies @ np.square(squares)) / (float(copies @ squares) ** 2 or 1.0)
+        return max(1.0, _ENOUGH * few) * float(np.maximum(side * moved / (total + mass), 0.0).max())
+
+    return -most(-1.0), most(1.0)
 
 
 def standard_error(
