@@ -92,7 +92,7 @@ def judge(limit: Limit, record: Record, slack: tuple[float, float] = (0.0, 0.0))
     return "fails" if high < bound else "undecided"
 
 
-def _slack(found: Evaluation, record: Record) -> tuple[float, float]:
+def slack_of(found: Evaluation, record: Record) -> tuple[float, float]:
     """How far one more row like the lowest and the highest moves a mean; 0 of bounded shares."""
     rows = found.row_scores(record.metric, record.coverage)
     if rows is None or rows.dtype == np.bool_:
@@ -164,7 +164,7 @@ def _report(console: Console, limit: Limit, found: Evaluation, require_proof: bo
             continue
         if math.isnan(record.value):
             raise InputError(f"{limit} cannot be judged: {record.reason}")
-        state = judge(limit, record, _slack(found, record))
+        state = judge(limit, record, slack_of(found, record))
         broken = state == "fails" or (require_proof and state != "holds")
         failed |= broken
         mark = {"holds": "[green]holds[/green]", "fails": "[red]fails[/red]"}

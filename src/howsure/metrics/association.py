@@ -340,7 +340,9 @@ def binned_r2(
         - v_row * (2 * v_own + v_row) / vv
     )
     reason = "the line falls: rows with wider beliefs err less" if uv < 0 else ""
-    own = np.bincount(table.codes, weights=np.square(v_own) if weights is None else weights * v_own**2)
+    own = np.bincount(
+        table.codes, weights=np.square(v_own) if weights is None else weights * v_own**2
+    )
     error = own / np.square(table.mass)  # of each bin's mean, over the range of the means
     draws = np.square(child(0, "noise of bins").standard_normal((2_000, len(share))))
     within = max(len(share) - 2.0, 1.0) / len(share)  # two degrees of freedom go to the line

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -164,7 +163,8 @@ def spread_of(
                 joint = place * (int(cluster.max()) + 1) + cluster
                 held, code = np.unique(joint, return_inverse=True)
                 place = held // (int(cluster.max()) + 1)
-                psi, mass = np.bincount(code, weights=psi), np.bincount(code, weights=mass)
+                psi = np.bincount(code, weights=psi).astype(np.float64)
+                mass = np.bincount(code, weights=mass).astype(np.float64)
             total, mass_squared = sums(mass), np.square(mass / mass.max())
             units = np.square(total / mass.max()) / sums(mass_squared)
             degrees = np.square(sums(mass_squared)) / sums(np.square(mass_squared)) - 1.0
@@ -256,7 +256,11 @@ def heavy(squares: FloatArray, weights: FloatArray | None = None) -> str:
         order = np.argsort(-squares, kind="stable")
         last = int(np.searchsorted(weights[order].cumsum(), k, side="right"))
         last = min(last, len(order) - 1)
-        bottom, above, copies = float(squares[order[last]]), squares[order[:last]], weights[order[:last]]
+        bottom, above, copies = (
+            float(squares[order[last]]),
+            squares[order[:last]],
+            weights[order[:last]],
+        )
     if bottom <= 0.0 or not copies.sum() > 0.0:
         return ""
     shape = float(copies @ np.log(above / bottom)) / float(copies.sum())
@@ -287,7 +291,8 @@ def one_more(
             mass, copies = (mass > 0).astype(np.float64), mass
     moved = mass * influence
     if cluster is not None:
-        moved, mass = np.bincount(cluster, weights=moved), np.bincount(cluster, weights=mass)
+        moved = np.bincount(cluster, weights=moved).astype(np.float64)
+        mass = np.bincount(cluster, weights=mass).astype(np.float64)
         copies = np.ones(len(mass))
 
     def most(side: float) -> float:
