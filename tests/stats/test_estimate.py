@@ -106,6 +106,16 @@ def test_intervals_of_skewed_means_hold(n: int) -> None:
     assert held > plain
 
 
+@pytest.mark.parametrize("n", [3, 5, 12])
+def test_intervals_of_few_normal_rows_hold(n: int) -> None:
+    rng, held, tables = child(9, "few"), 0, 2_000
+    for _ in range(tables):
+        terms = rng.normal(size=n)
+        low, high = skewed_ends(terms.mean(), spread_of(terms - terms.mean()), 0.95)
+        held += bool(low[0] <= 0.0 <= high[0])
+    assert abs(held / tables - 0.95) < 3 * math.sqrt(0.95 * 0.05 / tables) + 0.01
+
+
 def test_a_clustered_share_without_misses_has_an_upper_end() -> None:
     """Each of G clusters counts as one row: 1 − (α/2)^{1/G}."""
     cluster = np.repeat(np.arange(20), 50)
@@ -137,8 +147,8 @@ def test_the_tail_index_is_hills() -> None:
     ranked = np.sort(squares)[::-1]
     index = 1.0 / np.log(ranked[:50] / ranked[50]).mean()
     assert f"tail index of their squares {index:.1f}" in heavy(squares)
-    copies = np.full(500, 2.0)
-    assert heavy(squares, copies) == heavy(np.repeat(squares, 2))
+    copies = child(7, "copies").integers(0, 4, 500)
+    assert heavy(squares, copies.astype(float)) == heavy(np.repeat(squares, copies))
 
 
 def test_one_more_row_moves_a_mean_as_it_would() -> None:

@@ -244,27 +244,21 @@ def heavy(squares: FloatArray, weights: FloatArray | None = None) -> str:
     1/index exceeds .57 + .73/√k, which normal errors of uneven size do in 3 % of the tables.
     """
     total = float(len(squares)) if weights is None else float(weights.sum())
-    k = min(total / 10.0, math.sqrt(10.0 * total))
-    if k < 5.0:
+    k = int(min(total / 10.0, math.sqrt(10.0 * total)))
+    if k < 5:
         return ""
     if weights is None:
-        least = len(squares) - int(k) - 1
-        ordered = np.partition(squares, least)
-        bottom, above = float(ordered[least]), ordered[least + 1 :]
-        copies = np.ones(len(above))
+        above = np.partition(squares, len(squares) - k - 1)[len(squares) - k - 1 :]
+        edge, copies = float(above[0]), np.ones(len(above))
     else:
         order = np.argsort(-squares, kind="stable")
-        last = int(np.searchsorted(weights[order].cumsum(), k, side="right"))
-        last = min(last, len(order) - 1)
-        bottom, above, copies = (
-            float(squares[order[last]]),
-            squares[order[:last]],
-            weights[order[:last]],
-        )
-    if bottom <= 0.0 or not copies.sum() > 0.0:
+        last = min(int(np.searchsorted(weights[order].cumsum(), k, side="right")), len(order) - 1)
+        above, copies = squares[order[: last + 1]], weights[order[: last + 1]]
+        edge = float(above[-1])
+    if edge <= 0.0:
         return ""
-    shape = float(copies @ np.log(above / bottom)) / float(copies.sum())
-    if shape <= 0.57 + 0.73 / math.sqrt(float(copies.sum())):
+    shape = float(copies @ np.log(above / edge)) / k
+    if shape <= 0.57 + 0.73 / math.sqrt(k):
         return ""
     return (
         f"no interval: the largest errors are too heavy-tailed (tail index of their squares "
