@@ -311,7 +311,8 @@ def binned_r2(
     Widths that say nothing still give 1/(b − 1) on average over b bins of pure noise. The
     influence holds the bins' edges fixed: moving an edge that lies midway between the means of
     its two bins changes nothing to first order. Near 0 and near 1 the statistic is not normal,
-    and the standard error is too large (by a half and more for widths that say nothing).
+    and the standard error is too large (by a half and more for widths that say nothing). The
+    noise of the bins' means tells how far from the line they may lie by chance.
 
     Examples
     --------
