@@ -126,7 +126,8 @@ def test_errors_are_the_jackknife_or_that_of_a_degenerate_statistic(
     def error(values: list[float], pair: Callable[[int, int], float]) -> float:
         jackknife = (n - 1) / n * sum((v - np.mean(values)) ** 2 for v in values)
         squares = [pair(s, t) ** 2 for s in range(n) for t in range(n) if s != t]
-        return math.sqrt(max(jackknife, 2 * np.mean(squares) / (n * (n - 1))))
+        alone = 2 * np.mean(squares) / (n * (n - 1))
+        return math.sqrt(max(jackknife - alone, alone))
 
     def whole(s: int, t: int) -> float:
         return float(np.mean(off[s] * off[t]))
@@ -157,7 +158,8 @@ def test_a_perfect_score_is_within_its_error(dependent: bool) -> None:
         scores.append(score.corrected)
         errors.append(score.standard_error)
     assert far / repeats < 0.005
-    assert np.std(scores) == pytest.approx(math.sqrt(np.mean(np.square(errors))), rel=0.5)
+    ratio = np.mean(errors) / np.std(scores)  # of the jackknife alone 1.31 and 1.45
+    assert 0.9 < ratio < 1.25
 
 
 def test_a_known_fault_has_no_error_of_its_own() -> None:
@@ -202,7 +204,7 @@ def test_the_corrected_score_is_unbiased_and_the_raw_is_not() -> None:
     assert noise > 20 * error
     assert corrected.min() < 0
     claimed = np.mean([s.standard_error for s in scores])
-    assert 0.9 * corrected.std() < claimed < 1.6 * corrected.std()
+    assert claimed == pytest.approx(corrected.std(), rel=0.15)
 
 
 def test_too_few_trials_have_no_error() -> None:

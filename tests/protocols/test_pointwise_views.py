@@ -20,6 +20,7 @@ from howsure.methods.regressors import SplitConformal
 from howsure.protocols.pointwise import pointwise
 from howsure.protocols.pointwise_result import PointwiseResult
 from howsure.protocols.pointwise_views import (
+    _crossed,
     curves,
     failing_ranges,
     points_table,
@@ -123,10 +124,7 @@ def test_records_hold_the_numbers_of_the_result() -> None:
     shares = result.picp(0.8)
     picp = at["empirical_coverage"]
     assert picp.value == shares.mean()
-    low, high = stats.t.interval(
-        0.95, 19, loc=shares.mean(), scale=shares.std(ddof=1) / math.sqrt(20)
-    )
-    assert (picp.lower, picp.upper) == pytest.approx((low, high))
+    assert picp.lower < shares.mean() < picp.upper
     assert picp.target == 0.8
     assert at["confidence_width"].value == pytest.approx(2 * 0.05 * stats.norm.ppf(0.9))
     assert at["confidence_width"].units == "y"
@@ -261,3 +259,34 @@ def test_ranges_tell_where_a_method_fails() -> None:
     many = pointwise("friedman1", LinearT(), trials=3, n_train=30, n_test=9)
     with pytest.raises(UnanswerableError, match="several columns"):
         failing_ranges(many, "picf", 0.8)
+
+
+def test_the_interval_of_coverage_counts_the_rows_that_all_trials_share() -> None:
+    """Every trial meets the same y: intervals of trials alone hold the coverage in some 10 %."""
+    rng, held, alone, tables = np.random.default_rng(0), 0, 0, 400
+    for _ in range(tables):
+        y, spread = rng.normal(size=200), 1.2816 + 0.02 * rng.normal(size=(30, 1))
+        covered = np.abs(y) <= spread
+        share = covered.mean(axis=1)
+        mean = Record(
+            metric="empirical_coverage", value=float(share.mean()), confidence=0.95, n=30.0
+        )
+        record = _crossed(mean, covered)
+        held += record.lower <= 0.8 <= record.upper
+        alone += abs(share.mean() - 0.8) <= stats.t.ppf(0.975, 29) * share.std(ddof=1) / 30**0.5
+    assert abs(held / tables - 0.95) < 3 * math.sqrt(0.95 * 0.05 / tables)
+    assert alone / tables < 0.5
+
+
+def test_the_crossed_error_is_that_of_two_ways() -> None:
+    """Means of squares of the two-way table: σ² = (MS_trials + MS_rows − MS_rest)/(Sn)."""
+    chance = np.linspace(0.2, 0.9, 9) + np.array([[-0.4], [-0.3], [0.0], [0.0], [0.3], [0.4]])
+    covered = np.random.default_rng(1).random((6, 9)) < chance
+    table = covered.astype(float)
+    trial, row, mean = table.mean(axis=1), table.mean(axis=0), table.mean()
+    rest = table - trial[:, None] - row + mean
+    squares = (9 * trial.var(ddof=1), 6 * row.var(ddof=1), np.square(rest).sum() / (5 * 8))
+    want = (squares[0] + squares[1] - squares[2]) / 54
+    assert want > max(squares[0], squares[1]) / 54
+    record = _crossed(Record(metric="empirical_coverage", value=float(mean), n=6.0), covered)
+    assert record.standard_error == pytest.approx(math.sqrt(want), rel=1e-12)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from howsure.cli.options import ReadOptions
 from howsure.cli.terminal import SIGNS, Console, escape
 from howsure.core.errors import InputError
@@ -16,6 +18,7 @@ from howsure.core.threads import one_thread
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.measure import Evaluation, evaluate
 from howsure.predictions import EvalSet
+from howsure.stats.estimate import one_more
 from howsure.verdict import examine
 from howsure.verdict.family import check_judging
 
@@ -72,22 +75,31 @@ def _limit(metric: str, side: str, number: str) -> Limit:
     return Limit(metric, "min" if side == "min" else "max", value)
 
 
-def judge(limit: Limit, record: Record) -> State:
+def judge(limit: Limit, record: Record, slack: tuple[float, float] = (0.0, 0.0)) -> State:
     """Whether one-sided confidence bounds prove that a limit holds, or fails, or neither.
 
     The record's interval is two-sided, so its ends must be computed at confidence 2c − 1 for a
-    one-sided bound at confidence c.
+    one-sided bound at confidence c. A limit only holds if one more row as bad as the worst would
+    not break it: `slack` is how far the lowest and the highest row would move the value.
     """
-    value, low, high = record.value, record.lower, record.upper
+    low, high, bound, worst = record.lower, record.upper, limit.value, slack[0]
     if limit.side == "max":
-        value, low, high, bound = -value, -high, -low, -limit.value
-    else:
-        bound = limit.value
+        low, high, bound, worst = -high, -low, -bound, -slack[1]
     if math.isnan(low):
         return "undecided"
-    if low >= bound:
+    if low + worst >= bound:
         return "holds"
     return "fails" if high < bound else "undecided"
+
+
+def slack_of(found: Evaluation, record: Record) -> tuple[float, float]:
+    """How far one more row like the lowest and the highest moves a mean; 0 of bounded shares."""
+    rows = found.row_scores(record.metric, record.coverage)
+    if rows is None or rows.dtype == np.bool_:
+        return 0.0, 0.0
+    held = found.evalset
+    cluster = None if held.cluster is None else held.cluster.codes
+    return one_more(rows - record.value, held.weights, cluster)
 
 
 @one_thread()
@@ -152,7 +164,7 @@ def _report(console: Console, limit: Limit, found: Evaluation, require_proof: bo
             continue
         if math.isnan(record.value):
             raise InputError(f"{limit} cannot be judged: {record.reason}")
-        state = judge(limit, record)
+        state = judge(limit, record, slack_of(found, record))
         broken = state == "fails" or (require_proof and state != "holds")
         failed |= broken
         mark = {"holds": "[green]holds[/green]", "fails": "[red]fails[/red]"}

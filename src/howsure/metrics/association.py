@@ -19,6 +19,7 @@ from howsure.core.arrays import FloatArray, IntArray, as_vector
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Curve, Direction, Notion
+from howsure.core.rng import child
 from howsure.core.weights import check_multiplicities
 from howsure.metrics.metric import (
     SHARE,
@@ -33,7 +34,7 @@ from howsure.predictions import (
     Quantiles,
 )
 from howsure.stats.dominance import Ranked, merge_ties, pair_masses, rank_values
-from howsure.stats.estimate import Estimate
+from howsure.stats.estimate import Estimate, Noise
 
 if TYPE_CHECKING:
     from howsure.metrics.measure import Evaluation
@@ -310,7 +311,8 @@ def binned_r2(
     Widths that say nothing still give 1/(b − 1) on average over b bins of pure noise. The
     influence holds the bins' edges fixed: moving an edge that lies midway between the means of
     its two bins changes nothing to first order. Near 0 and near 1 the statistic is not normal,
-    and the standard error is too large (by a half and more for widths that say nothing).
+    and the standard error is too large (by a half and more for widths that say nothing). The
+    noise of the bins' means tells how far from the line they may lie by chance.
 
     Examples
     --------
@@ -339,7 +341,16 @@ def binned_r2(
         - v_row * (2 * v_own + v_row) / vv
     )
     reason = "the line falls: rows with wider beliefs err less" if uv < 0 else ""
-    return Estimate(value, influence, reason=reason)
+    own = np.bincount(
+        table.codes, weights=np.square(v_own) if weights is None else weights * v_own**2
+    )
+    error = own / np.square(table.mass)  # of each bin's mean, over the range of the means
+    draws = np.square(child(0, "noise of bins").standard_normal((2_000, len(share))))
+    within = max(len(share) - 2.0, 1.0) / len(share)  # two degrees of freedom go to the line
+    norms = np.sqrt(within * (draws @ (share * error)) / vv)
+    rest = math.sqrt(max(1.0 - value, 0.0))
+    noise = Noise(norms, lambda most: 1.0 - max(rest - most, 0.0) ** 2)
+    return Estimate(value, influence, reason=reason, noise=noise)
 
 
 def _deviations(

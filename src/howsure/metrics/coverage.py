@@ -245,7 +245,8 @@ def normalised_width(
     Returns
     -------
     Estimate
-        NaN with a reason where y is constant. The range is taken as known in the influence.
+        NaN with a reason where y is constant. By the range there is no influence: its two extremes
+        have no standard error, and move further apart with every row.
 
     Examples
     --------
@@ -262,10 +263,11 @@ def normalised_width(
     value = mean / spread
     if not math.isfinite(value):
         return Estimate(value, None, reason="some intervals are unbounded, or y hardly varies")
-    influence = (widths - mean) / spread
-    if by == "sd":
-        influence = influence - value * (np.square(y - centre) - variance) / (2 * variance)
-    return Estimate(value, influence)
+    if by == "range":
+        return Estimate(value, None, reason="no interval: the range of y is that of two rows alone")
+    squares = np.square(y - centre)
+    influence = (widths - mean) / spread - value * (squares - variance) / (2 * variance)
+    return Estimate(value, influence, squares=np.square(y - (lower + upper) / 2))
 
 
 def _missed(covered: BoolArray) -> BoolArray:

@@ -17,6 +17,7 @@ from howsure.core.arrays import FloatArray, IntArray, as_vector, check_above
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Direction
+from howsure.core.rng import child
 from howsure.core.weights import check_multiplicities
 from howsure.metrics.metric import (
     BY_UNIT,
@@ -28,7 +29,7 @@ from howsure.metrics.metric import (
     Topic,
 )
 from howsure.predictions import Samples
-from howsure.stats.estimate import Estimate, mean_statistic, weighted_mean
+from howsure.stats.estimate import Estimate, Noise, mean_statistic, weighted_mean
 
 if TYPE_CHECKING:
     from howsure.metrics.view import View
@@ -128,7 +129,8 @@ def variance_ratio(
     if mean_variance == 0.0:
         return Estimate(math.nan, reason="every sd is negligible beside the largest error")
     ratio = weighted_mean(squared_error, w) / mean_variance
-    return Estimate(ratio, (squared_error - ratio * variance) / mean_variance)
+    influence = (squared_error - ratio * variance) / mean_variance
+    return Estimate(ratio, influence, squares=squared_error)
 
 
 def relative_calibration_error(
@@ -177,7 +179,7 @@ def relative_calibration_error(
     root = math.sqrt(found.value)
     if root == 0.0:
         return Estimate(1.0, np.zeros_like(found.influence))
-    return Estimate(1.0 - root, -0.5 / root * found.influence)
+    return Estimate(1.0 - root, -0.5 / root * found.influence, squares=found.squares)
 
 
 def ence(
@@ -247,7 +249,12 @@ def ence(
     value = float(np.abs(1.0 - ratio).mean())
     if not (math.isfinite(value) and np.isfinite(influence).all()):
         return Estimate(value, reason="the sd spans too many orders of magnitude")
-    return Estimate(value, influence)
+    z = squared_error / cut.spread(mv)
+    kurtosis = weighted_mean(np.square(z), w) / weighted_mean(z, w) ** 2 if z.any() else 1.0
+    size = ratio * math.sqrt(max(kurtosis - 1.0, 0.0) / (4.0 * cut.capacity))
+    draws = np.abs(child(0, "noise of bins").standard_normal((2_000, bins)))
+    noise = Noise(draws @ size / bins, lambda most: value - most)
+    return Estimate(value, influence, squares=squared_error, noise=noise)
 
 
 def sharpness(
@@ -451,7 +458,7 @@ _ENTRIES = (
         units="1",
         forms=(
             Form(needs=("y", "mean", "ensemble_sd"), function=variance_ratio, reduce="statistic"),
-            Form(needs=("y", "mean", "positive_sd"), function=squared_z),
+            Form(needs=("y", "mean", "positive_sd"), function=squared_z, squares=True),
         ),
         laws=Laws(),
         standard_normal=1.0,

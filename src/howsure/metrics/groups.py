@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray, power_of_two
+from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
 from howsure.core.labels import Categories
@@ -30,7 +30,14 @@ from howsure.metrics.metric import Metric
 from howsure.metrics.recording import record_of
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import binomial_test, clopper_pearson, holm
-from howsure.stats.estimate import Estimate
+from howsure.stats.estimate import (
+    Estimate,
+    Spread,
+    like_rows,
+    share_ends,
+    skewed_ends,
+    spread_of,
+)
 from howsure.stats.permutation import groups_differ
 
 MOST_LABELS = 1_000
@@ -198,6 +205,8 @@ def _means(
     total = _counts(evalset, grouping)
     level = 1.0 - (1.0 - confidence) / len(total)
     value, error, low, high, n = _group_means(evalset, grouping, scores, total, level, metric)
+    if math.isfinite(whole.value) and math.isnan(whole.lower):  # then no group has an interval
+        low, high = np.full_like(low, np.nan), np.full_like(high, np.nan)
     shared = replace(whole, notion=Notion.GROUP, confidence=confidence, null=math.nan)
     return [
         replace(
@@ -222,61 +231,31 @@ def _group_means(
     metric: Metric,
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
     """Mean, standard error, interval and n of row scores in each group."""
-    from scipy import special
-
     share = any(form.reduce == "share" for form in metric.forms)
     rows = scores.astype(np.float64, copy=False)
     with np.errstate(invalid="ignore", divide="ignore"):
         value = _counts(evalset, grouping, rows) / total
         psi = rows - value[grouping.codes]
-        n, unit = total, power_of_two(psi)  # so that squares neither vanish nor overflow
-        psi = psi / unit
-        importance = evalset.weights is not None and evalset.weights.kind == "importance"
-        if evalset.weights is not None and importance:
+        n = total
+        if evalset.weights is not None and evalset.weights.kind == "importance":
             n = np.square(total) / _counts(evalset, grouping, evalset.weights.values)
-        if evalset.cluster is not None:
-            error = _clustered(evalset, grouping, psi) / total
-        elif evalset.weights is not None and importance:
-            w = evalset.weights.values
-            error = np.sqrt(_counts(evalset, grouping, w * np.square(psi))) / total
-        else:
-            error = np.sqrt(_counts(evalset, grouping, np.square(psi)) / (total * (total - 1)))
-        error = np.where(n > 1, unit * error, np.nan)
-        units = n if evalset.cluster is None else _clusters(evalset, grouping)
+        spread = _spread(evalset, grouping, psi)
         if share and _exact(evalset):
             low, high = clopper_pearson(np.round(value * total), total, confidence=level)
-            return value, error, np.asarray(low), np.asarray(high), n
+            return value, spread.error, np.asarray(low), np.asarray(high), n
         if share:
-            like = _like_rows(value, error, n, units, level)
-            known = ~np.isnan(like)
-            low, high = np.full(len(n), np.nan), np.full(len(n), np.nan)
-            low[known], high[known] = clopper_pearson(
-                np.clip(value[known], 0.0, 1.0) * like[known], like[known], confidence=level
-            )
-            return value, error, low, high, n
-        reach = special.stdtrit(np.maximum(units - 1, 1.0), 0.5 + level / 2) * error
-        low, high = value - reach, value + reach
+            low, high = share_ends(value, spread, n, level)
+            return value, spread.error, low, high, n
+        squares = any(form.squares for form in metric.forms)
+        low, high = skewed_ends(value, spread, level, squares=squares)
     bottom, top = metric.bounds
-    return value, error, np.maximum(low, bottom), np.minimum(high, top), n
+    return value, spread.error, np.maximum(low, bottom), np.minimum(high, top), n
 
 
-def _like_rows(
-    value: FloatArray, error: FloatArray, n: FloatArray, units: FloatArray, level: float
-) -> FloatArray:
-    """How many independent rows a weighted or clustered share is worth; NaN for one cluster.
-
-    Source: E. L. Korn and B. I. Graubard, Survey Methodology 24 (1998). Where all rows agree, the
-    error is 0 and says nothing: then each cluster counts as one row.
-    """
-    from scipy import special
-
-    tail, spread = 0.5 + level / 2, value * (1 - value)
-    ratio = special.stdtrit(np.maximum(n - 1, 1), tail) / special.stdtrit(
-        np.maximum(units - 1, 1), tail
-    )
-    told = (error > 0) & (spread > 0)
-    like = np.minimum(spread / np.square(np.where(told, error, 1.0)), n) * np.square(ratio)
-    return np.where(units > 1, np.where(told, like, units), np.nan)
+def _spread(evalset: EvalSet, grouping: Grouping, psi: FloatArray) -> Spread:
+    """How far the mean of each group strays."""
+    cluster = None if evalset.cluster is None else evalset.cluster.codes
+    return spread_of(psi, evalset.weights, cluster, grouping.codes, len(grouping.labels))
 
 
 def _clusters(evalset: EvalSet, grouping: Grouping) -> FloatArray:
@@ -285,20 +264,6 @@ def _clusters(evalset: EvalSet, grouping: Grouping) -> FloatArray:
     clusters = len(evalset.cluster.labels)
     held = np.unique(grouping.codes * clusters + evalset.cluster.codes)
     return np.bincount(held // clusters, minlength=len(grouping.labels)).astype(np.float64)
-
-
-def _clustered(evalset: EvalSet, grouping: Grouping, psi: FloatArray) -> FloatArray:
-    """√Σ (cluster sums of influence)² within each group, with the correction for their number."""
-    assert evalset.cluster is not None
-    clusters = len(evalset.cluster.labels)
-    weights = 1.0 if evalset.weights is None else evalset.weights.values
-    joint = grouping.codes * clusters + evalset.cluster.codes
-    found, place = np.unique(joint, return_inverse=True)
-    sums = np.bincount(place, weights=weights * psi)
-    size = len(grouping.labels)
-    squares = np.bincount(found // clusters, weights=np.square(sums), minlength=size)
-    count = np.bincount(found // clusters, minlength=size)
-    return np.sqrt(squares * count / np.where(count > 1, count - 1, np.nan))
 
 
 def _statistics(
@@ -621,7 +586,7 @@ def _shortfall(
     raw = np.full(len(cover), np.nan)
     rows, hits = size[judged], np.round(cover[judged] * size[judged])
     if not _exact(evalset):
-        rows = _like_rows(cover, error, size, units, level)[judged]
+        rows = like_rows(cover, error, size, units, level)[judged]
         hits = np.clip(cover[judged], 0.0, 1.0) * rows
     raw[judged] = binomial_test(hits, rows, claimed[judged])
     null = _worst_by_chance(evaluation, divided, coverage, seed)

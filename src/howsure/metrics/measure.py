@@ -215,10 +215,11 @@ def _compute(
     values = evalset.multiplicities
     if form.reduce in ("mean", "share"):
         rows = np.asarray(form.function(*arrays, **keywords, **form.options))
-        return [mean_statistic(rows, values)], rows
+        found = mean_statistic(rows, values)
+        return [replace(found, squares=rows) if form.squares else found], rows
     weights = {"weights": values} if form.weighted else {}
-    found = form.function(*arrays, **keywords, **form.options, **weights)
-    return [found] if isinstance(found, Estimate) else found, None
+    told = form.function(*arrays, **keywords, **form.options, **weights)
+    return [told] if isinstance(told, Estimate) else told, None
 
 
 WORST_ROWS = 50

@@ -58,6 +58,8 @@ class Form:
         Choices passed by keyword and kept in the record.
     note : str
         What the reader must know of this form.
+    squares : bool
+        Whether the row scores of a mean are squared errors: see `howsure.stats.estimate.heavy`.
     """
 
     needs: tuple[str, ...]
@@ -67,6 +69,7 @@ class Form:
     weighted: bool = True
     options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     note: str = ""
+    squares: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

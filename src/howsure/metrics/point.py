@@ -94,7 +94,7 @@ def root_mean_squared_error(
     mean = float(np.average(squares, weights=weights))
     root = math.sqrt(mean)
     influence = unit * (squares - mean) / (2 * root) if root > 0 else np.zeros(len(y))
-    return Estimate(unit * root, influence)
+    return Estimate(unit * root, influence, squares=squares)
 
 
 def r_squared(y: FloatArray, point: FloatArray, *, weights: FloatArray | None = None) -> Estimate:
@@ -129,7 +129,7 @@ def r_squared(y: FloatArray, point: FloatArray, *, weights: FloatArray | None = 
         return Estimate(math.nan, None, reason="y varies too little for its square to be summed")
     ratio = mean / variance
     influence = (ratio * (deviations - variance) - (squares - mean)) / variance
-    return Estimate(1.0 - ratio, influence)
+    return Estimate(1.0 - ratio, influence, squares=squares)
 
 
 def _point(view: View, coverage: float) -> FloatArray:

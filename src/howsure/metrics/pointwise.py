@@ -268,8 +268,9 @@ def brier(coverage_by_trial: npt.ArrayLike, coverage: float) -> Brier:
     With d_si = p_si − (1−α): raw = mean_i d̄_i². Corrected = mean_i (d̄_i² − s_i²/S), s_i² the
     sample variance over trials (for 0/1 values s_i²/S = ĉ_i(1−ĉ_i)/(S−1)), which equals
     the mean of g_st = mean_i d_si d_ti over pairs of trials s ≠ t: a U-statistic, hence unbiased.
-    Its error is the jackknife's over trials, but at least √(2 mean c_st² / (S(S−1))), c_st being
-    g_st of d_si − d̄_i: the error that it has where coverage is right at every point. There the
+    Its error is the jackknife's over trials, whose variance counts the pairs' own part twice, less
+    that part (Efron and Stein 1981), but at least √(2 mean c_st² / (S(S−1))), c_st being g_st of
+    d_si − d̄_i: the error that it has where coverage is right at every point. There the
     U-statistic is degenerate, its law is that of a chi-squared less its mean, and the jackknife
     alone would be near 0 whenever the score is near its least value. Source: Sluijterman, Cator
     and Heskes, equation 8 (raw); Hoeffding 1948 (U-statistics); the correction is ours.
@@ -451,6 +452,9 @@ def _over_pairs(within: FloatArray, own: FloatArray) -> tuple[float, FloatArray]
 def _error(without: FloatArray, table: FloatArray) -> float:
     """Jackknife standard error, at least that of a degenerate statistic.
 
+    The jackknife counts the variance of the pairs' own part twice (Efron and Stein 1981), so one
+    is taken back.
+
     Parameters are the values without each trial in turn, and the table of pairs of trials less
     their means (of some of the trials, where there are many).
     """
@@ -458,7 +462,7 @@ def _error(without: FloatArray, table: FloatArray) -> float:
     jackknife = float(np.square(without - without.mean()).sum()) * (trials - 1) / trials
     pairs = float(np.square(table).sum() - np.square(np.diag(table)).sum())
     least = 2.0 * pairs / (some * max(some - 1, 1)) / (trials * max(trials - 1, 1))
-    return math.sqrt(max(jackknife, least)) if trials > 2 else math.nan
+    return math.sqrt(max(jackknife - least, least)) if trials > 2 else math.nan
 
 
 def _critical(

@@ -6,15 +6,12 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from scipy import special
 
 from howsure.core.records import Record
-from howsure.core.rng import child
 from howsure.metrics.metric import Metric
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import clopper_pearson
-from howsure.stats.bootstrap import bootstrap_means
-from howsure.stats.estimate import Estimate, standard_error
+from howsure.stats.estimate import Estimate, heavy, share_ends, skewed_ends, spread_of
 
 
 def record_of(
@@ -76,49 +73,33 @@ def _from_influence(
 ) -> Record:
     """Standard error and interval of rows that are independent, weighted or in clusters."""
     weights = evalset.weights
-    if evalset.cluster is not None:
-        return _by_clusters(record, found, influence, evalset, bounds)
-    error = standard_error(influence, weights)
-    if share and (weights is None or weights.kind == "frequency"):
-        ends = clopper_pearson(
-            round(found.value * record.n), record.n, confidence=record.confidence
-        )
-        return replace(record, standard_error=error, lower=float(ends[0]), upper=float(ends[1]))
-    if math.isnan(error):
-        return record
+    cluster = None if evalset.cluster is None else evalset.cluster.codes
+    spread = spread_of(influence, weights, cluster)
+    record = replace(record, standard_error=float(spread.error[0]))
     if weights is not None and weights.kind == "importance":
-        reason = "; ".join(filter(None, (record.reason, "approximate: importance weights")))
-        record = replace(record, reason=reason)
-    tail = 0.5 + record.confidence / 2.0
-    reach = float(special.stdtrit(max(record.n - 1, 1.0), tail)) * error
-    return _between(replace(record, standard_error=error), reach, bounds)
+        record = _because(record, "approximate: importance weights")
+    if evalset.cluster is not None:
+        record = _because(record, f"{len(evalset.cluster.labels):,} clusters")
+    if found.squares is not None and (reason := heavy(found.squares, evalset.multiplicities)):
+        return _because(record, reason)
+    value, n = np.array([record.value]), np.array([record.n])
+    if share and cluster is None and (weights is None or weights.kind == "frequency"):
+        ends = clopper_pearson(np.round(value * n), n, confidence=record.confidence)
+    elif share:
+        ends = share_ends(value, spread, n, record.confidence)
+    else:
+        squares = found.squares is not None
+        ends = skewed_ends(value, spread, record.confidence, squares=squares)
+    low, high = (float(end[0]) for end in ends)
+    if found.noise is not None:  # in clusters noise grows as the standard error does
+        plain = spread_of(influence, weights).error
+        growth = max(1.0, float(spread.error[0] / plain[0])) if cluster is not None else 1.0
+        most = float(np.quantile(found.noise.norms, 0.5 + record.confidence / 2.0))
+        end = found.noise.end(growth * most)
+        low, high = min(low, end), max(high, end)
+    low, high = (float(np.clip(end, *bounds)) for end in (low, high))
+    return replace(record, lower=low, upper=high)
 
 
-def _between(record: Record, reach: float, bounds: tuple[float, float]) -> Record:
-    low, high = record.value - reach, record.value + reach
-    return replace(record, lower=max(low, bounds[0]), upper=min(high, bounds[1]))
-
-
-def _by_clusters(
-    record: Record,
-    found: Estimate,
-    influence: np.ndarray,
-    evalset: EvalSet,
-    bounds: tuple[float, float],
-) -> Record:
-    """Standard error and percentile interval from resampling whole clusters.
-
-    A mean is resampled as it is; any other estimate through its influence values, to first order.
-    """
-    assert evalset.cluster is not None
-    drawn = bootstrap_means(
-        found.value + influence,
-        child(0, "cluster bootstrap", record.metric),
-        weights=evalset.weights,
-        cluster=evalset.cluster.codes,
-    )
-    low, high = (float(np.clip(end[0], *bounds)) for end in drawn.interval(record.confidence))
-    notes = (record.reason, f"cluster bootstrap of {len(evalset.cluster.labels):,} clusters")
-    reason = "; ".join(filter(None, (*notes, drawn.note)))
-    error = float(drawn.standard_error()[0])
-    return replace(record, standard_error=error, lower=low, upper=high, reason=reason)
+def _because(record: Record, reason: str) -> Record:
+    return replace(record, reason="; ".join(filter(None, (record.reason, reason))))

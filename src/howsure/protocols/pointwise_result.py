@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from howsure.core.arrays import FloatArray, check_fraction
+from howsure.core.arrays import BoolArray, FloatArray, check_fraction
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.metrics.pointwise import Brier, CoverageBand, brier, coverage_band
 from howsure.worlds import Truth
@@ -165,9 +165,12 @@ class PointwiseResult:
 
     def picp(self, coverage: float) -> FloatArray:
         """Share of the test set's y covered in each trial, shape (S,)."""
+        return np.asarray(self.covered(coverage).mean(axis=1))
+
+    def covered(self, coverage: float) -> BoolArray:
+        """Whether the test set's y are covered, shape (S, n)."""
         column = self._column(coverage)
-        inside = (self.lower[:, :, column] <= self.y) & (self.y <= self.upper[:, :, column])
-        return np.asarray(inside.mean(axis=1))
+        return (self.lower[:, :, column] <= self.y) & (self.y <= self.upper[:, :, column])
 
     def cicp(self, coverage: float) -> FloatArray:
         """Share of the test points' means covered in each trial, shape (S,).

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core import formats
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.protocols.pointwise_result import PointwiseResult, Which
@@ -239,14 +240,17 @@ def _known(result: PointwiseResult) -> tuple[Which, ...]:
 
 def _at_coverage(result: PointwiseResult, coverage: float) -> Iterator[Record]:
     none = result.reasons.get("trials", "")
-    yield _mean(
-        result,
-        "empirical_coverage",
-        result.picp(coverage),
-        none,
-        Direction.TARGET,
-        coverage=coverage,
-        target=coverage,
+    yield _crossed(
+        _mean(
+            result,
+            "empirical_coverage",
+            result.picp(coverage),
+            none,
+            Direction.TARGET,
+            coverage=coverage,
+            target=coverage,
+        ),
+        result.covered(coverage),
     )
     yield from _of(result, "picf", coverage)
     width = result.width("picf", coverage).mean(axis=1)
@@ -357,6 +361,31 @@ def _mean(
         target=target,
         reason="" if math.isfinite(value) else "some trials gave infinite values",
     )
+
+
+def _crossed(record: Record, covered: BoolArray) -> Record:
+    """The record of a mean over trials and rows, with an error that counts both as drawn.
+
+    Every trial meets the same y, so the mean over trials keeps their chance: with V_S, V_n and
+    V the variances of the trials' means, of the rows' means and of what neither explains,
+    error² = V_S/S + V_n/n − V/(Sn), in Satterthwaite's degrees of freedom.
+    """
+    trials, rows = covered.shape
+    if trials < 2 or rows < 2 or math.isnan(record.value):
+        return record
+    by_trial, by_row = covered.mean(axis=1), covered.mean(axis=0)
+    total = float(covered.mean())
+    ofs = float(by_trial.var(ddof=1)) / trials, float(by_row.var(ddof=1)) / rows
+    squares = total * (1.0 - total) - float(by_trial.var()) - float(by_row.var())
+    both = max(squares, 0.0) / ((trials - 1) * (rows - 1))
+    variance = max(sum(ofs) - both, max(ofs))
+    if variance == 0.0:
+        return record
+    degrees = variance**2 / (ofs[0] ** 2 / (trials - 1) + ofs[1] ** 2 / (rows - 1))
+    error = math.sqrt(variance)
+    reach = error * float(special.stdtrit(max(degrees, 1.0), 0.5 + 0.5 * record.confidence))
+    low, high = max(record.value - reach, 0.0), min(record.value + reach, 1.0)
+    return replace(record, standard_error=error, lower=low, upper=high)
 
 
 def _record(result: PointwiseResult, **fields: Any) -> Record:

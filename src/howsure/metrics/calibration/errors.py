@@ -10,6 +10,7 @@ so that they sum to Kish's effective n, which then is the n of the nulls and the
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -18,15 +19,17 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray, check_levels, check_quantiles
 from howsure.core.errors import InputError
+from howsure.core.rng import child
 from howsure.core.weights import check_multiplicities
 from howsure.metrics.pit import PitCells, Version, pit_cells
-from howsure.stats.estimate import Estimate, weighted_mean
+from howsure.stats.estimate import Estimate, Noise, weighted_mean
 
 if TYPE_CHECKING:
     pass
 
 Weighting = Literal["uniform", "frequency"]
 _NULL_POINTS = 512  # levels over which the expected area of a perfect model is averaged
+_FINE = (np.arange(100) + 0.5) / 100
 _NARROW = 1e-9  # PIT cells narrower than this count as one point in exact areas
 
 
@@ -94,7 +97,9 @@ def calibration_error(
         return Estimate(value, reason="no row has its PIT at or below any level")
     influence = cells.dot(grid, slope) - float(slope @ observed)
     expected = expected_gap(grid, cells, exponent)
-    return Estimate(value, influence, _level_mean(expected, grid, weighting))
+    null = _level_mean(expected, grid, weighting)
+    noise = _noise(value, grid, cells.total, weighting) if exponent == 1.0 else None
+    return Estimate(value, influence, null, noise=noise)
 
 
 def calibration_error_quantiles(
@@ -156,7 +161,9 @@ def calibration_error_quantiles(
             influence += factor * (held - share)
     total = float(len(truth)) if w is None else float(w.sum())
     expected = _moment(grid, grid * (1.0 - grid), total, exponent, exact=True)
-    return Estimate(value, influence, _level_mean(expected, grid, weighting))
+    null = _level_mean(expected, grid, weighting)
+    noise = _noise(value, grid, total, weighting) if exponent == 1.0 else None
+    return Estimate(value, influence, null, noise=noise)
 
 
 def column_shares(
@@ -253,6 +260,23 @@ def _level_mean(expected: FloatArray, grid: FloatArray, weighting: str) -> float
     return float(expected.mean() if weighting == "uniform" else grid @ expected / grid.sum())
 
 
+def _noise(value: float, grid: FloatArray, total: float, weighting: str) -> Noise:
+    """What chance adds to a mean of |q(p) − p|: the same mean of a Brownian bridge over √n."""
+    norms = _bridge_norms(grid.tobytes(), weighting) / math.sqrt(total)
+    return Noise(norms, lambda most: value - most)
+
+
+@lru_cache(maxsize=32)
+def _bridge_norms(levels: bytes, weighting: str) -> FloatArray:
+    grid = np.frombuffer(levels)
+    steps = np.sqrt(np.diff(grid, prepend=0.0, append=1.0))
+    walk = np.cumsum(child(0, "bridges").standard_normal((4_000, len(steps))) * steps, axis=1)
+    share = grid / grid.sum() if weighting == "frequency" else np.full(len(grid), 1.0 / len(grid))
+    norms = np.abs(walk[:, :-1] - walk[:, -1:] * grid) @ share
+    norms.setflags(write=False)
+    return np.asarray(norms)
+
+
 def _moment(
     grid: FloatArray, variance: FloatArray, total: float, exponent: float, *, exact: bool
 ) -> FloatArray:
@@ -334,7 +358,7 @@ def miscalibration_area(
     value, influence = _area(cells)
     grid = (np.arange(_NULL_POINTS) + 0.5) / _NULL_POINTS
     null = float(expected_gap(grid, cells, 1.0).mean())
-    return Estimate(value, influence, null)
+    return Estimate(value, influence, null, noise=_noise(value, _FINE, cells.total, "uniform"))
 
 
 def _area(cells: PitCells) -> tuple[float, FloatArray]:
