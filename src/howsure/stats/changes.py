@@ -174,7 +174,7 @@ class _Course:
         most: int = MOST_BATCHES,
         memory: bool = True,
     ) -> None:
-        every = np.bincount(times, weights=noise)
+        every = np.bincount(times, weights=noise).astype(np.float64)
         self.starts = batch_starts(every, most)
         batch = np.zeros(len(every), dtype=np.int64)
         batch[self.starts[1:]] = 1
@@ -263,7 +263,7 @@ class _Course:
         found: list[Change | None] = [None] * len(self.scores)
         for place, row in enumerate(live):
             found[row] = self._change(
-                row,
+                int(row),
                 int(best[place]),
                 float(variance[place] / short[place]),
                 upto[place],
@@ -324,7 +324,7 @@ class _Course:
             if change is not None:
                 step = np.where(times < change.start, change.before.mean, change.after.mean)
                 rest = np.bincount(times, weights=mass * (values - step), minlength=count)
-                memory = max(memory, _memory(rest) - 1.0)
+                memory = max(memory, _memory(rest.astype(np.float64)) - 1.0)
         return max(int(count / max(_LONG * memory, 1.0)), _FEWEST_LONG)
 
     def _variance(self, row: int, part: BoolArray) -> float:

@@ -285,11 +285,15 @@ def _drift(draft: Draft, finding: Finding) -> Words:
     told, signal = draft.facts["record"].options, str(draft.facts["signal"])
     before, after, latest = (float(told[name]) for name in ("before", "after", "latest"))
     low, high = float(told["after_lower"]), float(told["after_upper"])
-    what, unit, say = {
-        "coverage": ("coverage", "", percent),
-        "spread": ("errors", " times their stated size", lambda value: _small(value, 2)),
-        "bias": ("y", " stated sd above its prediction", lambda value: fixed(value, 2)),
+    what, unit = {
+        "coverage": ("coverage", ""),
+        "spread": ("errors", " times their stated size"),
+        "bias": ("y", " stated sd above its prediction"),
     }[signal]
+
+    def say(value: float) -> str:
+        return percent(value) if signal == "coverage" else fixed(value, 2)
+
     times, places = (100.0, 1) if signal == "coverage" else (1.0, 2)
     way = "rose" if draft.effect > 0 else "fell"
     moved = {"coverage": way, "spread": "went", "bias": "moved"}[signal]
