@@ -175,7 +175,7 @@ class _Course:
         most: int = MOST_BATCHES,
         memory: bool = True,
     ) -> None:
-        every = np.asarray(np.bincount(times, weights=noise), dtype=np.float64)
+        every = np.bincount(times, weights=noise).astype(np.float64)
         self.starts = batch_starts(every, most)
         batch = np.zeros(len(every), dtype=np.int64)
         batch[self.starts[1:]] = 1
@@ -325,7 +325,7 @@ class _Course:
             if change is not None:
                 step = np.where(times < change.start, change.before.mean, change.after.mean)
                 rest = np.bincount(times, weights=mass * (values - step), minlength=count)
-                memory = max(memory, initial_sequence(np.asarray(rest, dtype=float))[0] - 1.0)
+                memory = max(memory, initial_sequence(rest.astype(np.float64))[0] - 1.0)
         return max(int(count / max(_LONG * memory, 1.0)), _FEWEST_LONG)
 
     def _variance(self, row: int, part: BoolArray) -> float:

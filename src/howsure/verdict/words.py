@@ -322,6 +322,7 @@ def _drift(draft: Draft, finding: Finding) -> Words:
         "spread": ("errors", " times their stated size"),
         "bias": ("y", " stated sd above its prediction"),
     }[signal]
+
     times, places = (100.0, 1) if signal == "coverage" else (1.0, 2)
 
     def say(value: float) -> str:
