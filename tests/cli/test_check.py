@@ -243,3 +243,15 @@ def test_what_the_verdict_cannot_be_told_is_refused(
         monkeypatch.setattr(sys, "argv", ["howsure", line[0], str(path), *line[1:]])
         assert main() == 2
         assert said in capsys.readouterr().err
+
+
+def test_a_limit_follows_errors_that_follow_each_other_in_time(tmp_path: Path) -> None:
+    day = np.arange(2_000.0)
+    runs = child(0, "runs of misses").choice(80, 14, replace=False)
+    missed = np.isin(day // 25, runs)  # one row in six, but few events
+    columns = {"y": 2.0 * missed, "lower_90": day * 0 - 1, "upper_90": day * 0 + 1, "day": day}
+    path = tmp_path / "runs.csv"
+    csv.write_csv(pa.table(columns), path)
+    assert state(path, "--min-coverage", "0.86") == "fails"
+    assert state(path, "--min-coverage", "0.86", "--time", "day") == "undecided"
+    assert state(path, "--min-coverage", "0.97", "--time", "day") == "fails"

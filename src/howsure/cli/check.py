@@ -17,9 +17,10 @@ from howsure.core.records import Record
 from howsure.core.threads import one_thread
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.measure import Evaluation, evaluate
-from howsure.predictions import EvalSet
+from howsure.predictions import EvalSet, content_order
 from howsure.stats.estimate import one_more
 from howsure.verdict import examine
+from howsure.verdict.dependence import follow
 from howsure.verdict.family import check_judging
 
 State = Literal["holds", "fails", "undecided"]
@@ -119,10 +120,11 @@ def run(
     if judging is not None:
         check_judging(*judging)
     loaded = read.load(list(files))
+    followed, _ = follow(loaded.evalsets, content_order(loaded.evalsets))
     failed = False
-    for held in loaded.evalsets:
+    for given, held in zip(loaded.evalsets, followed, strict=True):
         if judging is not None:
-            failed |= _report_verdict(console, held, read, seed, judging)
+            failed |= _report_verdict(console, given, read, seed, judging)
         if not limits:
             continue
         names = list(dict.fromkeys(limit.metric for limit in limits))
@@ -172,7 +174,9 @@ def _report(console: Console, limit: Limit, found: Evaluation, require_proof: bo
         if broken and state == "undecided":
             word += " [red](not proven)[/red]"
         at = "" if math.isnan(record.coverage) else f" at {record.coverage:g}"
-        span = "" if math.isnan(record.lower) else f" ({record.lower:.4g} … {record.upper:.4g})"
+        span = f" ({record.lower:.4g} … {record.upper:.4g})"
+        if math.isnan(record.lower):
+            span = f" ({record.reason or 'no interval is known'})"
         text = escape(f"{record.model}: {limit}{at}: {record.value:.4g}{span}, n {record.n:,.0f}")
         console.print(f"{word}  {text}", highlight=False, soft_wrap=True)
     return failed

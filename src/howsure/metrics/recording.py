@@ -79,7 +79,9 @@ def _from_influence(
     if weights is not None and weights.kind == "importance":
         record = _because(record, "approximate: importance weights")
     if evalset.cluster is not None:
-        record = _because(record, f"{len(evalset.cluster.labels):,} clusters")
+        count = len(evalset.cluster.labels)
+        told = f"{count:,} clusters" if count > 1 else "no interval: rows are one cluster"
+        record = _because(record, told)
     if found.squares is not None and (reason := heavy(found.squares, evalset.multiplicities)):
         return _because(record, reason)
     value, n = np.array([record.value]), np.array([record.n])
