@@ -9,7 +9,8 @@ seen, must agree.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,7 @@ _FREEDOM = 1.5 / _BAND
 _LONG, _FEWEST_LONG = 5.0, 10
 _CHUNK = 500
 _CLOSE = 1e-9
+_TINY = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +136,10 @@ def find_changes(
     from permuting batches, of all series together. The band grows with n, so the statistic's law
     is that of fixed-b asymptotics, which short memory leaves as it is: N. M. Kiefer and
     T. J. Vogelsang, Econometric Theory 21 (2005) 1130-1164; of changes: X. Shao and X. Zhang, JASA
-    105 (2010) 1228-1240. Where rows follow each other, batches five times as long as the integrated
-    autocorrelation time (C. J. Geyer, Statistical Science 7 (1992) 473-483) are tested too, by
-    their plain variance, and the larger p-value counts. The interval of the largest size holds for
-    all splits at once.
+    105 (2010) 1228-1240. A second test takes batches five times as long as the integrated
+    autocorrelation time (C. J. Geyer, Statistical Science 7 (1992) 473-483) and their plain
+    variance. The larger p-value counts; errors are those of the second test, and the interval of
+    the largest size holds for all splits at once.
 
     Examples
     --------
@@ -150,16 +152,34 @@ def find_changes(
     weights = np.ones(series.shape[1]) if mass is None else mass
     spread = weights if noise is None else noise
     fine = _Course(series, times, weights, spread)
-    found = fine.changes(confidence, seed)
-    long = fine.long_batches(series, times, weights, found)
-    if long >= fine.count:
+    live = np.flatnonzero(fine.live)
+    found: list[Change | None] = [None] * len(series)
+    if not len(live):
         return found
-    coarse = _Course(series, times, weights, spread, most=long, memory=False)
-    again = coarse.changes(confidence, seed)
-    return [
-        one if one is None or two is None else replace(one, p=max(one.p, two.p))
-        for one, two in zip(found, again, strict=True)
-    ]
+    first = fine.test(live, confidence, seed)
+    most = _long_batches(fine.rest(series[live], times, weights, live, first.best))
+    second = _Course(series, times, weights, spread, most=most, memory=False).test(
+        live, confidence, seed
+    )
+    for place, row in enumerate(live):
+        found[row] = fine.change(int(row), place, first, second)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """Of each series: p-value, best split, all sums, long-run variance; of all, the reach.
+
+    `reach` times a standard error holds for all splits at once; `sizes` are those drawn, in units
+    of the standard deviation.
+    """
+
+    p: FloatArray
+    best: IntArray
+    upto: FloatArray
+    variance: FloatArray
+    reach: float
+    sizes: FloatArray
 
 
 class _Course:
@@ -235,14 +255,11 @@ class _Course:
             statistic = np.where(top[..., 0] > 0, top[..., 0] / np.sqrt(variance), 0.0)
         return statistic, best, variance, upto
 
-    def changes(self, confidence: float, seed: int) -> list[Change | None]:
-        live = np.flatnonzero(self.live)
-        if not len(live):
-            return [None] * len(self.scores)
+    def test(self, live: IntArray, confidence: float, seed: int) -> _Test:
         scores = self.scores[live]
         statistic, best, variance, upto = self.seen(scores)
-        rng = child(seed, "change", self.count, len(live))
-        drawn_sizes: list[FloatArray] = []
+        rng = child(seed, "change", self.count, self.band, len(live))
+        sizes: list[FloatArray] = []
         variances: list[FloatArray] = []
 
         def draw(start: int, stop: int) -> FloatArray:
@@ -252,81 +269,66 @@ class _Course:
                 clear, where, long_run, _ = self.seen(scores[:, rng.permuted(many, axis=1)])
                 variances.append(long_run)
                 largest.append(clear.max(axis=0))
-                drawn_sizes.append(clear * (self.sd * self.size_of)[where])
+                sizes.append(clear * (self.sd * self.size_of)[where])
             return np.concatenate(largest)
 
-        top = float(statistic.max()) * (1.0 - _CLOSE)
-        _, drawn = sequential(draw, top, level=LEVEL, side="upper", first=FEWEST)
-        sizes = np.concatenate(drawn_sizes, axis=1) * np.sqrt(variance)[:, None]
-        reach = float(np.quantile(drawn, confidence))
-        own = np.square(scores).sum(axis=1) / (self.count - 1)
-        short = np.concatenate(variances, axis=1).mean(axis=1) / own  # what the fitted step takes
-        found: list[Change | None] = [None] * len(self.scores)
-        for place, row in enumerate(live):
-            found[row] = self._change(
-                int(row),
-                int(best[place]),
-                float(variance[place] / short[place]),
-                upto[place],
-                p=p_value(float(statistic[place]) * (1.0 - _CLOSE), drawn, "upper"),
-                reach=reach,
-                sizes=sizes[place],
-            )
-        return found
+        near = statistic * (1.0 - _CLOSE)
+        _, drawn = sequential(draw, float(near.max()), level=LEVEL, side="upper", first=FEWEST)
+        own = np.maximum(np.square(scores).sum(axis=1) / (self.count - 1), _TINY)
+        taken = np.concatenate(variances, axis=1).mean(axis=1) / own  # what is left by the step
+        return _Test(
+            p=np.array([p_value(float(each), drawn, "upper") for each in near]),
+            best=best,
+            upto=upto,
+            variance=variance / np.maximum(taken, _TINY),
+            reach=float(np.quantile(drawn, confidence)),
+            sizes=np.concatenate(sizes, axis=1),
+        )
 
-    def _change(
-        self,
-        row: int,
-        best: int,
-        variance: float,
-        upto: FloatArray,
-        *,
-        p: float,
-        reach: float,
-        sizes: FloatArray,
-    ) -> Change:
-        split = int(self.splits[best])
+    def change(self, row: int, place: int, first: _Test, second: _Test) -> Change:
+        """The change at the best split; errors follow the second test, of long batches."""
+        at = int(first.best[place])
+        split = int(self.splits[at])
         before = np.arange(self.count) < split
         late = np.cumsum(self.mass[::-1])[::-1] <= LATEST * self.total * (1.0 + _CLOSE)
         late[-1] = True
-        squares = [self._variance(row, part) for part in (before, ~before)]
-        own = np.where(before, *squares)
+        own = np.where(before, *(self._variance(row, part) for part in (before, ~before)))
         plain = float((own * self.noise).sum() / self.noise.sum())
-        cost = max(variance / plain, 1.0) if plain > 0 else 1.0
+        cost = max(float(second.variance[place]) / plain, 1.0) if plain > 0 else 1.0
         spread = cost * own * self.noise
         below = np.cumsum(spread)[self.splits - 1]
         above = float(spread.sum()) - below
         errors = np.sqrt(below / self.upto**2 + above / (self.total - self.upto) ** 2)
-        size = np.abs(upto) * self.size_of
+        size = np.abs(first.upto[place]) * self.size_of
+        chance = second.sizes[place] * math.sqrt(cost * plain)
         return Change(
             start=int(self.starts[split]),
             late=int(self.starts[late.argmax()]),
             before=self._level(row, before, cost),
             after=self._level(row, ~before, cost),
             latest=self._level(row, late, cost),
-            lower=float(np.maximum(size - reach * errors, 0.0).max()),
-            upper=float((size + reach * errors).max()),
-            error=float(errors[best]),
-            p=p,
-            null=float(sizes.mean()),
-            null_upper=float(np.quantile(sizes, 0.95)),
+            lower=float(np.maximum(size - second.reach * errors, 0.0).max()),
+            upper=float((size + second.reach * errors).max()),
+            error=float(errors[at]),
+            p=float(max(first.p[place], second.p[place])),
+            null=float(chance.mean()),
+            null_upper=float(np.quantile(chance, 0.95)),
         )
 
-    def long_batches(
-        self,
-        series: FloatArray,
-        times: IntArray,
-        mass: FloatArray,
-        found: list[Change | None],
-    ) -> int:
-        """How many batches are long beside the memory of what the steps leave."""
-        count, memory = int(times.max()) + 1, 0.0
-        for values, change in zip(series, found, strict=True):
-            if change is not None:
-                step = np.where(times < change.start, change.before.mean, change.after.mean)
-                rest = np.bincount(times, weights=mass * (values - step), minlength=count)
-                memory = max(memory, initial_sequence(rest.astype(np.float64))[0] - 1.0)
-        return max(int(count / max(_LONG * memory, 1.0)), _FEWEST_LONG)
+    def rest(
+        self, series: FloatArray, times: IntArray, mass: FloatArray, live: IntArray, best: IntArray
+    ) -> list[FloatArray]:
+        """Sums of each time, less what steps at the best splits leave."""
+        found = []
+        for values, row, at in zip(series, live, best, strict=True):
+            split = int(self.splits[at])
+            before, after = (
+                float(self.sums[row, part].sum() / self.mass[part].sum())
+                for part in (slice(split), slice(split, None))
+            )
+            step = np.where(times < self.starts[split], before, after)
+            found.append(np.bincount(times, weights=mass * (values - step)).astype(np.float64))
+        return found
 
     def _variance(self, row: int, part: BoolArray) -> float:
         count, first, second = self.moments[row][:, part].sum(axis=1)
@@ -337,3 +339,9 @@ class _Course:
         mean = float(self.sums[row, part].sum()) / held
         rows = held**2 / float(self.noise[part].sum()) / cost
         return Level(mean, math.sqrt(self._variance(row, part)), rows)
+
+
+def _long_batches(rest: Sequence[FloatArray]) -> int:
+    """How many batches are long beside the memory of what steps leave."""
+    memory = max(initial_sequence(each)[0] for each in rest) - 1.0
+    return max(min(int(len(rest[0]) / max(_LONG * memory, _TINY)), MOST_BATCHES), _FEWEST_LONG)
