@@ -31,6 +31,7 @@ from howsure.report.watch import watch
 from howsure.verdict import QUESTIONS, examine
 
 PAGE = Path(__file__).parent.parent / "docs" / "verdict.md"
+MARKS = ("<!-- intervals: made by benchmarks/intervals.py -->", "<!-- end of intervals -->")
 FIVE = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 THREE = np.array([0.05, 0.5, 0.95])
 World = Callable[[np.random.Generator, int], EvalSet]
@@ -564,28 +565,16 @@ def race(task: tuple[int, int, int]) -> tuple[int, int, np.ndarray]:
 
 
 def races(found: dict[tuple[int, int], list[np.ndarray]]) -> list[str]:
-    """How often the best set holds the best, as Markdown."""
-    lines = [
-        "## Models beside each other: the best set",
-        "",
-        "The bar is 95 % for the best model; of models that are tied, for each. *All* counts "
-        "tables that keep every tied model.",
-        "",
-        "| models | n | best held, % | all tied held, % | models held | tables |",
-        "|:--|--:|--:|--:|--:|--:|",
-    ]
-    missed = []
+    """How often the best set holds the best: a line for each race and number of rows."""
+    lines = []
     for (place, n), told in found.items():
         best = np.array(told)[:, : RACES[place].best]
-        held, total = int(best.sum()), best.size
-        if held / total < 0.95 - 3 * math.sqrt(0.05 * 0.95 / len(told)):
-            missed.append(f"{RACES[place].name}, n = {n:,}")
         lines.append(
-            f"| {RACES[place].name} | {n:,} | {share(held, total)} "
+            f"| {RACES[place].name} | {n:,} | {share(int(best.sum()), best.size)} "
             f"| {share(int(best.all(axis=1).sum()), len(told))} "
             f"| {np.array(told).sum(axis=1).mean():.1f} | {len(told)} |"
         )
-    return [*lines, "", f"Below the bar: {'; '.join(missed) or 'none'}.", ""]
+    return lines
 
 
 def table(task: tuple[int, int, int]) -> tuple[int, int, dict[str, str], float]:
@@ -611,92 +600,6 @@ def share(count: int, total: int) -> str:
     return f"{100 * count / total:.1f}"
 
 
-def page(
-    found: dict[tuple[int, int], list[dict[str, str]]],
-    seconds: float,
-    raced: dict[tuple[int, int], list[np.ndarray]],
-    monitor: dict[tuple[str, int, int], list[dict[str, np.ndarray]]],
-) -> str:
-    """The evidence as Markdown."""
-    lines = [
-        "# What the verdict says of right models, and of faults",
-        "",
-        "Made by `python benchmarks/verdict.py`: tables are drawn anew, judged, and counted. "
-        f"{sum(map(len, found.values())):,} tables, {seconds:,.0f} s of processor time.",
-        "",
-        "## Right models: tables with any ✗",
-        "",
-        "The bar is 5 %; with 300 tables chance alone reaches 8.8 %.",
-        "",
-        "| model | n | any ✗, % | of which | tables |",
-        "|:--|--:|--:|:--|--:|",
-    ]
-    missed = []
-    for (place, n), told in found.items():
-        cell = CELLS[place]
-        if cell.named:
-            continue
-        red = Counter(i for states in told for i, s in states.items() if s == "bad")
-        any_red = sum("bad" in states.values() for states in told)
-        bar = 0.05 + 3 * math.sqrt(0.05 * 0.95 / len(told))
-        if any_red / len(told) > bar:
-            missed.append(f"{cell.name}, n = {n:,}")
-        which = ", ".join(f"{name} {count}" for name, count in red.most_common())
-        lines.append(
-            f"| {cell.name} | {n:,} | {share(any_red, len(told))} | {which} | {len(told)} |"
-        )
-    lines += [
-        "",
-        f"Above the bar: {'; '.join(missed) or 'none'}.",
-        "",
-        "## Faults: named by their own line",
-        "",
-        "The bar is 95 % at n = 5,000 (of drift at 3,000), and 90 % at n = 1,000 for large ones. "
-        "*False* counts tables in which a line that the fault does not concern is ✗.",
-        "",
-        "| fault | n | own line | named, % | false, % | other ✗ |",
-        "|:--|--:|:--|--:|--:|:--|",
-    ]
-    missed = []
-    for (place, n), told in found.items():
-        cell = CELLS[place]
-        if not cell.named:
-            continue
-        named = sum(any(states.get(i) == "bad" for i in cell.named) for states in told)
-        wrong = sum(any(states.get(i) == "bad" for i in cell.false) for states in told)
-        others = Counter(
-            i for s in told for i, state in s.items() if state == "bad" and i not in cell.named
-        )
-        bar = 0.95 if n >= cell.sizes[-1] else 0.9 if cell.large else 0.0
-        if named / len(told) < bar:
-            missed.append(f"{cell.name}, n = {n:,}")
-        which = ", ".join(f"{i} {share(count, len(told))}" for i, count in others.most_common(4))
-        size = " (large)" if cell.large else ""
-        lines.append(
-            f"| {cell.name}{size} | {n:,} | {', '.join(cell.named)} | {share(named, len(told))} "
-            f"| {share(wrong, len(told)) if cell.false else '–'} | {which} |"
-        )
-    lines += ["", f"Below the bar: {'; '.join(missed) or 'none'}.", ""]
-    lines += races(raced) if raced else []
-    lines += monitored(monitor) if monitor else []
-    return "\n".join([*lines, *unseen()])
-
-
-def unseen() -> list[str]:
-    """What no number of rows shows, by the reason that the verdict gives."""
-    lines = [
-        "## What cannot be seen",
-        "",
-        "| what | finding | what the verdict says of it |",
-        "|:--|:--|:--|",
-    ]
-    for name, finding, world in UNSEEN:
-        told, silent = examine(world(np.random.default_rng(0), 2_000))
-        states = {each.id: each.sentence for each in told}
-        lines.append(f"| {name} | {finding} | {states.get(finding) or silent[finding]} |")
-    return [*lines, ""]
-
-
 INPUTS: dict[str, Callable[[np.random.Generator, tuple[int, int]], np.ndarray]] = {
     "normal": lambda rng, shape: rng.normal(size=shape),
     "uniform": lambda rng, shape: rng.uniform(-math.sqrt(3), math.sqrt(3), shape),
@@ -705,12 +608,13 @@ INPUTS: dict[str, Callable[[np.random.Generator, tuple[int, int]], np.ndarray]] 
 """Laws of inputs that a monitor is tried on."""
 
 
-def watched(law: str, width: int, n: int, number: int) -> dict[str, list[float]]:
+def watched(task: tuple[str, int, int, int]) -> dict[str, list[float]]:
     """Shares of 200 new rows that one monitor calls outside or flags, and whether it turns red.
 
     The model is right, or wrong by 2 sd in the upper quarter of the first input. Quarters go by
     distance from the centre; rows 3 sd outside have one input 3 sd beyond the reference's largest.
     """
+    law, width, n, number = task
     rng = np.random.default_rng([width, n, number, len(law)])
     drawn = {name: INPUTS[law](rng, (size, width)) for name, size in (("held", n), ("new", 200))}
     names = [f"x{k}" for k in range(width)]
@@ -762,20 +666,8 @@ def watched(law: str, width: int, n: int, number: int) -> dict[str, list[float]]
 
 
 def monitored(found: dict[tuple[str, int, int], list[dict[str, np.ndarray]]]) -> list[str]:
-    """The monitor's evidence as Markdown: rows outside, right rows, wrong rows."""
-    lines = [
-        "## The monitor",
-        "",
-        "Shares of new rows, in percent. Quarters of right rows go from the centre to the edge. "
-        "The bars are 5 % outside or flagged in each, and 99 % of rows 3 sd outside. *Beside* are "
-        "right rows at least half an sd from a quarter where the model is off by 2 sd; in "
-        "brackets, what the smoothed error alone would flag at 5 %. *Wrong* are flagged rows of "
-        "that quarter.",
-        "",
-        "| inputs | features | n | any ✗ | outside, by quarter | outside or flagged, by quarter "
-        "| 3 sd outside | beside | wrong | tables |",
-        "|:--|--:|--:|--:|:--|:--|--:|--:|--:|--:|",
-    ]
+    """Rows outside, right rows, wrong rows: a line for each law of inputs and number of rows."""
+    lines = []
     for (law, width, n), drawn in found.items():
         told = {key: 100 * np.nanmean([each[key] for each in drawn], axis=0) for key in drawn[0]}
         cells = [
@@ -785,7 +677,145 @@ def monitored(found: dict[tuple[str, int, int], list[dict[str, np.ndarray]]]) ->
             f"{told['beside'][0]:.1f} ({told['smoothed'][0]:.0f})",
             f"{told['wrong'][0]:.0f}",
         ]
-        lines.append(f"| {law} | {width} | {n:,} | {' | '.join(cells)} | {len(drawn)} |")
+        lines.append(f"| {law}, {width} | {n:,} | {' | '.join(cells)} | {len(drawn)} |")
+    return lines
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table of the page. Lines are known by their first cells; those not drawn anew are kept."""
+
+    title: str
+    about: str
+    head: str
+    known: list[tuple[str, ...]]
+    misses: Callable[[list[str]], bool]
+
+    def text(self, drawn: list[str], before: str) -> list[str]:
+        """The section, with lines of the page as it was where none was drawn."""
+        _, _, held = before.partition(f"## {self.title}\n")
+        kept = [line for line in held.partition("\n## ")[0].splitlines() if line.startswith("| ")]
+        lines = {self.key(line): line for line in [*kept, *drawn]}
+        shown = [lines[key] for key in self.known if key in lines]
+        off = [", n = ".join(cells[:2]) for cells in map(split, shown) if self.misses(cells)]
+        rule = "|" + "|".join(
+            ":--" if place == 0 else "--:" for place in range(len(split(self.head)))
+        )
+        told = ["", self.about, "", self.head, f"{rule}|", *shown, ""]
+        return [f"## {self.title}", *told, f"Off the bar: {'; '.join(off) or 'none'}.", ""]
+
+    def key(self, line: str) -> tuple[str, ...]:
+        """The cells that name a line."""
+        return tuple(split(line)[: len(self.known[0])])
+
+
+def split(line: str) -> list[str]:
+    """The cells of a line."""
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def beyond(value: str, bar: float, tables: str) -> bool:
+    """Whether a share in percent is above a bar by more than three binomial errors."""
+    return float(value) / 100 > bar + 3 * math.sqrt(bar * (1 - bar) / int(tables))
+
+
+def named_in(cell: Cell) -> str:
+    """A fault as its line calls it."""
+    return f"{cell.name} (large)" if cell.large else cell.name
+
+
+def seldom_named(cells: list[str]) -> bool:
+    """Whether a fault is named in too few tables for its size and number of rows."""
+    cell = next(cell for cell in CELLS if cell.named and named_in(cell) == cells[0])
+    last = int(cells[1].replace(",", "")) >= cell.sizes[-1]
+    return float(cells[3]) / 100 < (0.95 if last else 0.9 if cell.large else 0.0)
+
+
+RIGHT = Section(
+    "Right models: tables with any ✗",
+    "The bar is 5 %; with 300 tables chance alone reaches 8.8 %, with 100 11.5 %.",
+    "| model | n | any ✗, % | of which | tables |",
+    [(cell.name, f"{n:,}") for cell in CELLS if not cell.named for n in cell.sizes],
+    lambda cells: beyond(cells[2], 0.05, cells[4]),
+)
+FAULTS = Section(
+    "Faults: named by their own line",
+    "The bar is 95 % at the largest n, and 90 % at n = 1,000 for large ones. *False* counts tables "
+    "in which a line that the fault does not concern is ✗.",
+    "| fault | n | own line | named, % | false, % | other ✗ |",
+    [(named_in(cell), f"{n:,}") for cell in CELLS if cell.named for n in cell.sizes],
+    seldom_named,
+)
+BEST = Section(
+    "Models beside each other: the best set",
+    "The bar is 95 % for the best model; of models that are tied, for each. *All* counts tables "
+    "that keep every tied model.",
+    "| models | n | best held, % | all tied held, % | models held | tables |",
+    [(each.name, f"{n:,}") for each in RACES for n in RACE_SIZES],
+    lambda cells: beyond(f"{100 - float(cells[2]):.6f}", 0.05, cells[5]),
+)
+WATCHED = [(law, width, n) for law in INPUTS for width in (1, 2, 3) for n in (300, 1_000)]
+MONITOR = Section(
+    "The monitor",
+    "Shares of new rows, in percent. Quarters of right rows go from the centre to the edge. The "
+    "bars are 5 % outside or flagged in each, and 99 % of rows 3 sd "
+    "outside. *Beside* are right rows at least half an sd from a quarter where the model is off by "
+    "2 sd; in brackets, what the smoothed error alone would flag at 5 %. *Wrong* are flagged rows "
+    "of that quarter.",
+    "| inputs | n | any ✗ | outside, by quarter | outside or flagged, by quarter | 3 sd outside "
+    "| beside | wrong | tables |",
+    [(f"{law}, {width}", f"{n:,}") for law, width, n in WATCHED],
+    lambda cells: max(map(float, cells[4].split(" / "))) > 5.0 or float(cells[5]) < 99.0,
+)
+
+
+def right_lines(found: dict[tuple[int, int], list[dict[str, str]]]) -> list[str]:
+    """Tables of right models with any ✗: a line for each cell and number of rows."""
+    lines = []
+    for (place, n), told in found.items():
+        if CELLS[place].named:
+            continue
+        red = Counter(i for states in told for i, s in states.items() if s == "bad")
+        any_red = sum("bad" in states.values() for states in told)
+        which = ", ".join(f"{name} {count}" for name, count in red.most_common())
+        lines.append(
+            f"| {CELLS[place].name} | {n:,} | {share(any_red, len(told))} | {which} | {len(told)} |"
+        )
+    return lines
+
+
+def fault_lines(found: dict[tuple[int, int], list[dict[str, str]]]) -> list[str]:
+    """Tables whose fault is named: a line for each cell and number of rows."""
+    lines = []
+    for (place, n), told in found.items():
+        cell = CELLS[place]
+        if not cell.named:
+            continue
+        named = sum(any(states.get(i) == "bad" for i in cell.named) for states in told)
+        wrong = sum(any(states.get(i) == "bad" for i in cell.false) for states in told)
+        others = Counter(
+            i for s in told for i, state in s.items() if state == "bad" and i not in cell.named
+        )
+        which = ", ".join(f"{i} {share(count, len(told))}" for i, count in others.most_common(4))
+        lines.append(
+            f"| {named_in(cell)} | {n:,} | {', '.join(cell.named)} | {share(named, len(told))} "
+            f"| {share(wrong, len(told)) if cell.false else '–'} | {which} |"
+        )
+    return lines
+
+
+def unseen() -> list[str]:
+    """What no number of rows shows, by the reason that the verdict gives."""
+    lines = [
+        "## What cannot be seen",
+        "",
+        "| what | finding | what the verdict says of it |",
+        "|:--|:--|:--|",
+    ]
+    for name, finding, world in UNSEEN:
+        told, silent = examine(world(np.random.default_rng(0), 2_000))
+        states = {each.id: each.sentence for each in told}
+        lines.append(f"| {name} | {finding} | {states.get(finding) or silent[finding]} |")
     return [*lines, ""]
 
 
@@ -794,15 +824,30 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=300)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--cells", nargs="*", default=[], help="parts of names")
+    parser.add_argument("--cells", nargs="*", default=[], help="parts of names; others are kept")
     parser.add_argument("-o", "--output", type=Path, default=PAGE)
     chosen = parser.parse_args()
-    cells = [
-        place
-        for place, cell in enumerate(CELLS)
-        if not chosen.cells or any(part in cell.name for part in chosen.cells)
+
+    def asked(name: str) -> bool:
+        return not chosen.cells or any(part in name for part in chosen.cells)
+
+    cells = [place for place, cell in enumerate(CELLS) if asked(cell.name)]
+    raced_tasks = [
+        (place, n, number)
+        for place, each in enumerate(RACES)
+        if asked(each.name)
+        for n in RACE_SIZES
+        for number in range(chosen.tables)
+    ]
+    watched_tasks = [
+        (*task, number)
+        for task in WATCHED
+        if asked(f"monitor of {task[0]}")
+        for number in range(max(chosen.tables // 3, 10))
     ]
     found: dict[tuple[int, int], list[dict[str, str]]] = {}
+    raced: dict[tuple[int, int], list[np.ndarray]] = {}
+    seen: dict[tuple[str, int, int], list[dict[str, np.ndarray]]] = {}
     used = 0.0
     with ProcessPoolExecutor(chosen.jobs) as pool:
         for place, n, states, seconds in pool.map(table, tasks(chosen.tables, cells), chunksize=10):
@@ -810,32 +855,30 @@ def main() -> None:
                 print(f"{CELLS[place].name}, n = {n:,}", flush=True)
             found.setdefault((place, n), []).append(states)
             used += seconds
-        raced: dict[tuple[int, int], list[np.ndarray]] = {}
-        ran = [
-            (place, n, number)
-            for place, each in enumerate(RACES)
-            if not chosen.cells or any(part in each.name for part in chosen.cells)
-            for n in RACE_SIZES
-            for number in range(chosen.tables)
-        ]
-        for place, n, kept in pool.map(race, ran, chunksize=10):
+        for place, n, kept in pool.map(race, raced_tasks, chunksize=10):
             raced.setdefault((place, n), []).append(kept)
-        monitor: dict[tuple[str, int, int], list[dict[str, np.ndarray]]] = {}
-        if not chosen.cells or "monitor" in chosen.cells:
-            drawn = [
-                (law, width, n, number)
-                for law in INPUTS
-                for width in (1, 2, 3)
-                for n in (300, 1_000)
-                for number in range(max(chosen.tables // 3, 10))
-            ]
-            for task, shares in zip(
-                drawn, pool.map(watched, *zip(*drawn, strict=True)), strict=True
-            ):
-                monitor.setdefault(task[:3], []).append(shares)
-    text = page(found, used, raced, monitor)
-    chosen.output.write_text(text, encoding="utf-8")
-    print(text)
+        for task, shares in zip(
+            watched_tasks, pool.map(watched, watched_tasks, chunksize=5), strict=True
+        ):
+            seen.setdefault(task[:3], []).append(shares)
+    before = chosen.output.read_text(encoding="utf-8") if chosen.output.exists() else ""
+    lines = [
+        "# What the verdict says of right models, and of faults",
+        "",
+        "Made by `python benchmarks/verdict.py`: tables are drawn anew, judged, and counted. With "
+        "`--cells` only these are drawn, and the other lines are kept.",
+        "",
+        *RIGHT.text(right_lines(found), before),
+        *FAULTS.text(fault_lines(found), before),
+        *BEST.text(races(raced), before),
+        *MONITOR.text(monitored(seen), before),
+        *unseen(),
+    ]
+    first, last = MARKS
+    if first in before:  # of benchmarks/intervals.py
+        lines += [first + before.partition(first)[2].partition(last)[0] + last, ""]
+    chosen.output.write_text("\n".join(lines), encoding="utf-8")
+    print(f"{sum(map(len, found.values())):,} tables, {used:,.0f} s of processor time")
     assert set(QUESTIONS) >= {i for cell in CELLS for i in (*cell.named, *cell.false)}
 
 
