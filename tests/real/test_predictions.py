@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -55,12 +56,17 @@ def test_chemistry_scores_of_the_author(data_dir: Find, name: str) -> None:
 
 
 def test_chemistry_intervals_agree_with_the_bootstrap_of_the_author(data_dir: Find) -> None:
-    """The analytic 95 % intervals of ZMS lie near the author's BCa intervals."""
+    """The 95 % intervals of ZMS lie near the author's BCa intervals, where tails permit any."""
     folder = data_dir("preds_chem_pernot")
+    withheld = {"Perovskite_RF_Test", "Perovskite_GPR_Bayesian_Test", "logP_150k_LS-GCN_test"}
     for row in csv.read_csv(folder / "expected_scores_2024_RCE.csv").to_pylist():
         if row["set"] not in CHEMISTRY:
             continue
         record = evaluate(chemistry(folder, row["set"]), metrics=["mean_squared_z"]).records[0]
+        assert ("too heavy-tailed" in record.reason) == (row["set"] in withheld)
+        if row["set"] in withheld:
+            assert math.isnan(record.lower)
+            continue
         width = row["ZMS_ci_hi"] - row["ZMS_ci_lo"]
         assert abs(record.lower - row["ZMS_ci_lo"]) < 0.25 * width
         assert abs(record.upper - row["ZMS_ci_hi"]) < 0.25 * width

@@ -56,6 +56,8 @@ def _units(view: View, _: float) -> IntArray:
     cluster = view.evalset.cluster
     if cluster is None:
         return times
+    if len(cluster.labels) < 2:
+        raise UnanswerableError("all rows are one cluster")
     joined = _joined(times, cluster.codes)
     return joined if joined.max() + 1 >= FEWEST_CLUSTERS else times
 

@@ -316,7 +316,7 @@ def _beyond(away: float, skew: float) -> float:
     """Upper tail of Pearson's type III law with mean 0 and variance 1."""
     if skew < 1e-4:
         return float(special.ndtr(-away))
-    k = 4.0 / skew**2
+    k = 4.0 / min(skew, 1e6) ** 2
     return float(special.gammaincc(k, max(k + away * math.sqrt(k), 0.0)))
 
 

@@ -42,8 +42,8 @@ def initial_sequence(series: FloatArray, square: float = math.nan) -> tuple[floa
     --------
     >>> noise = np.random.default_rng(0).normal(size=10_001)
     >>> tau, _ = initial_sequence(noise[1:] + noise[:-1])
-    >>> round(tau, 1)
-    2.0
+    >>> round(tau)
+    2
     """
     size = fft.next_fast_len(2 * len(series), real=True)
     lagged = fft.irfft(np.square(np.abs(fft.rfft(series, size))), size)[: len(series) // 2 * 2]
