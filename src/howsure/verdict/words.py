@@ -291,7 +291,7 @@ def _sets(draft: Draft, _: Finding) -> Words:
 def _dependence(draft: Draft, finding: Finding) -> Words:
     found: Dependence = draft.facts["found"]
     size = found.signal == "size"
-    seen = f"(correlation {_small(found.correlation, 2)})"
+    seen = f"(correlation {fixed(found.correlation, 2)})"
     if found.by == "file":
         told = f"{'Sizes of e' if size else 'E'}rrors of neighbouring rows in the file go together"
         more = "If rows stand in the order of time, name that column with --time."
