@@ -12,6 +12,18 @@ from howsure.verdict import Finding
 
 Tone = Literal["good", "watch", "bad", "negligible", "undecided", "info"]
 
+TONES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "good": ("✓", "holds"),
+        "bad": ("✗", "fails"),
+        "watch": ("○", "watch"),
+        "negligible": ("≈", "negligible"),
+        "undecided": ("?", "undecided"),
+        "info": ("→", "note"),
+    }
+)
+"""The mark of each tone, and its name."""
+
 
 @dataclass(frozen=True, slots=True)
 class VerdictLine:

@@ -11,13 +11,12 @@ import numpy.typing as npt
 from howsure.core.records import Table
 from howsure.figures.text import headed
 from howsure.metrics.compare import Standing
+from howsure.report.content import TONES
 from howsure.verdict import QUESTIONS
 
 OVERVIEW = "overview"
 """The name of the table."""
-MARKS = {"good": "✓", "watch": "○", "bad": "✗", "negligible": "≈", "undecided": "?"}
-"""What stands for a state where a table is shown."""
-LEGEND = "✓ holds  ✗ fails  ○ watch  ≈ negligible  ? undecided"
+LEGEND = "  ".join(" ".join(told) for tone, told in TONES.items() if tone != "info")
 
 
 def overview(states: Mapping[str, Mapping[str, str]], ranked: Standing | None) -> Table:

@@ -19,7 +19,7 @@ from howsure.core.faults import attempt, collected
 from howsure.core.optional import require
 from howsure.core.text import clean
 from howsure.figures import figures_of
-from howsure.report.content import PageContent, noted
+from howsure.report.content import TONES, PageContent, noted
 from howsure.report.overview import OVERVIEW
 from howsure.report.page import sections
 from howsure.report.page.figures import blocks_of
@@ -29,14 +29,6 @@ from howsure.report.page.theme import properties
 FACT_LENGTH = 48
 """Facts up to this length stand under the title; all stand at the end."""
 FACT_COUNT = 6
-_TONES = {
-    "good": ("✓", "Holds"),
-    "watch": ("○", "Watch"),
-    "bad": ("✕", "Fails"),
-    "negligible": ("≈", "Negligible"),
-    "undecided": ("?", "Undecided"),
-    "info": ("→", "Note"),
-}
 
 
 def render_page(content: PageContent) -> str:
@@ -78,7 +70,7 @@ def render_template(
         .get_template(template)
         .render(
             content=content,
-            tones=_TONES,
+            tones=TONES,
             drawn=bool(library),
             facts=facts,
             headline_facts=[fact for fact in facts if len(fact[1]) <= FACT_LENGTH][:FACT_COUNT],

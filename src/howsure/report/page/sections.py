@@ -13,8 +13,8 @@ from howsure.core.faults import attempt
 from howsure.core.records import Direction, Record, Table
 from howsure.figures.tables import worst_first
 from howsure.figures.text import headed
-from howsure.report.content import GlossaryEntry, PageContent
-from howsure.report.overview import LEGEND, MARKS, OVERVIEW
+from howsure.report.content import TONES, GlossaryEntry, PageContent
+from howsure.report.overview import LEGEND, OVERVIEW
 
 ROWS_LIMIT = 200
 """The most rows of one table on a page."""
@@ -216,7 +216,7 @@ def table_grid(
         if name == "metric":
             texts = [_title(text, entries) for text in texts]
         if table.name == OVERVIEW:
-            texts = [MARKS.get(text, text) for text in texts]
+            texts = [TONES.get(text, (text,))[0] for text in texts]
         pairs = zip(texts, values, strict=True)
         cells.append([Cell(text=text, key=sort_key(value)) for text, value in pairs])
     title = TABLE_TITLES.get(table.name) or headed(table.name.replace("_", " "))
