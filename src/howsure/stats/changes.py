@@ -157,7 +157,7 @@ def find_changes(
     if not len(live):
         return found
     first = fine.test(live, confidence, seed)
-    most = _long_batches(fine.rest(series[live], times, weights, live, first.best))
+    most = _long_batches(fine.rest(series[live], times, weights, first.best))
     second = _Course(series, times, weights, spread, most=most, memory=False).test(
         live, confidence, seed
     )
@@ -316,18 +316,20 @@ class _Course:
         )
 
     def rest(
-        self, series: FloatArray, times: IntArray, mass: FloatArray, live: IntArray, best: IntArray
+        self, series: FloatArray, times: IntArray, mass: FloatArray, best: IntArray
     ) -> list[FloatArray]:
-        """Sums of each time, less what steps at the best splits leave."""
+        """Sums of each time, less a step at the best split and a trend, which are no memory."""
+        total = np.bincount(times, weights=mass)
+        middle = np.cumsum(total) - total / 2.0
         found = []
-        for values, row, at in zip(series, live, best, strict=True):
-            split = int(self.splits[at])
-            before, after = (
-                float(self.sums[row, part].sum() / self.mass[part].sum())
-                for part in (slice(split), slice(split, None))
-            )
-            step = np.where(times < self.starts[split], before, after)
-            found.append(np.bincount(times, weights=mass * (values - step)).astype(np.float64))
+        for values, at in zip(series, best, strict=True):
+            after = np.arange(len(total)) >= self.starts[self.splits[at]]
+            shape = np.stack([np.ones(len(total)), after, middle / middle[-1]], axis=1)
+            sums = np.bincount(times, weights=mass * values)
+            root = np.sqrt(np.maximum(total, _TINY))[:, None]
+            fit = np.linalg.lstsq(shape * root, sums / root[:, 0], rcond=None)[0]
+            left = sums - total * (shape @ fit)
+            found.append(np.where(np.abs(left) > _CLOSE * np.abs(sums).max(), left, 0.0))
         return found
 
     def _variance(self, row: int, part: BoolArray) -> float:
