@@ -211,10 +211,13 @@ def told(cell: Cell, counts: dict[str, Count], truth: dict[str, float], every: b
         off = missed(cell, count)
         loose = not off and (not low <= count.share <= high or count.withheld > 0.05)
         if every or off or loose:
+            held, short = "–", "–"  # of a handful of intervals a share tells nothing
+            if count.withheld <= 0.9:
+                held = f"{100 * count.share:.1f}"
+                short = f"{100 * count.low / count.shown:.1f}"
             lines.append(
-                f"| {cell} | {cell.n:,} | {name} | {truth[name]:.4g} | {100 * count.share:.1f} "
-                f"| {100 * count.low / max(count.shown, 1):.1f} | {100 * count.withheld:.0f} "
-                f"| {off} |"
+                f"| {cell} | {cell.n:,} | {name} | {truth[name]:.4g} | {held} | {short} "
+                f"| {100 * count.withheld:.0f} | {off} |"
             )
     return lines
 
