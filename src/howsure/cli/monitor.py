@@ -16,6 +16,7 @@ from howsure.cli.progress import Stages
 from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
+from howsure.core.formats import cell
 from howsure.core.progress import listening, part_of, tell
 from howsure.inputs import Unlabelled, load_unlabelled, write_table
 from howsure.inputs.files import table_form
@@ -86,7 +87,7 @@ def _outermost(found: Watched, new: Unlabelled) -> Shown | None:
             for heading in ("row", "why", "distance", *beside):
                 shown.add_column(escape(heading), overflow="fold")
             for row in range(min(WORST, len(table))):
-                known = [escape(str(far[name][row])[:200]) for name in beside]
+                known = [escape(cell(far[name][row])[:200]) for name in beside]
                 named = [escape(str(far[name][row])) for name in ("row", "why")]
                 shown.add_row(*named, f"{far['distance'][row]:.3g}", *known)
             return shown
@@ -106,6 +107,6 @@ def _flagged(found: Watched, new: Unlabelled) -> Shown | None:
     for row in flagged[np.argsort(-columns["cce"][flagged], kind="stable")][:WORST]:
         names = ("cce", "perfect", "p_value", "near_p_value")
         numbers = [f"{columns[name][row]:.3g}" for name in names]
-        known = [escape(str(value[row])[:200]) for value in beside.values()]
+        known = [escape(cell(value[row])[:200]) for value in beside.values()]
         shown.add_row(escape(str(columns["row"][row])), *numbers, *known)
     return shown
