@@ -92,7 +92,7 @@ def test_three_wrong_quantiles_do_not_beat_the_law_that_is_right() -> None:
     assert set(won(table).values()) == {"a"}
     assert "pinball" in won(table)
     assert told(table, "crps") == [
-        "not compared: of the whole law of a, at levels 0.25, 0.5, 0.75 of b"
+        "not compared: of the whole distribution of a, at levels 0.25, 0.5, 0.75 of b"
     ]
     found = stood(LAW, wrong)
     assert (found.score.metric, found.score.levels) == ("pinball", (0.25, 0.5, 0.75))

@@ -190,7 +190,7 @@ def pinball(y: npt.ArrayLike, quantile: npt.ArrayLike, *, level: float) -> Float
 
 
 def pinball_samples(y: npt.ArrayLike, samples: npt.ArrayLike, *, level: float) -> FloatArray:
-    """Pinball loss of each row at a quantile of the law behind its samples.
+    """Pinball loss of each row at a quantile of the distribution behind its samples.
 
     A quantile of m draws errs by its own noise, which costs about c/m in expected loss. So the
     loss L_m of all draws and the mean L_{m−1} of those with one left out are extrapolated to

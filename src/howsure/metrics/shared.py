@@ -2,7 +2,8 @@
 
 A score of a whole distribution is no score of three quantiles, and an ensemble of ten pays for
 having ten members. So models are set side by side as they are where their predictions are alike,
-and else at the levels that all of them state; ensembles are scored as the law behind their members.
+and else at the levels that all of them state; ensembles are scored as the distribution behind
+their members.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from howsure.metrics.scores import pinball, pinball_samples
 from howsure.predictions import Distribution, Intervals, LabelSets, Quantiles, Samples
 from howsure.predictions.base import tail_levels
 
-_WHOLE = "of the whole law"
+_WHOLE = "of the whole distribution"
 BEYOND = 2.5
 """Members that must lie beyond a level for an ensemble to be scored there."""
 _DIGITS = 9
@@ -70,7 +71,7 @@ class Shared:
 def meaning(found: Evaluation, metric: str, coverage: float, *, fair: bool = True) -> str:
     """What a measure of a model tells of, in words; the same words for what may be compared.
 
-    `fair` says that ensembles are scored as the law behind their members, as `row_scores` does.
+    `fair` says that ensembles are scored as the distribution behind their members.
     """
     law, members = found.view.held(Distribution), found.view.held(Samples)
     table, entry = found.view.held(Quantiles), catalogue()[metric]
@@ -123,7 +124,7 @@ def row_scores(found: Evaluation, metric: str, coverage: float) -> FloatArray | 
 def shared_by_all(evaluations: Sequence[Evaluation], *, fair: bool = True) -> Shared | None:
     """The finest score that all models have in common; None where they have none.
 
-    Unless `fair`, quantiles of an ensemble are scored as they are, not as those of a law.
+    Unless `fair`, quantiles of an ensemble are scored as they are, not as those of a distribution.
     """
     for score in _candidates(evaluations, fair=fair):
         rows = {}
@@ -178,7 +179,7 @@ def _candidates(
     ]
 
 
-_FAIR = "fair: of the law behind an ensemble's members"
+_FAIR = "fair: of the distribution behind an ensemble's members"
 _MEDIANS = "of the point given, or of the median"
 
 
@@ -299,7 +300,7 @@ def offered(found: Evaluation) -> str:
         elif isinstance(belief, Samples):
             told.append(_members(belief))
         else:
-            told.append("label sets" if isinstance(belief, LabelSets) else "a law")
+            told.append("label sets" if isinstance(belief, LabelSets) else "a distribution")
     if found.evalset.point is not None:
         told.append("a point forecast")
     return " and ".join(told)
