@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import signal, stats
 
 import howsure
 from howsure.core.records import Table
@@ -27,6 +27,7 @@ from howsure.predictions import (
     Samples,
 )
 from howsure.recalibration import compare_recalibrations
+from howsure.stats.estimate import Spread, skewed_ends
 
 N = 2_000
 SCORES = ("crps", "crps_fair", "pinball", "weighted_interval_score", "interval_score", "log_score")
@@ -301,11 +302,34 @@ def test_the_interval_of_a_difference_is_a_jackknife_over_clusters() -> None:
     sign = 1.0 if found.models == ("a", "b") else -1.0
     without = [np.average(sign * gap[code != c], weights=weights[code != c]) for c in range(12)]
     value = np.average(sign * gap, weights=weights)
-    error = math.sqrt(11 / 12 * np.square(np.array(without) - value).sum())
-    reach = stats.t(11).ppf(0.975) * error
+    moved = value - np.array(without)
+    mass = np.bincount(code, weights=weights)
+    units = mass.sum() ** 2 / np.square(mass).sum()
+    error = math.sqrt((units - 1) / units * np.square(moved).sum())
+    skew = (moved**3).sum() / np.square(moved).sum() ** 1.5
+    degrees = np.square(mass).sum() ** 2 / (mass**4).sum() - 1
+    spread = Spread(*(np.array([each]) for each in (error, skew, units, degrees)))
+    low, high = skewed_ends(value, spread, 0.95)
     assert found.difference == pytest.approx(value, rel=1e-12)
-    assert found.difference_lower == pytest.approx(value - reach, rel=1e-9)
-    assert found.difference_upper == pytest.approx(value + reach, rel=1e-9)
+    assert found.difference_lower == pytest.approx(low[0], rel=1e-9)
+    assert found.difference_upper == pytest.approx(high[0], rel=1e-9)
+
+
+def test_differences_follow_errors_that_follow_each_other_in_time() -> None:
+    n = 2_000
+    fresh = child(11, "time").normal(size=n + 500) * math.sqrt(1 - 0.95**2)
+    y = signal.lfilter([1.0], [1.0, -0.95], fresh)[500:]
+    laws = {name: Distribution.normal(np.full(n, off), 1.0) for name, off in (("a", 0), ("b", 0.3))}
+    rows = {}
+    for given in ({}, {"time": np.arange(n)}):
+        result = howsure.assess(y, laws, **given)
+        table = next(held for held in result.tables if held.name == "models").columns
+        row = table["metric"].tolist().index("crps")
+        width = float(table["upper"][row] - table["lower"][row])
+        rows[bool(given)] = width, float(table["p_value"][row]), str(table["note"][row])
+    assert rows[True][0] > 3 * rows[False][0]
+    assert rows[True][1] > rows[False][1]
+    assert "clusters" in rows[True][2]
 
 
 def test_intervals_of_differences_hold_with_few_clusters() -> None:

@@ -120,13 +120,13 @@ def run(
     if judging is not None:
         check_judging(*judging)
     loaded = read.load(list(files))
-    followed, _ = follow(loaded.evalsets, content_order(loaded.evalsets))
     failed = False
-    for given, held in zip(loaded.evalsets, followed, strict=True):
-        if judging is not None:
-            failed |= _report_verdict(console, given, read, seed, judging)
-        if not limits:
-            continue
+    if judging is not None:
+        for held in loaded.evalsets:
+            failed |= _report_verdict(console, held, read, seed, judging)
+    if not limits:
+        return failed
+    for held in follow(loaded.evalsets, content_order(loaded.evalsets))[0]:
         names = list(dict.fromkeys(limit.metric for limit in limits))
         found = evaluate(
             held,

@@ -19,7 +19,6 @@ from howsure.core.arrays import FloatArray, IntArray, as_vector
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Curve, Direction, Notion
-from howsure.core.rng import child
 from howsure.core.weights import check_multiplicities
 from howsure.metrics.metric import (
     SHARE,
@@ -34,7 +33,7 @@ from howsure.predictions import (
     Quantiles,
 )
 from howsure.stats.dominance import Ranked, merge_ties, pair_masses, rank_values
-from howsure.stats.estimate import Estimate, Noise
+from howsure.stats.estimate import Estimate, Noise, noise_of_bins
 
 if TYPE_CHECKING:
     from howsure.metrics.measure import Evaluation
@@ -345,7 +344,7 @@ def binned_r2(
         table.codes, weights=np.square(v_own) if weights is None else weights * v_own**2
     )
     error = own / np.square(table.mass)  # of each bin's mean, over the range of the means
-    draws = np.square(child(0, "noise of bins").standard_normal((2_000, len(share))))
+    draws = np.square(noise_of_bins(len(share)))
     within = max(len(share) - 2.0, 1.0) / len(share)  # two degrees of freedom go to the line
     norms = np.sqrt(within * (draws @ (share * error)) / vv)
     rest = math.sqrt(max(1.0 - value, 0.0))

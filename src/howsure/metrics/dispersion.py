@@ -17,7 +17,6 @@ from howsure.core.arrays import FloatArray, IntArray, as_vector, check_above
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Direction
-from howsure.core.rng import child
 from howsure.core.weights import check_multiplicities
 from howsure.metrics.metric import (
     BY_UNIT,
@@ -29,7 +28,7 @@ from howsure.metrics.metric import (
     Topic,
 )
 from howsure.predictions import Samples
-from howsure.stats.estimate import Estimate, Noise, mean_statistic, weighted_mean
+from howsure.stats.estimate import Estimate, Noise, mean_statistic, noise_of_bins, weighted_mean
 
 if TYPE_CHECKING:
     from howsure.metrics.view import View
@@ -252,7 +251,7 @@ def ence(
     z = squared_error / cut.spread(mv)
     kurtosis = weighted_mean(np.square(z), w) / weighted_mean(z, w) ** 2 if z.any() else 1.0
     size = ratio * math.sqrt(max(kurtosis - 1.0, 0.0) / (4.0 * cut.capacity))
-    draws = np.abs(child(0, "noise of bins").standard_normal((2_000, bins)))
+    draws = np.abs(noise_of_bins(bins))
     noise = Noise(draws @ size / bins, lambda most: value - most)
     return Estimate(value, influence, squares=squared_error, noise=noise)
 

@@ -18,7 +18,7 @@ from howsure.core.labels import Categories
 from howsure.core.records import Curve, Direction, Notion
 from howsure.metrics.calibration.components import MOVED, scale_of, shift_of
 from howsure.metrics.metric import SHARE, Form, Laws, Metric, Question, Topic, itself, stated
-from howsure.metrics.serial import MOST_BATCHES
+from howsure.metrics.serial import MOST_UNITS
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.changes import Change, Level, find_changes
 from howsure.stats.estimate import Estimate, weighted_mean
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from howsure.metrics.view import View
 
 WINDOWS = 60
-FEWEST_CLUSTERS = MOST_BATCHES + 1
+FEWEST_CLUSTERS = MOST_UNITS + 1
 """Clusters that must follow each other in time to be the rows that stay together: more than the
 batches that stand for rows which depend, since these tell too little of when.
 """

@@ -33,7 +33,7 @@ STRICT, STRONG = 1e-3, 0.1
 """The same of a file's order, which may mean nothing, and the least correlation told of it."""
 FEWEST_EFFECTIVE = 20
 """Effective rows below which no batches are long enough for a test."""
-FEWEST_BATCHES, MOST_BATCHES, IN_BATCH = 10, 50, 8
+FEWEST_UNITS, MOST_UNITS, IN_BATCH = 10, 50, 8
 """Batches, and effective rows that each of them is to hold."""
 _FEWEST_BLOCKS = 8
 _FEWEST_ROWS = 20
@@ -346,7 +346,7 @@ def batches_for(found: Dependence) -> int:
     """How many batches hold the level of a test; 1 if rows are too few for any."""
     if found.effective < FEWEST_EFFECTIVE:
         return 1
-    return min(max(round(found.effective / IN_BATCH), FEWEST_BATCHES), MOST_BATCHES)
+    return min(max(round(found.effective / IN_BATCH), FEWEST_UNITS), MOST_UNITS)
 
 
 def stretches(n: int) -> IntArray:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, power_of_two
+from howsure.core.rng import child
 from howsure.core.weights import Weights
 from howsure.stats.binomial import clopper_pearson
 
@@ -89,6 +91,14 @@ class Estimate:
     n: float = math.nan
     squares: FloatArray | None = None
     noise: Noise | None = None
+
+
+@lru_cache(maxsize=16)
+def noise_of_bins(bins: int) -> FloatArray:
+    """Draws of the standardised errors of the means of some bins, shape (2000, bins); kept."""
+    draws = child(0, "noise of bins").standard_normal((2_000, bins))
+    draws.setflags(write=False)
+    return draws
 
 
 def weighted_mean(values: FloatArray, weights: FloatArray | None = None) -> float:

@@ -169,9 +169,8 @@ class Draft:
     """What one question showed, before it is judged beside the others.
 
     `good` overrides the margin where evidence for a model has another form; `watch` is of what is
-    never bad. `within` names the
-    findings that explain this one where they are bad, each with the effect here that one unit of
-    theirs explains. `facts` are for the sentence.
+    never bad. `within` names the findings that explain this one where they are bad, each with the
+    effect here that one unit of theirs explains. `facts` are for the sentence.
     """
 
     id: str

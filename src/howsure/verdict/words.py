@@ -322,7 +322,6 @@ def _drift(draft: Draft, finding: Finding) -> Words:
         "spread": ("errors", " times their stated size"),
         "bias": ("y", " stated sd above its prediction"),
     }[signal]
-
     times, places = (100.0, 1) if signal == "coverage" else (1.0, 2)
 
     def say(value: float) -> str:
@@ -338,6 +337,8 @@ def _drift(draft: Draft, finding: Finding) -> Words:
         levels = f"from {say(before)} ({one} claimed) to {say(after)} ({other} claimed)"
     fault = {"coverage": "coverage", "spread": "the spread", "bias": "the bias"}[signal] + " drifts"
     well = f"changes stay within {_points(_margin(finding))}"
+    if signal != "coverage":
+        well = f"no probability moves by {_points(_margin(finding))}"
     if finding.state not in ("bad", "negligible"):
         seen = f"The clearest change, around {told['when']}, is of {what} {levels}"
         return Words(seen, fault, well)
