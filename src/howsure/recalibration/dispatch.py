@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +43,10 @@ class Options:
     coverages : tuple of float
         Nominal coverages of intervals that are made of laws, samples or quantiles; the one above
         if empty.
+    by : tuple of str
+        Columns of groups, for ``group``.
+    since : label, optional
+        The time from which on rows teach, for ``recent``.
     """
 
     coverage: float | None = None
@@ -50,6 +55,8 @@ class Options:
     rank: RankRule = "conformal"
     delta: float = DELTA
     levels: npt.ArrayLike = DEFAULT_LEVELS
+    by: tuple[str, ...] = ()
+    since: Any = None
 
 
 Maker = Callable[[Options], Method]
