@@ -247,10 +247,10 @@ def page(found: dict[Cell, tuple[dict[str, Count], dict[str, float]]]) -> str:
     return "\n".join([*lines, "", f"{judged:,} measures in {len(found)} cells were judged.", ""])
 
 
-def write(text: str) -> None:
-    """Put the section between its markers."""
+def write(text: str, marks: tuple[str, str] = MARKS) -> None:
+    """Put a section between its markers."""
     whole = PAGE.read_text(encoding="utf-8")
-    first, last = MARKS
+    first, last = marks
     head, _, rest = whole.partition(first)
     tail = rest.partition(last)[2] if rest else "\n"
     body = f"{head.rstrip()}\n\n{first}\n\n{text}\n{last}{tail}"

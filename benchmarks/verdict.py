@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -31,7 +32,8 @@ from howsure.report.watch import watch
 from howsure.verdict import QUESTIONS, examine
 
 PAGE = Path(__file__).parent.parent / "docs" / "verdict.md"
-MARKS = ("<!-- intervals: made by benchmarks/intervals.py -->", "<!-- end of intervals -->")
+MARKED = re.compile(r"<!-- (\w+): made by benchmarks/\1\.py -->.*?<!-- end of \1 -->", re.DOTALL)
+"""Sections of the page that other scripts write."""
 FIVE = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 THREE = np.array([0.05, 0.5, 0.95])
 World = Callable[[np.random.Generator, int], EvalSet]
@@ -874,9 +876,8 @@ def main() -> None:
         *MONITOR.text(monitored(seen), before),
         *unseen(),
     ]
-    first, last = MARKS
-    if first in before:  # of benchmarks/intervals.py
-        lines += [first + before.partition(first)[2].partition(last)[0] + last, ""]
+    for kept in MARKED.finditer(before):
+        lines += [kept.group(), ""]
     chosen.output.write_text("\n".join(lines), encoding="utf-8")
     print(f"{sum(map(len, found.values())):,} tables, {used:,.0f} s of processor time")
     assert set(QUESTIONS) >= {i for cell in CELLS for i in (*cell.named, *cell.false)}
