@@ -13,7 +13,7 @@ from howsure.recalibration.intervals import ConformalIntervals
 from howsure.recalibration.isotonic import Isotonic
 from howsure.recalibration.levels import DEFAULT_LEVELS
 from howsure.recalibration.scaling import SpreadScaling, VarianceScaling
-from howsure.recalibration.shift import QuantileShift
+from howsure.recalibration.conformal import ConformalQuantiles
 from howsure.recalibration.wrapper import RecalibratedMethod
 
 __all__ = [
@@ -25,7 +25,7 @@ __all__ = [
     "Isotonic",
     "Learnt",
     "Method",
-    "QuantileShift",
+    "ConformalQuantiles",
     "Recalibrated",
     "RecalibratedMethod",
     "Recalibrator",

@@ -23,7 +23,7 @@ from howsure.recalibration.levels import hold_below, level_words, plan_levels
 
 @final
 @dataclass(frozen=True, slots=True)
-class QuantileShift(Method):
+class ConformalQuantiles(Method):
     """Each quantile column plus a constant, the conformal quantile of y − column at its level.
 
     The rank is (n + 1)p, rounded outward, so that the interval between the levels p and 1 − p
@@ -41,14 +41,14 @@ class QuantileShift(Method):
     --------
     >>> table = Quantiles([0.25, 0.75], np.tile([-1.0, 1.0], (7, 1)))
     >>> held_out = EvalSet.checked(np.arange(-3.0, 4.0), table)
-    >>> QuantileShift().fit(held_out).apply(held_out).beliefs[0].values[0]
+    >>> ConformalQuantiles().fit(held_out).apply(held_out).beliefs[0].values[0]
     array([-2.,  2.])
     """
 
     too_few: TooFew = "infinite"
 
     @np.errstate(over="ignore", invalid="ignore")
-    def fit(self, calibration: EvalSet) -> QuantileShifter:
+    def fit(self, calibration: EvalSet) -> QuantileMover:
         """Learn one shift a level from held-out rows.
 
         Raises
@@ -68,9 +68,9 @@ class QuantileShift(Method):
                 raise_too_large()
             ends = order_statistics(error, np.array([low, high]), counts)
             shifts.append(_held(float(ends.mean()), calibration.y, belief.values[:, column]))
-        return QuantileShifter(
+        return QuantileMover(
             belief=Quantiles.kind,
-            method="shift",
+            method="conformal",
             parameters=plan.learnt("shift", np.array(shifts)),
             guarantee=_words(n, exact=exact),
             notes=(*fit_notes(calibration), *plan.notes),
@@ -80,8 +80,8 @@ class QuantileShift(Method):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuantileShifter(Recalibrator):
-    """Fitted `QuantileShift`.
+class QuantileMover(Recalibrator):
+    """Fitted `ConformalQuantiles`.
 
     Attributes
     ----------
