@@ -196,7 +196,7 @@ def test_bad_options_are_refused(options: dict[str, Any], words: str) -> None:
     ("kind", "by", "words"),
     [
         ("normal", "conformal", r"by must suit what oracle gives, distributions \(scale, isotonic"),
-        ("quantiles", "isotonic", r"quantiles \(conformal, cqr, asymmetric, ucc\), got 'scale'"),
+        ("quantiles", "isotonic", r"quantiles \(conformal, cqr, asymmetric, ucc\), got 'isotonic'"),
         ("intervals", "isotonic", r"intervals \(cqr, asymmetric, scale, ucc\)"),
         ("poisson", "scale", "a scale must belong to a continuous law"),
     ],
@@ -329,7 +329,7 @@ def test_points_and_choices_in_comparisons() -> None:
     laws = EvalSet.checked(rng.normal(size=99), Distribution.normal([0.0] * 99, 1.0))
     only = compare_recalibrations(laws, laws, methods=["scale"], metrics=["crps"])
     assert list(only.columns)[5:] == ["before", "scale"]
-    with pytest.raises(InputError, match=r"methods must suit distributions .*got 'shift'"):
+    with pytest.raises(InputError, match=r"methods must suit distributions .*got 'conformal'"):
         compare_recalibrations(laws, laws, methods=["conformal"])
     two = EvalSet.checked(
         np.zeros(9), (Distribution.normal([0.0] * 9, 1.0), Samples(rng.normal(size=(9, 3))))

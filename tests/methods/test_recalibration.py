@@ -25,10 +25,10 @@ from howsure.predictions import (
 from howsure.recalibration import (
     METHODS,
     ConformalIntervals,
+    ConformalQuantiles,
     Crude,
     Isotonic,
     Method,
-    ConformalQuantiles,
     SpreadScaling,
     VarianceScaling,
     recalibrate,

@@ -15,9 +15,9 @@ from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Quantiles, Samples, ScipyLaw
 from howsure.recalibration import (
     DEFAULT_LEVELS,
+    ConformalQuantiles,
     Crude,
     Isotonic,
-    ConformalQuantiles,
     SpreadScaling,
     VarianceScaling,
     recalibrate,

@@ -8,7 +8,6 @@ from typing import final
 import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.errors import InputError
 from howsure.methods.conformal import TooFew, order_statistics, raise_too_large, repetitions
 from howsure.predictions import EvalSet, Quantiles
 from howsure.recalibration.base import (
@@ -19,6 +18,7 @@ from howsure.recalibration.base import (
     fit_notes,
 )
 from howsure.recalibration.levels import hold_below, level_words, plan_levels
+from howsure.recalibration.moving import check_given
 
 
 @final
@@ -95,12 +95,7 @@ class QuantileMover(Recalibrator):
     def transform(self, evalset: EvalSet) -> tuple[Quantiles, tuple[str, ...]]:
         """The quantiles moved, with a note on rows that had to be sorted."""
         belief = belief_of(evalset, Quantiles)
-        levels = belief.levels
-        if len(levels) != len(self.given) or np.abs(levels - self.given).max() > 1e-9:
-            raise InputError(
-                f"quantiles must be at the levels of the calibration rows ({_listed(self.given)}), "
-                f"got {_listed(levels.tolist())}"
-            )
+        check_given(belief.levels, self.given, belief.kind)
         kept = np.array([learnt.nominal for learnt in self.parameters])
         shifts = np.array([learnt.value for learnt in self.parameters])
         columns = np.flatnonzero(np.isin(self.given, kept))
@@ -117,10 +112,6 @@ def _held(shift: float, y: FloatArray, column: FloatArray) -> float:
         return column[rows] + threshold
 
     return hold_below(shift, y, y - column, end)
-
-
-def _listed(levels: tuple[float, ...] | list[float]) -> str:
-    return ", ".join(f"{level:g}" for level in levels)
 
 
 def _words(n: float, *, exact: bool) -> str:

@@ -23,13 +23,13 @@ from howsure.predictions import (
     Samples,
 )
 from howsure.recalibration.base import POINT, Method, Recalibrator, kinds_of
+from howsure.recalibration.conformal import ConformalQuantiles
 from howsure.recalibration.crude import Crude
 from howsure.recalibration.derived import DerivedIntervals
 from howsure.recalibration.intervals import ConformalIntervals
 from howsure.recalibration.isotonic import Isotonic
 from howsure.recalibration.levels import DEFAULT_LEVELS
 from howsure.recalibration.scaling import SpreadScaling, VarianceScaling
-from howsure.recalibration.conformal import ConformalQuantiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

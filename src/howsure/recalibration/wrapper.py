@@ -52,10 +52,10 @@ class RecalibratedMethod(Method):
         What is recalibrated; a regressor is wrapped by `as_method`.
     by : {"isotonic", "crude", "scale", "conformal", "cqr", "asymmetric", "ucc"}
         ``isotonic`` and ``crude``: laws and samples become quantiles, by their PIT or by their
-        z-scores. ``scale``: sds of laws and scatter of samples times one factor. ``conformal``: each
-        quantile moves by its own constant. ``cqr``, ``asymmetric``, ``ucc``: central intervals of
-        any belief, moved by one offset, by one for each end, or stretched by the k of the
-        uncertainty characteristics curve.
+        z-scores. ``scale``: sds of laws and scatter of samples times one factor. ``conformal``:
+        each quantile moves by its own constant. ``cqr``, ``asymmetric``, ``ucc``: central
+        intervals of any belief, moved by one offset, by one for each end, or stretched by the k
+        of the uncertainty characteristics curve.
     calibration : int or float
         Rows, or the share of rows, held out to learn from.
     coverages : tuple of float
