@@ -6,6 +6,7 @@ A method holds its options; `fit` learns from calibration rows and gives a recal
 
 from howsure.recalibration.base import Learnt, Method, Recalibrator
 from howsure.recalibration.comparison import compare_recalibrations
+from howsure.recalibration.conformal import ConformalQuantiles
 from howsure.recalibration.crude import Crude
 from howsure.recalibration.derived import DerivedIntervals
 from howsure.recalibration.dispatch import METHODS, Recalibrated, recalibrate
@@ -13,19 +14,18 @@ from howsure.recalibration.intervals import ConformalIntervals
 from howsure.recalibration.isotonic import Isotonic
 from howsure.recalibration.levels import DEFAULT_LEVELS
 from howsure.recalibration.scaling import SpreadScaling, VarianceScaling
-from howsure.recalibration.shift import QuantileShift
 from howsure.recalibration.wrapper import RecalibratedMethod
 
 __all__ = [
     "DEFAULT_LEVELS",
     "METHODS",
     "ConformalIntervals",
+    "ConformalQuantiles",
     "Crude",
     "DerivedIntervals",
     "Isotonic",
     "Learnt",
     "Method",
-    "QuantileShift",
     "Recalibrated",
     "RecalibratedMethod",
     "Recalibrator",

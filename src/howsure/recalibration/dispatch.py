@@ -23,13 +23,13 @@ from howsure.predictions import (
     Samples,
 )
 from howsure.recalibration.base import POINT, Method, Recalibrator, kinds_of
+from howsure.recalibration.conformal import ConformalQuantiles
 from howsure.recalibration.crude import Crude
 from howsure.recalibration.derived import DerivedIntervals
 from howsure.recalibration.intervals import ConformalIntervals
 from howsure.recalibration.isotonic import Isotonic
 from howsure.recalibration.levels import DEFAULT_LEVELS
 from howsure.recalibration.scaling import SpreadScaling, VarianceScaling
-from howsure.recalibration.shift import QuantileShift
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ METHODS: Mapping[str, Mapping[str, Maker]] = {
         **_derived(Distribution.kind),
     },
     Quantiles.kind: {
-        "shift": lambda options: QuantileShift(options.too_few),
+        "conformal": lambda options: ConformalQuantiles(options.too_few),
         **_derived(Quantiles.kind),
     },
     Samples.kind: {
@@ -207,8 +207,8 @@ def recalibrate(
     method : str, optional
         ``cqr``, ``asymmetric`` or ``scale`` for intervals; ``split`` or ``asymmetric`` for a
         point forecast; ``scale``, ``isotonic`` or ``crude`` for distributions and samples;
-        ``shift`` for quantiles. Beliefs that do not know the method, and all by default, take
-        ``cqr``, ``split``, ``shift``, ``scale``; distributions that are not normal take
+        ``conformal`` for quantiles. Beliefs that do not know the method, and all by default, take
+        ``cqr``, ``split``, ``conformal``, ``scale``; distributions that are not normal take
         ``isotonic``, which respects their support. With a coverage, ``cqr``, ``asymmetric`` and
         ``ucc`` make intervals of any of them; see `DerivedIntervals`.
     coverage : float, optional

@@ -27,14 +27,14 @@ from howsure.recalibration.base import Recalibrator
 from howsure.recalibration.dispatch import INTERVAL_METHODS, METHODS, Options
 from howsure.recalibration.levels import levels_with
 
-By = Literal["isotonic", "crude", "scale", "shift", "cqr", "asymmetric", "ucc"]
+By = Literal["isotonic", "crude", "scale", "conformal", "cqr", "asymmetric", "ucc"]
 
 _TABLES: Final = ("isotonic", "crude")
 _WORDS: Final = {
     "isotonic": "by its PIT",
     "crude": "by its z-scores",
     "scale": "scaled",
-    "shift": "shifted",
+    "conformal": "by conformal quantiles",
     "cqr": "by conformal offsets",
     "asymmetric": "by conformal offsets of each end",
     "ucc": "by conformal factors",
@@ -50,17 +50,17 @@ class RecalibratedMethod(Method):
     ----------
     method : Method or scikit-learn regressor
         What is recalibrated; a regressor is wrapped by `as_method`.
-    by : {"isotonic", "crude", "scale", "shift", "cqr", "asymmetric", "ucc"}
+    by : {"isotonic", "crude", "scale", "conformal", "cqr", "asymmetric", "ucc"}
         ``isotonic`` and ``crude``: laws and samples become quantiles, by their PIT or by their
-        z-scores. ``scale``: sds of laws and scatter of samples times one factor. ``shift``: each
-        quantile moves by its own constant. ``cqr``, ``asymmetric``, ``ucc``: central intervals of
-        any belief, moved by one offset, by one for each end, or stretched by the k of the
-        uncertainty characteristics curve.
+        z-scores. ``scale``: sds of laws and scatter of samples times one factor. ``conformal``:
+        each quantile moves by its own constant. ``cqr``, ``asymmetric``, ``ucc``: central
+        intervals of any belief, moved by one offset, by one for each end, or stretched by the k
+        of the uncertainty characteristics curve.
     calibration : int or float
         Rows, or the share of rows, held out to learn from.
     coverages : tuple of float
         Coverages of its intervals, where the method fixes them: of all but ``scale`` and
-        ``shift``, which keep those of the method within. Quantiles come at the 23 levels of the
+        ``conformal``, which keep those of the method within. Quantiles come at the 23 levels of the
         forecast hubs too.
     rank, delta, too_few
         As in `howsure.recalibration.recalibrate`.
@@ -109,7 +109,7 @@ class RecalibratedMethod(Method):
     @property
     def fixed_coverages(self) -> tuple[float, ...] | None:
         """The only coverages that it can answer; None where it answers any."""
-        if self.by in ("scale", "shift"):
+        if self.by in ("scale", "conformal"):
             return cast("tuple[float, ...] | None", self.method.fixed_coverages)
         return self.coverages
 
