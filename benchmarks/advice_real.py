@@ -194,10 +194,10 @@ STUDIES = (
 )
 
 
-def coverage(held: EvalSet) -> float:
-    """Share of rows that the 90 % intervals cover."""
-    (found,) = evaluate(held, coverages=(0.9,), metrics=["empirical_coverage"]).records
-    return found.value
+def coverage(held: EvalSet) -> tuple[float, float]:
+    """A nominal coverage, and the share of rows that intervals of it cover."""
+    (found,) = evaluate(held, metrics=["empirical_coverage"]).records[:1]
+    return found.coverage, found.value
 
 
 def line(finding: Finding | None) -> str:
@@ -221,18 +221,20 @@ def told(study: Study, folder: Path) -> list[str]:
     sentence = "no next step" if advice is None else advice.sentence
     lines += [f"> {sentence}", ""]
     before = {each.id: each for each in examine(there)[0]}
+    nominal, covered = coverage(there)
     if advice is None or not advice.method:
         red = [each for each in before.values() if each.state == "bad"]
-        lines += [f"The other half: coverage {percent(coverage(there))}.", ""]
+        lines += [f"In the other half, {percent(nominal)} intervals cover {percent(covered)}.", ""]
         return [*lines, *(f"- {line(each)}" for each in red), ""]
     mended = followed(advice, here).apply(there)
     after = {each.id: each for each in examine(mended)[0]}
     names = [name for name in before if "bad" in {before[name].state, state_of(after, name)}]
+    then = coverage(mended)[1]
     fell = 100 * gain(there, mended)
     lines += [
         "| other half | before | after |",
         "|:--|:--|:--|",
-        f"| 90 % intervals cover | {percent(coverage(there))} | {percent(coverage(mended))} |",
+        f"| {percent(nominal)} intervals cover | {percent(covered)} | {percent(then)} |",
         f"| {found.score} | {score(comparable(there, mended)):.4g} | {score(mended):.4g} |",
         *(f"| {name} | {line(before[name])} | {line(after.get(name))} |" for name in names),
         "",
