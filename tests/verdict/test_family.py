@@ -16,7 +16,7 @@ from howsure.core.errors import InputError
 from howsure.predictions import Distribution, EvalSet
 from howsure.stats.binomial import holm
 from howsure.verdict import family
-from howsure.verdict.family import NEVER_BAD, TOLERANCE, judge
+from howsure.verdict.family import NEVER_BAD, TOLERANCE, judge, ordered
 from howsure.verdict.findings import QUESTIONS, Draft, Finding
 from verdict.drafts import drafts
 
@@ -115,7 +115,6 @@ def test_tolerances_grow_together(judged: partial[dict[str, Finding]]) -> None:
     assert {each.state for each in wide.values()} == {"negligible"}
     assert wide["coverage"].tolerance == pytest.approx(0.03)
     assert wide["spread"].tolerance == pytest.approx(0.06)
-    assert wide["spread"].cost == pytest.approx(0.05 / 0.06)
     assert judged(given, tolerance=0.029)["coverage"].state == "bad"
     loose = judged([draft("coverage", 0.05, 0.5, half=0.02)], tolerance=0.08)
     assert loose["coverage"].state == "good"  # the margin is never below the tolerance
@@ -129,7 +128,7 @@ def test_what_is_ignored_costs_nothing(judged: partial[dict[str, Finding]]) -> N
     assert made["coverage"].state == "bad"
 
 
-def test_bad_comes_first_by_its_cost(judged: partial[dict[str, Finding]]) -> None:
+def test_bad_comes_first_by_its_size(judged: partial[dict[str, Finding]]) -> None:
     given = [
         draft("coverage", 0.02, 1e-9),
         draft("bias", 0.5, 1e-9, within={}),
@@ -138,7 +137,17 @@ def test_bad_comes_first_by_its_cost(judged: partial[dict[str, Finding]]) -> Non
         draft("one_sided", 0.0, 0.9),
     ]
     assert list(judged(given)) == ["support", "bias", "coverage", "one_sided", "groups"]
-    assert judged(given)["support"].cost == math.inf
+
+
+def test_bad_comes_first_by_its_cost_where_mends_were_tried(
+    judged: partial[dict[str, Finding]],
+) -> None:
+    given = [draft("coverage", 0.02, 1e-9), draft("bias", 0.5, 1e-9), draft("groups", 0.0, 0.9)]
+    found = tuple(judged(given).values())
+    assert [each.id for each in found] == ["bias", "coverage", "groups"]
+    told = ordered(found, {"coverage": 0.12, "bias": 0.01})
+    assert [(each.id, each.cost) for each in told[:2]] == [("coverage", 0.12), ("bias", 0.01)]
+    assert math.isnan(told[2].cost)
 
 
 def test_what_another_finding_explains_is_part_of_it(
@@ -230,5 +239,5 @@ def test_never_a_fault_without_proof_and_never_well_without_evidence(
             assert not proven
             assert inside if each.good is None else each.good
             assert not (each.p < 0.05 and abs(each.effect) > allowed)
-    if any(each.p_adjusted < 0.05 and each.cost > 1 for each in made.values()):
+    if any(each.p_adjusted < 0.05 and abs(each.effect) > each.tolerance for each in made.values()):
         assert bad  # an explanation never leaves nothing red

@@ -48,6 +48,7 @@ def run(
     progress: bool | None,
     tuned: CongruenceFlags,
     read: ReadOptions,
+    trials: bool = True,
 ) -> None:
     """Read, assess, print, and write what is asked for."""
     console = Console()
@@ -78,6 +79,8 @@ def run(
             tolerance=tolerance,
             ignore=ignore,
             command=shlex.join(["howsure", *sys.argv[1:]]),
+            trials=trials,
+            recalibration=_recalibration(files, read),
             congruence=choices,
         )
         for path in outputs:
@@ -88,6 +91,13 @@ def run(
     print_records(console, result)
     for path in outputs:
         console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
+
+
+def _recalibration(files: Sequence[Path], read: ReadOptions) -> str:
+    """The command that recalibrates new rows by this table, but for the method and the output."""
+    held = str(files[0]) if len(files) == 1 else "HELD_OUT.csv"
+    words = ["howsure", "recalibrate", "NEW.csv", "--calibration", held, *read.flags()]
+    return shlex.join(words)
 
 
 def print_explanation(console: Console, uses: Sequence[ColumnUse]) -> None:
@@ -137,6 +147,8 @@ def print_verdict(console: Console, result: Assessment) -> None:
     console.print()
     for line in result.lines:
         console.print(f"{SIGNS[line.tone]} {escape(line.text)}", highlight=False)
+        if line.command:
+            console.print(f"  [bold]{escape(line.command)}[/bold]", highlight=False, soft_wrap=True)
     for silent in result.tables:
         if silent.name == "not_judged":
             told = zip(silent.columns["id"], silent.columns["reason"], strict=True)

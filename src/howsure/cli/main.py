@@ -89,6 +89,10 @@ def assess(
     ] = None,
     tolerance: Tolerance = 0.01,
     ignore: Ignored = [],  # noqa: B006
+    trials: Annotated[
+        bool,
+        typer.Option("--trials/--no-trials", help="Try ways to recalibrate on held-out fifths."),
+    ] = True,
     confidence: Confidence = 0.95,
     seed: Seed = 0,
     progress: Annotated[
@@ -117,7 +121,8 @@ def assess(
     from howsure.cli.assess import run
 
     judging = (tolerance, ignore)
-    run(files, output, explain_input, with_, judging, confidence, seed, progress, tuned, read)
+    choices = (confidence, seed, progress, tuned, read, trials)
+    run(files, output, explain_input, with_, judging, *choices)
 
 
 @app.command()

@@ -81,6 +81,18 @@ class ReadOptions:
         given: Any = self.columns.get("coverage")
         return self.at or given or []
 
+    def flags(self) -> list[str]:
+        """The flags that read another table alike."""
+        told: list[str] = []
+        for role in ROLES:
+            given: Any = self.columns.get(role.name)
+            for each in given if isinstance(given, list) else [] if given is None else [given]:
+                told += [role.option, str(each)]
+        for name, default in (("encoding", None), ("decimal", "."), ("crossing", "error")):
+            if getattr(self, name) != default:
+                told += [f"--{name}", str(getattr(self, name))]
+        return told
+
     def load(self, source: Any) -> Loaded:
         """Read a file, or several, as these options say."""
         from howsure.inputs import load
@@ -170,7 +182,7 @@ def _flag(role: Role) -> inspect.Parameter:
     """The flag of a role."""
     kind: Any = str if role.kind else Literal[role.choices] if role.choices else float
     option = typer.Option(
-        f"--{(role.flag or role.name).replace('_', '-')}",
+        role.option,
         help=role.help,
         metavar=role.metavar,
         callback=share if kind is float else None,

@@ -64,6 +64,11 @@ class Role:
         return frozenset(self.names.split())
 
     @property
+    def option(self) -> str:
+        """Its flag on the command line."""
+        return f"--{(self.flag or self.name).replace('_', '-')}"
+
+    @property
     def guessable(self) -> bool:
         """Whether some names say that a column plays it."""
         return bool(self.names or self.pattern)

@@ -39,7 +39,8 @@ from howsure.report.images import MODELS, image_table, missing_images
 from howsure.report.overview import overview
 from howsure.verdict import QUESTIONS, TOLERANCE, Finding, judge
 from howsure.verdict.dependence import Known, batches_in_words, follow
-from howsure.verdict.family import check_judging
+from howsure.verdict.family import check_judging, ordered
+from howsure.verdict.mends import Trials, tried
 from howsure.verdict.nulls import with_nulls
 
 MISSING_IMAGES = "Missing images"
@@ -71,6 +72,7 @@ def assess(
     slow: Iterable[str] = (),
     tolerance: float = TOLERANCE,
     ignore: Collection[str] = (),
+    trials: bool = True,
     congruence: CongruenceOptions | None = None,
     progress: Listener | None = None,
 ) -> Assessment:
@@ -126,6 +128,9 @@ def assess(
         tolerances of spread, bias and the like grow with it.
     ignore : collection of str
         Ids of findings that the verdict leaves out, such as ``{"width"}``.
+    trials : bool
+        Whether ways to recalibrate are tried on held-out fifths, for the next step. Of several
+        models the one with the lowest mean score is tried.
     congruence : CongruenceOptions, optional
         Kernel, λ, draws and map of the conditional congruence error.
     progress : callable, optional
@@ -189,6 +194,7 @@ def assess(
             slow=slow,
             tolerance=tolerance,
             ignore=ignore,
+            trials=trials,
             congruence=congruence,
         )
 
@@ -219,6 +225,8 @@ def assess_sets(
     command: str = "",
     tolerance: float = TOLERANCE,
     ignore: Collection[str] = (),
+    trials: bool = True,
+    recalibration: str = "",
     congruence: CongruenceOptions | None = None,
     beside: Mapping[str, npt.NDArray[Any]] | None = None,
     images: npt.NDArray[Any] | None = None,
@@ -311,6 +319,28 @@ def assess_sets(
         findings, lines, silent, states = _judged(
             records, evalsets, found_best, dependences, shown, tolerance, ignore
         )
+        tested = None
+        if trials:
+            lead = done[0].evalset.model if found_best is None else found_best.models[0]
+            place = [held.model for held in evalsets].index(lead)
+            found_here = [each for each in findings if each.model == lead]
+            tested = attempt(
+                f"trials of {lead}",
+                partial(
+                    tried,
+                    evalsets[place],
+                    dependences[place],
+                    found_here,
+                    coverages=coverages,
+                    seed=seed,
+                    ignore=ignore,
+                    prefix=recalibration,
+                ),
+                lambda _: None,
+            )
+        if tested is not None:
+            findings, lines = _with_advice(findings, lines, tested, lead, len(done) > 1)
+            tables.extend(_trial_table(tested, lead))
         tables.append(silent)
         if len(done) > 1:
             tables.insert(0, overview(states, found_best))
@@ -320,6 +350,7 @@ def assess_sets(
         records=tuple(records),
         curves=tuple(curves),
         tables=tuple(tables),
+        advice=None if tested is None else tested.advice,
         facts=noted(
             {
                 **_facts(done, dependences, confidence, seed),
@@ -487,6 +518,48 @@ def _judged(
     }
     notes = "Questions of the verdict that do not apply here, and why."
     return findings, lines, Table(name="not_judged", columns=columns, notes=notes), states
+
+
+def _with_advice(
+    findings: list[Finding], lines: list[VerdictLine], made: Trials, model: str, several: bool
+) -> tuple[list[Finding], list[VerdictLine]]:
+    """What is bad of a model by its cost, and the next step behind it."""
+    mine = [place for place, each in enumerate(findings) if each.model == model]
+    told = ordered([findings[place] for place in mine], made.costs)
+    findings, lines = list(findings), list(lines)
+    for place, each in zip(mine, told, strict=True):
+        findings[place], lines[place] = each, _line(each, several)
+    if made.advice is not None:
+        text = f"{model}: {made.advice.sentence}" if several else made.advice.sentence
+        step = VerdictLine(text, "info", "What would help?", made.advice.command)
+        bad = [place for place in mine if findings[place].state == "bad"]
+        lines.insert(max(bad, default=mine[0] - 1) + 1, step)
+    return findings, lines
+
+
+def _trial_table(made: Trials, model: str) -> list[Table]:
+    """All that was tried."""
+    if not made.trials:
+        return []
+    columns: dict[str, npt.NDArray[Any]] = {
+        "mend": np.array([" ".join((t.method, *t.by)) for t in made.trials], dtype=object),
+        "gain": np.array([t.gain for t in made.trials]),
+        "lower": np.array([t.lower for t in made.trials]),
+        "upper": np.array([t.upper for t in made.trials]),
+        "heals": np.array([", ".join(t.heals) for t in made.trials], dtype=object),
+        "leaves": np.array([", ".join(t.leaves) for t in made.trials], dtype=object),
+        "accepted": np.array(["yes" if t.accepted else "" for t in made.trials], dtype=object),
+        "reason": np.array([t.reason for t in made.trials], dtype=object),
+    }
+    if not any(t.reason for t in made.trials):
+        del columns["reason"]
+    title = made.score or "score"
+    notes = (
+        f"Share of the {title} that each mend saves on held-out fifths, with its 95 % interval; "
+        "which bad findings it heals, and which it leaves."
+    )
+    labels = {"mend": "method", "reason": "why it was not tried"}
+    return [Table(name="mends", columns=columns, labels=labels, model=model, notes=notes)]
 
 
 def _line(finding: Finding, several: bool) -> VerdictLine:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Record, Table
 from howsure.report.content import PageContent, VerdictLine
-from howsure.verdict import Finding
+from howsure.verdict import Advice, Finding
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +31,8 @@ class Assessment:
         The verdict in sentences, what is bad first.
     findings : tuple of Finding
         The verdict as data, in the same order.
+    advice : Advice, optional
+        The next step as data; None where nothing is bad and nothing helps, or nothing was tried.
     records : tuple of Record
         Every number, answered or not, over all rows and in groups.
     curves : tuple of Curve
@@ -48,6 +50,7 @@ class Assessment:
     lines: tuple[VerdictLine, ...]
     records: tuple[Record, ...]
     findings: tuple[Finding, ...] = ()
+    advice: Advice | None = None
     curves: tuple[Curve, ...] = ()
     tables: tuple[Table, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
@@ -57,7 +60,7 @@ class Assessment:
     @property
     def verdict(self) -> str:
         """The verdict in words."""
-        return "\n".join(line.text for line in self.lines)
+        return "\n".join(f"{line.text} {line.command}".strip() for line in self.lines)
 
     def value(self, metric: str, *, coverage: float | None = None, model: str = "") -> float:
         """The value of a metric over all rows.
@@ -137,6 +140,7 @@ class Assessment:
             title=self.title,
             verdict=self.lines,
             findings=self.findings,
+            advice=self.advice,
             records=self.records,
             curves=self.curves,
             tables=self.tables,

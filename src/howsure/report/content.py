@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from howsure.core.records import Curve, Record, Table
-from howsure.verdict import Finding
+from howsure.verdict import Advice, Finding
 
 Tone = Literal["good", "watch", "bad", "negligible", "undecided", "info"]
 
@@ -37,6 +37,8 @@ class VerdictLine:
         The state of a finding (see `howsure.verdict.Finding`), or ``info``.
     question : str
         The question that it answers, in a few words; may be empty.
+    command : str
+        What does what it advises; may be empty.
 
     Examples
     --------
@@ -47,6 +49,7 @@ class VerdictLine:
     text: str
     tone: Tone = "info"
     question: str = ""
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +109,8 @@ class PageContent:
         The answer, the most important line first.
     findings : tuple of Finding
         What the verdict says, as data.
+    advice : Advice, optional
+        The next step, as data.
     records : tuple of Record
         Every number.
     curves : tuple of Curve
@@ -128,6 +133,7 @@ class PageContent:
     title: str
     verdict: tuple[VerdictLine, ...] = ()
     findings: tuple[Finding, ...] = ()
+    advice: Advice | None = None
     records: tuple[Record, ...] = ()
     curves: tuple[Curve, ...] = ()
     tables: tuple[Table, ...] = ()

@@ -33,6 +33,7 @@ def to_json(content: PageContent) -> str:
         "facts": {str(name): str(fact) for name, fact in content.facts.items()},
         "verdict": [plain(line) for line in content.verdict],
         "findings": [plain(finding, json_number) for finding in content.findings],
+        "advice": None if content.advice is None else plain(content.advice, json_number),
         "records": [record.as_dict() for record in content.records],
         "curves": [plain(curve, json_number) for curve in content.curves],
         "tables": [_table(table) for table in content.tables],
@@ -89,7 +90,8 @@ def escape(text: object) -> str:
 
 def _verdict_line(line: Any) -> str:
     question = f"{escape(line.question)} " if line.question else ""
-    return f"- **{line.tone}**: {question}{escape(line.text)}"
+    command = f" `{line.command.replace('`', '')}`" if line.command else ""
+    return f"- **{line.tone}**: {question}{escape(line.text)}{command}"
 
 
 def _record_blocks(content: PageContent) -> list[str]:

@@ -11,7 +11,7 @@ from howsure.core.threads import one_thread
 from howsure.metrics.groups import compare_groups, groupings
 from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet, content_order
-from howsure.verdict.dependence import follow
+from howsure.verdict.dependence import Known, follow
 from howsure.verdict.family import TOLERANCE, check_judging, judge
 from howsure.verdict.findings import MEASURES, Finding
 from howsure.verdict.nulls import with_nulls
@@ -63,6 +63,21 @@ def examine(
     """
     check_judging(tolerance, ignore)
     (evalset,), (dependence,) = follow([evalset], content_order([evalset]))
+    return judged(
+        evalset, dependence, coverages=coverages, seed=seed, tolerance=tolerance, ignore=ignore
+    )
+
+
+def judged(
+    evalset: EvalSet,
+    dependence: Known,
+    *,
+    coverages: Sequence[float] = (),
+    seed: int = 0,
+    tolerance: float = TOLERANCE,
+    ignore: Collection[str] = (),
+) -> tuple[tuple[Finding, ...], dict[str, str]]:
+    """The same of rows whose order and dependence are known."""
     whole = evaluate(evalset, coverages=coverages, metrics=MEASURES[""], seed=seed)
     divided, _ = groupings(evalset)
     gain = [r for r in whole.records if r.metric == "characteristic_partial_gain"]

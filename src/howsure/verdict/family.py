@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -52,7 +53,7 @@ def judge(
     Returns
     -------
     findings : tuple of Finding
-        What is bad first, by its cost; then the others, coverage first.
+        What is bad first, the largest for its tolerance; then the others, coverage first.
     silent : dict of str to str
         Why the other findings do not apply, by id.
 
@@ -96,9 +97,24 @@ def judge(
         cause = causes.get(cause, cause)  # tails may themselves be part of something
         seen = replace(finding, state="watch") if cause else finding
         told.append(replace(seen, sentence=sentence(seen, draft, cause)))
+    return ordered(told), silent
+
+
+def ordered(
+    findings: Sequence[Finding], costs: Mapping[str, float] = MappingProxyType({})
+) -> tuple[Finding, ...]:
+    """What is bad first, by its cost if that is known, then by its size; then the others."""
     places = {name: place for place, name in enumerate(QUESTIONS)}
-    told.sort(key=lambda f: (0, -f.cost) if f.state == "bad" else (1, places[f.id]))
-    return tuple(told), silent
+    known = [replace(each, cost=costs.get(each.id, each.cost)) for each in findings]
+
+    def place(each: Finding) -> tuple[float, ...]:
+        if each.state != "bad":
+            return 1, places[each.id]
+        cost = 0.0 if math.isnan(each.cost) else each.cost
+        size = abs(each.effect) / each.tolerance if each.tolerance > 0 else math.inf
+        return 0, -round(cost, 4), -size
+
+    return tuple(sorted(known, key=place))
 
 
 def check_judging(tolerance: float, ignore: Collection[str]) -> None:
@@ -136,7 +152,7 @@ def _finding(draft: Draft, adjusted: float, tolerance: float, model: str) -> Fin
         p=draft.p,
         p_adjusted=adjusted,
         tolerance=allowed,
-        cost=size / allowed if allowed > 0 else math.inf if size > 0 else 0.0,
+        cost=math.nan,
         where=draft.where,
         sentence="",
         model=model,

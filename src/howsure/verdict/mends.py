@@ -1,11 +1,96 @@
-"""Advice that was tried: mends fitted on some folds of the rows, and judged on the others."""
+"""Advice that was tried: mends fitted on some folds of the rows, and judged on the others.
+
+A mend is accepted in either of two ways: its gain is proven (Holm over all that were tried), or it
+heals: on held-out rows every bad finding that it aims at is back within chance, no other turned
+bad, and the score is not provably worse. Proper scores are of second order: where a spread is a
+tenth too small, its finding is bad long before any gain can be proven. Of the accepted, those that
+heal most count; of these the simplest that is not provably worse than the best.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import NamedTuple
 
-from howsure.predictions import EvalSet
-from howsure.verdict.findings import Finding
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.errors import HowsureError, InputError
+from howsure.core.progress import tell
+from howsure.core.rng import row_keys, row_uniforms
+from howsure.core.threads import one_thread
+from howsure.metrics.groups import groupings
+from howsure.metrics.measure import Evaluation, evaluate
+from howsure.metrics.shared import shared_by_all
+from howsure.metrics.view import View
+from howsure.predictions import (
+    Distribution,
+    EvalSet,
+    Intervals,
+    Prediction,
+    Quantiles,
+    Samples,
+    content_order,
+)
+from howsure.recalibration import METHODS
+from howsure.recalibration.base import kinds_of
+from howsure.recalibration.dispatch import Options
+from howsure.recalibration.moving import mass_of
+from howsure.recalibration.recent import since_rows
+from howsure.stats.binomial import holm
+from howsure.stats.estimate import spread_of
+from howsure.verdict import words
+from howsure.verdict.dependence import Known, follow
+from howsure.verdict.examine import judged
+from howsure.verdict.family import LEVEL
+from howsure.verdict.findings import Finding, headline_coverage
+
+MOST_ROWS = 20_000
+FOLDS = 5
+FEWEST_ROWS = 30
+"""Rows, or clusters where rows depend, without which nothing is tried: FEWEST_UNITS of these."""
+FEWEST_UNITS = 10
+_WORSE = -float(special.ndtri(0.05))
+_FLOOR = 0.1
+"""Least spread that a row's score is divided by, as a share of the mean spread."""
+
+
+class Candidate(NamedTuple):
+    """A mend to try: how complex it is, what it aims at, and what the rows must hold for it."""
+
+    method: str
+    rank: int
+    aims: frozenset[str]
+    needs: str = ""
+
+
+_SIDES = ("coverage", "bias", "one_sided")
+_SIZE = ("coverage", "spread")
+_SHAPE = (*_SIDES, *_SIZE, "skew", "tails", "support")
+CANDIDATES = (
+    Candidate("shift", 1, frozenset(_SIDES)),
+    Candidate("scale", 1, frozenset(_SIZE)),
+    Candidate("cqr", 1, frozenset(_SIZE)),
+    Candidate("shift_scale", 2, frozenset((*_SIDES, *_SIZE))),
+    Candidate("asymmetric", 2, frozenset(_SIDES)),
+    Candidate("widths", 2, frozenset((*_SIZE, "width", "trade", "tails"))),
+    Candidate("shape", 3, frozenset(_SHAPE)),
+    Candidate("isotonic_variance", 3, frozenset((*_SIZE, "width", "trade", "tails"))),
+    Candidate("group", 4, frozenset((*_SHAPE, "groups")), "groups"),
+    Candidate("inputs", 5, frozenset((*_SHAPE, "region", "width", "trade")), "inputs"),
+)
+"""All that is tried, the simplest first."""
+TRIED: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        Intervals.kind: ("shift", "scale", "cqr", "asymmetric", "widths", "group", "inputs"),
+        "": tuple(each.method for each in CANDIDATES if each.method not in ("cqr", "asymmetric")),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,36 +103,36 @@ class Trial:
         As in `howsure.recalibration.METHODS`.
     by : tuple of str
         Columns of groups, of the method ``group``.
+    since : str
+        The time from which on rows teach, and are judged; all if empty.
     gain, lower, upper : float
         By which share the score falls on held-out rows, with its 95 % interval.
     p : float
-        One-sided p-value that it falls at all.
+        One-sided p-value that it falls at all, each row's score on the scale of its spread.
     heals, leaves : tuple of str
         Ids of the findings that were bad and are no longer shown to be, and that still are.
     accepted : bool
         Whether its gain is proven among all that were tried, or it heals what it aims at.
-    where : str
-        The group or region on whose rows it was tried; all rows if empty.
     reason : str
         Why it could not be tried.
     """
 
     method: str
     by: tuple[str, ...] = ()
-    gain: float = float("nan")
-    lower: float = float("nan")
-    upper: float = float("nan")
-    p: float = float("nan")
+    since: str = ""
+    gain: float = math.nan
+    lower: float = math.nan
+    upper: float = math.nan
+    p: float = math.nan
     heals: tuple[str, ...] = ()
     leaves: tuple[str, ...] = ()
     accepted: bool = False
-    where: str = ""
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """The next step: the mend with the best honest gain, or that none helps.
+    """The next step: the mend that was accepted, or that none helps.
 
     Attributes
     ----------
@@ -55,6 +140,8 @@ class Advice:
         As in `howsure.recalibration.METHODS`; empty where nothing that was tried helps.
     by : tuple of str
         Columns of groups, of the method ``group``.
+    since : str
+        The time from which on rows teach; all if empty.
     score : str
         What the gain is of, in words.
     gain, lower, upper : float
@@ -71,10 +158,11 @@ class Advice:
 
     method: str
     by: tuple[str, ...] = ()
+    since: str = ""
     score: str = ""
-    gain: float = float("nan")
-    lower: float = float("nan")
-    upper: float = float("nan")
+    gain: float = math.nan
+    lower: float = math.nan
+    upper: float = math.nan
     heals: tuple[str, ...] = ()
     leaves: tuple[str, ...] = ()
     command: str = ""
@@ -84,13 +172,428 @@ class Advice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trials:
-    """All mends that were tried on the rows of one model, and what follows."""
+    """All mends that were tried on the rows of one model, and what follows.
+
+    Attributes
+    ----------
+    advice : Advice, optional
+        None where no finding is bad and nothing helps.
+    trials : tuple of Trial
+        In the order in which they were tried.
+    score : str
+        What gains are of, in words; empty where nothing could be tried.
+    costs : mapping of str to float
+        For each bad finding, the share of the score that the mend aimed at it saves.
+    lifted : tuple, optional
+        The group that fails, with its coverage before and after the mend that is advised.
+    """
 
     advice: Advice | None
-    trials: tuple[Trial, ...]
-    score: str
+    trials: tuple[Trial, ...] = ()
+    score: str = ""
+    costs: Mapping[str, float] = field(default_factory=dict)
+    lifted: tuple[str, float, float] | None = None
 
 
-def try_mends(evalset: EvalSet, findings: tuple[Finding, ...] = (), *, seed: int = 0) -> Trials:
-    """Try every mend that suits the predictions, by cross-fitting."""
-    raise NotImplementedError
+@one_thread()
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def try_mends(evalset: EvalSet, *, coverages: Sequence[float] = (), seed: int = 0) -> Trials:
+    """Try every mend that suits the predictions of a calibration table, by cross-fitting.
+
+    Parameters
+    ----------
+    evalset : EvalSet
+        Held-out rows.
+    coverages : sequence of float
+        Nominal coverages; the verdict speaks of the one nearest to 0.9.
+    seed : int
+        Fixes all draws.
+
+    Returns
+    -------
+    Trials
+
+    Examples
+    --------
+    >>> from howsure import Distribution
+    >>> rng = np.random.default_rng(0)
+    >>> held = EvalSet.checked(rng.normal(size=2000), Distribution.normal(np.zeros(2000), 0.7))
+    >>> try_mends(held).advice.method
+    'scale'
+    """
+    (evalset,), (dependence,) = follow([evalset], content_order([evalset]))
+    found, _ = judged(evalset, dependence, coverages=coverages, seed=seed)
+    return tried(evalset, dependence, found, coverages=coverages, seed=seed)
+
+
+def tried(
+    evalset: EvalSet,
+    dependence: Known,
+    findings: Sequence[Finding],
+    *,
+    coverages: Sequence[float] = (),
+    seed: int = 0,
+    ignore: Collection[str] = (),
+    prefix: str = "",
+) -> Trials:
+    """The same of rows in the order of their content whose findings are known."""
+    red = tuple(each for each in findings if each.state == "bad" and each.id != "congruence")
+    kind = kinds_of(evalset)[0]
+    if kind not in METHODS:
+        return Trials(advice=None)
+    alone = replace(evalset, beliefs=evalset.beliefs[:1]) if evalset.beliefs else evalset
+    part = View(alone, seed=seed).part(MOST_ROWS).evalset
+    ids = tuple(each.id for each in red)
+    worst = next((each.where for each in red if each.id == "groups"), "")
+    bench = _Bench(part, dependence, ids, kind, coverages, seed, ignore, worst)
+    if bench.too_few:
+        return _concluded(Trials(advice=None), red, bench, prefix, bench.too_few)
+    found = _lately(bench, red) if "drift" in ids else None
+    return _concluded(found or bench.run(), red, bench, prefix)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """The rows on which mends are tried, and what must be healed."""
+
+    evalset: EvalSet
+    dependence: Known
+    red: tuple[str, ...]
+    kind: str
+    coverages: Sequence[float]
+    seed: int
+    ignore: Collection[str]
+    worst: str = ""
+    since: str = ""
+
+    @property
+    def too_few(self) -> str:
+        """Why nothing can be tried; empty where it can."""
+        if self.evalset.n < FEWEST_ROWS:
+            return f"{self.evalset.n} rows are too few to try mends on held-out folds"
+        cluster = self.evalset.cluster
+        if cluster is not None and len(cluster.labels) < FEWEST_UNITS:
+            return f"{len(cluster.labels)} clusters are too few to try mends on held-out folds"
+        return ""
+
+    def candidates(self) -> Iterator[tuple[Candidate, tuple[str, ...]]]:
+        """What suits the rows, each with the columns of groups that it divides by."""
+        known = METHODS[self.kind]
+        for each in CANDIDATES:
+            if each.method not in TRIED.get(self.kind, TRIED[""]) or each.method not in known:
+                continue
+            if each.needs == "groups":
+                for name in self.evalset.groups:
+                    yield each, (name,)
+            elif not each.needs or self.evalset.features or self.evalset.embedding is not None:
+                yield each, ()
+
+    def run(self) -> Trials:
+        """Fit, apply, score, judge; then choose."""
+        folds = _folds(self.evalset, self.seed)
+        made: list[tuple[Candidate, tuple[str, ...], Evaluation]] = []
+        told: list[Trial] = []
+        listed = list(self.candidates())
+        for place, (candidate, by) in enumerate(listed):
+            tell(f"trial of {candidate.method}", place, len(listed))
+            try:
+                mended = _cross_fitted(self.evalset, candidate.method, self.options(by), folds)
+            except HowsureError as error:
+                told.append(Trial(method=candidate.method, by=by, reason=str(error)))
+                continue
+            made.append((candidate, by, self._evaluated(mended)))
+        if not made:
+            return Trials(advice=None, trials=tuple(told))
+        before = self._evaluated(self.evalset)
+        shared = shared_by_all([before, *(each for _, _, each in made)])
+        if shared is None:
+            return Trials(advice=None, trials=tuple(told))
+        rows = shared.rows[0]
+        unit = _unit(self.evalset, self.kind)
+        drops = [(rows - shared.rows[place]) for place in range(1, len(made) + 1)]
+        gains = [self._gain(drop, rows, unit) for drop in drops]
+        proven = holm(np.array([gain.p for gain in gains])) < LEVEL
+        for (candidate, by, after), gain, sure in zip(made, gains, proven, strict=True):
+            heals, leaves, spoiled = self._healed(after.evalset)
+            aimed = candidate.aims & set(self.red)
+            worse = gain.t < -_WORSE or gain.upper < 0
+            cured = bool(aimed) and aimed <= set(heals) and not spoiled and not worse
+            told.append(
+                Trial(
+                    method=candidate.method,
+                    by=by,
+                    since=self.since,
+                    gain=gain.value,
+                    lower=gain.lower,
+                    upper=gain.upper,
+                    p=gain.p,
+                    heals=heals,
+                    leaves=leaves,
+                    accepted=bool(sure) or cured,
+                )
+            )
+        chosen = self._chosen(told[-len(made) :], [c.rank for c, _, _ in made], drops, unit)
+        costs = self._costs(told[-len(made) :], [c for c, _, _ in made])
+        advice, lifted = None, None
+        if chosen is not None:
+            names = ("method", "by", "since", "gain", "lower", "upper", "heals", "leaves")
+            advice = Advice(
+                **{name: getattr(chosen, name) for name in names},
+                score=shared.score.title,
+                model=self.evalset.model,
+            )
+            place = [(each.method, by) for each, by, _ in made].index((chosen.method, chosen.by))
+            lifted = self._lifted(made[place][2].evalset)
+        return Trials(
+            advice=advice,
+            trials=tuple(told),
+            score=shared.score.title,
+            costs=costs,
+            lifted=lifted,
+        )
+
+    def _lifted(self, mended: EvalSet) -> tuple[str, float, float] | None:
+        """The group that fails, with its coverage before and after."""
+        for each in groupings(self.evalset)[0]:
+            if self.worst and self.worst in each.labels:
+                rows = each.codes == each.labels.index(self.worst)
+                parts = [View(held.take(rows)) for held in (self.evalset, mended)]
+                shares = [
+                    float(
+                        np.average(
+                            part.get("covered", part.headline), weights=mass_of(part.evalset)
+                        )
+                    )
+                    for part in parts
+                ]
+                return self.worst, shares[0], shares[1]
+        return None
+
+    def options(self, by: tuple[str, ...]) -> Options:
+        coverage = headline_coverage(self.coverages) if self.coverages else math.nan
+        if self.kind == Intervals.kind:
+            return Options(by=by)
+        return Options(by=by, coverage=None if math.isnan(coverage) else coverage)
+
+    def _evaluated(self, evalset: EvalSet) -> Evaluation:
+        return evaluate(evalset, coverages=self.coverages, metrics=("crps", "mae"), seed=self.seed)
+
+    def _gain(self, drop: FloatArray, rows: FloatArray, unit: FloatArray) -> _Gain:
+        """By how much a score falls; its test divides each row's by its spread."""
+        evalset = self.evalset
+        mass = mass_of(evalset)
+        cluster = None if evalset.cluster is None else evalset.cluster.codes
+        level, base = np.average(drop, weights=mass), np.average(rows, weights=mass)
+        gain = level / base
+        ratio = spread_of((drop - gain * rows) / base, evalset.weights, cluster)
+        reach = special.stdtrit(max(float(ratio.degrees[0]), 1.0), 0.975) * float(ratio.error[0])
+        t, p = _tested(drop / unit, evalset, cluster, mass)
+        return _Gain(float(gain), float(gain - reach), float(gain + reach), t, p)
+
+    def _healed(self, mended: EvalSet) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+        """Which bad findings are healed, which are left, and whether another turned bad."""
+        found, _ = judged(
+            mended,
+            self.dependence,
+            coverages=self.coverages,
+            seed=self.seed,
+            ignore=self.ignore,
+        )
+        after = {each.id: each for each in found}
+        level = LEVEL / max(len(self.red), 1)
+
+        def fine(name: str) -> bool:
+            held = after.get(name)
+            if held is None:  # it cannot be asked any more: support of what covers every y
+                return name == "support"
+            return held.p >= level or (held.state != "bad" and abs(held.effect) <= held.tolerance)
+
+        heals = tuple(name for name in self.red if fine(name))
+        spoiled = any(each.state == "bad" and each.id not in self.red for each in found)
+        return heals, tuple(name for name in self.red if name not in heals), spoiled
+
+    def _chosen(
+        self,
+        trials: Sequence[Trial],
+        ranks: Sequence[int],
+        drops: Sequence[FloatArray],
+        unit: FloatArray,
+    ) -> Trial | None:
+        """Of the accepted, those that heal most; of these, the simplest not provably worse."""
+        accepted = [place for place, each in enumerate(trials) if each.accepted]
+        if not accepted:
+            return None
+        most = max(len(trials[place].heals) for place in accepted)
+        accepted = [place for place in accepted if len(trials[place].heals) == most]
+        evalset = self.evalset
+        mass = mass_of(evalset)
+        cluster = None if evalset.cluster is None else evalset.cluster.codes
+        best = max(accepted, key=lambda place: trials[place].gain)
+        alike = [
+            place
+            for place in accepted
+            if place == best
+            or _tested((drops[best] - drops[place]) / unit, evalset, cluster, mass)[0] < _WORSE
+        ]
+        return trials[min(alike, key=lambda place: (ranks[place], -trials[place].gain))]
+
+    def _costs(self, trials: Sequence[Trial], candidates: Sequence[Candidate]) -> dict[str, float]:
+        """What each bad finding costs: the gain of the simplest mend that heals it, or the most
+        that one aimed at it saves.
+        """
+        costs = {}
+        for name in self.red:
+            aimed = [t for t, c in zip(trials, candidates, strict=True) if name in c.aims]
+            healing = [t for t in aimed if name in t.heals]
+            chosen = healing[:1] or aimed
+            costs[name] = max((t.gain for t in chosen), default=0.0)
+        return {name: max(cost, 0.0) for name, cost in costs.items()}
+
+
+class _Gain(NamedTuple):
+    value: float
+    lower: float
+    upper: float
+    t: float
+    p: float
+
+
+def _tested(
+    values: FloatArray, evalset: EvalSet, cluster: IntArray | None, mass: FloatArray
+) -> tuple[float, float]:
+    """Student's t of a mean, and its one-sided p-value that it is above 0."""
+    mean = float(np.average(values, weights=mass))
+    found = spread_of(values - mean, evalset.weights, cluster)
+    error = float(found.error[0])
+    if not error > 0:
+        return 0.0, 1.0
+    t = mean / error
+    return t, float(special.stdtr(max(float(found.degrees[0]), 1.0), -t))
+
+
+def _keys(evalset: EvalSet) -> npt.NDArray[np.uint64]:
+    """Hashes of the rows."""
+    points = () if evalset.point is None else (evalset.point,)
+    return row_keys(evalset.y, *points, *(v for b in evalset.beliefs for v in b.numbers().values()))
+
+
+def _folds(evalset: EvalSet, seed: int) -> IntArray:
+    """The fold of each row: whole clusters, else rows by what they hold."""
+    if evalset.cluster is not None:
+        return np.asarray(evalset.cluster.codes % FOLDS)
+    drawn = row_uniforms(seed, "folds", _keys(evalset))
+    places = np.empty(evalset.n, dtype=np.int64)
+    places[np.argsort(drawn, kind="stable")] = np.arange(evalset.n)
+    return places % FOLDS
+
+
+def _cross_fitted(evalset: EvalSet, method: str, options: Options, folds: IntArray) -> EvalSet:
+    """Every row as a mend leaves it that was fitted on the other folds."""
+    kind = kinds_of(evalset)[0]
+    maker = METHODS[kind][method]
+    parts, rows = [], []
+    for fold in range(FOLDS):
+        held = folds == fold
+        parts.append(maker(options).fit(evalset.take(~held)).apply(evalset.take(held)))
+        rows.append(np.flatnonzero(held))
+    order = np.argsort(np.concatenate(rows), kind="stable")
+    if not parts[0].beliefs:
+        points = [part.point for part in parts if part.point is not None]
+        return replace(evalset, point=np.concatenate(points)[order])
+    joined = _joined([part.beliefs[-1] for part in parts])
+    if isinstance(joined, Intervals) and not np.isfinite([joined.lower, joined.upper]).all():
+        raise InputError("folds are too small for finite intervals")
+    return replace(evalset, beliefs=(joined.take(order),))
+
+
+def _joined(parts: Sequence[Prediction]) -> Prediction:
+    """Predictions of one kind below each other."""
+    first = parts[0]
+
+    def stacked(values: Sequence[FloatArray]) -> FloatArray:
+        return np.concatenate(values)
+
+    if isinstance(first, Distribution):
+        laws = [part for part in parts if isinstance(part, Distribution)]
+        named = {name: stacked([law.parameters[name] for law in laws]) for name in first.parameters}
+        return Distribution(first.law, named)
+    if isinstance(first, Samples):
+        return Samples(stacked([p.sorted_samples for p in parts if isinstance(p, Samples)]))
+    if isinstance(first, Quantiles):
+        tables = [part for part in parts if isinstance(part, Quantiles)]
+        if any(not np.array_equal(table.levels, first.levels) for table in tables):
+            raise InputError("folds are too small for the same levels")
+        return Quantiles(first.levels, stacked([table.values for table in tables]))
+    if isinstance(first, Intervals):
+        bands = [part for part in parts if isinstance(part, Intervals)]
+        ends = (stacked([b.lower for b in bands]), stacked([b.upper for b in bands]))
+        return Intervals(*ends, first.coverages or None)
+    raise InputError(f"{first.kind} cannot be joined")
+
+
+def _unit(evalset: EvalSet, kind: str) -> FloatArray:
+    """What each row's score is divided by: its spread, not far below the mean one."""
+    if not evalset.beliefs:
+        return np.ones(evalset.n)
+    belief = evalset.beliefs[0]
+    try:
+        spread = belief.sd()
+    except HowsureError:
+        try:
+            lower, upper = belief.interval(min(belief.widest, 0.9))
+        except HowsureError:
+            values = np.stack([*belief.numbers().values()], axis=-1).reshape(evalset.n, -1)
+            lower, upper = values.min(axis=1), values.max(axis=1)
+        spread = upper - lower
+    mean = float(np.mean(spread[np.isfinite(spread)])) if np.isfinite(spread).any() else 0.0
+    if not mean > 0:
+        return np.ones(evalset.n)
+    return np.asarray(np.maximum(np.where(np.isfinite(spread), spread, mean), _FLOOR * mean))
+
+
+def _lately(bench: _Bench, red: Sequence[Finding]) -> Trials | None:
+    """What helps of the rows from a change on, judged on these alone; None where nothing does."""
+    where = next(each.where for each in red if each.id == "drift")
+    since = where.removeprefix("from ").removesuffix(" on").removeprefix("time ")
+    try:
+        rows = since_rows(bench.evalset, since)
+    except HowsureError:  # a time of words cannot be told from which on
+        return None
+    later = replace(bench, evalset=rows, since=since)
+    if later.too_few:
+        return None
+    found, _ = judged(rows, bench.dependence, coverages=bench.coverages, seed=bench.seed)
+    trials = replace(later, red=tuple(each.id for each in found if each.state == "bad")).run()
+    if trials.advice is None:
+        return None
+    left = tuple(name for name in bench.red if name in trials.advice.leaves)
+    healed = tuple(name for name in bench.red if name not in left)
+    return replace(trials, advice=replace(trials.advice, heals=healed, leaves=left))
+
+
+def _concluded(
+    trials: Trials, red: Sequence[Finding], bench: _Bench, prefix: str, reason: str = ""
+) -> Trials:
+    """With the sentence of the advice and its command, or with what the bad need instead."""
+    advice = trials.advice
+    if advice is None:
+        if not red:
+            return trials
+        said = words.nothing_helps(red, _nearest(trials, bench), reason)
+        return replace(trials, advice=Advice(method="", sentence=said, model=bench.evalset.model))
+    rows = bench.evalset if not advice.since else since_rows(bench.evalset, advice.since)
+    fitted = METHODS[bench.kind][advice.method](bench.options(advice.by)).fit(rows)
+    said = words.next_step(advice, fitted.parameters, trials.lifted)
+    return replace(
+        trials, advice=replace(advice, sentence=said, command=words.command(prefix, advice))
+    )
+
+
+def _nearest(trials: Trials, bench: _Bench) -> tuple[str, float, int] | None:
+    """The mend of the largest gain, that gain, and the rows that would prove it; None without."""
+    hopeful = [each for each in trials.trials if each.gain > 0 and each.p < 0.5]
+    if not hopeful:
+        return None
+    best = max(hopeful, key=lambda each: each.gain)
+    wanted = special.ndtri(LEVEL / len(trials.trials)) / special.ndtri(best.p)
+    return best.method, best.gain, math.ceil(bench.evalset.n * float(wanted) ** 2)

@@ -6,8 +6,9 @@ Each id has what was seen and the name of the fault; what follows depends on the
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,10 @@ from howsure.core.records import Record
 from howsure.metrics.compare import Standing
 from howsure.metrics.serial import Dependence
 from howsure.verdict.findings import FROM_ALL, QUESTIONS, Draft, Finding
+
+if TYPE_CHECKING:
+    from howsure.recalibration import Learnt
+    from howsure.verdict.mends import Advice
 
 
 class Words(NamedTuple):
@@ -423,3 +428,121 @@ _WORDS: Mapping[str, Callable[[Draft, Finding], Words]] = {
     "drift": _drift,
     "comparison": _comparison,
 }
+
+
+_NAMES = {
+    "one_sided": "one-sidedness of misses",
+    "groups": "differences between groups",
+    "region": "dependence on the inputs",
+    "width": "widths",
+    "trade": "the trade between width and misses",
+    "support": "impossible outcomes",
+}
+"""Ids of findings within a sentence, where these are no words."""
+
+_DONE: Mapping[str, str] = {
+    "shift": "shift every prediction",
+    "scale": "stretch every prediction",
+    "shift_scale": "shift and stretch every prediction",
+    "cqr": "move both ends of every interval",
+    "asymmetric": "move each end of the intervals by a constant of its own",
+    "shape": "map stated probabilities to those that were observed",
+    "widths": "make widths follow the size of the errors",
+    "isotonic_variance": "replace each variance by the mean squared error of rows like it",
+    "group": "recalibrate within {by}",
+    "inputs": "recalibrate by the inputs",
+}
+
+
+def next_step(
+    advice: Advice,
+    learnt: Sequence[Learnt],
+    lifted: tuple[str, float, float] | None,
+) -> str:
+    """What to do next, in words: the mend, its gain on held-out rows, and what it heals."""
+    what = _mended(advice.method, learnt).format(by=" and ".join(advice.by))
+    since = f", from rows since {advice.since} alone" if advice.since else ""
+    ends = f"{fixed(100 * advice.lower, 1)} to {fixed(100 * advice.upper, 1)}"
+    if advice.lower > 0:
+        gain = f"this cuts the {advice.score} by {percent(advice.gain)} ({ends})"
+    else:
+        gain = f"the {advice.score} falls by {percent(advice.gain)} ({ends}), within its error"
+    told = f"Best next step: {what}{since}. On held-out fifths {gain}"
+    if lifted is not None:
+        name, before, after = lifted
+        verb = "lifts" if after > before else "lowers"
+        told += f" and {verb} the coverage of {name} from {percent(before)} to {percent(after)}"
+    told += "."
+    if advice.heals:
+        told += f" No departure of {_either(advice.heals)} remains."
+    if advice.leaves:
+        told += f" What stays: {_named(advice.leaves)}."
+    return told
+
+
+def _mended(method: str, learnt: Sequence[Learnt]) -> str:
+    """What a mend does, with the one number that it learnt if there is one."""
+    if len(learnt) == 1 and learnt[0].name == "factor" and math.isfinite(learnt[0].value):
+        verb = "widen" if learnt[0].value > 1 else "narrow"
+        return f"{verb} every prediction by a factor of {number(learnt[0].value, 3)}"
+    if len(learnt) == 1 and method == "shift" and learnt[0].name == "shift":
+        return f"shift every prediction by {fixed_sign(learnt[0].value)}"
+    if method == "cqr" and learnt and math.isfinite(learnt[0].value):
+        verb = "widen" if learnt[0].value > 0 else "narrow"
+        return f"{verb} every interval by one constant at either end"
+    return _DONE[method]
+
+
+def fixed_sign(value: float) -> str:
+    """Three digits with a sign."""
+    return f"{'+' if value > 0 else ''}{number(value, 3)}"
+
+
+def _named(ids: Sequence[str]) -> str:
+    return _listed([_NAMES.get(each, each) for each in ids])
+
+
+def _either(ids: Sequence[str]) -> str:
+    told = [_NAMES.get(each, each) for each in ids]
+    return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} or {told[-1]}"
+
+
+def nothing_helps(
+    red: Sequence[Finding], nearest: tuple[str, float, int] | None, reason: str
+) -> str:
+    """That nothing that was tried helps, and what the bad findings need instead."""
+    if reason:
+        told = f"Next step: collect more rows. {reason[0].upper()}{reason[1:]}."
+    else:
+        told = "Nothing that was tried helps beyond chance."
+    if nearest is not None and not reason:
+        method, gain, rows = nearest
+        digits = 10 ** max(math.floor(math.log10(max(rows, 1))) - 1, 0)
+        told += (
+            f" Nearest is {method}, whose gain of {percent(gain)} some "
+            f"{math.ceil(rows / digits) * digits:,} rows would prove."
+        )
+    needs = [_NEEDS[each.id].format(where=each.where) for each in red if each.id in _NEEDS]
+    return " ".join([told, *dict.fromkeys(needs)])
+
+
+_NEEDS: Mapping[str, str] = {
+    "groups": "For groups: more rows of {where}, or a model that sees this column.",
+    "region": "For the inputs: a model that sees what sets rows apart where {where}.",
+    "width": "For widths: inputs that tell easy rows from hard ones.",
+    "trade": "For widths: inputs that tell easy rows from hard ones.",
+    "drift": "For drift: a longer history since the change, or a model trained on recent rows.",
+    "sets": "For label sets: class probabilities, from which sets can be made anew.",
+    "support": "For impossible outcomes: a predictive distribution that allows them.",
+}
+
+
+def command(prefix: str, advice: Advice) -> str:
+    """What does it: a line for the shell that begins so, or a call in Python."""
+    if prefix:
+        by = f" --by {shlex.quote(','.join(advice.by))}" if advice.by else ""
+        since = f" --since {shlex.quote(advice.since)}" if advice.since else ""
+        return f"{prefix} --method {advice.method}{by}{since} -o recalibrated.csv"
+    by = f", by={','.join(advice.by)!r}" if advice.by else ""
+    since = f", since={advice.since!r}" if advice.since else ""
+    return f"howsure.recalibrate(new, calibration, method={advice.method!r}{by}{since})"

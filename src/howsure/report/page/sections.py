@@ -22,6 +22,7 @@ TABLE_TITLES = {
     OVERVIEW: "Models and questions",
     "groups": "Coverage by group",
     "worst_rows": "The worst rows",
+    "mends": "What was tried",
     "models": "Differences between models",
     "characteristic_points": "Operating points",
     "cce_map": "Congruence at every row",
