@@ -4,6 +4,14 @@ A method holds its options; `fit` learns from calibration rows and gives a recal
 `apply` mends any rows. `recalibrate` does both for every belief of a test set at once.
 """
 
+from howsure.recalibration.affine import (
+    PointShift,
+    QuantileScaling,
+    Shift,
+    ShiftScale,
+    ShiftScaledIntervals,
+    Widths,
+)
 from howsure.recalibration.base import Learnt, Method, Recalibrator
 from howsure.recalibration.comparison import compare_recalibrations
 from howsure.recalibration.conformal import ConformalQuantiles
@@ -26,11 +34,17 @@ __all__ = [
     "Isotonic",
     "Learnt",
     "Method",
+    "PointShift",
+    "QuantileScaling",
     "Recalibrated",
     "RecalibratedMethod",
     "Recalibrator",
+    "Shift",
+    "ShiftScale",
+    "ShiftScaledIntervals",
     "SpreadScaling",
     "VarianceScaling",
+    "Widths",
     "compare_recalibrations",
     "recalibrate",
 ]
