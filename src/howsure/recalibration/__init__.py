@@ -22,6 +22,8 @@ from howsure.recalibration.intervals import ConformalIntervals
 from howsure.recalibration.isotonic import Isotonic
 from howsure.recalibration.levels import DEFAULT_LEVELS
 from howsure.recalibration.scaling import SpreadScaling, VarianceScaling
+from howsure.recalibration.shape import Shape
+from howsure.recalibration.variance import IsotonicVariance
 from howsure.recalibration.wrapper import RecalibratedMethod
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "Crude",
     "DerivedIntervals",
     "Isotonic",
+    "IsotonicVariance",
     "Learnt",
     "Method",
     "PointShift",
@@ -39,6 +42,7 @@ __all__ = [
     "Recalibrated",
     "RecalibratedMethod",
     "Recalibrator",
+    "Shape",
     "Shift",
     "ShiftScale",
     "ShiftScaledIntervals",

@@ -25,6 +25,7 @@ from howsure.recalibration.base import (
 )
 from howsure.recalibration.intervals import ConformalIntervals, IntervalRecalibrator
 from howsure.recalibration.moving import (
+    FLOOR,
     KINDS,
     Frame,
     Mover,
@@ -36,8 +37,6 @@ from howsure.recalibration.moving import (
 from howsure.recalibration.scaling import check_rows, spread_factor
 from howsure.stats.estimate import standard_error
 
-_FLOOR = 0.1
-"""Of the mean spread: the least that a relative shift is measured in."""
 _POWERS = (0.0, 2.0)
 _NOISE = 0.2
 """The share of a log spread's variance that must be more than the noise of few samples."""
@@ -66,7 +65,7 @@ class _Rows:
 
     @property
     def floor(self) -> float:
-        return _FLOOR * float(np.average(self.frame.spread, weights=self.mass))
+        return FLOOR * float(np.average(self.frame.spread, weights=self.mass))
 
     def error(self, influence: FloatArray) -> float:
         cluster = self.calibration.cluster
@@ -587,7 +586,7 @@ def _power_of_samples(rows: _Rows, samples: Samples) -> tuple[Learnt, tuple[str,
     center = samples.point()[:, None] - away / (size - 1)  # of all others
     square = np.square(samples.sd())[:, None] * (size - 1) - np.square(away) * size / (size - 1)
     spread = np.sqrt(np.maximum(square, 0.0) / (size - 2))
-    spread = np.maximum(spread, _FLOOR * rows.floor)  # a row without a spread has no log
+    spread = np.maximum(spread, FLOOR * rows.floor)  # a row without a spread has no log
     mass = np.broadcast_to(rows.mass[:, None], table.shape).ravel()
     flat = spread.ravel()
     own = _power(np.square(table - center).ravel(), flat, mass)

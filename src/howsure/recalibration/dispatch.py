@@ -39,6 +39,8 @@ from howsure.recalibration.intervals import ConformalIntervals
 from howsure.recalibration.isotonic import Isotonic
 from howsure.recalibration.levels import DEFAULT_LEVELS
 from howsure.recalibration.scaling import SpreadScaling, VarianceScaling
+from howsure.recalibration.shape import Shape
+from howsure.recalibration.variance import IsotonicVariance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +108,10 @@ def _affine(belief: str) -> dict[str, Maker]:
     }
 
 
+def _shape(belief: str) -> Maker:
+    return lambda options: Shape(belief, options.levels)
+
+
 def _isotonic(belief: str) -> Maker:
     return lambda options: Isotonic(belief, options.levels, options.too_few)
 
@@ -128,6 +134,8 @@ METHODS: Mapping[str, Mapping[str, Maker]] = {
     Distribution.kind: {
         "scale": lambda _: VarianceScaling(),
         **_affine(Distribution.kind),
+        "isotonic_variance": lambda _: IsotonicVariance(),
+        "shape": _shape(Distribution.kind),
         "isotonic": _isotonic(Distribution.kind),
         "crude": _crude(Distribution.kind),
         **_derived(Distribution.kind),
@@ -136,11 +144,14 @@ METHODS: Mapping[str, Mapping[str, Maker]] = {
         "conformal": lambda options: ConformalQuantiles(options.too_few),
         "scale": lambda _: QuantileScaling(),
         **_affine(Quantiles.kind),
+        "shape": _shape(Quantiles.kind),
         **_derived(Quantiles.kind),
     },
     Samples.kind: {
         "scale": lambda _: SpreadScaling(),
         **_affine(Samples.kind),
+        "isotonic_variance": lambda _: IsotonicVariance(Samples.kind),
+        "shape": _shape(Samples.kind),
         "isotonic": _isotonic(Samples.kind),
         "crude": _crude(Samples.kind),
         **_derived(Samples.kind),
@@ -239,10 +250,10 @@ def recalibrate(
         takes ``shift``; ``cqr`` or ``asymmetric`` for intervals; ``split`` or ``asymmetric`` for
         a point forecast; ``isotonic_variance``, ``isotonic`` or ``crude`` for distributions and
         samples; ``conformal`` for quantiles; ``shape`` for these three. Beliefs that do not know
-        the method, and all by default, take
-        ``cqr``, ``split``, ``conformal``, ``scale``; distributions that are not normal take
-        ``isotonic``, which respects their support. With a coverage, ``cqr``, ``asymmetric`` and
-        ``ucc`` make intervals of any of them; see `DerivedIntervals`.
+        the method, and all by default, take ``cqr``, ``split``, ``conformal``, ``scale``;
+        distributions that are not normal take ``isotonic``, which respects their support. With a
+        coverage, ``cqr``, ``asymmetric`` and ``ucc`` make intervals of any of them; see
+        `DerivedIntervals`.
     coverage : float, optional
         Nominal coverage to reach, for intervals (each its own by default), and where intervals
         are made of something else (where it is needed).
