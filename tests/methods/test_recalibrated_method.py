@@ -38,13 +38,15 @@ from howsure.recalibration import (
 )
 
 COVERAGES = (0.5, 0.9)
+AFFINE = ("shift_scale", "widths", "isotonic_variance")
+CONFORMAL = ("cqr", "asymmetric", "ucc")
 WAYS = {
-    "normal": ("scale", "isotonic", "crude", "cqr", "asymmetric", "ucc"),
-    "mixture": ("scale", "isotonic", "crude", "cqr", "asymmetric", "ucc"),
-    "poisson": ("isotonic", "crude", "cqr", "asymmetric", "ucc"),
-    "samples": ("scale", "crude", "cqr", "asymmetric", "ucc"),
-    "quantiles": ("conformal", "cqr", "asymmetric", "ucc"),
-    "intervals": ("scale", "cqr", "asymmetric", "ucc"),
+    "normal": ("scale", *AFFINE, "shape", "isotonic", "crude", *CONFORMAL),
+    "mixture": ("scale", *AFFINE, "shape", "isotonic", "crude", *CONFORMAL),
+    "poisson": ("shape", "isotonic", "crude", *CONFORMAL),
+    "samples": ("scale", *AFFINE, "shape", "crude", *CONFORMAL),
+    "quantiles": ("conformal", "scale", "shift_scale", "widths", "shape", *CONFORMAL),
+    "intervals": ("scale", "shift_scale", "widths", *CONFORMAL),
 }
 PAIRS = [(kind, by) for kind, ways in WAYS.items() for by in ways]
 BREADTH = 0.5  # what is believed is half as wide as it should be

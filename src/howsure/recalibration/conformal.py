@@ -18,7 +18,7 @@ from howsure.recalibration.base import (
     fit_notes,
 )
 from howsure.recalibration.levels import hold_below, level_words, plan_levels
-from howsure.recalibration.moving import check_given
+from howsure.recalibration.moving import check_given, crossed_note
 
 
 @final
@@ -100,11 +100,7 @@ class QuantileMover(Recalibrator):
         shifts = np.array([learnt.value for learnt in self.parameters])
         columns = np.flatnonzero(np.isin(self.given, kept))
         moved = Quantiles(kept, belief.values[:, columns] + shifts, crossing="sort")
-        if not moved.crossed_rows:
-            return moved, ()
-        return moved, (
-            f"{moved.crossed_rows} rows of quantiles crossed when moved, and were sorted.",
-        )
+        return moved, crossed_note(moved)
 
 
 def _held(shift: float, y: FloatArray, column: FloatArray) -> float:

@@ -24,6 +24,10 @@ KINDS: dict[str, type[Prediction]] = {
 }
 
 
+FLOOR = 0.1
+"""Of the mean spread: the least that a relative shift is measured in."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
     """Where predictions lie, and what y shows of it.
@@ -253,6 +257,13 @@ def check_given(levels: FloatArray, given: tuple[float, ...], kind: str) -> None
 
 def _listed(levels: tuple[float, ...] | list[float]) -> str:
     return ", ".join(f"{level:g}" for level in levels)
+
+
+def crossed_note(made: Prediction) -> tuple[str, ...]:
+    """A note on rows of quantiles that crossed when moved; none of anything else."""
+    if not isinstance(made, Quantiles) or not made.crossed_rows:
+        return ()
+    return (f"{made.crossed_rows} rows of quantiles crossed when moved, and were sorted.",)
 
 
 def mass_of(evalset: EvalSet) -> FloatArray:
