@@ -38,13 +38,15 @@ from howsure.recalibration import (
 )
 
 COVERAGES = (0.5, 0.9)
+AFFINE = ("shift_scale", "widths", "isotonic_variance")
+CONFORMAL = ("cqr", "asymmetric", "ucc")
 WAYS = {
-    "normal": ("scale", "isotonic", "crude", "cqr", "asymmetric", "ucc"),
-    "mixture": ("scale", "isotonic", "crude", "cqr", "asymmetric", "ucc"),
-    "poisson": ("isotonic", "crude", "cqr", "asymmetric", "ucc"),
-    "samples": ("scale", "crude", "cqr", "asymmetric", "ucc"),
-    "quantiles": ("shift", "cqr", "asymmetric", "ucc"),
-    "intervals": ("scale", "cqr", "asymmetric", "ucc"),
+    "normal": ("scale", *AFFINE, "shape", "isotonic", "crude", *CONFORMAL),
+    "mixture": ("scale", *AFFINE, "shape", "isotonic", "crude", *CONFORMAL),
+    "poisson": ("shape", "isotonic", "crude", *CONFORMAL),
+    "samples": ("scale", *AFFINE, "shape", "crude", *CONFORMAL),
+    "quantiles": ("conformal", "scale", "shift_scale", "widths", "shape", *CONFORMAL),
+    "intervals": ("scale", "shift_scale", "widths", *CONFORMAL),
 }
 PAIRS = [(kind, by) for kind, ways in WAYS.items() for by in ways]
 BREADTH = 0.5  # what is believed is half as wide as it should be
@@ -195,8 +197,8 @@ def test_bad_options_are_refused(options: dict[str, Any], words: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "by", "words"),
     [
-        ("normal", "shift", r"by must suit what oracle gives, distributions \(scale, isotonic"),
-        ("quantiles", "scale", r"quantiles \(shift, cqr, asymmetric, ucc\), got 'scale'"),
+        ("normal", "conformal", r"by must suit what oracle gives, distributions \(scale, isotonic"),
+        ("quantiles", "isotonic", r"quantiles \(conformal, cqr, asymmetric, ucc\), got 'isotonic'"),
         ("intervals", "isotonic", r"intervals \(cqr, asymmetric, scale, ucc\)"),
         ("poisson", "scale", "a scale must belong to a continuous law"),
     ],
@@ -329,8 +331,8 @@ def test_points_and_choices_in_comparisons() -> None:
     laws = EvalSet.checked(rng.normal(size=99), Distribution.normal([0.0] * 99, 1.0))
     only = compare_recalibrations(laws, laws, methods=["scale"], metrics=["crps"])
     assert list(only.columns)[5:] == ["before", "scale"]
-    with pytest.raises(InputError, match=r"methods must suit distributions .*got 'shift'"):
-        compare_recalibrations(laws, laws, methods=["shift"])
+    with pytest.raises(InputError, match=r"methods must suit distributions .*got 'conformal'"):
+        compare_recalibrations(laws, laws, methods=["conformal"])
     two = EvalSet.checked(
         np.zeros(9), (Distribution.normal([0.0] * 9, 1.0), Samples(rng.normal(size=(9, 3))))
     )

@@ -25,10 +25,10 @@ from howsure.predictions import (
 from howsure.recalibration import (
     METHODS,
     ConformalIntervals,
+    ConformalQuantiles,
     Crude,
     Isotonic,
     Method,
-    QuantileShift,
     SpreadScaling,
     VarianceScaling,
     recalibrate,
@@ -101,7 +101,7 @@ CASES = {
     "isotonic": Case(Isotonic(levels=LEVELS), normal_rows),
     "isotonic laplace": Case(Isotonic(levels=LEVELS), laplace_rows),
     "isotonic samples": Case(Isotonic("samples", (0.25, 0.5, 0.75)), sample_rows),
-    "shift": Case(QuantileShift(), quantile_rows),
+    "conformal": Case(ConformalQuantiles(), quantile_rows),
     "spread": Case(SpreadScaling(), sample_rows),
 }
 
@@ -230,7 +230,7 @@ GUARANTEED = {
     "crude unshifted": lambda rows, belief: rows.y <= belief.values[:, 3],
     "isotonic": lambda rows, belief: rows.y <= belief.values[:, 3],
     "isotonic laplace": lambda rows, belief: rows.y <= belief.values[:, 1],
-    "shift": lambda rows, belief: rows.y <= belief.values[:, 3],
+    "conformal": lambda rows, belief: rows.y <= belief.values[:, 3],
 }
 
 
@@ -245,7 +245,7 @@ def test_coverage_of_fresh_rows_follows_its_exact_law(name: str) -> None:
     case, hit = CASES[name], GUARANTEED[name]
     n, m, repeats = 24, 25, 800
     nominal = {"cqr moved": 0.8, "isotonic laplace": 0.25}.get(
-        name, 0.75 if name in ("crude unshifted", "isotonic", "shift") else 0.9
+        name, 0.75 if name in ("crude unshifted", "isotonic", "conformal") else 0.9
     )
     counts = np.empty(repeats, dtype=int)
     for trial in range(repeats):
@@ -290,7 +290,7 @@ def test_defaults_for_each_kind() -> None:
         "intervals": ("cqr", interval_rows),
         "point": ("split", point_rows),
         "distributions": ("scale", normal_rows),
-        "quantiles": ("shift", quantile_rows),
+        "quantiles": ("conformal", quantile_rows),
         "samples": ("scale", sample_rows),
     }
     assert set(kinds) == set(METHODS)
@@ -337,7 +337,7 @@ def test_given_quantiles_go_before_those_made_of_a_law() -> None:
     result = recalibrate(test, held_out, method="isotonic")
     assert [belief.kind for belief in result.evalset.beliefs] == ["quantiles"]
     assert any("were left out" in note for note in result.notes)
-    shifted = QuantileShift().fit(held_out).transform(test)[0]
+    shifted = ConformalQuantiles().fit(held_out).transform(test)[0]
     np.testing.assert_array_equal(numbers(result.evalset.beliefs[0]), numbers(shifted))
 
 

@@ -15,9 +15,9 @@ from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Quantiles, Samples, ScipyLaw
 from howsure.recalibration import (
     DEFAULT_LEVELS,
+    ConformalQuantiles,
     Crude,
     Isotonic,
-    QuantileShift,
     SpreadScaling,
     VarianceScaling,
     recalibrate,
@@ -315,7 +315,7 @@ def quantile_rows(name: str, n: int) -> EvalSet:
 
 def test_shifted_quantiles_cover_their_own_rows_as_the_ranks_say() -> None:
     held_out = quantile_rows("own", 250)
-    fitted = QuantileShift().fit(held_out)
+    fitted = ConformalQuantiles().fit(held_out)
     raw = held_out.beliefs[0]
     shifts = np.array([learnt.value for learnt in fitted.parameters])
     below = (held_out.y[:, None] <= raw.values + shifts).sum(axis=0)

@@ -4,8 +4,17 @@ A method holds its options; `fit` learns from calibration rows and gives a recal
 `apply` mends any rows. `recalibrate` does both for every belief of a test set at once.
 """
 
+from howsure.recalibration.affine import (
+    PointShift,
+    QuantileScaling,
+    Shift,
+    ShiftScale,
+    ShiftScaledIntervals,
+    Widths,
+)
 from howsure.recalibration.base import Learnt, Method, Recalibrator
 from howsure.recalibration.comparison import compare_recalibrations
+from howsure.recalibration.conformal import ConformalQuantiles
 from howsure.recalibration.crude import Crude
 from howsure.recalibration.derived import DerivedIntervals
 from howsure.recalibration.dispatch import METHODS, Recalibrated, recalibrate
@@ -13,24 +22,33 @@ from howsure.recalibration.intervals import ConformalIntervals
 from howsure.recalibration.isotonic import Isotonic
 from howsure.recalibration.levels import DEFAULT_LEVELS
 from howsure.recalibration.scaling import SpreadScaling, VarianceScaling
-from howsure.recalibration.shift import QuantileShift
+from howsure.recalibration.shape import Shape
+from howsure.recalibration.variance import IsotonicVariance
 from howsure.recalibration.wrapper import RecalibratedMethod
 
 __all__ = [
     "DEFAULT_LEVELS",
     "METHODS",
     "ConformalIntervals",
+    "ConformalQuantiles",
     "Crude",
     "DerivedIntervals",
     "Isotonic",
+    "IsotonicVariance",
     "Learnt",
     "Method",
-    "QuantileShift",
+    "PointShift",
+    "QuantileScaling",
     "Recalibrated",
     "RecalibratedMethod",
     "Recalibrator",
+    "Shape",
+    "Shift",
+    "ShiftScale",
+    "ShiftScaledIntervals",
     "SpreadScaling",
     "VarianceScaling",
+    "Widths",
     "compare_recalibrations",
     "recalibrate",
 ]

@@ -81,8 +81,8 @@ def compare_recalibrations(
     >>> rng = np.random.default_rng(0)
     >>> made = lambda: EvalSet.checked(rng.normal(0, 2, 500), Distribution.normal([0.0] * 500, 1.0))
     >>> table = compare_recalibrations(made(), made(), metrics=["empirical_coverage"])
-    >>> [name for name in table.columns][5:]
-    ['before', 'scale', 'isotonic', 'crude', 'cqr', 'asymmetric', 'ucc']
+    >>> [name for name in table.columns][5:10]
+    ['before', 'scale', 'shift', 'shift_scale', 'widths']
     >>> [round(float(table.columns[name][0]), 2) for name in ("before", "scale", "ucc")]
     [0.6, 0.9, 0.9]
     """

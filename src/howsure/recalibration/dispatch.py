@@ -22,14 +22,25 @@ from howsure.predictions import (
     Quantiles,
     Samples,
 )
+from howsure.recalibration.affine import (
+    PointShift,
+    PointShifter,
+    QuantileScaling,
+    Shift,
+    ShiftScale,
+    ShiftScaledIntervals,
+    Widths,
+)
 from howsure.recalibration.base import POINT, Method, Recalibrator, kinds_of
+from howsure.recalibration.conformal import ConformalQuantiles
 from howsure.recalibration.crude import Crude
 from howsure.recalibration.derived import DerivedIntervals
 from howsure.recalibration.intervals import ConformalIntervals
 from howsure.recalibration.isotonic import Isotonic
 from howsure.recalibration.levels import DEFAULT_LEVELS
 from howsure.recalibration.scaling import SpreadScaling, VarianceScaling
-from howsure.recalibration.shift import QuantileShift
+from howsure.recalibration.shape import Shape
+from howsure.recalibration.variance import IsotonicVariance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +100,18 @@ def _crude(belief: str) -> Maker:
     return lambda options: Crude(belief, options.levels, too_few=options.too_few)
 
 
+def _affine(belief: str) -> dict[str, Maker]:
+    return {
+        "shift": lambda _: Shift(belief),
+        "shift_scale": lambda _: ShiftScale(belief),
+        "widths": lambda _: Widths(belief),
+    }
+
+
+def _shape(belief: str) -> Maker:
+    return lambda options: Shape(belief, options.levels)
+
+
 def _isotonic(belief: str) -> Maker:
     return lambda options: Isotonic(belief, options.levels, options.too_few)
 
@@ -96,21 +119,39 @@ def _isotonic(belief: str) -> Maker:
 # The methods of each kind of belief; the first is the default, but for laws that are not normal.
 METHODS: Mapping[str, Mapping[str, Maker]] = {
     Intervals.kind: {
-        name: _conformal(name, Intervals.kind) for name in ("cqr", "asymmetric", "scale", "ucc")
+        **{
+            name: _conformal(name, Intervals.kind) for name in ("cqr", "asymmetric", "scale", "ucc")
+        },
+        **_affine(Intervals.kind),
+        "shift_scale": lambda options: ShiftScaledIntervals(
+            options.coverage, options.rank, options.too_few, options.delta
+        ),
     },
-    POINT: {name: _conformal(name, POINT) for name in ("split", "asymmetric")},
+    POINT: {
+        **{name: _conformal(name, POINT) for name in ("split", "asymmetric")},
+        "shift": lambda _: PointShift(),
+    },
     Distribution.kind: {
         "scale": lambda _: VarianceScaling(),
+        **_affine(Distribution.kind),
+        "isotonic_variance": lambda _: IsotonicVariance(),
+        "shape": _shape(Distribution.kind),
         "isotonic": _isotonic(Distribution.kind),
         "crude": _crude(Distribution.kind),
         **_derived(Distribution.kind),
     },
     Quantiles.kind: {
-        "shift": lambda options: QuantileShift(options.too_few),
+        "conformal": lambda options: ConformalQuantiles(options.too_few),
+        "scale": lambda _: QuantileScaling(),
+        **_affine(Quantiles.kind),
+        "shape": _shape(Quantiles.kind),
         **_derived(Quantiles.kind),
     },
     Samples.kind: {
         "scale": lambda _: SpreadScaling(),
+        **_affine(Samples.kind),
+        "isotonic_variance": lambda _: IsotonicVariance(Samples.kind),
+        "shape": _shape(Samples.kind),
         "isotonic": _isotonic(Samples.kind),
         "crude": _crude(Samples.kind),
         **_derived(Samples.kind),
@@ -205,12 +246,14 @@ def recalibrate(
         Held-out rows with the same kinds of belief by the same model. A frequency weight of two
         is a row seen twice.
     method : str, optional
-        ``cqr``, ``asymmetric`` or ``scale`` for intervals; ``split`` or ``asymmetric`` for a
-        point forecast; ``scale``, ``isotonic`` or ``crude`` for distributions and samples;
-        ``shift`` for quantiles. Beliefs that do not know the method, and all by default, take
-        ``cqr``, ``split``, ``shift``, ``scale``; distributions that are not normal take
-        ``isotonic``, which respects their support. With a coverage, ``cqr``, ``asymmetric`` and
-        ``ucc`` make intervals of any of them; see `DerivedIntervals`.
+        ``shift``, ``scale``, ``shift_scale`` or ``widths`` for all but a point forecast, which
+        takes ``shift``; ``cqr`` or ``asymmetric`` for intervals; ``split`` or ``asymmetric`` for
+        a point forecast; ``isotonic_variance``, ``isotonic`` or ``crude`` for distributions and
+        samples; ``conformal`` for quantiles; ``shape`` for these three. Beliefs that do not know
+        the method, and all by default, take ``cqr``, ``split``, ``conformal``, ``scale``;
+        distributions that are not normal take ``isotonic``, which respects their support. With a
+        coverage, ``cqr``, ``asymmetric`` and ``ucc`` make intervals of any of them; see
+        `DerivedIntervals`.
     coverage : float, optional
         Nominal coverage to reach, for intervals (each its own by default), and where intervals
         are made of something else (where it is needed).
@@ -263,6 +306,10 @@ def recalibrate(
         )
     made: list[tuple[str, Prediction]] = []
     for one in fitted:
+        if isinstance(one, PointShifter):  # what it mends is no prediction with a spread
+            test = one.apply(test)
+            notes.extend(one.notes)
+            continue
         belief, found = one.transform(test)
         made.append((one.belief, belief))
         notes.extend(note for note in (*one.notes, *found) if note not in notes)

@@ -92,7 +92,7 @@ class Isotonic(Method):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsotonicRecalibrator(TableRecalibrator):
-    """Fitted `Isotonic`; see `TableRecalibrator`."""
+    """Fitted `Isotonic`, or `Shape` of distributions; see `TableRecalibrator`."""
 
     def _quantiles(self, belief: Distribution | Samples, learnt: FloatArray) -> FloatArray:
         return np.sort(belief.quantile(learnt), axis=1)  # SciPy's may fall by a rounding

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, final
 
 import numpy as np
 
@@ -17,11 +17,15 @@ from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles, Samples
 from howsure.predictions.base import tail_levels
-from howsure.recalibration.base import belief_of
+from howsure.recalibration.base import Recalibrator, belief_of, matching
 
-_KINDS: dict[str, type[Prediction]] = {
+KINDS: dict[str, type[Prediction]] = {
     each.kind: each for each in (Distribution, Samples, Quantiles, Intervals)
 }
+
+
+FLOOR = 0.1
+"""Of the mean spread: the least that a relative shift is measured in."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,6 +103,16 @@ class Frame:
                 f"{int(flat.sum())} without (first at row {int(np.argmax(flat))})"
             )
 
+    def loss(self, y: FloatArray, mass: FloatArray, table: FloatArray) -> float:
+        """Mean pinball loss of a table of quantiles at these levels."""
+        below = y[:, None] - table
+        return float(
+            np.average(
+                np.maximum(self.levels * below, (self.levels - 1.0) * below).mean(axis=1),
+                weights=mass,
+            )
+        )
+
     def take(self, rows: BoolArray | FloatArray) -> Self:
         """The same of some rows."""
         return type(self)(
@@ -126,7 +140,7 @@ class Frame:
         """The k for which the spread k·spread about the centre is right; 0 where no error is.
 
         Of a distribution √ mean z²; of samples the ratio of mean squares, fair for their number;
-        else the least pinball loss of levels off the centre.
+        else the least pinball loss of levels off the centre. Rows without a spread say nothing.
         """
         middle = self.center if center is None else center
         error = y - middle
@@ -141,6 +155,8 @@ class Frame:
         ratio = np.divide(error[:, None], away, out=np.zeros_like(away), where=used)
         level = np.where(away > 0, self.levels, 1.0 - self.levels)
         weight = np.abs(away) * mass[:, None]
+        if not used.any():
+            raise InputError("some rows must have a spread to be stretched, got none")
         weight, ratio, level = weight[used], ratio[used], level[used]
         wanted = float(np.average(level, weights=weight))
         return max(weighted_quantile(ratio, weight, wanted), 0.0)
@@ -148,21 +164,33 @@ class Frame:
 
 def frame_of(evalset: EvalSet, kind: str) -> Frame:
     """The frame of the prediction of one kind."""
-    return Frame.of(belief_of(evalset, _KINDS[kind]))
+    return Frame.of(belief_of(evalset, KINDS[kind]))
 
 
 def weighted_quantile(values: FloatArray, weights: FloatArray, level: float) -> float:
-    """The least value that a share of the weights, given by a level, does not exceed.
+    """The middle of the values that split the weights at a level: the least pinball loss.
 
     Examples
     --------
     >>> weighted_quantile(np.array([3.0, 1.0, 2.0]), np.array([1.0, 1.0, 2.0]), 0.5)
     2.0
+    >>> weighted_quantile(np.array([1.0, 2.0]), np.array([1.0, 1.0]), 0.5)
+    1.5
     """
+    last = len(values) - 1
+    slack = 1e-12
+    if (weights == weights[0]).all():
+        share = level * len(values)
+        low = min(max(math.ceil(share * (1.0 - slack)) - 1, 0), last)
+        high = min(max(math.floor(share * (1.0 + slack)), low), last)
+        split = np.partition(values, (low, high))
+        return float(split[low] / 2.0 + split[high] / 2.0)
     order = np.argsort(values, kind="stable")
     total = np.cumsum(weights[order])
-    place = int(np.searchsorted(total, level * total[-1] * (1.0 - 1e-12)))
-    return float(values[order[min(place, len(values) - 1)]])
+    share = level * float(total[-1])
+    low = min(int(np.searchsorted(total, share * (1.0 - slack))), last)
+    high = min(int(np.searchsorted(total, share * (1.0 + slack), side="right")), last)
+    return float(values[order[low]] / 2.0 + values[order[high]] / 2.0)
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -213,6 +241,78 @@ def moved(
     raise InputError(f"{prediction.kind} can be neither moved nor stretched")
 
 
+def floored(spread: FloatArray, floor: float) -> FloatArray:
+    """Spreads as units of a shift: none below the floor; all 1 where that is 0."""
+    return np.maximum(spread, floor) if floor > 0 else np.ones_like(spread)
+
+
+def check_given(levels: FloatArray, given: tuple[float, ...], kind: str) -> None:
+    """Raise `InputError` unless levels are those of the calibration rows."""
+    if len(levels) != len(given) or (np.abs(levels - given) > 1e-9).any():
+        raise InputError(
+            f"{kind} must be at the levels of the calibration rows ({_listed(given)}), "
+            f"got {_listed(levels.tolist())}"
+        )
+
+
+def _listed(levels: tuple[float, ...] | list[float]) -> str:
+    return ", ".join(f"{level:g}" for level in levels)
+
+
+def crossed_note(made: Prediction) -> tuple[str, ...]:
+    """A note on rows of quantiles that crossed when moved; none of anything else."""
+    if not isinstance(made, Quantiles) or not made.crossed_rows:
+        return ()
+    return (f"{made.crossed_rows} rows of quantiles crossed when moved, and were sorted.",)
+
+
 def mass_of(evalset: EvalSet) -> FloatArray:
     """How much each row counts."""
     return np.ones(evalset.n) if evalset.weights is None else evalset.weights.values
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mover(Recalibrator):
+    """A fitted shift, factor or power of the spread, or several of these.
+
+    What was learnt is told by its name: ``shift`` in units of y, ``relative shift`` in spreads,
+    ``factor`` of the spread, and ``power``, with which a spread s goes as s^power.
+
+    Attributes
+    ----------
+    fitted_to : str
+        What the rows must hold: the family of laws, or the number of samples.
+    given : tuple of float
+        Levels of the quantiles or the ends of the calibration rows.
+    floor : float
+        The least spread that a relative shift is measured in.
+    typical : float
+        The spread at which ``factor`` holds where there is a power.
+    """
+
+    fitted_to: str
+    given: tuple[float, ...] = ()
+    floor: float = 0.0
+    typical: float = 1.0
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
+        """Predictions of the same kind, moved and stretched, with a note where some crossed."""
+        prediction = matching(evalset, KINDS[self.belief], self.fitted_to)
+        frame = Frame.of(prediction)
+        check_given(frame.levels, self.given, self.belief)
+        learnt = {one.name: one.value for one in self.parameters}
+        shift = np.full(prediction.n, learnt.get("shift", 0.0))
+        if "relative shift" in learnt:
+            shift = learnt["relative shift"] * floored(frame.spread, self.floor)
+        factor = np.full(prediction.n, learnt.get("factor", 1.0))
+        if "power" in learnt:
+            factor *= power_of(frame.spread, self.typical, learnt["power"])
+        return moved(prediction, frame, shift, factor), ()
+
+
+def power_of(spread: FloatArray, typical: float, power: float) -> FloatArray:
+    """The factors that make spreads go as a power of theirs; 1 where there is none."""
+    known = np.where(spread > 0, spread, typical)
+    return np.asarray((known / typical) ** (power - 1.0))

@@ -15,14 +15,13 @@ from howsure.predictions import Distribution, EvalSet, Samples
 from howsure.recalibration.base import (
     Learnt,
     Method,
-    Recalibrator,
     belief_of,
     check_spread,
     effective_rows,
     fit_notes,
-    matching,
     signature,
 )
+from howsure.recalibration.moving import Mover
 from howsure.stats.estimate import mean_statistic, standard_error
 
 
@@ -43,7 +42,7 @@ class VarianceScaling(Method):
     """
 
     @np.errstate(over="ignore", invalid="ignore")
-    def fit(self, calibration: EvalSet) -> VarianceScaler:
+    def fit(self, calibration: EvalSet) -> Mover:
         """Learn the factor from held-out rows.
 
         Raises
@@ -57,16 +56,16 @@ class VarianceScaling(Method):
         if belief.discrete:
             raise InputError(
                 f"a scale must belong to a continuous law, got {belief.law.name}; "
-                "use 'isotonic' or 'crude'"
+                "use 'shape', 'isotonic' or 'crude'"
             )
-        _check_rows(calibration)
+        check_rows(calibration)
         sd = belief.sd()
         check_spread(sd)
         square = np.square((calibration.y - belief.point()) / sd)
-        return VarianceScaler(
+        return Mover(
             belief=Distribution.kind,
             method="scale",
-            parameters=(_factor(square, np.ones_like(square), calibration),),
+            parameters=(spread_factor(square, np.ones_like(square), calibration),),
             guarantee=(
                 "No finite-sample guarantee: the mean squared z-score is 1 on the calibration "
                 "rows, and coverage is right so far as the family's shape is."
@@ -74,34 +73,6 @@ class VarianceScaling(Method):
             notes=fit_notes(calibration),
             fitted_to=signature(belief),
         )
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VarianceScaler(Recalibrator):
-    """Fitted `VarianceScaling`.
-
-    Attributes
-    ----------
-    fitted_to : str
-        What the rows must hold: the family of laws.
-    """
-
-    fitted_to: str
-
-    @np.errstate(over="ignore", invalid="ignore")
-    def transform(self, evalset: EvalSet) -> tuple[Distribution, tuple[str, ...]]:
-        """Laws of the same family, wider or narrower about their means."""
-        belief = matching(evalset, Distribution, self.fitted_to)
-        factor = self.parameters[0].value
-        mean = belief.point()
-        moved = dict(belief.parameters)
-        for name, values in belief.parameters.items():
-            if name.startswith("loc"):  # a mixture numbers those of its parts
-                moved[name] = mean + factor * (values - mean)
-            elif name.startswith("scale"):
-                moved[name] = factor * values
-        return Distribution(belief.law, moved), ()
 
 
 @final
@@ -122,7 +93,7 @@ class SpreadScaling(Method):
     """
 
     @np.errstate(over="ignore", invalid="ignore")
-    def fit(self, calibration: EvalSet) -> SpreadScaler:
+    def fit(self, calibration: EvalSet) -> Mover:
         """Learn the factor from held-out rows.
 
         Raises
@@ -133,13 +104,13 @@ class SpreadScaling(Method):
             If there is one sample a row.
         """
         belief = belief_of(calibration, Samples)
-        _check_rows(calibration)
+        check_rows(calibration)
         spread = (1.0 + 1.0 / belief.size) * np.square(belief.sd())
         square = np.square(calibration.y - belief.point())
-        return SpreadScaler(
+        return Mover(
             belief=Samples.kind,
             method="scale",
-            parameters=(_factor(square, spread, calibration),),
+            parameters=(spread_factor(square, spread, calibration),),
             guarantee=(
                 "No finite-sample guarantee: on the calibration rows the mean squared error of "
                 "the samples' mean is (1 + 1/m) times their mean variance, as for m samples of "
@@ -150,34 +121,14 @@ class SpreadScaling(Method):
         )
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpreadScaler(Recalibrator):
-    """Fitted `SpreadScaling`.
-
-    Attributes
-    ----------
-    fitted_to : str
-        What the rows must hold: the number of samples.
-    """
-
-    fitted_to: str
-
-    @np.errstate(over="ignore", invalid="ignore")
-    def transform(self, evalset: EvalSet) -> tuple[Samples, tuple[str, ...]]:
-        """Samples spread out or drawn in about their mean."""
-        belief = matching(evalset, Samples, self.fitted_to)
-        mean = belief.point()[:, None]
-        return Samples(mean + self.parameters[0].value * (belief.sorted_samples - mean)), ()
-
-
-def _check_rows(calibration: EvalSet) -> None:
+def check_rows(calibration: EvalSet) -> None:
+    """Raise `InputError` where rows are fewer than two."""
     n = effective_rows(calibration)[0]
     if n < 2:
-        raise InputError(f"calibration must hold at least 2 rows to learn a scale, got {n:g}")
+        raise InputError(f"calibration must hold at least 2 rows to learn from, got {n:g}")
 
 
-def _factor(square: FloatArray, expected: FloatArray, calibration: EvalSet) -> Learnt:
+def spread_factor(square: FloatArray, expected: FloatArray, calibration: EvalSet) -> Learnt:
     """√(mean square / mean expected), with its standard error by the delta method."""
     weights = None if calibration.weights is None else calibration.weights.values
     if not (np.isfinite(square).all() and np.isfinite(expected).all()):

@@ -27,14 +27,33 @@ from howsure.recalibration.base import Recalibrator
 from howsure.recalibration.dispatch import INTERVAL_METHODS, METHODS, Options
 from howsure.recalibration.levels import levels_with
 
-By = Literal["isotonic", "crude", "scale", "shift", "cqr", "asymmetric", "ucc"]
+By = Literal[
+    "isotonic",
+    "crude",
+    "scale",
+    "conformal",
+    "shift",
+    "shift_scale",
+    "widths",
+    "isotonic_variance",
+    "shape",
+    "cqr",
+    "asymmetric",
+    "ucc",
+]
 
 _TABLES: Final = ("isotonic", "crude")
+_KEEPING: Final = ("scale", "conformal", "shift", "shift_scale", "widths", "isotonic_variance")
 _WORDS: Final = {
     "isotonic": "by its PIT",
     "crude": "by its z-scores",
     "scale": "scaled",
+    "conformal": "by conformal quantiles",
     "shift": "shifted",
+    "shift_scale": "shifted and scaled",
+    "widths": "by a power of its widths",
+    "isotonic_variance": "by isotonic variance",
+    "shape": "by its shape",
     "cqr": "by conformal offsets",
     "asymmetric": "by conformal offsets of each end",
     "ucc": "by conformal factors",
@@ -50,17 +69,20 @@ class RecalibratedMethod(Method):
     ----------
     method : Method or scikit-learn regressor
         What is recalibrated; a regressor is wrapped by `as_method`.
-    by : {"isotonic", "crude", "scale", "shift", "cqr", "asymmetric", "ucc"}
+    by : {"isotonic", "crude", "scale", "conformal", "shift", "shift_scale", "widths", \
+"isotonic_variance", "shape", "cqr", "asymmetric", "ucc"}
         ``isotonic`` and ``crude``: laws and samples become quantiles, by their PIT or by their
-        z-scores. ``scale``: sds of laws and scatter of samples times one factor. ``shift``: each
-        quantile moves by its own constant. ``cqr``, ``asymmetric``, ``ucc``: central intervals of
-        any belief, moved by one offset, by one for each end, or stretched by the k of the
-        uncertainty characteristics curve.
+        z-scores. ``scale``: sds of laws and scatter of samples times one factor. ``conformal``:
+        each quantile moves by its own constant. ``shift``, ``shift_scale``, ``widths``,
+        ``isotonic_variance``, ``shape``: as `Shift`, `ShiftScale`, `Widths`, `IsotonicVariance`
+        and `Shape` of this package. ``cqr``, ``asymmetric``, ``ucc``: central
+        intervals of any belief, moved by one offset, by one for each end, or stretched by the k
+        of the uncertainty characteristics curve.
     calibration : int or float
         Rows, or the share of rows, held out to learn from.
     coverages : tuple of float
-        Coverages of its intervals, where the method fixes them: of all but ``scale`` and
-        ``shift``, which keep those of the method within. Quantiles come at the 23 levels of the
+        Coverages of its intervals, where the method fixes them: of tables of quantiles and of
+        conformal intervals. Ways that keep the kind keep those of the method within. Quantiles come at the 23 levels of the
         forecast hubs too.
     rank, delta, too_few
         As in `howsure.recalibration.recalibrate`.
@@ -95,7 +117,7 @@ class RecalibratedMethod(Method):
         object.__setattr__(self, "method", as_method(self.method, self.coverages))
         fixed = self.method.fixed_coverages
         missing = [] if fixed is None else [c for c in self.coverages if c not in fixed]
-        if missing and self.by in INTERVAL_METHODS:
+        if missing and self.by in (*INTERVAL_METHODS, "shape"):
             raise InputError(
                 f"coverages must be among those of {self.method.name} "
                 f"({', '.join(f'{c:g}' for c in fixed or ())}), got {missing[0]:g}"
@@ -109,7 +131,7 @@ class RecalibratedMethod(Method):
     @property
     def fixed_coverages(self) -> tuple[float, ...] | None:
         """The only coverages that it can answer; None where it answers any."""
-        if self.by in ("scale", "shift"):
+        if self.by in _KEEPING:
             return cast("tuple[float, ...] | None", self.method.fixed_coverages)
         return self.coverages
 

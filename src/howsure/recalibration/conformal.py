@@ -8,7 +8,6 @@ from typing import final
 import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.errors import InputError
 from howsure.methods.conformal import TooFew, order_statistics, raise_too_large, repetitions
 from howsure.predictions import EvalSet, Quantiles
 from howsure.recalibration.base import (
@@ -19,11 +18,12 @@ from howsure.recalibration.base import (
     fit_notes,
 )
 from howsure.recalibration.levels import hold_below, level_words, plan_levels
+from howsure.recalibration.moving import check_given, crossed_note
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class QuantileShift(Method):
+class ConformalQuantiles(Method):
     """Each quantile column plus a constant, the conformal quantile of y − column at its level.
 
     The rank is (n + 1)p, rounded outward, so that the interval between the levels p and 1 − p
@@ -41,14 +41,14 @@ class QuantileShift(Method):
     --------
     >>> table = Quantiles([0.25, 0.75], np.tile([-1.0, 1.0], (7, 1)))
     >>> held_out = EvalSet.checked(np.arange(-3.0, 4.0), table)
-    >>> QuantileShift().fit(held_out).apply(held_out).beliefs[0].values[0]
+    >>> ConformalQuantiles().fit(held_out).apply(held_out).beliefs[0].values[0]
     array([-2.,  2.])
     """
 
     too_few: TooFew = "infinite"
 
     @np.errstate(over="ignore", invalid="ignore")
-    def fit(self, calibration: EvalSet) -> QuantileShifter:
+    def fit(self, calibration: EvalSet) -> QuantileMover:
         """Learn one shift a level from held-out rows.
 
         Raises
@@ -68,9 +68,9 @@ class QuantileShift(Method):
                 raise_too_large()
             ends = order_statistics(error, np.array([low, high]), counts)
             shifts.append(_held(float(ends.mean()), calibration.y, belief.values[:, column]))
-        return QuantileShifter(
+        return QuantileMover(
             belief=Quantiles.kind,
-            method="shift",
+            method="conformal",
             parameters=plan.learnt("shift", np.array(shifts)),
             guarantee=_words(n, exact=exact),
             notes=(*fit_notes(calibration), *plan.notes),
@@ -80,8 +80,8 @@ class QuantileShift(Method):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuantileShifter(Recalibrator):
-    """Fitted `QuantileShift`.
+class QuantileMover(Recalibrator):
+    """Fitted `ConformalQuantiles`.
 
     Attributes
     ----------
@@ -95,21 +95,12 @@ class QuantileShifter(Recalibrator):
     def transform(self, evalset: EvalSet) -> tuple[Quantiles, tuple[str, ...]]:
         """The quantiles moved, with a note on rows that had to be sorted."""
         belief = belief_of(evalset, Quantiles)
-        levels = belief.levels
-        if len(levels) != len(self.given) or np.abs(levels - self.given).max() > 1e-9:
-            raise InputError(
-                f"quantiles must be at the levels of the calibration rows ({_listed(self.given)}), "
-                f"got {_listed(levels.tolist())}"
-            )
+        check_given(belief.levels, self.given, belief.kind)
         kept = np.array([learnt.nominal for learnt in self.parameters])
         shifts = np.array([learnt.value for learnt in self.parameters])
         columns = np.flatnonzero(np.isin(self.given, kept))
         moved = Quantiles(kept, belief.values[:, columns] + shifts, crossing="sort")
-        if not moved.crossed_rows:
-            return moved, ()
-        return moved, (
-            f"{moved.crossed_rows} rows of quantiles crossed when moved, and were sorted.",
-        )
+        return moved, crossed_note(moved)
 
 
 def _held(shift: float, y: FloatArray, column: FloatArray) -> float:
@@ -117,10 +108,6 @@ def _held(shift: float, y: FloatArray, column: FloatArray) -> float:
         return column[rows] + threshold
 
     return hold_below(shift, y, y - column, end)
-
-
-def _listed(levels: tuple[float, ...] | list[float]) -> str:
-    return ", ".join(f"{level:g}" for level in levels)
 
 
 def _words(n: float, *, exact: bool) -> str:

@@ -1,0 +1,237 @@
+"""Shape: a rising map of levels, or of standardised quantiles, whose ends keep the given tails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, IntArray, check_levels
+from howsure.methods.conformal import order_statistics, repetitions
+from howsure.predictions import Distribution, EvalSet, Prediction, Quantiles, Samples
+from howsure.recalibration.base import (
+    Learnt,
+    Method,
+    Recalibrator,
+    belief_of,
+    effective_rows,
+    fit_notes,
+    kind_named,
+    matching,
+    signature,
+)
+from howsure.recalibration.isotonic import IsotonicRecalibrator
+from howsure.recalibration.levels import DEFAULT_LEVELS
+from howsure.recalibration.moving import FLOOR, Frame, check_given, crossed_note, floored
+from howsure.recalibration.pit import pit_knots
+from howsure.recalibration.scaling import check_rows
+
+_PRIOR = 2.0
+"""Rows that speak for the tail as it is given, beside those that lie beyond a level."""
+
+_TINY = 1e-12
+"""Of a level, from 0 and from 1."""
+
+_GUARANTEE = (
+    "No finite-sample guarantee: on the calibration rows levels are met nearly as stated, and "
+    "where few rows lie beyond a level the given tail goes on."
+)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Shape(Method):
+    """A rising map of the prediction's levels, learnt from calibration rows, that keeps the tails.
+
+    Of distributions the quantile at level p becomes F⁻¹(u), with u the level that calibration
+    rows obey, as of `Isotonic`. Of samples and of quantiles column i moves by the row's spread
+    times the quantile, at its own level, of (y − column)/spread. From the median outward each
+    distance is a share of what the rows say and a share of going on as the level within does, by
+    k rows beyond the level against 2: so levels that no row reaches continue the given tail.
+
+    Parameters
+    ----------
+    belief : {"distributions", "samples", "quantiles"}
+        What is mended. Distributions become quantiles; samples and quantiles stay what they are.
+    levels : array-like of shape (k,)
+        Rising levels of the quantiles that distributions become.
+
+    Examples
+    --------
+    >>> y = np.linspace(-2.0, 2.0, 400)
+    >>> held_out = EvalSet.checked(y, Distribution.normal(np.zeros(400), np.ones(400)))
+    >>> fitted = Shape(levels=[0.1, 0.5, 0.9]).fit(held_out)
+    >>> fitted.apply(held_out).beliefs[0].values[0].round(1)
+    array([-1.6,  0. ,  1.6])
+    """
+
+    belief: str = Distribution.kind
+    levels: npt.ArrayLike = DEFAULT_LEVELS
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def fit(self, calibration: EvalSet) -> IsotonicRecalibrator | ShapedColumns:
+        """Learn the map from held-out rows.
+
+        Raises
+        ------
+        InputError
+            If the rows are fewer than two.
+        UnanswerableError
+            If there is one sample a row.
+        """
+        prediction = belief_of(calibration, kind_named(self.belief))
+        check_rows(calibration)
+        n, counts = effective_rows(calibration)[0], repetitions(calibration.weights)
+        if isinstance(prediction, Distribution):
+            levels = check_levels(self.levels)
+        elif isinstance(prediction, Quantiles):
+            levels = prediction.levels
+        else:
+            levels = np.arange(1, prediction.size + 1) / (prediction.size + 1)
+        common: dict[str, Any] = {
+            "belief": self.belief,
+            "method": "shape",
+            "guarantee": _GUARANTEE,
+            "notes": (*fit_notes(calibration), *_notes(levels, n)),
+            "fitted_to": signature(prediction),
+        }
+        if isinstance(prediction, Distribution):
+            known = _own_levels(prediction, calibration.y, levels, counts, n)
+            return IsotonicRecalibrator(parameters=_learnt("level", levels, known, n), **common)
+        frame = Frame.of(prediction)
+        floor = FLOOR * float(np.average(frame.spread, weights=counts))
+        moves = _own_moves(frame, _columns(prediction), levels, floor, calibration)
+        return ShapedColumns(parameters=_learnt("move", levels, moves, n), floor=floor, **common)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapedColumns(Recalibrator):
+    """Fitted `Shape` of samples or quantiles.
+
+    Attributes
+    ----------
+    fitted_to : str
+        What the rows must hold: the number of samples, or quantiles.
+    floor : float
+        The least spread that a column moves by; 0 where all move by constants.
+    """
+
+    fitted_to: str
+    floor: float
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
+        """Columns moved, with a note on rows that had to be sorted."""
+        prediction = matching(evalset, kind_named(self.belief), self.fitted_to)
+        unit = floored(Frame.of(prediction).spread, self.floor)
+        moves = unit[:, None] * np.array([learnt.value for learnt in self.parameters])
+        if isinstance(prediction, Samples):
+            return Samples(prediction.sorted_samples + moves), ()
+        assert isinstance(prediction, Quantiles)
+        check_given(
+            prediction.levels, tuple(one.nominal for one in self.parameters), prediction.kind
+        )
+        moved = Quantiles(prediction.levels, prediction.values + moves, crossing="sort")
+        return moved, crossed_note(moved)
+
+
+def _columns(prediction: Samples | Quantiles) -> FloatArray:
+    """The table, shape (n, k)."""
+    return prediction.sorted_samples if isinstance(prediction, Samples) else prediction.values
+
+
+def _own_levels(
+    prediction: Distribution, y: FloatArray, levels: FloatArray, counts: FloatArray | None, n: float
+) -> FloatArray:
+    """R⁻¹ at the levels, R being the distribution function of the calibration rows' PIT."""
+    left, right = prediction.cdf_left(y), prediction.cdf(y)
+    wanted = np.unique([*levels, 0.5])
+    low, high, share = _ranks(wanted, n)
+    knots = [pit_knots(left, right, ranks, counts) for ranks in (low, high)]
+    found = (1.0 - share) * knots[0] + share * knots[1]
+    weight = np.where((found > 0) & (found < 1), _weights(wanted, n), 0.0)
+    middle = int(np.searchsorted(wanted, 0.5))
+    center = weight[middle] * found[middle] + (1.0 - weight[middle]) * 0.5
+    below, above = slice(middle, None, -1), slice(middle, None)
+    found[below] = _outward(wanted[below], found[below], weight[below], (0.0, 0.0), 2.0 * center)
+    found[above] = 1.0 - _outward(
+        1.0 - wanted[above], 1.0 - found[above], weight[above], (0.0, 0.0), 2.0 * (1.0 - center)
+    )
+    return np.clip(found[np.isin(wanted, levels)], _TINY, 1.0 - _TINY)
+
+
+def _own_moves(
+    frame: Frame,
+    table: FloatArray,
+    levels: FloatArray,
+    floor: float,
+    rows: EvalSet,
+) -> FloatArray:
+    """By how many units each column moves."""
+    unit = floored(frame.spread, floor)
+    n, counts = effective_rows(rows)[0], repetitions(rows.weights)
+    low, high, share = _ranks(levels, n)
+    own = np.empty(len(levels))
+    for column in range(len(levels)):
+        ends = order_statistics(
+            (rows.y - table[:, column]) / unit, np.array([low[column], high[column]]), counts
+        )
+        own[column] = (1.0 - share[column]) * ends[0] + share[column] * ends[1]
+    given = np.average((table - frame.center[:, None]) / unit[:, None], axis=0, weights=counts)
+    weight = _weights(levels, n)
+    wanted = given + own
+    center = float(np.interp(0.5, levels, given))
+    anchor = (center, center + float(np.interp(0.5, levels, weight * own)))
+    first = int(np.searchsorted(levels, 0.5 - 1e-12))
+    below, above = np.arange(first - 1, -1, -1), np.arange(first, len(levels))
+    for side in (below, above):
+        wanted[side] = _outward(given[side], wanted[side], weight[side], anchor, 1.0)
+    return np.asarray(wanted - given)
+
+
+def _ranks(levels: FloatArray, n: float) -> tuple[IntArray, IntArray, FloatArray]:
+    """The ranks about (n + 1)p, and how far between them it lies."""
+    place = np.clip((n + 1.0) * levels, 1.0, max(np.floor(n), 1.0))
+    low = np.floor(place + 1e-9).astype(np.int64)
+    share = np.maximum(place - low, 0.0)
+    return low, np.minimum(low + (share > 1e-9), int(max(n, 1))), share
+
+
+def _weights(levels: FloatArray, n: float) -> FloatArray:
+    """How much calibration rows say of each level; nothing where none may lie beyond."""
+    beyond = (n + 1.0) * np.minimum(levels, 1.0 - levels)
+    return np.where(beyond >= 1.0 - 1e-9, beyond / (beyond + _PRIOR), 0.0)
+
+
+def _outward(
+    given: FloatArray,
+    wanted: FloatArray,
+    weight: FloatArray,
+    anchor: tuple[float, float],
+    ratio: float,
+) -> FloatArray:
+    """Places by distance from the median: what rows say of each, and going on as the last did."""
+    made = np.empty(len(given))
+    for at in range(len(given)):
+        away = given[at] - anchor[0]
+        made[at] = weight[at] * wanted[at] + (1.0 - weight[at]) * (anchor[1] + ratio * away)
+        if away != 0:
+            ratio = (made[at] - anchor[1]) / away
+    return made
+
+
+def _learnt(name: str, levels: FloatArray, values: FloatArray, n: float) -> tuple[Learnt, ...]:
+    return tuple(
+        Learnt(name=name, value=float(value), nominal=float(level), n=n)
+        for level, value in zip(levels, values, strict=True)
+    )
+
+
+def _notes(levels: FloatArray, n: float) -> tuple[str, ...]:
+    far = int((_weights(levels, n) == 0).sum())
+    if not far:
+        return ()
+    return (f"The given tail goes on at {far} levels that {n:g} calibration rows cannot reach.",)
