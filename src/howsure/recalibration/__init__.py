@@ -9,9 +9,12 @@ from howsure.recalibration.comparison import compare_recalibrations
 from howsure.recalibration.crude import Crude
 from howsure.recalibration.derived import DerivedIntervals
 from howsure.recalibration.dispatch import METHODS, Recalibrated, recalibrate
+from howsure.recalibration.group import ByGroup
+from howsure.recalibration.inputs import ByInputs
 from howsure.recalibration.intervals import ConformalIntervals
 from howsure.recalibration.isotonic import Isotonic
 from howsure.recalibration.levels import DEFAULT_LEVELS
+from howsure.recalibration.recent import Recent, since_rows
 from howsure.recalibration.scaling import SpreadScaling, VarianceScaling
 from howsure.recalibration.shift import QuantileShift
 from howsure.recalibration.wrapper import RecalibratedMethod
@@ -19,6 +22,8 @@ from howsure.recalibration.wrapper import RecalibratedMethod
 __all__ = [
     "DEFAULT_LEVELS",
     "METHODS",
+    "ByGroup",
+    "ByInputs",
     "ConformalIntervals",
     "Crude",
     "DerivedIntervals",
@@ -29,8 +34,10 @@ __all__ = [
     "Recalibrated",
     "RecalibratedMethod",
     "Recalibrator",
+    "Recent",
     "SpreadScaling",
     "VarianceScaling",
     "compare_recalibrations",
     "recalibrate",
+    "since_rows",
 ]
