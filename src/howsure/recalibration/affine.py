@@ -383,9 +383,10 @@ def _least_loss(rows: _Rows, unit: FloatArray) -> tuple[float, float]:
         lambda factor: best(factor)[0],
         bounds=(low, high),
         method="bounded",
-        options={"xatol": 1e-9 * factor},
+        options={"xatol": 1e-10 * factor},
     )
-    return best(float(found.x))[1], float(found.x)
+    nearest = float(f"{found.x:.8g}")  # so that the order of rows leaves no trace
+    return best(nearest)[1], nearest
 
 
 @final
@@ -621,7 +622,7 @@ def _power_of_table(rows: _Rows, typical: float) -> float:
     best = int(np.argmin([loss(float(power)) for power in grid]))
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
     found = optimize.minimize_scalar(
-        loss, bounds=(low, high), method="bounded", options={"xatol": 1e-6}
+        loss, bounds=(low, high), method="bounded", options={"xatol": 1e-8}
     )
-    near = [float(found.x), float(grid[best])]
+    near = [round(float(found.x), 6), float(grid[best])]  # as above
     return min(near, key=loss)
