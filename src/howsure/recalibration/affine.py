@@ -11,7 +11,7 @@ from scipy import optimize
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.methods.conformal import DELTA, RankRule, TooFew
+from howsure.methods.conformal import DELTA, RankRule, TooFew, raise_too_large
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles, Samples
 from howsure.recalibration.base import (
     POINT,
@@ -19,6 +19,7 @@ from howsure.recalibration.base import (
     Method,
     Recalibrator,
     belief_of,
+    check_spread,
     effective_rows,
     fit_notes,
     signature,
@@ -60,7 +61,7 @@ class _Rows:
         check_rows(calibration)
         frame = Frame.of(prediction)
         if isinstance(prediction, Distribution):
-            frame.check_spread()
+            check_spread(frame.spread)
         return cls(calibration, prediction, frame, calibration.y, mass_of(calibration))
 
     @property
@@ -73,6 +74,8 @@ class _Rows:
         return standard_error(influence, self.calibration.weights, codes)
 
     def learnt(self, name: str, value: float, error: float = math.nan) -> Learnt:
+        if not math.isfinite(value):
+            raise_too_large()
         n = effective_rows(self.calibration)[0]
         return Learnt(name=name, value=value, n=n, standard_error=error)
 
@@ -199,7 +202,7 @@ class Shift(Method):
 
     belief: str = Distribution.kind
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(all="ignore")
     def fit(self, calibration: EvalSet) -> Mover:
         """Learn the shift from held-out rows.
 
@@ -228,7 +231,7 @@ class PointShift(Method):
     array([2., 2.])
     """
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(all="ignore")
     def fit(self, calibration: EvalSet) -> PointShifter:
         """Learn the mean error from held-out rows.
 
@@ -293,7 +296,7 @@ class QuantileScaling(Method):
     array([-4.,  4.])
     """
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(all="ignore")
     def fit(self, calibration: EvalSet) -> Mover:
         """Learn the factor from held-out rows.
 
@@ -330,7 +333,7 @@ class ShiftScale(Method):
 
     belief: str = Distribution.kind
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(all="ignore")
     def fit(self, calibration: EvalSet) -> Mover:
         """Learn shift and factor from held-out rows.
 
@@ -380,9 +383,10 @@ def _least_loss(rows: _Rows, unit: FloatArray) -> tuple[float, float]:
         lambda factor: best(factor)[0],
         bounds=(low, high),
         method="bounded",
-        options={"xatol": 1e-9 * factor},
+        options={"xatol": 1e-10 * factor},
     )
-    return best(float(found.x))[1], float(found.x)
+    nearest = float(f"{found.x:.8g}")  # so that the order of rows leaves no trace
+    return best(nearest)[1], nearest
 
 
 @final
@@ -413,7 +417,7 @@ class ShiftScaledIntervals(Method):
     too_few: TooFew = "infinite"
     delta: float = DELTA
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(all="ignore")
     def fit(self, calibration: EvalSet) -> IntervalShifter:
         """Learn the shift, then the factors, from held-out rows.
 
@@ -494,7 +498,7 @@ class Widths(Method):
 
     belief: str = Distribution.kind
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(all="ignore")
     def fit(self, calibration: EvalSet) -> Mover:
         """Learn factor and power from held-out rows.
 
@@ -546,18 +550,19 @@ def _power(square: FloatArray, spread: FloatArray, mass: FloatArray) -> _Power:
     """
     given = np.log(spread)
     log = given - float(np.average(given, weights=mass))
-    weight = mass * square
-
-    def slope(power: float) -> float:
-        load = -2.0 * power * log
-        own = weight * np.exp(load - load.max())
-        return -float(np.sum(own * log) / np.sum(own))
-
-    low, high = _POWERS
-    if not (weight > 0).any():
+    some = square > 0
+    if not some.any():
         raise InputError(
             "errors must not all be zero in the calibration rows: the scale would be zero"
         )
+    height, place = np.log(mass[some] * square[some]), log[some]
+
+    def slope(power: float) -> float:
+        load = height - 2.0 * power * place
+        own = np.exp(load - load.max())
+        return -float(np.sum(own * place) / np.sum(own))
+
+    low, high = _POWERS
     if slope(low) >= 0:
         value = low
     elif slope(high) <= 0:
@@ -617,7 +622,7 @@ def _power_of_table(rows: _Rows, typical: float) -> float:
     best = int(np.argmin([loss(float(power)) for power in grid]))
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
     found = optimize.minimize_scalar(
-        loss, bounds=(low, high), method="bounded", options={"xatol": 1e-6}
+        loss, bounds=(low, high), method="bounded", options={"xatol": 1e-8}
     )
-    near = [float(found.x), float(grid[best])]
+    near = [round(float(found.x), 6), float(grid[best])]  # as above
     return min(near, key=loss)

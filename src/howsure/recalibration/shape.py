@@ -70,7 +70,7 @@ class Shape(Method):
     belief: str = Distribution.kind
     levels: npt.ArrayLike = DEFAULT_LEVELS
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(all="ignore")
     def fit(self, calibration: EvalSet) -> IsotonicRecalibrator | ShapedColumns:
         """Learn the map from held-out rows.
 
@@ -122,7 +122,7 @@ class ShapedColumns(Recalibrator):
     fitted_to: str
     floor: float
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(all="ignore")
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
         """Columns moved, with a note on rows that had to be sorted."""
         prediction = matching(evalset, kind_named(self.belief), self.fitted_to)
