@@ -24,6 +24,7 @@ from howsure.recalibration.base import (
     effective_rows,
     fit_notes,
 )
+from howsure.recalibration.conformal import ConformalQuantiles
 from howsure.recalibration.framed import (
     bare,
     check_factor,
@@ -34,7 +35,6 @@ from howsure.recalibration.framed import (
 )
 from howsure.recalibration.intervals import ConformalIntervals
 from howsure.recalibration.moving import Frame, frame_of, moved
-from howsure.recalibration.conformal import ConformalQuantiles
 
 FEWEST = 10
 """Rows of a group without which its shift and factor are those of all rows."""

@@ -55,6 +55,10 @@ FOLDS = 5
 FEWEST_ROWS = 30
 """Rows, or clusters where rows depend, without which nothing is tried: FEWEST_UNITS of these."""
 FEWEST_UNITS = 10
+HEALED = 0.02
+"""Joint p-value of a finding, below which its healing proves a mend: less than the 5 % at which it
+is bad, so that a right model is advised in at most 3 % of tables.
+"""
 _WORSE = -float(special.ndtri(0.05))
 _FLOOR = 0.1
 """Least spread that a row's score is divided by, as a share of the mean spread."""
@@ -243,9 +247,9 @@ def tried(
         return Trials(advice=None)
     alone = replace(evalset, beliefs=evalset.beliefs[:1]) if evalset.beliefs else evalset
     part = View(alone, seed=seed).part(MOST_ROWS).evalset
-    ids = tuple(each.id for each in red)
+    ids, clear = tuple(each.id for each in red), _clear(red)
     worst = next((each.where for each in red if each.id == "groups"), "")
-    bench = _Bench(part, dependence, ids, kind, coverages, seed, ignore, worst)
+    bench = _Bench(part, dependence, ids, clear, kind, coverages, seed, ignore, worst)
     if bench.too_few:
         return _concluded(Trials(advice=None), red, bench, prefix, bench.too_few)
     found = _lately(bench, red) if "drift" in ids else None
@@ -259,6 +263,7 @@ class _Bench:
     evalset: EvalSet
     dependence: Known
     red: tuple[str, ...]
+    clear: Collection[str]
     kind: str
     coverages: Sequence[float]
     seed: int
@@ -356,7 +361,8 @@ class _Bench:
         heals, leaves, spoiled = self._healed(after.evalset)
         aimed = candidate.aims & set(self.red)
         worse = gain.t < -_WORSE or gain.upper < 0
-        cured = bool(aimed) and aimed <= set(heals) and not spoiled and not worse
+        clear = bool(aimed & set(self.clear))
+        cured = clear and aimed <= set(heals) and not spoiled and not worse
         return Trial(
             method=candidate.method,
             by=by,
@@ -367,7 +373,7 @@ class _Bench:
             p=gain.p,
             heals=tuple(name for name in heals if name in candidate.aims),
             leaves=leaves,
-            accepted=sure or cured,
+            accepted=cured or (sure and (self.kind != Samples.kind or bool(heals))),
         )
 
     def _worst_rows(self) -> BoolArray:
@@ -431,6 +437,8 @@ class _Bench:
             return None
         most = max(len(tried[place].heals) for place in accepted)
         accepted = [place for place in accepted if len(tried[place].heals) == most]
+        if self.kind == Samples.kind:
+            return min(accepted, key=lambda place: (ranks[place], -tried[place].gain))
         best = max(accepted, key=lambda place: tried[place].gain)
         alike = [
             place
@@ -450,6 +458,11 @@ class _Bench:
             chosen = healing[:1] or aimed
             costs[name] = max((t.gain for t in chosen), default=0.0)
         return {name: max(cost, 0.0) for name, cost in costs.items()}
+
+
+def _clear(red: Sequence[Finding]) -> tuple[str, ...]:
+    """The findings whose healing is enough for a mend to be accepted."""
+    return tuple(each.id for each in red if each.p_adjusted < HEALED)
 
 
 class _Gain(NamedTuple):
@@ -572,7 +585,8 @@ def _lately(bench: _Bench, red: Sequence[Finding]) -> Trials | None:
     if later.too_few:
         return None
     found, _ = judged(rows, bench.dependence, coverages=bench.coverages, seed=bench.seed)
-    trials = replace(later, red=tuple(each.id for each in found if each.state == "bad")).run()
+    bad = [each for each in found if each.state == "bad"]
+    trials = replace(later, red=tuple(each.id for each in bad), clear=_clear(bad)).run()
     if trials.advice is None:
         return None
     left = tuple(name for name in bench.red if name in trials.advice.leaves)
