@@ -60,6 +60,8 @@ HEALED = 0.02
 is bad, so that a right model is advised in at most 3 % of tables.
 """
 _WORSE = -float(special.ndtri(0.05))
+_PARTS = frozenset(("groups", "region"))
+"""Findings of parts of the rows, too few to show that what was not aimed at them left them bad."""
 _FLOOR = 0.1
 """Least spread that a row's score is divided by, as a share of the mean spread."""
 
@@ -371,7 +373,7 @@ class _Bench:
             lower=gain.lower,
             upper=gain.upper,
             p=gain.p,
-            heals=tuple(name for name in heals if name in candidate.aims),
+            heals=tuple(name for name in heals if name in candidate.aims or name not in _PARTS),
             leaves=leaves,
             accepted=cured or (sure and (self.kind != Samples.kind or bool(heals))),
         )
