@@ -239,8 +239,8 @@ class ByGroup(Method):
         if self.belief == Quantiles.kind:
             tail = float(np.minimum(wanted, 1.0 - wanted).min())  # (n + 1)·tail ≥ 1
             return max(math.ceil(1.0 / tail - 1.0 - 1e-9), 1)
-        widest = float(wanted.max())
-        return max(rows_needed(widest, self.rank, self.delta), rows_needed(widest))
+        end = 1.0 - (1.0 - float(wanted.max())) / 2.0  # so one row is expected beyond it
+        return max(rows_needed(end, self.rank, self.delta), rows_needed(end))
 
 
 def _named(learnt: Learnt, group: str) -> Learnt:
