@@ -10,7 +10,14 @@ import pytest
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Intervals
-from howsure.recalibration import METHODS, ConformalIntervals, Recent, recalibrate, since_rows
+from howsure.recalibration import (
+    METHODS,
+    ConformalIntervals,
+    Recent,
+    compare_recalibrations,
+    recalibrate,
+    since_rows,
+)
 from howsure.recalibration.moving import frame_of
 from howsure.recalibration.recent import faded
 from recalibration.conditional_worlds import (
@@ -265,3 +272,26 @@ def test_intervals_of_unknown_coverage_are_refused() -> None:
     rows = EvalSet.checked(y, Intervals(y - 1, y + 1), time=y)
     with pytest.raises(InputError, match="unknown coverage"):
         Recent("intervals").fit(rows)
+
+
+# The comparison of all ways tries what the rows can teach.
+
+
+def test_ways_are_compared_that_the_rows_can_teach() -> None:
+    held_out, new = world("distributions", 300, "compared"), world("distributions", 200, "new")
+    bare = EvalSet.checked(held_out.y, held_out.beliefs)
+
+    def ways(calibration: EvalSet, methods: list[str] | None = None) -> set[str]:
+        table = compare_recalibrations(
+            new, calibration, metrics=["crps"], methods=methods, coverages=(0.9,)
+        )
+        return set(table.columns)
+
+    beside = {"group", "inputs", "recent"}
+    assert beside <= ways(held_out)
+    assert not beside & ways(bare)
+    crossed = EvalSet.checked(
+        held_out.y, held_out.beliefs, groups={"g": held_out.groups["g"], "h": np.arange(300) % 2}
+    )
+    assert not beside & ways(crossed)
+    assert "group" in ways(crossed, ["group"])  # asked for, it says why it cannot be used

@@ -437,7 +437,7 @@ def _shrunk(
     if large.sum() > 1 and free > 0:
         used = large[codes]
         noise = float(np.sum(mass[used] * np.square(rest[used]))) / free
-        share[large] = _share(own[large], rows[large], noise)
+        share[large] = _share(own[large], rows[large].astype(np.float64), noise)
     found = np.append(share * own + (1.0 - share) * whole, whole)
     return np.exp(found) if ratio else found
 

@@ -342,7 +342,7 @@ class ByInputs(Method):
         mean = grown(x, encoding.names, z, mass)
         leaves = mean.apply(x)
         for leaf in mean.leaves:
-            rows = np.flatnonzero(leaves == leaf)
+            rows = leaves == leaf
             weight = _weight(mass[rows])
             part = frame.take(rows)
             own = part.shift(y[rows], mass[rows], part.spread)
@@ -354,7 +354,7 @@ class ByInputs(Method):
         leaves = spread.apply(x)
         all_rows = frame.factor(y, mass, center)
         for leaf in spread.leaves:
-            rows = np.flatnonzero(leaves == leaf)
+            rows = leaves == leaf
             weight = _weight(mass[rows])
             own = frame.take(rows).factor(y[rows], mass[rows], center[rows])
             both = weight * own**2 + (1.0 - weight) * all_rows**2
