@@ -287,6 +287,17 @@ def test_a_right_model_is_hardly_harmed(kind: str, most: float) -> None:
     assert np.mean([score(each) for each in made]) / score(fresh) - 1.0 < most
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_mended_needs_no_mend_again(kind: str) -> None:
+    held_out = world(kind, 2_000, "twice", "groupbias")
+    once = ByGroup(kind).fit(held_out).apply(held_out)
+    for each in ByGroup(kind).fit(once).parameters:
+        if "g=" not in each.name:  # what serves groups never seen
+            continue
+        still = 1.0 if each.name.startswith("factor") else 0.0
+        assert each.value == pytest.approx(still, abs=0.02 if kind in KINDS[:2] else 1e-9), each
+
+
 # Crossings, unseen groups, bad input.
 
 

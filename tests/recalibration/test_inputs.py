@@ -66,6 +66,13 @@ def test_values_that_32_bits_cannot_hold_are_told_apart() -> None:
     assert np.array_equal(tree.at(np.array([[1e60], [2e60]])), [0.5, 1.5])
 
 
+@pytest.mark.parametrize("low", [-np.inf, 0.0])
+def test_infinite_values_are_apart_from_finite_ones(low: float) -> None:
+    x = np.array([[low], [np.inf]])[np.arange(200) % 2]
+    tree = grown(x, ["x"], np.where(x[:, 0] > 0, 2.0, 1.0), np.ones(200))
+    assert np.array_equal(tree.at(x), np.where(x[:, 0] > 0, 2.0, 1.0))
+
+
 @pytest.mark.parametrize("n", [1, 59, 60, 400])
 def test_nothing_is_split_where_rows_are_too_few_or_alike(n: int) -> None:
     x = np.arange(float(n))[:, None]
@@ -189,6 +196,17 @@ def test_a_right_model_is_not_harmed(kind: str) -> None:
     assert harm < 0.005
     alike = [any("all rows change alike" in note for note in each.notes) for each in made]
     assert sum(alike) >= 9
+
+
+@pytest.mark.parametrize("defect", ["region", "regionbias"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_mended_needs_no_mend_again(kind: str, defect: str) -> None:
+    held_out = world(kind, 2_000, "twice", defect)
+    once = ByInputs(kind).fit(held_out).apply(held_out)
+    twice = ByInputs(kind).fit(once).apply(once)
+    first = score(held_out) - score(once)
+    assert first > 0
+    assert abs(score(once) - score(twice)) < 0.1 * first
 
 
 # What the trees may ask for.

@@ -251,6 +251,7 @@ class Tree:
         return self.value[self.apply(x)]
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of infinite inputs
 def grown(x: FloatArray, names: Sequence[str], target: FloatArray, mass: FloatArray) -> Tree:
     """A tree in whose leaves the mean of a target differs by more than chance.
 
@@ -276,7 +277,7 @@ def grown(x: FloatArray, names: Sequence[str], target: FloatArray, mass: FloatAr
     rules = node_rules(tree, names, levels)
     feature = np.where(tree.children_left < 0, -1, tree.feature).astype(np.int64)
     edges = [
-        edge_of(levels, int(column), float(edge)) if column >= 0 else 0.0
+        _edge(levels, int(column), float(edge)) if column >= 0 else 0.0
         for column, edge in zip(feature, tree.threshold, strict=True)
     ]
     return Tree(
@@ -287,6 +288,12 @@ def grown(x: FloatArray, names: Sequence[str], target: FloatArray, mass: FloatAr
         np.asarray(tree.value[:, 0, 0], dtype=np.float64),
         tuple(rules[node] for node in range(tree.node_count)),
     )
+
+
+def _edge(levels: dict[int, FloatArray], column: int, threshold: float) -> float:
+    """A threshold in the units of the input; next to an infinite value, the value below it."""
+    edge = edge_of(levels, column, threshold)
+    return edge if math.isfinite(edge) else float(levels[column][int(threshold)])
 
 
 def _renumbered(tree: Tree, columns: Sequence[int]) -> Tree:
