@@ -377,7 +377,7 @@ class ByInputs(Method):
             ),
             guarantee=(
                 "No finite-sample guarantee: the rows that taught where to change also taught by "
-                "how much; conformal recalibration on further rows would give one."
+                "how much. Conformal recalibration on further rows would give one."
             ),
             notes=(*fit_notes(calibration), *_found(mean, spread)),
             encoding=encoding.used(columns),
