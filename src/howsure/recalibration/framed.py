@@ -73,11 +73,12 @@ def check_factor(factor: float) -> float:
     Raises
     ------
     InputError
-        If it is zero, as it is where every error is.
+        If it is zero, as it is where errors are all alike.
     """
     if not 0.0 < factor < math.inf:
         raise InputError(
-            "errors must not all be zero in the calibration rows: the factor would be zero"
+            "errors must vary in the calibration rows "
+            "for spreads to be scaled, got a factor of zero"
         )
     return factor
 

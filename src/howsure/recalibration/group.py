@@ -239,8 +239,8 @@ class ByGroup(Method):
         if self.belief == Quantiles.kind:
             tail = float(np.minimum(wanted, 1.0 - wanted).min())  # (n + 1)·tail ≥ 1
             return max(math.ceil(1.0 / tail - 1.0 - 1e-9), 1)
-        widest = float(wanted.max())
-        return max(rows_needed(widest, self.rank, self.delta), rows_needed(widest))
+        end = 1.0 - (1.0 - float(wanted.max())) / 2.0  # so one row is expected beyond it
+        return max(rows_needed(end, self.rank, self.delta), rows_needed(end))
 
 
 def _named(learnt: Learnt, group: str) -> Learnt:
@@ -284,9 +284,9 @@ def _guarantee(calibration: EvalSet, parts: Sequence[Recalibrator], few: Sequenc
         if not math.isnan(found[0]):  # the median is the mean of two
             words.append(f"{name} with probability {span}")
     told = (
-        f"Within {_counted(len(own), 'group')}, new rows exchangeable with the group's calibration "
-        f"rows are {'at or below' if quantiles else 'covered'}: {', '.join(words)} (at least, if "
-        "scores tie)."
+        f"Within {_counted(len(own), 'group')}, new rows are "
+        f"{'at or below' if quantiles else 'covered'}: {', '.join(words)} (at least, if scores "
+        "tie). They must be exchangeable with their group's calibration rows."
     )
     return told + (" Other groups have no guarantee of their own." if few else "")
 
@@ -404,8 +404,8 @@ def _fit_moments(calibration: EvalSet, kind: str, cells: Cells, codes: IntArray)
         method="group",
         parameters=learnt,
         guarantee=(
-            "No finite-sample guarantee: each group's mean error and spread are those of its "
-            "calibration rows, shrunk towards all rows' so far as chance explains differences."
+            "No finite-sample guarantee: each group's shift and factor are those of its rows, "
+            "shrunk towards all rows' as far as chance explains the difference."
         ),
         notes=(*fit_notes(calibration), *_few_note(few, FEWEST)),
         cells=cells,
@@ -437,7 +437,7 @@ def _shrunk(
     if large.sum() > 1 and free > 0:
         used = large[codes]
         noise = float(np.sum(mass[used] * np.square(rest[used]))) / free
-        share[large] = _share(own[large], rows[large], noise)
+        share[large] = _share(own[large], rows[large].astype(np.float64), noise)
     found = np.append(share * own + (1.0 - share) * whole, whole)
     return np.exp(found) if ratio else found
 

@@ -251,6 +251,7 @@ class Tree:
         return self.value[self.apply(x)]
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of infinite inputs
 def grown(x: FloatArray, names: Sequence[str], target: FloatArray, mass: FloatArray) -> Tree:
     """A tree in whose leaves the mean of a target differs by more than chance.
 
@@ -276,7 +277,7 @@ def grown(x: FloatArray, names: Sequence[str], target: FloatArray, mass: FloatAr
     rules = node_rules(tree, names, levels)
     feature = np.where(tree.children_left < 0, -1, tree.feature).astype(np.int64)
     edges = [
-        edge_of(levels, int(column), float(edge)) if column >= 0 else 0.0
+        _edge(levels, int(column), float(edge)) if column >= 0 else 0.0
         for column, edge in zip(feature, tree.threshold, strict=True)
     ]
     return Tree(
@@ -287,6 +288,12 @@ def grown(x: FloatArray, names: Sequence[str], target: FloatArray, mass: FloatAr
         np.asarray(tree.value[:, 0, 0], dtype=np.float64),
         tuple(rules[node] for node in range(tree.node_count)),
     )
+
+
+def _edge(levels: dict[int, FloatArray], column: int, threshold: float) -> float:
+    """A threshold in the units of the input; next to an infinite value, the value below it."""
+    edge = edge_of(levels, column, threshold)
+    return edge if math.isfinite(edge) else float(levels[column][int(threshold)])
 
 
 def _renumbered(tree: Tree, columns: Sequence[int]) -> Tree:
@@ -342,7 +349,7 @@ class ByInputs(Method):
         mean = grown(x, encoding.names, z, mass)
         leaves = mean.apply(x)
         for leaf in mean.leaves:
-            rows = np.flatnonzero(leaves == leaf)
+            rows = leaves == leaf
             weight = _weight(mass[rows])
             part = frame.take(rows)
             own = part.shift(y[rows], mass[rows], part.spread)
@@ -354,7 +361,7 @@ class ByInputs(Method):
         leaves = spread.apply(x)
         all_rows = frame.factor(y, mass, center)
         for leaf in spread.leaves:
-            rows = np.flatnonzero(leaves == leaf)
+            rows = leaves == leaf
             weight = _weight(mass[rows])
             own = frame.take(rows).factor(y[rows], mass[rows], center[rows])
             both = weight * own**2 + (1.0 - weight) * all_rows**2
@@ -370,7 +377,7 @@ class ByInputs(Method):
             ),
             guarantee=(
                 "No finite-sample guarantee: the rows that taught where to change also taught by "
-                "how much; conformal recalibration on further rows would give one."
+                "how much. Conformal recalibration on further rows would give one."
             ),
             notes=(*fit_notes(calibration), *_found(mean, spread)),
             encoding=encoding.used(columns),

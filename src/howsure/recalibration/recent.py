@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, final
 
@@ -150,10 +150,28 @@ def faded(calibration: EvalSet) -> tuple[EvalSet, float]:
     each = np.bincount(codes, mass)
     later = each[::-1].cumsum()[::-1] - each
     half = max(HALF_LIFE * float(mass.sum()), SHORTEST)
-    weights = Weights(mass * np.exp2(-later[codes] / half), "importance")
-    kept = weights.values > 0
+    given = calibration.weights
+    copies = mass if given is not None and given.kind == "frequency" else np.ones_like(mass)
+    weights = _Fading(mass * np.exp2(-later[codes] / half), "importance", copies=copies)
     made = replace(calibration, weights=weights)
+    kept = weights.values > 0
     return (made if kept.all() else made.take(np.flatnonzero(kept))), half
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fading(Weights):
+    """Importance weights of rows of which some are seen several times."""
+
+    copies: FloatArray = field(kw_only=True)
+
+    @property
+    def effective_n(self) -> float:
+        """Kish's number, each copy a row of its own."""
+        return self.total**2 / float(np.sum(np.square(self.values) / self.copies))
+
+    def take(self, rows: npt.NDArray[Any]) -> Weights:
+        """Weights of the rows chosen by an index or a mask."""
+        return _Fading(self.values[rows], self.kind, copies=self.copies[rows])
 
 
 @final
@@ -201,13 +219,12 @@ class Recent(Method):
         """
         if self.since is None:
             used, half = faded(calibration)
-            told = (
+            told: tuple[str, ...] = (
                 f"Rows count half after every {half:g} later rows: as much as "
-                f"{effective_rows(used)[0]:.0f} rows alike, of {calibration.n:,}."
+                f"{effective_rows(used)[0]:.0f} rows alike, of {calibration.n:,}.",
             )
         else:
-            used = since_rows(calibration, self.since)
-            told = f"Learnt from {used.n:,} rows from {self.since!s} on."
+            used, told = since_rows(calibration, self.since), ()
         inner: Recalibrator
         if self.belief in (Intervals.kind, POINT):
             inner = ConformalIntervals(
@@ -220,7 +237,7 @@ class Recent(Method):
             method="recent",
             parameters=inner.parameters,
             guarantee=inner.guarantee,
-            notes=(told, *inner.notes),
+            notes=(*told, *inner.notes),
             inner=inner,
         )
 
