@@ -53,7 +53,8 @@ def test_what_is_wrong_is_what_is_mended(kind: str) -> None:
     narrow = advised(try_mends(table(1, scale=0.6, kind=kind)))
     assert narrow in {"scale", "cqr"}
     moved = advised(try_mends(table(2, shift=0.6, kind=kind)))
-    assert moved in {"shift", "asymmetric"}
+    # members state the sd, by which this bias goes, with noise: a shift leaves some skew
+    assert moved in ({"shift", "shape"} if kind == "samples" else {"shift", "asymmetric"})
 
 
 def test_tails_and_widths_have_mends_of_their_own() -> None:

@@ -55,9 +55,9 @@ FOLDS = 5
 FEWEST_ROWS = 30
 """Rows, or clusters where rows depend, without which nothing is tried: FEWEST_UNITS of these."""
 FEWEST_UNITS = 10
-HEALED = 0.02
+HEALED = 0.01
 """Joint p-value of a finding, below which its healing proves a mend: less than the 5 % at which it
-is bad, so that a right model is advised in at most 3 % of tables.
+is bad, so that a right model is seldom advised.
 """
 _WORSE = -float(special.ndtri(0.05))
 _PARTS = frozenset(("groups", "region"))
