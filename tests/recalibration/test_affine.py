@@ -332,7 +332,10 @@ def test_planted_faults_come_right_on_fresh_rows(kind: str, fault: str, way: str
     right = drawn(kind, 20_000, 6)
     mended = fitted(kind, way, held).apply(fresh)
     before, after, best = (score(rows).mean() for rows in (fresh, mended, right))
-    if (kind, fault) == ("samples", "widths that overreact"):  # the mean of members that overreact stays noisy
+    if (kind, fault) == (
+        "samples",
+        "widths that overreact",
+    ):  # the mean of members that overreact stays noisy
         frame = Frame.of(fresh.beliefs[0])
         best = min(
             score(
