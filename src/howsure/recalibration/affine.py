@@ -152,10 +152,15 @@ def _told_factor(rows: _Rows, center: FloatArray, stretch: FloatArray) -> Learnt
             frame.center[:, None] + stretch[:, None] * (frame.table - frame.center[:, None]),
         )
         return rows.learnt("factor", _positive(about.factor(rows.y, rows.mass, center)))
-    square, own = np.square(rows.y - center), np.square(frame.spread * stretch)
-    if frame.inflation == 1.0:
-        return spread_factor(square / own, np.ones_like(square), rows.calibration)
-    return spread_factor(square, frame.inflation * own, rows.calibration)
+    return spread_factor(*_squares(rows, center, stretch), rows.calibration)
+
+
+def _squares(rows: _Rows, center: FloatArray, stretch: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Two values a row whose means have the squared factor as ratio."""
+    square, own = np.square(rows.y - center), np.square(rows.frame.spread * stretch)
+    if rows.frame.inflation == 1.0:
+        return square / own, np.ones_like(square)
+    return square, rows.frame.inflation * own
 
 
 def _positive(factor: float) -> float:
@@ -516,22 +521,37 @@ class Widths(Method):
         if not some.any():
             raise InputError("some rows must have a spread to be stretched, got none")
         typical = math.exp(float(np.average(np.log(spread[some]), weights=rows.mass[some])))
-        power, notes = rows.learnt("power", 1.0), ()
+        found, notes = _Power(1.0, np.zeros(len(rows.y))), ()
         if np.ptp(spread[some]) <= 1e-9 * typical:
             notes = ("All spreads are equal: their power cannot be learnt, and they are scaled.",)
         elif isinstance(rows.prediction, Samples):
-            power, notes = _power_of_samples(rows, rows.prediction)
+            found, notes = _power_of_samples(rows, rows.prediction)
         elif rows.frame.levels.size:
-            power = rows.learnt("power", _power_of_table(rows, typical))
+            found = _Power(_power_of_table(rows, typical), found.influence * np.nan)
         else:
             found = _power(np.square(rows.y - rows.frame.center), spread, rows.mass)
-            power = rows.learnt("power", found.value, rows.error(found.influence))
-        stretch = power_of(spread, typical, power.value)
+        stretch = power_of(spread, typical, found.value)
         factor = _told_factor(rows, rows.frame.center, stretch)
+        power = rows.learnt("power", found.value, rows.error(found.influence))
         words = _PINBALL
         if not rows.frame.levels.size:
+            factor = replace(factor, standard_error=_factor_error(rows, factor, found, typical))
             words = "on the calibration rows the mean square is right, and so is its trend in sd"
         return rows.mover("widths", (factor, power), words, *notes, typical=typical)
+
+
+def _factor_error(rows: _Rows, factor: Learnt, power: _Power, typical: float) -> float:
+    """The standard error of a factor that follows the errors of the power."""
+    spread = rows.frame.spread
+    log = np.log(np.where(spread > 0, spread / typical, 1.0))
+    top, bottom = _squares(rows, rows.frame.center, power_of(spread, typical, power.value))
+    fall = 0.0
+    if rows.frame.inflation != 1.0:  # of a distribution the likelihood makes both independent
+        fall = -float(np.average(log, weights=rows.mass * bottom))
+    means = (float(np.average(each, weights=rows.mass)) for each in (top, bottom))
+    parts = [each / mean for each, mean in zip((top, bottom), means, strict=True)]
+    own = (parts[0] - parts[1]) / 2.0
+    return factor.value * rows.error(own + fall * power.influence)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -576,7 +596,7 @@ def _power(square: FloatArray, spread: FloatArray, mass: FloatArray) -> _Power:
     return _Power(value, known * (standard - 1.0) * log / bend)
 
 
-def _power_of_samples(rows: _Rows, samples: Samples) -> tuple[Learnt, tuple[str, ...]]:
+def _power_of_samples(rows: _Rows, samples: Samples) -> tuple[_Power, tuple[str, ...]]:
     """The power of errors over the power that the members themselves follow.
 
     Few members state their spread with noise, so that even a perfect ensemble errs as a lower
@@ -597,14 +617,14 @@ def _power_of_samples(rows: _Rows, samples: Samples) -> tuple[Learnt, tuple[str,
     own = _power(np.square(table - center).ravel(), flat, mass)
     seen = _power(np.square(rows.y[:, None] - center).ravel(), flat, mass)
     if own.value < _NOISE:
-        return rows.learnt("power", 1.0), (
+        return _Power(1.0, np.zeros(len(rows.y))), (
             "The samples' spreads differ by little but noise: their power cannot be learnt, and "
             "they are scaled.",
         )
     value = min(seen.value / own.value, _POWERS[1])
     influence = (seen.influence - value * own.influence) / own.value
-    error = rows.error(influence.reshape(table.shape).mean(axis=1))
-    return rows.learnt("power", value, math.nan if value in _POWERS else error), ()
+    known = np.nan if value in _POWERS else 1.0
+    return _Power(value, known * influence.reshape(table.shape).mean(axis=1)), ()
 
 
 def _power_of_table(rows: _Rows, typical: float) -> float:
