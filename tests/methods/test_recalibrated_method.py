@@ -197,10 +197,18 @@ def test_bad_options_are_refused(options: dict[str, Any], words: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "by", "words"),
     [
-        ("normal", "conformal", r"by must suit what oracle gives, distributions \(scale, isotonic"),
-        ("quantiles", "isotonic", r"quantiles \(conformal, cqr, asymmetric, ucc\), got 'isotonic'"),
-        ("intervals", "isotonic", r"intervals \(cqr, asymmetric, scale, ucc\)"),
-        ("poisson", "scale", "a scale must belong to a continuous law"),
+        ("normal", "conformal", r"by must suit what oracle gives, distributions \(scale, shift, "),
+        ("quantiles", "isotonic", r"quantiles \(conformal, scale, shift, .*\), got 'isotonic'"),
+        (
+            "intervals",
+            "isotonic",
+            r"intervals \(cqr, asymmetric, scale, ucc, shift, .*\)",
+        ),
+        (
+            "poisson",
+            "scale",
+            "must be continuous, got poisson; use 'shape'",
+        ),
     ],
 )
 def test_beliefs_that_a_way_does_not_suit_are_named(kind: str, by: str, words: str) -> None:
@@ -292,12 +300,15 @@ def test_every_way_through_every_metric(kind: str) -> None:
     )
     metrics = ["empirical_coverage", "mean_width", "interval_score", "crps", "pit_uniformity"]
     table = compare_recalibrations(test, held, metrics=metrics, coverages=(0.9,))
-    ways = [name for name in METHODS[test.beliefs[0].kind] if kind != "intervals" or name != "ucc"]
+    beside = {"group", "inputs", "recent"}  # which need more than the predictions
+    if kind == "intervals":
+        beside.add("ucc")
+    ways = [name for name in METHODS[test.beliefs[0].kind] if name not in beside]
     assert list(table.columns)[5:] == ["before", *ways]
     for way in ways:
-        if (kind, way) == ("poisson", "scale"):
+        if kind == "poisson" and way in ("scale", "shift", *AFFINE):
             assert np.isnan(table.columns[way]).all()
-            assert "scale could not be used: a scale must belong" in table.notes
+            assert f"{way} could not be used: what is moved or stretched must be" in table.notes
             continue
         mended = recalibrate(test, held, method=way, coverage=0.9).evalset
         for record in evaluate(mended, coverages=(0.9,), metrics=metrics).records:
@@ -309,13 +320,13 @@ def test_every_way_through_every_metric(kind: str) -> None:
             )
             if np.isnan(table.columns[way][rows]).all():  # it would mean something else than before
                 assert math.isnan(record.value) or title in table.notes
-            elif way not in ("isotonic", "crude"):
+            elif way not in ("isotonic", "crude", "shape"):
                 np.testing.assert_array_equal(table.columns[way][rows], [record.value])
     at = table.columns["metric"] == "empirical_coverage"
     gap = {
         name: abs(float(table.columns[name][at][0]) - 0.9)
         for name in ("before", *ways)
-        if not np.isnan(table.columns[name][at]).all()
+        if name != "shift" and not np.isnan(table.columns[name][at]).all()
     }
     assert all(gap[name] < gap["before"] for name in gap if name != "before")
 
@@ -324,7 +335,7 @@ def test_points_and_choices_in_comparisons() -> None:
     rng = np.random.default_rng(0)
     rows = EvalSet.checked(rng.normal(size=99), point=np.zeros(99))
     table = compare_recalibrations(rows, rows, metrics=["empirical_coverage", "mae"])
-    assert list(table.columns)[5:] == ["before", "split", "asymmetric"]
+    assert list(table.columns)[5:] == ["before", "split", "asymmetric", "shift"]
     at = table.columns["metric"] == "empirical_coverage"
     assert np.isnan(table.columns["before"][at]).all()
     assert table.columns["split"][at][0] == pytest.approx(90 / 99)

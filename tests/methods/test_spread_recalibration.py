@@ -87,7 +87,7 @@ def test_the_factors_standard_error_is_what_resampling_shows() -> None:
 
 def test_a_scale_needs_a_continuous_law_with_moments_and_errors() -> None:
     poisson = EvalSet.checked([1.0, 2.0], Distribution("poisson", {"mu": [1.0, 2.0]}))
-    with pytest.raises(InputError, match="continuous law, got poisson"):
+    with pytest.raises(InputError, match="must be continuous, got poisson; use 'shape'"):
         VarianceScaling().fit(poisson)
     cauchy = EvalSet.checked([1.0, 2.0], Distribution("cauchy", {"loc": [1.0, 2.0]}))
     with pytest.raises(UnanswerableError, match="have no"):

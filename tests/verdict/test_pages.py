@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from howsure.verdict import QUESTIONS, Finding
+from howsure.verdict import QUESTIONS, Advice, Finding
+from howsure.verdict.mends import CANDIDATES
 
 FOLDER = Path(__file__).parents[2] / "docs" / "findings"
 PAGES = sorted(FOLDER.glob("*.md"))
@@ -55,3 +56,18 @@ def _names(cell: str) -> list[str]:
 
 def _text(name: str) -> str:
     return (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_the_page_lists_the_mends_that_aim_at_it(name: str) -> None:
+    aimed = [f"`{each.method}`" for each in CANDIDATES if name in each.aims]
+    told = f"[Tried on held-out fifths](../recalibrate.md): {', '.join(aimed)}."
+    assert (told in _text(name)) == bool(aimed)
+
+
+def test_the_index_tells_what_advice_holds() -> None:
+    told = _text("README").partition("`advice` in .json: ")[2].partition(".\n")[0]
+    assert _names(told) == [part.name for part in fields(Advice) if part.name not in _OTHER]
+
+
+_OTHER = {"score", "model"}

@@ -18,9 +18,12 @@ from howsure.recalibration.conformal import ConformalQuantiles
 from howsure.recalibration.crude import Crude
 from howsure.recalibration.derived import DerivedIntervals
 from howsure.recalibration.dispatch import METHODS, Recalibrated, recalibrate
+from howsure.recalibration.group import ByGroup
+from howsure.recalibration.inputs import ByInputs
 from howsure.recalibration.intervals import ConformalIntervals
 from howsure.recalibration.isotonic import Isotonic
 from howsure.recalibration.levels import DEFAULT_LEVELS
+from howsure.recalibration.recent import Recent, since_rows
 from howsure.recalibration.scaling import SpreadScaling, VarianceScaling
 from howsure.recalibration.shape import Shape
 from howsure.recalibration.variance import IsotonicVariance
@@ -29,6 +32,8 @@ from howsure.recalibration.wrapper import RecalibratedMethod
 __all__ = [
     "DEFAULT_LEVELS",
     "METHODS",
+    "ByGroup",
+    "ByInputs",
     "ConformalIntervals",
     "ConformalQuantiles",
     "Crude",
@@ -42,6 +47,7 @@ __all__ = [
     "Recalibrated",
     "RecalibratedMethod",
     "Recalibrator",
+    "Recent",
     "Shape",
     "Shift",
     "ShiftScale",
@@ -51,4 +57,5 @@ __all__ = [
     "Widths",
     "compare_recalibrations",
     "recalibrate",
+    "since_rows",
 ]

@@ -11,7 +11,7 @@ from scipy import optimize
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.methods.conformal import DELTA, RankRule, TooFew
+from howsure.methods.conformal import DELTA, RankRule, TooFew, raise_too_large
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles, Samples
 from howsure.recalibration.base import (
     POINT,
@@ -19,6 +19,7 @@ from howsure.recalibration.base import (
     Method,
     Recalibrator,
     belief_of,
+    check_spread,
     effective_rows,
     fit_notes,
     signature,
@@ -60,7 +61,7 @@ class _Rows:
         check_rows(calibration)
         frame = Frame.of(prediction)
         if isinstance(prediction, Distribution):
-            frame.check_spread()
+            check_spread(frame.spread)
         return cls(calibration, prediction, frame, calibration.y, mass_of(calibration))
 
     @property
@@ -73,6 +74,8 @@ class _Rows:
         return standard_error(influence, self.calibration.weights, codes)
 
     def learnt(self, name: str, value: float, error: float = math.nan) -> Learnt:
+        if not math.isfinite(value):
+            raise_too_large()
         n = effective_rows(self.calibration)[0]
         return Learnt(name=name, value=value, n=n, standard_error=error)
 
@@ -149,10 +152,15 @@ def _told_factor(rows: _Rows, center: FloatArray, stretch: FloatArray) -> Learnt
             frame.center[:, None] + stretch[:, None] * (frame.table - frame.center[:, None]),
         )
         return rows.learnt("factor", _positive(about.factor(rows.y, rows.mass, center)))
-    square, own = np.square(rows.y - center), np.square(frame.spread * stretch)
-    if frame.inflation == 1.0:
-        return spread_factor(square / own, np.ones_like(square), rows.calibration)
-    return spread_factor(square, frame.inflation * own, rows.calibration)
+    return spread_factor(*_squares(rows, center, stretch), rows.calibration)
+
+
+def _squares(rows: _Rows, center: FloatArray, stretch: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Two values a row whose means have the squared factor as ratio."""
+    square, own = np.square(rows.y - center), np.square(rows.frame.spread * stretch)
+    if rows.frame.inflation == 1.0:
+        return square / own, np.ones_like(square)
+    return square, rows.frame.inflation * own
 
 
 def _positive(factor: float) -> float:
@@ -199,7 +207,7 @@ class Shift(Method):
 
     belief: str = Distribution.kind
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(all="ignore")
     def fit(self, calibration: EvalSet) -> Mover:
         """Learn the shift from held-out rows.
 
@@ -228,7 +236,7 @@ class PointShift(Method):
     array([2., 2.])
     """
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(all="ignore")
     def fit(self, calibration: EvalSet) -> PointShifter:
         """Learn the mean error from held-out rows.
 
@@ -293,7 +301,7 @@ class QuantileScaling(Method):
     array([-4.,  4.])
     """
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(all="ignore")
     def fit(self, calibration: EvalSet) -> Mover:
         """Learn the factor from held-out rows.
 
@@ -330,7 +338,7 @@ class ShiftScale(Method):
 
     belief: str = Distribution.kind
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(all="ignore")
     def fit(self, calibration: EvalSet) -> Mover:
         """Learn shift and factor from held-out rows.
 
@@ -380,9 +388,10 @@ def _least_loss(rows: _Rows, unit: FloatArray) -> tuple[float, float]:
         lambda factor: best(factor)[0],
         bounds=(low, high),
         method="bounded",
-        options={"xatol": 1e-9 * factor},
+        options={"xatol": 1e-10 * factor},
     )
-    return best(float(found.x))[1], float(found.x)
+    nearest = float(f"{found.x:.8g}")  # so that the order of rows leaves no trace
+    return best(nearest)[1], nearest
 
 
 @final
@@ -413,7 +422,7 @@ class ShiftScaledIntervals(Method):
     too_few: TooFew = "infinite"
     delta: float = DELTA
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(all="ignore")
     def fit(self, calibration: EvalSet) -> IntervalShifter:
         """Learn the shift, then the factors, from held-out rows.
 
@@ -494,7 +503,7 @@ class Widths(Method):
 
     belief: str = Distribution.kind
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(all="ignore")
     def fit(self, calibration: EvalSet) -> Mover:
         """Learn factor and power from held-out rows.
 
@@ -512,22 +521,37 @@ class Widths(Method):
         if not some.any():
             raise InputError("some rows must have a spread to be stretched, got none")
         typical = math.exp(float(np.average(np.log(spread[some]), weights=rows.mass[some])))
-        power, notes = rows.learnt("power", 1.0), ()
+        found, notes = _Power(1.0, np.zeros(len(rows.y))), ()
         if np.ptp(spread[some]) <= 1e-9 * typical:
             notes = ("All spreads are equal: their power cannot be learnt, and they are scaled.",)
         elif isinstance(rows.prediction, Samples):
-            power, notes = _power_of_samples(rows, rows.prediction)
+            found, notes = _power_of_samples(rows, rows.prediction)
         elif rows.frame.levels.size:
-            power = rows.learnt("power", _power_of_table(rows, typical))
+            found = _Power(_power_of_table(rows, typical), found.influence * np.nan)
         else:
             found = _power(np.square(rows.y - rows.frame.center), spread, rows.mass)
-            power = rows.learnt("power", found.value, rows.error(found.influence))
-        stretch = power_of(spread, typical, power.value)
+        stretch = power_of(spread, typical, found.value)
         factor = _told_factor(rows, rows.frame.center, stretch)
+        power = rows.learnt("power", found.value, rows.error(found.influence))
         words = _PINBALL
         if not rows.frame.levels.size:
+            factor = replace(factor, standard_error=_factor_error(rows, factor, found, typical))
             words = "on the calibration rows the mean square is right, and so is its trend in sd"
         return rows.mover("widths", (factor, power), words, *notes, typical=typical)
+
+
+def _factor_error(rows: _Rows, factor: Learnt, power: _Power, typical: float) -> float:
+    """The standard error of a factor that follows the errors of the power."""
+    spread = rows.frame.spread
+    log = np.log(np.where(spread > 0, spread / typical, 1.0))
+    top, bottom = _squares(rows, rows.frame.center, power_of(spread, typical, power.value))
+    fall = 0.0
+    if rows.frame.inflation != 1.0:  # of a distribution the likelihood makes both independent
+        fall = -float(np.average(log, weights=rows.mass * bottom))
+    means = (float(np.average(each, weights=rows.mass)) for each in (top, bottom))
+    parts = [each / mean for each, mean in zip((top, bottom), means, strict=True)]
+    own = (parts[0] - parts[1]) / 2.0
+    return factor.value * rows.error(own + fall * power.influence)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -546,18 +570,19 @@ def _power(square: FloatArray, spread: FloatArray, mass: FloatArray) -> _Power:
     """
     given = np.log(spread)
     log = given - float(np.average(given, weights=mass))
-    weight = mass * square
-
-    def slope(power: float) -> float:
-        load = -2.0 * power * log
-        own = weight * np.exp(load - load.max())
-        return -float(np.sum(own * log) / np.sum(own))
-
-    low, high = _POWERS
-    if not (weight > 0).any():
+    some = square > 0
+    if not some.any():
         raise InputError(
             "errors must not all be zero in the calibration rows: the scale would be zero"
         )
+    height, place = np.log(mass[some] * square[some]), log[some]
+
+    def slope(power: float) -> float:
+        load = height - 2.0 * power * place
+        own = np.exp(load - load.max())
+        return -float(np.sum(own * place) / np.sum(own))
+
+    low, high = _POWERS
     if slope(low) >= 0:
         value = low
     elif slope(high) <= 0:
@@ -571,7 +596,7 @@ def _power(square: FloatArray, spread: FloatArray, mass: FloatArray) -> _Power:
     return _Power(value, known * (standard - 1.0) * log / bend)
 
 
-def _power_of_samples(rows: _Rows, samples: Samples) -> tuple[Learnt, tuple[str, ...]]:
+def _power_of_samples(rows: _Rows, samples: Samples) -> tuple[_Power, tuple[str, ...]]:
     """The power of errors over the power that the members themselves follow.
 
     Few members state their spread with noise, so that even a perfect ensemble errs as a lower
@@ -592,14 +617,14 @@ def _power_of_samples(rows: _Rows, samples: Samples) -> tuple[Learnt, tuple[str,
     own = _power(np.square(table - center).ravel(), flat, mass)
     seen = _power(np.square(rows.y[:, None] - center).ravel(), flat, mass)
     if own.value < _NOISE:
-        return rows.learnt("power", 1.0), (
+        return _Power(1.0, np.zeros(len(rows.y))), (
             "The samples' spreads differ by little but noise: their power cannot be learnt, and "
             "they are scaled.",
         )
     value = min(seen.value / own.value, _POWERS[1])
     influence = (seen.influence - value * own.influence) / own.value
-    error = rows.error(influence.reshape(table.shape).mean(axis=1))
-    return rows.learnt("power", value, math.nan if value in _POWERS else error), ()
+    known = np.nan if value in _POWERS else 1.0
+    return _Power(value, known * influence.reshape(table.shape).mean(axis=1)), ()
 
 
 def _power_of_table(rows: _Rows, typical: float) -> float:
@@ -617,7 +642,7 @@ def _power_of_table(rows: _Rows, typical: float) -> float:
     best = int(np.argmin([loss(float(power)) for power in grid]))
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
     found = optimize.minimize_scalar(
-        loss, bounds=(low, high), method="bounded", options={"xatol": 1e-6}
+        loss, bounds=(low, high), method="bounded", options={"xatol": 1e-8}
     )
-    near = [float(found.x), float(grid[best])]
+    near = [round(float(found.x), 6), float(grid[best])]  # as above
     return min(near, key=loss)

@@ -21,7 +21,7 @@ from howsure.metrics.metric import Question
 from howsure.metrics.shared import Score, meaning, offered, scored, shared_by_all
 from howsure.predictions import EvalSet, Intervals
 from howsure.recalibration.base import POINT, kinds_of
-from howsure.recalibration.dispatch import METHODS, Options
+from howsure.recalibration.dispatch import METHODS, Options, can_teach
 from howsure.recalibration.levels import levels_with
 from howsure.stats.estimate import weighted_mean
 
@@ -49,7 +49,8 @@ def compare_recalibrations(
     calibration : EvalSet
         Held-out rows with the same belief by the same model.
     methods : sequence of str, optional
-        Names as in `recalibrate`; all that suit the belief if omitted.
+        Names as in `recalibrate`; all that suit the belief if omitted, and what lies beside it:
+        inputs, one column of groups, times.
     coverages : tuple of float
         Nominal coverages to assess, and to make intervals at; of a point forecast, intervals are
         made at the first.
@@ -88,7 +89,8 @@ def compare_recalibrations(
     """
     kind = _kind(test)
     known = [name for name in METHODS[kind] if (kind, name) != (Intervals.kind, "ucc")]
-    chosen = known if methods is None else list(methods)
+    taught = [name for name in known if can_teach(name, calibration)]
+    chosen = taught if methods is None else list(methods)
     for name in chosen:
         if name not in METHODS[kind]:
             raise InputError(f"methods must suit {kind} ({', '.join(known)}), got {name!r}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,9 +35,12 @@ from howsure.recalibration.base import POINT, Method, Recalibrator, kinds_of
 from howsure.recalibration.conformal import ConformalQuantiles
 from howsure.recalibration.crude import Crude
 from howsure.recalibration.derived import DerivedIntervals
+from howsure.recalibration.group import ByGroup
+from howsure.recalibration.inputs import ByInputs
 from howsure.recalibration.intervals import ConformalIntervals
 from howsure.recalibration.isotonic import Isotonic
 from howsure.recalibration.levels import DEFAULT_LEVELS
+from howsure.recalibration.recent import Recent, since_rows
 from howsure.recalibration.scaling import SpreadScaling, VarianceScaling
 from howsure.recalibration.shape import Shape
 from howsure.recalibration.variance import IsotonicVariance
@@ -116,6 +119,33 @@ def _isotonic(belief: str) -> Maker:
     return lambda options: Isotonic(belief, options.levels, options.too_few)
 
 
+def _conditional(belief: str) -> dict[str, Maker]:
+    """Methods that look at what lies beside the predictions."""
+
+    def group(options: Options) -> Method:
+        return ByGroup(
+            belief, options.by, options.coverage, options.rank, options.too_few, options.delta
+        )
+
+    def recent(options: Options) -> Method:
+        return Recent(
+            belief, options.since, options.coverage, options.rank, options.too_few, options.delta
+        )
+
+    if belief == POINT:
+        return {"group": group, "recent": recent}
+    return {"group": group, "inputs": lambda _: ByInputs(belief), "recent": recent}
+
+
+def can_teach(method: str, calibration: EvalSet) -> bool:
+    """Whether rows hold what a method looks at beside the predictions, with no more said."""
+    if method == "group":
+        return len(calibration.groups) == 1
+    if method == "inputs":
+        return bool(calibration.features) or calibration.embedding is not None
+    return method != "recent" or calibration.time is not None
+
+
 # The methods of each kind of belief; the first is the default, but for laws that are not normal.
 METHODS: Mapping[str, Mapping[str, Maker]] = {
     Intervals.kind: {
@@ -126,10 +156,12 @@ METHODS: Mapping[str, Mapping[str, Maker]] = {
         "shift_scale": lambda options: ShiftScaledIntervals(
             options.coverage, options.rank, options.too_few, options.delta
         ),
+        **_conditional(Intervals.kind),
     },
     POINT: {
         **{name: _conformal(name, POINT) for name in ("split", "asymmetric")},
         "shift": lambda _: PointShift(),
+        **_conditional(POINT),
     },
     Distribution.kind: {
         "scale": lambda _: VarianceScaling(),
@@ -139,6 +171,7 @@ METHODS: Mapping[str, Mapping[str, Maker]] = {
         "isotonic": _isotonic(Distribution.kind),
         "crude": _crude(Distribution.kind),
         **_derived(Distribution.kind),
+        **_conditional(Distribution.kind),
     },
     Quantiles.kind: {
         "conformal": lambda options: ConformalQuantiles(options.too_few),
@@ -146,6 +179,7 @@ METHODS: Mapping[str, Mapping[str, Maker]] = {
         **_affine(Quantiles.kind),
         "shape": _shape(Quantiles.kind),
         **_derived(Quantiles.kind),
+        **_conditional(Quantiles.kind),
     },
     Samples.kind: {
         "scale": lambda _: SpreadScaling(),
@@ -155,6 +189,7 @@ METHODS: Mapping[str, Mapping[str, Maker]] = {
         "isotonic": _isotonic(Samples.kind),
         "crude": _crude(Samples.kind),
         **_derived(Samples.kind),
+        **_conditional(Samples.kind),
     },
 }
 
@@ -232,6 +267,8 @@ def recalibrate(
     rank: RankRule = "conformal",
     delta: float = DELTA,
     levels: npt.ArrayLike = DEFAULT_LEVELS,
+    by: str | Sequence[str] = (),
+    since: Any = None,
 ) -> Recalibrated:
     """Widen, narrow or shift the beliefs of a test set by what calibration rows teach.
 
@@ -253,7 +290,8 @@ def recalibrate(
         the method, and all by default, take ``cqr``, ``split``, ``conformal``, ``scale``;
         distributions that are not normal take ``isotonic``, which respects their support. With a
         coverage, ``cqr``, ``asymmetric`` and ``ucc`` make intervals of any of them; see
-        `DerivedIntervals`.
+        `DerivedIntervals`. ``group``, ``inputs`` and ``recent`` look at what lies beside the
+        predictions; see `ByGroup`, `ByInputs`, `Recent`.
     coverage : float, optional
         Nominal coverage to reach, for intervals (each its own by default), and where intervals
         are made of something else (where it is needed).
@@ -266,6 +304,12 @@ def recalibrate(
         δ of the rank ``pac``: the share of calibration sets that may fall short of the coverage.
     levels : array-like of shape (k,)
         Levels of the quantiles that ``isotonic`` and ``crude`` give.
+    by : str or sequence of str
+        Columns of groups that are recalibrated by their own rows, of several their crossing;
+        makes ``group`` the method. Of ``group`` the only column if omitted.
+    since : number, date or str, optional
+        Calibration rows before this time teach nothing, whatever the method. Without it
+        ``recent`` lets rows fade with age.
 
     Returns
     -------
@@ -276,7 +320,9 @@ def recalibrate(
     InputError
         If calibration lacks a kind of belief that the test rows hold, or differs in coverages,
         levels, family or number of samples; if the method suits no belief; if a coverage is
-        unknown and none is given; or if too few rows are refused.
+        unknown and none is given; if too few rows are refused; if `by` goes with a method other
+        than ``group``, or names no column of groups; or if no calibration row is as late as
+        `since`, or cannot be compared with it.
     UnanswerableError
         If a method needs a mean or standard deviation that a law does not have.
 
@@ -290,11 +336,27 @@ def recalibrate(
     >>> mended.methods
     {'intervals': 'cqr'}
     """
+    columns = (by,) if isinstance(by, str) else tuple(by)
+    if columns and method not in (None, "group"):
+        raise InputError(f"by must go with the method 'group', or with none, got {method!r}")
+    method = "group" if columns else method
     _check_kinds(test, calibration, method)
-    options = Options(coverage=coverage, too_few=too_few, rank=rank, delta=delta, levels=levels)
+    options = Options(
+        coverage=coverage,
+        too_few=too_few,
+        rank=rank,
+        delta=delta,
+        levels=levels,
+        by=columns,
+        since=since,
+    )
+    notes: list[str] = []
+    if since is not None:
+        known = calibration.n
+        calibration = since_rows(calibration, since)
+        notes.append(f"{calibration.n:,} of {known:,} calibration rows are from {since!s} on.")
     kinds = kinds_of(test)
     fitted = tuple(_method(kind, calibration, method, options).fit(calibration) for kind in kinds)
-    notes: list[str] = []
     intervals = {Intervals.kind, POINT} & set(kinds)
     if coverage is not None and not intervals and method not in INTERVAL_METHODS:
         notes.append("The coverage asked is for intervals and point forecasts: it was not used.")

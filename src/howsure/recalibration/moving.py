@@ -193,7 +193,7 @@ def weighted_quantile(values: FloatArray, weights: FloatArray, level: float) -> 
     return float(values[order[low]] / 2.0 + values[order[high]] / 2.0)
 
 
-@np.errstate(over="ignore", invalid="ignore")
+@np.errstate(all="ignore")
 def moved(
     prediction: Prediction, frame: Frame, shift: FloatArray, factor: FloatArray
 ) -> Prediction:
@@ -296,7 +296,7 @@ class Mover(Recalibrator):
     floor: float = 0.0
     typical: float = 1.0
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(all="ignore")
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
         """Predictions of the same kind, moved and stretched, with a note where some crossed."""
         prediction = matching(evalset, KINDS[self.belief], self.fitted_to)

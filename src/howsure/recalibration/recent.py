@@ -1,11 +1,308 @@
-"""Recalibration by recent rows alone."""
+"""Recalibration by recent rows: those from a time on, or all with weights that fade with age."""
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, shortened
 from howsure.core.errors import InputError
-from howsure.predictions import EvalSet
+from howsure.core.labels import Categories
+from howsure.core.weights import Weights
+from howsure.methods.conformal import DELTA, RankRule, TooFew
+from howsure.predictions import EvalSet, Intervals, Prediction
+from howsure.recalibration.base import (
+    POINT,
+    Learnt,
+    Method,
+    Recalibrator,
+    effective_rows,
+    fit_notes,
+)
+from howsure.recalibration.framed import (
+    bare,
+    check_factor,
+    checked_frame,
+    counts,
+    held_as,
+    stated,
+)
+from howsure.recalibration.intervals import ConformalIntervals
+from howsure.recalibration.moving import Frame, frame_of, moved
+
+HALF_LIFE = 0.1
+"""Share of the calibration rows after which a row counts half."""
+SHORTEST = 100.0
+"""Fewest rows after which a row counts half."""
+_FIRST_YEAR = np.datetime64("1000", "us")  # a bare number is no date
 
 
-def since_rows(evalset: EvalSet, since: str) -> EvalSet:
-    """The rows from a time on."""
-    raise InputError(f"since must be a time of the rows, got {since!r} of {evalset.n} rows")
+def since_rows(evalset: EvalSet, since: Any) -> EvalSet:
+    """The rows from a time on.
+
+    Parameters
+    ----------
+    evalset : EvalSet
+        Rows with times: numbers, dates, or dates as ISO text.
+    since : number, date or str
+        The first time that is kept.
+
+    Raises
+    ------
+    InputError
+        If the rows have no times, the two cannot be compared, or no row is so late.
+
+    Examples
+    --------
+    >>> held = EvalSet.checked([1.0, 2.0], point=[0.0, 0.0], time=["2024-05-01", "2024-06-01"])
+    >>> since_rows(held, "2024-05-15").y
+    array([2.])
+    """
+    if evalset.time is None:
+        raise InputError("since needs rows with times, got rows without a column of times")
+    times, first = _comparable(evalset.time, since)
+    kept = times >= first
+    if not kept.any():
+        raise InputError(
+            f"since must be at most the last time (times run from {_span(evalset.time, times)}), "
+            f"got {since!s}"
+        )
+    return evalset if kept.all() else evalset.take(np.flatnonzero(kept))
+
+
+def _comparable(times: npt.NDArray[Any], since: Any) -> tuple[npt.NDArray[Any], Any]:
+    """Times and the first one kept, as numbers or as dates."""
+    if times.dtype.kind in "biuf":
+        try:
+            first = float(since)
+        except (TypeError, ValueError):
+            first = float("nan")
+        if np.isnan(first):
+            raise InputError(
+                f"since must be a number, as times are (from {_span(times, times)}), "
+                f"got {shortened(since)}"
+            )
+        return times, first
+    moments = _dates(times)
+    if moments is None:
+        raise InputError(
+            "times must be numbers or dates as ISO text (2024-05-01) to be compared with since, "
+            f"got {shortened(str(times[0]))}"
+        )
+    opened = _dates(np.array([since], dtype=object))
+    if opened is None:
+        raise InputError(
+            "since must be a date as ISO text (2024-05-01), as times are "
+            f"(from {_span(times, moments)}), got {shortened(since)}"
+        )
+    return moments, opened[0]
+
+
+def _span(times: npt.NDArray[Any], order: npt.NDArray[Any]) -> str:
+    return f"{times[np.argmin(order)]!s} to {times[np.argmax(order)]!s}"
+
+
+def _dates(values: npt.NDArray[Any]) -> npt.NDArray[np.datetime64] | None:
+    """Dates to the microsecond, in UTC where they name a zone; None where some are no dates."""
+    if values.dtype.kind == "M":
+        return values.astype("datetime64[us]")
+    if values.dtype.kind == "m":
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # text with a zone
+            found = np.array([str(each) for each in values.tolist()], dtype="datetime64[us]")
+    except (ValueError, UserWarning, DeprecationWarning):
+        try:
+            found = np.array([_moment(str(each)) for each in values.tolist()], "datetime64[us]")
+        except ValueError:
+            return None
+    told = ~np.isnat(found) & (found >= _FIRST_YEAR)
+    return found if told.all() else None
+
+
+def _moment(text: str) -> datetime:
+    made = datetime.fromisoformat(text)
+    return made if made.tzinfo is None else made.astimezone(UTC).replace(tzinfo=None)
+
+
+def faded(calibration: EvalSet) -> tuple[EvalSet, float]:
+    """The rows with weights that halve every so many later rows, and how many those are.
+
+    Raises
+    ------
+    InputError
+        If the rows have no times.
+    """
+    if calibration.time is None:
+        raise InputError(
+            "the calibration rows must have times to tell which are recent, got no such column"
+        )
+    times = calibration.time
+    order = times if times.dtype.kind in "biuf" else _dates(times)
+    codes = Categories.checked(times if order is None else order, "time").codes
+    mass = counts(calibration)
+    each = np.bincount(codes, mass)
+    later = each[::-1].cumsum()[::-1] - each
+    half = max(HALF_LIFE * float(mass.sum()), SHORTEST)
+    given = calibration.weights
+    copies = mass if given is not None and given.kind == "frequency" else np.ones_like(mass)
+    weights = _Fading(mass * np.exp2(-later[codes] / half), "importance", copies=copies)
+    made = replace(calibration, weights=weights)
+    kept = weights.values > 0
+    return (made if kept.all() else made.take(np.flatnonzero(kept))), half
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fading(Weights):
+    """Importance weights of rows of which some are seen several times."""
+
+    copies: FloatArray = field(kw_only=True)
+
+    @property
+    def effective_n(self) -> float:
+        """Kish's number, each copy a row of its own."""
+        return self.total**2 / float(np.sum(np.square(self.values) / self.copies))
+
+    def take(self, rows: npt.NDArray[Any]) -> Weights:
+        """Weights of the rows chosen by an index or a mask."""
+        return _Fading(self.values[rows], self.kind, copies=self.copies[rows])
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Recent(Method):
+    """Recalibrated by recent rows: a shift and a factor, or conformal offsets of each end.
+
+    Distributions, samples and quantiles have their centre shifted, in units of a row's spread,
+    and all else stretched about it. Intervals and a point forecast have an offset at each end.
+
+    Parameters
+    ----------
+    belief : {"distributions", "samples", "quantiles", "intervals", "point"}
+        What is recalibrated.
+    since : number, date or str, optional
+        The first time of the rows that teach. Without it all rows do, with weights that halve
+        after every tenth of the rows, or every hundred if those are more.
+    coverage, rank, too_few, delta
+        As in `ConformalIntervals`, for intervals and a point forecast.
+
+    Examples
+    --------
+    >>> from howsure.predictions import Distribution
+    >>> y = np.where(np.arange(200) < 100, 1.0, 3.0) * np.tile([-1.0, 1.0], 100)
+    >>> held = Distribution.normal(np.zeros(200), np.ones(200))
+    >>> held_out = EvalSet.checked(y, held, time=np.arange(200))
+    >>> Recent("distributions", since=100).fit(held_out).apply(held_out).beliefs[0].sd()[:2]
+    array([3., 3.])
+    """
+
+    belief: str
+    since: Any = None
+    coverage: float | None = None
+    rank: RankRule = "conformal"
+    too_few: TooFew = "infinite"
+    delta: float = DELTA
+
+    def fit(self, calibration: EvalSet) -> RecentRecalibrator:
+        """Learn from recent rows.
+
+        Raises
+        ------
+        InputError
+            If the rows have no times or none is so late, or they cannot teach what is learnt.
+        """
+        if self.since is None:
+            used, half = faded(calibration)
+            told: tuple[str, ...] = (
+                f"Rows count half after every {half:g} later rows: as much as "
+                f"{effective_rows(used)[0]:.0f} rows alike, of {calibration.n:,}.",
+            )
+        else:
+            used, told = since_rows(calibration, self.since), ()
+        inner: Recalibrator
+        if self.belief in (Intervals.kind, POINT):
+            inner = ConformalIntervals(
+                "asymmetric", self.belief, self.coverage, self.rank, self.too_few, self.delta
+            ).fit(replace(bare(used, self.belief), cluster=used.cluster))
+        else:
+            inner = _fit_mover(used, self.belief)
+        return RecentRecalibrator(
+            belief=self.belief,
+            method="recent",
+            parameters=inner.parameters,
+            guarantee=inner.guarantee,
+            notes=(*told, *inner.notes),
+            inner=inner,
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecentRecalibrator(Recalibrator):
+    """Fitted `Recent`.
+
+    Attributes
+    ----------
+    inner : Recalibrator
+        What the recent rows taught.
+    """
+
+    inner: Recalibrator
+
+    def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
+        """Predictions as the recent rows teach."""
+        return self.inner.transform(evalset)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mover(Recalibrator):
+    """One shift, in units of a row's spread, and one factor of the spread.
+
+    Attributes
+    ----------
+    fitted_to : str
+        What the rows must hold: the family, the number of samples, levels.
+    """
+
+    fitted_to: str
+
+    def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
+        """Predictions moved and stretched."""
+        held = held_as(evalset, self.belief, self.fitted_to)
+        frame = Frame.of(held)
+        shift, factor = (each.value for each in self.parameters)
+        return moved(held, frame, shift * frame.spread, np.full(held.n, factor)), ()
+
+
+def _fit_mover(calibration: EvalSet, kind: str) -> Mover:
+    frame = checked_frame(calibration, frame_of(calibration, kind))
+    held = next(each for each in calibration.beliefs if each.kind == kind)
+    n = effective_rows(calibration)[0]
+    shift, factor = location_scale(frame, calibration.y, counts(calibration))
+    return Mover(
+        belief=kind,
+        method="recent",
+        parameters=(
+            Learnt(name="shift", value=shift, n=n),
+            Learnt(name="factor", value=check_factor(factor), n=n),
+        ),
+        guarantee=(
+            "No finite-sample guarantee: mean error and spread are right on the calibration rows "
+            "used, and coverage is right so far as the shape is."
+        ),
+        notes=fit_notes(calibration),
+        fitted_to=stated(held),
+    )
+
+
+def location_scale(frame: Frame, y: FloatArray, mass: FloatArray) -> tuple[float, float]:
+    """A shift in units of each row's spread, and a factor of the spread about what is shifted."""
+    shift = frame.shift(y, mass, frame.spread)
+    return shift, frame.factor(y, mass, frame.center + shift * frame.spread)

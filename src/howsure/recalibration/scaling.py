@@ -21,7 +21,7 @@ from howsure.recalibration.base import (
     fit_notes,
     signature,
 )
-from howsure.recalibration.moving import Mover
+from howsure.recalibration.moving import Frame, Mover
 from howsure.stats.estimate import mean_statistic, standard_error
 
 
@@ -53,15 +53,10 @@ class VarianceScaling(Method):
             If a law has no mean or standard deviation.
         """
         belief = belief_of(calibration, Distribution)
-        if belief.discrete:
-            raise InputError(
-                f"a scale must belong to a continuous law, got {belief.law.name}; "
-                "use 'shape', 'isotonic' or 'crude'"
-            )
         check_rows(calibration)
-        sd = belief.sd()
-        check_spread(sd)
-        square = np.square((calibration.y - belief.point()) / sd)
+        frame = Frame.of(belief)
+        check_spread(frame.spread)
+        square = np.square((calibration.y - frame.center) / frame.spread)
         return Mover(
             belief=Distribution.kind,
             method="scale",

@@ -70,7 +70,7 @@ class Shape(Method):
     belief: str = Distribution.kind
     levels: npt.ArrayLike = DEFAULT_LEVELS
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(all="ignore")
     def fit(self, calibration: EvalSet) -> IsotonicRecalibrator | ShapedColumns:
         """Learn the map from held-out rows.
 
@@ -122,7 +122,7 @@ class ShapedColumns(Recalibrator):
     fitted_to: str
     floor: float
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(all="ignore")
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
         """Columns moved, with a note on rows that had to be sorted."""
         prediction = matching(evalset, kind_named(self.belief), self.fitted_to)
@@ -155,12 +155,24 @@ def _own_levels(
     weight = np.where((found > 0) & (found < 1), _weights(wanted, n), 0.0)
     middle = int(np.searchsorted(wanted, 0.5))
     center = weight[middle] * found[middle] + (1.0 - weight[middle]) * 0.5
-    below, above = slice(middle, None, -1), slice(middle, None)
-    found[below] = _outward(wanted[below], found[below], weight[below], (0.0, 0.0), 2.0 * center)
-    found[above] = 1.0 - _outward(
-        1.0 - wanted[above], 1.0 - found[above], weight[above], (0.0, 0.0), 2.0 * (1.0 - center)
+    found[middle] = center
+    low_side, high_side = slice(None, middle), slice(middle + 1, None)
+    found[low_side] = _outward(
+        wanted[low_side][::-1],
+        found[low_side][::-1],
+        weight[low_side][::-1],
+        (0.0, 0.0),
+        2.0 * center,
+    )[::-1]
+    found[high_side] = 1.0 - _outward(
+        1.0 - wanted[high_side],
+        1.0 - found[high_side],
+        weight[high_side],
+        (0.0, 0.0),
+        2.0 * (1.0 - center),
     )
-    return np.clip(found[np.isin(wanted, levels)], _TINY, 1.0 - _TINY)
+    rising = _rising(found[low_side], center, found[high_side])
+    return np.clip(rising[np.isin(wanted, levels)], _TINY, 1.0 - _TINY)
 
 
 def _own_moves(
@@ -185,11 +197,22 @@ def _own_moves(
     wanted = given + own
     center = float(np.interp(0.5, levels, given))
     anchor = (center, center + float(np.interp(0.5, levels, weight * own)))
-    first = int(np.searchsorted(levels, 0.5 - 1e-12))
-    below, above = np.arange(first - 1, -1, -1), np.arange(first, len(levels))
-    for side in (below, above):
-        wanted[side] = _outward(given[side], wanted[side], weight[side], anchor, 1.0)
-    return np.asarray(wanted - given)
+    low_side, high_side = levels < 0.5 - 1e-9, levels > 0.5 + 1e-9
+    lower = _outward(
+        given[low_side][::-1], wanted[low_side][::-1], weight[low_side][::-1], anchor, 1.0
+    )[::-1]
+    upper = _outward(given[high_side], wanted[high_side], weight[high_side], anchor, 1.0)
+    rising = _rising(lower, anchor[1], upper)
+    has_median = len(lower) + len(upper) < len(levels)
+    kept = rising if has_median else np.delete(rising, len(lower))
+    return np.asarray(kept - given)
+
+
+def _rising(lower: FloatArray, center: float, upper: FloatArray) -> FloatArray:
+    """Places that never turn back on the way outward from the centre, with it."""
+    down = np.minimum.accumulate(np.r_[center, lower[::-1]])[::-1]
+    up = np.maximum.accumulate(np.r_[center, upper])
+    return np.concatenate([down, up[1:]])
 
 
 def _ranks(levels: FloatArray, n: float) -> tuple[IntArray, IntArray, FloatArray]:

@@ -39,8 +39,8 @@ class IsotonicVariance(Method):
     tenth of fewer than 300) are joined to a neighbour. The function is linear between the mean
     variances of the blocks and constant beyond the outermost. The mean stays, and so does the
     family. For m samples squared errors are divided by 1 + 1/m; few samples state their variance
-    with noise, so that even those of a perfect ensemble are drawn to their mean. Source: Barlow et al. (1972),
-    "Statistical inference under order restrictions", for the regression.
+    with noise, so that even those of a perfect ensemble are drawn to their mean. Source
+    of the regression: Barlow et al. (1972), "Statistical inference under order restrictions".
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class IsotonicVariance(Method):
 
     belief: str = Distribution.kind
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(all="ignore")
     def fit(self, calibration: EvalSet) -> VarianceMap:
         """Learn the function from held-out rows.
 
@@ -112,7 +112,7 @@ class VarianceMap(Recalibrator):
     given: FloatArray
     learnt: FloatArray
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(all="ignore")
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
         """Predictions of the same kind and mean, with a note on rows that cannot be stretched."""
         prediction = matching(evalset, spread_kind(self.belief), self.fitted_to)

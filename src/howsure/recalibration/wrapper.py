@@ -82,8 +82,8 @@ class RecalibratedMethod(Method):
         Rows, or the share of rows, held out to learn from.
     coverages : tuple of float
         Coverages of its intervals, where the method fixes them: of tables of quantiles and of
-        conformal intervals. Ways that keep the kind keep those of the method within. Quantiles come at the 23 levels of the
-        forecast hubs too.
+        conformal intervals. Ways that keep the kind keep those of the method within. Quantiles
+        come at the 23 levels of the forecast hubs too.
     rank, delta, too_few
         As in `howsure.recalibration.recalibrate`.
 

@@ -533,7 +533,7 @@ def _with_advice(
         text = f"{model}: {made.advice.sentence}" if several else made.advice.sentence
         step = VerdictLine(text, "info", "What would help?", made.advice.command)
         bad = [place for place in mine if findings[place].state == "bad"]
-        lines.insert(max(bad, default=mine[0] - 1) + 1, step)
+        lines.insert(max(bad, default=min(mine, default=len(lines)) - 1) + 1, step)
     return findings, lines
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.progress import tell
 from howsure.core.rng import row_keys, row_uniforms
@@ -55,7 +55,13 @@ FOLDS = 5
 FEWEST_ROWS = 30
 """Rows, or clusters where rows depend, without which nothing is tried: FEWEST_UNITS of these."""
 FEWEST_UNITS = 10
+HEALED = 0.01
+"""Joint p-value of a finding, below which its healing proves a mend: less than the 5 % at which it
+is bad, so that a right model is seldom advised.
+"""
 _WORSE = -float(special.ndtri(0.05))
+_PARTS = frozenset(("groups", "region"))
+"""Findings of parts of the rows, too few to show that what was not aimed at them left them bad."""
 _FLOOR = 0.1
 """Least spread that a row's score is divided by, as a share of the mean spread."""
 
@@ -81,7 +87,7 @@ CANDIDATES = (
     Candidate("widths", 2, frozenset((*_SIZE, "width", "trade", "tails"))),
     Candidate("shape", 3, frozenset(_SHAPE)),
     Candidate("isotonic_variance", 3, frozenset((*_SIZE, "width", "trade", "tails"))),
-    Candidate("group", 4, frozenset((*_SHAPE, "groups")), "groups"),
+    Candidate("group", 4, frozenset((*_SHAPE, "groups", "width", "trade")), "groups"),
     Candidate("inputs", 5, frozenset((*_SHAPE, "region", "width", "trade")), "inputs"),
 )
 """All that is tried, the simplest first."""
@@ -243,9 +249,9 @@ def tried(
         return Trials(advice=None)
     alone = replace(evalset, beliefs=evalset.beliefs[:1]) if evalset.beliefs else evalset
     part = View(alone, seed=seed).part(MOST_ROWS).evalset
-    ids = tuple(each.id for each in red)
+    ids, clear = tuple(each.id for each in red), _clear(red)
     worst = next((each.where for each in red if each.id == "groups"), "")
-    bench = _Bench(part, dependence, ids, kind, coverages, seed, ignore, worst)
+    bench = _Bench(part, dependence, ids, clear, kind, coverages, seed, ignore, worst)
     if bench.too_few:
         return _concluded(Trials(advice=None), red, bench, prefix, bench.too_few)
     found = _lately(bench, red) if "drift" in ids else None
@@ -259,6 +265,7 @@ class _Bench:
     evalset: EvalSet
     dependence: Known
     red: tuple[str, ...]
+    clear: Collection[str]
     kind: str
     coverages: Sequence[float]
     seed: int
@@ -292,82 +299,91 @@ class _Bench:
         """Fit, apply, score, judge; then choose."""
         folds = _folds(self.evalset, self.seed)
         made: list[tuple[Candidate, tuple[str, ...], Evaluation]] = []
-        told: list[Trial] = []
+        refused: list[Trial] = []
         listed = list(self.candidates())
         for place, (candidate, by) in enumerate(listed):
             tell(f"trial of {candidate.method}", place, len(listed))
             try:
                 mended = _cross_fitted(self.evalset, candidate.method, self.options(by), folds)
             except HowsureError as error:
-                told.append(Trial(method=candidate.method, by=by, reason=str(error)))
+                refused.append(Trial(method=candidate.method, by=by, reason=str(error)))
                 continue
             made.append((candidate, by, self._evaluated(mended)))
-        if not made:
-            return Trials(advice=None, trials=tuple(told))
-        before = self._evaluated(self.evalset)
-        shared = shared_by_all([before, *(each for _, _, each in made)])
-        if shared is None:
-            return Trials(advice=None, trials=tuple(told))
-        rows = shared.rows[0]
-        unit = _unit(self.evalset, self.kind)
-        drops = [(rows - shared.rows[place]) for place in range(1, len(made) + 1)]
+        shared = shared_by_all([self._evaluated(self.evalset), *(each for _, _, each in made)])
+        if not made or shared is None:
+            return Trials(advice=None, trials=tuple(refused))
+        rows, unit, worst = shared.rows[0], _unit(self.evalset), self._worst_rows()
+        drops = [rows - shared.rows[place] for place in range(1, len(made) + 1)]
         gains = [self._gain(drop, rows, unit) for drop in drops]
-        proven = holm(np.array([gain.p for gain in gains])) < LEVEL
-        for (candidate, by, after), gain, sure in zip(made, gains, proven, strict=True):
-            heals, leaves, spoiled = self._healed(after.evalset)
-            aimed = candidate.aims & set(self.red)
-            worse = gain.t < -_WORSE or gain.upper < 0
-            cured = bool(aimed) and aimed <= set(heals) and not spoiled and not worse
-            told.append(
-                Trial(
-                    method=candidate.method,
-                    by=by,
-                    since=self.since,
-                    gain=gain.value,
-                    lower=gain.lower,
-                    upper=gain.upper,
-                    p=gain.p,
-                    heals=heals,
-                    leaves=leaves,
-                    accepted=bool(sure) or cured,
-                )
-            )
-        chosen = self._chosen(told[-len(made) :], [c.rank for c, _, _ in made], drops, unit)
-        costs = self._costs(told[-len(made) :], [c for c, _, _ in made])
+        of_worst = [
+            place
+            for place, (each, _, _) in enumerate(made)
+            if each.needs == "groups" and worst.any()
+        ]
+        own = [_tested((drops[k] / unit)[worst], self.evalset.take(worst))[1] for k in of_worst]
+        proven = holm(np.array([*(gain.p for gain in gains), *own])) < LEVEL
+        sure = {k for k in range(len(made)) if proven[k]}
+        sure |= {k for k, found in zip(of_worst, proven[len(made) :], strict=True) if found}
+        tried = [
+            self._tried(*each, gain, place in sure)
+            for place, (each, gain) in enumerate(zip(made, gains, strict=True))
+        ]
+        chosen = self._chosen(tried, [each.rank for each, _, _ in made], drops, unit)
         advice, lifted = None, None
         if chosen is not None:
             names = ("method", "by", "since", "gain", "lower", "upper", "heals", "leaves")
             advice = Advice(
-                **{name: getattr(chosen, name) for name in names},
+                **{name: getattr(tried[chosen], name) for name in names},
                 score=shared.score.title,
                 model=self.evalset.model,
             )
-            place = [(each.method, by) for each, by, _ in made].index((chosen.method, chosen.by))
-            lifted = self._lifted(made[place][2].evalset)
+            if worst.any():
+                before, after = (
+                    _share_covered(held.take(worst))
+                    for held in (self.evalset, made[chosen][2].evalset)
+                )
+                lifted = self.worst, before, after
         return Trials(
             advice=advice,
-            trials=tuple(told),
+            trials=(*tried, *refused),
             score=shared.score.title,
-            costs=costs,
+            costs=self._costs(tried, [each for each, _, _ in made]),
             lifted=lifted,
         )
 
-    def _lifted(self, mended: EvalSet) -> tuple[str, float, float] | None:
-        """The group that fails, with its coverage before and after."""
-        for each in groupings(self.evalset)[0]:
-            if self.worst and self.worst in each.labels:
-                rows = each.codes == each.labels.index(self.worst)
-                parts = [View(held.take(rows)) for held in (self.evalset, mended)]
-                shares = [
-                    float(
-                        np.average(
-                            part.get("covered", part.headline), weights=mass_of(part.evalset)
-                        )
-                    )
-                    for part in parts
-                ]
-                return self.worst, shares[0], shares[1]
-        return None
+    def _tried(
+        self,
+        candidate: Candidate,
+        by: tuple[str, ...],
+        after: Evaluation,
+        gain: _Gain,
+        sure: bool,
+    ) -> Trial:
+        """One mend, judged on held-out rows."""
+        heals, leaves, spoiled = self._healed(after.evalset)
+        aimed = candidate.aims & set(self.red)
+        worse = gain.t < -_WORSE or gain.upper < 0
+        clear = bool(aimed & set(self.clear))
+        cured = clear and aimed <= set(heals) and not spoiled and not worse
+        return Trial(
+            method=candidate.method,
+            by=by,
+            since=self.since,
+            gain=gain.value,
+            lower=gain.lower,
+            upper=gain.upper,
+            p=gain.p,
+            heals=tuple(name for name in heals if name in candidate.aims or name not in _PARTS),
+            leaves=leaves,
+            accepted=cured or (sure and (self.kind != Samples.kind or bool(heals))),
+        )
+
+    def _worst_rows(self) -> BoolArray:
+        """The rows of the group that fails."""
+        for each in groupings(self.evalset)[0] if self.worst else ():
+            if self.worst in each.labels:
+                return np.asarray(each.codes == each.labels.index(self.worst))
+        return np.zeros(self.evalset.n, dtype=np.bool_)
 
     def options(self, by: tuple[str, ...]) -> Options:
         coverage = headline_coverage(self.coverages) if self.coverages else math.nan
@@ -380,15 +396,12 @@ class _Bench:
 
     def _gain(self, drop: FloatArray, rows: FloatArray, unit: FloatArray) -> _Gain:
         """By how much a score falls; its test divides each row's by its spread."""
-        evalset = self.evalset
-        mass = mass_of(evalset)
-        cluster = None if evalset.cluster is None else evalset.cluster.codes
-        level, base = np.average(drop, weights=mass), np.average(rows, weights=mass)
-        gain = level / base
-        ratio = spread_of((drop - gain * rows) / base, evalset.weights, cluster)
-        reach = special.stdtrit(max(float(ratio.degrees[0]), 1.0), 0.975) * float(ratio.error[0])
-        t, p = _tested(drop / unit, evalset, cluster, mass)
-        return _Gain(float(gain), float(gain - reach), float(gain + reach), t, p)
+        evalset, mass = self.evalset, mass_of(self.evalset)
+        base = float(np.average(rows, weights=mass))
+        gain = float(np.average(drop, weights=mass)) / base
+        ratio = spread_of((drop - gain * rows) / base, evalset.weights, _clusters(evalset))
+        reach = float(special.stdtrit(max(float(ratio.degrees[0]), 1.0), 0.975) * ratio.error[0])
+        return _Gain(gain, gain - reach, gain + reach, *_tested(drop / unit, evalset))
 
     def _healed(self, mended: EvalSet) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
         """Which bad findings are healed, which are left, and whether another turned bad."""
@@ -409,33 +422,32 @@ class _Bench:
             return held.p >= level or (held.state != "bad" and abs(held.effect) <= held.tolerance)
 
         heals = tuple(name for name in self.red if fine(name))
+        leaves = tuple(name for name in self.red if name in after and name not in heals)
         spoiled = any(each.state == "bad" and each.id not in self.red for each in found)
-        return heals, tuple(name for name in self.red if name not in heals), spoiled
+        return heals, leaves, spoiled
 
     def _chosen(
         self,
-        trials: Sequence[Trial],
+        tried: Sequence[Trial],
         ranks: Sequence[int],
         drops: Sequence[FloatArray],
         unit: FloatArray,
-    ) -> Trial | None:
+    ) -> int | None:
         """Of the accepted, those that heal most; of these, the simplest not provably worse."""
-        accepted = [place for place, each in enumerate(trials) if each.accepted]
+        accepted = [place for place, each in enumerate(tried) if each.accepted]
         if not accepted:
             return None
-        most = max(len(trials[place].heals) for place in accepted)
-        accepted = [place for place in accepted if len(trials[place].heals) == most]
-        evalset = self.evalset
-        mass = mass_of(evalset)
-        cluster = None if evalset.cluster is None else evalset.cluster.codes
-        best = max(accepted, key=lambda place: trials[place].gain)
+        most = max(len(tried[place].heals) for place in accepted)
+        accepted = [place for place in accepted if len(tried[place].heals) == most]
+        if self.kind == Samples.kind:
+            return min(accepted, key=lambda place: (ranks[place], -tried[place].gain))
+        best = max(accepted, key=lambda place: tried[place].gain)
         alike = [
             place
             for place in accepted
-            if place == best
-            or _tested((drops[best] - drops[place]) / unit, evalset, cluster, mass)[0] < _WORSE
+            if _tested((drops[best] - drops[place]) / unit, self.evalset)[0] < _WORSE
         ]
-        return trials[min(alike, key=lambda place: (ranks[place], -trials[place].gain))]
+        return min(alike, key=lambda place: (ranks[place], -tried[place].gain))
 
     def _costs(self, trials: Sequence[Trial], candidates: Sequence[Candidate]) -> dict[str, float]:
         """What each bad finding costs: the gain of the simplest mend that heals it, or the most
@@ -450,6 +462,11 @@ class _Bench:
         return {name: max(cost, 0.0) for name, cost in costs.items()}
 
 
+def _clear(red: Sequence[Finding]) -> tuple[str, ...]:
+    """The findings whose healing is enough for a mend to be accepted."""
+    return tuple(each.id for each in red if each.p_adjusted < HEALED)
+
+
 class _Gain(NamedTuple):
     value: float
     lower: float
@@ -458,17 +475,24 @@ class _Gain(NamedTuple):
     p: float
 
 
-def _tested(
-    values: FloatArray, evalset: EvalSet, cluster: IntArray | None, mass: FloatArray
-) -> tuple[float, float]:
-    """Student's t of a mean, and its one-sided p-value that it is above 0."""
-    mean = float(np.average(values, weights=mass))
-    found = spread_of(values - mean, evalset.weights, cluster)
+def _clusters(evalset: EvalSet) -> IntArray | None:
+    return None if evalset.cluster is None else evalset.cluster.codes
+
+
+def _tested(values: FloatArray, evalset: EvalSet) -> tuple[float, float]:
+    """Student's t of a mean over rows, and its one-sided p-value that it is above 0."""
+    mean = float(np.average(values, weights=mass_of(evalset)))
+    found = spread_of(values - mean, evalset.weights, _clusters(evalset))
     error = float(found.error[0])
     if not error > 0:
         return 0.0, 1.0
     t = mean / error
     return t, float(special.stdtr(max(float(found.degrees[0]), 1.0), -t))
+
+
+def _share_covered(evalset: EvalSet) -> float:
+    view = View(evalset)
+    return float(np.average(view.get("covered", view.headline), weights=mass_of(evalset)))
 
 
 def _keys(evalset: EvalSet) -> npt.NDArray[np.uint64]:
@@ -531,7 +555,7 @@ def _joined(parts: Sequence[Prediction]) -> Prediction:
     raise InputError(f"{first.kind} cannot be joined")
 
 
-def _unit(evalset: EvalSet, kind: str) -> FloatArray:
+def _unit(evalset: EvalSet) -> FloatArray:
     """What each row's score is divided by: its spread, not far below the mean one."""
     if not evalset.beliefs:
         return np.ones(evalset.n)
@@ -563,7 +587,8 @@ def _lately(bench: _Bench, red: Sequence[Finding]) -> Trials | None:
     if later.too_few:
         return None
     found, _ = judged(rows, bench.dependence, coverages=bench.coverages, seed=bench.seed)
-    trials = replace(later, red=tuple(each.id for each in found if each.state == "bad")).run()
+    bad = [each for each in found if each.state == "bad"]
+    trials = replace(later, red=tuple(each.id for each in bad), clear=_clear(bad)).run()
     if trials.advice is None:
         return None
     left = tuple(name for name in bench.red if name in trials.advice.leaves)

@@ -431,14 +431,14 @@ _WORDS: Mapping[str, Callable[[Draft, Finding], Words]] = {
 
 
 _NAMES = {
-    "one_sided": "one-sidedness of misses",
-    "groups": "differences between groups",
-    "region": "dependence on the inputs",
+    "one_sided": "the balance of misses",
+    "groups": "coverage in groups",
+    "region": "coverage given inputs",
     "width": "widths",
-    "trade": "the trade between width and misses",
+    "trade": "the trade of width for misses",
     "support": "impossible outcomes",
 }
-"""Ids of findings within a sentence, where these are no words."""
+"""Findings within a sentence, where their ids are no words."""
 
 _DONE: Mapping[str, str] = {
     "shift": "shift every prediction",
@@ -462,21 +462,21 @@ def next_step(
     """What to do next, in words: the mend, its gain on held-out rows, and what it heals."""
     what = _mended(advice.method, learnt).format(by=" and ".join(advice.by))
     since = f", from rows since {advice.since} alone" if advice.since else ""
-    ends = f"{fixed(100 * advice.lower, 1)} to {fixed(100 * advice.upper, 1)}"
+    places = 1 if abs(advice.upper) >= 0.01 else 2
+    ends = f"{fixed(100 * advice.lower, places)} to {fixed(100 * advice.upper, places)}"
+    share = f"{fixed(100 * advice.gain, places)} %"
     if advice.lower > 0:
-        gain = f"this cuts the {advice.score} by {percent(advice.gain)} ({ends})"
+        gain = f"this cuts the {advice.score} by {share} ({ends})"
     else:
-        gain = f"the {advice.score} falls by {percent(advice.gain)} ({ends}), within its error"
-    told = f"Best next step: {what}{since}. On held-out fifths {gain}"
+        gain = f"the {advice.score} falls by {share} ({ends}), within its error"
+    told = f"Best next step: {what}{since}. On held-out fifths {gain}."
     if lifted is not None:
         name, before, after = lifted
-        verb = "lifts" if after > before else "lowers"
-        told += f" and {verb} the coverage of {name} from {percent(before)} to {percent(after)}"
-    told += "."
+        told += f" Coverage of {name} goes from {percent(before)} to {percent(after)}."
     if advice.heals:
-        told += f" No departure of {_either(advice.heals)} remains."
+        told += f" It brings {_named(advice.heals)} in line."
     if advice.leaves:
-        told += f" What stays: {_named(advice.leaves)}."
+        told += f" It does not mend {_named(advice.leaves)}."
     return told
 
 
@@ -486,25 +486,16 @@ def _mended(method: str, learnt: Sequence[Learnt]) -> str:
         verb = "widen" if learnt[0].value > 1 else "narrow"
         return f"{verb} every prediction by a factor of {number(learnt[0].value, 3)}"
     if len(learnt) == 1 and method == "shift" and learnt[0].name == "shift":
-        return f"shift every prediction by {fixed_sign(learnt[0].value)}"
+        sign = "+" if learnt[0].value > 0 else ""
+        return f"shift every prediction by {sign}{number(learnt[0].value, 3)}"
     if method == "cqr" and learnt and math.isfinite(learnt[0].value):
         verb = "widen" if learnt[0].value > 0 else "narrow"
         return f"{verb} every interval by one constant at either end"
     return _DONE[method]
 
 
-def fixed_sign(value: float) -> str:
-    """Three digits with a sign."""
-    return f"{'+' if value > 0 else ''}{number(value, 3)}"
-
-
 def _named(ids: Sequence[str]) -> str:
     return _listed([_NAMES.get(each, each) for each in ids])
-
-
-def _either(ids: Sequence[str]) -> str:
-    told = [_NAMES.get(each, each) for each in ids]
-    return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} or {told[-1]}"
 
 
 def nothing_helps(

@@ -100,7 +100,7 @@ def tree_parts(
     inputs, levels = tree_inputs(x)
     tree = _tree(len(x), depth, gain).fit(inputs, values)
     part = np.asarray(tree.apply(inputs), dtype=np.int64)
-    every = _rules(tree.tree_, names, levels)
+    every = node_rules(tree.tree_, names, levels)
     return part, {int(leaf): every[int(leaf)] for leaf in np.unique(part)}
 
 
@@ -111,7 +111,7 @@ def tree_nodes(
     inputs, levels = tree_inputs(x)
     tree = _tree(int(learn.sum()), DEPTH, 0.0).fit(inputs[learn], values[learn])
     path = tree.decision_path(inputs)
-    rules = _rules(tree.tree_, names, levels)
+    rules = node_rules(tree.tree_, names, levels)
     return path.toarray().astype(np.bool_), tuple(rules[node] for node in range(path.shape[1]))
 
 
@@ -126,7 +126,7 @@ def _tree(n: int, depth: int, gain: float) -> Any:
     )
 
 
-def _rules(tree: Any, names: Sequence[str], scale: dict[int, FloatArray]) -> dict[int, str]:
+def node_rules(tree: Any, names: Sequence[str], scale: dict[int, FloatArray]) -> dict[int, str]:
     """What leads to each node of a fitted scikit-learn tree, in words."""
     limits: dict[int, dict[int, tuple[float, float]]] = {0: {}}
     for node in range(tree.node_count):

@@ -1,0 +1,452 @@
+"""Recalibration by group: what each group's rows teach, and all rows where these are too few."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+
+from howsure.core import formats
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.errors import InputError
+from howsure.methods.conformal import DELTA, RankRule, TooFew, rows_needed
+from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles, Samples
+from howsure.recalibration.base import (
+    POINT,
+    Learnt,
+    Method,
+    Recalibrator,
+    belief_of,
+    effective_rows,
+    fit_notes,
+)
+from howsure.recalibration.conformal import ConformalQuantiles
+from howsure.recalibration.framed import (
+    bare,
+    check_factor,
+    checked_frame,
+    counts,
+    held_as,
+    stated,
+)
+from howsure.recalibration.intervals import ConformalIntervals
+from howsure.recalibration.moving import Frame, frame_of, moved
+
+FEWEST = 10
+"""Rows of a group without which its shift and factor are those of all rows."""
+BEYOND = 5.0
+"""Rows of a group that must be expected beyond an end for that to have its own offset."""
+NAMED = 3
+"""Groups that a note names; of more it gives the number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """The groups of the calibration rows: labels of one column, or of several that cross.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Columns of groups.
+    labels : tuple of tuple of str
+        Of each group, a label a column.
+    """
+
+    columns: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The groups in words."""
+        return tuple(
+            ", ".join(f"{c}={label}" for c, label in zip(self.columns, labels, strict=True))
+            for labels in self.labels
+        )
+
+    def find(self, evalset: EvalSet) -> IntArray:
+        """The place of each row's group; one past the last where calibration held none such.
+
+        Raises
+        ------
+        InputError
+            If the rows lack a column.
+        """
+        missing = [name for name in self.columns if name not in evalset.groups]
+        if missing:
+            held = ", ".join(evalset.groups) or "none"
+            raise InputError(
+                f"the rows must hold the groups {', '.join(self.columns)} as the calibration rows "
+                f"do, got {held}"
+            )
+        labels, codes = _crossing(evalset, self.columns)
+        known = {each: place for place, each in enumerate(self.labels)}
+        places = [known.get(each, len(known)) for each in labels]
+        return np.array(places, dtype=np.int64)[codes]
+
+
+def cells_of(calibration: EvalSet, by: Sequence[str]) -> tuple[Cells, IntArray]:
+    """The groups of calibration rows by columns, or by the only one; and each row's.
+
+    Raises
+    ------
+    InputError
+        If no columns are named and there is not just one, or one is not there.
+    """
+    held = tuple(calibration.groups)
+    named = tuple(dict.fromkeys(by)) or held
+    if not held:
+        raise InputError("by must name columns of groups, but the calibration rows hold none")
+    if not by and len(held) > 1:
+        raise InputError(f"by must name one or several columns of {', '.join(held)}, got none")
+    for name in named:
+        if name not in held:
+            raise InputError(f"by must name columns of groups ({', '.join(held)}), got {name!r}")
+    labels, codes = _crossing(calibration, named)
+    return Cells(named, labels), codes
+
+
+def _crossing(
+    evalset: EvalSet, columns: Sequence[str]
+) -> tuple[tuple[tuple[str, ...], ...], IntArray]:
+    """The distinct combinations of labels, and each row's."""
+    codes = np.zeros(evalset.n, dtype=np.int64)
+    first = np.zeros(1, dtype=np.int64)
+    for name in columns:
+        held = evalset.groups[name]
+        crossed = codes * len(held.labels) + held.codes
+        _, first, codes = np.unique(crossed, return_index=True, return_inverse=True)
+    found = [evalset.groups[name].values()[first] for name in columns]
+    return tuple(zip(*([_text(label) for label in each] for each in found), strict=True)), codes
+
+
+def _text(label: Any) -> str:
+    """A label as text: a whole number is the same in every type of number."""
+    plain = label.item() if isinstance(label, np.generic) else label
+    if isinstance(plain, float) and plain.is_integer():
+        plain = int(plain)
+    return str(plain)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ByGroup(Method):
+    """Each group recalibrated by its own rows.
+
+    Of distributions and samples each group has its own shift, in units of the row's spread, and
+    factor of the spread. Both are shrunk towards those of all rows, as much as chance explains
+    the groups' differences (DerSimonian and Laird 1986, "Meta-analysis in clinical trials"). Of
+    quantiles each level has its own conformal offset in each group, and so have intervals and a
+    point forecast: one for each end where five rows are expected beyond it, else one for both.
+    That is Mondrian conformal prediction (Vovk, Gammerman and Shafer 2005, section 4.5). Groups
+    with too few rows for it, and groups without any, take what all rows teach.
+
+    Parameters
+    ----------
+    belief : {"distributions", "samples", "quantiles", "intervals", "point"}
+        What is recalibrated.
+    by : sequence of str
+        Columns of groups; of several their crossing. The only column if empty.
+    coverage, rank, too_few, delta
+        As in `ConformalIntervals`, for intervals and a point forecast.
+
+    Examples
+    --------
+    >>> season = np.repeat(["summer", "winter"], 50)
+    >>> y = np.where(season == "winter", 3.0, 1.0) * np.tile([-1.0, 1.0], 50)
+    >>> held = Distribution.normal(np.zeros(100), np.ones(100))
+    >>> held_out = EvalSet.checked(y, held, groups={"season": season})
+    >>> fitted = ByGroup("distributions").fit(held_out)
+    >>> fitted.apply(held_out).beliefs[0].sd()[[0, -1]]
+    array([1., 3.])
+    """
+
+    belief: str
+    by: Sequence[str] = ()
+    coverage: float | None = None
+    rank: RankRule = "conformal"
+    too_few: TooFew = "infinite"
+    delta: float = DELTA
+
+    def fit(self, calibration: EvalSet) -> GroupMover | GroupRecalibrator:
+        """Learn what each group's rows teach.
+
+        Raises
+        ------
+        InputError
+            If the groups are not there, or what is done in a group cannot be done of all rows.
+        """
+        cells, codes = cells_of(calibration, self.by)
+        if self.belief in (Distribution.kind, Samples.kind):
+            return _fit_moments(calibration, self.belief, cells, codes)
+        return self._fit_parts(calibration, cells, codes)
+
+    def _fit_parts(self, calibration: EvalSet, cells: Cells, codes: IntArray) -> GroupRecalibrator:
+        whole = self._of_rows(calibration).fit(calibration)
+        rows = bare(calibration, self.belief)
+        needed = self._needed(whole)
+        parts: list[Recalibrator] = [whole]
+        place = []
+        for cell in range(len(cells.labels)):
+            part = rows.take(np.flatnonzero(codes == cell))
+            large = effective_rows(part)[0] >= needed
+            place.append(len(parts) if large else 0)
+            if large:
+                parts.append(self._of_rows(part).fit(part))
+        names = cells.names
+        few = [name for name, where in zip(names, place, strict=True) if where == 0]
+        learnt = tuple(
+            _named(each, name)
+            for name, where in zip((*names, ""), (*place, 0), strict=True)
+            for each in parts[where].parameters
+            if where or not name
+        )
+        return GroupRecalibrator(
+            belief=self.belief,
+            method="group",
+            parameters=learnt,
+            guarantee=_guarantee(calibration, parts, few),
+            notes=(*whole.notes, *_few_note(few, needed)),
+            cells=cells,
+            parts=tuple(parts),
+            place=tuple(place),
+        )
+
+    def _of_rows(self, rows: EvalSet) -> Method:
+        """What suits a group of so many rows; what y is decides nothing."""
+        if self.belief == Quantiles.kind:
+            return ConformalQuantiles(self.too_few)
+        widest = self.coverage
+        if widest is None and self.belief == Intervals.kind:
+            widest = max(belief_of(rows, Intervals).coverages, default=None)
+        beyond = 0.0 if widest is None else effective_rows(rows)[0] * (1.0 - widest) / 2.0
+        both = "split" if self.belief == POINT else "cqr"
+        return ConformalIntervals(
+            "asymmetric" if beyond >= BEYOND else both,
+            self.belief,
+            self.coverage,
+            self.rank,
+            self.too_few,
+            self.delta,
+        )
+
+    def _needed(self, whole: Recalibrator) -> int:
+        """Rows that a group needs to reach every level or coverage that all rows reach."""
+        wanted = np.array([each.nominal for each in whole.parameters])
+        if self.belief == Quantiles.kind:
+            tail = float(np.minimum(wanted, 1.0 - wanted).min())  # (n + 1)·tail ≥ 1
+            return max(math.ceil(1.0 / tail - 1.0 - 1e-9), 1)
+        end = 1.0 - (1.0 - float(wanted.max())) / 2.0  # so one row is expected beyond it
+        return max(rows_needed(end, self.rank, self.delta), rows_needed(end))
+
+
+def _named(learnt: Learnt, group: str) -> Learnt:
+    return replace(learnt, name=f"{learnt.name}, {group}" if group else learnt.name)
+
+
+def _few_note(names: Sequence[str], needed: int) -> tuple[str, ...]:
+    if not names:
+        return ()
+    told = "; ".join(names[:NAMED])
+    if len(names) > NAMED:
+        told += f" and {len(names) - NAMED} more"
+    return (f"Groups of fewer than {needed} calibration rows take what all rows teach: {told}.",)
+
+
+def _unseen_note(places: IntArray, cells: Cells) -> tuple[str, ...]:
+    unseen = int((places == len(cells.labels)).sum())
+    if not unseen:
+        return ()
+    return (
+        f"{_counted(unseen, 'row')} of groups without calibration rows took what all rows teach.",
+    )
+
+
+def _guarantee(calibration: EvalSet, parts: Sequence[Recalibrator], few: Sequence[str]) -> str:
+    if not effective_rows(calibration)[1]:
+        return (
+            "Approximate within each group: weighted quantiles of its errors; no finite-sample "
+            "guarantee."
+        )
+    own = parts[1:]
+    if not own:
+        return f"No group has rows enough for a guarantee of its own. {parts[0].guarantee}"
+    quantiles = own[0].belief == Quantiles.kind
+    words = []
+    for nominal in sorted({each.nominal for each in own[0].parameters}):
+        found = [e.expected for part in own for e in part.parameters if e.nominal == nominal]
+        low, high = f"{min(found):.5g}", f"{max(found):.5g}"
+        span = low if low == high else f"{low} to {high}"
+        name = f"level {nominal:g}" if quantiles else f"{formats.level(nominal)} intervals"
+        if not math.isnan(found[0]):  # the median is the mean of two
+            words.append(f"{name} with probability {span}")
+    told = (
+        f"Within {_counted(len(own), 'group')}, new rows are "
+        f"{'at or below' if quantiles else 'covered'}: {', '.join(words)} (at least, if scores "
+        "tie). They must be exchangeable with their group's calibration rows."
+    )
+    return told + (" Other groups have no guarantee of their own." if few else "")
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRecalibrator(Recalibrator):
+    """Fitted `ByGroup` of quantiles, intervals or a point forecast.
+
+    Attributes
+    ----------
+    cells : Cells
+        The groups of the calibration rows.
+    parts : tuple of Recalibrator
+        What all rows teach, then what each large group's rows do.
+    place : tuple of int
+        Of each group, which part serves it.
+    """
+
+    cells: Cells
+    parts: tuple[Recalibrator, ...]
+    place: tuple[int, ...]
+
+    def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
+        """Each row recalibrated by its group's part, with a note on groups never seen."""
+        places = self.cells.find(evalset)
+        served = np.array([*self.place, 0], dtype=np.int64)[places]
+        rows = bare(evalset, self.belief)
+        names = dict(zip(self.place, self.cells.names, strict=True))
+        made: list[tuple[IntArray, Prediction]] = []
+        notes: dict[str, list[str]] = defaultdict(list)
+        for part in np.unique(served).tolist():
+            chosen = np.flatnonzero(served == part)
+            prediction, told = self.parts[part].transform(rows.take(chosen))
+            made.append((chosen, prediction))
+            for note in told:
+                notes[note].append(names[part] if part else "")
+        words = [
+            note if len(groups) == len(made) or groups == [""] else f"{'; '.join(groups)}: {note}"
+            for note, groups in notes.items()
+        ]
+        return _joined(made, evalset.n), (*words, *_unseen_note(places, self.cells))
+
+
+def _joined(made: Sequence[tuple[IntArray, Prediction]], n: int) -> Prediction:
+    """Predictions of some rows each, put together."""
+    first = made[0][1]
+    tables = {name: np.empty((n, *table.shape[1:])) for name, table in first.numbers().items()}
+    for rows, prediction in made:
+        for name, table in prediction.numbers().items():
+            tables[name][rows] = table
+    if isinstance(first, Quantiles):
+        return Quantiles(first.levels, tables["quantiles"])
+    assert isinstance(first, Intervals)
+    return Intervals(tables["lower"], tables["upper"], first.coverages)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GroupMover(Recalibrator):
+    """Fitted `ByGroup` of distributions or samples.
+
+    Attributes
+    ----------
+    cells : Cells
+        The groups of the calibration rows.
+    shifts : ndarray of float, shape (g + 1,)
+        Of each group, and last of all rows, in units of a row's spread.
+    factors : ndarray of float, shape (g + 1,)
+        By which spreads are multiplied.
+    fitted_to : str
+        What the rows must hold: the family, or the number of samples.
+    """
+
+    cells: Cells
+    shifts: FloatArray
+    factors: FloatArray
+    fitted_to: str
+
+    def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
+        """Predictions moved and stretched by group, with a note on groups never seen."""
+        held = held_as(evalset, self.belief, self.fitted_to)
+        places = self.cells.find(evalset)
+        frame = Frame.of(held)
+        made = moved(held, frame, self.shifts[places] * frame.spread, self.factors[places])
+        return made, _unseen_note(places, self.cells)
+
+
+def _fit_moments(calibration: EvalSet, kind: str, cells: Cells, codes: IntArray) -> GroupMover:
+    frame = checked_frame(calibration, frame_of(calibration, kind))
+    held = next(each for each in calibration.beliefs if each.kind == kind)
+    mass = counts(calibration)
+    error = calibration.y - frame.center
+    # A row's own spread is its unit; that of samples is noisy, so means are divided, not rows.
+    noisy = isinstance(held, Samples)
+    unit = np.ones_like(error) if noisy else frame.spread
+    size = frame.spread / unit
+    shifts = _shrunk(error / unit * size, np.square(size), mass, codes)
+    rest = np.square(error / unit - shifts[codes] * size)
+    check_factor(float(rest.max()))
+    factors = np.sqrt(_shrunk(rest, frame.inflation * np.square(size), mass, codes, ratio=True))
+    rows = np.append(np.bincount(codes, mass), mass.sum())
+    learnt = tuple(
+        Learnt(name=f"{what}, {name}" if name else what, value=float(value), n=float(n))
+        for what, values in (("shift", shifts), ("factor", factors))
+        for name, value, n in zip((*cells.names, ""), values, rows, strict=True)
+    )
+    few = [name for name, n in zip(cells.names, rows[:-1], strict=True) if n < FEWEST]
+    return GroupMover(
+        belief=kind,
+        method="group",
+        parameters=learnt,
+        guarantee=(
+            "No finite-sample guarantee: each group's shift and factor are those of its rows, "
+            "shrunk towards all rows' as far as chance explains the difference."
+        ),
+        notes=(*fit_notes(calibration), *_few_note(few, FEWEST)),
+        cells=cells,
+        shifts=shifts,
+        factors=factors,
+        fitted_to=stated(held),
+    )
+
+
+def _shrunk(
+    top: FloatArray, bottom: FloatArray, mass: FloatArray, codes: IntArray, *, ratio: bool = False
+) -> FloatArray:
+    """Σ top/Σ bottom of each group, shrunk towards that of all rows, which comes last.
+
+    A group's weight is τ²/(τ² + s²), with s² the variance of its own value, and τ² that between
+    groups by the method of moments; 0 where it holds too few rows. A ratio's logarithm is what is
+    shrunk, for its variance is alike in groups of any spread.
+    """
+    rows, below = np.bincount(codes, mass), np.bincount(codes, mass * bottom)
+    above = np.bincount(codes, mass * top)
+    own, whole = above / below, float(above.sum() / below.sum())
+    large = (rows >= FEWEST) & ((own > 0) | (not ratio))
+    own = np.where(large, own, whole)
+    rest = (top - own[codes] * bottom) / (below / rows)[codes]
+    if ratio:
+        rest, own, whole = rest / own[codes], np.log(own), math.log(whole)
+    free = float(rows[large].sum() - large.sum())
+    share = np.zeros(len(rows))
+    if large.sum() > 1 and free > 0:
+        used = large[codes]
+        noise = float(np.sum(mass[used] * np.square(rest[used]))) / free
+        share[large] = _share(own[large], rows[large].astype(np.float64), noise)
+    found = np.append(share * own + (1.0 - share) * whole, whole)
+    return np.exp(found) if ratio else found
+
+
+def _share(own: FloatArray, rows: FloatArray, noise: float) -> FloatArray:
+    """The weight of each group's own value, whose variance is the noise over its rows."""
+    if noise == 0:
+        return np.ones_like(own)
+    centre = np.average(own, weights=rows)
+    excess = float(np.sum(rows * np.square(own - centre))) - (len(own) - 1.0) * noise
+    between = max(excess / float(rows.sum() - np.sum(np.square(rows)) / rows.sum()), 0.0)
+    return np.asarray(between / (between + noise / rows))

@@ -1,0 +1,440 @@
+"""Recalibration by inputs: shallow trees say where the mean and the spread must change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.errors import InputError
+from howsure.metrics.conditional.forests import edge_of, tree_inputs
+from howsure.metrics.conditional.regions import node_rules
+from howsure.metrics.conditional.view import COMPONENTS, MOST_COLUMNS, MOST_LABELS
+from howsure.predictions import EvalSet, Prediction
+from howsure.recalibration.base import Learnt, Method, Recalibrator, fit_notes
+from howsure.recalibration.framed import (
+    check_factor,
+    checked_frame,
+    counts,
+    held_as,
+    stated,
+)
+from howsure.recalibration.moving import Frame, frame_of, moved
+from howsure.recalibration.recent import location_scale
+
+DEPTH = 3
+"""Conditions that lead to a leaf, at most."""
+FEWEST = 30
+"""Rows of a leaf, at least; a twelfth of all rows if those are more."""
+SHRINKAGE = 10.0
+"""Rows of all that a leaf is taken together with."""
+LEAST_GAIN = 10.0
+"""What a split must explain, in variances of one row; the more inputs compete, the more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One column of numbers that trees see.
+
+    Attributes
+    ----------
+    name : str
+        In words.
+    feature : str
+        Which feature it is of; empty for a coordinate of the embedding.
+    label : str, optional
+        The label of which it is the indicator; None where numbers are taken as they are.
+    known : tuple of str
+        The labels of the calibration rows.
+    coordinate : int
+        Which coordinate of the embedding.
+    """
+
+    name: str
+    feature: str = ""
+    label: str | None = None
+    known: tuple[str, ...] = ()
+    coordinate: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoding:
+    """How inputs become columns of numbers, as learnt from the calibration rows.
+
+    Attributes
+    ----------
+    inputs : tuple of Input
+        One a column.
+    width : int
+        Columns of the embedding; 0 where features are used.
+    center : ndarray of float, shape (e,)
+        What is subtracted from an embedding before it is turned.
+    axes : ndarray of float, shape (e, k)
+        Principal axes of a wide embedding; empty where its own coordinates are used.
+    """
+
+    inputs: tuple[Input, ...]
+    width: int = 0
+    center: FloatArray = field(default_factory=lambda: np.empty(0))
+    axes: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+
+    @classmethod
+    def learnt(cls, calibration: EvalSet) -> Self:
+        """The encoding of features, or of an embedding where there are none.
+
+        Raises
+        ------
+        InputError
+            If there are neither.
+        """
+        mass = counts(calibration)
+        if calibration.features:
+            columns = calibration.features.items()
+            return cls(tuple(each for pair in columns for each in _columns(*pair, mass)))
+        rows = calibration.embedding
+        if rows is None:
+            raise InputError(
+                "inputs are needed to learn where predictions fail: the calibration rows hold "
+                "neither features nor an embedding"
+            )
+        width = rows.shape[1]
+        if width <= MOST_COLUMNS:
+            return cls(tuple(Input(f"embedding {i}", coordinate=i) for i in range(width)), width)
+        center = np.average(rows, axis=0, weights=mass)
+        away = rows - center
+        axes = np.linalg.eigh((away * mass[:, None]).T @ away)[1][:, ::-1][:, :COMPONENTS]
+        axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
+        named = (Input(f"principal coordinate {i + 1}", coordinate=i) for i in range(axes.shape[1]))
+        return cls(tuple(named), width, center, axes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns in words."""
+        return tuple(each.name for each in self.inputs)
+
+    def used(self, columns: Sequence[int]) -> Self:
+        """The encoding of some columns alone."""
+        inputs = tuple(self.inputs[column] for column in columns)
+        if not len(self.axes):
+            return replace(self, inputs=inputs)
+        axes = self.axes[:, [each.coordinate for each in inputs]]
+        turned = tuple(replace(each, coordinate=i) for i, each in enumerate(inputs))
+        return replace(self, inputs=turned, axes=axes)
+
+    def table(self, evalset: EvalSet) -> FloatArray:
+        """The inputs of rows as columns of numbers, shape (n, k).
+
+        Raises
+        ------
+        InputError
+            If an input is missing, or holds labels where calibration held numbers, or numbers
+            where it held labels.
+        """
+        made = np.empty((evalset.n, len(self.inputs)))
+        texts: dict[str, npt.NDArray[Any]] = {}
+        turned = None
+        for column, each in enumerate(self.inputs):
+            if not each.feature:
+                turned = self._coordinates(evalset) if turned is None else turned
+                made[:, column] = turned[:, each.coordinate]
+            elif each.label is None:
+                made[:, column] = _held(evalset, each)
+            else:
+                if each.feature not in texts:
+                    texts[each.feature] = _held(evalset, each).astype(str)
+                made[:, column] = texts[each.feature] == each.label
+        return made
+
+    def unknown(self, evalset: EvalSet) -> tuple[str, ...]:
+        """Notes on labels that the calibration rows did not hold."""
+        notes = []
+        for each in {each.feature: each for each in self.inputs if each.label is not None}.values():
+            held = _held(evalset, each).astype(str)
+            strange = int((~np.isin(held, each.known)).sum())
+            if strange:
+                rows = "row" if strange == 1 else "rows"
+                notes.append(
+                    f"{strange:,} {rows} with labels of {each.feature} that calibration lacks "
+                    "count as none of the known."
+                )
+        return tuple(notes)
+
+    def _coordinates(self, evalset: EvalSet) -> FloatArray:
+        rows = evalset.embedding
+        if rows is None or rows.shape[1] != self.width:
+            came = "none" if rows is None else f"{rows.shape[1]} columns"
+            raise InputError(
+                f"the rows must hold an embedding of {self.width} columns as the calibration rows "
+                f"do, got {came}"
+            )
+        return np.asarray((rows - self.center) @ self.axes) if len(self.axes) else rows
+
+
+def _columns(name: str, values: npt.NDArray[Any], mass: FloatArray) -> Iterator[Input]:
+    """Numbers as they are; each common label of others as an indicator, of two the rarer one."""
+    if values.dtype.kind in "biuf":
+        yield Input(name, name)
+        return
+    labels, codes = np.unique(values.astype(str), return_inverse=True)
+    ranked = labels[np.argsort(-np.bincount(codes, mass), kind="stable")].tolist()
+    known = tuple(labels.tolist())
+    for label in ranked[1:] if len(ranked) == 2 else ranked[:MOST_LABELS]:
+        yield Input(f"{name}={label}", name, label, known)
+
+
+def _held(evalset: EvalSet, wanted: Input) -> npt.NDArray[Any]:
+    """A feature of the rows, of the type that calibration held."""
+    held = evalset.features.get(wanted.feature)
+    what = "numbers" if wanted.label is None else "labels"
+    if held is None:
+        came = ", ".join(evalset.features) or "none"
+        raise InputError(
+            f"the rows must hold the input {wanted.feature} as the calibration rows do, got {came}"
+        )
+    if (held.dtype.kind in "biuf") != (wanted.label is None):
+        raise InputError(
+            f"the input {wanted.feature} must hold {what} as in the calibration rows, "
+            f"got {'labels' if wanted.label is None else 'numbers'}"
+        )
+    return held
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tree:
+    """A binary tree over columns of numbers.
+
+    Attributes
+    ----------
+    feature : ndarray of int, shape (k,)
+        The column that each node asks for; −1 at a leaf.
+    threshold : ndarray of float, shape (k,)
+        Rows at or below it go left.
+    left, right : ndarray of int, shape (k,)
+        Nodes; −1 at a leaf.
+    value : ndarray of float, shape (k,)
+        What a leaf says.
+    rules : tuple of str
+        What leads to each node, in words.
+    """
+
+    feature: IntArray
+    threshold: FloatArray
+    left: IntArray
+    right: IntArray
+    value: FloatArray
+    rules: tuple[str, ...]
+
+    @property
+    def leaves(self) -> list[int]:
+        """The nodes that ask nothing."""
+        return [int(node) for node in np.flatnonzero(self.feature < 0)]
+
+    def apply(self, x: FloatArray) -> IntArray:
+        """The leaf of each row."""
+        node = np.zeros(len(x), dtype=np.int64)
+        rows = np.arange(len(x))
+        for _ in range(DEPTH):
+            asked = self.feature[node]
+            if (asked < 0).all():
+                break
+            low = x[rows, np.maximum(asked, 0)] <= self.threshold[node]
+            node = np.where(asked < 0, node, np.where(low, self.left[node], self.right[node]))
+        return node
+
+    def at(self, x: FloatArray) -> FloatArray:
+        """What the tree says of each row."""
+        return self.value[self.apply(x)]
+
+
+@np.errstate(over="ignore", invalid="ignore")  # of infinite inputs
+def grown(x: FloatArray, names: Sequence[str], target: FloatArray, mass: FloatArray) -> Tree:
+    """A tree in whose leaves the mean of a target differs by more than chance.
+
+    It is cut back to where each split saves `LEAST_GAIN` + 2·ln d variances of one row, with d
+    the number of columns.
+    """
+    from sklearn.tree import DecisionTreeRegressor
+
+    total = float(mass.sum())
+    leaf = max(FEWEST, math.floor(total) // 12)
+    noise = float(np.average(np.square(target - np.average(target, weights=mass)), weights=mass))
+    if 2 * leaf > total or not x.shape[1] or not noise > 0:
+        nothing = np.full(1, -1)
+        return Tree(nothing, np.zeros(1), nothing, nothing, np.zeros(1), ("all rows",))
+    columns, levels = tree_inputs(x)
+    fitted = DecisionTreeRegressor(
+        max_depth=DEPTH,
+        min_weight_fraction_leaf=(leaf - 0.5) / total,
+        ccp_alpha=(LEAST_GAIN + 2.0 * math.log(x.shape[1])) * noise / total,
+        random_state=0,
+    ).fit(columns, target, sample_weight=mass)
+    tree = fitted.tree_
+    rules = node_rules(tree, names, levels)
+    feature = np.where(tree.children_left < 0, -1, tree.feature).astype(np.int64)
+    edges = [
+        _edge(levels, int(column), float(edge)) if column >= 0 else 0.0
+        for column, edge in zip(feature, tree.threshold, strict=True)
+    ]
+    return Tree(
+        feature,
+        np.array(edges),
+        tree.children_left.astype(np.int64),
+        tree.children_right.astype(np.int64),
+        np.asarray(tree.value[:, 0, 0], dtype=np.float64),
+        tuple(rules[node] for node in range(tree.node_count)),
+    )
+
+
+def _edge(levels: dict[int, FloatArray], column: int, threshold: float) -> float:
+    """A threshold in the units of the input; next to an infinite value, the value below it."""
+    edge = edge_of(levels, column, threshold)
+    return edge if math.isfinite(edge) else float(levels[column][int(threshold)])
+
+
+def _renumbered(tree: Tree, columns: Sequence[int]) -> Tree:
+    """The same tree over some of the columns."""
+    place = {column: i for i, column in enumerate(columns)}
+    return replace(tree, feature=np.array([place.get(c, -1) for c in tree.feature.tolist()]))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ByInputs(Method):
+    """Predictions moved and stretched where their inputs say that they fail.
+
+    One shallow tree divides the inputs by the mean of z = (y − centre)/spread, and one by the
+    mean of ln z² about it. In each leaf the centre is shifted, in units of a row's spread, and
+    all else stretched about it as its rows teach, together with ten rows of the whole. A tree
+    that finds no more than chance has one leaf.
+
+    Parameters
+    ----------
+    belief : {"distributions", "samples", "quantiles", "intervals"}
+        What is recalibrated.
+
+    Examples
+    --------
+    >>> from howsure.predictions import Distribution
+    >>> x = np.linspace(0.0, 1.0, 400)
+    >>> y = np.where(x > 0.5, 3.0, 1.0) * np.tile([-1.0, 1.0], 200)
+    >>> held = Distribution.normal(np.zeros(400), np.ones(400))
+    >>> held_out = EvalSet.checked(y, held, features={"x": x})
+    >>> fitted = ByInputs("distributions").fit(held_out)
+    >>> [(each.name, round(each.value, 1)) for each in fitted.parameters]
+    [('shift, all rows', 0.0), ('factor, x ≤ 0.5', 1.1), ('factor, x > 0.5', 3.0)]
+    """
+
+    belief: str
+
+    def fit(self, calibration: EvalSet) -> InputsRecalibrator:
+        """Learn the trees and their leaves.
+
+        Raises
+        ------
+        InputError
+            If the rows hold no inputs, a prediction cannot be stretched, or every error is zero.
+        """
+        encoding = Encoding.learnt(calibration)
+        frame = checked_frame(calibration, frame_of(calibration, self.belief))
+        held = next(each for each in calibration.beliefs if each.kind == self.belief)
+        x, mass, y = encoding.table(calibration), counts(calibration), calibration.y
+        z = (y - frame.center) / frame.spread
+        shift, factor = location_scale(frame, y, mass)
+        check_factor(factor)
+        mean = grown(x, encoding.names, z, mass)
+        leaves = mean.apply(x)
+        for leaf in mean.leaves:
+            rows = leaves == leaf
+            weight = _weight(mass[rows])
+            part = frame.take(rows)
+            own = part.shift(y[rows], mass[rows], part.spread)
+            mean.value[leaf] = weight * own + (1.0 - weight) * shift
+        center = frame.center + mean.value[leaves] * frame.spread
+        square = np.square((y - center) / frame.spread)
+        floor = 0.01 * float(np.average(square, weights=mass))
+        spread = grown(x, encoding.names, np.log(square + floor), mass)
+        leaves = spread.apply(x)
+        all_rows = frame.factor(y, mass, center)
+        for leaf in spread.leaves:
+            rows = leaves == leaf
+            weight = _weight(mass[rows])
+            own = frame.take(rows).factor(y[rows], mass[rows], center[rows])
+            both = weight * own**2 + (1.0 - weight) * all_rows**2
+            spread.value[leaf] = check_factor(math.sqrt(both))
+        asked = {int(column) for tree in (mean, spread) for column in tree.feature if column >= 0}
+        columns = sorted(asked)
+        return InputsRecalibrator(
+            belief=self.belief,
+            method="inputs",
+            parameters=(
+                *_learnt("shift", mean, mean.apply(x), mass),
+                *_learnt("factor", spread, leaves, mass),
+            ),
+            guarantee=(
+                "No finite-sample guarantee: the rows that taught where to change also taught by "
+                "how much. Conformal recalibration on further rows would give one."
+            ),
+            notes=(*fit_notes(calibration), *_found(mean, spread)),
+            encoding=encoding.used(columns),
+            mean=_renumbered(mean, columns),
+            spread=_renumbered(spread, columns),
+            fitted_to=stated(held),
+        )
+
+
+def _weight(mass: FloatArray) -> float:
+    rows = float(mass.sum())
+    return rows / (rows + SHRINKAGE)
+
+
+def _learnt(name: str, tree: Tree, leaves: IntArray, mass: FloatArray) -> Iterator[Learnt]:
+    rows = np.bincount(leaves, mass, minlength=len(tree.feature))
+    for leaf in tree.leaves:
+        yield Learnt(
+            name=f"{name}, {tree.rules[leaf]}", value=float(tree.value[leaf]), n=float(rows[leaf])
+        )
+
+
+def _found(mean: Tree, spread: Tree) -> Iterator[str]:
+    if len(mean.leaves) == len(spread.leaves) == 1:
+        yield "Nothing was found that depends on the inputs: all rows change alike."
+        return
+    for what, tree in (("The mean", mean), ("The spread", spread)):
+        if len(tree.leaves) > 1:
+            yield f"{what} changes by: {'; '.join(tree.rules[leaf] for leaf in tree.leaves)}."
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class InputsRecalibrator(Recalibrator):
+    """Fitted `ByInputs`.
+
+    Attributes
+    ----------
+    encoding : Encoding
+        The inputs that the trees ask for.
+    mean : Tree
+        Shifts, in units of a row's spread.
+    spread : Tree
+        Factors of the spread.
+    fitted_to : str
+        What the rows must hold: the family, the number of samples, levels or coverages.
+    """
+
+    encoding: Encoding
+    mean: Tree
+    spread: Tree
+    fitted_to: str
+
+    def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
+        """Predictions moved and stretched by their inputs, with a note on labels never seen."""
+        held = held_as(evalset, self.belief, self.fitted_to)
+        x = self.encoding.table(evalset)
+        frame = Frame.of(held)
+        made = moved(held, frame, self.mean.at(x) * frame.spread, self.spread.at(x))
+        return made, self.encoding.unknown(evalset)

@@ -1,0 +1,240 @@
+"""Isotonic variance against pooling by hand and by scikit-learn, and on real tables."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow.csv
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.isotonic import IsotonicRegression
+
+from howsure.core.errors import HowsureError
+from howsure.core.rng import child
+from howsure.metrics.crps_closed import crps_normal
+from howsure.metrics.measure import evaluate
+from howsure.predictions import Distribution, EvalSet, Samples
+from howsure.recalibration import IsotonicVariance, VarianceScaling
+from howsure.recalibration.variance import _blocks
+
+Find = Callable[[str], Path]
+
+
+def drawn(n: int, seed: int, *, size: int = 0) -> EvalSet:
+    """Variances that rank rows rightly and say nothing else: sd' = 1 + e^sd."""
+    rng = child(seed, "variance")
+    center, sd = rng.normal(size=n), rng.gamma(2.0, size=n) + 0.1
+    y = center + sd * rng.normal(size=n)
+    law = Distribution.normal(center, 1.0 + np.exp(sd / 2.0))
+    return EvalSet.checked(y, Samples(law.sample(rng, size)) if size else law)
+
+
+def pooled(variance: np.ndarray, square: np.ndarray, mass: np.ndarray) -> list[list[float]]:
+    """Pool adjacent violators as the textbooks tell it: (rows, mean variance, mean square)."""
+    blocks: list[list[float]] = []
+    for place in np.unique(variance):
+        here = variance == place
+        rows = mass[here].sum()
+        blocks.append([rows, float(place), float(mass[here] @ square[here] / rows)])
+        while len(blocks) > 1 and blocks[-2][2] >= blocks[-1][2]:
+            last, before = blocks.pop(), blocks.pop()
+            total = last[0] + before[0]
+            blocks.append(
+                [total] + [(last[0] * last[k] + before[0] * before[k]) / total for k in (1, 2)]
+            )
+    return blocks
+
+
+def joined(blocks: list[list[float]], least: float) -> list[list[float]]:
+    """Blocks from the left until they are large enough; what is left over goes to the last."""
+    made: list[list[list[float]]] = [[]]
+    for block in blocks:
+        if sum(one[0] for one in made[-1]) >= least * (1 - 1e-9) and any(
+            one[2] > 0 for one in made[-1]
+        ):
+            made.append([])
+        made[-1].append(block)
+    if len(made) > 1 and sum(one[0] for one in made[-1]) < least * (1 - 1e-9):
+        last = made.pop()
+        made[-1] += last
+    means = []
+    for group in made:
+        rows = sum(one[0] for one in group)
+        means.append([rows, *(sum(one[0] * one[k] for one in group) / rows for k in (1, 2))])
+    return means
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 9), st.integers(0, 9), st.integers(1, 3)), min_size=2, max_size=80
+    )
+)
+def test_blocks_are_those_of_pooling_by_hand(rows: list[tuple[int, int, int]]) -> None:
+    variance, square, mass = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
+    if not square.any():
+        square[0] = 1.0
+    wanted = joined(pooled(variance, square, mass), min(30.0, 0.1 * mass.sum()))
+    found = _blocks(variance, square, mass)
+    np.testing.assert_allclose(found[2], [one[0] for one in wanted])
+    np.testing.assert_allclose(found[0], [one[1] for one in wanted])
+    np.testing.assert_allclose(found[1], [one[2] for one in wanted])
+    assert (np.diff(found[1]) >= 0).all()
+    assert (np.diff(found[0]) > 0).all()
+
+
+def test_at_the_blocks_the_map_is_that_of_scikit_learn() -> None:
+    """Where a block of scikit-learn's fit has 30 rows and more it stays; its mean is the map's."""
+    held = drawn(3000, 0)
+    variance = held.beliefs[0].sd() ** 2
+    square = (held.y - held.beliefs[0].point()) ** 2
+    fit = IsotonicRegression().fit(variance, square).predict(variance)
+    _, at = np.unique(fit, return_inverse=True)
+    rows = np.bincount(at)
+    given, learnt, count = _blocks(variance, square, np.ones(3000))
+    assert learnt @ count == pytest.approx(square.sum())
+    alone = [k for k in range(len(rows)) if rows[k] >= 30 and (k == 0 or rows[k - 1] >= 30)]
+    assert alone
+    for block in alone:
+        close = np.argmin(np.abs(given - variance[at == block].mean()))
+        assert given[close] == pytest.approx(variance[at == block].mean())
+        assert learnt[close] == pytest.approx(fit[at == block][0])
+
+
+def test_between_blocks_linear_and_constant_beyond() -> None:
+    sd = np.repeat([1.0, 2.0], 40)
+    held = EvalSet.checked(
+        np.tile([-1.0, 1.0], 40) * np.repeat([2.0, 6.0], 40), Distribution.normal(np.zeros(80), sd)
+    )
+    fitted = IsotonicVariance().fit(held)
+    assert [one.value for one in fitted.parameters] == pytest.approx([2.0, 6.0])
+    assert [one.name for one in fitted.parameters] == ["sd near 1", "sd near 2"]
+    test = EvalSet.checked(
+        np.zeros(4), Distribution.normal(np.zeros(4), [0.1, 1.0, np.sqrt(2.0), 9.0])
+    )
+    np.testing.assert_allclose(
+        fitted.apply(test).beliefs[0].sd() ** 2, [4.0, 4.0, 4.0 + 32.0 / 3.0, 36.0]
+    )
+
+
+def test_samples_are_inflated_for_their_number_and_flat_rows_stay() -> None:
+    table = np.tile([-1.0, 0.0, 1.0], (80, 1))
+    table[0] = 0.0
+    y = np.tile([-2.0, 2.0], 40)
+    held = EvalSet.checked(y, Samples(table))
+    fitted = IsotonicVariance("samples").fit(held)
+    mended, notes = fitted.transform(held)
+    np.testing.assert_allclose(mended.sd()[1:] ** 2 * (4.0 / 3.0), 4.0)
+    np.testing.assert_array_equal(mended.sorted_samples[0], 0.0)
+    assert notes == ("1 rows without a spread stay as they are.",)
+
+
+def test_ranks_alone_are_enough_on_fresh_rows() -> None:
+    """The variance is any rising function of the truth: the score is nearly that of the truth."""
+    held, fresh = drawn(4000, 1), drawn(20_000, 2)
+    fitted, scaled = IsotonicVariance().fit(held), VarianceScaling().fit(held)
+    law = fitted.apply(fresh).beliefs[0]
+    truth = 2.0 * np.log(fresh.beliefs[0].sd() - 1.0)
+    best = crps_normal(fresh.y, law.point(), truth).mean()
+    mended = crps_normal(fresh.y, law.point(), law.sd()).mean()
+    other = scaled.apply(fresh).beliefs[0]
+    beaten = crps_normal(fresh.y, other.point(), other.sd()).mean()
+    assert 0 < mended - best < 0.15 * (beaten - best)
+    np.testing.assert_array_equal(law.point(), fresh.beliefs[0].point())
+    again = IsotonicVariance().fit(fitted.apply(held)).apply(fitted.apply(fresh)).beliefs[0]
+    assert np.sqrt(np.mean(np.log(again.sd() / law.sd()) ** 2)) < 0.05
+
+
+def test_samples_have_the_errors_that_their_variance_says_on_fresh_rows() -> None:
+    """In quarters by variance; calibration tables of 4,000 rows stray by some 0.05."""
+    held, fresh = drawn(4000, 1, size=30), drawn(20_000, 2, size=30)
+    mended = IsotonicVariance("samples").fit(held).apply(fresh).beliefs[0]
+    ratio = (fresh.y - mended.point()) ** 2 / (mended.sd() ** 2 * (31.0 / 30.0))
+    for part in np.array_split(np.argsort(fresh.beliefs[0].sd()), 4):
+        assert ratio[part].mean() == pytest.approx(1.0, abs=0.15)
+    np.testing.assert_allclose(mended.point(), fresh.beliefs[0].point(), atol=1e-12)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 10_000), st.integers(2, 60))
+def test_a_greater_variance_stays_greater(seed: int, n: int) -> None:
+    held, test = drawn(n, seed), drawn(50, seed + 1)
+    given = test.beliefs[0].sd()
+    made = IsotonicVariance().fit(held).apply(test).beliefs[0].sd()
+    made = made[np.argsort(given)]
+    assert (np.diff(made) >= -1e-12 * made[1:]).all()
+    assert (made > 0).all()
+
+
+@pytest.mark.parametrize("unit", [3.0, -0.1])
+def test_units_of_y_are_free(unit: float) -> None:
+    held, test = drawn(300, 3), drawn(30, 4)
+
+    def seen(rows: EvalSet) -> EvalSet:
+        law = rows.beliefs[0]
+        return EvalSet.checked(
+            2.0 + unit * rows.y,
+            Distribution.normal(2.0 + unit * law.point(), abs(unit) * law.sd()),
+        )
+
+    plain = IsotonicVariance().fit(held).apply(test).beliefs[0]
+    other = IsotonicVariance().fit(seen(held)).apply(seen(test)).beliefs[0]
+    np.testing.assert_allclose(other.sd(), abs(unit) * plain.sd(), rtol=1e-9)
+
+
+def test_equal_variances_are_scaled_and_bad_rows_refused() -> None:
+    y = child(5, "equal").normal(size=200)
+    held = EvalSet.checked(y, Distribution.normal(np.zeros(200), np.full(200, 3.0)))
+    fitted, scaled = IsotonicVariance().fit(held), VarianceScaling().fit(held)
+    np.testing.assert_allclose(
+        fitted.apply(held).beliefs[0].sd(), scaled.apply(held).beliefs[0].sd()
+    )
+    for rows, words in (
+        (EvalSet.checked([1.0], Distribution.normal([0.0], [1.0])), "at least 2 rows"),
+        (EvalSet.checked([0.0] * 9, Distribution.normal([0.0] * 9, 1.0)), "must not all be zero"),
+        (EvalSet.checked([0.0] * 2, Distribution("poisson", {"mu": [1.0, 2.0]})), "use 'shape'"),
+        (EvalSet.checked([0.0] * 2, Distribution("cauchy", {"loc": [1.0, 2.0]})), "no mean"),
+    ):
+        with pytest.raises(HowsureError, match=words):
+            IsotonicVariance().fit(rows)
+
+
+def test_half_the_rows_without_an_error_leave_a_variance_above_zero() -> None:
+    sd = np.linspace(1.0, 2.0, 400)
+    y = np.where(np.arange(400) < 200, 0.0, sd)
+    held = EvalSet.checked(y, Distribution.normal(np.zeros(400), sd))
+    assert (IsotonicVariance().fit(held).apply(held).beliefs[0].sd() > 0).all()
+
+
+def test_it_is_learnt_at_once() -> None:
+    held = drawn(5000, 6)
+    took = []
+    for _ in range(3):
+        start = time.perf_counter()
+        IsotonicVariance().fit(held).apply(held)
+        took.append(time.perf_counter() - start)
+    assert min(took) < 0.05
+
+
+def test_real_molecules_whose_uncertainties_only_rank(data_dir: Find) -> None:
+    """Perovskites by linear regression: variances that no factor and no power can mend."""
+    folder = data_dir("preds_chem_pernot")
+    table = pyarrow.csv.read_csv(folder / "PAL2022__Perovskite_LR_Test_uncal.csv.gz")
+    error, sd = (table[name].to_numpy() for name in ("E", "uE"))
+    rows = EvalSet.checked(error, Distribution.normal(np.zeros(len(sd)), sd))
+    order = child(0, "halves").permutation(rows.n)
+    held, fresh = rows.take(order[: rows.n // 2]), rows.take(order[rows.n // 2 :])
+
+    def told(test: EvalSet) -> dict[str, float]:
+        records = evaluate(test, metrics=["ence", "crps"]).records
+        return {one.metric: one.value for one in records}
+
+    before = told(fresh)
+    scaled = told(VarianceScaling().fit(held).apply(fresh))
+    mended = told(IsotonicVariance().fit(held).apply(fresh))
+    assert mended["ence"] < 0.7 * scaled["ence"] < before["ence"]
+    assert mended["crps"] < scaled["crps"] < before["crps"]
