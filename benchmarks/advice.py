@@ -21,7 +21,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from benchmarks import verdict
@@ -30,9 +29,11 @@ from benchmarks.verdict import BOTH, FIVE, PAGE, Rows, Section, World, beyond, h
 from scipy import stats
 
 from howsure.metrics.measure import evaluate
+from howsure.metrics.shared import Score, scored, shared_by_all
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
-from howsure.recalibration.dispatch import METHODS, Options
-from howsure.verdict import examine
+from howsure.recalibration import METHODS, Recalibrator, since_rows
+from howsure.recalibration.dispatch import Options
+from howsure.recalibration.moving import mass_of
 from howsure.verdict.mends import Advice, Trial, try_mends
 
 MARKS = ("<!-- advice: made by benchmarks/advice.py -->", "<!-- end of advice -->")
@@ -42,12 +43,6 @@ NEAR = 0.9
 """Share of the best gain from which on a mend is as good as the right one."""
 BACK = -0.5
 """Cosine of two moves of the same ends, below which one undoes the other."""
-SCORES = {
-    "distributions": "crps",
-    "samples": "crps_fair",
-    "quantiles": "pinball",
-    "intervals": "interval_score",
-}
 
 
 @dataclass(frozen=True)
@@ -169,7 +164,7 @@ CELLS: tuple[Cell, ...] = (
     Cell(
         "twice the errors in the last fifth",
         verdict.over_time(size=lambda t: 1.0 + (t >= 0.8)),
-        ("recent",),
+        ("scale, recent rows",),
         fresh=verdict.over_time(size=lambda t: np.full_like(t, 2.0)),
     ),
 )
@@ -192,42 +187,51 @@ class Outcome:
 
 def called(advice: Advice | Trial) -> str:
     """A mend as the tables name it."""
-    return f"{advice.method} by {', '.join(advice.by)}" if advice.by else advice.method
+    name = f"{advice.method} by {', '.join(advice.by)}" if advice.by else advice.method
+    return f"{name}, recent rows" if advice.since else name
 
 
 def advised(held: EvalSet, seed: int = 0) -> tuple[Advice | None, tuple[Trial, ...]]:
     """The advice on a table, none where nothing helps, and all that was tried."""
-    found = try_mends(held, examine(held)[0], seed=seed)
+    found = try_mends(held, seed=seed)
     advice = found.advice
     return advice if advice is not None and advice.method else None, found.trials
 
 
-def followed(advice: Advice | Trial, held: EvalSet) -> Any:
+def followed(advice: Advice | Trial, held: EvalSet) -> Recalibrator:
     """The advised mend, fitted."""
-    kind = held.beliefs[0].kind
-    return METHODS[kind][advice.method](Options(by=advice.by)).fit(held)
+    rows = since_rows(held, advice.since) if advice.since else held
+    return METHODS[held.beliefs[0].kind][advice.method](Options(by=advice.by)).fit(rows)
 
 
-def score(held: EvalSet) -> float:
-    """The mean proper score of the kind of the predictions."""
-    found = evaluate(held, metrics=[SCORES[held.beliefs[0].kind]])
-    return float(np.mean([record.value for record in found.records]))
+def levels_of(trials: Sequence[Trial], held: EvalSet) -> tuple[float, ...]:
+    """Levels at which trials are scored; none where each mend leaves the kind as it is."""
+    for trial in trials:
+        if trial.method == "shape" and not trial.reason:
+            made = followed(trial, held).apply(held.take(np.arange(2))).beliefs[0]
+            if isinstance(made, Quantiles) and made.kind != held.beliefs[0].kind:
+                return tuple(made.levels)
+    return ()
 
 
-def comparable(before: EvalSet, after: EvalSet) -> EvalSet:
-    """What stood before, as quantiles at the same levels where it became quantiles."""
-    new = after.beliefs[0]
-    old = before.beliefs[0]
-    if new.kind == old.kind:
-        return before
-    assert isinstance(new, Quantiles)
-    return replace(before, beliefs=(Quantiles(new.levels, old.quantile(new.levels)),))
+def scores(before: EvalSet, after: EvalSet, levels: Sequence[float] = ()) -> tuple[float, float]:
+    """Mean scores, of the finest that both have; the pinball loss where levels are given."""
+    pair = [evaluate(held, metrics=("crps", "mae")) for held in (before, after)]
+    if levels:
+        ruler = Score("pinball", levels=tuple(levels))
+        rows = [scored(each, ruler) for each in pair]
+    else:
+        shared = shared_by_all(pair)
+        assert shared is not None
+        rows = [shared.rows[0], shared.rows[1]]
+    old, new = (float(np.average(each, weights=mass_of(before))) for each in rows)
+    return old, new
 
 
-def gain(before: EvalSet, after: EvalSet) -> float:
+def gain(before: EvalSet, after: EvalSet, levels: Sequence[float] = ()) -> float:
     """By which share the score falls."""
-    old = score(comparable(before, after))
-    return (old - score(after)) / old
+    old, new = scores(before, after, levels)
+    return (old - new) / old
 
 
 def ends(held: EvalSet) -> np.ndarray:
@@ -255,13 +259,14 @@ def follow(
     """What comes of following advice."""
     cell, fresh = CELLS[place], fresh_rows(place)
     mend = followed(advice, held)
-    found = gain(fresh, mend.apply(fresh))
+    levels = levels_of(trials, held)
+    found = gain(fresh, mend.apply(fresh), levels)
     name = called(advice)
     best, most = name, found
     if name not in cell.right:
         for trial in trials:
-            if not trial.reason and not trial.where and called(trial) != name:
-                other = gain(fresh, followed(trial, held).apply(fresh))
+            if not trial.reason and called(trial) != name:
+                other = gain(fresh, followed(trial, held).apply(fresh), levels)
                 if other > most:
                     best, most = called(trial), other
     before = (cell.fresh or cell.world)(np.random.default_rng([place, held.n, seed, 1]), held.n)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from benchmarks.advice import advised, called, comparable, followed, gain, score
+from benchmarks.advice import advised, called, followed, levels_of, scores
 
 from howsure.core.formats import percent
 from howsure.core.rng import row_keys, row_uniforms
@@ -208,7 +208,7 @@ def line(finding: Finding | None) -> str:
 def told(study: Study, folder: Path) -> list[str]:
     """The section of one table."""
     here, there = study.make(folder)
-    found = try_mends(here, examine(here)[0])
+    found = try_mends(here)
     advice = found.advice
     lines = [
         f"## {study.title}",
@@ -230,12 +230,13 @@ def told(study: Study, folder: Path) -> list[str]:
     after = {each.id: each for each in examine(mended)[0]}
     names = [name for name in before if "bad" in {before[name].state, state_of(after, name)}]
     then = coverage(mended)[1]
-    fell = 100 * gain(there, mended)
+    old, new = scores(there, mended, levels_of(found.trials, here))
+    fell = 100 * (old - new) / old
     lines += [
         "| other half | before | after |",
         "|:--|:--|:--|",
         f"| {percent(nominal)} intervals cover | {percent(covered)} | {percent(then)} |",
-        f"| {found.score} | {score(comparable(there, mended)):.4g} | {score(mended):.4g} |",
+        f"| {found.score} | {old:.4g} | {new:.4g} |",
         *(f"| {name} | {line(before[name])} | {line(after.get(name))} |" for name in names),
         "",
     ]
