@@ -117,7 +117,7 @@ def test_what_became_quantiles_is_compared_at_the_same_levels(advice: ModuleType
     pinball = np.maximum(0.1 * (y - lower), -0.9 * (y - lower)).mean()
     pinball += np.maximum(0.6 * (y - upper), -0.4 * (y - upper)).mean()
     assert advice.scores(before, same) == pytest.approx((pinball / 2, pinball / 2))
-    assert advice.scores(before, before, levels) == pytest.approx((pinball / 2, pinball / 2))
+    assert advice.scores(before, before, (0.1, 0.6)) == pytest.approx((pinball / 2, pinball / 2))
 
 
 @pytest.mark.parametrize(
@@ -253,26 +253,28 @@ def test_halves_follow_content_or_time(real: ModuleType) -> None:
     assert max(early.time) < min(late.time)
 
 
-def test_small_version(advice: ModuleType) -> None:
+def test_small_version(advice: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """Plain faults are mended by their own mend, right models are left alone."""
-    faults = {
-        "sd × .8, normal": 1_000,
-        "bias of .2 sd, quantiles": 1_000,
-        "widths that overreact, normal": 1_000,
-        "half the sd in a group of 20 %, normal": 5_000,
-        "mean wrong in a region": 5_000,
-    }
-    for name, n in faults.items():
-        told = [advice.table((place_of(advice, name), n, number))[2] for number in range(3)]
-        assert sum(each.right for each in told) >= 2, (name, told)
-        assert all(each.fresh > 0 for each in told if each.advised), (name, told)
+    fewer = [replace(cell, many=20_000) for cell in advice.CELLS]
+    monkeypatch.setattr(advice, "CELLS", fewer)
+    advice.fresh_rows.cache_clear()
+    faults = (
+        "sd × .8, normal",
+        "bias of .2 sd, quantiles",
+        "widths that overreact, normal",
+        "half the sd in a group of 20 %, normal",
+    )
+    for name in faults:
+        told = [advice.table((place_of(advice, name), 1_000, number))[2] for number in range(2)]
+        assert all(each.right for each in told), (name, told)
+        assert all(each.fresh > 0 for each in told), (name, told)
         assert not any(each.opposite for each in told), (name, told)
     none = tables = 0
     for place, cell in enumerate(advice.CELLS):
         if not cell.right:
-            for number in range(2):
-                found = advice.table((place, min(n for n in cell.sizes if n >= 300), number))[2]
-                none += not found.advised
-                tables += 1
-    assert tables >= 28
-    assert none >= tables - 2
+            found = advice.table((place, min(n for n in cell.sizes if n >= 300), 0))[2]
+            none += not found.advised
+            tables += 1
+    assert tables >= 14
+    assert none >= tables - 1
+    advice.fresh_rows.cache_clear()
