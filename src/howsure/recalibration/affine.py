@@ -435,11 +435,10 @@ class ShiftScaledIntervals(Method):
         then = ConformalIntervals(
             "scale", Intervals.kind, self.coverage, self.rank, self.too_few, self.delta
         ).fit(_without_point(first.apply(calibration)))
-        unknown = {"expected": math.nan, "lower": math.nan, "upper": math.nan}
         return IntervalShifter(
             belief=Intervals.kind,
             method="shift_scale",
-            parameters=(*first.parameters, *(replace(one, **unknown) for one in then.parameters)),
+            parameters=(*first.parameters, *map(_unsure, then.parameters)),
             guarantee=(
                 "Approximate: factors are conformal for intervals whose shift was learnt on the "
                 "same rows; no finite-sample guarantee."
@@ -469,6 +468,10 @@ class IntervalShifter(Recalibrator):
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
         """Intervals moved and stretched."""
         return self.scale.transform(_without_point(self.shift.apply(evalset)))
+
+
+def _unsure(learnt: Learnt) -> Learnt:
+    return replace(learnt, expected=math.nan, lower=math.nan, upper=math.nan)
 
 
 def _without_point(evalset: EvalSet) -> EvalSet:
@@ -521,7 +524,7 @@ class Widths(Method):
         if not some.any():
             raise InputError("some rows must have a spread to be stretched, got none")
         typical = math.exp(float(np.average(np.log(spread[some]), weights=rows.mass[some])))
-        found, notes = _Power(1.0, np.zeros(len(rows.y))), ()
+        found, notes = _Power(1.0, np.zeros(len(rows.y))), tuple[str, ...]()
         if np.ptp(spread[some]) <= 1e-9 * typical:
             notes = ("All spreads are equal: their power cannot be learnt, and they are scaled.",)
         elif isinstance(rows.prediction, Samples):
@@ -532,7 +535,8 @@ class Widths(Method):
             found = _power(np.square(rows.y - rows.frame.center), spread, rows.mass)
         stretch = power_of(spread, typical, found.value)
         factor = _told_factor(rows, rows.frame.center, stretch)
-        power = rows.learnt("power", found.value, rows.error(found.influence))
+        error = math.nan if notes else rows.error(found.influence)
+        power = rows.learnt("power", found.value, error)
         words = _PINBALL
         if not rows.frame.levels.size:
             factor = replace(factor, standard_error=_factor_error(rows, factor, found, typical))

@@ -120,9 +120,8 @@ class VarianceMap(Recalibrator):
         wanted = np.sqrt(np.interp(np.square(frame.spread), self.given, self.learnt))
         some = frame.spread > 0
         factor = np.divide(wanted, frame.spread, out=np.ones_like(wanted), where=some)
-        notes = ()
-        if not some.all():
-            notes = (f"{int((~some).sum())} rows without a spread stay as they are.",)
+        flat = int((~some).sum())
+        notes = (f"{flat} rows without a spread stay as they are.",) if flat else ()
         return moved(prediction, frame, np.zeros(prediction.n), factor), notes
 
 
