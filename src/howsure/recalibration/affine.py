@@ -31,6 +31,7 @@ from howsure.recalibration.moving import (
     Frame,
     Mover,
     floored,
+    left_out,
     mass_of,
     power_of,
     weighted_quantile,
@@ -606,16 +607,9 @@ def _power_of_samples(rows: _Rows, samples: Samples) -> tuple[_Power, tuple[str,
     Few members state their spread with noise, so that even a perfect ensemble errs as a lower
     power of it. Each member, told by the others, shows how much lower.
     """
-    if samples.size < 3:
-        raise InputError(
-            f"samples must be at least 3 a row to learn the power of widths, got {samples.size}"
-        )
-    table, size = samples.sorted_samples, samples.size
-    away = table - samples.point()[:, None]
-    center = samples.point()[:, None] - away / (size - 1)  # of all others
-    square = np.square(samples.sd())[:, None] * (size - 1) - np.square(away) * size / (size - 1)
-    spread = np.sqrt(np.maximum(square, 0.0) / (size - 2))
-    spread = np.maximum(spread, FLOOR * rows.floor)  # a row without a spread has no log
+    table = samples.sorted_samples
+    center, variance = left_out(samples)
+    spread = np.maximum(np.sqrt(variance), FLOOR * rows.floor)  # none at all has no log
     mass = np.broadcast_to(rows.mass[:, None], table.shape).ravel()
     flat = spread.ravel()
     own = _power(np.square(table - center).ravel(), flat, mass)
