@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +12,8 @@ from scipy import stats
 
 from howsure.core.arrays import FloatArray
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Quantiles, Samples
-from howsure.recalibration.base import Method, Recalibrator
-from howsure.recalibration.dispatch import METHODS, Options
+from howsure.recalibration import METHODS, Recalibrated, recalibrate
+from howsure.recalibration.dispatch import Options
 from howsure.verdict import Advice, Trials, mends, try_mends, words
 
 N = 1_000
@@ -89,43 +90,30 @@ def replace_errors(seed: int, cluster: np.ndarray) -> EvalSet:
 
 def test_no_row_teaches_its_own_mend(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[set[float], set[float]]] = []
-    maker = METHODS["distributions"]["scale"]
 
-    class Spy(Method):
-        def fit(self, calibration: EvalSet) -> Recalibrator:
-            fitted = maker(Options()).fit(calibration)
-            learnt = set(calibration.y.tolist())
+    def spy(new: EvalSet, calibration: EvalSet, **options: Any) -> Recalibrated:
+        seen.append((set(calibration.y.tolist()), set(new.y.tolist())))
+        return recalibrate(new, calibration, **options)
 
-            class Told:
-                parameters = fitted.parameters
-
-                def apply(self, evalset: EvalSet) -> EvalSet:
-                    seen.append((learnt, set(evalset.y.tolist())))
-                    return fitted.apply(evalset)
-
-            return Told()  # type: ignore[return-value]
-
-    known = {**METHODS, "distributions": {"scale": lambda _: Spy()}}
-    monkeypatch.setattr(mends, "METHODS", known)
+    monkeypatch.setattr(mends, "recalibrate", spy)
     held = replace_errors(0, np.repeat(np.arange(40), 20))
-    by_row = table(0)
-    for evalset in (held, by_row):
+    for evalset in (table(0), held):
         seen.clear()
-        try_mends(evalset)
-        assert len(seen) == mends.FOLDS
-        assert set().union(*(applied for _, applied in seen)) == set(evalset.y.tolist())
+        trials = [each for each in try_mends(evalset).trials if not each.reason]
+        assert len(seen) == mends.FOLDS * len(trials)
+        for place in range(0, len(seen), mends.FOLDS):
+            applied = [rows for _, rows in seen[place : place + mends.FOLDS]]
+            assert sorted(y for rows in applied for y in rows) == sorted(evalset.y.tolist())
         assert not any(learnt & applied for learnt, applied in seen)
-    seen.clear()
-    try_mends(held)
     assert held.cluster is not None
     of = dict(zip(held.y.tolist(), held.cluster.codes.tolist(), strict=True))
-    for learnt, applied in seen:  # whole clusters
-        assert not {of[y] for y in learnt} & {of[y] for y in applied}
+    for learnt, rows in seen:  # whole clusters
+        assert not {of[y] for y in learnt} & {of[y] for y in rows}
 
 
 def test_the_gain_is_what_cross_fitting_by_hand_gives(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = {**METHODS, "distributions": {"scale": METHODS["distributions"]["scale"]}}
-    monkeypatch.setattr(mends, "METHODS", known)
+    only = tuple(each for each in mends.CANDIDATES if each.method == "scale")
+    monkeypatch.setattr(mends, "CANDIDATES", only)
     evalset = table(4, scale=0.7)
     (trial,) = try_mends(evalset).trials
 
@@ -170,6 +158,19 @@ def test_order_of_rows_and_units_of_y_change_nothing() -> None:
     assert one is not None
     assert two is not None
     assert one.gain == pytest.approx(two.gain, abs=0.004)
+
+
+def test_all_kinds_of_a_table_are_mended_together() -> None:
+    held = table(13, scale=0.7)
+    at = stats.norm.ppf(0.95)
+    belief = held.beliefs[0]
+    assert isinstance(belief, Distribution)
+    mean, sd = belief.parameters["loc"], belief.parameters["scale"]
+    both = replace(held, beliefs=(Intervals(mean - at * sd, mean + at * sd, 0.9), belief))
+    found = try_mends(both).advice
+    assert found is not None
+    assert found.method == "scale"
+    assert set(found.heals) == {"coverage", "spread"}
 
 
 def test_a_group_that_fails_is_told_with_its_coverage() -> None:

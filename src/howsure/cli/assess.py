@@ -96,7 +96,8 @@ def run(
 def _recalibration(files: Sequence[Path], read: ReadOptions) -> str:
     """The command that recalibrates new rows by this table, but for the method and the output."""
     held = str(files[0]) if len(files) == 1 else "HELD_OUT.csv"
-    words = ["howsure", "recalibrate", "NEW.csv", "--calibration", held, *read.flags()]
+    told = read.flags(without={"groups"})  # the method names the columns that it needs
+    words = ["howsure", "recalibrate", "NEW.csv", "--calibration", held, *told]
     return shlex.join(words)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import (
     TYPE_CHECKING,
@@ -81,11 +81,11 @@ class ReadOptions:
         given: Any = self.columns.get("coverage")
         return self.at or given or []
 
-    def flags(self) -> list[str]:
-        """The flags that read another table alike."""
+    def flags(self, without: Collection[str] = ()) -> list[str]:
+        """The flags that read another table alike, but for some roles."""
         told: list[str] = []
         for role in ROLES:
-            given: Any = self.columns.get(role.name)
+            given: Any = None if role.name in without else self.columns.get(role.name)
             for each in given if isinstance(given, list) else [] if given is None else [given]:
                 told += [role.option, str(each)]
         for name, default in (("encoding", None), ("decimal", "."), ("crossing", "error")):

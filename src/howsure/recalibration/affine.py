@@ -31,6 +31,7 @@ from howsure.recalibration.moving import (
     Frame,
     Mover,
     floored,
+    left_out,
     mass_of,
     power_of,
     weighted_quantile,
@@ -435,11 +436,10 @@ class ShiftScaledIntervals(Method):
         then = ConformalIntervals(
             "scale", Intervals.kind, self.coverage, self.rank, self.too_few, self.delta
         ).fit(_without_point(first.apply(calibration)))
-        unknown = {"expected": math.nan, "lower": math.nan, "upper": math.nan}
         return IntervalShifter(
             belief=Intervals.kind,
             method="shift_scale",
-            parameters=(*first.parameters, *(replace(one, **unknown) for one in then.parameters)),
+            parameters=(*first.parameters, *map(_unsure, then.parameters)),
             guarantee=(
                 "Approximate: factors are conformal for intervals whose shift was learnt on the "
                 "same rows; no finite-sample guarantee."
@@ -469,6 +469,10 @@ class IntervalShifter(Recalibrator):
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
         """Intervals moved and stretched."""
         return self.scale.transform(_without_point(self.shift.apply(evalset)))
+
+
+def _unsure(learnt: Learnt) -> Learnt:
+    return replace(learnt, expected=math.nan, lower=math.nan, upper=math.nan)
 
 
 def _without_point(evalset: EvalSet) -> EvalSet:
@@ -521,7 +525,7 @@ class Widths(Method):
         if not some.any():
             raise InputError("some rows must have a spread to be stretched, got none")
         typical = math.exp(float(np.average(np.log(spread[some]), weights=rows.mass[some])))
-        found, notes = _Power(1.0, np.zeros(len(rows.y))), ()
+        found, notes = _Power(1.0, np.zeros(len(rows.y))), tuple[str, ...]()
         if np.ptp(spread[some]) <= 1e-9 * typical:
             notes = ("All spreads are equal: their power cannot be learnt, and they are scaled.",)
         elif isinstance(rows.prediction, Samples):
@@ -532,7 +536,8 @@ class Widths(Method):
             found = _power(np.square(rows.y - rows.frame.center), spread, rows.mass)
         stretch = power_of(spread, typical, found.value)
         factor = _told_factor(rows, rows.frame.center, stretch)
-        power = rows.learnt("power", found.value, rows.error(found.influence))
+        error = math.nan if notes else rows.error(found.influence)
+        power = rows.learnt("power", found.value, error)
         words = _PINBALL
         if not rows.frame.levels.size:
             factor = replace(factor, standard_error=_factor_error(rows, factor, found, typical))
@@ -602,16 +607,9 @@ def _power_of_samples(rows: _Rows, samples: Samples) -> tuple[_Power, tuple[str,
     Few members state their spread with noise, so that even a perfect ensemble errs as a lower
     power of it. Each member, told by the others, shows how much lower.
     """
-    if samples.size < 3:
-        raise InputError(
-            f"samples must be at least 3 a row to learn the power of widths, got {samples.size}"
-        )
-    table, size = samples.sorted_samples, samples.size
-    away = table - samples.point()[:, None]
-    center = samples.point()[:, None] - away / (size - 1)  # of all others
-    square = np.square(samples.sd())[:, None] * (size - 1) - np.square(away) * size / (size - 1)
-    spread = np.sqrt(np.maximum(square, 0.0) / (size - 2))
-    spread = np.maximum(spread, FLOOR * rows.floor)  # a row without a spread has no log
+    table = samples.sorted_samples
+    center, variance = left_out(samples)
+    spread = np.maximum(np.sqrt(variance), FLOOR * rows.floor)  # none at all has no log
     mass = np.broadcast_to(rows.mass[:, None], table.shape).ravel()
     flat = spread.ravel()
     own = _power(np.square(table - center).ravel(), flat, mass)

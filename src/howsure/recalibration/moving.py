@@ -167,6 +167,28 @@ def frame_of(evalset: EvalSet, kind: str) -> Frame:
     return Frame.of(belief_of(evalset, KINDS[kind]))
 
 
+def left_out(samples: Samples) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of all other members for each, shape (n, m).
+
+    Of a perfect ensemble y stands to m − 1 members as the one that is left out does, and shows
+    what their noise alone does to any relation.
+
+    Raises
+    ------
+    InputError
+        If members are fewer than three.
+    """
+    table, size = samples.sorted_samples, samples.size
+    if size < 3:
+        raise InputError(
+            f"samples must be at least 3 a row to tell their spread from its noise, got {size}"
+        )
+    mean = samples.point()[:, None]
+    away = table - mean
+    square = np.square(samples.sd())[:, None] * (size - 1) - np.square(away) * size / (size - 1)
+    return mean - away / (size - 1), np.maximum(square, 0.0) / (size - 2)
+
+
 def weighted_quantile(values: FloatArray, weights: FloatArray, level: float) -> float:
     """The middle of the values that split the weights at a level: the least pinball loss.
 

@@ -10,7 +10,7 @@ from scipy import optimize
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
-from howsure.predictions import Distribution, EvalSet, Prediction
+from howsure.predictions import Distribution, EvalSet, Prediction, Samples
 from howsure.recalibration.base import (
     Learnt,
     Method,
@@ -22,7 +22,7 @@ from howsure.recalibration.base import (
     signature,
     spread_kind,
 )
-from howsure.recalibration.moving import Frame, mass_of, moved
+from howsure.recalibration.moving import Frame, left_out, mass_of, moved
 from howsure.recalibration.scaling import check_rows
 
 _LEAST = 30.0
@@ -38,9 +38,13 @@ class IsotonicVariance(Method):
     violators: rows of one variance are averaged first, and blocks smaller than 30 rows (or a
     tenth of fewer than 300) are joined to a neighbour. The function is linear between the mean
     variances of the blocks and constant beyond the outermost. The mean stays, and so does the
-    family. For m samples squared errors are divided by 1 + 1/m; few samples state their variance
-    with noise, so that even those of a perfect ensemble are drawn to their mean. Source
-    of the regression: Barlow et al. (1972), "Statistical inference under order restrictions".
+    family. Source of the regression: Barlow et al. (1972), "Statistical inference under order
+    restrictions".
+
+    Few samples state their variance with noise, so that even of a perfect ensemble the regression
+    would be too flat. Squared errors of y about the others of each member are therefore compared,
+    block by block, with those of the member itself: the ratio is 1 of a perfect ensemble, and
+    variances are multiplied by it, linear between blocks and constant beyond.
 
     Parameters
     ----------
@@ -65,7 +69,8 @@ class IsotonicVariance(Method):
         Raises
         ------
         InputError
-            If the rows are fewer than two, what they predict is discrete, or every error is zero.
+            If the rows are fewer than two, what they predict is discrete, every error is zero, or
+            samples are fewer than three a row or never scatter.
         UnanswerableError
             If a distribution has no mean or standard deviation.
         """
@@ -75,8 +80,11 @@ class IsotonicVariance(Method):
         n = effective_rows(calibration)[0]
         mass = mass_of(calibration)
         mass = mass * (n / float(mass.sum()))
-        square = np.square(calibration.y - frame.center) / frame.inflation
-        given, learnt, rows = _blocks(np.square(frame.spread), square, mass)
+        if isinstance(prediction, Samples):
+            given, learnt, rows = _of_samples(prediction, calibration.y, mass)
+        else:
+            square = np.square(calibration.y - frame.center)
+            given, learnt, rows, _ = _blocks(np.square(frame.spread), square, mass, mass)
         return VarianceMap(
             belief=self.belief,
             method="isotonic_variance",
@@ -86,7 +94,7 @@ class IsotonicVariance(Method):
             ),
             guarantee=(
                 "No finite-sample guarantee: in each block of predicted variances the mean "
-                "squared error of the calibration rows is the variance that is learnt."
+                "squared error of the calibration rows is as the learnt variance says."
             ),
             notes=fit_notes(calibration),
             fitted_to=signature(prediction),
@@ -117,39 +125,58 @@ class VarianceMap(Recalibrator):
         """Predictions of the same kind and mean, with a note on rows that cannot be stretched."""
         prediction = matching(evalset, spread_kind(self.belief), self.fitted_to)
         frame = Frame.of(prediction)
-        wanted = np.sqrt(np.interp(np.square(frame.spread), self.given, self.learnt))
-        some = frame.spread > 0
-        factor = np.divide(wanted, frame.spread, out=np.ones_like(wanted), where=some)
-        notes = ()
-        if not some.all():
-            notes = (f"{int((~some).sum())} rows without a spread stay as they are.",)
+        variance, some = np.square(frame.spread), frame.spread > 0
+        if isinstance(prediction, Samples):
+            square = np.interp(variance, self.given, self.learnt / self.given)
+        else:
+            square = np.interp(variance, self.given, self.learnt)
+            square = np.divide(square, variance, out=np.ones_like(square), where=some)
+        factor = np.sqrt(square)
+        flat = int((~some).sum())
+        notes = (f"{flat} rows without a spread stay as they are.",) if flat else ()
         return moved(prediction, frame, np.zeros(prediction.n), factor), notes
 
 
-def _blocks(
-    variance: FloatArray, square: FloatArray, mass: FloatArray
+def _of_samples(
+    samples: Samples, y: FloatArray, mass: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Mean variance, mean square and rows of each block, both means rising."""
+    """As `_blocks`, each member in turn left out and told by the others beside y."""
+    center, variance = left_out(samples)
+    size = samples.size
+    rows = np.repeat(mass / size, size)
+    error, own = (np.square(each - center).ravel() for each in (y[:, None], samples.sorted_samples))
+    place, square, count, beside = _blocks(variance.ravel(), error, rows, own)
+    # About m − 1 members errors hold more of the members' own noise than about m.
+    ratio = square / beside
+    fair = 1.0 + (ratio - 1.0) * size**2 / (size**2 - 1.0)
+    return place, place * np.maximum(fair, ratio / size), count
+
+
+def _blocks(
+    variance: FloatArray, square: FloatArray, mass: FloatArray, beside: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Mean variance, mean square, rows and mean of something beside it, of each block."""
     places, at = np.unique(variance, return_inverse=True)
     rows = np.bincount(at, mass)
     mean = np.bincount(at, mass * square) / rows
     pooled = optimize.isotonic_regression(mean, weights=rows)
     starts = pooled.blocks[:-1]
-    count, place, level = (
-        np.add.reduceat(each, starts) for each in (rows, rows * places, rows * mean)
-    )
+    sums = [rows, rows * places, rows * mean, np.bincount(at, mass * beside)]
+    sums = [np.add.reduceat(each, starts) for each in sums]
     least = min(_LEAST, _SHARE * float(rows.sum())) * (1.0 - 1e-9)
-    first, held, total = [0], 0.0, 0.0
-    for block, (own, height) in enumerate(zip(count, level, strict=True)):
-        if held >= least and total > 0:  # a block of no error at all has no variance
+    first, held = [0], np.zeros(len(sums))
+    for block, own in enumerate(np.transpose(sums)):
+        if held[0] >= least and (held > 0).all():  # a block of no error at all has no variance
             first.append(block)
-            held, total = 0.0, 0.0
-        held, total = held + own, total + height
-    if len(first) > 1 and held < least:
+            held = np.zeros(len(sums))
+        held = held + own
+    if len(first) > 1 and not (held[0] >= least and (held > 0).all()):
         first.pop()
-    count, place, level = (np.add.reduceat(each, first) for each in (count, place, level))
+    count, place, level, other = (np.add.reduceat(each, first) for each in sums)
     if not level[0] > 0:
         raise InputError(
             "errors must not all be zero in the calibration rows: the variance would be zero"
         )
-    return place / count, level / count, count
+    if not (place[0] > 0 and other[0] > 0):
+        raise InputError("samples must scatter in some calibration row, got none that do")
+    return place / count, level / count, count, other / count

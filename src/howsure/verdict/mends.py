@@ -32,13 +32,14 @@ from howsure.predictions import (
     Distribution,
     EvalSet,
     Intervals,
+    LabelSets,
     Prediction,
     Quantiles,
     Samples,
     content_order,
 )
-from howsure.recalibration import METHODS
-from howsure.recalibration.base import kinds_of
+from howsure.recalibration import METHODS, recalibrate
+from howsure.recalibration.base import POINT, kinds_of
 from howsure.recalibration.dispatch import Options
 from howsure.recalibration.moving import mass_of
 from howsure.recalibration.recent import since_rows
@@ -48,7 +49,7 @@ from howsure.verdict import words
 from howsure.verdict.dependence import Known, follow
 from howsure.verdict.examine import judged
 from howsure.verdict.family import LEVEL
-from howsure.verdict.findings import Finding, headline_coverage
+from howsure.verdict.findings import Finding
 
 MOST_ROWS = 20_000
 FOLDS = 5
@@ -60,6 +61,8 @@ HEALED = 0.01
 is bad, so that a right model is seldom advised.
 """
 _WORSE = -float(special.ndtri(0.05))
+_FINEST = (Distribution.kind, Samples.kind, Quantiles.kind, Intervals.kind, POINT)
+"""Kinds of prediction, what says most first: that one decides what is tried."""
 _PARTS = frozenset(("groups", "region"))
 """Findings of parts of the rows, too few to show that what was not aimed at them left them bad."""
 _FLOOR = 0.1
@@ -244,11 +247,11 @@ def tried(
 ) -> Trials:
     """The same of rows in the order of their content whose findings are known."""
     red = tuple(each for each in findings if each.state == "bad" and each.id != "congruence")
-    kind = kinds_of(evalset)[0]
-    if kind not in METHODS:
+    kinds = kinds_of(evalset)
+    kind = next((each for each in _FINEST if each in kinds), "")
+    if not kind or LabelSets.kind in kinds:
         return Trials(advice=None)
-    alone = replace(evalset, beliefs=evalset.beliefs[:1]) if evalset.beliefs else evalset
-    part = View(alone, seed=seed).part(MOST_ROWS).evalset
+    part = View(evalset, seed=seed).part(MOST_ROWS).evalset
     ids, clear = tuple(each.id for each in red), _clear(red)
     worst = next((each.where for each in red if each.id == "groups"), "")
     bench = _Bench(part, dependence, ids, clear, kind, coverages, seed, ignore, worst)
@@ -304,7 +307,7 @@ class _Bench:
         for place, (candidate, by) in enumerate(listed):
             tell(f"trial of {candidate.method}", place, len(listed))
             try:
-                mended = _cross_fitted(self.evalset, candidate.method, self.options(by), folds)
+                mended = _cross_fitted(self.evalset, candidate.method, by, folds)
             except HowsureError as error:
                 refused.append(Trial(method=candidate.method, by=by, reason=str(error)))
                 continue
@@ -384,12 +387,6 @@ class _Bench:
             if self.worst in each.labels:
                 return np.asarray(each.codes == each.labels.index(self.worst))
         return np.zeros(self.evalset.n, dtype=np.bool_)
-
-    def options(self, by: tuple[str, ...]) -> Options:
-        coverage = headline_coverage(self.coverages) if self.coverages else math.nan
-        if self.kind == Intervals.kind:
-            return Options(by=by)
-        return Options(by=by, coverage=None if math.isnan(coverage) else coverage)
 
     def _evaluated(self, evalset: EvalSet) -> Evaluation:
         return evaluate(evalset, coverages=self.coverages, metrics=("crps", "mae"), seed=self.seed)
@@ -511,23 +508,22 @@ def _folds(evalset: EvalSet, seed: int) -> IntArray:
     return places % FOLDS
 
 
-def _cross_fitted(evalset: EvalSet, method: str, options: Options, folds: IntArray) -> EvalSet:
+def _cross_fitted(evalset: EvalSet, method: str, by: tuple[str, ...], folds: IntArray) -> EvalSet:
     """Every row as a mend leaves it that was fitted on the other folds."""
-    kind = kinds_of(evalset)[0]
-    maker = METHODS[kind][method]
     parts, rows = [], []
     for fold in range(FOLDS):
         held = folds == fold
-        parts.append(maker(options).fit(evalset.take(~held)).apply(evalset.take(held)))
+        train = evalset.take(~held)
+        parts.append(recalibrate(evalset.take(held), train, method=method, by=by).evalset)
         rows.append(np.flatnonzero(held))
     order = np.argsort(np.concatenate(rows), kind="stable")
-    if not parts[0].beliefs:
-        points = [part.point for part in parts if part.point is not None]
-        return replace(evalset, point=np.concatenate(points)[order])
-    joined = _joined([part.beliefs[-1] for part in parts])
-    if isinstance(joined, Intervals) and not np.isfinite([joined.lower, joined.upper]).all():
-        raise InputError("folds are too small for finite intervals")
-    return replace(evalset, beliefs=(joined.take(order),))
+    joined = [_joined(each).take(order) for each in zip(*(p.beliefs for p in parts), strict=True)]
+    for each in joined:
+        if isinstance(each, Intervals) and not np.isfinite([each.lower, each.upper]).all():
+            raise InputError("folds are too small for finite intervals")
+    points = [part.point for part in parts if part.point is not None]
+    point = np.concatenate(points)[order] if points else None
+    return replace(evalset, beliefs=tuple(joined), point=point)
 
 
 def _joined(parts: Sequence[Prediction]) -> Prediction:
@@ -559,7 +555,7 @@ def _unit(evalset: EvalSet) -> FloatArray:
     """What each row's score is divided by: its spread, not far below the mean one."""
     if not evalset.beliefs:
         return np.ones(evalset.n)
-    belief = evalset.beliefs[0]
+    belief = next(b for kind in _FINEST for b in evalset.beliefs if b.kind == kind)
     try:
         spread = belief.sd()
     except HowsureError:
@@ -607,7 +603,7 @@ def _concluded(
         said = words.nothing_helps(red, _nearest(trials, bench), reason)
         return replace(trials, advice=Advice(method="", sentence=said, model=bench.evalset.model))
     rows = bench.evalset if not advice.since else since_rows(bench.evalset, advice.since)
-    fitted = METHODS[bench.kind][advice.method](bench.options(advice.by)).fit(rows)
+    fitted = METHODS[bench.kind][advice.method](Options(by=advice.by)).fit(rows)
     said = words.next_step(advice, fitted.parameters, trials.lifted)
     return replace(
         trials, advice=replace(advice, sentence=said, command=words.command(prefix, advice))
