@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
@@ -17,7 +19,7 @@ from howsure.inputs.building import Crossing, build, crossing_notes
 from howsure.inputs.cells import Cells, read_cells
 from howsure.inputs.columns import RECALIBRATED, assign_roles
 from howsure.inputs.roles import ROLES, Columns
-from howsure.inputs.source import Source, listed, quoted
+from howsure.inputs.source import MISSING_WORDS, Source, listed, quoted
 from howsure.inputs.tables import Missing, gaps_of, kept_rows, sources, split_models
 from howsure.inputs.values import Labels
 from howsure.predictions import EvalSet
@@ -35,10 +37,14 @@ class NewRows:
         The rows that have their prediction; y is 0 where `labelled` is false.
     labelled : bool
         Whether y is known of all of them.
-    table : pyarrow.Table
-        Every row and column as it is; those of text files are text.
-    places : ndarray of int, shape (n,)
-        Where the rows of `evalset` stand in the table.
+    places : ndarray of int
+        Where the rows of `evalset` stand among all.
+    n : int
+        Number of all rows.
+    table : pyarrow.Table, optional
+        Every row and column as it is; None where no table was given.
+    is_text : bool
+        Whether the cells of the table are text, as in a text file.
     decimal : str
         The decimal mark of numbers that are text.
     notes : tuple of str
@@ -47,8 +53,10 @@ class NewRows:
 
     evalset: EvalSet
     labelled: bool
-    table: pa.Table
     places: IntArray
+    n: int
+    table: pa.Table | None = None
+    is_text: bool = False
     decimal: str = "."
     notes: tuple[str, ...] = ()
 
@@ -145,9 +153,11 @@ def load_new(
     return NewRows(
         evalset=evalset,
         labelled=y is not None,
-        table=table.whole(),
         places=np.flatnonzero(kept),
-        decimal=table.decimal if table.from_text else ".",
+        n=len(kept),
+        table=table.whole(),
+        is_text=table.from_text,
+        decimal=table.decimal,
         notes=(*cells.notes, *notes, *crossing_notes([evalset])),
     )
 
@@ -238,3 +248,24 @@ def _built(cells: Cells, y: FloatArray | None, beside: Cells | None, crossing: C
     full = replace(cells, columns=held, roles=replace(cells.roles, columns=roles))
     (made,) = build([full], crossing=crossing)
     return made
+
+
+def typed(table: pa.Table, decimal: str) -> pa.Table:
+    """A table of text with its columns of plain numbers as numbers; names such as 007 stay."""
+    return pa.table([_typed(column, decimal) for column in table.columns], names=table.column_names)
+
+
+def _typed(column: pa.ChunkedArray, decimal: str) -> pa.ChunkedArray:
+    if not pa.types.is_string(column.type):
+        return column
+    words = pa.array(MISSING_WORDS)
+    held = pc.if_else(pc.is_in(column, value_set=words), pa.scalar(None, pa.string()), column)
+    mark = re.escape(decimal)
+    pattern = rf"^-?(0|[1-9][0-9]*)({mark}[0-9]+)?([eE][+-]?[0-9]+)?$"
+    if not pc.all(pc.match_substring_regex(held, pattern)).as_py():
+        return column
+    whole = pc.all(pc.match_substring_regex(held, r"^-?[0-9]+$")).as_py()
+    try:
+        return pc.replace_substring(held, decimal, ".").cast(pa.int64() if whole else pa.float64())
+    except pa.ArrowInvalid:
+        return column

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +28,8 @@ def unformulaic(text: str) -> str:
 
 
 _FORMULA_STARTS: Final = tuple("=+-@\t\r\n＝＋－＠")
+_NUMBER: Final = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?", re.ASCII)
+_BATCH: Final = 1 << 16  # rows that are text at once
 
 
 def write_table(
@@ -32,6 +37,7 @@ def write_table(
     path: str | os.PathLike[str],
     *,
     csv_safe: bool = False,
+    bare: bool = False,
 ) -> None:
     """Write a table to a file whose ending says the form.
 
@@ -48,7 +54,10 @@ def write_table(
         there is replaced at once, or, where something fails, left as it was.
     csv_safe : bool
         Put an apostrophe before texts and column names of a .csv or .tsv file that a spreadsheet
-        would run; reading the file back gives them with it. Numbers stay as they are.
+        would run; reading the file back gives them with it. Numbers stay as they are, those that
+        are text too.
+    bare : bool
+        Quote no text that needs no quotes, as suits text that came from such a file.
 
     Raises
     ------
@@ -77,13 +86,18 @@ def write_table(
             elif ending in ARROW_ENDINGS:
                 feather.write_feather(table, os.fspath(temporary))
             else:
-                _write_text(table, temporary, COMPRESSION.get(compression), ending, csv_safe)
+                _write_text(table, temporary, COMPRESSION.get(compression), ending, csv_safe, bare)
         except (pa.ArrowException, ValueError, TypeError) as error:
             raise InputError(f"{str(file)!r} cannot be written: {error}") from error
 
 
 def _write_text(
-    table: pa.Table, path: Path, compression: str | None, ending: str, csv_safe: bool
+    table: pa.Table,
+    path: Path,
+    compression: str | None,
+    ending: str,
+    csv_safe: bool,
+    bare: bool,
 ) -> None:
     plain = [
         column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
@@ -93,14 +107,26 @@ def _write_text(
     if csv_safe:
         plain = [_safe(column) for column in plain]
         names = [unformulaic(name) for name in names]
-    options = pacsv.WriteOptions(delimiter="\t" if ending == ".tsv" else ",")
+    mark = "\t" if ending == ".tsv" else ","
     with pa.output_stream(os.fspath(path), compression=compression) as stream:
-        pacsv.write_csv(pa.table(plain, names=names), stream, options)
+        if not bare:
+            options = pacsv.WriteOptions(delimiter=mark)
+            pacsv.write_csv(pa.table(plain, names=names), stream, options)
+            return
+        with io.TextIOWrapper(stream, encoding="utf-8", newline="") as text:
+            writer = csv.writer(text, delimiter=mark, lineterminator="\n")
+            writer.writerow(names)
+            for batch in pa.table(plain, names=names).to_batches(_BATCH):
+                columns = (column.cast(pa.string()).to_pylist() for column in batch.columns)
+                writer.writerows(zip(*columns, strict=True))
 
 
 def _safe(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         return column
-    texts = [None if text is None else unformulaic(text) for text in column.to_pylist()]
+    texts = [
+        text if text is None or _NUMBER.fullmatch(text) else unformulaic(text)
+        for text in column.to_pylist()
+    ]
     return pa.chunked_array([pa.array(texts, kind)])

@@ -11,6 +11,7 @@ from howsure.recalibration.derived import DerivedIntervals
 from howsure.recalibration.dispatch import METHODS, Recalibrated, recalibrate
 from howsure.recalibration.intervals import ConformalIntervals
 from howsure.recalibration.isotonic import Isotonic
+from howsure.recalibration.kept import Mend, load_mend
 from howsure.recalibration.levels import DEFAULT_LEVELS
 from howsure.recalibration.scaling import SpreadScaling, VarianceScaling
 from howsure.recalibration.shift import QuantileShift
@@ -24,6 +25,7 @@ __all__ = [
     "DerivedIntervals",
     "Isotonic",
     "Learnt",
+    "Mend",
     "Method",
     "QuantileShift",
     "Recalibrated",
@@ -32,5 +34,6 @@ __all__ = [
     "SpreadScaling",
     "VarianceScaling",
     "compare_recalibrations",
+    "load_mend",
     "recalibrate",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -261,16 +261,24 @@ def recalibrate(
             for one in fitted
             if one.method != method
         )
+    return applied(fitted, test, notes)
+
+
+def applied(
+    fitted: tuple[Recalibrator, ...], rows: EvalSet, notes: Sequence[str] = ()
+) -> Recalibrated:
+    """Rows with the prediction of each recalibrator in place of their own."""
+    told = list(notes)
     made: list[tuple[str, Prediction]] = []
     for one in fitted:
-        belief, found = one.transform(test)
+        belief, found = one.transform(rows)
         made.append((one.belief, belief))
-        notes.extend(note for note in (*one.notes, *found) if note not in notes)
+        told.extend(note for note in (*one.notes, *found) if note not in told)
     beliefs, lost = _joined(made)
     return Recalibrated(
-        evalset=replace(test, beliefs=beliefs),
+        evalset=replace(rows, beliefs=beliefs),
         recalibrators=fitted,
-        notes=(*notes, *lost),
+        notes=(*told, *lost),
     )
 
 
