@@ -119,4 +119,3 @@ def _is_missing(item: object) -> bool:
     if item is None or item is np.ma.masked or type(item).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(item, float | np.floating | np.datetime64) and bool(item != item)
-

@@ -113,8 +113,7 @@ def load_new(
     made = [name for name in table.names if name.startswith(RECALIBRATED)]
     if made:
         raise InputError(
-            f"{table.title} holds recalibrated columns already: {listed(made)}; "
-            "drop or rename them"
+            f"{table.title} holds recalibrated columns already: {listed(made)}; drop or rename them"
         )
     for name in (*by, *features):
         if name not in table.names:
@@ -162,17 +161,13 @@ def load_new(
     )
 
 
-def _roles(
-    table: Source, said: Columns, by: Sequence[str], features: Sequence[str]
-) -> Roles:
+def _roles(table: Source, said: Columns, by: Sequence[str], features: Sequence[str]) -> Roles:
     """The roles of a table that may lack what is not needed."""
     given: Any = {name: value for name, value in said.items() if value is not None}
     for role in ROLES:
         if role.of == "belief" or role.kind is None or role.name not in given:
             continue
-        if role.many or role.name == "encode":
-            given[role.name] = ""
-        elif given[role.name] not in table.names:
+        if role.many or role.name == "encode" or given[role.name] not in table.names:
             given[role.name] = ""
     for name, needed in (("groups", by), ("features", features)):
         asked = _names(said.get(name))

@@ -271,11 +271,17 @@ def recalibrate_tables(
     **options: Any,
 ) -> Recalibration:
     """Do the work of `recalibrate`, whose arguments these are; `columns` are roles of both."""
+    if columns and isinstance(new, EvalSet) and isinstance(calibration, EvalSet | Mend):
+        raise InputError(f"columns are named for tables, got {', '.join(columns)} beside EvalSets")
     kept = kept_mend(calibration)
     asked = names_of(by)
     if kept is not None:
         said = {"method": method, "by": by, "since": since, **options}
-        chosen = [name for name, value in said.items() if value not in (None, _DEFAULTS.get(name))]
+        chosen = [
+            name
+            for name, value in said.items()
+            if value is not None and value != () and value != _DEFAULTS.get(name)
+        ]
         if chosen:
             raise InputError(
                 f"a kept recalibration is applied as it is, got {', '.join(chosen)} beside it"
@@ -303,13 +309,32 @@ def recalibrate_tables(
         if asked and method == "group":
             options["by"] = asked
         if since is not None:
-            options["since"] = _moment(since, held)
+            options["since"] = moment_of(since, held)
         done = fitted_and_applied(rows.evalset, held, method=method, **options)
         mend = replace(mend, recalibrators=done.recalibrators)
     notes = (*told, *rows.notes, *mend.notes(rows.evalset), *done.notes)
     return Recalibration(
         rows=rows, evalset=done.evalset, mend=mend, notes=tuple(dict.fromkeys(notes))
     )
+
+
+def rows_to_compare(
+    new: Any,
+    calibration: Any,
+    by: Sequence[str],
+    columns: Columns,
+    reading: Mapping[str, Any],
+) -> tuple[EvalSet, EvalSet]:
+    """Rows to judge ways to recalibrate by, whose y must be known, and those to learn from."""
+    held, _ = _held_out(calibration, by, columns, reading)
+    rows = _rows(new, by, {}, columns, reading)
+    if not rows.labelled:
+        why = "".join(f" ({note})" for note in rows.notes)
+        raise InputError(f"a comparison judges by y of the new rows, which must be known{why}")
+    counted = rows.evalset
+    if counted.weights is not None:
+        counted = counted.take(np.flatnonzero(counted.weights.values))
+    return counted, held
 
 
 _DEFAULTS: Final = {"too_few": "infinite", "rank": "conformal", "delta": DELTA}
@@ -351,9 +376,7 @@ def _held_out(
 ) -> tuple[EvalSet, tuple[str, ...]]:
     """The calibration rows, and notes on them."""
     if isinstance(source, EvalSet):
-        for name in by:
-            if name not in source.groups:
-                raise InputError(unknown(name, source.groups, "by"))
+        _check_groups(source, by)
         return source, ()
     if not isinstance(source, Loaded):
         if by:
@@ -387,8 +410,15 @@ def _held_out(
             "name the columns of the model's own"
         )
     (held,) = source.evalsets
+    _check_groups(held, by)
     told = f"{source.dropped:,} calibration rows are left out, as a cell is missing."
     return held, (told,) if source.dropped else ()
+
+
+def _check_groups(held: EvalSet, by: Sequence[str]) -> None:
+    for name in by:
+        if name not in held.groups:
+            raise InputError(unknown(name, held.groups, "by"))
 
 
 def _rows(
@@ -398,11 +428,17 @@ def _rows(
     columns: Columns,
     reading: Mapping[str, Any],
 ) -> NewRows:
-    if isinstance(source, Loaded) and len(source.evalsets) == 1:
+    if isinstance(source, Loaded):
+        if len(source.evalsets) != 1:
+            names = ", ".join(held.model for held in source.evalsets)
+            raise InputError(f"new must hold one model, got {names}")
         (source,) = source.evalsets
     if not isinstance(source, EvalSet):
         return load_new(source, by=by, like=features, **reading, **columns)
-    for name, held in (*((n, source.groups) for n in by), *((n, source.features) for n in features)):
+    for name, held in (
+        *((n, source.groups) for n in by),
+        *((n, source.features) for n in features),
+    ):
         if name not in held:
             raise InputError(
                 f"new must hold {quoted(name)}, which the recalibration needs, got "
@@ -438,7 +474,7 @@ def _advised(held: EvalSet, seed: int) -> tuple[str, tuple[str, ...], str]:
     return advice.method, tuple(advice.by), advice.sentence
 
 
-def _moment(since: Any, held: EvalSet) -> Any:
+def moment_of(since: Any, held: EvalSet) -> Any:
     """A time as the calibration rows tell theirs."""
     if held.time is None:
         raise InputError("since needs a column of times in the calibration table (time, --time)")
