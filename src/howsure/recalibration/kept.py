@@ -336,6 +336,8 @@ def _made(told: Any) -> Any:
     kind = _known().get(name)
     if kind is None:
         raise ValueError(f"{shortened(name)} is no method of this howsure")
+    if not isinstance(held, dict):
+        raise ValueError(f"{name} is {shortened(held)}")
     values = {key: _made(item) for key, item in held.items()}
     hints = _hints(kind)
     for key, value in values.items():
@@ -347,9 +349,11 @@ def _made(told: Any) -> Any:
 
 
 def _array(dtype: Any, shape: Any, items: Any) -> Any:
+    if not isinstance(dtype, str):
+        raise ValueError(f"an array cannot be of {shortened(dtype)}")
     kind = np.dtype(dtype)
     values = [_made(item) for item in items]
-    if kind.kind not in _KINDS and kind.kind != "O":
+    if (kind.kind not in _KINDS and kind.kind != "O") or kind.itemsize * len(values) > _MOST:
         raise ValueError(f"an array of {kind} cannot be kept")
     made = np.empty(len(values), dtype=object)
     made[:] = values
