@@ -38,6 +38,7 @@ def write_table(
     *,
     csv_safe: bool = False,
     bare: bool = False,
+    decimal: str = ".",
 ) -> None:
     """Write a table to a file whose ending says the form.
 
@@ -58,6 +59,9 @@ def write_table(
         are text too.
     bare : bool
         Quote no text that needs no quotes, as suits text that came from such a file.
+    decimal : {".", ","}
+        The decimal mark of numbers that are text: beside a comma, semicolons part the cells of a
+        .csv file.
 
     Raises
     ------
@@ -86,7 +90,8 @@ def write_table(
             elif ending in ARROW_ENDINGS:
                 feather.write_feather(table, os.fspath(temporary))
             else:
-                _write_text(table, temporary, COMPRESSION.get(compression), ending, csv_safe, bare)
+                mark = "\t" if ending == ".tsv" else ";" if decimal == "," else ","
+                _write_text(table, temporary, COMPRESSION.get(compression), mark, csv_safe, bare)
         except (pa.ArrowException, ValueError, TypeError) as error:
             raise InputError(f"{str(file)!r} cannot be written: {error}") from error
 
@@ -95,7 +100,7 @@ def _write_text(
     table: pa.Table,
     path: Path,
     compression: str | None,
-    ending: str,
+    mark: str,
     csv_safe: bool,
     bare: bool,
 ) -> None:
@@ -107,7 +112,6 @@ def _write_text(
     if csv_safe:
         plain = [_safe(column) for column in plain]
         names = [unformulaic(name) for name in names]
-    mark = "\t" if ending == ".tsv" else ","
     with pa.output_stream(os.fspath(path), compression=compression) as stream:
         if not bare:
             options = pacsv.WriteOptions(delimiter=mark)

@@ -292,12 +292,12 @@ def _check_kinds(test: EvalSet, calibration: EvalSet, method: str | None) -> Non
     missing = [kind for kind in kinds if kind not in held]
     if missing:
         raise InputError(
-            f"calibration must hold the beliefs of the test rows ({', '.join(kinds)}), "
-            f"got no {', '.join(missing)}"
+            f"calibration must hold the kinds of prediction that the new rows hold "
+            f"({', '.join(kinds)}), got no {', '.join(missing)}"
         )
     if method is not None and not any(method in METHODS[kind] for kind in kinds):
         known = "; ".join(f"{kind}: {', '.join(METHODS[kind])}" for kind in kinds)
-        raise InputError(f"method must suit the beliefs ({known}), got {method!r}")
+        raise InputError(f"method must suit the predictions ({known}), got {method!r}")
 
 
 def _method(kind: str, calibration: EvalSet, method: str | None, options: Options) -> Method:

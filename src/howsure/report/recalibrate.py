@@ -121,7 +121,8 @@ class Recalibration:
 
         as_text = self.rows.is_text and table_form(path)[0] in TEXT_ENDINGS
         table = self._whole() if as_text else self.table
-        write_table(table, path, csv_safe=csv_safe, bare=as_text)
+        mark = self.rows.decimal if as_text else "."
+        write_table(table, path, csv_safe=csv_safe, bare=as_text, decimal=mark)
 
     def lines(self) -> tuple[str, ...]:
         """What was done, in words: why, how, what it guarantees, and what else to know."""
@@ -344,11 +345,13 @@ def names_of(by: str | Sequence[str] | None) -> tuple[str, ...]:
     """Names of columns, from a text with commas or a sequence."""
     if by is None:
         return ()
-    names = by.split(",") if isinstance(by, str) else list(by)
-    found = tuple(name.strip() if isinstance(name, str) else name for name in names)
-    if not all(isinstance(name, str) and name for name in found):
+    given = by.split(",") if isinstance(by, str) else by
+    if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
         raise InputError(f"by must hold names of columns, got {by!r}")
-    return tuple(dict.fromkeys(found))
+    names = tuple(dict.fromkeys(name.strip() for name in given))
+    if not all(names):
+        raise InputError(f"by must hold names of columns, got {by!r}")
+    return names
 
 
 def check_method(method: str | None, by: Sequence[str], since: Any) -> None:
