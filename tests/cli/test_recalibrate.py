@@ -163,6 +163,38 @@ def test_what_was_learnt_is_kept_and_applied(served: Path) -> None:
         invoked("new.csv --calibration mend.json -o two.csv --keep mend.json")
 
 
+def test_a_kept_recalibration_of_intervals_whose_coverage_a_flag_tells(served: Path) -> None:
+    """What `--coverage` says of columns, and `--at` of what is assessed, asks for no new one."""
+    for name in ("new.csv", "held.csv"):
+        held = csv.read_csv(name)
+        for end, sign in (("lo", -1), ("hi", 1)):
+            held = held.append_column(end, pa.array(held["mean"].to_numpy() + sign))
+        csv.write_csv(held.drop_columns(["sd"]), name)
+    ends = "--lower lo --upper hi --coverage 0.8"
+    invoked(f"new.csv --calibration held.csv -o one.csv --keep mend.json {ends}")
+    invoked(f"new.csv --calibration mend.json -o two.csv {ends}")
+    assert Path("one.csv").read_bytes() == Path("two.csv").read_bytes()
+    assert "recalibrated_lower_80" in csv.read_csv("two.csv").column_names
+    shown = invoked(f"held.csv --calibration mend.json -o three.csv {ends} --at 0.8")
+    assert "Before and after" in shown
+
+
+def test_rows_that_do_not_count_are_served_and_not_judged(served: Path) -> None:
+    held = csv.read_csv("held.csv")
+    weights = np.ones(200, dtype=int)
+    weights[:100] = 0
+    y = held["y"].to_numpy().copy()
+    y[:100] = 1e6
+    given = held.set_column(held.column_names.index("y"), "y", pa.array(y))
+    csv.write_csv(given.append_column("weight", pa.array(weights)), "weighed.csv")
+    shown = invoked("weighed.csv --calibration held.csv -o out.csv")
+    csv.write_csv(held.slice(100), "half.csv")
+    half = invoked("half.csv --calibration held.csv -o out_half.csv")
+    table = shown[shown.index("Before and after") : shown.index("200 rows")]
+    assert table == half[half.index("Before and after") : half.index("100 rows")]
+    assert csv.read_csv("out.csv").num_rows == 200
+
+
 def test_best_prints_what_was_advised(served: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     advice = Advice(method="crude", sentence="Crude cuts the CRPS by 9 %.")
 

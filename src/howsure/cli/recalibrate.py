@@ -112,6 +112,9 @@ def run(
         "encoding": read.encoding,
         "decimal": read.decimal,
     }
+    target = (
+        None if calibration.suffix.lower() == ".json" or not read.assessed else read.assessed[0]
+    )
     shared: Any = {"rank": rank, "delta": delta, "too_few": too_few}
     if comparing:
         given, held_out = rows_to_compare(file, calibration, asked, read.columns, reading)
@@ -137,7 +140,7 @@ def run(
         since=since,
         seed=seed,
         reading=reading,
-        coverage=read.assessed[0] if read.assessed else None,
+        coverage=target,
         levels=wanted_levels,
         **shared,
     )

@@ -168,7 +168,8 @@ class _Assignment:
         if not own or any(self._said.get(name) for name in _PREDICTION):
             return False
         silent: Any = {name: "" for name in _PREDICTION if name in self._said}
-        made = _Assignment(tuple(own), {**silent, "coverage": self._said.get("coverage")})
+        said: Any = {**silent, "coverage": self._said.get("coverage")}
+        made = _Assignment(tuple(own), said)
         made._guess_prediction()
         if not made._claimed:
             return False

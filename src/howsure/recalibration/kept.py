@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Literal, Self, cast, final, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, Self, final, get_args, get_origin
 
 import numpy as np
 
@@ -430,4 +430,4 @@ def _fits(value: Any, hint: Any) -> bool:
         )
     if hint in (float, int):
         return type(value) in ((int, float) if hint is float else (int,))
-    return isinstance(hint, type) and isinstance(value, cast(type, hint))
+    return isinstance(hint, type) and isinstance(value, hint)

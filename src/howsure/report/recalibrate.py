@@ -278,6 +278,8 @@ def recalibrate_tables(
     asked = names_of(by)
     if kept is not None:
         said = {"method": method, "by": by, "since": since, **options}
+        if columns.get("coverage"):  # which tells what the intervals of the rows cover
+            said["coverage"] = None
         chosen = [
             name
             for name, value in said.items()
