@@ -153,7 +153,6 @@ REFUSED = [
             "-o mended.csv --delta 1",
             "-o mended.csv --method all",
             "-o mended.csv --by region --method scale",
-            "-o mended.csv --since 3 --method scale",
             "-o mended.csv --keep mend.txt",
             "-o mended.csv --keep held_out.csv",
             "-o mended.csv --keep nowhere/mend.json",

@@ -219,6 +219,12 @@ def test_groups_and_times_reach_the_method(monkeypatch: pytest.MonkeyPatch) -> N
     days = np.datetime64("2024-01-01") + np.arange(300)
     howsure.recalibrate(new, {**held, "time": days}, since="2024-03-01")
     assert seen.pop()[2]["since"] == np.datetime64("2024-03-01")
+    asked = advise(monkeypatch, Advice(method="recent", sentence="Recent."))
+    howsure.recalibrate(new, {**held, "time": days}, since="2024-03-01", method="best")
+    assert seen.pop()[2]["since"] == np.datetime64("2024-03-01")
+    assert asked[0].n == 300 - 60  # January and February of a leap year
+    with pytest.raises(InputError, match="a calibration row must be as late as since"):
+        howsure.recalibrate(new, {**held, "time": days}, since="2034", method="best")
     howsure.recalibrate(new, {**held, "time": np.arange(300)}, since="30")
     assert seen.pop()[2]["since"] == 30.0
     with pytest.raises(InputError, match="since must be a date"):
@@ -265,7 +271,6 @@ def test_bad_input_is_refused_in_words() -> None:
         (bounds, held, {}, "calibration must hold the kinds of prediction"),
         (new, held, {"method": "nonsense"}, "method must be one of best"),
         (new, held, {"method": "scale", "by": "region"}, "by is for the methods group and best"),
-        (new, held, {"method": "scale", "since": 3}, "since is for the method recent"),
         (new, held, {"by": 3, "method": "best"}, "by must hold names of columns"),
         (new, held, {"means": "mean"}, "the keyword of a column"),
         (given, given, {"mean": "mean"}, "columns are named for tables"),

@@ -30,7 +30,6 @@ from howsure.recalibration.kept import check_place
 from howsure.report.recalibrate import (
     BEST,
     check_method,
-    moment_of,
     names_of,
     recalibrate_tables,
     rows_to_compare,
@@ -97,7 +96,7 @@ def run(
     else:
         if method == ALL:
             raise InputError("--method all needs --compare, as one method is applied")
-        check_method(method or ("group" if asked else None), asked, None)
+        check_method(method or ("group" if asked else None), asked)
         if output is None:
             raise InputError("-o must say where the new table goes, got nothing")
     outputs = [path for path in (output, keep) if path is not None]
@@ -117,7 +116,7 @@ def run(
     )
     shared: Any = {"rank": rank, "delta": delta, "too_few": too_few}
     if comparing:
-        given, held_out = rows_to_compare(file, calibration, asked, read.columns, reading)
+        given, held_out = rows_to_compare(file, calibration, asked, since, read.columns, reading)
         compare(
             given,
             held_out,
@@ -126,7 +125,6 @@ def run(
             coverages=read.assessed,
             seed=seed,
             by=asked,
-            since=None if since is None else moment_of(since, held_out),
             **shared,
         )
         return

@@ -56,7 +56,6 @@ def compare(
     delta: float,
     too_few: TooFew,
     by: tuple[str, ...] = (),
-    since: Any = None,
 ) -> None:
     """Print each prediction of a table, recalibrated in every way, through every measure."""
     tables = []
@@ -77,7 +76,6 @@ def compare(
             delta=delta,
             too_few=too_few,
             by=by,
-            since=since,
         )
         labels = {way: way for way in list(table.columns)[_SCORES:]}
         tables.append(replace(table, name=f"ways to recalibrate: {_kind(part)}", labels=labels))

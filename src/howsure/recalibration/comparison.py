@@ -40,7 +40,6 @@ def compare_recalibrations(
     delta: float = DELTA,
     too_few: TooFew = "infinite",
     by: tuple[str, ...] = (),
-    since: Any = None,
 ) -> Table:
     """One belief as it is and recalibrated in every way that suits it, through every metric.
 
@@ -59,7 +58,7 @@ def compare_recalibrations(
         Names from the catalogue; all if omitted.
     seed : int
         Fixes the draws of randomised measures.
-    rank, delta, too_few, by, since
+    rank, delta, too_few, by
         As in `recalibrate`.
 
     Returns
@@ -103,7 +102,6 @@ def compare_recalibrations(
         delta=delta,
         levels=levels_with(wanted),
         by=by,
-        since=since,
     )
     asked = None if metrics is None else list(metrics)
     measure = partial(evaluate, coverages=wanted, metrics=asked, seed=seed)

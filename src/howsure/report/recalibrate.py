@@ -197,9 +197,8 @@ def recalibrate(
         calibration rows, and takes the one whose gain is proven, or none.
     by : str or sequence of str, optional
         Columns of groups: the method is then ``group`` where none is named.
-    since : optional
-        The time from which on calibration rows teach: the method is then ``recent`` where none is
-        named.
+    since : number, date or str, optional
+        The time from which on calibration rows teach.
     coverage : float, optional
         Nominal coverage to reach.
     too_few, rank, delta, levels
@@ -294,12 +293,13 @@ def recalibrate_tables(
         return Recalibration(
             rows=rows, evalset=done.evalset, mend=kept, notes=(*rows.notes, *done.notes)
         )
-    method = method or ("group" if asked else "recent" if since is not None else None)
-    check_method(method, asked, since)
+    method = method or ("group" if asked else None)
+    check_method(method, asked)
     held, told = _held_out(calibration, asked, columns, reading)
+    since = None if since is None else moment_of(since, held)
     sentence = ""
     if method == BEST:
-        method, asked, sentence = _advised(held, seed)
+        method, asked, sentence = _advised(_from(since, held), seed)
     needed = (asked or tuple(held.groups)) if method == "group" else ()
     features = _kinds(held) if method == "inputs" else {}
     rows = _rows(new, needed, features, columns, reading)
@@ -312,7 +312,7 @@ def recalibrate_tables(
         if asked and method == "group":
             options["by"] = asked
         if since is not None:
-            options["since"] = moment_of(since, held)
+            options["since"] = since
         done = fitted_and_applied(rows.evalset, held, method=method, **options)
         mend = replace(mend, recalibrators=done.recalibrators)
     notes = (*told, *rows.notes, *mend.notes(rows.evalset), *done.notes)
@@ -325,11 +325,13 @@ def rows_to_compare(
     new: Any,
     calibration: Any,
     by: Sequence[str],
+    since: Any,
     columns: Columns,
     reading: Mapping[str, Any],
 ) -> tuple[EvalSet, EvalSet]:
     """Rows to judge ways to recalibrate by, whose y must be known, and those to learn from."""
     held, _ = _held_out(calibration, by, columns, reading)
+    held = _from(None if since is None else moment_of(since, held), held)
     rows = _rows(new, by, {}, columns, reading)
     if not rows.labelled:
         why = "".join(f" ({note})" for note in rows.notes)
@@ -356,15 +358,13 @@ def names_of(by: str | Sequence[str] | None) -> tuple[str, ...]:
     return names
 
 
-def check_method(method: str | None, by: Sequence[str], since: Any) -> None:
-    """Refuse a method that is unknown, or groups and times that it does not take."""
+def check_method(method: str | None, by: Sequence[str]) -> None:
+    """Refuse a method that is unknown, or groups that it does not take."""
     known = [BEST, *dict.fromkeys(name for ways in METHODS.values() for name in ways)]
     if method is not None and method not in known:
         raise InputError(unknown(method, known, "method"))
     if by and method not in ("group", BEST):
         raise InputError(f"by is for the methods group and best, got {method!r}")
-    if since is not None and method != "recent":
-        raise InputError(f"since is for the method recent, got {method!r}")
 
 
 def kept_mend(calibration: Any) -> Mend | None:
@@ -477,6 +477,16 @@ def _advised(held: EvalSet, seed: int) -> tuple[str, tuple[str, ...], str]:
         sentence = UNCHANGED if advice is None else advice.sentence or UNCHANGED
         return "", (), sentence
     return advice.method, tuple(advice.by), advice.sentence
+
+
+def _from(since: Any, held: EvalSet) -> EvalSet:
+    """The rows from a time on."""
+    if since is None:
+        return held
+    late = np.asarray(held.time >= since)
+    if not late.any():
+        raise InputError(f"a calibration row must be as late as since, got none from {since!s} on")
+    return held.take(np.flatnonzero(late))
 
 
 def moment_of(since: Any, held: EvalSet) -> Any:
