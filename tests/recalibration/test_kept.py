@@ -13,11 +13,12 @@ import pytest
 
 from howsure.core.errors import HowsureError, InputError
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
+from howsure.predictions.columns import prediction_columns
 from howsure.recalibration import METHODS, Learnt, Mend, load_mend
 from howsure.recalibration.base import POINT
 from howsure.recalibration.dispatch import Options
+from howsure.recalibration.isotonic import IsotonicRecalibrator
 from howsure.recalibration.kept import Scale
-from howsure.recalibration.scaling import SpreadScaler
 
 WAYS = [(kind, name) for kind, ways in METHODS.items() for name in ways]
 
@@ -54,8 +55,7 @@ def options() -> Options:
 
 
 def numbers(mend: Mend, kind: str) -> dict[str, Any]:
-    (prediction,) = mend.apply(rows(kind, 1)).evalset.beliefs
-    return dict(prediction.numbers())
+    return prediction_columns(mend.apply(rows(kind, 1)).evalset)
 
 
 @pytest.mark.parametrize(("kind", "name"), WAYS)
@@ -79,8 +79,8 @@ def test_every_method_does_the_same_when_it_is_read_back(
 
 def scaler(value: float = 2.0) -> Mend:
     learnt = (Learnt(name="factor", value=value),)
-    fitted = SpreadScaler(
-        belief="samples", method="scale", parameters=learnt, guarantee="", fitted_to="x"
+    fitted = IsotonicRecalibrator(
+        belief="samples", method="isotonic", parameters=learnt, guarantee="", fitted_to="x"
     )
     return Mend(recalibrators=(fitted,))
 
@@ -130,7 +130,7 @@ def altered(tmp_path: Path, change: Any) -> Path:
 
 
 def fitted_of(held: Any) -> Any:
-    return held["mend"]["Mend"]["recalibrators"][0]["SpreadScaler"]
+    return held["mend"]["kept.Mend"]["recalibrators"][0]["isotonic.IsotonicRecalibrator"]
 
 
 @pytest.mark.parametrize(
@@ -141,24 +141,38 @@ def fitted_of(held: Any) -> Any:
         (lambda held: held.update(version=True), "of version True"),
         (lambda held: held.pop("mend"), "is no kept recalibration"),
         (lambda held: held.update(mend=[]), "is no kept recalibration"),
-        (lambda held: held.update(mend={"Mend": 3}), "is no kept recalibration"),
+        (lambda held: held.update(mend={"kept.Mend": 3}), "is no kept recalibration"),
         (lambda held: held.update(mend={"Path": {}}), "'Path' is no method of this howsure"),
-        (lambda held: held.update(mend={"Learnt": {"name": "a", "value": 1.0}}), "it holds none"),
-        (lambda held: held["mend"].update(more=1), "is no kept recalibration"),
-        (lambda held: fitted_of(held).update(method=3), "method of SpreadScaler is 3"),
-        (lambda held: fitted_of(held).update(parameters="x"), "parameters of SpreadScaler"),
-        (lambda held: fitted_of(held).update(other="x"), "SpreadScaler has no 'other'"),
-        (lambda held: fitted_of(held).pop("method"), "is no kept recalibration"),
         (
-            lambda held: fitted_of(held)["parameters"][0]["Learnt"].update(value=True),
-            "value of Learnt is True",
+            lambda held: held.update(mend={"base.Learnt": {"name": "a", "value": 1.0}}),
+            "it holds none",
+        ),
+        (lambda held: held["mend"].update(more=1), "is no kept recalibration"),
+        (
+            lambda held: fitted_of(held).update(method=3),
+            "method of isotonic.IsotonicRecalibrator is 3",
         ),
         (
-            lambda held: fitted_of(held)["parameters"][0]["Learnt"].update(value={"float": "9"}),
+            lambda held: fitted_of(held).update(parameters="x"),
+            "parameters of isotonic.IsotonicRecalibrator",
+        ),
+        (
+            lambda held: fitted_of(held).update(other="x"),
+            "isotonic.IsotonicRecalibrator has no 'other'",
+        ),
+        (lambda held: fitted_of(held).pop("method"), "is no kept recalibration"),
+        (
+            lambda held: fitted_of(held)["parameters"][0]["base.Learnt"].update(value=True),
+            "value of base.Learnt is True",
+        ),
+        (
+            lambda held: fitted_of(held)["parameters"][0]["base.Learnt"].update(
+                value={"float": "9"}
+            ),
             "a float must be inf",
         ),
         (
-            lambda held: fitted_of(held)["parameters"][0]["Learnt"].update(value=10**30),
+            lambda held: fitted_of(held)["parameters"][0]["base.Learnt"].update(value=10**30),
             "a number is too large",
         ),
         (
@@ -194,7 +208,7 @@ def test_what_is_foreign_is_refused(tmp_path: Path, change: Any, words: str) -> 
         + b"[" * 900
         + b"]" * 900
         + b"}",
-        b'{"format": "howsure recalibration", "version": 1, "mend": {"Mend": {"by": 1e999}}}',
+        b'{"format": "howsure recalibration", "version": 1, "mend": {"kept.Mend": {"by": 1e999}}}',
     ],
 )
 def test_what_is_no_json_is_refused(tmp_path: Path, content: bytes) -> None:

@@ -310,7 +310,7 @@ def _told(value: Any) -> Any:
         return [_told(item) for item in value]
     if isinstance(value, Mapping):
         return {"mapping": [[_told(key), _told(item)] for key, item in value.items()]}
-    name = type(value).__name__
+    name = _name(type(value))
     if _known().get(name) is type(value):
         held = {each.name: _told(getattr(value, each.name)) for each in fields(value) if each.init}
         held.pop("source", None)
@@ -373,12 +373,17 @@ def _known() -> dict[str, type[Any]]:
     waiting: list[Any] = [Mend, *_heirs(Recalibrator)]
     while waiting:
         kind = waiting.pop()
-        if found.get(kind.__name__) is kind:
+        if found.get(_name(kind)) is kind:
             continue
-        found[kind.__name__] = kind
+        found[_name(kind)] = kind
         for hint in _hints(kind).values():
             waiting.extend(part for part in _parts(hint) if is_dataclass(part))
     return found
+
+
+def _name(kind: type[Any]) -> str:
+    """A class by its module and its own name, as in ``isotonic.IsotonicRecalibrator``."""
+    return f"{kind.__module__.rpartition('.')[2]}.{kind.__name__}"
 
 
 def _heirs(kind: type[Any]) -> Iterator[type[Any]]:
