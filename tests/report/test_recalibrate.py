@@ -213,6 +213,14 @@ def test_groups_and_times_reach_the_method(monkeypatch: pytest.MonkeyPatch) -> N
     test, calibration, options = seen.pop()
     assert list(test.features) == list(calibration.features) == ["age", "region"]
     assert found.mend.features == {"age": "number", "region": "label"}
+    vectors = {name: np.arange(len(new["id"])) * 1.0 for name in ("emb_0", "emb_1")}
+    wide = {name: np.arange(300) * 1.0 for name in vectors}
+    found = howsure.recalibrate({**new, **vectors}, {**held, **wide}, method="inputs")
+    test, calibration, options = seen.pop()
+    np.testing.assert_array_equal(test.embedding, np.column_stack(list(vectors.values())))
+    assert found.mend.embedding == ("emb_0", "emb_1")
+    with pytest.raises(InputError, match="must hold the column 'emb_0'"):
+        howsure.recalibrate(new, {**held, **wide}, method="inputs")
     short = {name: values for name, values in new.items() if name != "age"}
     with pytest.raises(InputError, match="must hold the column 'age'"):
         howsure.recalibrate(short, held, method="inputs", features="age,region")

@@ -66,6 +66,7 @@ def load_new(
     *,
     by: Sequence[str] = (),
     like: Mapping[str, str] | None = None,
+    vectors: Sequence[str] = (),
     missing: Missing = "error",
     crossing: Crossing = "error",
     encoding: str | None = None,
@@ -82,6 +83,8 @@ def load_new(
         Columns of groups that must be there.
     like : mapping of str to {"number", "label"}, optional
         Columns of features that must be there, and what they must hold.
+    vectors : sequence of str
+        Columns of the embedding that must be there.
     missing : {"error", "drop"}
         What to do with rows where a cell that is needed is missing.
     crossing, encoding, decimal
@@ -115,17 +118,16 @@ def load_new(
         raise InputError(
             f"{table.title} holds recalibrated columns already: {listed(made)}; drop or rename them"
         )
-    for name in (*by, *features):
+    for name in (*by, *features, *vectors):
         if name not in table.names:
             raise InputError(
                 f"{table.title} must hold the column {quoted(name)}, which the recalibration "
                 f"needs; the columns are {listed(table.names)}"
             )
-    roles = _roles(table, columns, by, tuple(features))
+    roles = _roles(table, columns, by, tuple(features), vectors)
     needed = roles.only(lambda role: role.of in ("belief", "order") and role.name != "rows")
-    needed = replace(
-        needed, columns={**needed.columns, "groups": tuple(by), "features": tuple(features)}
-    )
+    asked = {"groups": tuple(by), "features": tuple(features), "embedding": tuple(vectors)}
+    needed = replace(needed, columns={**needed.columns, **asked})
     cells = read_cells(table, needed)
     _check_content(cells, features)
     cells.check_finite()
@@ -161,7 +163,13 @@ def load_new(
     )
 
 
-def _roles(table: Source, said: Columns, by: Sequence[str], features: Sequence[str]) -> Roles:
+def _roles(
+    table: Source,
+    said: Columns,
+    by: Sequence[str],
+    features: Sequence[str],
+    vectors: Sequence[str],
+) -> Roles:
     """The roles of a table that may lack what is not needed."""
     given: Any = {name: value for name, value in said.items() if value is not None}
     for role in ROLES:
@@ -169,6 +177,8 @@ def _roles(table: Source, said: Columns, by: Sequence[str], features: Sequence[s
             continue
         if role.many or role.name == "encode" or given[role.name] not in table.names:
             given[role.name] = ""
+    if vectors:
+        given["embedding"] = list(vectors)
     for name, needed in (("groups", by), ("features", features)):
         asked = _names(said.get(name))
         given[name] = list(dict.fromkeys([*needed, *(n for n in asked if n in table.names)]))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
@@ -29,7 +28,7 @@ def unformulaic(text: str) -> str:
 
 _FORMULA_STARTS: Final = tuple("=+-@\t\r\n＝＋－＠")
 _NUMBER: Final = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?", re.ASCII)
-_BATCH: Final = 1 << 16  # rows that are text at once
+_BATCH: Final = 1 << 14  # rows that are text at once
 
 
 def write_table(
@@ -117,12 +116,25 @@ def _write_text(
             options = pacsv.WriteOptions(delimiter=mark)
             pacsv.write_csv(pa.table(plain, names=names), stream, options)
             return
-        with io.TextIOWrapper(stream, encoding="utf-8", newline="") as text:
-            writer = csv.writer(text, delimiter=mark, lineterminator="\n")
-            writer.writerow(names)
-            for batch in pa.table(plain, names=names).to_batches(_BATCH):
-                columns = (column.cast(pa.string()).to_pylist() for column in batch.columns)
-                writer.writerows(zip(*columns, strict=True))
+        stream.write(_bare_lines([pa.array([name]) for name in names], mark, ",;\t|"))
+        for batch in pa.table(plain, names=names).to_batches(_BATCH):
+            stream.write(_bare_lines(batch.columns, mark))
+
+
+def _bare_lines(columns: Sequence[pa.Array], mark: str, marks: str = "") -> bytes:
+    """Rows as lines, whose cells are quoted where they hold what parts cells or rows.
+
+    In a line of names, any mark that may part cells: readers look there for the one that does.
+    """
+    cells = []
+    for column in columns:
+        text = column.cast(pa.string())
+        parts = pc.match_substring_regex(text, f'["\r\n{mark}{marks}]')
+        inner = pc.replace_substring(text, '"', '""')
+        quoted = pc.binary_join_element_wise('"', inner, '"', "")
+        cells.append(pc.if_else(parts, quoted, text))
+    lines = pc.binary_join_element_wise(*cells, mark, null_handling="replace", null_replacement="")
+    return "".join(f"{line}\n" for line in lines.to_pylist()).encode()
 
 
 def _safe(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -87,6 +87,8 @@ class Mend:
         Columns of groups that rows must have.
     features : mapping of str to {"number", "label"}
         Columns of inputs that rows must have, and what they hold.
+    embedding : tuple of str
+        Columns of the embedding that rows must have.
     scales : tuple of Scale
         Where the predictions of the calibration rows lay.
     sentence : str
@@ -110,6 +112,7 @@ class Mend:
     recalibrators: tuple[Recalibrator, ...] = ()
     by: tuple[str, ...] = ()
     features: Mapping[str, Literal["number", "label"]] = field(default_factory=dict)
+    embedding: tuple[str, ...] = ()
     scales: tuple[Scale, ...] = ()
     sentence: str = ""
     source: str = field(default="", compare=False)

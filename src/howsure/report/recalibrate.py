@@ -288,22 +288,27 @@ def recalibrate_tables(
             raise InputError(
                 f"a kept recalibration is applied as it is, got {', '.join(chosen)} beside it"
             )
-        rows = _rows(new, kept.by, kept.features, columns, reading)
+        rows = _rows(new, kept, columns, reading)
         done = kept.apply(rows.evalset)
         return Recalibration(
             rows=rows, evalset=done.evalset, mend=kept, notes=(*rows.notes, *done.notes)
         )
     method = method or ("group" if asked else None)
     check_method(method, asked)
-    held, told = _held_out(calibration, asked, columns, reading)
+    held, vectors, told = _held_out(calibration, asked, columns, reading)
     since = None if since is None else moment_of(since, held)
     sentence = ""
     if method == BEST:
         method, asked, sentence = _advised(_from(since, held), seed)
     needed = (asked or tuple(held.groups)) if method == "group" else ()
-    features = _kinds(held) if method == "inputs" else {}
-    rows = _rows(new, needed, features, columns, reading)
-    mend = Mend(by=needed, features=features, scales=Scale.of(held), sentence=sentence)
+    mend = Mend(by=needed, scales=Scale.of(held), sentence=sentence)
+    if method == "inputs" and held.features:
+        mend = replace(mend, features=_kinds(held))
+    elif method == "inputs" and not isinstance(new, EvalSet | Loaded):
+        if held.embedding is not None and not vectors:
+            raise InputError("method 'inputs' needs features, or columns of the embedding")
+        mend = replace(mend, embedding=vectors)
+    rows = _rows(new, mend, columns, reading)
     if method == "":
         done = mend.apply(rows.evalset)
     else:
@@ -330,9 +335,9 @@ def rows_to_compare(
     reading: Mapping[str, Any],
 ) -> tuple[EvalSet, EvalSet]:
     """Rows to judge ways to recalibrate by, whose y must be known, and those to learn from."""
-    held, _ = _held_out(calibration, by, columns, reading)
+    held, _, _ = _held_out(calibration, by, columns, reading)
     held = _from(None if since is None else moment_of(since, held), held)
-    rows = _rows(new, by, {}, columns, reading)
+    rows = _rows(new, Mend(by=tuple(by)), columns, reading)
     if not rows.labelled:
         why = "".join(f" ({note})" for note in rows.notes)
         raise InputError(f"a comparison judges by y of the new rows, which must be known{why}")
@@ -378,11 +383,11 @@ def kept_mend(calibration: Any) -> Mend | None:
 
 def _held_out(
     source: Any, by: Sequence[str], columns: Columns, reading: Mapping[str, Any]
-) -> tuple[EvalSet, tuple[str, ...]]:
-    """The calibration rows, and notes on them."""
+) -> tuple[EvalSet, tuple[str, ...], tuple[str, ...]]:
+    """The calibration rows, the columns of their embedding, and notes on them."""
     if isinstance(source, EvalSet):
         _check_groups(source, by)
-        return source, ()
+        return source, (), ()
     if not isinstance(source, Loaded):
         if by:
             table = next(sources(source, reading["encoding"], reading["decimal"]))
@@ -417,7 +422,7 @@ def _held_out(
     (held,) = source.evalsets
     _check_groups(held, by)
     told = f"{source.dropped:,} calibration rows are left out, as a cell is missing."
-    return held, (told,) if source.dropped else ()
+    return held, source.roles["embedding"], (told,) if source.dropped else ()
 
 
 def _check_groups(held: EvalSet, by: Sequence[str]) -> None:
@@ -426,24 +431,18 @@ def _check_groups(held: EvalSet, by: Sequence[str]) -> None:
             raise InputError(unknown(name, held.groups, "by"))
 
 
-def _rows(
-    source: Any,
-    by: Sequence[str],
-    features: Mapping[str, Literal["number", "label"]],
-    columns: Columns,
-    reading: Mapping[str, Any],
-) -> NewRows:
+def _rows(source: Any, mend: Mend, columns: Columns, reading: Mapping[str, Any]) -> NewRows:
+    """The new rows, which must hold what the mend needs."""
     if isinstance(source, Loaded):
         if len(source.evalsets) != 1:
             names = ", ".join(held.model for held in source.evalsets)
             raise InputError(f"new must hold one model, got {names}")
         (source,) = source.evalsets
     if not isinstance(source, EvalSet):
-        return load_new(source, by=by, like=features, **reading, **columns)
-    for name, held in (
-        *((n, source.groups) for n in by),
-        *((n, source.features) for n in features),
-    ):
+        needs: dict[str, Any] = {"by": mend.by, "like": mend.features, "vectors": mend.embedding}
+        return load_new(source, **needs, **reading, **columns)
+    needed = [(name, source.groups) for name in mend.by]
+    for name, held in (*needed, *((name, source.features) for name in mend.features)):
         if name not in held:
             raise InputError(
                 f"new must hold {quoted(name)}, which the recalibration needs, got "
