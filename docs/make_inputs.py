@@ -25,6 +25,11 @@ Names that allow two readings are an error, which tells the flag to use; `--expl
 each column is read.
 
 Names are compared in lower case, with spaces and hyphens as underscores.
+
+`howsure recalibrate` adds columns whose names begin with `recalibrated_`, such as
+`recalibrated_sd`. Where a table holds such predictions, they go before those without; flags that
+name a prediction (`--mean mean --sd sd`) read the originals. A point forecast serves on where no
+recalibrated mean stands in its place. Rows to be recalibrated need no y.
 """
 LAWS = """
 A point forecast beside an sd is the mean of a normal law; a mean without an sd is a point forecast.

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from howsure.predictions import LabelSets as LabelSets
     from howsure.predictions import Quantiles as Quantiles
     from howsure.predictions import Samples as Samples
-    from howsure.recalibration import recalibrate as recalibrate
     from howsure.report.assess import assess as assess
     from howsure.report.assessment import Assessment as Assessment
+    from howsure.report.recalibrate import recalibrate as recalibrate
 
 _HOMES = {
     "Assessment": "howsure.report.assessment",
@@ -35,7 +35,7 @@ _HOMES = {
     "Samples": "howsure.predictions",
     "assess": "howsure.report.assess",
     "load": "howsure.inputs",
-    "recalibrate": "howsure.recalibration",
+    "recalibrate": "howsure.report.recalibrate",
 }
 
 __all__ = ["__version__", *sorted(_HOMES)]

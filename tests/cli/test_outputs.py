@@ -151,11 +151,18 @@ REFUSED = [
             "-o mended.csv --rank nonsense",
             "-o mended.csv --too-few nonsense",
             "-o mended.csv --delta 1",
+            "-o mended.csv --method all",
+            "-o mended.csv --by region --method scale",
+            "-o mended.csv --keep mend.txt",
+            "-o mended.csv --keep held_out.csv",
+            "-o mended.csv --keep nowhere/mend.json",
             "-o mended.csv --levels 0.5,0.1",
             "-o mended.csv --seed -1",
             "--compare -o ways.exe",
             "--compare -o nowhere/ways.csv",
             "--compare --method cqr,nonsense",
+            "--compare --method best",
+            "--compare --keep mend.json",
             "--compare --levels 0.1,0.5",
         )
     ),
@@ -240,8 +247,8 @@ def test_cells_that_a_spreadsheet_would_run(tables: Path, monkeypatch: pytest.Mo
     invoked(*given, "-o", "kept.csv", "--missing", "drop")
     invoked(*given, "-o", "safe.csv", "--missing", "drop", "--csv-safe")
     kept, safe = csv.read_csv("kept.csv"), csv.read_csv("safe.csv")
-    assert sorted(set(kept["=note"].to_pylist())) == sorted(cells[:5])
-    assert sorted(set(safe["'=note"].to_pylist())) == ["'+a", "'-a", "'=1+1", "'@a", "a"]
-    for numbers in ("y", "lower_90"):
+    assert sorted(set(kept["=note"].to_pylist())) == sorted(["", *cells[:5]])
+    assert sorted(set(safe["'=note"].to_pylist())) == ["", "'+a", "'-a", "'=1+1", "'@a", "a"]
+    for numbers in ("y", "lower_90", "recalibrated_lower_90"):
         assert kept[numbers].equals(safe[numbers])
         assert min(safe[numbers].to_pylist()) < 0

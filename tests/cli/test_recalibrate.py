@@ -9,10 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import csv
+from typer.testing import CliRunner
 
+from howsure.cli.main import app
 from howsure.cli.options import ReadOptions
 from howsure.cli.recalibrate import run
 from howsure.core.errors import InputError
+from howsure.inputs import load, open_table, write_table
+from howsure.verdict import mends
+from howsure.verdict.mends import Advice, Trials
 
 
 @pytest.fixture
@@ -41,19 +46,18 @@ def test_ranks_widen_in_their_order(tables: tuple[Path, Path, Path]) -> None:
     widths = []
     for rank in ("paper", "conformal", "pac"):
         table = mended(tables, rank=rank)
-        columns = [name for name in table.column_names if name.startswith(("lower", "upper"))]
-        lower, upper = (table[name].to_numpy() for name in sorted(columns))
+        lower, upper = (table[f"recalibrated_{end}_90"].to_numpy() for end in ("lower", "upper"))
         widths.append(float((upper - lower).mean()))
     assert widths[0] <= widths[1] < widths[2]
     assert np.isfinite(widths).all()
     loose = mended(tables, rank="pac", delta=0.45)
-    columns = sorted(name for name in loose.column_names if name.startswith(("lower", "upper")))
-    assert (loose[columns[1]].to_numpy() - loose[columns[0]].to_numpy()).mean() < widths[2]
+    lower, upper = (loose[f"recalibrated_{end}_90"].to_numpy() for end in ("lower", "upper"))
+    assert (upper - lower).mean() < widths[2]
 
 
 def test_levels_are_those_asked(tables: tuple[Path, Path, Path]) -> None:
     table = mended(tables, method="isotonic", levels="0.1, 0.5,0.9")
-    quantiles = [name for name in table.column_names if name.startswith("q")]
+    quantiles = [name for name in table.column_names if name.startswith("recalibrated_q")]
     assert len(quantiles) == 3
 
 
@@ -92,3 +96,165 @@ def test_a_right_law_made_into_three_quantiles_is_not_said_to_score_better(
     before, after = (float(rows[name][place]) for place in (3, 4))
     assert after == pytest.approx(before, rel=0.03)
     assert "CRPS" in shown.partition("note: Left out")[2]
+
+
+@pytest.fixture
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with new rows that have no y, and held-out rows that have."""
+    monkeypatch.chdir(tmp_path)
+    for place, name in enumerate(("new.csv", "held.csv")):
+        rng = np.random.default_rng(place)
+        mean = rng.normal(size=200)
+        table = {
+            "id": [f"{row:03d}" for row in range(200)],
+            "mean": mean,
+            "sd": np.ones(200),
+            "region": rng.choice(["north", "south"], 200),
+        }
+        if name == "held.csv":
+            table["y"] = mean + 2 * rng.normal(size=200)
+        write_table(table, tmp_path / name)
+    return tmp_path
+
+
+def invoked(line: str) -> str:
+    arguments = ["recalibrate", *line.split()]
+    shown = CliRunner().invoke(app, arguments, catch_exceptions=False, env={"COLUMNS": "200"})
+    assert shown.exit_code == 0, shown.output
+    return shown.output
+
+
+@pytest.mark.parametrize(
+    "name", ["out.csv", "out.tsv", "out.csv.gz", "out.tsv.zst", "out.parquet", "out.feather"]
+)
+def test_new_rows_without_y_are_served(served: Path, name: str) -> None:
+    shown = invoked(f"new.csv --calibration held.csv -o {name}")
+    assert "Before and after" not in shown
+    assert "distributions: scale (factor " in shown
+    assert "200 rows recalibrated" in shown
+    names = ("id", "mean", "sd", "region", "recalibrated_mean", "recalibrated_sd")
+    assert open_table(served / name).names == names
+    before, after = (open_table(served / each).read({"id": "text"}) for each in ("new.csv", name))
+    assert before["id"].to_pylist() == after["id"].to_pylist()
+    (found,) = load(served / name, y="mean").evalsets  # any numbers serve as y here
+    assert found.beliefs[0].sd()[0] == pytest.approx(2.0, rel=0.2)
+
+
+def test_where_y_is_there_it_is_judged(served: Path) -> None:
+    shown = invoked("held.csv --calibration held.csv -o out.csv")
+    assert "Before and after" in shown
+    assert csv.read_csv("out.csv")["y"].equals(csv.read_csv("held.csv")["y"])
+
+
+def test_what_was_learnt_is_kept_and_applied(served: Path) -> None:
+    shown = invoked("new.csv --calibration held.csv -o one.csv --keep mend.json")
+    assert "written: mend.json" in shown
+    invoked("new.csv --calibration mend.json -o two.csv")
+    assert Path("one.csv").read_bytes() == Path("two.csv").read_bytes()
+    invoked("new.csv --calibration held.csv -o one.csv --keep mend.json")  # which is replaced
+    with pytest.raises(InputError, match="applied as it is, got method"):
+        invoked("new.csv --calibration mend.json -o two.csv --method scale")
+    Path("other.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(InputError, match="no kept recalibration: choose another name"):
+        invoked("new.csv --calibration held.csv -o one.csv --keep other.json")
+    with pytest.raises(InputError, match="no kept recalibration: its format is another"):
+        invoked("new.csv --calibration other.json -o two.csv")
+    with pytest.raises(InputError, match="another file than the inputs"):
+        invoked("new.csv --calibration mend.json -o two.csv --keep mend.json")
+
+
+def test_a_kept_recalibration_of_intervals_whose_coverage_a_flag_tells(served: Path) -> None:
+    """What `--coverage` says of columns, and `--at` of what is assessed, asks for no new one."""
+    for name in ("new.csv", "held.csv"):
+        held = csv.read_csv(name)
+        for end, sign in (("lo", -1), ("hi", 1)):
+            held = held.append_column(end, pa.array(held["mean"].to_numpy() + sign))
+        csv.write_csv(held.drop_columns(["sd"]), name)
+    ends = "--lower lo --upper hi --coverage 0.8"
+    invoked(f"new.csv --calibration held.csv -o one.csv --keep mend.json {ends}")
+    invoked(f"new.csv --calibration mend.json -o two.csv {ends}")
+    assert Path("one.csv").read_bytes() == Path("two.csv").read_bytes()
+    assert "recalibrated_lower_80" in csv.read_csv("two.csv").column_names
+    shown = invoked(f"held.csv --calibration mend.json -o three.csv {ends} --at 0.8")
+    assert "Before and after" in shown
+
+
+def test_rows_that_do_not_count_are_served_and_not_judged(served: Path) -> None:
+    held = csv.read_csv("held.csv")
+    weights = np.ones(200, dtype=int)
+    weights[:100] = 0
+    y = held["y"].to_numpy().copy()
+    y[:100] = 1e6
+    given = held.set_column(held.column_names.index("y"), "y", pa.array(y))
+    csv.write_csv(given.append_column("weight", pa.array(weights)), "weighed.csv")
+    shown = invoked("weighed.csv --calibration held.csv -o out.csv")
+    csv.write_csv(held.slice(100), "half.csv")
+    half = invoked("half.csv --calibration held.csv -o out_half.csv")
+    table = shown[shown.index("Before and after") : shown.index("200 rows")]
+    assert table == half[half.index("Before and after") : half.index("100 rows")]
+    assert csv.read_csv("out.csv").num_rows == 200
+
+
+def test_best_prints_what_was_advised(served: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    advice = Advice(method="crude", sentence="Crude cuts the CRPS by 9 %.")
+
+    def tried(evalset: Any, findings: Any = (), *, seed: int = 0) -> Trials:
+        assert seed == 7
+        return Trials(advice=advice, trials=(), score="CRPS")
+
+    monkeypatch.setattr(mends, "try_mends", tried)
+    shown = invoked("new.csv --calibration held.csv -o out.csv --method best --seed 7")
+    assert shown.startswith("Crude cuts the CRPS by 9 %.\ndistributions: crude. ")
+    advice = Advice(method="")
+    shown = invoked("held.csv --calibration held.csv -o out.csv --method best --seed 7")
+    assert shown.startswith("Nothing that was tried helps beyond chance")
+    assert "Before and after" not in shown
+    out = csv.read_csv("out.csv")
+    assert out["recalibrated_sd"].equals(out["sd"].cast(pa.int64()))
+
+
+def test_rows_without_a_prediction_are_refused_or_kept(served: Path) -> None:
+    Path("gap.csv").write_text("id,mean,sd\n007,1,1\n008,,1\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"1 in 'mean' \(first at row 1\)"):
+        invoked("gap.csv --calibration held.csv -o out.csv")
+    shown = invoked("gap.csv --calibration held.csv -o out.csv --missing drop")
+    assert "note: 1 rows keep empty cells, as a cell is missing ('mean' 1)." in shown
+    assert Path("out.csv").read_text(encoding="utf-8").splitlines()[2] == "008,,1,,"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("new.csv --calibration new.csv -o o.csv", "calibration: new.csv: y must be a column"),
+        ("new.csv --calibration held.csv --compare", "judges by y of the new rows, which must be"),
+        (
+            "new.csv --calibration held.csv -o o.csv --method best --by regoin",
+            "by must name a column of held.csv, got 'regoin'",
+        ),
+        ("new.csv --calibration held.csv -o new.csv", "another file than the inputs"),
+        ("new.csv --calibration held.csv -o o.csv --method cqr", "--at|coverage"),
+        ("new.csv --calibration held.csv -o o.csv --method shift_all", "method must be one of"),
+        ("held.csv --calibration held.csv --compare --method best", "leave --compare out"),
+        ("held.csv --calibration held.csv -o o.csv --method all", "--method all needs --compare"),
+        ("held.csv --calibration gone.json -o o.csv", "there is no such file"),
+    ],
+)
+def test_bad_input_is_refused_in_words(served: Path, line: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        invoked(line)
+    assert not Path("o.csv").exists()
+
+
+def test_methods_of_several_kinds_are_compared_where_they_suit(served: Path) -> None:
+    held = csv.read_csv("held.csv")
+    for end, sign in (("lower", -1), ("upper", 1)):
+        column = pa.array(held["mean"].to_numpy() + sign)
+        held = held.append_column(f"{end}_90", column)
+    csv.write_csv(held, "both.csv")
+    shown = invoked("both.csv --calibration both.csv --compare --method asymmetric,isotonic")
+    assert "Ways to recalibrate: intervals" in shown
+    assert "Ways to recalibrate: distributions" in shown
+    shown = invoked("both.csv --calibration both.csv --compare --method isotonic")
+    assert "Ways to recalibrate: intervals" not in shown
+    with pytest.raises(InputError, match="methods must suit intervals"):
+        invoked("both.csv --calibration both.csv --compare --method split")

@@ -180,20 +180,36 @@ def check(
 @app.command()
 @reads_tables
 def recalibrate(
-    file: Annotated[Path, typer.Argument(help="Table whose beliefs are to be mended.")],
-    calibration: Annotated[Path, typer.Option(help="Held-out table with y and beliefs.")],
+    file: Annotated[Path, typer.Argument(help="Table of new predictions; it needs no y.")],
+    calibration: Annotated[
+        Path,
+        typer.Option(help="Held-out table with y and predictions, or a .json that --keep wrote."),
+    ],
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="Where the new table, or the comparison, goes."),
     ] = None,
     method: Annotated[
-        str | None, typer.Option(help="How; a fitting one if omitted. To compare: A,B, or all.")
+        str | None,
+        typer.Option(
+            help="How; a fitting one if omitted; best tries all. To compare: A,B, or all."
+        ),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Recalibrate within the groups of these columns."),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(help="Learn from calibration rows from this time on.")
+    ] = None,
+    keep: Annotated[
+        Path | None, typer.Option(help="Keep what was learnt as .json, to apply it again.")
     ] = None,
     compare: Annotated[
         bool,
         typer.Option(
             "--compare",
-            help="Compare all ways on FILE, and change nothing; -o writes .csv, .md or .json.",
+            help="Compare all ways on FILE, whose y is needed; -o writes .csv, .md or .json.",
         ),
     ] = False,
     too_few: Annotated[
@@ -215,11 +231,26 @@ def recalibrate(
     *,
     read: ReadOptions,
 ) -> None:
-    """Widen, narrow or shift beliefs by a held-out table; show measures before and after."""
+    """Recalibrate predictions by a held-out table; where y is known, show what it changed."""
     from howsure.cli.recalibrate import run
 
-    choices = (method, too_few, seed, read, rank, delta, levels)
-    run(file, calibration, output, *choices, comparing=compare, csv_safe=csv_safe)
+    run(
+        file,
+        calibration,
+        output,
+        method,
+        too_few,
+        seed,
+        read,
+        rank,
+        delta,
+        levels,
+        by=by,
+        since=since,
+        keep=keep,
+        comparing=compare,
+        csv_safe=csv_safe,
+    )
 
 
 @app.command()

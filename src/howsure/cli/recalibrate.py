@@ -1,11 +1,13 @@
-"""`howsure recalibrate`: mend beliefs by a held-out table, and show what it changed."""
+"""`howsure recalibrate`: correct predictions by a held-out table, and show what it changed."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from rich.table import Table
 
 from howsure.cli.options import ReadOptions
@@ -17,15 +19,24 @@ from howsure.core.files import check_outputs
 from howsure.core.formats import short
 from howsure.core.registry import unknown
 from howsure.core.threads import one_thread
-from howsure.inputs import write_table
 from howsure.inputs.files import table_form
 from howsure.methods.conformal import DELTA, RankRule, TooFew
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet
-from howsure.predictions.columns import to_columns
-from howsure.recalibration import DEFAULT_LEVELS, METHODS, recalibrate
+from howsure.recalibration import METHODS
 from howsure.recalibration.comparison import Line, side_by_side
+from howsure.recalibration.kept import check_place
+from howsure.report.recalibrate import (
+    BEST,
+    check_method,
+    names_of,
+    recalibrate_tables,
+    rows_to_compare,
+)
+
+ALL = "all"
+"""The methods of a comparison that names none."""
 
 
 @one_thread()
@@ -41,24 +52,29 @@ def run(
     delta: float = DELTA,
     levels: str | None = None,
     *,
+    by: str | None = None,
+    since: str | None = None,
+    keep: Path | None = None,
     comparing: bool = False,
     csv_safe: bool = False,
 ) -> None:
-    """Fit on the held-out table, apply to the file, write, and print before and after.
+    """Learn from the held-out table, apply to the file, write, and tell what it did.
 
     Parameters
     ----------
     file, calibration, output : Path
-        The table to mend, the held-out table, and where the new one goes; a comparison need not
-        be written.
-    method, too_few, rank, delta
-        As in `howsure.recalibration.recalibrate`.
+        The table of new rows, the held-out table or a kept recalibration, and where the new table
+        goes; a comparison need not be written.
+    method, too_few, rank, delta, by, since
+        As in `howsure.recalibrate`; a comparison takes several methods with commas between.
     seed : int
         Fixes all random draws.
     read : ReadOptions
         How tables are read.
     levels : str, optional
-        Levels of the quantiles that laws and samples become, with commas between.
+        Levels of the quantiles that distributions and samples become, with commas between.
+    keep : Path, optional
+        Where to keep what was learnt.
     comparing : bool
         Compare every way on the file instead, as `howsure.cli.recalibrate_compare.compare` does.
     csv_safe : bool
@@ -69,24 +85,38 @@ def run(
     InputError
         If an option or a table breaks its rule.
     """
-    console = Console()
-    wanted_levels = DEFAULT_LEVELS if levels is None else _levels(levels)
-    if comparing and levels is not None:
-        raise InputError("--levels cannot be given with --compare, which takes those of --at")
-    known = dict.fromkeys(way for ways in METHODS.values() for way in ways)
-    chosen = [] if method is None else [part.strip() for part in method.split(",")]
-    if comparing and chosen == ["all"]:
-        chosen = []
-    for way in chosen if comparing else filter(None, [method]):
-        if way not in known:
-            raise InputError(unknown(way, known, "--method"))
-    if output is None and not comparing:
-        raise InputError("-o must say where the new table goes, got nothing")
+    wanted_levels = None if levels is None else _levels(levels)
+    asked = names_of(by)
+    if comparing:
+        chosen = _compared(method)
+        if levels is not None:
+            raise InputError("--levels cannot be given with --compare, which takes those of --at")
+        if keep is not None or calibration.suffix.lower() == ".json":
+            raise InputError("--compare keeps nothing, and needs a calibration table")
+    else:
+        if method == ALL:
+            raise InputError("--method all needs --compare, as one method is applied")
+        check_method(method or ("group" if asked else None), asked)
+        if output is None:
+            raise InputError("-o must say where the new table goes, got nothing")
+    outputs = [path for path in (output, keep) if path is not None]
     if output is not None:
         (comparison_form if comparing else table_form)(output)
-        check_outputs([output], [file, calibration])
-    given, held_out = _one(read, file), _one(read, calibration)
-    if comparing or output is None:
+    check_outputs(outputs, [file, calibration])
+    if keep is not None:
+        check_place(keep)
+    reading: dict[str, Any] = {
+        "missing": read.missing,
+        "crossing": read.crossing,
+        "encoding": read.encoding,
+        "decimal": read.decimal,
+    }
+    target = (
+        None if calibration.suffix.lower() == ".json" or not read.assessed else read.assessed[0]
+    )
+    shared: Any = {"rank": rank, "delta": delta, "too_few": too_few}
+    if comparing:
+        given, held_out = rows_to_compare(file, calibration, asked, since, read.columns, reading)
         compare(
             given,
             held_out,
@@ -94,36 +124,65 @@ def run(
             chosen,
             coverages=read.assessed,
             seed=seed,
-            rank=rank,
-            delta=delta,
-            too_few=too_few,
+            by=asked,
+            **shared,
         )
         return
-    coverage = read.assessed[0] if read.assessed else None
-    mended = recalibrate(
-        given,
-        held_out,
+    assert output is not None
+    done = recalibrate_tables(
+        file,
+        calibration,
+        read.columns,
         method=method,
-        coverage=coverage,
-        too_few=too_few,
-        rank=rank,
-        delta=delta,
+        by=asked,
+        since=since,
+        seed=seed,
+        reading=reading,
+        coverage=target,
         levels=wanted_levels,
+        **shared,
     )
-    write_table(to_columns(mended.evalset), output, csv_safe=csv_safe)
-    for belief, used in mended.methods.items():
-        guarantee = mended.guarantees[belief]
-        console.print(f"{escape(belief)}: {escape(used)}. {escape(guarantee)}", highlight=False)
-    for note in mended.notes:
-        console.print(f"note: {escape(note)}", highlight=False)
-    before = evaluate(given, coverages=read.assessed, seed=seed)
-    wanted = read.assessed or [c for c in before.coverages if not math.isnan(c)]
-    after = evaluate(mended.evalset, coverages=wanted, seed=seed)
+    done.save(output, csv_safe=csv_safe)
+    if keep is not None:
+        done.mend.save(keep)
+    console = Console()
+    for line in done.lines():
+        console.print(escape(line), highlight=False)
+    if done.rows.labelled and done.recalibrators:
+        _show_change(console, done.rows.evalset, done.evalset, read.assessed, seed)
+    console.print(f"{done.evalset.n:,} rows recalibrated", highlight=False)
+    for path in outputs:
+        console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
+
+
+def _compared(method: str | None) -> list[str]:
+    """The methods to compare; all if none is named."""
+    known = [*dict.fromkeys(way for ways in METHODS.values() for way in ways)]
+    chosen = [] if method is None else [part.strip() for part in method.split(",")]
+    if chosen == [ALL]:
+        return []
+    for way in chosen:
+        if way == BEST:
+            raise InputError("--method best chooses by itself: leave --compare out")
+        if way not in known:
+            raise InputError(unknown(way, [*known, ALL], "--method"))
+    return chosen
+
+
+def _show_change(
+    console: Console, given: EvalSet, mended: EvalSet, assessed: Sequence[float], seed: int
+) -> None:
+    """Print every measure before and after, of the rows that count."""
+    if given.weights is not None:
+        rows = np.flatnonzero(given.weights.values)
+        given, mended = given.take(rows), mended.take(rows)
+    before = evaluate(given, coverages=assessed, seed=seed)
+    wanted = assessed or [c for c in before.coverages if not math.isnan(c)]
+    after = evaluate(mended, coverages=wanted, seed=seed)
     lines, notes = side_by_side([before, after])
     console.print(_before_after(lines))
     for note in notes:
         console.print(f"note: {escape(note)}", highlight=False)
-    console.print(f"written: {escape(str(output))}", highlight=False, soft_wrap=True)
 
 
 def _levels(text: str) -> tuple[float, ...]:
@@ -132,14 +191,6 @@ def _levels(text: str) -> tuple[float, ...]:
     except ValueError as error:
         raise InputError(f"--levels must be numbers with commas between, got {text!r}") from error
     return tuple(check_levels(given, "--levels").tolist())
-
-
-def _one(read: ReadOptions, path: Path) -> EvalSet:
-    sets = read.load(path).evalsets
-    if len(sets) != 1:
-        names = ", ".join(held.model for held in sets)
-        raise InputError(f"{path.name} must hold one model to be recalibrated, got {names}")
-    return sets[0]
 
 
 def _before_after(lines: Sequence[Line]) -> Table:

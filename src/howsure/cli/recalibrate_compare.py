@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,8 @@ from howsure.inputs import write_table
 from howsure.methods.conformal import RankRule, TooFew
 from howsure.metrics.view import choose_coverages
 from howsure.predictions import EvalSet
-from howsure.recalibration import compare_recalibrations
+from howsure.recalibration import METHODS, compare_recalibrations
+from howsure.recalibration.base import kinds_of
 from howsure.report import plain
 from howsure.report.content import PageContent
 
@@ -54,24 +55,30 @@ def compare(
     rank: RankRule,
     delta: float,
     too_few: TooFew,
+    by: tuple[str, ...] = (),
 ) -> None:
-    """Print each belief of a table, mended in every way, through every measure; write if asked."""
+    """Print each prediction of a table, recalibrated in every way, through every measure."""
     tables = []
-    for part in _each_belief(given):
+    parts = _each_belief(given)
+    alien = {way for way in methods if not any(way in _suiting(part) for part in parts)}
+    for part in parts:
+        ways = [way for way in methods if way in alien or way in _suiting(part)]
+        if methods and not ways:
+            continue
         chosen = tuple(c for c in choose_coverages(part, coverages) if not math.isnan(c))
         table = compare_recalibrations(
             part,
             held_out,
-            methods=methods or None,
+            methods=ways or None,
             coverages=chosen or (0.9,),
             seed=seed,
             rank=rank,
             delta=delta,
             too_few=too_few,
+            by=by,
         )
-        belief = part.beliefs[0].kind if part.beliefs else "point"
         labels = {way: way for way in list(table.columns)[_SCORES:]}
-        tables.append(replace(table, name=f"ways to recalibrate: {belief}", labels=labels))
+        tables.append(replace(table, name=f"ways to recalibrate: {_kind(part)}", labels=labels))
     console = Console()
     for table in tables:
         for shown in _shown(table, max((console.width - _ROOM) // _CELL, 2)):
@@ -87,6 +94,16 @@ def compare(
 def _each_belief(given: EvalSet) -> list[EvalSet]:
     """The rows once for each belief that they hold, with that one alone."""
     return [replace(given, beliefs=(belief,)) for belief in given.beliefs] or [given]
+
+
+def _kind(part: EvalSet) -> str:
+    (kind,) = kinds_of(part)
+    return kind
+
+
+def _suiting(part: EvalSet) -> Collection[str]:
+    """The methods that suit a prediction."""
+    return METHODS.get(_kind(part), {})
 
 
 def _shown(table: Table, most: int) -> Iterator[Shown]:

@@ -6,6 +6,7 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -20,16 +21,24 @@ from howsure.inputs.source import listed, quoted
 from howsure.predictions import law_named
 from howsure.predictions.counts.family import COUNT_FAMILIES
 
+_PREDICTION: Final = tuple(role.name for role in ROLES if role.of == "belief" and role.kind)
 _VARIANCE: Final = frozenset({"var", "variance", "pred_var", "y_var", "predictive_variance"})
 
 
-def assign_roles(names: Sequence[str], said: Columns | None = None) -> Roles:
+RECALIBRATED: Final = "recalibrated_"
+"""Begins the names of the columns that recalibration made."""
+
+
+def assign_roles(
+    names: Sequence[str], said: Columns | None = None, *, outcome: bool = True
+) -> Roles:
     """Decide the role of each column.
 
     What the caller says decides; where that is silent, the column's name does
     (`howsure.inputs.roles.ROLES` holds the names, `howsure.inputs.columns` those of a law's
     parameters). A point forecast beside an sd serves as the mean of a normal law; a mean without
-    an sd is a point forecast.
+    an sd is a point forecast. Where the caller names no prediction, columns whose names begin with
+    ``recalibrated_`` go before those that are called the same without.
 
     Parameters
     ----------
@@ -37,6 +46,8 @@ def assign_roles(names: Sequence[str], said: Columns | None = None) -> Roles:
         The table's column names.
     said : mapping, optional
         What the caller says, by role; None leaves a role to the names, ``""`` leaves it empty.
+    outcome : bool
+        Whether a column must be y.
 
     Returns
     -------
@@ -54,7 +65,7 @@ def assign_roles(names: Sequence[str], said: Columns | None = None) -> Roles:
     >>> roles["mean"], roles["sd"], roles["groups"]
     (('pred',), ('std',), ('region',))
     """
-    return _Assignment(names, said or {}).roles()
+    return _Assignment(names, said or {}).roles(outcome=outcome)
 
 
 class _Assignment:
@@ -97,33 +108,23 @@ class _Assignment:
         if "quantiles" in self._said:
             self._set_levels(flagged_levels(self._said["quantiles"], self._column))
 
-    def roles(self) -> Roles:
+    def roles(self, *, outcome: bool) -> Roles:
         """Let the names decide what is still open."""
         for entry in ROLES:
             if entry.of in ("outcome", "order", "rows") and entry.guessable and not entry.many:
                 self._guess(entry.name)
-        if not self._columns.get("y"):
+        if outcome and not self._columns.get("y"):
             raise InputError(
                 "y must be a column of the table, and no column's name says that it is: say "
                 f"y=COLUMN (--y COLUMN); the columns are {listed(self._names)}"
             )
         self._guess("groups")
-        if "lower" not in self._columns:
-            pairs = guessed_pairs(self._free(), self._said.get("coverage"))
-            self._set_pairs(pairs, guessed=bool(pairs))
-        self._guess_law()
-        for role in ("mean", "sd", "point"):
-            self._guess(role)
-        if "quantiles" not in self._columns:
-            levels, notes = guessed_levels(self._free())
-            self._notes.update(notes)
-            self._set_levels(levels, guessed=bool(levels))
-        self._guess("samples")
+        if not self._guess_recalibrated():
+            self._guess_prediction()
         self._guess("embedding")
         if "features" in self._said:
             self._columns["features"] = self._expanded(self._features, "features", self._free())
         self._guess("features")
-        self._normal_law()
         for name in self._free():
             if normal_form(name) in _VARIANCE:
                 self._notes[name] = "a variance is not read: give its square root as sd"
@@ -141,6 +142,54 @@ class _Assignment:
         )
         self._check(made)
         return made
+
+    def _guess_prediction(self) -> None:
+        """The free columns whose names say that they are a prediction."""
+        if "lower" not in self._columns:
+            pairs = guessed_pairs(self._free(), self._said.get("coverage"))
+            self._set_pairs(pairs, guessed=bool(pairs))
+        self._guess_law()
+        for role in ("mean", "sd", "point"):
+            self._guess(role)
+        if "quantiles" not in self._columns:
+            levels, notes = guessed_levels(self._free())
+            self._notes.update(notes)
+            self._set_levels(levels, guessed=bool(levels))
+        self._guess("samples")
+        self._normal_law()
+
+    def _guess_recalibrated(self) -> bool:
+        """Let what recalibration made go before what it was made of; whether there is any.
+
+        A point forecast serves on where no recalibrated mean stands in its place.
+        """
+        free = self._free()
+        own = {n.removeprefix(RECALIBRATED): n for n in free if n.startswith(RECALIBRATED)}
+        if not own or any(self._said.get(name) for name in _PREDICTION):
+            return False
+        silent: Any = {name: "" for name in _PREDICTION if name in self._said}
+        said: Any = {**silent, "coverage": self._said.get("coverage")}
+        made = _Assignment(tuple(own), said)
+        made._guess_prediction()
+        if not made._claimed:
+            return False
+        plain = _Assignment([name for name in free if name not in own.values()], silent)
+        with suppress(InputError):  # names of what is not read may be unclear
+            plain._guess_prediction()
+        for role in _PREDICTION:
+            found = made._columns.get(role, ())
+            self._claim(role, (own[name] for name in found), guessed=True)
+        if not (made._columns["mean"] or made._columns["point"] or made._law):
+            self._claim("point", plain._columns.get("point", ()), guessed=True)
+        self._coverages, self._levels = made._coverages, made._levels
+        if made._law is not None:
+            columns = {key: own[str(value)] for key, value in made._law.parameters.items()}
+            self._law = LawColumns(made._law.name, columns)
+        self._notes |= {own[name]: note for name, note in made._notes.items()}
+        for name in plain._claimed - self._claimed:
+            self._claimed.add(name)
+            self._notes[name] = "the recalibrated columns are read in its place"
+        return True
 
     def _free(self) -> list[str]:
         return [name for name in self._names if name not in self._claimed]
@@ -288,9 +337,9 @@ class _Assignment:
                 f"(--point, …); the columns are {listed(self._names)}"
                 + (f" ({said})" if said else "")
             )
-        y = roles["y"][0]
+        y = roles.one("y")
         if y in held:
-            raise InputError(f"y must not be part of a prediction, got {quoted(y)} for both")
+            raise InputError(f"y must not be part of a prediction, got {quoted(str(y))} for both")
         if roles["mean"] and roles["mean"] == roles["sd"]:
             mean = quoted(roles["mean"][0])
             raise InputError(f"mean and sd must be two columns, got {mean} for both")

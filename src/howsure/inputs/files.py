@@ -113,13 +113,20 @@ class ParquetTable(Source):
             for name, kind in kinds.items()
             if kind == "label" and pa.types.is_string(self._schema.field(name).type)
         ]
+        return self._columns(texts, list(kinds)).select(list(kinds))
+
+    def whole(self) -> pa.Table:
+        """Every column."""
+        return self._columns([], None)
+
+    def _columns(self, texts: list[str], names: list[str] | None) -> pa.Table:
         with (
             refusing(self.title),
             pq.ParquetFile(
                 self._file, read_dictionary=texts, page_checksum_verification=True
             ) as parts,
         ):
-            table = parts.read(columns=list(kinds)).select(list(kinds))
+            table = parts.read(columns=names)
             table.validate(full=True)
         return some_rows(table, self.title)
 
@@ -140,11 +147,15 @@ class ArrowTable(Source):
         """The named columns."""
         check_flat(self._schema, kinds, self.title)
         places = [self.names.index(name) for name in kinds]
-        with (
-            refusing(self.title),
-            self._open(pa.ipc.IpcReadOptions(included_fields=places)) as reader,
-        ):
-            table = reader.read_all().select(list(kinds))
+        return self._columns(pa.ipc.IpcReadOptions(included_fields=places)).select(list(kinds))
+
+    def whole(self) -> pa.Table:
+        """Every column."""
+        return self._columns(None)
+
+    def _columns(self, options: Any) -> pa.Table:
+        with refusing(self.title), self._open(options) as reader:
+            table = reader.read_all()
             table.validate(full=True)
         return some_rows(table, self.title)
 

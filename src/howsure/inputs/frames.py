@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -32,15 +32,24 @@ class FrameTable(Source):
 
     def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
         """The named columns."""
+        table = self._columns(list(kinds))
+        check_flat(table.schema, kinds, self.title)
+        return table
+
+    def whole(self) -> pa.Table:
+        """Every column."""
+        return self._columns(self.names)
+
+    def _columns(self, names: Sequence[str]) -> pa.Table:
         with refusing(self.title):
-            frame = self._frame.select([nw.col(self._native[name]) for name in kinds])
+            frame = self._frame.select([nw.col(self._native[name]) for name in names])
             if isinstance(frame, nw.LazyFrame):
                 frame = frame.collect()
             columns = {}
-            for name in kinds:
+            for name in names:
                 series = frame.get_column(self._native[name])
                 columns[name] = _arrow(series.to_arrow, series.to_list)
-        return _table(columns, kinds, self.title)
+        return some_rows(pa.table(columns), self.title)
 
 
 class MappingTable(Source):
@@ -56,6 +65,15 @@ class MappingTable(Source):
 
     def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
         """The named columns."""
+        table = self._columns(kinds)
+        check_flat(table.schema, kinds, self.title)
+        return table
+
+    def whole(self) -> pa.Table:
+        """Every column; a matrix holds a list in each cell."""
+        return self._columns(dict.fromkeys(self.names, "vector"))
+
+    def _columns(self, kinds: Mapping[str, Kind]) -> pa.Table:
         columns: dict[str, pa.ChunkedArray] = {}
         for name in kinds:
             with refusing(f"{self.title}: column {quoted(name)}"):
@@ -67,7 +85,7 @@ class MappingTable(Source):
                     f"{self.title}: columns must have one length, got {length} rows and "
                     f"{len(columns[name])} in {quoted(name)}"
                 )
-        return _table(columns, kinds, self.title)
+        return some_rows(pa.table(columns), self.title)
 
 
 def _column(values: Any, *, vector: bool = False) -> pa.ChunkedArray:
@@ -101,11 +119,3 @@ def _is_missing(item: object) -> bool:
     if item is None or item is np.ma.masked or type(item).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(item, float | np.floating | np.datetime64) and bool(item != item)
-
-
-def _table(
-    columns: Mapping[str, pa.ChunkedArray], kinds: Mapping[str, Kind], title: str
-) -> pa.Table:
-    table = pa.table(dict(columns))
-    check_flat(table.schema, kinds, title)
-    return some_rows(table, title)

@@ -57,6 +57,10 @@ class Source(ABC):
     def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
         """The columns that are asked for, each with what it shall be read as."""
 
+    @abstractmethod
+    def whole(self) -> pa.Table:
+        """Every column with its cells as they are; those of text files are text."""
+
     def check_names(self) -> None:
         """Raise `InputError` where a column name repeats; columns without a name may."""
         repeated = [name for name, count in Counter(self.names).items() if count > 1 and name]

@@ -161,9 +161,9 @@ def load(
     for table, roles in _with_roles(sources(source, encoding, decimal), columns):
         tables.append(read_cells(table, roles))
         tables[-1].check_finite()
-    gaps = _gaps(tables, missing)
+    gaps = gaps_of(tables, missing)
     parts, unshared = _named_parts(tables, common=common_rows)
-    kept = _kept(parts, gaps)
+    kept = kept_rows(parts, gaps)
     check_same_rows(parts, kept)
     parts = parts if kept.all() else [part.take(kept) for part in parts]
     first, roles = parts[0], tables[0].roles
@@ -260,7 +260,7 @@ def _with_roles(tables: Iterator[Source], said: Columns) -> Iterator[tuple[Sourc
         yield table, roles
 
 
-def _gaps(tables: Sequence[Cells], missing: Missing) -> dict[str, int]:
+def gaps_of(tables: Sequence[Cells], missing: Missing) -> dict[str, int]:
     """Number of missing cells by column; an error where they are one."""
     counts: dict[str, int] = {}
     for cells in tables:
@@ -331,7 +331,7 @@ def _in_common(parts: Sequence[Cells]) -> tuple[list[Cells], dict[str, int]]:
     return taken, {part.model: part.n - len(order) for part in named}
 
 
-def _kept(parts: Sequence[Cells], gaps: Mapping[str, int]) -> npt.NDArray[np.bool_]:
+def kept_rows(parts: Sequence[Cells], gaps: Mapping[str, int]) -> npt.NDArray[np.bool_]:
     """The aligned rows that miss nothing in any model."""
     kept = np.ones(parts[0].n, dtype=np.bool_)
     for part in parts:

@@ -98,6 +98,10 @@ class TextFile(Source):
             except pa.ArrowInvalid:
                 return self._read(kinds, pa.string(), LARGE_BLOCK)
 
+    def whole(self) -> pa.Table:
+        """Every column as text, an empty cell as an empty one."""
+        return self.read(dict.fromkeys(self.names, "text"))
+
     def _read(self, kinds: Mapping[str, Kind], number: pa.DataType, block: int) -> pa.Table:
         kept = list(kinds) or [self.names[0]]
         types = {

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
@@ -25,6 +27,8 @@ def unformulaic(text: str) -> str:
 
 
 _FORMULA_STARTS: Final = tuple("=+-@\t\r\n＝＋－＠")
+_NUMBER: Final = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?", re.ASCII)
+_BATCH: Final = 1 << 14  # rows that are text at once
 
 
 def write_table(
@@ -32,6 +36,8 @@ def write_table(
     path: str | os.PathLike[str],
     *,
     csv_safe: bool = False,
+    bare: bool = False,
+    decimal: str = ".",
 ) -> None:
     """Write a table to a file whose ending says the form.
 
@@ -48,7 +54,13 @@ def write_table(
         there is replaced at once, or, where something fails, left as it was.
     csv_safe : bool
         Put an apostrophe before texts and column names of a .csv or .tsv file that a spreadsheet
-        would run; reading the file back gives them with it. Numbers stay as they are.
+        would run; reading the file back gives them with it. Numbers stay as they are, those that
+        are text too.
+    bare : bool
+        Quote no text that needs no quotes, as suits text that came from such a file.
+    decimal : {".", ","}
+        The decimal mark of numbers that are text: beside a comma, semicolons part the cells of a
+        .csv file.
 
     Raises
     ------
@@ -77,13 +89,19 @@ def write_table(
             elif ending in ARROW_ENDINGS:
                 feather.write_feather(table, os.fspath(temporary))
             else:
-                _write_text(table, temporary, COMPRESSION.get(compression), ending, csv_safe)
+                mark = "\t" if ending == ".tsv" else ";" if decimal == "," else ","
+                _write_text(table, temporary, COMPRESSION.get(compression), mark, csv_safe, bare)
         except (pa.ArrowException, ValueError, TypeError) as error:
             raise InputError(f"{str(file)!r} cannot be written: {error}") from error
 
 
 def _write_text(
-    table: pa.Table, path: Path, compression: str | None, ending: str, csv_safe: bool
+    table: pa.Table,
+    path: Path,
+    compression: str | None,
+    mark: str,
+    csv_safe: bool,
+    bare: bool,
 ) -> None:
     plain = [
         column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
@@ -93,14 +111,38 @@ def _write_text(
     if csv_safe:
         plain = [_safe(column) for column in plain]
         names = [unformulaic(name) for name in names]
-    options = pacsv.WriteOptions(delimiter="\t" if ending == ".tsv" else ",")
     with pa.output_stream(os.fspath(path), compression=compression) as stream:
-        pacsv.write_csv(pa.table(plain, names=names), stream, options)
+        if not bare:
+            options = pacsv.WriteOptions(delimiter=mark)
+            pacsv.write_csv(pa.table(plain, names=names), stream, options)
+            return
+        stream.write(_bare_lines([pa.array([name]) for name in names], mark, ",;\t|"))
+        for batch in pa.table(plain, names=names).to_batches(_BATCH):
+            stream.write(_bare_lines(batch.columns, mark))
+
+
+def _bare_lines(columns: Sequence[pa.Array], mark: str, marks: str = "") -> bytes:
+    """Rows as lines, whose cells are quoted where they hold what parts cells or rows.
+
+    In a line of names, any mark that may part cells: readers look there for the one that does.
+    """
+    cells = []
+    for column in columns:
+        text = column.cast(pa.string())
+        parts = pc.match_substring_regex(text, f'["\r\n{mark}{marks}]')
+        inner = pc.replace_substring(text, '"', '""')
+        quoted = pc.binary_join_element_wise('"', inner, '"', "")
+        cells.append(pc.if_else(parts, quoted, text))
+    lines = pc.binary_join_element_wise(*cells, mark, null_handling="replace", null_replacement="")
+    return "".join(f"{line}\n" for line in lines.to_pylist()).encode()
 
 
 def _safe(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         return column
-    texts = [None if text is None else unformulaic(text) for text in column.to_pylist()]
+    texts = [
+        text if text is None or _NUMBER.fullmatch(text) else unformulaic(text)
+        for text in column.to_pylist()
+    ]
     return pa.chunked_array([pa.array(texts, kind)])

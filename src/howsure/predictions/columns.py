@@ -65,6 +65,25 @@ def to_columns(evalset: EvalSet) -> dict[str, Column]:
     return columns
 
 
+def prediction_columns(evalset: EvalSet) -> dict[str, Column]:
+    """The predictions alone, under the names that `to_columns` gives; else the point forecast.
+
+    Raises
+    ------
+    UnanswerableError
+        If a prediction has no flat form (label sets).
+
+    Examples
+    --------
+    >>> list(prediction_columns(EvalSet.checked([1.0], Intervals([0.0], [2.0], coverage=0.9))))
+    ['lower_90', 'upper_90']
+    """
+    columns = dict(pair for belief in evalset.beliefs for pair in _belief(belief))
+    if not columns and evalset.point is not None:
+        return {"point": evalset.point}
+    return columns
+
+
 def _named(evalset: EvalSet) -> Iterator[tuple[str, Column]]:
     yield "y", evalset.y
     if evalset.point is not None:

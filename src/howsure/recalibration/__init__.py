@@ -22,6 +22,7 @@ from howsure.recalibration.group import ByGroup
 from howsure.recalibration.inputs import ByInputs
 from howsure.recalibration.intervals import ConformalIntervals
 from howsure.recalibration.isotonic import Isotonic
+from howsure.recalibration.kept import Mend, load_mend
 from howsure.recalibration.levels import DEFAULT_LEVELS
 from howsure.recalibration.recent import Recent, since_rows
 from howsure.recalibration.scaling import SpreadScaling, VarianceScaling
@@ -41,6 +42,7 @@ __all__ = [
     "Isotonic",
     "IsotonicVariance",
     "Learnt",
+    "Mend",
     "Method",
     "PointShift",
     "QuantileScaling",
@@ -56,6 +58,7 @@ __all__ = [
     "VarianceScaling",
     "Widths",
     "compare_recalibrations",
+    "load_mend",
     "recalibrate",
     "since_rows",
 ]

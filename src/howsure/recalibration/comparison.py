@@ -39,6 +39,7 @@ def compare_recalibrations(
     rank: RankRule = "conformal",
     delta: float = DELTA,
     too_few: TooFew = "infinite",
+    by: tuple[str, ...] = (),
 ) -> Table:
     """One belief as it is and recalibrated in every way that suits it, through every metric.
 
@@ -58,7 +59,7 @@ def compare_recalibrations(
         Names from the catalogue; all if omitted.
     seed : int
         Fixes the draws of randomised measures.
-    rank, delta, too_few
+    rank, delta, too_few, by
         As in `recalibrate`.
 
     Returns
@@ -102,6 +103,7 @@ def compare_recalibrations(
         rank=rank,
         delta=delta,
         levels=levels_with(wanted),
+        by=by,
     )
     asked = None if metrics is None else list(metrics)
     measure = partial(evaluate, coverages=wanted, metrics=asked, seed=seed)

@@ -366,20 +366,28 @@ def recalibrate(
             for one in fitted
             if one.method != method
         )
+    return applied(fitted, test, notes)
+
+
+def applied(
+    fitted: tuple[Recalibrator, ...], rows: EvalSet, notes: Sequence[str] = ()
+) -> Recalibrated:
+    """Rows with the prediction of each recalibrator in place of their own."""
+    told = list(notes)
     made: list[tuple[str, Prediction]] = []
     for one in fitted:
         if isinstance(one, PointShifter):  # what it mends is no prediction with a spread
-            test = one.apply(test)
-            notes.extend(one.notes)
+            rows = one.apply(rows)
+            told.extend(one.notes)
             continue
-        belief, found = one.transform(test)
+        belief, found = one.transform(rows)
         made.append((one.belief, belief))
-        notes.extend(note for note in (*one.notes, *found) if note not in notes)
+        told.extend(note for note in (*one.notes, *found) if note not in told)
     beliefs, lost = _joined(made)
     return Recalibrated(
-        evalset=replace(test, beliefs=beliefs),
+        evalset=replace(rows, beliefs=beliefs),
         recalibrators=fitted,
-        notes=(*notes, *lost),
+        notes=(*told, *lost),
     )
 
 
@@ -393,12 +401,12 @@ def _check_kinds(test: EvalSet, calibration: EvalSet, method: str | None) -> Non
     missing = [kind for kind in kinds if kind not in held]
     if missing:
         raise InputError(
-            f"calibration must hold the beliefs of the test rows ({', '.join(kinds)}), "
-            f"got no {', '.join(missing)}"
+            f"calibration must hold the kinds of prediction that the new rows hold "
+            f"({', '.join(kinds)}), got no {', '.join(missing)}"
         )
     if method is not None and not any(method in METHODS[kind] for kind in kinds):
         known = "; ".join(f"{kind}: {', '.join(METHODS[kind])}" for kind in kinds)
-        raise InputError(f"method must suit the beliefs ({known}), got {method!r}")
+        raise InputError(f"method must suit the predictions ({known}), got {method!r}")
 
 
 def _method(kind: str, calibration: EvalSet, method: str | None, options: Options) -> Method:

@@ -1,0 +1,276 @@
+"""Rows that predictions were made for: read with no need of y, beside every column as it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Unpack
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.errors import InputError
+from howsure.core.weights import Weights
+from howsure.inputs.assigned import Roles
+from howsure.inputs.building import Crossing, build, crossing_notes
+from howsure.inputs.cells import Cells, read_cells
+from howsure.inputs.columns import RECALIBRATED, assign_roles
+from howsure.inputs.roles import ROLES, Columns
+from howsure.inputs.source import MISSING_WORDS, Source, listed, quoted
+from howsure.inputs.tables import Missing, gaps_of, kept_rows, sources, split_models
+from howsure.inputs.values import Labels
+from howsure.predictions import EvalSet
+
+_Y = "\0y"  # the name of a column that no file holds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRows:
+    """Predictions of new rows.
+
+    Attributes
+    ----------
+    evalset : EvalSet
+        The rows that have their prediction; y is 0 where `labelled` is false.
+    labelled : bool
+        Whether y is known of all of them.
+    places : ndarray of int
+        Where the rows of `evalset` stand among all.
+    n : int
+        Number of all rows.
+    table : pyarrow.Table, optional
+        Every row and column as it is; None where no table was given.
+    is_text : bool
+        Whether the cells of the table are text, as in a text file.
+    decimal : str
+        The decimal mark of numbers that are text.
+    notes : tuple of str
+        What the reader of a result should know.
+    """
+
+    evalset: EvalSet
+    labelled: bool
+    places: IntArray
+    n: int
+    table: pa.Table | None = None
+    is_text: bool = False
+    decimal: str = "."
+    notes: tuple[str, ...] = ()
+
+
+def load_new(
+    source: Any,
+    *,
+    by: Sequence[str] = (),
+    like: Mapping[str, str] | None = None,
+    vectors: Sequence[str] = (),
+    missing: Missing = "error",
+    crossing: Crossing = "error",
+    encoding: str | None = None,
+    decimal: str = ".",
+    **columns: Unpack[Columns],
+) -> NewRows:
+    """Read one table of predictions that need no y.
+
+    Parameters
+    ----------
+    source : path, dataframe or mapping of str to array
+        One table of one model.
+    by : sequence of str
+        Columns of groups that must be there.
+    like : mapping of str to {"number", "label"}, optional
+        Columns of features that must be there, and what they must hold.
+    vectors : sequence of str
+        Columns of the embedding that must be there.
+    missing : {"error", "drop"}
+        What to do with rows where a cell that is needed is missing.
+    crossing, encoding, decimal
+        As in `howsure.load`.
+    **columns
+        As in `howsure.load`. What names a column that the table lacks, and that is no prediction,
+        says nothing.
+
+    Returns
+    -------
+    NewRows
+
+    Raises
+    ------
+    InputError
+        If a prediction or a column that must be there is absent, is none, or misses a cell; if
+        there are several models; or if columns stand there that recalibration made.
+
+    Examples
+    --------
+    >>> found = load_new({"id": ["007"], "mean": [1.0], "sd": [2.0]})
+    >>> found.labelled, found.table.column_names
+    (False, ['id', 'mean', 'sd'])
+    """
+    if isinstance(source, list | tuple):
+        raise InputError(f"one table of new rows is needed, got {len(source)}")
+    table = next(sources(source, encoding, decimal))
+    features = dict(like or {})
+    made = [name for name in table.names if name.startswith(RECALIBRATED)]
+    if made:
+        raise InputError(
+            f"{table.title} holds recalibrated columns already: {listed(made)}; drop or rename them"
+        )
+    for name in (*by, *features, *vectors):
+        if name not in table.names:
+            raise InputError(
+                f"{table.title} must hold the column {quoted(name)}, which the recalibration "
+                f"needs; the columns are {listed(table.names)}"
+            )
+    roles = _roles(table, columns, by, tuple(features), vectors)
+    needed = roles.only(lambda role: role.of in ("belief", "order") and role.name != "rows")
+    asked = {"groups": tuple(by), "features": tuple(features), "embedding": tuple(vectors)}
+    needed = replace(needed, columns={**needed.columns, **asked})
+    cells = read_cells(table, needed)
+    _check_content(cells, features)
+    cells.check_finite()
+    models = split_models(cells)
+    if len(models) != 1:
+        raise InputError(
+            f"{table.title} must hold one model to be recalibrated, got "
+            f"{listed(part.model for part in models) or 'none'}"
+        )
+    gaps = gaps_of([cells], missing)
+    kept = kept_rows([cells], gaps)
+    (y, weights), notes = _outcomes(table, roles, kept)
+    beside = None if y is None else _beside(table, roles, kept)
+    cells = replace(cells.take(kept), model=models[0].model or "model")
+    evalset = _built(cells, y, beside, crossing)
+    if weights is not None:
+        evalset = replace(evalset, weights=weights)
+    if not kept.all():
+        said = ", ".join(f"{quoted(name)} {count}" for name, count in gaps.items())
+        notes = (
+            *notes,
+            f"{int((~kept).sum())} rows keep empty cells, as a cell is missing ({said}).",
+        )
+    return NewRows(
+        evalset=evalset,
+        labelled=y is not None,
+        places=np.flatnonzero(kept),
+        n=len(kept),
+        table=table.whole(),
+        is_text=table.from_text,
+        decimal=table.decimal,
+        notes=(*cells.notes, *notes, *crossing_notes([evalset])),
+    )
+
+
+def _roles(
+    table: Source,
+    said: Columns,
+    by: Sequence[str],
+    features: Sequence[str],
+    vectors: Sequence[str],
+) -> Roles:
+    """The roles of a table that may lack what is not needed."""
+    given: Any = {name: value for name, value in said.items() if value is not None}
+    for role in ROLES:
+        if role.of == "belief" or role.kind is None or role.name not in given:
+            continue
+        if role.many or role.name == "encode" or given[role.name] not in table.names:
+            given[role.name] = ""
+    if vectors:
+        given["embedding"] = list(vectors)
+    for name, needed in (("groups", by), ("features", features)):
+        asked = _names(said.get(name))
+        given[name] = list(dict.fromkeys([*needed, *(n for n in asked if n in table.names)]))
+        if said.get(name) is None and not needed:
+            del given[name]
+    try:
+        return assign_roles(table.names, given, outcome=False)
+    except InputError as error:
+        raise InputError(f"{table.title}: {error}") from error
+
+
+def _names(given: Any) -> list[str]:
+    return given.split(",") if isinstance(given, str) else list(given or ())
+
+
+def _check_content(cells: Cells, features: Mapping[str, str]) -> None:
+    for name, wanted in features.items():
+        held = "label" if isinstance(cells.columns["any", name], Labels) else "number"
+        if held != wanted:
+            raise InputError(
+                f"{cells.title}: column {quoted(name)} must hold {wanted}s as in the calibration "
+                f"table, got {held}s"
+            )
+
+
+def _outcomes(
+    table: Source, roles: Roles, kept: Any
+) -> tuple[tuple[FloatArray | None, Weights | None], tuple[str, ...]]:
+    """What happened and how much it counts, if that is known of all rows; or why not."""
+    if not roles["y"]:
+        return (None, None), ()
+    try:
+        cells = read_cells(table, roles.only(lambda role: role.name in ("y", "weights")))
+        cells.check_finite()
+    except InputError as error:
+        return (None, None), (f"y was not read: {error}",)
+    cells = cells.take(kept)
+    gone = cells.missing()
+    if gone:
+        name, rows = next(iter(gone.items()))
+        return (None, None), (
+            f"{quoted(name)} is missing in {int(rows.sum())} rows: nothing is judged.",
+        )
+    given = cells.one("weights")
+    weights = None if given is None else Weights.checked(given, roles.weights_kind)
+    return (cells.one("y"), weights), ()
+
+
+def _beside(table: Source, roles: Roles, kept: Any) -> Cells | None:
+    """What else is known of labelled rows, where nothing of it is missing."""
+    wanted = ("groups", "features", "cluster", "time", "rows")
+    try:
+        cells = read_cells(table, roles.only(lambda role: role.name in wanted)).take(kept)
+        cells.check_finite()
+    except InputError:
+        return None
+    gone = cells.missing()
+    columns = {
+        name: tuple(column for column in held if column not in gone)
+        for name, held in cells.roles.columns.items()
+    }
+    return replace(cells, roles=replace(cells.roles, columns=columns))
+
+
+def _built(cells: Cells, y: FloatArray | None, beside: Cells | None, crossing: Crossing) -> EvalSet:
+    held = {**cells.columns, ("number", _Y): np.zeros(cells.n) if y is None else y}
+    roles = {**cells.roles.columns, "y": (_Y,)}
+    if beside is not None:
+        held = {**beside.columns, **held}
+        for name, names in beside.roles.columns.items():
+            roles[name] = tuple(dict.fromkeys([*roles.get(name, ()), *names]))
+    full = replace(cells, columns=held, roles=replace(cells.roles, columns=roles))
+    (made,) = build([full], crossing=crossing)
+    return made
+
+
+def typed(table: pa.Table, decimal: str) -> pa.Table:
+    """A table of text with its columns of plain numbers as numbers; names such as 007 stay."""
+    return pa.table([_typed(column, decimal) for column in table.columns], names=table.column_names)
+
+
+def _typed(column: pa.ChunkedArray, decimal: str) -> pa.ChunkedArray:
+    if not pa.types.is_string(column.type):
+        return column
+    words = pa.array(MISSING_WORDS)
+    held = pc.if_else(pc.is_in(column, value_set=words), pa.scalar(None, pa.string()), column)
+    mark = re.escape(decimal)
+    pattern = rf"^-?(0|[1-9][0-9]*)({mark}[0-9]+)?([eE][+-]?[0-9]+)?$"
+    if not pc.all(pc.match_substring_regex(held, pattern)).as_py():
+        return column
+    whole = pc.all(pc.match_substring_regex(held, r"^-?[0-9]+$")).as_py()
+    try:
+        return pc.replace_substring(held, decimal, ".").cast(pa.int64() if whole else pa.float64())
+    except pa.ArrowInvalid:
+        return column

@@ -1,0 +1,441 @@
+"""What recalibration learnt, kept as a plain file and applied to other rows on another day."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Literal, Self, final, get_args, get_origin
+
+import numpy as np
+
+from howsure._version import __version__
+from howsure.core.arrays import FloatArray, shortened
+from howsure.core.errors import HowsureError, InputError
+from howsure.core.files import atomic_write, check_outputs
+from howsure.predictions import EvalSet, Intervals, Quantiles
+from howsure.recalibration.base import POINT, Recalibrator, kinds_of
+from howsure.recalibration.dispatch import Recalibrated, applied
+
+FORMAT: Final = "howsure recalibration"
+VERSION: Final = 1
+_MOST: Final = 1 << 28  # bytes of a file
+_FAR: Final = 20.0  # spreads apart, from where the units must differ
+_KINDS: Final = "biufUM"  # of arrays whose items JSON can hold, objects aside
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """Where the predictions of one kind lay when they were learnt from.
+
+    Attributes
+    ----------
+    kind : str
+        Of the prediction.
+    center : float
+        Median of the point forecasts.
+    reach : float
+        Distance of their quartiles.
+    spread : float
+        Median of what each row says of its own spread; NaN where it says nothing.
+    """
+
+    kind: str
+    center: float
+    reach: float
+    spread: float
+
+    @classmethod
+    def of(cls, rows: EvalSet) -> tuple[Self, ...]:
+        """The scales of all predictions that some rows hold, as far as they are finite."""
+        made = []
+        for kind in kinds_of(rows):
+            middle, spread = _middle(rows, kind)
+            if len(middle):
+                low, center, high = (float(each) for each in np.quantile(middle, [0.25, 0.5, 0.75]))
+                width = float(np.median(spread)) if len(spread) else math.nan
+                made.append(cls(kind=kind, center=center, reach=high - low, spread=width))
+        return tuple(made)
+
+    def unlike(self, other: Scale) -> bool:
+        """Whether predictions differ by more than new rows of the same units could."""
+        near = self.reach + (0.0 if math.isnan(self.spread) else self.spread)
+        if self.spread > 0 and other.spread > 0:
+            ratio = other.spread / self.spread
+            if not 1.0 / _FAR <= ratio <= _FAR:
+                return True
+        return near > 0 and abs(other.center - self.center) > _FAR * near
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mend:
+    """Fitted methods of recalibration, with what the rows must hold that they are applied to.
+
+    Attributes
+    ----------
+    recalibrators : tuple of Recalibrator
+        One for each kind of prediction; none leaves predictions as they are.
+    by : tuple of str
+        Columns of groups that rows must have.
+    features : mapping of str to {"number", "label"}
+        Columns of inputs that rows must have, and what they hold.
+    embedding : tuple of str
+        Columns of the embedding that rows must have.
+    scales : tuple of Scale
+        Where the predictions of the calibration rows lay.
+    sentence : str
+        Why these methods.
+    source : str
+        The file that it was read from.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from howsure.recalibration import recalibrate
+    >>> wide = Intervals(np.full(99, -9.0), np.full(99, 9.0), coverage=0.9)
+    >>> rows = EvalSet.checked(np.linspace(-1.0, 1.0, 99), wide)
+    >>> mend = Mend(recalibrators=recalibrate(rows, rows).recalibrators)
+    >>> path = Path(tempfile.mkdtemp()) / "mend.json"
+    >>> mend.save(path)
+    >>> Mend.load(path).apply(rows.take(np.arange(2))).evalset.beliefs[0].interval(0.9)
+    (array([-0.918, -0.918]), array([0.918, 0.918]))
+    """
+
+    recalibrators: tuple[Recalibrator, ...] = ()
+    by: tuple[str, ...] = ()
+    features: Mapping[str, Literal["number", "label"]] = field(default_factory=dict)
+    embedding: tuple[str, ...] = ()
+    scales: tuple[Scale, ...] = ()
+    sentence: str = ""
+    source: str = field(default="", compare=False)
+
+    @property
+    def methods(self) -> dict[str, str]:
+        """The method used for each kind of prediction."""
+        return {fitted.belief: fitted.method for fitted in self.recalibrators}
+
+    @property
+    def guarantees(self) -> dict[str, str]:
+        """What holds in finite samples for each kind of prediction, in words."""
+        return {fitted.belief: fitted.guarantee for fitted in self.recalibrators}
+
+    def apply(self, rows: EvalSet) -> Recalibrated:
+        """Rows with their predictions recalibrated. Reads no y.
+
+        Raises
+        ------
+        InputError
+            If the rows do not hold what the calibration rows held.
+        """
+        if not self.recalibrators:
+            return Recalibrated(evalset=rows, recalibrators=(), notes=self.notes(rows))
+        try:
+            made = applied(self.recalibrators, rows, self.notes(rows))
+        except HowsureError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            if not self.source:
+                raise
+            raise InputError(f"{self.source} cannot be applied: {error}") from error
+        return made
+
+    def notes(self, rows: EvalSet) -> tuple[str, ...]:
+        """What to say where rows are unlike those that were learnt from."""
+        known = {scale.kind: scale for scale in self.scales}
+        told = [
+            f"The {now.kind} of the new rows are on another scale than those of the calibration "
+            f"rows (typically {now.center:.4g}, there {known[now.kind].center:.4g}): "
+            "check the units."
+            for now in Scale.of(rows)
+            if now.kind in known and known[now.kind].unlike(now)
+        ]
+        extra = [kind for kind in kinds_of(rows) if self.recalibrators and kind not in self.methods]
+        if extra:
+            told.append(f"Nothing was learnt for {', '.join(extra)}, which are left out.")
+        return tuple(told)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it as JSON, whole or not at all; numbers are exact.
+
+        Raises
+        ------
+        InputError
+            If another file than one of these is there, or the system refuses.
+        """
+        check_place(path)
+        content = {"format": FORMAT, "version": VERSION, "howsure": __version__}
+        text = json.dumps({**content, "mend": _told(self)}, ensure_ascii=False, allow_nan=False)
+        atomic_write(path, f"{text}\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Mend:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        InputError
+            If the file is none of these, or comes from a later version.
+        """
+        content = _content(path)
+        try:
+            found = _made(content.get("mend"))
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise InputError(f"{str(path)!r} is no kept recalibration: {error}") from error
+        if not isinstance(found, Mend):
+            raise InputError(f"{str(path)!r} is no kept recalibration: it holds none")
+        held = {each.name: getattr(found, each.name) for each in fields(found)}
+        return cls(**{**held, "source": str(path)})
+
+
+def load_mend(path: str | os.PathLike[str]) -> Mend:
+    """Read a kept recalibration, as `Mend.load` does.
+
+    Raises
+    ------
+    InputError
+        If the file is none, or comes from a later version.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "mend.json"
+    >>> Mend(by=("region",)).save(path)
+    >>> load_mend(path).by
+    ('region',)
+    """
+    return Mend.load(path)
+
+
+def check_place(path: str | os.PathLike[str]) -> None:
+    """Refuse a place for a kept recalibration where another file is."""
+    if Path(path).suffix.lower() != ".json":
+        raise InputError(f"a recalibration is kept in a .json file, got {str(path)!r}")
+    check_outputs([Path(path)])
+    if Path(path).exists():
+        try:
+            _content(path)
+        except InputError as error:
+            raise InputError(
+                f"{str(path)!r} is there and is no kept recalibration: choose another name"
+            ) from error
+
+
+def _middle(rows: EvalSet, kind: str) -> tuple[FloatArray, FloatArray]:
+    """Finite point forecasts of one kind, and finite spreads; empty where there are none."""
+    none = np.zeros(0)
+    if kind == POINT:
+        return (none if rows.point is None else rows.point), none
+    held = next(each for each in rows.beliefs if each.kind == kind)
+    try:
+        if isinstance(held, Intervals):
+            low, high = held.lower[:, -1], held.upper[:, -1]
+            found = low / 2.0 + high / 2.0, high / 2.0 - low / 2.0
+        elif isinstance(held, Quantiles):
+            low, high = held.values[:, 0], held.values[:, -1]
+            found = low / 2.0 + high / 2.0, high / 2.0 - low / 2.0
+        else:
+            found = held.point(), held.sd()
+    except HowsureError:
+        return none, none
+    middle, spread = found
+    return middle[np.isfinite(middle)], spread[np.isfinite(spread)]
+
+
+def _content(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The JSON of a kept recalibration, its form and version checked."""
+    name = str(path)
+    try:
+        file = Path(path)
+        if not file.is_file():
+            raise InputError(f"{name!r}: there is no such file")
+        with file.open("rb") as opened:
+            data = opened.read(_MOST + 1)
+        if len(data) > _MOST:
+            raise InputError(f"{name!r} is no kept recalibration: it is too large")
+        found = json.loads(
+            data.decode("utf-8"), parse_float=_number, parse_int=_whole, parse_constant=_whole
+        )
+    except OSError as error:
+        raise InputError(f"{name!r} cannot be read: {error.strerror}") from error
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{name!r} is no kept recalibration: {error}") from error
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise InputError(f"{name!r} is no kept recalibration: its format is another")
+    version = found.get("version")
+    if type(version) is not int or version != VERSION:
+        raise InputError(
+            f"{name!r} is of version {shortened(version)}, and this howsure reads {VERSION}"
+        )
+    return found
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"a number is too large: {text[:40]}")
+    return value
+
+
+def _whole(text: str) -> int:
+    if len(text) > 20 or abs(int(text)) >= 1 << 63:
+        raise ValueError(f"a number is too large: {text[:40]}")
+    return int(text)
+
+
+def _told(value: Any) -> Any:
+    """A value as JSON: tuples are lists, all else that JSON lacks is an object with one key."""
+    if isinstance(value, np.ndarray):
+        kind = value.dtype.kind
+        if kind not in _KINDS and kind != "O":
+            raise InputError(f"an array of {value.dtype} cannot be kept")
+        flat = value.astype(np.int64) if kind == "M" else value
+        items = [_told(item) for item in flat.ravel().tolist()]
+        return {"array": [value.dtype.str, list(value.shape), items]}
+    if isinstance(value, np.datetime64):
+        return _told(np.asarray(value))
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": repr(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, tuple | list):
+        return [_told(item) for item in value]
+    if isinstance(value, Mapping):
+        return {"mapping": [[_told(key), _told(item)] for key, item in value.items()]}
+    name = _name(type(value))
+    if _known().get(name) is type(value):
+        held = {each.name: _told(getattr(value, each.name)) for each in fields(value) if each.init}
+        held.pop("source", None)
+        return {name: held}
+    raise InputError(f"what is kept must be numbers, text and fitted methods, got {name}")
+
+
+def _made(told: Any) -> Any:
+    """The value that `_told` was given."""
+    if isinstance(told, list):
+        return tuple(_made(item) for item in told)
+    if not isinstance(told, dict):
+        return told
+    ((name, held),) = told.items()
+    if name == "float":
+        if held not in ("inf", "-inf", "nan"):
+            raise ValueError(f"a float must be inf, -inf or nan, got {shortened(held)}")
+        return float(held)
+    if name == "mapping":
+        return {_made(key): _made(item) for key, item in held}
+    if name == "array":
+        return _array(*held)
+    kind = _known().get(name)
+    if kind is None:
+        raise ValueError(f"{shortened(name)} is no method of this howsure")
+    if not isinstance(held, dict):
+        raise ValueError(f"{name} is {shortened(held)}")
+    values = {key: _made(item) for key, item in held.items()}
+    hints = _hints(kind)
+    for key, value in values.items():
+        if key not in hints:
+            raise ValueError(f"{name} has no {shortened(key)}")
+        if not _fits(value, hints[key]):
+            raise ValueError(f"{key} of {name} is {shortened(value)}")
+    return kind(**values)
+
+
+def _array(dtype: Any, shape: Any, items: Any) -> Any:
+    if not isinstance(dtype, str):
+        raise ValueError(f"an array cannot be of {shortened(dtype)}")
+    kind = np.dtype(dtype)
+    values = [_made(item) for item in items]
+    if (kind.kind not in _KINDS and kind.kind != "O") or kind.itemsize * len(values) > _MOST:
+        raise ValueError(f"an array of {kind} cannot be kept")
+    made = np.empty(len(values), dtype=object)
+    made[:] = values
+    if kind.kind == "M":
+        made = made.astype(np.int64)
+    elif kind.kind == "U" and any(type(value) is not str for value in values):
+        raise ValueError("an array of text must hold text")
+    elif kind.kind == "O" and any(isinstance(value, tuple | dict) for value in values):
+        raise ValueError("an array must hold single values")
+    return made.astype(kind).reshape(shape)
+
+
+@cache
+def _known() -> dict[str, type[Any]]:
+    """Every class that a kept recalibration may hold: fitted methods, and what they are made of."""
+    found: dict[str, type[Any]] = {}
+    waiting: list[Any] = [Mend, *_heirs(Recalibrator)]
+    while waiting:
+        kind = waiting.pop()
+        if found.get(_name(kind)) is kind:
+            continue
+        found[_name(kind)] = kind
+        for hint in _hints(kind).values():
+            waiting.extend(part for part in _parts(hint) if is_dataclass(part))
+    return found
+
+
+def _name(kind: type[Any]) -> str:
+    """A class by its module and its own name, as in ``isotonic.IsotonicRecalibrator``."""
+    return f"{kind.__module__.rpartition('.')[2]}.{kind.__name__}"
+
+
+def _heirs(kind: type[Any]) -> Iterator[type[Any]]:
+    for heir in kind.__subclasses__():
+        module = sys.modules.get(heir.__module__)
+        if heir.__module__.startswith("howsure.") and getattr(module, heir.__name__, None) is heir:
+            yield heir  # but not the class that a decorator made it of
+        yield from _heirs(heir)
+
+
+def _hints(kind: Any) -> dict[str, Any]:
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return {each.name: hints[each.name] for each in fields(kind) if each.init}
+
+
+def _parts(hint: Any) -> Iterator[Any]:
+    """The hint, and all hints within it."""
+    yield hint
+    for part in get_args(hint):
+        yield from _parts(part)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value is what a hint of a field asks for."""
+    origin, args = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return True
+    if origin is Annotated:
+        return _fits(value, args[0])
+    if origin in (typing.Union, UnionType):
+        return any(_fits(value, each) for each in args)
+    if hint in (None, NoneType):
+        return value is None
+    if origin is Literal:
+        return any(type(value) is type(each) and value == each for each in args)
+    if origin is np.ndarray:
+        wanted = get_args(args[1])[0] if get_args(args[1]) else Any
+        if not isinstance(value, np.ndarray):
+            return False
+        return not isinstance(wanted, type) or np.issubdtype(value.dtype, wanted)
+    if origin is tuple:
+        if not isinstance(value, tuple):
+            return False
+        kinds = args[:1] * len(value) if args[-1] is Ellipsis else args
+        return len(kinds) == len(value) and all(map(_fits, value, kinds))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return isinstance(value, Mapping) and all(
+            _fits(key, args[0]) and _fits(item, args[1]) for key, item in value.items()
+        )
+    if hint in (float, int):
+        return type(value) in ((int, float) if hint is float else (int,))
+    return isinstance(hint, type) and isinstance(value, hint)

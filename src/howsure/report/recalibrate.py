@@ -1,0 +1,503 @@
+"""Predictions of new rows, recalibrated by a held-out table, and what became of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray
+from howsure.core.errors import InputError
+from howsure.core.records import Table
+from howsure.core.registry import unknown
+from howsure.core.threads import one_thread
+from howsure.inputs import Loaded, load
+from howsure.inputs.building import Crossing
+from howsure.inputs.columns import RECALIBRATED
+from howsure.inputs.new import NewRows, load_new, typed
+from howsure.inputs.roles import ROLES, Columns
+from howsure.inputs.source import listed, quoted
+from howsure.inputs.tables import Missing, sources
+from howsure.methods.conformal import DELTA, RankRule, TooFew
+from howsure.predictions import EvalSet
+from howsure.predictions.columns import prediction_columns, to_columns
+from howsure.recalibration import DEFAULT_LEVELS, METHODS, Mend, Recalibrated, Recalibrator
+from howsure.recalibration import recalibrate as fitted_and_applied
+from howsure.recalibration.base import kinds_of
+from howsure.recalibration.kept import Scale
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BEST: Final = "best"
+"""The method that is chosen by trying all."""
+UNCHANGED: Final = "Nothing that was tried helps beyond chance: the predictions are unchanged."
+_SHOWN: Final = 4  # numbers learnt that a line can hold
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalibration:
+    """New rows with recalibrated predictions, and how they came about.
+
+    Attributes
+    ----------
+    rows : NewRows
+        The rows as they were given.
+    evalset : EvalSet
+        Those that have a prediction, with it recalibrated.
+    mend : Mend
+        What was learnt: it can be saved, and applied to other rows.
+    notes : tuple of str
+        What the reader must know.
+    """
+
+    rows: NewRows
+    evalset: EvalSet
+    mend: Mend
+    notes: tuple[str, ...] = ()
+
+    @property
+    def predictions(self) -> dict[str, FloatArray]:
+        """The recalibrated predictions by the names of their columns; NaN where none was given."""
+        made = {}
+        for name, values in prediction_columns(self.evalset).items():
+            full = np.full(self._n, np.nan)
+            full[self.rows.places] = values
+            made[RECALIBRATED + name] = full
+        return made
+
+    @property
+    def table(self) -> pa.Table:
+        """Every column of the new table, and the recalibrated predictions after them."""
+        return typed(self._whole(), self.rows.decimal) if self.rows.is_text else self._whole()
+
+    @property
+    def recalibrators(self) -> tuple[Recalibrator, ...]:
+        """The fitted methods, one for each kind of prediction."""
+        return self.mend.recalibrators
+
+    @property
+    def methods(self) -> dict[str, str]:
+        """The method used for each kind of prediction."""
+        return self.mend.methods
+
+    @property
+    def guarantees(self) -> dict[str, str]:
+        """What holds in finite samples for each kind of prediction, in words."""
+        return self.mend.guarantees
+
+    @property
+    def sentence(self) -> str:
+        """Why these methods; empty where the caller chose them."""
+        return self.mend.sentence
+
+    @property
+    def learnt(self) -> Table:
+        """What was learnt, a row each, with what it guarantees in numbers."""
+        return Recalibrated(evalset=self.evalset, recalibrators=self.recalibrators).table()
+
+    def save(self, path: str | os.PathLike[str], *, csv_safe: bool = False) -> None:
+        """Write `table`; a .csv or .tsv file has the cells of such a file as they were.
+
+        Parameters
+        ----------
+        path, csv_safe
+            As in `howsure.inputs.write_table`.
+
+        Raises
+        ------
+        InputError
+            If the ending is unknown, or the system refuses.
+        """
+        from howsure.inputs.files import TEXT_ENDINGS, table_form
+        from howsure.inputs.write import write_table
+
+        as_text = self.rows.is_text and table_form(path)[0] in TEXT_ENDINGS
+        table = self._whole() if as_text else self.table
+        mark = self.rows.decimal if as_text else "."
+        write_table(table, path, csv_safe=csv_safe, bare=as_text, decimal=mark)
+
+    def lines(self) -> tuple[str, ...]:
+        """What was done, in words: why, how, what it guarantees, and what else to know."""
+        told = [self.sentence] if self.sentence else []
+        for one in self.recalibrators:
+            numbers = ", ".join(f"{each.name} {each.value:.4g}" for each in one.parameters)
+            learnt = f" ({numbers})" if len(one.parameters) <= _SHOWN else ""
+            told.append(f"{one.belief}: {one.method}{learnt}. {one.guarantee}")
+        return (*told, *(f"note: {note}" for note in self.notes))
+
+    def __str__(self) -> str:
+        return "\n".join((*self.lines(), f"{self.evalset.n:,} rows recalibrated."))
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<p>{escape(line)}</p>" for line in str(self).splitlines())
+
+    @property
+    def _n(self) -> int:
+        return self.rows.n
+
+    def _whole(self) -> pa.Table:
+        """The table with cells as they are, those of a text file as text."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        table = self.rows.table
+        if table is None:
+            from howsure.inputs.frames import MappingTable
+
+            table = MappingTable(to_columns(self.rows.evalset)).whole()
+        known = np.zeros(self._n, dtype=np.bool_)
+        known[self.rows.places] = True
+        for name, values in self.predictions.items():
+            column = pa.array(values, mask=~known)
+            if self.rows.is_text and self.rows.decimal != ".":
+                text = pc.replace_substring(column.cast(pa.string()), ".", self.rows.decimal)
+                column = text
+            table = table.append_column(name, column)
+        return table
+
+
+def recalibrate(
+    new: Any,
+    calibration: Any,
+    *,
+    method: str | None = None,
+    by: str | Sequence[str] | None = None,
+    since: Any = None,
+    coverage: float | None = None,
+    too_few: TooFew = "infinite",
+    rank: RankRule = "conformal",
+    delta: float = DELTA,
+    levels: npt.ArrayLike | None = None,
+    seed: int = 0,
+    missing: Missing = "error",
+    crossing: Crossing = "error",
+    encoding: str | None = None,
+    decimal: str = ".",
+    **columns: Any,
+) -> Recalibration:
+    """Correct predictions of new rows by what held-out rows teach. No y of new rows is read.
+
+    Parameters
+    ----------
+    new : path, data frame, mapping of arrays, or EvalSet
+        Predictions of one model, for rows whose y need not be known.
+    calibration : path, data frame, mapping of arrays, EvalSet, or Mend
+        Rows held out from training, with y and the same kinds of prediction by the same model.
+        Or what was learnt once: a `Mend`, or the .json file that one was saved to.
+    method : str, optional
+        As in `howsure.recalibration.recalibrate`; ``best`` tries every one on folds of the
+        calibration rows, and takes the one whose gain is proven, or none.
+    by : str or sequence of str, optional
+        Columns of groups: the method is then ``group`` where none is named.
+    since : number, date or str, optional
+        The time from which on calibration rows teach.
+    coverage : float, optional
+        Nominal coverage to reach.
+    too_few, rank, delta, levels
+        As in `howsure.recalibration.recalibrate`.
+    seed : int
+        Fixes the folds of ``best``.
+    missing, crossing, encoding, decimal
+        As in `howsure.load`. With ``missing="drop"``, new rows without a prediction stay in the
+        table, without a recalibrated one.
+    **columns
+        Columns of both tables by role, as in `howsure.load`.
+
+    Returns
+    -------
+    Recalibration
+        ``print`` tells what was done; ``.table`` holds every column of `new` and the recalibrated
+        ones, ``.predictions`` the latter; ``.mend.save`` keeps what was learnt.
+
+    Raises
+    ------
+    InputError
+        If an argument or a table breaks its rule; the message names it.
+
+    Examples
+    --------
+    >>> held_out = {"y": [-2.0, 2.0] * 50, "mean": [0.0] * 100, "sd": [1.0] * 100}
+    >>> new = {"id": ["007", "008"], "mean": [5.0, 6.0], "sd": [1.0, 2.0]}
+    >>> found = recalibrate(new, held_out, method="scale")
+    >>> found.table.column_names
+    ['id', 'mean', 'sd', 'recalibrated_mean', 'recalibrated_sd']
+    >>> found.predictions["recalibrated_sd"]
+    array([2., 4.])
+    """
+    if coverage is not None and columns.get("lower"):
+        columns["coverage"] = coverage
+    given: Any = columns
+    return recalibrate_tables(
+        new,
+        calibration,
+        given,
+        method=method,
+        by=by,
+        since=since,
+        coverage=coverage,
+        too_few=too_few,
+        rank=rank,
+        delta=delta,
+        levels=levels,
+        seed=seed,
+        reading={
+            "missing": missing,
+            "crossing": crossing,
+            "encoding": encoding,
+            "decimal": decimal,
+        },
+    )
+
+
+@one_thread()
+def recalibrate_tables(
+    new: Any,
+    calibration: Any,
+    columns: Columns,
+    *,
+    method: str | None,
+    by: str | Sequence[str] | None,
+    since: Any,
+    seed: int,
+    reading: Mapping[str, Any],
+    **options: Any,
+) -> Recalibration:
+    """Do the work of `recalibrate`, whose arguments these are; `columns` are roles of both."""
+    if columns and isinstance(new, EvalSet) and isinstance(calibration, EvalSet | Mend):
+        raise InputError(f"columns are named for tables, got {', '.join(columns)} beside EvalSets")
+    kept = kept_mend(calibration)
+    asked = names_of(by)
+    if kept is not None:
+        said = {"method": method, "by": by, "since": since, **options}
+        if columns.get("coverage"):  # which tells what the intervals of the rows cover
+            said["coverage"] = None
+        chosen = [
+            name
+            for name, value in said.items()
+            if value is not None and value != () and value != _DEFAULTS.get(name)
+        ]
+        if chosen:
+            raise InputError(
+                f"a kept recalibration is applied as it is, got {', '.join(chosen)} beside it"
+            )
+        rows = _rows(new, kept, columns, reading)
+        done = kept.apply(rows.evalset)
+        return Recalibration(
+            rows=rows, evalset=done.evalset, mend=kept, notes=(*rows.notes, *done.notes)
+        )
+    method = method or ("group" if asked else None)
+    check_method(method, asked)
+    held, vectors, told = _held_out(calibration, asked, columns, reading)
+    since = None if since is None else moment_of(since, held)
+    sentence = ""
+    if method == BEST:
+        method, asked, sentence = _advised(_from(since, held), seed)
+    needed = (asked or tuple(held.groups)) if method == "group" else ()
+    mend = Mend(by=needed, scales=Scale.of(held), sentence=sentence)
+    if method == "inputs" and held.features:
+        mend = replace(mend, features=_kinds(held))
+    elif method == "inputs" and not isinstance(new, EvalSet | Loaded):
+        if held.embedding is not None and not vectors:
+            raise InputError("method 'inputs' needs features, or columns of the embedding")
+        mend = replace(mend, embedding=vectors)
+    rows = _rows(new, mend, columns, reading)
+    if method == "":
+        done = mend.apply(rows.evalset)
+    else:
+        if options.get("levels") is None:
+            options["levels"] = DEFAULT_LEVELS
+        if asked and method == "group":
+            options["by"] = asked
+        if since is not None:
+            options["since"] = since
+        done = fitted_and_applied(rows.evalset, held, method=method, **options)
+        mend = replace(mend, recalibrators=done.recalibrators)
+    notes = (*told, *rows.notes, *mend.notes(rows.evalset), *done.notes)
+    return Recalibration(
+        rows=rows, evalset=done.evalset, mend=mend, notes=tuple(dict.fromkeys(notes))
+    )
+
+
+def rows_to_compare(
+    new: Any,
+    calibration: Any,
+    by: Sequence[str],
+    since: Any,
+    columns: Columns,
+    reading: Mapping[str, Any],
+) -> tuple[EvalSet, EvalSet]:
+    """Rows to judge ways to recalibrate by, whose y must be known, and those to learn from."""
+    held, _, _ = _held_out(calibration, by, columns, reading)
+    held = _from(None if since is None else moment_of(since, held), held)
+    rows = _rows(new, Mend(by=tuple(by)), columns, reading)
+    if not rows.labelled:
+        why = "".join(f" ({note})" for note in rows.notes)
+        raise InputError(f"a comparison judges by y of the new rows, which must be known{why}")
+    counted = rows.evalset
+    if counted.weights is not None:
+        counted = counted.take(np.flatnonzero(counted.weights.values))
+    return counted, held
+
+
+_DEFAULTS: Final = {"too_few": "infinite", "rank": "conformal", "delta": DELTA}
+
+
+def names_of(by: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Names of columns, from a text with commas or a sequence."""
+    if by is None:
+        return ()
+    given = by.split(",") if isinstance(by, str) else by
+    if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
+        raise InputError(f"by must hold names of columns, got {by!r}")
+    names = tuple(dict.fromkeys(name.strip() for name in given))
+    if not all(names):
+        raise InputError(f"by must hold names of columns, got {by!r}")
+    return names
+
+
+def check_method(method: str | None, by: Sequence[str]) -> None:
+    """Refuse a method that is unknown, or groups that it does not take."""
+    known = [BEST, *dict.fromkeys(name for ways in METHODS.values() for name in ways)]
+    if method is not None and method not in known:
+        raise InputError(unknown(method, known, "method"))
+    if by and method not in ("group", BEST):
+        raise InputError(f"by is for the methods group and best, got {method!r}")
+
+
+def kept_mend(calibration: Any) -> Mend | None:
+    """What was learnt once, where that is given in place of a table."""
+    if isinstance(calibration, Mend):
+        return calibration
+    if isinstance(calibration, str | os.PathLike) and Path(calibration).suffix.lower() == ".json":
+        return Mend.load(calibration)
+    return None
+
+
+def _held_out(
+    source: Any, by: Sequence[str], columns: Columns, reading: Mapping[str, Any]
+) -> tuple[EvalSet, tuple[str, ...], tuple[str, ...]]:
+    """The calibration rows, the columns of their embedding, and notes on them."""
+    if isinstance(source, EvalSet):
+        _check_groups(source, by)
+        return source, (), ()
+    if not isinstance(source, Loaded):
+        if by:
+            table = next(sources(source, reading["encoding"], reading["decimal"]))
+            for name in by:
+                if name not in table.names:
+                    raise InputError(
+                        f"by must name a column of {table.title}, got {quoted(name)}; the columns "
+                        f"are {listed(table.names)}"
+                    )
+            groups = columns.get("groups")
+            named = groups.split(",") if isinstance(groups, str) else list(groups or ())
+            columns = {**columns, "groups": [*filter(None, named), *by]}
+        try:
+            source = load(source, **reading, **columns)
+        except InputError as error:
+            raise InputError(f"calibration: {error}") from error
+    if len(source.evalsets) != 1:
+        names = ", ".join(held.model for held in source.evalsets)
+        raise InputError(f"calibration must hold one model, got {names}")
+    made = [
+        column
+        for role in ROLES
+        if role.of == "belief" and role.name in source.roles.guessed
+        for column in source.roles[role.name]
+        if column.startswith(RECALIBRATED)
+    ]
+    if made:
+        raise InputError(
+            f"calibration holds predictions that are recalibrated already ({listed(made)}): "
+            "name the columns of the model's own"
+        )
+    (held,) = source.evalsets
+    _check_groups(held, by)
+    told = f"{source.dropped:,} calibration rows are left out, as a cell is missing."
+    return held, source.roles["embedding"], (told,) if source.dropped else ()
+
+
+def _check_groups(held: EvalSet, by: Sequence[str]) -> None:
+    for name in by:
+        if name not in held.groups:
+            raise InputError(unknown(name, held.groups, "by"))
+
+
+def _rows(source: Any, mend: Mend, columns: Columns, reading: Mapping[str, Any]) -> NewRows:
+    """The new rows, which must hold what the mend needs."""
+    if isinstance(source, Loaded):
+        if len(source.evalsets) != 1:
+            names = ", ".join(held.model for held in source.evalsets)
+            raise InputError(f"new must hold one model, got {names}")
+        (source,) = source.evalsets
+    if not isinstance(source, EvalSet):
+        needs: dict[str, Any] = {"by": mend.by, "like": mend.features, "vectors": mend.embedding}
+        return load_new(source, **needs, **reading, **columns)
+    needed = [(name, source.groups) for name in mend.by]
+    for name, held in (*needed, *((name, source.features) for name in mend.features)):
+        if name not in held:
+            raise InputError(
+                f"new must hold {quoted(name)}, which the recalibration needs, got "
+                f"{listed(held) or 'none'}"
+            )
+    return NewRows(evalset=source, labelled=True, places=np.arange(source.n), n=source.n)
+
+
+def _kinds(rows: EvalSet) -> dict[str, Literal["number", "label"]]:
+    """What each feature holds."""
+    return {
+        name: "number" if values.dtype.kind in "biuf" else "label"
+        for name, values in rows.features.items()
+    }
+
+
+def _advised(held: EvalSet, seed: int) -> tuple[str, tuple[str, ...], str]:
+    """The method that trials advise, the groups that it needs, and why; no method if none helps."""
+    from howsure.verdict.mends import try_mends
+
+    kinds = kinds_of(held)
+    if len(kinds) > 1:
+        raise InputError(
+            f"method 'best' needs one kind of prediction, got {', '.join(kinds)}: name the "
+            "columns of one"
+        )
+    if kinds[0] not in METHODS:
+        raise InputError(f"{kinds[0]} cannot be recalibrated")
+    advice = try_mends(held, seed=seed).advice
+    if advice is None or not advice.method:
+        sentence = UNCHANGED if advice is None else advice.sentence or UNCHANGED
+        return "", (), sentence
+    return advice.method, tuple(advice.by), advice.sentence
+
+
+def _from(since: Any, held: EvalSet) -> EvalSet:
+    """The rows from a time on."""
+    if since is None:
+        return held
+    late = np.asarray(held.time >= since)
+    if not late.any():
+        raise InputError(f"a calibration row must be as late as since, got none from {since!s} on")
+    return held.take(np.flatnonzero(late))
+
+
+def moment_of(since: Any, held: EvalSet) -> Any:
+    """A time as the calibration rows tell theirs."""
+    if held.time is None:
+        raise InputError("since needs a column of times in the calibration table (time, --time)")
+    try:
+        if held.time.dtype.kind == "M":
+            return np.datetime64(since)
+        if held.time.dtype.kind in "biuf":
+            return float(since)
+    except (TypeError, ValueError) as error:
+        wanted = "a date" if held.time.dtype.kind == "M" else "a number"
+        raise InputError(f"since must be {wanted} as time is, got {since!r}") from error
+    return since

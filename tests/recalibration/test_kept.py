@@ -1,0 +1,315 @@
+"""What was learnt is kept as plain JSON, and does the same on another day."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from howsure.core.errors import HowsureError, InputError
+from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
+from howsure.predictions.columns import prediction_columns
+from howsure.recalibration import METHODS, Learnt, Mend, load_mend
+from howsure.recalibration.base import POINT
+from howsure.recalibration.dispatch import Options
+from howsure.recalibration.isotonic import IsotonicRecalibrator
+from howsure.recalibration.kept import Scale
+
+WAYS = [(kind, name) for kind, ways in METHODS.items() for name in ways]
+
+
+def rows(kind: str, seed: int, n: int = 240) -> EvalSet:
+    """Rows of one kind of prediction, with groups, an input and times."""
+    rng = np.random.default_rng(seed)
+    mean, sd = rng.normal(size=n), np.exp(rng.uniform(-0.5, 0.5, n))
+    y = mean + 0.1 + 1.3 * sd * rng.normal(size=n)
+    made: dict[str, Any] = {
+        Intervals.kind: lambda: Intervals(mean - sd, mean + sd, coverage=0.8),
+        Distribution.kind: lambda: Distribution.normal(mean, sd),
+        Quantiles.kind: lambda: Quantiles([0.05, 0.5, 0.95], mean[:, None] + [-1.6, 0.0, 1.6]),
+        Samples.kind: lambda: Samples(mean[:, None] + rng.normal(size=(n, 19))),
+        POINT: lambda: (),
+    }
+    return EvalSet.checked(
+        y,
+        made[kind](),
+        point=mean if kind == POINT else None,
+        features={"x": rng.uniform(size=n), "site": rng.choice(["p", "q"], n)},
+        groups={"region": rng.choice(["north", "south"], n)},
+        time=np.datetime64("2024-01-01", "D") + np.arange(n),
+    )
+
+
+def options() -> Options:
+    return Options(
+        coverage=0.8,
+        coverages=(0.8,),
+        by=("region",),
+        since=np.datetime64("2024-02-01"),
+    )
+
+
+def numbers(mend: Mend, kind: str) -> dict[str, Any]:
+    return prediction_columns(mend.apply(rows(kind, 1)).evalset)
+
+
+@pytest.mark.parametrize(("kind", "name"), WAYS)
+def test_every_method_does_the_same_when_it_is_read_back(
+    tmp_path: Path, kind: str, name: str
+) -> None:
+    fitted = METHODS[kind][name](options()).fit(rows(kind, 0))
+    mend = Mend(recalibrators=(fitted,), by=("region",), features={"x": "number"})
+    mend.save(tmp_path / "mend.json")
+    again = load_mend(tmp_path / "mend.json")
+    ours, theirs = numbers(mend, kind), numbers(again, kind)
+    assert ours.keys() == theirs.keys()
+    for column, values in ours.items():
+        np.testing.assert_array_equal(values, theirs[column])
+    assert (again.methods, again.guarantees) == (mend.methods, mend.guarantees)
+    assert (again.by, again.features) == (("region",), {"x": "number"})
+    assert again.source.endswith("mend.json")
+    again.save(tmp_path / "twice.json")
+    assert (tmp_path / "twice.json").read_bytes() == (tmp_path / "mend.json").read_bytes()
+
+
+def scaler(value: float = 2.0) -> Mend:
+    learnt = (Learnt(name="factor", value=value),)
+    fitted = IsotonicRecalibrator(
+        belief="samples", method="isotonic", parameters=learnt, guarantee="", fitted_to="x"
+    )
+    return Mend(recalibrators=(fitted,))
+
+
+@pytest.mark.parametrize("value", [0.1 + 0.2, 5e-324, -0.0, math.inf, -math.inf, math.nan, 1e308])
+def test_numbers_are_exact(tmp_path: Path, value: float) -> None:
+    scaler(value).save(tmp_path / "mend.json")
+    (fitted,) = load_mend(tmp_path / "mend.json").recalibrators
+    found = fitted.parameters[0].value
+    assert np.float64(found).tobytes() == np.float64(value).tobytes()
+
+
+def test_the_file_is_plain_json_with_its_form(tmp_path: Path) -> None:
+    scaler(math.inf).save(tmp_path / "mend.json")
+
+    def refuse(text: str) -> None:
+        raise AssertionError(text)
+
+    text = (tmp_path / "mend.json").read_text(encoding="utf-8")
+    held = json.loads(text, parse_constant=refuse)
+    assert (held["format"], held["version"]) == ("howsure recalibration", 1)
+
+
+@pytest.mark.parametrize("content", ["{}", "important", '{"format": "other"}', ""])
+def test_no_other_file_is_replaced(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "mend.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match="is there and is no kept recalibration"):
+        scaler().save(path)
+    assert path.read_text(encoding="utf-8") == content
+    path.unlink()
+    scaler(1.0).save(path)
+    scaler(3.0).save(path)
+    assert load_mend(path).recalibrators[0].parameters[0].value == 3.0
+    assert [each.name for each in tmp_path.iterdir()] == ["mend.json"]
+    with pytest.raises(InputError, match=r"kept in a \.json file"):
+        scaler().save(tmp_path / "mend.pkl")
+
+
+def altered(tmp_path: Path, change: Any) -> Path:
+    path = tmp_path / "mend.json"
+    scaler().save(path)
+    held = json.loads(path.read_text(encoding="utf-8"))
+    change(held)
+    path.write_text(json.dumps(held), encoding="utf-8")
+    return path
+
+
+def fitted_of(held: Any) -> Any:
+    return held["mend"]["kept.Mend"]["recalibrators"][0]["isotonic.IsotonicRecalibrator"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda held: held.update(format="other"), "its format is another"),
+        (lambda held: held.update(version=2), "of version 2, and this howsure reads 1"),
+        (lambda held: held.update(version=True), "of version True"),
+        (lambda held: held.pop("mend"), "is no kept recalibration"),
+        (lambda held: held.update(mend=[]), "is no kept recalibration"),
+        (lambda held: held.update(mend={"kept.Mend": 3}), "is no kept recalibration"),
+        (lambda held: held.update(mend={"Path": {}}), "'Path' is no method of this howsure"),
+        (
+            lambda held: held.update(mend={"base.Learnt": {"name": "a", "value": 1.0}}),
+            "it holds none",
+        ),
+        (lambda held: held["mend"].update(more=1), "is no kept recalibration"),
+        (
+            lambda held: fitted_of(held).update(method=3),
+            "method of isotonic.IsotonicRecalibrator is 3",
+        ),
+        (
+            lambda held: fitted_of(held).update(parameters="x"),
+            "parameters of isotonic.IsotonicRecalibrator",
+        ),
+        (
+            lambda held: fitted_of(held).update(other="x"),
+            "isotonic.IsotonicRecalibrator has no 'other'",
+        ),
+        (lambda held: fitted_of(held).pop("method"), "is no kept recalibration"),
+        (
+            lambda held: fitted_of(held)["parameters"][0]["base.Learnt"].update(value=True),
+            "value of base.Learnt is True",
+        ),
+        (
+            lambda held: fitted_of(held)["parameters"][0]["base.Learnt"].update(
+                value={"float": "9"}
+            ),
+            "a float must be inf",
+        ),
+        (
+            lambda held: fitted_of(held)["parameters"][0]["base.Learnt"].update(value=10**30),
+            "a number is too large",
+        ),
+        (
+            lambda held: fitted_of(held).update(fitted_to={"array": ["|V8", [1], [1]]}),
+            "is no kept recalibration",
+        ),
+        (
+            lambda held: fitted_of(held).update(fitted_to={"array": ["<U500000000", [1], ["a"]]}),
+            "cannot be kept",
+        ),
+        (
+            lambda held: fitted_of(held).update(fitted_to={"array": ["<f8", [7], [1.0]]}),
+            "is no kept recalibration",
+        ),
+    ],
+)
+def test_what_is_foreign_is_refused(tmp_path: Path, change: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        load_mend(altered(tmp_path, change))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\xfe",
+        b"[",
+        b"NaN",
+        b"1e999",
+        b"9" * 5000,
+        b"[" * 100_000,
+        b'{"format": "howsure recalibration", "version": 1, "mend": '
+        + b"[" * 900
+        + b"]" * 900
+        + b"}",
+        b'{"format": "howsure recalibration", "version": 1, "mend": {"kept.Mend": {"by": 1e999}}}',
+    ],
+)
+def test_what_is_no_json_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "mend.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="is no kept recalibration"):
+        load_mend(path)
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "gone.json"):
+        with pytest.raises(InputError, match="there is no such file"):
+            load_mend(path)
+
+
+def test_every_cell_of_a_file_may_be_anything(tmp_path: Path) -> None:
+    """Whatever stands in place of a value, the file is read, refused, or refused when applied."""
+    path = tmp_path / "mend.json"
+    fitted = METHODS["intervals"]["cqr"](options()).fit(rows("intervals", 0))
+    Mend(recalibrators=(fitted,), scales=Scale.of(rows("intervals", 0))).save(path)
+    whole = path.read_text(encoding="utf-8")
+    given = rows("intervals", 1)
+
+    def places(value: Any, at: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        inner = value.items() if isinstance(value, dict) else enumerate(value)
+        deeper = [
+            place
+            for key, item in inner
+            for place in (
+                places(item, (*at, key)) if isinstance(item, dict | list) else [(*at, key)]
+            )
+        ]
+        return [at, *deeper]
+
+    tried = refused = 0
+    for place in places(json.loads(whole)["mend"], ("mend",)):
+        for put in (None, -1, 0.5, "text", [], {}, {"float": "nan"}):
+            held = json.loads(whole)
+            spot = held
+            for key in place[:-1]:
+                spot = spot[key]
+            spot[place[-1]] = put
+            path.write_text(json.dumps(held), encoding="utf-8")
+            tried += 1
+            try:
+                load_mend(path).apply(given)
+            except HowsureError:
+                refused += 1
+    assert refused > tried / 2
+
+
+def test_rows_of_another_kind_are_refused() -> None:
+    fitted = METHODS["distributions"]["scale"](options()).fit(rows("distributions", 0))
+    with pytest.raises(InputError, match="the rows must hold distributions"):
+        Mend(recalibrators=(fitted,)).apply(rows("intervals", 0))
+
+
+def test_a_kind_of_which_nothing_was_learnt_is_left_out_and_said() -> None:
+    fitted = METHODS["intervals"]["cqr"](options()).fit(rows("intervals", 0))
+    both = replace(
+        rows("intervals", 1),
+        beliefs=(*rows("intervals", 1).beliefs, *rows("distributions", 1).beliefs),
+    )
+    made = Mend(recalibrators=(fitted,)).apply(both)
+    assert [each.kind for each in made.evalset.beliefs] == ["intervals"]
+    assert "Nothing was learnt for distributions" in " ".join(made.notes)
+
+
+def test_no_method_changes_nothing() -> None:
+    given = rows("distributions", 0)
+    assert Mend().apply(given).evalset is given
+
+
+@pytest.mark.parametrize("kind", list(METHODS))
+def test_other_units_are_noticed_and_drift_is_not(kind: str) -> None:
+    mend = Mend(scales=Scale.of(rows(kind, 0)))
+    assert mend.notes(rows(kind, 1)) == ()
+    held = rows(kind, 1)
+
+    def moved(factor: float, shift: float) -> EvalSet:
+        point = None if held.point is None else shift + factor * held.point
+        made: tuple[Any, ...] = ()
+        if held.beliefs:
+            (prediction,) = held.beliefs
+            if isinstance(prediction, Intervals):
+                ends = shift + factor * prediction.lower, shift + factor * prediction.upper
+                made = (Intervals(*ends, coverage=0.8),)
+            elif isinstance(prediction, Distribution):
+                loc, scale = (prediction.parameters[name] for name in ("loc", "scale"))
+                made = (Distribution.normal(shift + factor * loc, factor * scale),)
+            elif isinstance(prediction, Quantiles):
+                made = (Quantiles(prediction.levels, shift + factor * prediction.values),)
+            else:
+                assert isinstance(prediction, Samples)
+                made = (Samples(shift + factor * prediction.sorted_samples),)
+        return replace(held, beliefs=made, point=point)
+
+    assert mend.notes(moved(3.0, 5.0)) == ()
+    (told,) = mend.notes(moved(1.0, 273.15))
+    assert "check the units" in told
+    if kind != POINT:  # which says nothing of its spread
+        for factor in (100.0, 0.01):
+            (told,) = mend.notes(moved(factor, 0.0))
+            assert "check the units" in told
