@@ -25,7 +25,7 @@ from howsure.predictions import Distribution, EvalSet, Intervals, Samples
 from howsure.report.content import TONES
 from howsure.verdict import examine
 from howsure.verdict.findings import Finding
-from howsure.verdict.mends import try_mends
+from howsure.verdict.mends import Advice, try_mends
 
 PAGE = Path(__file__).parent.parent / "docs" / "advice.md"
 Columns = dict[str, np.ndarray]
@@ -67,7 +67,7 @@ def in_time(held: EvalSet) -> tuple[EvalSet, EvalSet]:
 
 
 def perovskites(folder: Path) -> tuple[EvalSet, EvalSet]:
-    """Errors and uncertainties of a random forest."""
+    """Errors of a random forest, with its stated sd."""
     held = read(folder / "preds_chem_pernot" / "PAL2022__Perovskite_RF_Test_uncal.csv.gz")
     return halves(EvalSet.checked(held["E"], Distribution.normal(0.0 * held["E"], held["uE"])))
 
@@ -156,13 +156,13 @@ def california(folder: Path) -> tuple[EvalSet, EvalSet]:
 
 STUDIES = (
     Study(
-        "Formation of perovskites",
+        "Perovskites",
         "3,836 errors of a random forest beside its stated sd "
         "(Palmer et al. 2022, collected by Pernot).",
         perovskites,
     ),
     Study(
-        "Solubility of molecules",
+        "Lipophilicity of molecules",
         "log P of 5,000 molecules by a graph network, sd from its latent space "
         "(Rasmussen et al. 2023, collected by Pernot).",
         molecules,
@@ -220,42 +220,55 @@ def told(study: Study, folder: Path) -> list[str]:
     ]
     sentence = "no next step" if advice is None else advice.sentence
     lines += [f"> {sentence}", ""]
+    if advice is not None and advice.command:
+        lines += ["```python", advice.command, "```", ""]
     before = {each.id: each for each in examine(there)[0]}
     nominal, covered = coverage(there)
     if advice is None or not advice.method:
-        red = [each for each in before.values() if each.state == "bad"]
         lines += [f"In the other half, {percent(nominal)} intervals cover {percent(covered)}.", ""]
-        return [*lines, *(f"- {line(each)}" for each in red), ""]
+        return [*lines, *(f"- {line(before[name])}" for name in red(before)), ""]
     mended = followed(advice, here).apply(there)
     after = {each.id: each for each in examine(mended)[0]}
-    names = [name for name in before if "bad" in {before[name].state, state_of(after, name)}]
+    names = [*red(before), *(name for name in red(after) if name not in red(before))]
     then = coverage(mended)[1]
     old, new = scores(there, mended, levels_of(found.trials, here))
-    fell = 100 * (old - new) / old
     lines += [
         "| other half | before | after |",
         "|:--|:--|:--|",
         f"| {percent(nominal)} intervals cover | {percent(covered)} | {percent(then)} |",
         f"| {found.score} | {old:.4g} | {new:.4g} |",
-        *(f"| {name} | {line(before[name])} | {line(after.get(name))} |" for name in names),
+        *(f"| {name} | {line(before.get(name))} | {line(after.get(name))} |" for name in names),
         "",
     ]
-    reds = [name for name in before if before[name].state == "bad"]
-    gone = [name for name in reds if state_of(after, name) != "bad"]
-    new = [name for name, each in after.items() if each.state == "bad" and name not in reds]
-    next_advice, _ = advised(mended)
-    further = f"Next, {called(next_advice)} is advised." if next_advice else "No mend comes next."
-    way = "falls" if fell > 0 else "rises"
-    lines.append(
-        f"The score {way} by {abs(fell):.1f} %. Of {len(reds)} red lines, {len(gone)} are red no "
-        f"longer{f', and {len(new)} came' if new else ''}. {further}"
+    return [*lines, meaning(old, new, before, after, advised(mended)[0]), ""]
+
+
+def meaning(
+    old: float,
+    new: float,
+    before: dict[str, Finding],
+    after: dict[str, Finding],
+    following: Advice | None,
+) -> str:
+    """What the table shows, in sentences."""
+    reds = {
+        "Red no longer": [n for n in red(before) if n not in red(after)],
+        "Still red": [n for n in red(before) if n in red(after)],
+        "Newly red": [n for n in red(after) if n not in red(before)],
+    }
+    told = [f"The score {'falls' if new < old else 'rises'} by {100 * abs(old - new) / old:.1f} %."]
+    told += [f"{title}: {', '.join(names)}." for title, names in reds.items() if names]
+    told.append(
+        f"Assessed anew, these rows advise {called(following)}."
+        if following
+        else "Assessed anew, these rows advise nothing."
     )
-    return [*lines, ""]
+    return " ".join(told)
 
 
-def state_of(findings: dict[str, Finding], name: str) -> str:
-    """The state of a finding, none if it is not told."""
-    return findings[name].state if name in findings else ""
+def red(findings: dict[str, Finding]) -> list[str]:
+    """Ids of what is bad."""
+    return [name for name, each in findings.items() if each.state == "bad"]
 
 
 def page(studies: Sequence[Study], folder: Path) -> str:

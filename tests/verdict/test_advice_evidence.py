@@ -259,6 +259,28 @@ def test_halves_follow_content_or_time(real: ModuleType) -> None:
     assert max(early.time) < min(late.time)
 
 
+def test_a_study_says_what_went_and_what_stayed(
+    real: ModuleType, advice: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(advice, "try_mends", scaling)
+    monkeypatch.setattr(real, "try_mends", scaling)
+    world = advice.verdict.normal(scale=0.5, beside=("groups",))
+    rows = real.halves(world(np.random.default_rng(5), 4_000))
+    text = "\n".join(real.told(real.Study("Half", "Drawn.", lambda _: rows), tmp_path))
+    assert "Red no longer: " in text
+    assert re.search(r"\| spread \| ✗ .* \| [✓?○] ", text)
+    told = re.search(r"\| 90 % intervals cover \| ([\d.]+) % \| ([\d.]+) % \|", text)
+    assert told is not None
+    for value, expected in zip(told.groups(), (0.5892, 0.9), strict=True):  # 2 Φ(1.645 / 2) − 1
+        error = math.sqrt(expected * (1 - expected) / rows[1].n)
+        assert abs(float(value) / 100 - expected) < 5 * error
+    assert "The score falls by" in text
+    assert "Assessed anew, these rows advise nothing." in text
+    plain = advice.verdict.normal()(np.random.default_rng(6), 4_000)
+    quiet = real.told(real.Study("Right", "Drawn.", lambda _: real.halves(plain)), tmp_path)
+    assert not any("Red no longer" in line for line in quiet)
+
+
 def test_small_version(advice: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """Plain faults are mended by their own mend, right models are left alone."""
     fewer = [replace(cell, many=20_000) for cell in advice.CELLS]
