@@ -152,7 +152,7 @@ def test_rows_without_a_prediction_stay_without_one() -> None:
     found = howsure.recalibrate(new, table(100, 0), missing="drop")
     assert found.table["recalibrated_sd"].is_null().to_pylist() == [False, True, False, True]
     assert np.isnan(found.predictions["recalibrated_mean"]).tolist() == [False, True, False, True]
-    assert any("2 rows keep empty cells" in note for note in found.notes)
+    assert any("2 of 4 rows stay without" in note for note in found.notes)
     assert "2 rows recalibrated." in str(found)
 
 
