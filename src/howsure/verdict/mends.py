@@ -60,6 +60,8 @@ HEALED = 0.01
 """Joint p-value of a finding, below which its healing proves a mend: less than the 5 % at which it
 is bad, so that a right model is seldom advised.
 """
+_NOISY = 0.75
+"""Share of the best gain that is enough for an ensemble: pooling rows lessens its noise too."""
 _WORSE = -float(special.ndtri(0.05))
 _FINEST = (Distribution.kind, Samples.kind, Quantiles.kind, Intervals.kind, POINT)
 """Kinds of prediction, what says most first: that one decides what is tried."""
@@ -430,21 +432,23 @@ class _Bench:
         drops: Sequence[FloatArray],
         unit: FloatArray,
     ) -> int | None:
-        """Of the accepted, those that heal most; of these, the simplest not provably worse."""
+        """Of the accepted, those like the best; of these, what heals most, and is simplest."""
         accepted = [place for place, each in enumerate(tried) if each.accepted]
         if not accepted:
             return None
-        most = max(len(tried[place].heals) for place in accepted)
-        accepted = [place for place in accepted if len(tried[place].heals) == most]
-        if self.kind == Samples.kind:
-            return min(accepted, key=lambda place: (ranks[place], -tried[place].gain))
         best = max(accepted, key=lambda place: tried[place].gain)
+        least = _NOISY * tried[best].gain if self.kind == Samples.kind else math.inf
         alike = [
             place
             for place in accepted
-            if _tested((drops[best] - drops[place]) / unit, self.evalset)[0] < _WORSE
+            if tried[place].gain >= least
+            or _tested((drops[best] - drops[place]) / unit, self.evalset)[0] < _WORSE
         ]
-        return min(alike, key=lambda place: (ranks[place], -tried[place].gain))
+
+        def order(place: int) -> tuple[float, ...]:
+            return -len(tried[place].heals), ranks[place], -tried[place].gain
+
+        return min(alike, key=order)
 
     def _costs(self, trials: Sequence[Trial], candidates: Sequence[Candidate]) -> dict[str, float]:
         """What each bad finding costs: the gain of the simplest mend that heals it, or the most
