@@ -503,10 +503,10 @@ def nothing_helps(
 ) -> str:
     """That nothing that was tried helps, and what the bad findings need instead."""
     if reason:
-        told = f"Next step: collect more rows. {reason[0].upper()}{reason[1:]}."
+        told = f"No next step was found: {reason}."
     else:
         told = "Nothing that was tried helps beyond chance."
-    if nearest is not None and not reason:
+    if nearest is not None:
         method, gain, rows = nearest
         digits = 10 ** max(math.floor(math.log10(max(rows, 1))) - 1, 0)
         told += (
