@@ -218,7 +218,10 @@ def test_rows_without_a_prediction_are_refused_or_kept(served: Path) -> None:
     with pytest.raises(InputError, match=r"1 in 'mean' \(first at row 1\)"):
         invoked("gap.csv --calibration held.csv -o out.csv")
     shown = invoked("gap.csv --calibration held.csv -o out.csv --missing drop")
-    assert "note: 1 rows keep empty cells, as a cell is missing ('mean' 1)." in shown
+    assert (
+        "note: 1 of 2 rows stay without a recalibrated prediction, as a cell is missing ('mean' 1)."
+        in shown
+    )
     assert Path("out.csv").read_text(encoding="utf-8").splitlines()[2] == "008,,1,,"
 
 

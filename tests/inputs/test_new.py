@@ -173,7 +173,7 @@ def test_rows_without_a_prediction() -> None:
         load_new(broken)
     found = load_new(broken, missing="drop")
     assert (found.places.tolist(), found.n, found.evalset.n) == ([0, 2], 3, 2)
-    assert "1 rows keep empty cells" in found.notes[-1]
+    assert "1 of 3 rows stay without" in found.notes[-1]
     with pytest.raises(InputError, match="a row without missing cells is needed"):
         load_new({**PLAIN, "sd": [None, None, None]}, missing="drop")
 

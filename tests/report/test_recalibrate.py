@@ -152,7 +152,7 @@ def test_rows_without_a_prediction_stay_without_one() -> None:
     found = howsure.recalibrate(new, table(100, 0), missing="drop")
     assert found.table["recalibrated_sd"].is_null().to_pylist() == [False, True, False, True]
     assert np.isnan(found.predictions["recalibrated_mean"]).tolist() == [False, True, False, True]
-    assert any("2 rows keep empty cells" in note for note in found.notes)
+    assert any("2 of 4 rows stay without" in note for note in found.notes)
     assert "2 rows recalibrated." in str(found)
 
 
@@ -180,12 +180,20 @@ def test_best_leaves_predictions_as_they_are_where_nothing_helps(
     np.testing.assert_array_equal(again.predictions["recalibrated_sd"], new["sd"])
 
 
-def test_best_needs_one_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    advise(monkeypatch, None)
-    both = table(40, 1)
-    both |= {"lower_90": both["mean"] - 1, "upper_90": both["mean"] + 1}
-    with pytest.raises(InputError, match="needs one kind of prediction, got intervals, distrib"):
-        howsure.recalibrate(both, both, method="best")
+def test_best_mends_every_kind_that_the_rows_hold() -> None:
+    both = table(400, 1)
+    both["sd"] = both["sd"] * 0.5
+    reach = 1.6449 * both["sd"]
+    both |= {"lower_90": both["mean"] - reach, "upper_90": both["mean"] + reach}
+    found = howsure.recalibrate(both, both, method="best")
+    assert found.methods == {"intervals": "scale", "distributions": "scale"}
+    assert found.sentence.startswith("Best next step: widen every prediction by a factor of")
+    made = found.predictions
+    before = np.mean((both["lower_90"] <= both["y"]) & (both["y"] <= both["upper_90"]))
+    lower, upper = made["recalibrated_lower_90"], made["recalibrated_upper_90"]
+    after = np.mean((lower <= both["y"]) & (both["y"] <= upper))
+    assert before < 0.8
+    assert after == pytest.approx(0.9, abs=0.01)
 
 
 def test_groups_and_times_reach_the_method(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,18 +234,19 @@ def test_groups_and_times_reach_the_method(monkeypatch: pytest.MonkeyPatch) -> N
         howsure.recalibrate(short, held, method="inputs", features="age,region")
     days = np.datetime64("2024-01-01") + np.arange(300)
     howsure.recalibrate(new, {**held, "time": days}, since="2024-03-01")
-    assert seen.pop()[2]["since"] == np.datetime64("2024-03-01")
+    assert seen.pop()[2]["since"] == "2024-03-01"
     asked = advise(monkeypatch, Advice(method="recent", sentence="Recent."))
     howsure.recalibrate(new, {**held, "time": days}, since="2024-03-01", method="best")
-    assert seen.pop()[2]["since"] == np.datetime64("2024-03-01")
+    assert seen.pop()[2]["since"] == "2024-03-01"
     assert asked[0].n == 300 - 60  # January and February of a leap year
-    with pytest.raises(InputError, match="a calibration row must be as late as since"):
+    with pytest.raises(InputError, match="since must be at most the last time"):
         howsure.recalibrate(new, {**held, "time": days}, since="2034", method="best")
     howsure.recalibrate(new, {**held, "time": np.arange(300)}, since="30")
-    assert seen.pop()[2]["since"] == 30.0
-    with pytest.raises(InputError, match="since must be a date"):
+    assert seen.pop()[2]["since"] == "30"
+    monkeypatch.setattr(served, "fitted_and_applied", engine)
+    with pytest.raises(InputError, match="since must be"):
         howsure.recalibrate(new, {**held, "time": days}, since="soon")
-    with pytest.raises(InputError, match="since needs a column of times"):
+    with pytest.raises(InputError, match="since needs rows with times"):
         howsure.recalibrate(new, held, since="2024")
     with pytest.raises(InputError, match=r"by must name a column of .* got 'regoin'"):
         howsure.recalibrate(new, held, by="regoin")

@@ -222,7 +222,7 @@ def test_nothing_is_advised_where_nothing_helps() -> None:
     few = try_mends(table(10, scale=0.2, n=20)).advice
     assert few is not None
     assert few.method == ""
-    assert few.sentence.startswith("Next step: collect more rows. 20 rows are too few")
+    assert few.sentence.startswith("No next step was found: 20 rows are too few")
     rng = np.random.default_rng(11)
     members = np.zeros((300, 3), dtype=bool)
     members[:, 0] = True

@@ -149,7 +149,8 @@ def load_new(
         said = ", ".join(f"{quoted(name)} {count}" for name, count in gaps.items())
         notes = (
             *notes,
-            f"{int((~kept).sum())} rows keep empty cells, as a cell is missing ({said}).",
+            f"{int((~kept).sum()):,} of {len(kept):,} rows stay without a recalibrated "
+            f"prediction, as a cell is missing ({said}).",
         )
     return NewRows(
         evalset=evalset,

@@ -90,7 +90,7 @@ def compare_recalibrations(
     """
     kind = _kind(test)
     known = [name for name in METHODS[kind] if (kind, name) != (Intervals.kind, "ucc")]
-    taught = [name for name in known if can_teach(name, calibration)]
+    taught = [name for name in known if can_teach(name, calibration, by)]
     chosen = taught if methods is None else list(methods)
     for name in chosen:
         if name not in METHODS[kind]:

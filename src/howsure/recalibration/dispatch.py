@@ -137,10 +137,10 @@ def _conditional(belief: str) -> dict[str, Maker]:
     return {"group": group, "inputs": lambda _: ByInputs(belief), "recent": recent}
 
 
-def can_teach(method: str, calibration: EvalSet) -> bool:
+def can_teach(method: str, calibration: EvalSet, by: Sequence[str] = ()) -> bool:
     """Whether rows hold what a method looks at beside the predictions, with no more said."""
     if method == "group":
-        return len(calibration.groups) == 1
+        return bool(by) or len(calibration.groups) == 1
     if method == "inputs":
         return bool(calibration.features) or calibration.embedding is not None
     return method != "recent" or calibration.time is not None

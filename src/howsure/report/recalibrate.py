@@ -25,9 +25,16 @@ from howsure.inputs.roles import ROLES, Columns
 from howsure.inputs.source import listed, quoted
 from howsure.inputs.tables import Missing, sources
 from howsure.methods.conformal import DELTA, RankRule, TooFew
-from howsure.predictions import EvalSet
+from howsure.predictions import EvalSet, LabelSets
 from howsure.predictions.columns import prediction_columns, to_columns
-from howsure.recalibration import DEFAULT_LEVELS, METHODS, Mend, Recalibrated, Recalibrator
+from howsure.recalibration import (
+    DEFAULT_LEVELS,
+    METHODS,
+    Mend,
+    Recalibrated,
+    Recalibrator,
+    since_rows,
+)
 from howsure.recalibration import recalibrate as fitted_and_applied
 from howsure.recalibration.base import kinds_of
 from howsure.recalibration.kept import Scale
@@ -35,9 +42,12 @@ from howsure.recalibration.kept import Scale
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from howsure.verdict import Advice
+
 BEST: Final = "best"
 """The method that is chosen by trying all."""
-UNCHANGED: Final = "Nothing that was tried helps beyond chance: the predictions are unchanged."
+NO_HELP: Final = "Nothing that was tried helps beyond chance."
+UNCHANGED: Final = "The predictions are unchanged."
 _SHOWN: Final = 4  # numbers learnt that a line can hold
 
 
@@ -296,10 +306,11 @@ def recalibrate_tables(
     method = method or ("group" if asked else None)
     check_method(method, asked)
     held, vectors, told = _held_out(calibration, asked, columns, reading)
-    since = None if since is None else moment_of(since, held)
     sentence = ""
     if method == BEST:
-        method, asked, sentence = _advised(_from(since, held), seed)
+        advice = _advised(held if since is None else since_rows(held, since), seed)
+        method, asked, since = advice.method, advice.by, advice.since or since
+        sentence = advice.sentence if method else f"{advice.sentence or NO_HELP} {UNCHANGED}"
     needed = (asked or tuple(held.groups)) if method == "group" else ()
     mend = Mend(by=needed, scales=Scale.of(held), sentence=sentence)
     if method == "inputs" and held.features:
@@ -336,7 +347,7 @@ def rows_to_compare(
 ) -> tuple[EvalSet, EvalSet]:
     """Rows to judge ways to recalibrate by, whose y must be known, and those to learn from."""
     held, _, _ = _held_out(calibration, by, columns, reading)
-    held = _from(None if since is None else moment_of(since, held), held)
+    held = held if since is None else since_rows(held, since)
     rows = _rows(new, Mend(by=tuple(by)), columns, reading)
     if not rows.labelled:
         why = "".join(f" ({note})" for note in rows.notes)
@@ -459,45 +470,10 @@ def _kinds(rows: EvalSet) -> dict[str, Literal["number", "label"]]:
     }
 
 
-def _advised(held: EvalSet, seed: int) -> tuple[str, tuple[str, ...], str]:
-    """The method that trials advise, the groups that it needs, and why; no method if none helps."""
-    from howsure.verdict.mends import try_mends
+def _advised(held: EvalSet, seed: int) -> Advice:
+    """What trials advise; no method if none helps."""
+    from howsure.verdict.mends import Advice, try_mends
 
-    kinds = kinds_of(held)
-    if len(kinds) > 1:
-        raise InputError(
-            f"method 'best' needs one kind of prediction, got {', '.join(kinds)}: name the "
-            "columns of one"
-        )
-    if kinds[0] not in METHODS:
-        raise InputError(f"{kinds[0]} cannot be recalibrated")
-    advice = try_mends(held, seed=seed).advice
-    if advice is None or not advice.method:
-        sentence = UNCHANGED if advice is None else advice.sentence or UNCHANGED
-        return "", (), sentence
-    return advice.method, tuple(advice.by), advice.sentence
-
-
-def _from(since: Any, held: EvalSet) -> EvalSet:
-    """The rows from a time on."""
-    if since is None:
-        return held
-    late = np.asarray(held.time >= since)
-    if not late.any():
-        raise InputError(f"a calibration row must be as late as since, got none from {since!s} on")
-    return held.take(np.flatnonzero(late))
-
-
-def moment_of(since: Any, held: EvalSet) -> Any:
-    """A time as the calibration rows tell theirs."""
-    if held.time is None:
-        raise InputError("since needs a column of times in the calibration table (time, --time)")
-    try:
-        if held.time.dtype.kind == "M":
-            return np.datetime64(since)
-        if held.time.dtype.kind in "biuf":
-            return float(since)
-    except (TypeError, ValueError) as error:
-        wanted = "a date" if held.time.dtype.kind == "M" else "a number"
-        raise InputError(f"since must be {wanted} as time is, got {since!r}") from error
-    return since
+    if LabelSets.kind in kinds_of(held):
+        raise InputError("label sets cannot be recalibrated without scores of the classes")
+    return try_mends(held, seed=seed).advice or Advice(method="")

@@ -60,6 +60,8 @@ HEALED = 0.01
 """Joint p-value of a finding, below which its healing proves a mend: less than the 5 % at which it
 is bad, so that a right model is seldom advised.
 """
+_NOISY = 0.75
+"""Share of the best gain that is enough for an ensemble: pooling rows lessens its noise too."""
 _WORSE = -float(special.ndtri(0.05))
 _FINEST = (Distribution.kind, Samples.kind, Quantiles.kind, Intervals.kind, POINT)
 """Kinds of prediction, what says most first: that one decides what is tried."""
@@ -301,85 +303,85 @@ class _Bench:
     def run(self) -> Trials:
         """Fit, apply, score, judge; then choose."""
         folds = _folds(self.evalset, self.seed)
-        made: list[tuple[Candidate, tuple[str, ...], Evaluation]] = []
+        mended: list[tuple[Candidate, tuple[str, ...], Evaluation]] = []
         refused: list[Trial] = []
         listed = list(self.candidates())
         for place, (candidate, by) in enumerate(listed):
             tell(f"trial of {candidate.method}", place, len(listed))
             try:
-                mended = _cross_fitted(self.evalset, candidate.method, by, folds)
+                held = _cross_fitted(self.evalset, candidate.method, by, folds)
             except HowsureError as error:
                 refused.append(Trial(method=candidate.method, by=by, reason=str(error)))
                 continue
-            made.append((candidate, by, self._evaluated(mended)))
-        shared = shared_by_all([self._evaluated(self.evalset), *(each for _, _, each in made)])
-        if not made or shared is None:
+            mended.append((candidate, by, self._evaluated(held)))
+        if not mended:
             return Trials(advice=None, trials=tuple(refused))
-        rows, unit, worst = shared.rows[0], _unit(self.evalset), self._worst_rows()
-        drops = [rows - shared.rows[place] for place in range(1, len(made) + 1)]
-        gains = [self._gain(drop, rows, unit) for drop in drops]
-        of_worst = [
-            place
-            for place, (each, _, _) in enumerate(made)
-            if each.needs == "groups" and worst.any()
-        ]
-        own = [_tested((drops[k] / unit)[worst], self.evalset.take(worst))[1] for k in of_worst]
-        proven = holm(np.array([*(gain.p for gain in gains), *own])) < LEVEL
-        sure = {k for k in range(len(made)) if proven[k]}
-        sure |= {k for k, found in zip(of_worst, proven[len(made) :], strict=True) if found}
-        tried = [
-            self._tried(*each, gain, place in sure)
-            for place, (each, gain) in enumerate(zip(made, gains, strict=True))
-        ]
-        chosen = self._chosen(tried, [each.rank for each, _, _ in made], drops, unit)
-        advice, lifted = None, None
-        if chosen is not None:
-            names = ("method", "by", "since", "gain", "lower", "upper", "heals", "leaves")
-            advice = Advice(
-                **{name: getattr(tried[chosen], name) for name in names},
-                score=shared.score.title,
-                model=self.evalset.model,
-            )
-            if worst.any():
-                before, after = (
-                    _share_covered(held.take(worst))
-                    for held in (self.evalset, made[chosen][2].evalset)
-                )
-                lifted = self.worst, before, after
+        shared = shared_by_all([self._evaluated(self.evalset), *(each for _, _, each in mended)])
+        if shared is None:
+            reason = "no score suits the predictions before and after it"
+            refused += [Trial(method=c.method, by=by, reason=reason) for c, by, _ in mended]
+            return Trials(advice=None, trials=tuple(refused))
+        rows, unit = shared.rows[0], _unit(self.evalset)
+        made = []
+        for place, (candidate, by, after) in enumerate(mended, 1):
+            drop = rows - shared.rows[place]
+            made.append(_Made(candidate, by, after.evalset, drop / unit, self._gain(drop, rows)))
+        tried = self._tried(made)
+        chosen = self._chosen(made, tried)
         return Trials(
-            advice=advice,
+            advice=None if chosen is None else self._advice(tried[chosen], shared.score.title),
             trials=(*tried, *refused),
             score=shared.score.title,
-            costs=self._costs(tried, [each for each, _, _ in made]),
-            lifted=lifted,
+            costs=self._costs(made, tried),
+            lifted=None if chosen is None else self._lifted(made[chosen].after),
         )
 
-    def _tried(
-        self,
-        candidate: Candidate,
-        by: tuple[str, ...],
-        after: Evaluation,
-        gain: _Gain,
-        sure: bool,
-    ) -> Trial:
-        """One mend, judged on held-out rows."""
-        heals, leaves, spoiled = self._healed(after.evalset)
-        aimed = candidate.aims & set(self.red)
-        worse = gain.t < -_WORSE or gain.upper < 0
-        clear = bool(aimed & set(self.clear))
-        cured = clear and aimed <= set(heals) and not spoiled and not worse
-        return Trial(
-            method=candidate.method,
-            by=by,
-            since=self.since,
-            gain=gain.value,
-            lower=gain.lower,
-            upper=gain.upper,
-            p=gain.p,
-            heals=tuple(name for name in heals if name in candidate.aims or name not in _PARTS),
-            leaves=leaves,
-            accepted=cured or (sure and (self.kind != Samples.kind or bool(heals))),
-        )
+    def _tried(self, made: Sequence[_Made]) -> list[Trial]:
+        """Each mend, judged on held-out rows; one of groups also on those of the worst."""
+        tests = [_tested(each.drop, self.evalset) for each in made]
+        worst = self._worst_rows()
+        divided = [k for k, each in enumerate(made) if each.candidate.needs == "groups"]
+        divided = divided if worst.any() else []
+        own = [_tested(made[k].drop[worst], self.evalset.take(worst))[1] for k in divided]
+        proven = holm(np.array([*(p for _, p in tests), *own])) < LEVEL
+        sure = {k for k, found in zip([*range(len(made)), *divided], proven, strict=True) if found}
+        tried = []
+        for place, (each, (t, p)) in enumerate(zip(made, tests, strict=True)):
+            heals, leaves, spoiled = self._healed(each.after)
+            aimed = each.candidate.aims & set(self.red)
+            worse = t < -_WORSE or each.gain[2] < 0
+            clear = bool(aimed & set(self.clear))
+            cured = clear and aimed <= set(heals) and not spoiled and not worse
+            own_aims = (*each.candidate.aims, *(set(self.red) - _PARTS))
+            tried.append(
+                Trial(
+                    method=each.candidate.method,
+                    by=each.by,
+                    since=self.since,
+                    gain=each.gain[0],
+                    lower=each.gain[1],
+                    upper=each.gain[2],
+                    p=p,
+                    heals=tuple(name for name in heals if name in own_aims),
+                    leaves=leaves,
+                    accepted=cured
+                    or (place in sure and (self.kind != Samples.kind or bool(heals))),
+                )
+            )
+        return tried
+
+    def _advice(self, trial: Trial, score: str) -> Advice:
+        names = ("method", "by", "since", "gain", "lower", "upper", "heals", "leaves")
+        told = {name: getattr(trial, name) for name in names}
+        return Advice(**told, score=score, model=self.evalset.model)
+
+    def _lifted(self, after: EvalSet) -> tuple[str, float, float] | None:
+        """The group that fails, with its coverage before and after."""
+        worst = self._worst_rows()
+        if not worst.any():
+            return None
+        shares = [_share_covered(held.take(worst)) for held in (self.evalset, after)]
+        return self.worst, shares[0], shares[1]
 
     def _worst_rows(self) -> BoolArray:
         """The rows of the group that fails."""
@@ -391,14 +393,14 @@ class _Bench:
     def _evaluated(self, evalset: EvalSet) -> Evaluation:
         return evaluate(evalset, coverages=self.coverages, metrics=("crps", "mae"), seed=self.seed)
 
-    def _gain(self, drop: FloatArray, rows: FloatArray, unit: FloatArray) -> _Gain:
-        """By how much a score falls; its test divides each row's by its spread."""
+    def _gain(self, drop: FloatArray, rows: FloatArray) -> tuple[float, float, float]:
+        """By which share a score falls, with its 95 % interval: a ratio of means."""
         evalset, mass = self.evalset, mass_of(self.evalset)
         base = float(np.average(rows, weights=mass))
         gain = float(np.average(drop, weights=mass)) / base
         ratio = spread_of((drop - gain * rows) / base, evalset.weights, _clusters(evalset))
         reach = float(special.stdtrit(max(float(ratio.degrees[0]), 1.0), 0.975) * ratio.error[0])
-        return _Gain(gain, gain - reach, gain + reach, *_tested(drop / unit, evalset))
+        return gain, gain - reach, gain + reach
 
     def _healed(self, mended: EvalSet) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
         """Which bad findings are healed, which are left, and whether another turned bad."""
@@ -423,53 +425,52 @@ class _Bench:
         spoiled = any(each.state == "bad" and each.id not in self.red for each in found)
         return heals, leaves, spoiled
 
-    def _chosen(
-        self,
-        tried: Sequence[Trial],
-        ranks: Sequence[int],
-        drops: Sequence[FloatArray],
-        unit: FloatArray,
-    ) -> int | None:
-        """Of the accepted, those that heal most; of these, the simplest not provably worse."""
+    def _chosen(self, made: Sequence[_Made], tried: Sequence[Trial]) -> int | None:
+        """Of the accepted, those like the best; of these, what heals most, and is simplest."""
         accepted = [place for place, each in enumerate(tried) if each.accepted]
         if not accepted:
             return None
-        most = max(len(tried[place].heals) for place in accepted)
-        accepted = [place for place in accepted if len(tried[place].heals) == most]
-        if self.kind == Samples.kind:
-            return min(accepted, key=lambda place: (ranks[place], -tried[place].gain))
         best = max(accepted, key=lambda place: tried[place].gain)
+        least = _NOISY * tried[best].gain if self.kind == Samples.kind else math.inf
         alike = [
             place
             for place in accepted
-            if _tested((drops[best] - drops[place]) / unit, self.evalset)[0] < _WORSE
+            if tried[place].gain >= least
+            or _tested(made[best].drop - made[place].drop, self.evalset)[0] < _WORSE
         ]
-        return min(alike, key=lambda place: (ranks[place], -tried[place].gain))
 
-    def _costs(self, trials: Sequence[Trial], candidates: Sequence[Candidate]) -> dict[str, float]:
+        def order(place: int) -> tuple[float, ...]:
+            return -len(tried[place].heals), made[place].candidate.rank, -tried[place].gain
+
+        return min(alike, key=order)
+
+    def _costs(self, made: Sequence[_Made], tried: Sequence[Trial]) -> dict[str, float]:
         """What each bad finding costs: the gain of the simplest mend that heals it, or the most
         that one aimed at it saves.
         """
         costs = {}
         for name in self.red:
-            aimed = [t for t, c in zip(trials, candidates, strict=True) if name in c.aims]
-            healing = [t for t in aimed if name in t.heals]
-            chosen = healing[:1] or aimed
-            costs[name] = max((t.gain for t in chosen), default=0.0)
-        return {name: max(cost, 0.0) for name, cost in costs.items()}
+            aimed = [t for t, m in zip(tried, made, strict=True) if name in m.candidate.aims]
+            chosen = [t for t in aimed if name in t.heals][:1] or aimed
+            costs[name] = max([0.0, *(t.gain for t in chosen)])
+        return costs
+
+
+class _Made(NamedTuple):
+    """A mend, the rows as it leaves them, how far each row's score falls on the scale of its
+    spread, and the share by which the mean score does, with its interval.
+    """
+
+    candidate: Candidate
+    by: tuple[str, ...]
+    after: EvalSet
+    drop: FloatArray
+    gain: tuple[float, float, float]
 
 
 def _clear(red: Sequence[Finding]) -> tuple[str, ...]:
     """The findings whose healing is enough for a mend to be accepted."""
     return tuple(each.id for each in red if each.p_adjusted < HEALED)
-
-
-class _Gain(NamedTuple):
-    value: float
-    lower: float
-    upper: float
-    t: float
-    p: float
 
 
 def _clusters(evalset: EvalSet) -> IntArray | None:
@@ -589,7 +590,8 @@ def _lately(bench: _Bench, red: Sequence[Finding]) -> Trials | None:
         return None
     left = tuple(name for name in bench.red if name in trials.advice.leaves)
     healed = tuple(name for name in bench.red if name not in left)
-    return replace(trials, advice=replace(trials.advice, heals=healed, leaves=left))
+    advice = replace(trials.advice, heals=healed, leaves=left)
+    return replace(trials, advice=advice, costs=dict.fromkeys(healed, max(advice.gain, 0.0)))
 
 
 def _concluded(
@@ -600,6 +602,9 @@ def _concluded(
     if advice is None:
         if not red:
             return trials
+        refused = [each.reason for each in trials.trials if each.reason]
+        if not reason and refused and len(refused) == len(trials.trials):
+            reason = f"no way to recalibrate could be tried: {refused[0]}"
         said = words.nothing_helps(red, _nearest(trials, bench), reason)
         return replace(trials, advice=Advice(method="", sentence=said, model=bench.evalset.model))
     rows = bench.evalset if not advice.since else since_rows(bench.evalset, advice.since)

@@ -441,7 +441,6 @@ _NAMES = {
 """Findings within a sentence, where their ids are no words."""
 
 _DONE: Mapping[str, str] = {
-    "shift": "shift every prediction",
     "scale": "stretch every prediction",
     "shift_scale": "shift and stretch every prediction",
     "cqr": "move both ends of every interval",
@@ -485,9 +484,10 @@ def _mended(method: str, learnt: Sequence[Learnt]) -> str:
     if len(learnt) == 1 and learnt[0].name == "factor" and math.isfinite(learnt[0].value):
         verb = "widen" if learnt[0].value > 1 else "narrow"
         return f"{verb} every prediction by a factor of {number(learnt[0].value, 3)}"
-    if len(learnt) == 1 and method == "shift" and learnt[0].name == "shift":
-        sign = "+" if learnt[0].value > 0 else ""
-        return f"shift every prediction by {sign}{number(learnt[0].value, 3)}"
+    if method == "shift" and learnt:
+        way = "up" if learnt[0].value > 0 else "down"
+        unit = "" if learnt[0].name == "shift" else " of its spread"
+        return f"shift every prediction {way} by {number(abs(learnt[0].value), 3)}{unit}"
     if method == "cqr" and learnt and math.isfinite(learnt[0].value):
         verb = "widen" if learnt[0].value > 0 else "narrow"
         return f"{verb} every interval by one constant at either end"
@@ -503,10 +503,10 @@ def nothing_helps(
 ) -> str:
     """That nothing that was tried helps, and what the bad findings need instead."""
     if reason:
-        told = f"Next step: collect more rows. {reason[0].upper()}{reason[1:]}."
+        told = f"No next step was found: {reason}."
     else:
         told = "Nothing that was tried helps beyond chance."
-    if nearest is not None and not reason:
+    if nearest is not None:
         method, gain, rows = nearest
         digits = 10 ** max(math.floor(math.log10(max(rows, 1))) - 1, 0)
         told += (
