@@ -221,7 +221,7 @@ def told(study: Study, folder: Path) -> list[str]:
     sentence = "no next step" if advice is None else advice.sentence
     lines += [f"> {sentence}", ""]
     if advice is not None and advice.command:
-        lines += ["```python", advice.command, "```", ""]
+        lines += ["```text", advice.command, "```", ""]
     before = {each.id: each for each in examine(there)[0]}
     nominal, covered = coverage(there)
     if advice is None or not advice.method:
