@@ -56,7 +56,9 @@ FOLDS = 5
 FEWEST_ROWS = 30
 """Rows, or clusters where rows depend, without which nothing is tried: FEWEST_UNITS of these."""
 FEWEST_UNITS = 10
-HEALED = 0.01
+PROVEN = 0.025
+"""One-sided level of a gain, among all that were tried."""
+HEALED = 0.02
 """Joint p-value of a finding, below which its healing proves a mend: less than the 5 % at which it
 is bad, so that a right model is seldom advised.
 """
@@ -65,8 +67,8 @@ _NOISY = 0.75
 _WORSE = -float(special.ndtri(0.05))
 _FINEST = (Distribution.kind, Samples.kind, Quantiles.kind, Intervals.kind, POINT)
 """Kinds of prediction, what says most first: that one decides what is tried."""
-_PARTS = frozenset(("groups", "region"))
-"""Findings of parts of the rows, too few to show that what was not aimed at them left them bad."""
+_OWN = frozenset(("groups", "region", "width", "trade"))
+"""Findings that only what aims at them heals: else they are out of sight, as folds differ."""
 _FLOOR = 0.1
 """Least spread that a row's score is divided by, as a share of the mean spread."""
 
@@ -290,9 +292,12 @@ class _Bench:
 
     def candidates(self) -> Iterator[tuple[Candidate, tuple[str, ...]]]:
         """What suits the rows, each with the columns of groups that it divides by."""
-        known = METHODS[self.kind]
+        known = {*METHODS[self.kind]} & {*TRIED.get(self.kind, TRIED[""])}
+        unit = _unit(self.evalset)
+        if unit.min() == unit.max():  # then these are the same as scale
+            known -= {"widths", "isotonic_variance"}
         for each in CANDIDATES:
-            if each.method not in TRIED.get(self.kind, TRIED[""]) or each.method not in known:
+            if each.method not in known:
                 continue
             if each.needs == "groups":
                 for name in self.evalset.groups:
@@ -343,7 +348,7 @@ class _Bench:
         divided = [k for k, each in enumerate(made) if each.candidate.needs == "groups"]
         divided = divided if worst.any() else []
         own = [_tested(made[k].drop[worst], self.evalset.take(worst))[1] for k in divided]
-        proven = holm(np.array([*(p for _, p in tests), *own])) < LEVEL
+        proven = holm(np.array([*(p for _, p in tests), *own])) < PROVEN
         sure = {k for k, found in zip([*range(len(made)), *divided], proven, strict=True) if found}
         tried = []
         for place, (each, (t, p)) in enumerate(zip(made, tests, strict=True)):
@@ -352,7 +357,7 @@ class _Bench:
             worse = t < -_WORSE or each.gain[2] < 0
             clear = bool(aimed & set(self.clear))
             cured = clear and aimed <= set(heals) and not spoiled and not worse
-            own_aims = (*each.candidate.aims, *(set(self.red) - _PARTS))
+            mendable = (*each.candidate.aims, *(set(self.red) - _OWN))
             tried.append(
                 Trial(
                     method=each.candidate.method,
@@ -362,10 +367,10 @@ class _Bench:
                     lower=each.gain[1],
                     upper=each.gain[2],
                     p=p,
-                    heals=tuple(name for name in heals if name in own_aims),
+                    heals=tuple(name for name in heals if name in mendable),
                     leaves=leaves,
                     accepted=cured
-                    or (place in sure and (self.kind != Samples.kind or bool(heals))),
+                    or (place in sure and (self.kind != Samples.kind or bool(self.red))),
                 )
             )
         return tried
@@ -621,5 +626,5 @@ def _nearest(trials: Trials, bench: _Bench) -> tuple[str, float, int] | None:
     if not hopeful:
         return None
     best = max(hopeful, key=lambda each: each.gain)
-    wanted = special.ndtri(LEVEL / len(trials.trials)) / special.ndtri(best.p)
+    wanted = special.ndtri(PROVEN / len(trials.trials)) / special.ndtri(best.p)
     return best.method, best.gain, math.ceil(bench.evalset.n * float(wanted) ** 2)
