@@ -69,6 +69,7 @@ _FINEST = (Distribution.kind, Samples.kind, Quantiles.kind, Intervals.kind, POIN
 """Kinds of prediction, what says most first: that one decides what is tried."""
 _OWN = frozenset(("groups", "region", "width", "trade"))
 """Findings that only what aims at them heals: else they are out of sight, as folds differ."""
+_EQUAL = 1e-9
 _FLOOR = 0.1
 """Least spread that a row's score is divided by, as a share of the mean spread."""
 
@@ -294,7 +295,7 @@ class _Bench:
         """What suits the rows, each with the columns of groups that it divides by."""
         known = {*METHODS[self.kind]} & {*TRIED.get(self.kind, TRIED[""])}
         unit = _unit(self.evalset)
-        if unit.min() == unit.max():  # then these are the same as scale
+        if np.ptp(unit) <= _EQUAL * unit.max():  # then these are the same as scale
             known -= {"widths", "isotonic_variance"}
         for each in CANDIDATES:
             if each.method not in known:
