@@ -11,12 +11,14 @@ import numpy as np
 from rich.table import Table
 
 from howsure.cli.options import ReadOptions
+from howsure.cli.progress import Stages
 from howsure.cli.recalibrate_compare import compare, comparison_form
 from howsure.cli.terminal import Console, escape
 from howsure.core.arrays import check_levels
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
 from howsure.core.formats import short
+from howsure.core.progress import listening
 from howsure.core.registry import unknown
 from howsure.core.threads import one_thread
 from howsure.inputs.files import table_form
@@ -129,19 +131,20 @@ def run(
         )
         return
     assert output is not None
-    done = recalibrate_tables(
-        file,
-        calibration,
-        read.columns,
-        method=method,
-        by=asked,
-        since=since,
-        seed=seed,
-        reading=reading,
-        coverage=target,
-        levels=wanted_levels,
-        **shared,
-    )
+    with Stages() as stages, listening(stages):
+        done = recalibrate_tables(
+            file,
+            calibration,
+            read.columns,
+            method=method,
+            by=asked,
+            since=since,
+            seed=seed,
+            reading=reading,
+            coverage=target,
+            levels=wanted_levels,
+            **shared,
+        )
     done.save(output, csv_safe=csv_safe)
     if keep is not None:
         done.mend.save(keep)
