@@ -59,8 +59,8 @@ FEWEST_UNITS = 10
 PROVEN = 0.025
 """One-sided level of a gain, among all that were tried."""
 HEALED = 0.02
-"""Joint p-value of a finding, below which its healing proves a mend: less than the 5 % at which it
-is bad, so that a right model is seldom advised.
+"""Joint p-value below which a finding is clearly bad, so that its healing proves a mend: less than
+the 5 % at which it is bad, so that a right model is seldom advised.
 """
 _NOISY = 0.75
 """Share of the best gain that is enough for an ensemble: pooling rows lessens its noise too."""
@@ -371,7 +371,7 @@ class _Bench:
                     heals=tuple(name for name in heals if name in mendable),
                     leaves=leaves,
                     accepted=cured
-                    or (place in sure and (self.kind != Samples.kind or bool(self.red))),
+                    or (place in sure and (self.kind != Samples.kind or bool(self.clear))),
                 )
             )
         return tried
