@@ -12,7 +12,13 @@ from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.methods.conformal import level_ranks
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples, ScipyLaw
-from howsure.recalibration import METHODS, ByGroup, ConformalIntervals, QuantileShift, recalibrate
+from howsure.recalibration import (
+    METHODS,
+    ByGroup,
+    ConformalIntervals,
+    ConformalQuantiles,
+    recalibrate,
+)
 from howsure.recalibration.moving import frame_of
 from recalibration.conditional_worlds import (
     KINDS,
@@ -351,7 +357,7 @@ def test_an_unseen_group_takes_what_all_rows_teach_and_says_so(kind: str) -> Non
             made.evalset.beliefs[0].point()[1:], old.point()[1:] + values["shift"] * old.sd()[1:]
         )
     if kind == "quantiles":
-        want = QuantileShift().fit(held_out).transform(new)[0]
+        want = ConformalQuantiles().fit(held_out).transform(new)[0]
         assert np.array_equal(numbers(made.evalset.beliefs[0])[1:], numbers(want)[1:])
     if kind == "intervals":
         want = ConformalIntervals("asymmetric").fit(held_out).transform(new)[0]
