@@ -19,7 +19,7 @@ from howsure.recalibration import (
     ConformalQuantiles,
     recalibrate,
 )
-from howsure.recalibration.moving import frame_of
+from howsure.recalibration.moving import Frame
 from recalibration.conditional_worlds import (
     KINDS,
     covered,
@@ -200,7 +200,7 @@ def test_one_group_is_the_whole(kind: str) -> None:
     held_out = world(kind, 300, "one")
     one = EvalSet.checked(held_out.y, held_out.beliefs, groups={"g": ["all"] * 300})
     fitted = {each.name: each.value for each in ByGroup(kind).fit(one).parameters}
-    frame, mass = frame_of(one, kind), np.ones(300)
+    frame, mass = Frame.of(one.beliefs[0]), np.ones(300)
     shift = frame.shift(one.y, mass, frame.spread)
     factor = frame.factor(one.y, mass, frame.center + shift * frame.spread)
     assert fitted["shift, g=all"] == fitted["shift"] == pytest.approx(shift, rel=1e-12)
@@ -426,7 +426,7 @@ def test_what_cannot_be_moved_is_refused_with_what_can() -> None:
     with pytest.raises(InputError, match="at least 2 rows"):
         ByGroup("distributions").fit(one)
     fitted = ByGroup("distributions").fit(EvalSet.checked(y + 1, right, groups=labels))
-    with pytest.raises(InputError, match=r"laws of the family 'norm'.*got samples"):
+    with pytest.raises(InputError, match=r"must hold distributions as .* got samples"):
         fitted.transform(EvalSet.checked(y, Samples(np.ones((20, 2))), groups=labels))
 
 

@@ -6,7 +6,6 @@ A method holds its options; `fit` learns from calibration rows and gives a recal
 
 from howsure.recalibration.affine import (
     PointShift,
-    QuantileScaling,
     Shift,
     ShiftScale,
     ShiftScaledIntervals,
@@ -25,7 +24,7 @@ from howsure.recalibration.isotonic import Isotonic
 from howsure.recalibration.kept import Mend, load_mend
 from howsure.recalibration.levels import DEFAULT_LEVELS
 from howsure.recalibration.recent import Recent, since_rows
-from howsure.recalibration.scaling import SpreadScaling, VarianceScaling
+from howsure.recalibration.scaling import QuantileScaling, SpreadScaling, VarianceScaling
 from howsure.recalibration.shape import Shape
 from howsure.recalibration.variance import IsotonicVariance
 from howsure.recalibration.wrapper import RecalibratedMethod

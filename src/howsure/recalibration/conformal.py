@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.methods.conformal import TooFew, order_statistics, raise_too_large, repetitions
+from howsure.methods.conformal import TooFew, order_statistics, raise_too_large
 from howsure.predictions import EvalSet, Quantiles
 from howsure.recalibration.base import (
     Method,
@@ -16,9 +16,11 @@ from howsure.recalibration.base import (
     belief_of,
     effective_rows,
     fit_notes,
+    matching,
+    signature,
 )
 from howsure.recalibration.levels import hold_below, level_words, plan_levels
-from howsure.recalibration.moving import check_given, crossed_note
+from howsure.recalibration.moving import crossed_note
 
 
 @final
@@ -59,7 +61,7 @@ class ConformalQuantiles(Method):
         belief = belief_of(calibration, Quantiles)
         n, exact = effective_rows(calibration)
         plan = plan_levels(belief.levels, n, self.too_few, exact=exact)
-        counts = repetitions(calibration.weights)
+        counts = calibration.multiplicities
         columns = np.flatnonzero(np.isin(belief.levels, plan.levels))
         shifts = []
         for column, low, high in zip(columns, plan.low, plan.high, strict=True):
@@ -74,7 +76,7 @@ class ConformalQuantiles(Method):
             parameters=plan.learnt("shift", np.array(shifts)),
             guarantee=_words(n, exact=exact),
             notes=(*fit_notes(calibration), *plan.notes),
-            given=tuple(belief.levels.tolist()),
+            fitted_to=signature(belief),
         )
 
 
@@ -85,20 +87,19 @@ class QuantileMover(Recalibrator):
 
     Attributes
     ----------
-    given : tuple of float
-        The levels of the calibration rows.
+    fitted_to : str
+        What the rows must hold, see `signature`.
     """
 
-    given: tuple[float, ...]
+    fitted_to: str
 
     @np.errstate(over="ignore", invalid="ignore")
     def transform(self, evalset: EvalSet) -> tuple[Quantiles, tuple[str, ...]]:
         """The quantiles moved, with a note on rows that had to be sorted."""
-        belief = belief_of(evalset, Quantiles)
-        check_given(belief.levels, self.given, belief.kind)
+        belief = matching(evalset, Quantiles, self.fitted_to)
         kept = np.array([learnt.nominal for learnt in self.parameters])
         shifts = np.array([learnt.value for learnt in self.parameters])
-        columns = np.flatnonzero(np.isin(self.given, kept))
+        columns = np.abs(belief.levels[:, None] - kept).argmin(axis=0)
         moved = Quantiles(kept, belief.values[:, columns] + shifts, crossing="sort")
         return moved, crossed_note(moved)
 

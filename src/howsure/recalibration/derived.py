@@ -11,8 +11,10 @@ import numpy as np
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.methods.conformal import DELTA, RankRule, TooFew
 from howsure.methods.interface import checked_coverages
-from howsure.predictions import EvalSet, Intervals
+from howsure.predictions import EvalSet, Intervals, Quantiles
 from howsure.recalibration.base import (
+    CENTRAL,
+    SPREAD,
     Method,
     Recalibrator,
     belief_of,
@@ -93,7 +95,7 @@ class DerivedIntervals(Method):
             notes=fitted.notes,
             intervals=fitted,
             coverages=coverages,
-            fitted_to=signature(belief_of(calibration, kind_named(self.belief))),
+            fitted_to=signature(belief_of(calibration, kind_named(self.belief, CENTRAL))),
         )
 
 
@@ -118,7 +120,8 @@ class DerivedRecalibrator(Recalibrator):
 
     def transform(self, evalset: EvalSet) -> tuple[Intervals, tuple[str, ...]]:
         """Intervals at the coverages."""
-        matching(evalset, kind_named(self.belief), self.fitted_to)
+        if self.belief != Quantiles.kind:  # of which any levels do
+            matching(evalset, kind_named(self.belief, SPREAD), self.fitted_to)
         belief, notes = self.intervals.transform(
             with_intervals(evalset, self.belief, self.coverages)
         )
@@ -128,7 +131,7 @@ class DerivedRecalibrator(Recalibrator):
 
 def with_intervals(evalset: EvalSet, kind: str, coverages: tuple[float, ...]) -> EvalSet:
     """The rows with one belief's central intervals alone, and a point that lies in all of them."""
-    belief = belief_of(evalset, kind_named(kind))
+    belief = belief_of(evalset, kind_named(kind, CENTRAL))
     ends = [belief.interval(coverage) for coverage in coverages]
     lower, upper = (np.stack(side, axis=1) for side in zip(*ends, strict=True))
     middle = lower[:, 0] / 2.0 + upper[:, 0] / 2.0

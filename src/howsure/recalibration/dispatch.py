@@ -25,7 +25,6 @@ from howsure.predictions import (
 from howsure.recalibration.affine import (
     PointShift,
     PointShifter,
-    QuantileScaling,
     Shift,
     ShiftScale,
     ShiftScaledIntervals,
@@ -41,7 +40,7 @@ from howsure.recalibration.intervals import ConformalIntervals
 from howsure.recalibration.isotonic import Isotonic
 from howsure.recalibration.levels import DEFAULT_LEVELS
 from howsure.recalibration.recent import Recent, since_rows
-from howsure.recalibration.scaling import SpreadScaling, VarianceScaling
+from howsure.recalibration.scaling import QuantileScaling, SpreadScaling, VarianceScaling
 from howsure.recalibration.shape import Shape
 from howsure.recalibration.variance import IsotonicVariance
 

@@ -9,15 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
-from howsure.methods.conformal import TooFew, repetitions
+from howsure.methods.conformal import TooFew
 from howsure.predictions import Distribution, EvalSet, Prediction, Samples
 from howsure.recalibration.base import (
+    SPREAD,
     Method,
     belief_of,
     effective_rows,
     fit_notes,
+    kind_named,
     signature,
-    spread_kind,
 )
 from howsure.recalibration.levels import DEFAULT_LEVELS, level_words, plan_levels
 from howsure.recalibration.pit import pit_knots
@@ -67,12 +68,12 @@ class Isotonic(Method):
         InputError
             If no level can be reached.
         """
-        belief = belief_of(calibration, spread_kind(self.belief))
+        belief = belief_of(calibration, kind_named(self.belief, SPREAD))
         lowest, highest, jumps = _reach(belief)
         n, exact = effective_rows(calibration)
         plan = plan_levels(self.levels, n, self.too_few, exact=exact and not jumps)
         left, right = belief.cdf_left(calibration.y), belief.cdf(calibration.y)
-        counts = repetitions(calibration.weights)
+        counts = calibration.multiplicities
         ends = [pit_knots(left, right, ranks, counts) for ranks in (plan.low, plan.high)]
         knots = (ends[0] + ends[1]) / 2.0
         reached = (knots >= lowest) & (knots <= highest)

@@ -9,13 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, check_levels
-from howsure.methods.conformal import order_statistics, repetitions
+from howsure.methods.conformal import order_statistics
 from howsure.predictions import Distribution, EvalSet, Prediction, Quantiles, Samples
 from howsure.recalibration.base import (
+    CENTRAL,
     Learnt,
     Method,
     Recalibrator,
     belief_of,
+    check_rows,
     effective_rows,
     fit_notes,
     kind_named,
@@ -24,9 +26,8 @@ from howsure.recalibration.base import (
 )
 from howsure.recalibration.isotonic import IsotonicRecalibrator
 from howsure.recalibration.levels import DEFAULT_LEVELS
-from howsure.recalibration.moving import FLOOR, Frame, check_given, crossed_note, floored
+from howsure.recalibration.moving import FLOOR, Frame, crossed_note, floored
 from howsure.recalibration.pit import pit_knots
-from howsure.recalibration.scaling import check_rows
 
 _PRIOR = 2.0
 """Rows that speak for the tail as it is given, beside those that lie beyond a level."""
@@ -81,9 +82,9 @@ class Shape(Method):
         UnanswerableError
             If there is one sample a row.
         """
-        prediction = belief_of(calibration, kind_named(self.belief))
+        prediction = belief_of(calibration, kind_named(self.belief, CENTRAL))
         check_rows(calibration)
-        n, counts = effective_rows(calibration)[0], repetitions(calibration.weights)
+        n, counts = effective_rows(calibration)[0], calibration.multiplicities
         if isinstance(prediction, Distribution):
             levels = check_levels(self.levels)
         elif isinstance(prediction, Quantiles):
@@ -125,15 +126,12 @@ class ShapedColumns(Recalibrator):
     @np.errstate(all="ignore")
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
         """Columns moved, with a note on rows that had to be sorted."""
-        prediction = matching(evalset, kind_named(self.belief), self.fitted_to)
+        prediction = matching(evalset, kind_named(self.belief, CENTRAL), self.fitted_to)
         unit = floored(Frame.of(prediction).spread, self.floor)
         moves = unit[:, None] * np.array([learnt.value for learnt in self.parameters])
         if isinstance(prediction, Samples):
             return Samples(prediction.sorted_samples + moves), ()
         assert isinstance(prediction, Quantiles)
-        check_given(
-            prediction.levels, tuple(one.nominal for one in self.parameters), prediction.kind
-        )
         moved = Quantiles(prediction.levels, prediction.values + moves, crossing="sort")
         return moved, crossed_note(moved)
 
@@ -184,7 +182,7 @@ def _own_moves(
 ) -> FloatArray:
     """By how many units each column moves."""
     unit = floored(frame.spread, floor)
-    n, counts = effective_rows(rows)[0], repetitions(rows.weights)
+    n, counts = effective_rows(rows)[0], rows.multiplicities
     low, high, share = _ranks(levels, n)
     own = np.empty(len(levels))
     for column in range(len(levels)):

@@ -10,7 +10,7 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.predictions import Distribution, EvalSet, Quantiles, Samples
-from howsure.recalibration.base import Learnt, Recalibrator, matching, spread_kind
+from howsure.recalibration.base import SPREAD, Learnt, Recalibrator, kind_named, matching
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class TableRecalibrator(Recalibrator):
     @np.errstate(over="ignore", invalid="ignore")
     def transform(self, evalset: EvalSet) -> tuple[Quantiles, tuple[str, ...]]:
         """Quantiles at the levels reached."""
-        belief = matching(evalset, spread_kind(self.belief), self.fitted_to)
+        belief = matching(evalset, kind_named(self.belief, SPREAD), self.fitted_to)
         learnt = np.array([column.value for column in self.columns])
         values = self._quantiles(belief, learnt)
         return Quantiles([column.nominal for column in self.columns], values), ()

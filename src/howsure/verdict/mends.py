@@ -39,9 +39,8 @@ from howsure.predictions import (
     content_order,
 )
 from howsure.recalibration import METHODS, recalibrate
-from howsure.recalibration.base import POINT, kinds_of
+from howsure.recalibration.base import POINT, counts, kinds_of
 from howsure.recalibration.dispatch import Options
-from howsure.recalibration.moving import mass_of
 from howsure.recalibration.recent import since_rows
 from howsure.stats.binomial import holm
 from howsure.stats.estimate import spread_of
@@ -393,7 +392,7 @@ class _Bench:
 
     def _gain(self, drop: FloatArray, rows: FloatArray, unit: FloatArray) -> _Gain:
         """By how much a score falls; its test divides each row's by its spread."""
-        evalset, mass = self.evalset, mass_of(self.evalset)
+        evalset, mass = self.evalset, counts(self.evalset)
         base = float(np.average(rows, weights=mass))
         gain = float(np.average(drop, weights=mass)) / base
         ratio = spread_of((drop - gain * rows) / base, evalset.weights, _clusters(evalset))
@@ -478,7 +477,7 @@ def _clusters(evalset: EvalSet) -> IntArray | None:
 
 def _tested(values: FloatArray, evalset: EvalSet) -> tuple[float, float]:
     """Student's t of a mean over rows, and its one-sided p-value that it is above 0."""
-    mean = float(np.average(values, weights=mass_of(evalset)))
+    mean = float(np.average(values, weights=counts(evalset)))
     found = spread_of(values - mean, evalset.weights, _clusters(evalset))
     error = float(found.error[0])
     if not error > 0:
@@ -489,7 +488,7 @@ def _tested(values: FloatArray, evalset: EvalSet) -> tuple[float, float]:
 
 def _share_covered(evalset: EvalSet) -> float:
     view = View(evalset)
-    return float(np.average(view.get("covered", view.headline), weights=mass_of(evalset)))
+    return float(np.average(view.get("covered", view.headline), weights=counts(evalset)))
 
 
 def _keys(evalset: EvalSet) -> npt.NDArray[np.uint64]:
