@@ -1,7 +1,7 @@
-"""Recalibration: a held-out table teaches a model's beliefs to tell the truth.
+"""Recalibration: a held-out table teaches a model's predictions to tell the truth.
 
 A method holds its options; `fit` learns from calibration rows and gives a recalibrator, whose
-`apply` mends any rows. `recalibrate` does both for every belief of a test set at once.
+`apply` mends any rows. `recalibrate` does both for all predictions of a test set at once.
 """
 
 from howsure.recalibration.affine import (

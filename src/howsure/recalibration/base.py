@@ -70,7 +70,7 @@ class Recalibrator(ABC):
     Attributes
     ----------
     belief : str
-        The kind of belief that it recalibrates, or ``point``.
+        The kind of prediction that it recalibrates, or ``point``.
     method : str
         The method's name.
     parameters : tuple of Learnt
@@ -89,18 +89,21 @@ class Recalibrator(ABC):
 
     @abstractmethod
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
-        """The recalibrated belief for these rows, and notes on them. Reads no y."""
+        """The recalibrated prediction of these rows, and notes on them. Reads no y."""
 
     def apply(self, evalset: EvalSet) -> EvalSet:
-        """The same rows with the belief recalibrated; nothing else changes.
+        """The same rows with the prediction recalibrated; nothing else changes.
 
         Raises
         ------
         InputError
-            If the rows hold no belief of this kind, or one that differs from that of the
+            If the rows hold no prediction of this kind, or one that differs from that of the
             calibration rows in its coverages, levels, family or number of samples.
         """
-        return with_belief(evalset, self.belief, self.transform(evalset)[0])
+        made = self.transform(evalset)[0]
+        replaced = (self.belief, made.kind)
+        others = (held for held in evalset.beliefs if held.kind not in replaced)
+        return replace(evalset, beliefs=(*others, made))
 
 
 class Method(ABC):
@@ -116,12 +119,6 @@ class Method(ABC):
 def kinds_of(evalset: EvalSet) -> tuple[str, ...]:
     """Kinds of prediction to recalibrate: those held, or else the bare point forecast."""
     return tuple(held.kind for held in evalset.beliefs) or (POINT,)
-
-
-def with_belief(evalset: EvalSet, kind: str, belief: Prediction) -> EvalSet:
-    """The rows with the prediction of one kind replaced, or set beside a point forecast."""
-    others = (held for held in evalset.beliefs if held.kind not in (kind, belief.kind))
-    return replace(evalset, beliefs=(*others, belief))
 
 
 def bare(evalset: EvalSet, kind: str) -> EvalSet:

@@ -58,25 +58,25 @@ class ConformalQuantiles(Method):
         InputError
             If no level can be reached.
         """
-        belief = belief_of(calibration, Quantiles)
+        prediction = belief_of(calibration, Quantiles)
         n, exact = effective_rows(calibration)
-        plan = plan_levels(belief.levels, n, self.too_few, exact=exact)
+        plan = plan_levels(prediction.levels, n, self.too_few, exact=exact)
         counts = calibration.multiplicities
-        columns = np.flatnonzero(np.isin(belief.levels, plan.levels))
+        columns = np.flatnonzero(np.isin(prediction.levels, plan.levels))
         shifts = []
         for column, low, high in zip(columns, plan.low, plan.high, strict=True):
-            error = calibration.y - belief.values[:, column]
+            error = calibration.y - prediction.values[:, column]
             if not np.isfinite(error).all():
                 raise_too_large()
             ends = order_statistics(error, np.array([low, high]), counts)
-            shifts.append(_held(float(ends.mean()), calibration.y, belief.values[:, column]))
+            shifts.append(_held(float(ends.mean()), calibration.y, prediction.values[:, column]))
         return QuantileMover(
             belief=Quantiles.kind,
             method="conformal",
             parameters=plan.learnt("shift", np.array(shifts)),
             guarantee=_words(n, exact=exact),
             notes=(*fit_notes(calibration), *plan.notes),
-            fitted_to=signature(belief),
+            fitted_to=signature(prediction),
         )
 
 
@@ -96,11 +96,11 @@ class QuantileMover(Recalibrator):
     @np.errstate(over="ignore", invalid="ignore")
     def transform(self, evalset: EvalSet) -> tuple[Quantiles, tuple[str, ...]]:
         """The quantiles moved, with a note on rows that had to be sorted."""
-        belief = matching(evalset, Quantiles, self.fitted_to)
+        prediction = matching(evalset, Quantiles, self.fitted_to)
         kept = np.array([learnt.nominal for learnt in self.parameters])
         shifts = np.array([learnt.value for learnt in self.parameters])
-        columns = np.abs(belief.levels[:, None] - kept).argmin(axis=0)
-        moved = Quantiles(kept, belief.values[:, columns] + shifts, crossing="sort")
+        columns = np.abs(prediction.levels[:, None] - kept).argmin(axis=0)
+        moved = Quantiles(kept, prediction.values[:, columns] + shifts, crossing="sort")
         return moved, crossed_note(moved)
 
 

@@ -24,11 +24,11 @@ from howsure.recalibration.base import (
 )
 from howsure.recalibration.levels import (
     DEFAULT_LEVELS,
+    TableRecalibrator,
     hold_below,
     level_words,
     plan_levels,
 )
-from howsure.recalibration.tables import TableRecalibrator
 
 
 @final
@@ -75,10 +75,10 @@ class Crude(Method):
         InputError
             If a standard deviation is zero, or no level can be reached.
         UnanswerableError
-            If a belief has no mean or standard deviation.
+            If a prediction has no mean or standard deviation.
         """
-        belief = belief_of(calibration, kind_named(self.belief, SPREAD))
-        mean, sd = belief.point(), belief.sd()
+        prediction = belief_of(calibration, kind_named(self.belief, SPREAD))
+        mean, sd = prediction.point(), prediction.sd()
         check_spread(sd)
         n, exact = effective_rows(calibration)
         plan = plan_levels(self.levels, n, self.too_few, exact=exact and not self.shift)
@@ -103,7 +103,7 @@ class Crude(Method):
             parameters=(shift, *plan.learnt("z quantile", quantiles)),
             guarantee=_words(n, exact=exact, shift=self.shift),
             notes=(*fit_notes(calibration), *plan.notes),
-            fitted_to=signature(belief),
+            fitted_to=signature(prediction),
         )
 
 
@@ -112,9 +112,9 @@ class Crude(Method):
 class CrudeRecalibrator(TableRecalibrator):
     """Fitted `Crude`; see `TableRecalibrator`."""
 
-    def _quantiles(self, belief: Distribution | Samples, learnt: FloatArray) -> FloatArray:
-        mean = belief.point() + self.parameters[0].value
-        return np.asarray(mean[:, None] + belief.sd()[:, None] * learnt)
+    def _quantiles(self, prediction: Distribution | Samples, learnt: FloatArray) -> FloatArray:
+        mean = prediction.point() + self.parameters[0].value
+        return np.asarray(mean[:, None] + prediction.sd()[:, None] * learnt)
 
 
 def _words(n: float, *, exact: bool, shift: bool) -> str:

@@ -86,7 +86,7 @@ class ConformalIntervals(Method):
         offset, at half the miss rate, so that intervals also shift. ``scale``: the ends are
         stretched by one factor about the point forecast (the midpoint where there is none), the
         operating point of the uncertainty characteristics curve; ``ucc`` is the same by the name
-        that it has for every kind of belief.
+        that it has for every kind of prediction.
     belief : {"intervals", "point"}
         What is recalibrated.
     coverage : float, optional
@@ -126,7 +126,7 @@ class ConformalIntervals(Method):
         Raises
         ------
         InputError
-            If the coverage is unknown, or it or δ is not in (0, 1), the rows hold no such belief,
+            If the coverage is unknown, or it or δ is not in (0, 1), the rows hold no such kind,
             a scale has nothing to stretch, or too few rows are refused.
         """
         if self.method not in _SCORES or self.belief not in (Intervals.kind, POINT):
@@ -230,8 +230,8 @@ class IntervalRecalibrator(Recalibrator):
             lowers.append(lower)
             uppers.append(upper)
             coverages.append(column.coverage)
-        belief = Intervals(np.stack(lowers, axis=1), np.stack(uppers, axis=1), coverages)
-        return belief, tuple(notes)
+        made = Intervals(np.stack(lowers, axis=1), np.stack(uppers, axis=1), coverages)
+        return made, tuple(notes)
 
     def _chosen(self, evalset: EvalSet) -> list[_Column]:
         if self.belief == POINT or self.moved:

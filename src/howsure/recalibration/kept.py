@@ -6,18 +6,17 @@ import json
 import math
 import os
 import sys
-import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Literal, Self, final, get_args, get_origin
+from typing import Any, Final, Literal, Self, final, get_args
 
 import numpy as np
 
 from howsure._version import __version__
 from howsure.core.arrays import FloatArray, shortened
+from howsure.core.convert import checked, field_hints
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.files import atomic_write, check_outputs
 from howsure.predictions import EvalSet, Intervals, Quantiles
@@ -342,12 +341,11 @@ def _made(told: Any) -> Any:
     if not isinstance(held, dict):
         raise ValueError(f"{name} is {shortened(held)}")
     values = {key: _made(item) for key, item in held.items()}
-    hints = _hints(kind)
+    hints = field_hints(kind)
     for key, value in values.items():
         if key not in hints:
             raise ValueError(f"{name} has no {shortened(key)}")
-        if not _fits(value, hints[key]):
-            raise ValueError(f"{key} of {name} is {shortened(value)}")
+        checked(value, hints[key], f"{key} of {name}")
     return kind(**values)
 
 
@@ -379,7 +377,7 @@ def _known() -> dict[str, type[Any]]:
         if found.get(_name(kind)) is kind:
             continue
         found[_name(kind)] = kind
-        for hint in _hints(kind).values():
+        for hint in field_hints(kind).values():
             waiting.extend(part for part in _parts(hint) if is_dataclass(part))
     return found
 
@@ -397,45 +395,8 @@ def _heirs(kind: type[Any]) -> Iterator[type[Any]]:
         yield from _heirs(heir)
 
 
-def _hints(kind: Any) -> dict[str, Any]:
-    hints = typing.get_type_hints(kind, include_extras=True)
-    return {each.name: hints[each.name] for each in fields(kind) if each.init}
-
-
 def _parts(hint: Any) -> Iterator[Any]:
     """The hint, and all hints within it."""
     yield hint
     for part in get_args(hint):
         yield from _parts(part)
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value is what a hint of a field asks for."""
-    origin, args = get_origin(hint), get_args(hint)
-    if hint is Any:
-        return True
-    if origin is Annotated:
-        return _fits(value, args[0])
-    if origin in (typing.Union, UnionType):
-        return any(_fits(value, each) for each in args)
-    if hint in (None, NoneType):
-        return value is None
-    if origin is Literal:
-        return any(type(value) is type(each) and value == each for each in args)
-    if origin is np.ndarray:
-        wanted = get_args(args[1])[0] if get_args(args[1]) else Any
-        if not isinstance(value, np.ndarray):
-            return False
-        return not isinstance(wanted, type) or np.issubdtype(value.dtype, wanted)
-    if origin is tuple:
-        if not isinstance(value, tuple):
-            return False
-        kinds = args[:1] * len(value) if args[-1] is Ellipsis else args
-        return len(kinds) == len(value) and all(map(_fits, value, kinds))
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        return isinstance(value, Mapping) and all(
-            _fits(key, args[0]) and _fits(item, args[1]) for key, item in value.items()
-        )
-    if hint in (float, int):
-        return type(value) in ((int, float) if hint is float else (int,))
-    return isinstance(hint, type) and isinstance(value, hint)

@@ -24,10 +24,9 @@ from howsure.recalibration.base import (
     matching,
     signature,
 )
-from howsure.recalibration.isotonic import IsotonicRecalibrator
+from howsure.recalibration.isotonic import IsotonicRecalibrator, pit_knots
 from howsure.recalibration.levels import DEFAULT_LEVELS
 from howsure.recalibration.moving import FLOOR, Frame, crossed_note, floored
-from howsure.recalibration.pit import pit_knots
 
 _PRIOR = 2.0
 """Rows that speak for the tail as it is given, beside those that lie beyond a level."""
