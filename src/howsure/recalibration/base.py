@@ -79,6 +79,8 @@ class Recalibrator(ABC):
         What holds in finite samples, in words.
     notes : tuple of str
         What the reader must know of the fit.
+    fitted_to : str
+        What the rows must hold, see `signature`; empty if the method looks itself.
     """
 
     belief: str
@@ -86,6 +88,7 @@ class Recalibrator(ABC):
     parameters: tuple[Learnt, ...]
     guarantee: str
     notes: tuple[str, ...] = ()
+    fitted_to: str = ""
 
     @abstractmethod
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
@@ -104,6 +107,17 @@ class Recalibrator(ABC):
         replaced = (self.belief, made.kind)
         others = (held for held in evalset.beliefs if held.kind not in replaced)
         return replace(evalset, beliefs=(*others, made))
+
+    def held(self, evalset: EvalSet, kinds: Sequence[type[P]]) -> P:
+        """The prediction of one of these kinds, if it is as that of the calibration rows."""
+        prediction = belief_of(evalset, kind_named(self.belief, kinds))
+        came = signature(prediction)
+        if came != self.fitted_to:
+            told = came.rpartition(" at levels ")[2]
+            raise InputError(
+                f"the rows must hold {self.fitted_to} as the calibration rows do, got {told}"
+            )
+        return prediction
 
 
 class Method(ABC):
@@ -172,16 +186,6 @@ def signature(prediction: Prediction) -> str:
 
 def _listed(numbers: Iterable[float]) -> str:
     return ", ".join(f"{number:g}" for number in numbers)
-
-
-def matching(evalset: EvalSet, kind: type[P], expected: str) -> P:
-    """The prediction of this kind, with the signature that the calibration rows have."""
-    prediction = belief_of(evalset, kind)
-    came = signature(prediction)
-    if came != expected:
-        told = came.rpartition(" at levels ")[2]
-        raise InputError(f"the rows must hold {expected} as the calibration rows do, got {told}")
-    return prediction
 
 
 def check_rows(calibration: EvalSet) -> None:

@@ -16,7 +16,6 @@ from howsure.recalibration.base import (
     belief_of,
     effective_rows,
     fit_notes,
-    matching,
     signature,
 )
 from howsure.recalibration.levels import hold_below, level_words, plan_levels
@@ -65,11 +64,16 @@ class ConformalQuantiles(Method):
         columns = np.flatnonzero(np.isin(prediction.levels, plan.levels))
         shifts = []
         for column, low, high in zip(columns, plan.low, plan.high, strict=True):
-            error = calibration.y - prediction.values[:, column]
+            given = prediction.values[:, column]
+            error = calibration.y - given
             if not np.isfinite(error).all():
                 raise_too_large()
             ends = order_statistics(error, np.array([low, high]), counts)
-            shifts.append(_held(float(ends.mean()), calibration.y, prediction.values[:, column]))
+
+            def end(rows: IntArray, shift: float, given: FloatArray = given) -> FloatArray:
+                return given[rows] + shift
+
+            shifts.append(hold_below(float(ends.mean()), calibration.y, error, end))
         return QuantileMover(
             belief=Quantiles.kind,
             method="conformal",
@@ -83,32 +87,17 @@ class ConformalQuantiles(Method):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantileMover(Recalibrator):
-    """Fitted `ConformalQuantiles`.
-
-    Attributes
-    ----------
-    fitted_to : str
-        What the rows must hold, see `signature`.
-    """
-
-    fitted_to: str
+    """Fitted `ConformalQuantiles`."""
 
     @np.errstate(over="ignore", invalid="ignore")
     def transform(self, evalset: EvalSet) -> tuple[Quantiles, tuple[str, ...]]:
         """The quantiles moved, with a note on rows that had to be sorted."""
-        prediction = matching(evalset, Quantiles, self.fitted_to)
+        prediction = self.held(evalset, (Quantiles,))
         kept = np.array([learnt.nominal for learnt in self.parameters])
         shifts = np.array([learnt.value for learnt in self.parameters])
         columns = np.abs(prediction.levels[:, None] - kept).argmin(axis=0)
         moved = Quantiles(kept, prediction.values[:, columns] + shifts, crossing="sort")
         return moved, crossed_note(moved)
-
-
-def _held(shift: float, y: FloatArray, column: FloatArray) -> float:
-    def end(rows: IntArray, threshold: float) -> FloatArray:
-        return column[rows] + threshold
-
-    return hold_below(shift, y, y - column, end)
 
 
 def _words(n: float, *, exact: bool) -> str:

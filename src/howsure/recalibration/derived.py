@@ -19,7 +19,6 @@ from howsure.recalibration.base import (
     Recalibrator,
     belief_of,
     kind_named,
-    matching,
     signature,
 )
 from howsure.recalibration.intervals import ConformalIntervals
@@ -110,18 +109,15 @@ class DerivedRecalibrator(Recalibrator):
         What moves the intervals.
     coverages : tuple of float
         Nominal coverages.
-    fitted_to : str
-        What the rows must hold: the family of laws, the number of samples, or quantiles.
     """
 
     intervals: Recalibrator
     coverages: tuple[float, ...]
-    fitted_to: str
 
     def transform(self, evalset: EvalSet) -> tuple[Intervals, tuple[str, ...]]:
         """Intervals at the coverages."""
         if self.belief != Quantiles.kind:  # of which any levels do
-            matching(evalset, kind_named(self.belief, SPREAD), self.fitted_to)
+            self.held(evalset, SPREAD)
         made, notes = self.intervals.transform(with_intervals(evalset, self.belief, self.coverages))
         assert isinstance(made, Intervals)
         return made, notes

@@ -27,7 +27,7 @@ from howsure.recalibration.base import (
 )
 from howsure.recalibration.conformal import ConformalQuantiles
 from howsure.recalibration.intervals import ConformalIntervals
-from howsure.recalibration.moving import Frame, Mover, Rows
+from howsure.recalibration.moving import Amounts, Frame, Mover, Rows
 
 FEWEST = 10
 """Rows of a group without which its shift and factor are those of all rows."""
@@ -360,9 +360,7 @@ class GroupMover(Mover):
     shifts: FloatArray
     factors: FloatArray
 
-    def amounts(
-        self, evalset: EvalSet, frame: Frame
-    ) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
+    def amounts(self, evalset: EvalSet, frame: Frame) -> Amounts:
         """Those of each row's group, with a note on groups never seen."""
         places = self.cells.find(evalset)
         notes = _unseen_note(places, self.cells)

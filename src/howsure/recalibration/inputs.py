@@ -17,7 +17,7 @@ from howsure.metrics.conditional.regions import node_rules
 from howsure.metrics.conditional.view import COMPONENTS, MOST_COLUMNS, MOST_LABELS
 from howsure.predictions import EvalSet
 from howsure.recalibration.base import Learnt, Method, check_factor, counts
-from howsure.recalibration.moving import Frame, Mover, Rows
+from howsure.recalibration.moving import Amounts, Frame, Mover, Rows
 
 DEPTH = 3
 """Conditions that lead to a leaf, at most."""
@@ -416,9 +416,7 @@ class InputsMover(Mover):
     mean: Tree
     spread: Tree
 
-    def amounts(
-        self, evalset: EvalSet, frame: Frame
-    ) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
+    def amounts(self, evalset: EvalSet, frame: Frame) -> Amounts:
         """What the trees say of each row, with a note on labels never seen."""
         x = self.encoding.table(evalset)
         return self.mean.at(x) * frame.spread, self.spread.at(x), self.encoding.unknown(evalset)

@@ -132,11 +132,8 @@ def pit_knots(
 def _reach(prediction: Prediction) -> tuple[float, float, bool]:
     """Lowest and highest level that has a finite quantile, and whether the law has jumps."""
     if isinstance(prediction, Samples):
-        return (
-            1.0 / (prediction.size + 1) - 1e-12,
-            prediction.size / (prediction.size + 1) + 1e-12,
-            True,
-        )
+        size = prediction.size
+        return 1.0 / (size + 1) - 1e-12, size / (size + 1) + 1e-12, True
     discrete = isinstance(prediction, Distribution) and prediction.discrete
     return float(np.nextafter(0.0, 1.0)), float(np.nextafter(1.0, 0.0)), discrete
 

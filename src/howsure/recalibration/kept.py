@@ -27,7 +27,7 @@ FORMAT: Final = "howsure recalibration"
 VERSION: Final = 1
 _MOST: Final = 1 << 28  # bytes of a file
 _FAR: Final = 20.0  # spreads apart, from where the units must differ
-_KINDS: Final = "biufUM"  # of arrays whose items JSON can hold, objects aside
+_KINDS: Final = "biuf"  # of arrays that are kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,14 +294,10 @@ def _whole(text: str) -> int:
 def _told(value: Any) -> Any:
     """A value as JSON: tuples are lists, all else that JSON lacks is an object with one key."""
     if isinstance(value, np.ndarray):
-        kind = value.dtype.kind
-        if kind not in _KINDS and kind != "O":
+        if value.dtype.kind not in _KINDS:
             raise InputError(f"an array of {value.dtype} cannot be kept")
-        flat = value.astype(np.int64) if kind == "M" else value
-        items = [_told(item) for item in flat.ravel().tolist()]
+        items = [_told(item) for item in value.ravel().tolist()]
         return {"array": [value.dtype.str, list(value.shape), items]}
-    if isinstance(value, np.datetime64):
-        return _told(np.asarray(value))
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -353,18 +349,9 @@ def _array(dtype: Any, shape: Any, items: Any) -> Any:
     if not isinstance(dtype, str):
         raise ValueError(f"an array cannot be of {shortened(dtype)}")
     kind = np.dtype(dtype)
-    values = [_made(item) for item in items]
-    if (kind.kind not in _KINDS and kind.kind != "O") or kind.itemsize * len(values) > _MOST:
+    if kind.kind not in _KINDS or kind.itemsize * len(items) > _MOST:
         raise ValueError(f"an array of {kind} cannot be kept")
-    made = np.empty(len(values), dtype=object)
-    made[:] = values
-    if kind.kind == "M":
-        made = made.astype(np.int64)
-    elif kind.kind == "U" and any(type(value) is not str for value in values):
-        raise ValueError("an array of text must hold text")
-    elif kind.kind == "O" and any(isinstance(value, tuple | dict) for value in values):
-        raise ValueError("an array must hold single values")
-    return made.astype(kind).reshape(shape)
+    return np.array([_made(item) for item in items], dtype=kind).reshape(shape)
 
 
 @cache

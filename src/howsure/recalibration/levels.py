@@ -21,7 +21,7 @@ from howsure.methods.conformal import (
     level_ranks,
 )
 from howsure.predictions import Distribution, EvalSet, Quantiles, Samples
-from howsure.recalibration.base import SPREAD, Learnt, Recalibrator, kind_named, matching
+from howsure.recalibration.base import SPREAD, Learnt, Recalibrator
 
 # The 23 levels of the forecast hubs: eleven central intervals and the median.
 DEFAULT_LEVELS: tuple[float, ...] = (
@@ -137,15 +137,7 @@ def hold_below(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRecalibrator(Recalibrator):
-    """A fitted method that gives quantiles at the levels reached. Subclasses are final.
-
-    Attributes
-    ----------
-    fitted_to : str
-        What the rows must hold: the family of laws, or the number of samples.
-    """
-
-    fitted_to: str
+    """A fitted method that gives quantiles at the levels reached. Subclasses are final."""
 
     @property
     def columns(self) -> tuple[Learnt, ...]:
@@ -159,7 +151,7 @@ class TableRecalibrator(Recalibrator):
     @np.errstate(over="ignore", invalid="ignore")
     def transform(self, evalset: EvalSet) -> tuple[Quantiles, tuple[str, ...]]:
         """Quantiles at the levels reached."""
-        prediction = matching(evalset, kind_named(self.belief, SPREAD), self.fitted_to)
+        prediction = self.held(evalset, SPREAD)
         learnt = np.array([column.value for column in self.columns])
         values = self._quantiles(prediction, learnt)
         return Quantiles([column.nominal for column in self.columns], values), ()

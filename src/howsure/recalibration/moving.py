@@ -31,7 +31,6 @@ from howsure.recalibration.base import (
     effective_rows,
     fit_notes,
     kind_named,
-    matching,
     sampling_error,
     signature,
 )
@@ -293,28 +292,22 @@ def power_of(spread: FloatArray, typical: float, power: float) -> FloatArray:
     return np.asarray((known / typical) ** (power - 1.0))
 
 
+Amounts = tuple[FloatArray, FloatArray, tuple[str, ...]]
+"""Each row's shift, in units of y, and factor of the spread; and notes on the rows."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mover(Recalibrator):
-    """A fitted method that moves and stretches each row's prediction. Subclasses are final.
-
-    Attributes
-    ----------
-    fitted_to : str
-        What the rows must hold, see `signature`.
-    """
-
-    fitted_to: str
+    """A fitted method that moves and stretches each row's prediction. Subclasses are final."""
 
     @abstractmethod
-    def amounts(
-        self, evalset: EvalSet, frame: Frame
-    ) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
-        """Each row's shift, in units of y, and factor of the spread; and notes on the rows."""
+    def amounts(self, evalset: EvalSet, frame: Frame) -> Amounts:
+        """How far each row moves and stretches."""
 
     @np.errstate(all="ignore")
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
         """Predictions of the same kind, moved and stretched."""
-        prediction = matching(evalset, kind_named(self.belief, FRAMED), self.fitted_to)
+        prediction = self.held(evalset, FRAMED)
         frame = Frame.of(prediction)
         shift, factor, notes = self.amounts(evalset, frame)
         return moved(prediction, frame, shift, factor), notes
@@ -342,9 +335,7 @@ class AffineMover(Mover):
     floor: float = 0.0
     typical: float = 1.0
 
-    def amounts(
-        self, evalset: EvalSet, frame: Frame
-    ) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
+    def amounts(self, evalset: EvalSet, frame: Frame) -> Amounts:
         """The same for all rows, but for what goes with the spread."""
         learnt = {one.name: one.value for one in self.parameters}
         shift = np.full(evalset.n, learnt.get("shift", 0.0))

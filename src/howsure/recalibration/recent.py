@@ -25,7 +25,7 @@ from howsure.recalibration.base import (
     effective_rows,
 )
 from howsure.recalibration.intervals import ConformalIntervals
-from howsure.recalibration.moving import Frame, Mover, Rows
+from howsure.recalibration.moving import Amounts, Frame, Mover, Rows
 
 HALF_LIFE = 0.1
 """Share of the calibration rows after which a row counts half."""
@@ -257,9 +257,7 @@ class RecentRecalibrator(Recalibrator):
 class RecentMover(Mover):
     """One shift, in units of a row's spread, and one factor of the spread."""
 
-    def amounts(
-        self, evalset: EvalSet, frame: Frame
-    ) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
+    def amounts(self, evalset: EvalSet, frame: Frame) -> Amounts:
         """The same shares of each row's spread."""
         shift, factor = (each.value for each in self.parameters)
         return shift * frame.spread, np.full(evalset.n, factor), ()

@@ -21,7 +21,6 @@ from howsure.recalibration.base import (
     effective_rows,
     fit_notes,
     kind_named,
-    matching,
     signature,
 )
 from howsure.recalibration.isotonic import IsotonicRecalibrator, pit_knots
@@ -102,7 +101,8 @@ class Shape(Method):
             return IsotonicRecalibrator(parameters=_learnt("level", levels, known, n), **common)
         frame = Frame.of(prediction)
         floor = FLOOR * float(np.average(frame.spread, weights=counts))
-        moves = _own_moves(frame, _columns(prediction), levels, floor, calibration)
+        table = prediction.sorted_samples if isinstance(prediction, Samples) else prediction.values
+        moves = _own_moves(frame, table, levels, floor, calibration)
         return ShapedColumns(parameters=_learnt("move", levels, moves, n), floor=floor, **common)
 
 
@@ -113,19 +113,16 @@ class ShapedColumns(Recalibrator):
 
     Attributes
     ----------
-    fitted_to : str
-        What the rows must hold: the number of samples, or quantiles.
     floor : float
         The least spread that a column moves by; 0 where all move by constants.
     """
 
-    fitted_to: str
     floor: float
 
     @np.errstate(all="ignore")
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
         """Columns moved, with a note on rows that had to be sorted."""
-        prediction = matching(evalset, kind_named(self.belief, CENTRAL), self.fitted_to)
+        prediction = self.held(evalset, CENTRAL)
         unit = floored(Frame.of(prediction).spread, self.floor)
         moves = unit[:, None] * np.array([learnt.value for learnt in self.parameters])
         if isinstance(prediction, Samples):
@@ -133,11 +130,6 @@ class ShapedColumns(Recalibrator):
         assert isinstance(prediction, Quantiles)
         moved = Quantiles(prediction.levels, prediction.values + moves, crossing="sort")
         return moved, crossed_note(moved)
-
-
-def _columns(prediction: Samples | Quantiles) -> FloatArray:
-    """The table, shape (n, k)."""
-    return prediction.sorted_samples if isinstance(prediction, Samples) else prediction.values
 
 
 def _own_levels(

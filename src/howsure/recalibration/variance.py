@@ -12,7 +12,7 @@ from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.predictions import Distribution, EvalSet, Samples
 from howsure.recalibration.base import SPREAD, Learnt, Method, kind_named
-from howsure.recalibration.moving import Frame, Mover, Rows, left_out
+from howsure.recalibration.moving import Amounts, Frame, Mover, Rows, left_out
 
 _LEAST = 30.0
 _SHARE = 0.1
@@ -99,9 +99,7 @@ class VarianceMap(Mover):
     given: FloatArray
     learnt: FloatArray
 
-    def amounts(
-        self, evalset: EvalSet, frame: Frame
-    ) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
+    def amounts(self, evalset: EvalSet, frame: Frame) -> Amounts:
         """Factors by the variance, with a note on rows that cannot be stretched."""
         variance, some = np.square(frame.spread), frame.spread > 0
         if self.belief == Samples.kind:
