@@ -23,14 +23,12 @@ from howsure.recalibration.base import (
     counts,
     effective_rows,
     fit_notes,
-    kind_named,
     point_of,
     sampling_error,
 )
 from howsure.recalibration.intervals import ConformalIntervals, IntervalRecalibrator
 from howsure.recalibration.moving import (
     FLOOR,
-    FRAMED,
     PINBALL,
     AffineMover,
     Rows,
@@ -90,7 +88,7 @@ class Shift(Method):
         UnanswerableError
             If a distribution has no mean or standard deviation.
         """
-        rows = Rows.of(calibration, kind_named(self.belief, FRAMED))
+        rows = Rows.of(calibration, self.belief)
         words = _CENTRED.get(self.belief, PINBALL)
         return rows.mover(AffineMover, "shift", (_shift(rows)[0],), words, floor=rows.floor)
 
@@ -207,7 +205,7 @@ class ShiftScale(Method):
         UnanswerableError
             If a distribution has no mean or standard deviation.
         """
-        rows = Rows.of(calibration, kind_named(self.belief, FRAMED))
+        rows = Rows.of(calibration, self.belief)
         shift, unit = _shift(rows)
         if rows.frame.levels.size:
             value, factor = _least_loss(rows, unit)
@@ -292,10 +290,14 @@ class ShiftScaledIntervals(Method):
         then = ConformalIntervals(
             "scale", Intervals.kind, self.coverage, self.rank, self.too_few, self.delta
         ).fit(_without_point(first.apply(calibration)))
+        unsure = (
+            replace(learnt, expected=math.nan, lower=math.nan, upper=math.nan)
+            for learnt in then.parameters
+        )
         return IntervalShifter(
             belief=Intervals.kind,
             method="shift_scale",
-            parameters=(*first.parameters, *map(_unsure, then.parameters)),
+            parameters=(*first.parameters, *unsure),
             guarantee=(
                 "Approximate: factors are conformal for intervals whose shift was learnt on the "
                 "same rows; no finite-sample guarantee."
@@ -325,10 +327,6 @@ class IntervalShifter(Recalibrator):
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
         """Intervals moved and stretched."""
         return self.scale.transform(_without_point(self.shift.apply(evalset)))
-
-
-def _unsure(learnt: Learnt) -> Learnt:
-    return replace(learnt, expected=math.nan, lower=math.nan, upper=math.nan)
 
 
 def _without_point(evalset: EvalSet) -> EvalSet:
@@ -375,7 +373,7 @@ class Widths(Method):
         UnanswerableError
             If a distribution has no mean or standard deviation.
         """
-        rows = Rows.of(calibration, kind_named(self.belief, FRAMED))
+        rows = Rows.of(calibration, self.belief)
         spread = rows.frame.spread
         some = spread > 0
         if not some.any():

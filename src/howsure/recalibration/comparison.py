@@ -166,9 +166,11 @@ def side_by_side(found: Sequence[Evaluation | None]) -> tuple[list[Line], list[s
     more: dict[Score, tuple[float, ...]] = {}
     notes = []
     for place, titles in apart.items():
-        given = _given(found[place])
-        notes.append(f"Left out, as they mean something else of {given}: {_listed(titles)}.")
-        both = [each for each in (found[0], found[place]) if each is not None]
+        other = found[place]
+        given = "" if other is None else offered(other)
+        named = ", ".join(dict.fromkeys(titles))
+        notes.append(f"Left out, as they mean something else of {given}: {named}.")
+        both = [each for each in (found[0], other) if each is not None]
         shared = shared_by_all(both, fair=False) if len(both) == 2 else None
         if shared is None or _told(lines, shared.score, place):
             continue
@@ -185,14 +187,6 @@ def _mean(found: Evaluation | None, score: Score) -> float:
     if found is None or isinstance(rows, str):
         return math.nan
     return weighted_mean(rows, found.evalset.multiplicities)
-
-
-def _given(found: Evaluation | None) -> str:
-    return "" if found is None else offered(found)
-
-
-def _listed(titles: Sequence[str]) -> str:
-    return ", ".join(dict.fromkeys(titles))
 
 
 def _told(lines: Sequence[Line], score: Score, place: int) -> bool:

@@ -173,8 +173,26 @@ def can_teach(method: str, calibration: EvalSet, by: Sequence[str] = ()) -> bool
     return method != "recent" or calibration.time is not None
 
 
+class FittedMethods:
+    """Fitted methods, one for each kind of prediction."""
+
+    __slots__ = ()
+
+    recalibrators: tuple[Recalibrator, ...]
+
+    @property
+    def methods(self) -> dict[str, str]:
+        """The method used for each kind of prediction."""
+        return {fitted.belief: fitted.method for fitted in self.recalibrators}
+
+    @property
+    def guarantees(self) -> dict[str, str]:
+        """What holds in finite samples for each kind of prediction, in words."""
+        return {fitted.belief: fitted.guarantee for fitted in self.recalibrators}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recalibrated:
+class Recalibrated(FittedMethods):
     """A test set with its predictions recalibrated, and how.
 
     Attributes
@@ -190,16 +208,6 @@ class Recalibrated:
     evalset: EvalSet
     recalibrators: tuple[Recalibrator, ...]
     notes: tuple[str, ...] = ()
-
-    @property
-    def methods(self) -> dict[str, str]:
-        """The method used for each kind of prediction."""
-        return {fitted.belief: fitted.method for fitted in self.recalibrators}
-
-    @property
-    def guarantees(self) -> dict[str, str]:
-        """What holds in finite samples for each kind of prediction, in words."""
-        return {fitted.belief: fitted.guarantee for fitted in self.recalibrators}
 
     def table(self) -> Table:
         """What was learnt, a row each, with what it guarantees in numbers."""

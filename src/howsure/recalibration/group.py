@@ -192,7 +192,7 @@ class ByGroup(Method):
         names = cells.names
         few = [name for name, where in zip(names, place, strict=True) if where == 0]
         learnt = tuple(
-            _named(each, name)
+            replace(each, name=f"{each.name}, {name}" if name else each.name)
             for name, where in zip((*names, ""), (*place, 0), strict=True)
             for each in parts[where].parameters
             if where or not name
@@ -234,10 +234,6 @@ class ByGroup(Method):
             return max(math.ceil(1.0 / tail - 1.0 - 1e-9), 1)
         end = 1.0 - (1.0 - float(wanted.max())) / 2.0  # so one row is expected beyond it
         return max(rows_needed(end, self.rank, self.delta), rows_needed(end))
-
-
-def _named(learnt: Learnt, group: str) -> Learnt:
-    return replace(learnt, name=f"{learnt.name}, {group}" if group else learnt.name)
 
 
 def _few_note(names: Sequence[str], needed: int) -> tuple[str, ...]:

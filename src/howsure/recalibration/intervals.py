@@ -35,6 +35,7 @@ from howsure.recalibration.base import (
     Recalibrator,
     belief_of,
     fit_notes,
+    point_of,
 )
 
 # The ends that each method moves, by the score that moves them, and the number learnt for each.
@@ -251,9 +252,8 @@ class IntervalRecalibrator(Recalibrator):
 
 def _band(evalset: EvalSet, belief: str, base: float | None, *, centred: bool) -> Band:
     if belief == POINT:
-        if evalset.point is None:
-            raise InputError("the rows must hold a point forecast as the calibration rows do")
-        return Band(evalset.point, evalset.point, evalset.point)
+        point = point_of(evalset)
+        return Band(point, point, point)
     held = belief_of(evalset, Intervals)
     if (base is None) != (not held.coverages):
         raise InputError(
@@ -266,9 +266,7 @@ def _band(evalset: EvalSet, belief: str, base: float | None, *, centred: bool) -
         finite = np.isfinite(lower) & np.isfinite(upper)
         middle[finite] = lower[finite] + (upper[finite] - lower[finite]) / 2.0
         return Band(lower, upper, middle)
-    if evalset.point is None:
-        raise InputError("the rows must hold a point forecast as the calibration rows do")
-    return Band(lower, upper, evalset.point)
+    return Band(lower, upper, point_of(evalset))
 
 
 def _check_stretch(band: Band) -> None:

@@ -21,7 +21,7 @@ from howsure.core.errors import HowsureError, InputError
 from howsure.core.files import atomic_write, check_outputs
 from howsure.predictions import EvalSet, Intervals, Quantiles
 from howsure.recalibration.base import POINT, Recalibrator, kinds_of
-from howsure.recalibration.dispatch import Recalibrated, applied
+from howsure.recalibration.dispatch import FittedMethods, Recalibrated, applied
 
 FORMAT: Final = "howsure recalibration"
 VERSION: Final = 1
@@ -75,7 +75,7 @@ class Scale:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mend:
+class Mend(FittedMethods):
     """Fitted methods of recalibration, with what the rows must hold that they are applied to.
 
     Attributes
@@ -115,16 +115,6 @@ class Mend:
     scales: tuple[Scale, ...] = ()
     sentence: str = ""
     source: str = field(default="", compare=False)
-
-    @property
-    def methods(self) -> dict[str, str]:
-        """The method used for each kind of prediction."""
-        return {fitted.belief: fitted.method for fitted in self.recalibrators}
-
-    @property
-    def guarantees(self) -> dict[str, str]:
-        """What holds in finite samples for each kind of prediction, in words."""
-        return {fitted.belief: fitted.guarantee for fitted in self.recalibrators}
 
     def apply(self, rows: EvalSet) -> Recalibrated:
         """Rows with their predictions recalibrated. Reads no y.

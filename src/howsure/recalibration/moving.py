@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar, final
 
@@ -358,9 +359,11 @@ class Rows:
     mass: FloatArray
 
     @classmethod
-    def of(cls, calibration: EvalSet, kind: type[Prediction]) -> Self:
+    def of(
+        cls, calibration: EvalSet, kind: str, kinds: Sequence[type[Prediction]] = FRAMED
+    ) -> Self:
         """The rows, which must be two at least; those of a distribution must have a spread."""
-        prediction = belief_of(calibration, kind)
+        prediction = belief_of(calibration, kind_named(kind, kinds))
         check_rows(calibration)
         frame = Frame.of(prediction)
         if isinstance(prediction, Distribution):
@@ -370,7 +373,7 @@ class Rows:
     @classmethod
     def spread_out(cls, calibration: EvalSet, kind: str) -> Self:
         """The rows where each must have a spread, for what is learnt is in units of it."""
-        rows = cls.of(calibration, kind_named(kind, FRAMED))
+        rows = cls.of(calibration, kind)
         check_spread(rows.frame.spread)
         with np.errstate(all="ignore"):
             if not math.isfinite(float(np.square(rows.y - rows.frame.center).sum())):

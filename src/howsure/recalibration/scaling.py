@@ -39,7 +39,7 @@ class VarianceScaling(Method):
         UnanswerableError
             If a law has no mean or standard deviation.
         """
-        rows = Rows.of(calibration, Distribution)
+        rows = Rows.of(calibration, Distribution.kind)
         words = (
             "the mean squared z-score is 1 on the calibration rows, and coverage is right so far "
             "as the family's shape is"
@@ -75,7 +75,7 @@ class SpreadScaling(Method):
         UnanswerableError
             If there is one sample a row.
         """
-        rows = Rows.of(calibration, Samples)
+        rows = Rows.of(calibration, Samples.kind)
         words = (
             "on the calibration rows the mean squared error of the samples' mean is (1 + 1/m) "
             "times their mean variance, as for m samples of the true law"
@@ -107,5 +107,5 @@ class QuantileScaling(Method):
         InputError
             If the rows are fewer than two, none has a spread, or nearly all errors are zero.
         """
-        rows = Rows.of(calibration, Quantiles)
+        rows = Rows.of(calibration, Quantiles.kind)
         return rows.mover(AffineMover, "scale", (rows.factor(),), PINBALL)

@@ -11,7 +11,7 @@ from scipy import optimize
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.predictions import Distribution, EvalSet, Samples
-from howsure.recalibration.base import SPREAD, Learnt, Method, kind_named
+from howsure.recalibration.base import SPREAD, Learnt, Method
 from howsure.recalibration.moving import Amounts, Frame, Mover, Rows, left_out
 
 _LEAST = 30.0
@@ -63,7 +63,7 @@ class IsotonicVariance(Method):
         UnanswerableError
             If a distribution has no mean or standard deviation.
         """
-        held = Rows.of(calibration, kind_named(self.belief, SPREAD))
+        held = Rows.of(calibration, self.belief, SPREAD)
         if isinstance(held.prediction, Samples):
             given, learnt, rows = _of_samples(held.prediction, held.y, held.mass)
         else:
