@@ -49,7 +49,7 @@ class ConformalQuantiles(Method):
     too_few: TooFew = "infinite"
 
     @np.errstate(over="ignore", invalid="ignore")
-    def fit(self, calibration: EvalSet) -> QuantileMover:
+    def fit(self, calibration: EvalSet) -> QuantilesRecalibrator:
         """Learn one shift a level from held-out rows.
 
         Raises
@@ -74,7 +74,7 @@ class ConformalQuantiles(Method):
                 return given[rows] + shift
 
             shifts.append(hold_below(float(ends.mean()), calibration.y, error, end))
-        return QuantileMover(
+        return QuantilesRecalibrator(
             belief=Quantiles.kind,
             method="conformal",
             parameters=plan.learnt("shift", np.array(shifts)),
@@ -86,7 +86,7 @@ class ConformalQuantiles(Method):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuantileMover(Recalibrator):
+class QuantilesRecalibrator(Recalibrator):
     """Fitted `ConformalQuantiles`."""
 
     @np.errstate(over="ignore", invalid="ignore")

@@ -212,22 +212,13 @@ class Recalibrated(FittedMethods):
     def table(self) -> Table:
         """What was learnt, a row each, with what it guarantees in numbers."""
         rows = [(fitted, learnt) for fitted in self.recalibrators for learnt in fitted.parameters]
-        numbers = (
-            "nominal",
-            "value",
-            "standard_error",
-            "n",
-            "rank",
-            "expected",
-            "lower",
-            "upper",
-        )
         columns: dict[str, npt.NDArray[np.generic]] = {
             "belief": np.array([fitted.belief for fitted, _ in rows]),
             "method": np.array([fitted.method for fitted, _ in rows]),
             "parameter": np.array([learnt.name for _, learnt in rows]),
         }
-        for name in numbers:
+        told = ("nominal", "value", "standard_error", "n", "rank", "expected", "lower", "upper")
+        for name in told:
             columns[name] = np.array([getattr(learnt, name) for _, learnt in rows])
         return Table(
             name="recalibration",

@@ -389,9 +389,8 @@ class Rows:
         """A shift in units of each row's spread, and a factor about what is shifted."""
         frame = self.frame
         shift = frame.shift(self.y, self.mass, frame.spread)
-        return shift, check_factor(
-            frame.factor(self.y, self.mass, frame.center + shift * frame.spread)
-        )
+        factor = frame.factor(self.y, self.mass, frame.center + shift * frame.spread)
+        return shift, check_factor(factor)
 
     def shift(self, name: str, value: float, unit: FloatArray) -> Learnt:
         """A shift in units, with its standard error where it is a ratio of means."""

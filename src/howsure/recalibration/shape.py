@@ -144,52 +144,33 @@ def _own_levels(
     weight = np.where((found > 0) & (found < 1), _weights(wanted, n), 0.0)
     middle = int(np.searchsorted(wanted, 0.5))
     center = weight[middle] * found[middle] + (1.0 - weight[middle]) * 0.5
-    found[middle] = center
     low_side, high_side = slice(None, middle), slice(middle + 1, None)
-    found[low_side] = _outward(
-        wanted[low_side][::-1],
-        found[low_side][::-1],
-        weight[low_side][::-1],
-        (0.0, 0.0),
-        2.0 * center,
-    )[::-1]
-    found[high_side] = 1.0 - _outward(
-        1.0 - wanted[high_side],
-        1.0 - found[high_side],
-        weight[high_side],
-        (0.0, 0.0),
-        2.0 * (1.0 - center),
-    )
-    rising = _rising(found[low_side], center, found[high_side])
+    inward = wanted[low_side][::-1], found[low_side][::-1], weight[low_side][::-1]
+    lower = _outward(*inward, (0.0, 0.0), 2.0 * center)[::-1]
+    mirrored = (1.0 - wanted[high_side], 1.0 - found[high_side], weight[high_side])
+    upper = 1.0 - _outward(*mirrored, (0.0, 0.0), 2.0 * (1.0 - center))
+    rising = _rising(lower, center, upper)
     return np.clip(rising[np.isin(wanted, levels)], _TINY, 1.0 - _TINY)
 
 
 def _own_moves(
-    frame: Frame,
-    table: FloatArray,
-    levels: FloatArray,
-    floor: float,
-    rows: EvalSet,
+    frame: Frame, table: FloatArray, levels: FloatArray, floor: float, rows: EvalSet
 ) -> FloatArray:
     """By how many units each column moves."""
     unit = floored(frame.spread, floor)
     n, counts = effective_rows(rows)[0], rows.multiplicities
     low, high, share = _ranks(levels, n)
     own = np.empty(len(levels))
-    for column in range(len(levels)):
-        ends = order_statistics(
-            (rows.y - table[:, column]) / unit, np.array([low[column], high[column]]), counts
-        )
+    for column, ranks in enumerate(np.stack([low, high], axis=1)):
+        ends = order_statistics((rows.y - table[:, column]) / unit, ranks, counts)
         own[column] = (1.0 - share[column]) * ends[0] + share[column] * ends[1]
     given = np.average((table - frame.center[:, None]) / unit[:, None], axis=0, weights=counts)
-    weight = _weights(levels, n)
-    wanted = given + own
+    weight, wanted = _weights(levels, n), given + own
     center = float(np.interp(0.5, levels, given))
     anchor = (center, center + float(np.interp(0.5, levels, weight * own)))
     low_side, high_side = levels < 0.5 - 1e-9, levels > 0.5 + 1e-9
-    lower = _outward(
-        given[low_side][::-1], wanted[low_side][::-1], weight[low_side][::-1], anchor, 1.0
-    )[::-1]
+    inward = given[low_side][::-1], wanted[low_side][::-1], weight[low_side][::-1]
+    lower = _outward(*inward, anchor, 1.0)[::-1]
     upper = _outward(given[high_side], wanted[high_side], weight[high_side], anchor, 1.0)
     rising = _rising(lower, anchor[1], upper)
     has_median = len(lower) + len(upper) < len(levels)

@@ -52,7 +52,7 @@ class IsotonicVariance(Method):
     belief: str = Distribution.kind
 
     @np.errstate(all="ignore")
-    def fit(self, calibration: EvalSet) -> VarianceMap:
+    def fit(self, calibration: EvalSet) -> VarianceMover:
         """Learn the function from held-out rows.
 
         Raises
@@ -72,7 +72,7 @@ class IsotonicVariance(Method):
                 np.square(held.frame.spread), square, held.mass, held.mass
             )
         return held.mover(
-            VarianceMap,
+            VarianceMover,
             "isotonic_variance",
             tuple(
                 Learnt(name=f"sd near {at:.3g}", value=float(value), n=float(count))
@@ -87,7 +87,7 @@ class IsotonicVariance(Method):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class VarianceMap(Mover):
+class VarianceMover(Mover):
     """Fitted `IsotonicVariance`.
 
     Attributes
