@@ -32,8 +32,8 @@ from howsure.metrics.measure import evaluate
 from howsure.metrics.shared import Score, scored, shared_by_all
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
 from howsure.recalibration import METHODS, Recalibrator, since_rows
+from howsure.recalibration.base import counts
 from howsure.recalibration.dispatch import Options
-from howsure.recalibration.moving import mass_of
 from howsure.verdict.mends import Advice, Trial, try_mends
 
 MARKS = ("<!-- advice: made by benchmarks/advice.py -->", "<!-- end of advice -->")
@@ -227,7 +227,7 @@ def scores(before: EvalSet, after: EvalSet, levels: Sequence[float] = ()) -> tup
         shared = shared_by_all(pair)
         assert shared is not None
         rows = [shared.rows[0], shared.rows[1]]
-    old, new = (float(np.average(each, weights=mass_of(before))) for each in rows)
+    old, new = (float(np.average(each, weights=counts(before))) for each in rows)
     return old, new
 
 

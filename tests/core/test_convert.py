@@ -221,3 +221,13 @@ def test_rules_of_aliases_are_those_of_their_names() -> None:
     assert type(checked(1, NonNegative, "v")) is int  # an address tells 1 from 1.0
     with pytest.raises(InputError, match=r"^v must be at least 0, got -1$"):
         checked(-1, NonNegative, "v")
+
+
+def test_an_array_must_be_one_of_its_type() -> None:
+    hint = npt.NDArray[np.float64]
+    held = np.array([1.0])
+    assert checked(held, hint, "x") is held
+    assert checked(None, hint | None, "x") is None
+    for wrong in ([1.0], np.array([1]), np.array(["a"])):
+        with pytest.raises(InputError, match="x must be of the kind ndarray, got"):
+            checked(wrong, hint, "x")

@@ -22,7 +22,7 @@ from howsure.recalibration import (
     VarianceScaling,
     recalibrate,
 )
-from howsure.recalibration.pit import pit_knots
+from howsure.recalibration.isotonic import pit_knots
 
 LEVELS = np.array(DEFAULT_LEVELS)
 

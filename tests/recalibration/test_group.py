@@ -12,8 +12,14 @@ from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.methods.conformal import level_ranks
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples, ScipyLaw
-from howsure.recalibration import METHODS, ByGroup, ConformalIntervals, QuantileShift, recalibrate
-from howsure.recalibration.moving import frame_of
+from howsure.recalibration import (
+    METHODS,
+    ByGroup,
+    ConformalIntervals,
+    ConformalQuantiles,
+    recalibrate,
+)
+from howsure.recalibration.moving import Frame
 from recalibration.conditional_worlds import (
     KINDS,
     covered,
@@ -194,7 +200,7 @@ def test_one_group_is_the_whole(kind: str) -> None:
     held_out = world(kind, 300, "one")
     one = EvalSet.checked(held_out.y, held_out.beliefs, groups={"g": ["all"] * 300})
     fitted = {each.name: each.value for each in ByGroup(kind).fit(one).parameters}
-    frame, mass = frame_of(one, kind), np.ones(300)
+    frame, mass = Frame.of(one.beliefs[0]), np.ones(300)
     shift = frame.shift(one.y, mass, frame.spread)
     factor = frame.factor(one.y, mass, frame.center + shift * frame.spread)
     assert fitted["shift, g=all"] == fitted["shift"] == pytest.approx(shift, rel=1e-12)
@@ -351,7 +357,7 @@ def test_an_unseen_group_takes_what_all_rows_teach_and_says_so(kind: str) -> Non
             made.evalset.beliefs[0].point()[1:], old.point()[1:] + values["shift"] * old.sd()[1:]
         )
     if kind == "quantiles":
-        want = QuantileShift().fit(held_out).transform(new)[0]
+        want = ConformalQuantiles().fit(held_out).transform(new)[0]
         assert np.array_equal(numbers(made.evalset.beliefs[0])[1:], numbers(want)[1:])
     if kind == "intervals":
         want = ConformalIntervals("asymmetric").fit(held_out).transform(new)[0]
@@ -420,7 +426,7 @@ def test_what_cannot_be_moved_is_refused_with_what_can() -> None:
     with pytest.raises(InputError, match="at least 2 rows"):
         ByGroup("distributions").fit(one)
     fitted = ByGroup("distributions").fit(EvalSet.checked(y + 1, right, groups=labels))
-    with pytest.raises(InputError, match=r"laws of the family 'norm'.*got samples"):
+    with pytest.raises(InputError, match=r"must hold distributions as .* got samples"):
         fitted.transform(EvalSet.checked(y, Samples(np.ones((20, 2))), groups=labels))
 
 

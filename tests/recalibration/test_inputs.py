@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeRegressor
 
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.predictions import Distribution, EvalSet, Prediction
+from howsure.predictions import Distribution, EvalSet, Prediction, Quantiles
 from howsure.recalibration import METHODS, ByInputs, recalibrate
 from howsure.recalibration.inputs import LEAST_GAIN, SHRINKAGE, Encoding, Tree, grown
-from howsure.recalibration.moving import frame_of
+from howsure.recalibration.moving import Frame
 from recalibration.conditional_worlds import (
     KINDS,
     covered,
@@ -99,7 +101,7 @@ def test_leaves_hold_what_their_rows_and_ten_of_the_whole_teach(kind: str) -> No
     held_out = world(kind, 1_500, "leaves", "regionbias")
     fitted = ByInputs(kind).fit(held_out)
     assert len(fitted.mean.leaves) > 1
-    frame, y = frame_of(held_out, kind), held_out.y
+    frame, y = Frame.of(held_out.beliefs[0]), held_out.y
     x = fitted.encoding.table(held_out)
     leaf = fitted.mean.apply(x)
 
@@ -314,14 +316,16 @@ def test_bad_input() -> None:
     assert "inputs" not in METHODS["point"]
 
 
-def test_rows_of_other_levels_are_refused() -> None:
+def test_rows_of_another_kind_or_level_are_refused() -> None:
     held_out = world("quantiles", 200, "levels")
     fitted = ByInputs("quantiles").fit(held_out)
-    other = world("intervals", 20, "levels")
-    with pytest.raises(InputError, match=r"quantiles at levels 0\.025, .*, got intervals"):
-        fitted.apply(other)
-    with pytest.raises(InputError, match=r"intervals at coverage 0\.9 .*, got quantiles"):
-        ByInputs("intervals").fit(world("intervals", 200, "levels")).apply(held_out)
+    with pytest.raises(InputError, match=r"must hold quantiles as .* got intervals"):
+        fitted.apply(world("intervals", 20, "levels"))
+    (held,) = held_out.beliefs
+    assert isinstance(held, Quantiles)
+    fewer = replace(held_out, beliefs=(Quantiles(held.levels[1:], held.values[:, 1:]),))
+    with pytest.raises(InputError, match=r"quantiles at levels 0\.025, .* got 0\."):
+        fitted.apply(fewer)
 
 
 def test_trees_are_plain_arrays() -> None:

@@ -150,7 +150,7 @@ def fitted_of(held: Any) -> Any:
         (lambda held: held["mend"].update(more=1), "is no kept recalibration"),
         (
             lambda held: fitted_of(held).update(method=3),
-            "method of isotonic.IsotonicRecalibrator is 3",
+            "method of isotonic.IsotonicRecalibrator must be text, got 3",
         ),
         (
             lambda held: fitted_of(held).update(parameters="x"),
@@ -163,7 +163,7 @@ def fitted_of(held: Any) -> Any:
         (lambda held: fitted_of(held).pop("method"), "is no kept recalibration"),
         (
             lambda held: fitted_of(held)["parameters"][0]["base.Learnt"].update(value=True),
-            "value of base.Learnt is True",
+            "value of base.Learnt must be a number, got True",
         ),
         (
             lambda held: fitted_of(held)["parameters"][0]["base.Learnt"].update(

@@ -125,7 +125,7 @@ class Checked:
 
 def check_fields(self: Any, of: str = "") -> None:
     """Fit every field of a dataclass to its annotation; messages say ``of`` what it is."""
-    for name, hint in _hints(type(self)).items():
+    for name, hint in field_hints(type(self)).items():
         value = getattr(self, name)
         fitted = checked(value, hint, f"{name}{of}")
         if fitted is not value:
@@ -134,7 +134,8 @@ def check_fields(self: Any, of: str = "") -> None:
 
 def option_names(kind: Any) -> tuple[str, ...]:
     """Names of the options of a dataclass; those of a dataclass within stand among them."""
-    parts = (option_names(k) if is_dataclass(k) else (name,) for name, k in _hints(kind).items())
+    hints = field_hints(kind)
+    parts = (option_names(k) if is_dataclass(k) else (name,) for name, k in hints.items())
     return tuple(name for part in parts for name in part)
 
 
@@ -144,7 +145,7 @@ def from_options(kind: type[T], given: Mapping[str, Any], what: str) -> T:
     for name in given:
         check_known(name, known, what)
     values = {}
-    for name, hint in _hints(kind).items():
+    for name, hint in field_hints(kind).items():
         if is_dataclass(hint):
             own = {key: given[key] for key in option_names(hint) if key in given}
             values[name] = from_options(cast(Any, hint), own, what)
@@ -208,7 +209,7 @@ def _read_hints(kind: Any) -> dict[str, Any]:
     return {item.name: hints[item.name] for item in fields(kind) if item.init}
 
 
-_hints: Callable[[Any], dict[str, Any]] = cache(_read_hints)
+field_hints: Callable[[Any], dict[str, Any]] = cache(_read_hints)
 
 
 def _alternatives(hint: Any) -> tuple[Any, ...]:
@@ -230,6 +231,12 @@ def _fits(value: Any, kind: Any, name: str, *, text: bool) -> Any:
         return value if any(isinstance(value, type(k)) and value == k for k in known) else _NO
     if origin is tuple:
         return _tuple(value, get_args(kind), name, text=text)
+    if _is_array(kind):
+        (item,) = get_args(get_args(kind)[1])
+        fitting = isinstance(value, np.ndarray) and (
+            not inspect.isclass(item) or np.issubdtype(value.dtype, item)
+        )
+        return value if fitting else _NO
     if kind in (bool, int, float):
         return _number(_read(value) if text else value, kind)
     if _is_mapping(origin):
@@ -328,7 +335,7 @@ def _pack(value: Any, hint: Any, place: str, arrays: Arrays) -> Any:
     if is_dataclass(kind):
         told = {
             name: _pack(getattr(value, name), hint, _under(place, name), arrays)
-            for name, hint in _hints(kind).items()
+            for name, hint in field_hints(kind).items()
         }
         return {name: fact for name, fact in told.items() if fact is not _NO}
     if origin is tuple and is_dataclass(args[0]):
@@ -352,7 +359,7 @@ def _unpack(told: Any, hint: Any, place: str, arrays: Mapping[str, npt.NDArray[A
     if is_dataclass(kind):
         values = {
             name: _unpack(told.get(name), hint, _under(place, name), arrays)
-            for name, hint in _hints(kind).items()
+            for name, hint in field_hints(kind).items()
             if name in told or _is_array(_given(hint))
         }
         return cast(Any, kind)(**values)

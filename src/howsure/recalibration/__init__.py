@@ -1,12 +1,11 @@
-"""Recalibration: a held-out table teaches a model's beliefs to tell the truth.
+"""Recalibration: a held-out table teaches a model's predictions to tell the truth.
 
 A method holds its options; `fit` learns from calibration rows and gives a recalibrator, whose
-`apply` mends any rows. `recalibrate` does both for every belief of a test set at once.
+`apply` mends any rows. `recalibrate` does both for all predictions of a test set at once.
 """
 
 from howsure.recalibration.affine import (
     PointShift,
-    QuantileScaling,
     Shift,
     ShiftScale,
     ShiftScaledIntervals,
@@ -25,7 +24,7 @@ from howsure.recalibration.isotonic import Isotonic
 from howsure.recalibration.kept import Mend, load_mend
 from howsure.recalibration.levels import DEFAULT_LEVELS
 from howsure.recalibration.recent import Recent, since_rows
-from howsure.recalibration.scaling import SpreadScaling, VarianceScaling
+from howsure.recalibration.scaling import QuantileScaling, SpreadScaling, VarianceScaling
 from howsure.recalibration.shape import Shape
 from howsure.recalibration.variance import IsotonicVariance
 from howsure.recalibration.wrapper import RecalibratedMethod

@@ -4,173 +4,43 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import NoReturn, Self, final
+from typing import NoReturn, final
 
 import numpy as np
 from scipy import optimize
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.methods.conformal import DELTA, RankRule, TooFew, raise_too_large
-from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles, Samples
+from howsure.methods.conformal import DELTA, RankRule, TooFew
+from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Samples
 from howsure.recalibration.base import (
     POINT,
     Learnt,
     Method,
     Recalibrator,
-    belief_of,
-    check_spread,
+    check_factor,
+    check_rows,
+    counts,
     effective_rows,
     fit_notes,
-    signature,
+    point_of,
+    sampling_error,
 )
 from howsure.recalibration.intervals import ConformalIntervals, IntervalRecalibrator
 from howsure.recalibration.moving import (
     FLOOR,
-    KINDS,
-    Frame,
-    Mover,
+    PINBALL,
+    AffineMover,
+    Rows,
     floored,
     left_out,
-    mass_of,
     power_of,
     weighted_quantile,
 )
-from howsure.recalibration.scaling import check_rows, spread_factor
-from howsure.stats.estimate import standard_error
 
 _POWERS = (0.0, 2.0)
 _NOISE = 0.2
 """The share of a log spread's variance that must be more than the noise of few samples."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Rows:
-    """Calibration rows of one kind."""
-
-    calibration: EvalSet
-    prediction: Prediction
-    frame: Frame
-    y: FloatArray
-    mass: FloatArray
-
-    @classmethod
-    def of(cls, calibration: EvalSet, kind: str) -> Self:
-        if kind not in KINDS:
-            raise InputError(f"belief must be one of {', '.join(KINDS)}, got {kind!r}")
-        prediction = belief_of(calibration, KINDS[kind])
-        check_rows(calibration)
-        frame = Frame.of(prediction)
-        if isinstance(prediction, Distribution):
-            check_spread(frame.spread)
-        return cls(calibration, prediction, frame, calibration.y, mass_of(calibration))
-
-    @property
-    def floor(self) -> float:
-        return FLOOR * float(np.average(self.frame.spread, weights=self.mass))
-
-    def error(self, influence: FloatArray) -> float:
-        cluster = self.calibration.cluster
-        codes = None if cluster is None else cluster.codes
-        return standard_error(influence, self.calibration.weights, codes)
-
-    def learnt(self, name: str, value: float, error: float = math.nan) -> Learnt:
-        if not math.isfinite(value):
-            raise_too_large()
-        n = effective_rows(self.calibration)[0]
-        return Learnt(name=name, value=value, n=n, standard_error=error)
-
-    def mover(
-        self, method: str, parameters: tuple[Learnt, ...], guarantee: str, *notes: str, **own: float
-    ) -> Mover:
-        return Mover(
-            belief=self.prediction.kind,
-            method=method,
-            parameters=parameters,
-            guarantee=f"No finite-sample guarantee: {guarantee}.",
-            notes=(*fit_notes(self.calibration), *notes),
-            fitted_to=signature(self.prediction),
-            given=tuple(self.frame.levels.tolist()),
-            **own,
-        )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Shift:
-    """A shift in one of its two forms: unit times value."""
-
-    name: str
-    value: float
-    unit: FloatArray
-    loss: float
-
-    @property
-    def amount(self) -> FloatArray:
-        return self.value * self.unit
-
-
-def _shift(rows: _Rows) -> _Shift:
-    """The better of a constant and a share of the spread; equal ones give the constant."""
-    tried = [_tried(rows, "shift", np.ones(len(rows.y)))]
-    unit = floored(rows.frame.spread, rows.floor)
-    if np.ptp(unit) > 1e-9 * float(unit.max()):
-        tried.append(_tried(rows, "relative shift", unit))
-    if len(tried) > 1 and tried[1].loss < tried[0].loss * (1.0 - 1e-9):
-        return tried[1]
-    return tried[0]
-
-
-def _tried(rows: _Rows, name: str, unit: FloatArray) -> _Shift:
-    frame, y, mass = rows.frame, rows.y, rows.mass
-    value = frame.shift(y, mass, unit)
-    if frame.levels.size:
-        loss = frame.loss(y, mass, frame.table + (value * unit)[:, None])
-    else:
-        off = np.abs(y - frame.center - value * unit) / floored(frame.spread, rows.floor)
-        loss = float(np.average(off, weights=mass))
-    return _Shift(name, value, unit, loss)
-
-
-def _told_shift(rows: _Rows, shift: _Shift) -> Learnt:
-    """The shift with its standard error, where it is a ratio of means."""
-    frame = rows.frame
-    if frame.levels.size:
-        return rows.learnt(shift.name, shift.value)
-    precision = 1.0 / np.square(frame.spread) if frame.inflation == 1.0 else 1.0
-    top = precision * shift.unit * (rows.y - frame.center - shift.amount)
-    bottom = float(np.average(precision * np.square(shift.unit), weights=rows.mass))
-    return rows.learnt(shift.name, shift.value, rows.error(top / bottom))
-
-
-def _told_factor(rows: _Rows, center: FloatArray, stretch: FloatArray) -> Learnt:
-    """The factor of stretched spreads about a centre, with its standard error by moments."""
-    frame = rows.frame
-    if frame.levels.size:
-        about = Frame(
-            frame.center,
-            frame.spread * stretch,
-            frame.levels,
-            frame.center[:, None] + stretch[:, None] * (frame.table - frame.center[:, None]),
-        )
-        return rows.learnt("factor", _positive(about.factor(rows.y, rows.mass, center)))
-    return spread_factor(*_squares(rows, center, stretch), rows.calibration)
-
-
-def _squares(rows: _Rows, center: FloatArray, stretch: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Two values a row whose means have the squared factor as ratio."""
-    square, own = np.square(rows.y - center), np.square(rows.frame.spread * stretch)
-    if rows.frame.inflation == 1.0:
-        return square / own, np.ones_like(square)
-    return square, rows.frame.inflation * own
-
-
-def _positive(factor: float) -> float:
-    if not factor > 0:
-        raise InputError(
-            "errors must not be zero in most calibration rows: the scale would be zero"
-        )
-    return factor
-
 
 _CENTRED = {
     Distribution.kind: (
@@ -178,7 +48,6 @@ _CENTRED = {
     ),
     Samples.kind: "on the calibration rows the mean error of the samples' mean is zero",
 }
-_PINBALL = "of all such moves this one has the least pinball loss on the calibration rows"
 
 
 @final
@@ -209,7 +78,7 @@ class Shift(Method):
     belief: str = Distribution.kind
 
     @np.errstate(all="ignore")
-    def fit(self, calibration: EvalSet) -> Mover:
+    def fit(self, calibration: EvalSet) -> AffineMover:
         """Learn the shift from held-out rows.
 
         Raises
@@ -219,10 +88,31 @@ class Shift(Method):
         UnanswerableError
             If a distribution has no mean or standard deviation.
         """
-        rows = _Rows.of(calibration, self.belief)
-        shift = _shift(rows)
-        words = _CENTRED.get(self.belief, _PINBALL)
-        return rows.mover("shift", (_told_shift(rows, shift),), words, floor=rows.floor)
+        rows = Rows.of(calibration, self.belief)
+        words = _CENTRED.get(self.belief, PINBALL)
+        return rows.mover(AffineMover, "shift", (_shift(rows)[0],), words, floor=rows.floor)
+
+
+def _shift(rows: Rows) -> tuple[Learnt, FloatArray]:
+    """A constant or a share of the spread, whichever is better, and what it is measured in."""
+    frame, y, mass = rows.frame, rows.y, rows.mass
+    spread = floored(frame.spread, rows.floor)
+
+    def tried(name: str, unit: FloatArray) -> tuple[float, str, float, FloatArray]:
+        value = frame.shift(y, mass, unit)
+        if frame.levels.size:
+            loss = frame.loss(y, mass, frame.table + (value * unit)[:, None])
+        else:
+            off = np.abs(y - frame.center - value * unit) / spread
+            loss = float(np.average(off, weights=mass))
+        return loss, name, value, unit
+
+    best = tried("shift", np.ones_like(y))
+    if np.ptp(spread) > 1e-9 * float(spread.max()):
+        relative = tried("relative shift", spread)
+        if relative[0] < best[0] * (1.0 - 1e-9):
+            best = relative
+    return rows.shift(*best[1:]), best[-1]
 
 
 @final
@@ -247,14 +137,13 @@ class PointShift(Method):
             If the rows are fewer than two, or hold no point forecast.
         """
         check_rows(calibration)
-        error = calibration.y - _point(calibration)
-        shift = float(np.average(error, weights=mass_of(calibration)))
-        codes = None if calibration.cluster is None else calibration.cluster.codes
+        error = calibration.y - point_of(calibration)
+        shift = float(np.average(error, weights=counts(calibration)))
         learnt = Learnt(
             name="shift",
             value=shift,
             n=effective_rows(calibration)[0],
-            standard_error=standard_error(error - shift, calibration.weights, codes),
+            standard_error=sampling_error(error - shift, calibration),
         )
         return PointShifter(
             belief=POINT,
@@ -278,42 +167,7 @@ class PointShifter(Recalibrator):
 
     def apply(self, evalset: EvalSet) -> EvalSet:
         """The same rows with the point forecast moved; nothing else changes."""
-        return replace(evalset, point=_point(evalset) + self.parameters[0].value)
-
-
-def _point(evalset: EvalSet) -> FloatArray:
-    if evalset.point is None:
-        raise InputError("the rows must hold a point forecast, got none")
-    return evalset.point
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class QuantileScaling(Method):
-    """Quantiles stretched about their median by the one factor of least pinball loss.
-
-    The factor is a weighted quantile of (y − median)/(quantile − median), so it is exact. Where
-    no median is given, the middle of the outermost quantiles takes its place.
-
-    Examples
-    --------
-    >>> held_out = EvalSet.checked([-4.0, 0.0, 4.0], Quantiles([0.1, 0.9], [[-1.0, 1.0]] * 3))
-    >>> QuantileScaling().fit(held_out).apply(held_out).beliefs[0].values[0]
-    array([-4.,  4.])
-    """
-
-    @np.errstate(all="ignore")
-    def fit(self, calibration: EvalSet) -> Mover:
-        """Learn the factor from held-out rows.
-
-        Raises
-        ------
-        InputError
-            If the rows are fewer than two, none has a spread, or nearly all errors are zero.
-        """
-        rows = _Rows.of(calibration, Quantiles.kind)
-        factor = _told_factor(rows, rows.frame.center, np.ones(len(rows.y)))
-        return rows.mover("scale", (factor,), _PINBALL)
+        return replace(evalset, point=point_of(evalset) + self.parameters[0].value)
 
 
 @final
@@ -340,7 +194,7 @@ class ShiftScale(Method):
     belief: str = Distribution.kind
 
     @np.errstate(all="ignore")
-    def fit(self, calibration: EvalSet) -> Mover:
+    def fit(self, calibration: EvalSet) -> AffineMover:
         """Learn shift and factor from held-out rows.
 
         Raises
@@ -351,19 +205,19 @@ class ShiftScale(Method):
         UnanswerableError
             If a distribution has no mean or standard deviation.
         """
-        rows = _Rows.of(calibration, self.belief)
-        shift = _shift(rows)
+        rows = Rows.of(calibration, self.belief)
+        shift, unit = _shift(rows)
         if rows.frame.levels.size:
-            value, factor = _least_loss(rows, shift.unit)
-            parameters = (rows.learnt(shift.name, value), rows.learnt("factor", factor))
-            return rows.mover("shift_scale", parameters, _PINBALL, floor=rows.floor)
-        stretched = _told_factor(rows, rows.frame.center + shift.amount, np.ones(len(rows.y)))
-        words = f"{_CENTRED[self.belief]}, and their mean square is right"
-        parameters = (_told_shift(rows, shift), stretched)
-        return rows.mover("shift_scale", parameters, words, floor=rows.floor)
+            value, factor = _least_loss(rows, unit)
+            parameters = rows.learnt(shift.name, value), rows.learnt("factor", factor)
+            words = PINBALL
+        else:
+            parameters = shift, rows.factor(rows.frame.center + shift.value * unit)
+            words = f"{_CENTRED[self.belief]}, and their mean square is right"
+        return rows.mover(AffineMover, "shift_scale", parameters, words, floor=rows.floor)
 
 
-def _least_loss(rows: _Rows, unit: FloatArray) -> tuple[float, float]:
+def _least_loss(rows: Rows, unit: FloatArray) -> tuple[float, float]:
     """The shift and the factor of least pinball loss, which is convex in both."""
     frame, y, mass = rows.frame, rows.y, rows.mass
     weight = np.repeat(mass * unit, len(frame.levels))
@@ -379,7 +233,7 @@ def _least_loss(rows: _Rows, unit: FloatArray) -> tuple[float, float]:
     # corner of the loss, but lead near its least value.
     factor = 1.0
     for _ in range(3):
-        factor = _positive(frame.factor(y, mass, frame.center + best(factor)[1] * unit))
+        factor = check_factor(frame.factor(y, mass, frame.center + best(factor)[1] * unit))
     low, high = factor / 1.5, factor * 1.5
     while best(low)[0] < best(low * 1.01)[0]:
         low /= 2.0
@@ -436,10 +290,14 @@ class ShiftScaledIntervals(Method):
         then = ConformalIntervals(
             "scale", Intervals.kind, self.coverage, self.rank, self.too_few, self.delta
         ).fit(_without_point(first.apply(calibration)))
+        unsure = (
+            replace(learnt, expected=math.nan, lower=math.nan, upper=math.nan)
+            for learnt in then.parameters
+        )
         return IntervalShifter(
             belief=Intervals.kind,
             method="shift_scale",
-            parameters=(*first.parameters, *map(_unsure, then.parameters)),
+            parameters=(*first.parameters, *unsure),
             guarantee=(
                 "Approximate: factors are conformal for intervals whose shift was learnt on the "
                 "same rows; no finite-sample guarantee."
@@ -457,22 +315,18 @@ class IntervalShifter(Recalibrator):
 
     Attributes
     ----------
-    shift : Mover
+    shift : AffineMover
         What moves the intervals.
     scale : IntervalRecalibrator
         What stretches them then.
     """
 
-    shift: Mover
+    shift: AffineMover
     scale: IntervalRecalibrator
 
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
         """Intervals moved and stretched."""
         return self.scale.transform(_without_point(self.shift.apply(evalset)))
-
-
-def _unsure(learnt: Learnt) -> Learnt:
-    return replace(learnt, expected=math.nan, lower=math.nan, upper=math.nan)
 
 
 def _without_point(evalset: EvalSet) -> EvalSet:
@@ -508,7 +362,7 @@ class Widths(Method):
     belief: str = Distribution.kind
 
     @np.errstate(all="ignore")
-    def fit(self, calibration: EvalSet) -> Mover:
+    def fit(self, calibration: EvalSet) -> AffineMover:
         """Learn factor and power from held-out rows.
 
         Raises
@@ -519,7 +373,7 @@ class Widths(Method):
         UnanswerableError
             If a distribution has no mean or standard deviation.
         """
-        rows = _Rows.of(calibration, self.belief)
+        rows = Rows.of(calibration, self.belief)
         spread = rows.frame.spread
         some = spread > 0
         if not some.any():
@@ -535,28 +389,29 @@ class Widths(Method):
         else:
             found = _power(np.square(rows.y - rows.frame.center), spread, rows.mass)
         stretch = power_of(spread, typical, found.value)
-        factor = _told_factor(rows, rows.frame.center, stretch)
-        error = math.nan if notes else rows.error(found.influence)
+        factor = rows.factor(stretch=stretch)
+        error = math.nan if notes else sampling_error(found.influence, rows.calibration)
         power = rows.learnt("power", found.value, error)
-        words = _PINBALL
+        words = PINBALL
         if not rows.frame.levels.size:
             factor = replace(factor, standard_error=_factor_error(rows, factor, found, typical))
             words = "on the calibration rows the mean square is right, and so is its trend in sd"
-        return rows.mover("widths", (factor, power), words, *notes, typical=typical)
+        return rows.mover(AffineMover, "widths", (factor, power), words, *notes, typical=typical)
 
 
-def _factor_error(rows: _Rows, factor: Learnt, power: _Power, typical: float) -> float:
+def _factor_error(rows: Rows, factor: Learnt, power: _Power, typical: float) -> float:
     """The standard error of a factor that follows the errors of the power."""
     spread = rows.frame.spread
     log = np.log(np.where(spread > 0, spread / typical, 1.0))
-    top, bottom = _squares(rows, rows.frame.center, power_of(spread, typical, power.value))
+    stretched = rows.frame.stretched(power_of(spread, typical, power.value))
+    top, bottom = stretched.factor_parts(rows.y, rows.frame.center)
     fall = 0.0
     if rows.frame.inflation != 1.0:  # of a distribution the likelihood makes both independent
         fall = -float(np.average(log, weights=rows.mass * bottom))
     means = (float(np.average(each, weights=rows.mass)) for each in (top, bottom))
     parts = [each / mean for each, mean in zip((top, bottom), means, strict=True)]
     own = (parts[0] - parts[1]) / 2.0
-    return factor.value * rows.error(own + fall * power.influence)
+    return factor.value * sampling_error(own + fall * power.influence, rows.calibration)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -601,7 +456,7 @@ def _power(square: FloatArray, spread: FloatArray, mass: FloatArray) -> _Power:
     return _Power(value, known * (standard - 1.0) * log / bend)
 
 
-def _power_of_samples(rows: _Rows, samples: Samples) -> tuple[_Power, tuple[str, ...]]:
+def _power_of_samples(rows: Rows, samples: Samples) -> tuple[_Power, tuple[str, ...]]:
     """The power of errors over the power that the members themselves follow.
 
     Few members state their spread with noise, so that even a perfect ensemble errs as a lower
@@ -625,16 +480,14 @@ def _power_of_samples(rows: _Rows, samples: Samples) -> tuple[_Power, tuple[str,
     return _Power(value, known * influence.reshape(table.shape).mean(axis=1)), ()
 
 
-def _power_of_table(rows: _Rows, typical: float) -> float:
+def _power_of_table(rows: Rows, typical: float) -> float:
     """The power of least pinball loss, each with its own best factor."""
     frame, y, mass = rows.frame, rows.y, rows.mass
-    center = frame.center[:, None]
-    away = frame.table - center
 
     def loss(power: float) -> float:
-        wide = power_of(frame.spread, typical, power)[:, None] * away
-        own = Frame(frame.center, frame.spread, frame.levels, center + wide)
-        return frame.loss(y, mass, center + own.factor(y, mass) * wide)
+        wide = frame.stretched(power_of(frame.spread, typical, power))
+        best = np.full(len(y), wide.factor(y, mass))
+        return frame.loss(y, mass, wide.stretched(best).table)
 
     grid = np.linspace(*_POWERS, 9)
     best = int(np.argmin([loss(float(power)) for power in grid]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -11,11 +12,18 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
-from howsure.predictions import Distribution, EvalSet, Prediction, Quantiles, Samples
+from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles, Samples
+from howsure.stats.estimate import standard_error
 
 POINT = "point"
+"""The name of a point forecast where kinds of prediction are named."""
 
 P = TypeVar("P", bound=Prediction)
+
+SPREAD: tuple[type[Distribution] | type[Samples], ...] = (Distribution, Samples)
+"""Kinds that have both quantiles and a spread."""
+CENTRAL: tuple[type[Distribution] | type[Samples] | type[Quantiles], ...] = (*SPREAD, Quantiles)
+"""Kinds that have intervals at any coverage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +70,7 @@ class Recalibrator(ABC):
     Attributes
     ----------
     belief : str
-        The kind of belief that it recalibrates, or ``point``.
+        The kind of prediction that it recalibrates, or ``point``.
     method : str
         The method's name.
     parameters : tuple of Learnt
@@ -71,6 +79,8 @@ class Recalibrator(ABC):
         What holds in finite samples, in words.
     notes : tuple of str
         What the reader must know of the fit.
+    fitted_to : str
+        What the rows must hold, see `signature`; empty if the method looks itself.
     """
 
     belief: str
@@ -78,21 +88,36 @@ class Recalibrator(ABC):
     parameters: tuple[Learnt, ...]
     guarantee: str
     notes: tuple[str, ...] = ()
+    fitted_to: str = ""
 
     @abstractmethod
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
-        """The recalibrated belief for these rows, and notes on them. Reads no y."""
+        """The recalibrated prediction of these rows, and notes on them. Reads no y."""
 
     def apply(self, evalset: EvalSet) -> EvalSet:
-        """The same rows with the belief recalibrated; nothing else changes.
+        """The same rows with the prediction recalibrated; nothing else changes.
 
         Raises
         ------
         InputError
-            If the rows hold no belief of this kind, or one that differs from that of the
+            If the rows hold no prediction of this kind, or one that differs from that of the
             calibration rows in its coverages, levels, family or number of samples.
         """
-        return with_belief(evalset, self.belief, self.transform(evalset)[0])
+        made = self.transform(evalset)[0]
+        replaced = (self.belief, made.kind)
+        others = (held for held in evalset.beliefs if held.kind not in replaced)
+        return replace(evalset, beliefs=(*others, made))
+
+    def held(self, evalset: EvalSet, kinds: Sequence[type[P]]) -> P:
+        """The prediction of one of these kinds, if it is as that of the calibration rows."""
+        prediction = belief_of(evalset, kind_named(self.belief, kinds))
+        came = signature(prediction)
+        if came != self.fitted_to:
+            told = came.rpartition(" at levels ")[2]
+            raise InputError(
+                f"the rows must hold {self.fitted_to} as the calibration rows do, got {told}"
+            )
+        return prediction
 
 
 class Method(ABC):
@@ -106,68 +131,88 @@ class Method(ABC):
 
 
 def kinds_of(evalset: EvalSet) -> tuple[str, ...]:
-    """Kinds of belief to recalibrate: those held, or else the bare point forecast."""
-    return tuple(belief.kind for belief in evalset.beliefs) or (POINT,)
+    """Kinds of prediction to recalibrate: those held, or else the bare point forecast."""
+    return tuple(held.kind for held in evalset.beliefs) or (POINT,)
 
 
-def with_belief(evalset: EvalSet, kind: str, belief: Prediction) -> EvalSet:
-    """The evaluation set with the belief of one kind replaced, or set beside a point forecast."""
-    others = (held for held in evalset.beliefs if held.kind not in (kind, belief.kind))
-    return replace(evalset, beliefs=(*others, belief))
+def bare(evalset: EvalSet, kind: str) -> EvalSet:
+    """y, the prediction of one kind and what each row counts, without all that lies beside."""
+    return EvalSet(
+        y=evalset.y,
+        beliefs=tuple(held for held in evalset.beliefs if held.kind == kind),
+        point=evalset.point,
+        weights=evalset.weights,
+        model=evalset.model,
+    )
+
+
+def kind_named(name: str, kinds: Sequence[type[P]]) -> type[P]:
+    """The class of prediction of this name, of those that a method knows."""
+    for kind in kinds:
+        if kind.kind == name:
+            return kind
+    known = ", ".join(kind.kind for kind in kinds)
+    raise InputError(f"belief must be one of {known}, got {name!r}")
 
 
 def belief_of(evalset: EvalSet, kind: type[P]) -> P:
-    """The belief of this kind."""
-    for belief in evalset.beliefs:
-        if isinstance(belief, kind):
-            return belief
-    held = ", ".join(kinds_of(evalset))
-    raise InputError(f"the rows must hold {kind.kind} as the calibration rows do, got {held}")
+    """The prediction of this kind."""
+    for held in evalset.beliefs:
+        if isinstance(held, kind):
+            return held
+    came = ", ".join(kinds_of(evalset))
+    raise InputError(f"the rows must hold {kind.kind} as the calibration rows do, got {came}")
 
 
-def signature(belief: Prediction) -> str:
+def point_of(evalset: EvalSet) -> FloatArray:
+    """The point forecast."""
+    if evalset.point is None:
+        raise InputError("the rows must hold a point forecast, got none")
+    return evalset.point
+
+
+def signature(prediction: Prediction) -> str:
     """What must agree between the rows that a method learns from and those that it mends."""
-    if isinstance(belief, Distribution):
-        return f"laws of the family {belief.law.name!r}"
-    if isinstance(belief, Samples):
-        return f"{belief.size} samples a row"
-    return belief.kind
+    if isinstance(prediction, Distribution):
+        return f"laws of the family {prediction.law.name!r}"
+    if isinstance(prediction, Samples):
+        return f"{prediction.size} samples a row"
+    if isinstance(prediction, Quantiles):
+        return f"quantiles at levels {_listed(prediction.levels)}"
+    if isinstance(prediction, Intervals):
+        return f"intervals at coverage {_listed(prediction.coverages) or 'unknown'}"
+    return prediction.kind
 
 
-def matching(evalset: EvalSet, kind: type[P], expected: str) -> P:
-    """The belief of this kind, with the signature that the calibration rows have."""
-    belief = belief_of(evalset, kind)
-    if signature(belief) != expected:
-        raise InputError(
-            f"the rows must hold {expected} as the calibration rows do, got {signature(belief)}"
-        )
-    return belief
+def _listed(numbers: Iterable[float]) -> str:
+    return ", ".join(f"{number:g}" for number in numbers)
 
 
-def spread_kind(name: str) -> type[Distribution] | type[Samples]:
-    """The class of belief of this name, of the two that have both quantiles and spread."""
-    if name == Distribution.kind:
-        return Distribution
-    if name == Samples.kind:
-        return Samples
-    raise InputError(f"belief must be '{Distribution.kind}' or '{Samples.kind}', got {name!r}")
+def check_rows(calibration: EvalSet) -> None:
+    """Raise `InputError` where rows are fewer than two."""
+    n = effective_rows(calibration)[0]
+    if n < 2:
+        raise InputError(f"calibration must hold at least 2 rows to learn from, got {n:g}")
 
 
-def kind_named(name: str) -> type[Distribution] | type[Samples] | type[Quantiles]:
-    """The class of belief of this name, of the three that have intervals at any coverage."""
-    if name == Quantiles.kind:
-        return Quantiles
-    return spread_kind(name)
-
-
-def check_spread(sd: FloatArray) -> None:
-    """Raise `InputError` unless every standard deviation is above 0."""
-    flat = ~(sd > 0)
+def check_spread(spread: FloatArray) -> None:
+    """Raise `InputError` unless every row has a spread."""
+    flat = ~(spread > 0)
     if flat.any():
         raise InputError(
-            "standard deviations must be above 0 in the calibration rows, got "
-            f"{int(flat.sum())} that are not (first at row {int(np.argmax(flat))})"
+            "every row must have a spread above 0 in the calibration rows, got "
+            f"{int(flat.sum())} without (first at row {int(np.argmax(flat))})"
         )
+
+
+def check_factor(factor: float) -> float:
+    """A factor by which spreads can be multiplied; an `InputError` where errors give none."""
+    if not 0.0 < factor < math.inf:
+        raise InputError(
+            "errors must vary in most calibration rows for spreads to be scaled, "
+            "got a factor of zero"
+        )
+    return factor
 
 
 def effective_rows(calibration: EvalSet) -> tuple[float, bool]:
@@ -176,6 +221,19 @@ def effective_rows(calibration: EvalSet) -> tuple[float, bool]:
     if weights is None:
         return float(calibration.n), True
     return weights.effective_n, weights.kind == "frequency"
+
+
+def counts(evalset: EvalSet) -> FloatArray:
+    """How often each row counts, summing to the rows that count."""
+    found = evalset.multiplicities
+    return np.ones(evalset.n) if found is None else found
+
+
+def sampling_error(influence: FloatArray, calibration: EvalSet) -> float:
+    """Standard error of a statistic of calibration rows from its influence values."""
+    cluster = calibration.cluster
+    codes = None if cluster is None else cluster.codes
+    return standard_error(influence, calibration.weights, codes)
 
 
 def fit_notes(calibration: EvalSet) -> tuple[str, ...]:

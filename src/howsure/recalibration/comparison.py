@@ -1,4 +1,4 @@
-"""Every way to recalibrate a belief, before and after, through every metric."""
+"""Every way to recalibrate a prediction, before and after, through every metric."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def compare_recalibrations(
     too_few: TooFew = "infinite",
     by: tuple[str, ...] = (),
 ) -> Table:
-    """One belief as it is and recalibrated in every way that suits it, through every metric.
+    """A prediction as it is and recalibrated in every way that suits it, through every metric.
 
     Parameters
     ----------
     test : EvalSet
-        Rows to judge by, with one belief, or a point forecast alone.
+        Rows to judge by, with one kind of prediction, or a point forecast alone.
     calibration : EvalSet
-        Held-out rows with the same belief by the same model.
+        Held-out rows with the same kind by the same model.
     methods : sequence of str, optional
-        Names as in `recalibrate`; all that suit the belief if omitted, and what lies beside it:
+        Names as in `recalibrate`; all that suit the kind if omitted, and what lies beside it:
         inputs, one column of groups, times.
     coverages : tuple of float
         Nominal coverages to assess, and to make intervals at; of a point forecast, intervals are
@@ -74,7 +74,7 @@ def compare_recalibrations(
     Raises
     ------
     InputError
-        If there are several beliefs or none that can be recalibrated, a method does not suit it,
+        If there are several kinds or none that can be recalibrated, a method does not suit it,
         or calibration lacks it.
 
     Examples
@@ -166,9 +166,11 @@ def side_by_side(found: Sequence[Evaluation | None]) -> tuple[list[Line], list[s
     more: dict[Score, tuple[float, ...]] = {}
     notes = []
     for place, titles in apart.items():
-        given = _given(found[place])
-        notes.append(f"Left out, as they mean something else of {given}: {_listed(titles)}.")
-        both = [each for each in (found[0], found[place]) if each is not None]
+        other = found[place]
+        given = "" if other is None else offered(other)
+        named = ", ".join(dict.fromkeys(titles))
+        notes.append(f"Left out, as they mean something else of {given}: {named}.")
+        both = [each for each in (found[0], other) if each is not None]
         shared = shared_by_all(both, fair=False) if len(both) == 2 else None
         if shared is None or _told(lines, shared.score, place):
             continue
@@ -185,14 +187,6 @@ def _mean(found: Evaluation | None, score: Score) -> float:
     if found is None or isinstance(rows, str):
         return math.nan
     return weighted_mean(rows, found.evalset.multiplicities)
-
-
-def _given(found: Evaluation | None) -> str:
-    return "" if found is None else offered(found)
-
-
-def _listed(titles: Sequence[str]) -> str:
-    return ", ".join(dict.fromkeys(titles))
 
 
 def _told(lines: Sequence[Line], score: Score, place: int) -> bool:

@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.methods.conformal import TooFew, order_statistics, raise_too_large, repetitions
+from howsure.methods.conformal import TooFew, order_statistics, raise_too_large
 from howsure.predictions import EvalSet, Quantiles
 from howsure.recalibration.base import (
     Method,
@@ -16,9 +16,10 @@ from howsure.recalibration.base import (
     belief_of,
     effective_rows,
     fit_notes,
+    signature,
 )
 from howsure.recalibration.levels import hold_below, level_words, plan_levels
-from howsure.recalibration.moving import check_given, crossed_note
+from howsure.recalibration.moving import crossed_note
 
 
 @final
@@ -48,7 +49,7 @@ class ConformalQuantiles(Method):
     too_few: TooFew = "infinite"
 
     @np.errstate(over="ignore", invalid="ignore")
-    def fit(self, calibration: EvalSet) -> QuantileMover:
+    def fit(self, calibration: EvalSet) -> QuantilesRecalibrator:
         """Learn one shift a level from held-out rows.
 
         Raises
@@ -56,58 +57,47 @@ class ConformalQuantiles(Method):
         InputError
             If no level can be reached.
         """
-        belief = belief_of(calibration, Quantiles)
+        prediction = belief_of(calibration, Quantiles)
         n, exact = effective_rows(calibration)
-        plan = plan_levels(belief.levels, n, self.too_few, exact=exact)
-        counts = repetitions(calibration.weights)
-        columns = np.flatnonzero(np.isin(belief.levels, plan.levels))
+        plan = plan_levels(prediction.levels, n, self.too_few, exact=exact)
+        counts = calibration.multiplicities
+        columns = np.flatnonzero(np.isin(prediction.levels, plan.levels))
         shifts = []
         for column, low, high in zip(columns, plan.low, plan.high, strict=True):
-            error = calibration.y - belief.values[:, column]
+            given = prediction.values[:, column]
+            error = calibration.y - given
             if not np.isfinite(error).all():
                 raise_too_large()
             ends = order_statistics(error, np.array([low, high]), counts)
-            shifts.append(_held(float(ends.mean()), calibration.y, belief.values[:, column]))
-        return QuantileMover(
+
+            def end(rows: IntArray, shift: float, given: FloatArray = given) -> FloatArray:
+                return given[rows] + shift
+
+            shifts.append(hold_below(float(ends.mean()), calibration.y, error, end))
+        return QuantilesRecalibrator(
             belief=Quantiles.kind,
             method="conformal",
             parameters=plan.learnt("shift", np.array(shifts)),
             guarantee=_words(n, exact=exact),
             notes=(*fit_notes(calibration), *plan.notes),
-            given=tuple(belief.levels.tolist()),
+            fitted_to=signature(prediction),
         )
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuantileMover(Recalibrator):
-    """Fitted `ConformalQuantiles`.
-
-    Attributes
-    ----------
-    given : tuple of float
-        The levels of the calibration rows.
-    """
-
-    given: tuple[float, ...]
+class QuantilesRecalibrator(Recalibrator):
+    """Fitted `ConformalQuantiles`."""
 
     @np.errstate(over="ignore", invalid="ignore")
     def transform(self, evalset: EvalSet) -> tuple[Quantiles, tuple[str, ...]]:
         """The quantiles moved, with a note on rows that had to be sorted."""
-        belief = belief_of(evalset, Quantiles)
-        check_given(belief.levels, self.given, belief.kind)
+        prediction = self.held(evalset, (Quantiles,))
         kept = np.array([learnt.nominal for learnt in self.parameters])
         shifts = np.array([learnt.value for learnt in self.parameters])
-        columns = np.flatnonzero(np.isin(self.given, kept))
-        moved = Quantiles(kept, belief.values[:, columns] + shifts, crossing="sort")
+        columns = np.abs(prediction.levels[:, None] - kept).argmin(axis=0)
+        moved = Quantiles(kept, prediction.values[:, columns] + shifts, crossing="sort")
         return moved, crossed_note(moved)
-
-
-def _held(shift: float, y: FloatArray, column: FloatArray) -> float:
-    def end(rows: IntArray, threshold: float) -> FloatArray:
-        return column[rows] + threshold
-
-    return hold_below(shift, y, y - column, end)
 
 
 def _words(n: float, *, exact: bool) -> str:

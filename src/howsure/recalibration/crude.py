@@ -9,25 +9,26 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.methods.conformal import TooFew, order_statistics, raise_too_large, repetitions
+from howsure.methods.conformal import TooFew, order_statistics, raise_too_large
 from howsure.predictions import Distribution, EvalSet, Samples
 from howsure.recalibration.base import (
+    SPREAD,
     Learnt,
     Method,
     belief_of,
     check_spread,
     effective_rows,
     fit_notes,
+    kind_named,
     signature,
-    spread_kind,
 )
 from howsure.recalibration.levels import (
     DEFAULT_LEVELS,
+    TableRecalibrator,
     hold_below,
     level_words,
     plan_levels,
 )
-from howsure.recalibration.tables import TableRecalibrator
 
 
 @final
@@ -74,19 +75,18 @@ class Crude(Method):
         InputError
             If a standard deviation is zero, or no level can be reached.
         UnanswerableError
-            If a belief has no mean or standard deviation.
+            If a prediction has no mean or standard deviation.
         """
-        belief = belief_of(calibration, spread_kind(self.belief))
-        mean, sd = belief.point(), belief.sd()
+        prediction = belief_of(calibration, kind_named(self.belief, SPREAD))
+        mean, sd = prediction.point(), prediction.sd()
         check_spread(sd)
         n, exact = effective_rows(calibration)
         plan = plan_levels(self.levels, n, self.too_few, exact=exact and not self.shift)
-        y = calibration.y
-        constant = _mean(y - mean, calibration) if self.shift else 0.0
+        y, counts = calibration.y, calibration.multiplicities
+        constant = float(np.average(y - mean, weights=counts)) if self.shift else 0.0
         z = (y - mean - constant) / sd
         if not np.isfinite(z).all():
             raise_too_large()
-        counts = repetitions(calibration.weights)
         middle = (
             order_statistics(z, plan.low, counts) + order_statistics(z, plan.high, counts)
         ) / 2
@@ -103,7 +103,7 @@ class Crude(Method):
             parameters=(shift, *plan.learnt("z quantile", quantiles)),
             guarantee=_words(n, exact=exact, shift=self.shift),
             notes=(*fit_notes(calibration), *plan.notes),
-            fitted_to=signature(belief),
+            fitted_to=signature(prediction),
         )
 
 
@@ -112,14 +112,9 @@ class Crude(Method):
 class CrudeRecalibrator(TableRecalibrator):
     """Fitted `Crude`; see `TableRecalibrator`."""
 
-    def _quantiles(self, belief: Distribution | Samples, learnt: FloatArray) -> FloatArray:
-        mean = belief.point() + self.parameters[0].value
-        return np.asarray(mean[:, None] + belief.sd()[:, None] * learnt)
-
-
-def _mean(error: FloatArray, calibration: EvalSet) -> float:
-    weights = None if calibration.weights is None else calibration.weights.values
-    return float(np.average(error, weights=weights))
+    def _quantiles(self, prediction: Distribution | Samples, learnt: FloatArray) -> FloatArray:
+        mean = prediction.point() + self.parameters[0].value
+        return np.asarray(mean[:, None] + prediction.sd()[:, None] * learnt)
 
 
 def _words(n: float, *, exact: bool, shift: bool) -> str:

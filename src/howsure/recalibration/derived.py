@@ -1,4 +1,4 @@
-"""Conformal intervals from any belief that has central intervals: laws, samples, quantiles."""
+"""Conformal intervals from predictions that have central intervals: all but intervals."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import numpy as np
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.methods.conformal import DELTA, RankRule, TooFew
 from howsure.methods.interface import checked_coverages
-from howsure.predictions import EvalSet, Intervals
+from howsure.predictions import EvalSet, Intervals, Quantiles
 from howsure.recalibration.base import (
+    CENTRAL,
+    SPREAD,
     Method,
     Recalibrator,
     belief_of,
     kind_named,
-    matching,
     signature,
 )
 from howsure.recalibration.intervals import ConformalIntervals
@@ -31,7 +32,7 @@ class DerivedIntervals(Method):
     Parameters
     ----------
     method : {"cqr", "asymmetric", "ucc"}
-        As in `ConformalIntervals`; ``ucc`` stretches intervals about the belief's point forecast
+        As in `ConformalIntervals`; ``ucc`` stretches intervals about the point forecast
         (about the middle of the narrowest where that lies outside it) by the factor k at which
         the uncertainty characteristics curve reaches the coverage.
     belief : {"distributions", "samples", "quantiles"}
@@ -78,7 +79,7 @@ class DerivedIntervals(Method):
         InputError
             As `ConformalIntervals`.
         UnanswerableError
-            If the belief has no central interval at a coverage.
+            If the prediction has no central interval at a coverage.
         """
         coverages = tuple(self.coverages)
         mover = ConformalIntervals(
@@ -93,7 +94,7 @@ class DerivedIntervals(Method):
             notes=fitted.notes,
             intervals=fitted,
             coverages=coverages,
-            fitted_to=signature(belief_of(calibration, kind_named(self.belief))),
+            fitted_to=signature(belief_of(calibration, kind_named(self.belief, CENTRAL))),
         )
 
 
@@ -108,32 +109,28 @@ class DerivedRecalibrator(Recalibrator):
         What moves the intervals.
     coverages : tuple of float
         Nominal coverages.
-    fitted_to : str
-        What the rows must hold: the family of laws, the number of samples, or quantiles.
     """
 
     intervals: Recalibrator
     coverages: tuple[float, ...]
-    fitted_to: str
 
     def transform(self, evalset: EvalSet) -> tuple[Intervals, tuple[str, ...]]:
         """Intervals at the coverages."""
-        matching(evalset, kind_named(self.belief), self.fitted_to)
-        belief, notes = self.intervals.transform(
-            with_intervals(evalset, self.belief, self.coverages)
-        )
-        assert isinstance(belief, Intervals)
-        return belief, notes
+        if self.belief != Quantiles.kind:  # of which any levels do
+            self.held(evalset, SPREAD)
+        made, notes = self.intervals.transform(with_intervals(evalset, self.belief, self.coverages))
+        assert isinstance(made, Intervals)
+        return made, notes
 
 
 def with_intervals(evalset: EvalSet, kind: str, coverages: tuple[float, ...]) -> EvalSet:
-    """The rows with one belief's central intervals alone, and a point that lies in all of them."""
-    belief = belief_of(evalset, kind_named(kind))
-    ends = [belief.interval(coverage) for coverage in coverages]
+    """The rows with central intervals of one kind alone, and a point that lies in all of them."""
+    prediction = belief_of(evalset, kind_named(kind, CENTRAL))
+    ends = [prediction.interval(coverage) for coverage in coverages]
     lower, upper = (np.stack(side, axis=1) for side in zip(*ends, strict=True))
     middle = lower[:, 0] / 2.0 + upper[:, 0] / 2.0
     try:
-        given = belief.point()
+        given = prediction.point()
         point = np.where((given >= lower[:, 0]) & (given <= upper[:, 0]), given, middle)
     except UnanswerableError:
         point = middle

@@ -1,4 +1,4 @@
-"""One call that mends every belief of a test set by a held-out calibration set."""
+"""One call that mends all predictions of a test set by a held-out calibration set."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ from howsure.predictions import (
 from howsure.recalibration.affine import (
     PointShift,
     PointShifter,
-    QuantileScaling,
     Shift,
     ShiftScale,
     ShiftScaledIntervals,
     Widths,
 )
-from howsure.recalibration.base import POINT, Method, Recalibrator, kinds_of
+from howsure.recalibration.base import POINT, Method, Recalibrator, belief_of, kinds_of
 from howsure.recalibration.conformal import ConformalQuantiles
 from howsure.recalibration.crude import Crude
 from howsure.recalibration.derived import DerivedIntervals
@@ -41,7 +40,7 @@ from howsure.recalibration.intervals import ConformalIntervals
 from howsure.recalibration.isotonic import Isotonic
 from howsure.recalibration.levels import DEFAULT_LEVELS
 from howsure.recalibration.recent import Recent, since_rows
-from howsure.recalibration.scaling import SpreadScaling, VarianceScaling
+from howsure.recalibration.scaling import QuantileScaling, SpreadScaling, VarianceScaling
 from howsure.recalibration.shape import Shape
 from howsure.recalibration.variance import IsotonicVariance
 
@@ -72,17 +71,23 @@ class Options:
     by: tuple[str, ...] = ()
     since: Any = None
 
+    @property
+    def threshold(self) -> tuple[float | None, RankRule, TooFew, float]:
+        """What conformal intervals take: coverage, rank, too_few and delta."""
+        return self.coverage, self.rank, self.too_few, self.delta
+
 
 Maker = Callable[[Options], Method]
 
 INTERVAL_METHODS = ("cqr", "asymmetric", "ucc")
-"""Methods that make conformal intervals of any belief."""
+"""Methods that make conformal intervals of any kind of prediction."""
 
 
-def _conformal(name: str, belief: str) -> Maker:
-    return lambda options: ConformalIntervals(
-        name, belief, options.coverage, options.rank, options.too_few, options.delta
-    )
+def _conformal(belief: str, *names: str) -> dict[str, Maker]:
+    def maker(name: str) -> Maker:
+        return lambda options: ConformalIntervals(name, belief, *options.threshold)
+
+    return {name: maker(name) for name in names}
 
 
 def _derived(belief: str) -> dict[str, Maker]:
@@ -99,10 +104,6 @@ def _derived(belief: str) -> dict[str, Maker]:
     return {name: maker(name) for name in INTERVAL_METHODS}
 
 
-def _crude(belief: str) -> Maker:
-    return lambda options: Crude(belief, options.levels, too_few=options.too_few)
-
-
 def _affine(belief: str) -> dict[str, Maker]:
     return {
         "shift": lambda _: Shift(belief),
@@ -111,30 +112,56 @@ def _affine(belief: str) -> dict[str, Maker]:
     }
 
 
-def _shape(belief: str) -> Maker:
-    return lambda options: Shape(belief, options.levels)
-
-
-def _isotonic(belief: str) -> Maker:
-    return lambda options: Isotonic(belief, options.levels, options.too_few)
-
-
 def _conditional(belief: str) -> dict[str, Maker]:
     """Methods that look at what lies beside the predictions."""
-
-    def group(options: Options) -> Method:
-        return ByGroup(
-            belief, options.by, options.coverage, options.rank, options.too_few, options.delta
-        )
-
-    def recent(options: Options) -> Method:
-        return Recent(
-            belief, options.since, options.coverage, options.rank, options.too_few, options.delta
-        )
-
+    found: dict[str, Maker] = {
+        "group": lambda options: ByGroup(belief, options.by, *options.threshold),
+        "inputs": lambda _: ByInputs(belief),
+        "recent": lambda options: Recent(belief, options.since, *options.threshold),
+    }
     if belief == POINT:
-        return {"group": group, "recent": recent}
-    return {"group": group, "inputs": lambda _: ByInputs(belief), "recent": recent}
+        del found["inputs"]
+    return found
+
+
+def _spread(belief: str, scale: Method) -> dict[str, Maker]:
+    """Methods of distributions or of samples."""
+    return {
+        "scale": lambda _: scale,
+        **_affine(belief),
+        "isotonic_variance": lambda _: IsotonicVariance(belief),
+        "shape": lambda options: Shape(belief, options.levels),
+        "isotonic": lambda options: Isotonic(belief, options.levels, options.too_few),
+        "crude": lambda options: Crude(belief, options.levels, too_few=options.too_few),
+        **_derived(belief),
+        **_conditional(belief),
+    }
+
+
+METHODS: Mapping[str, Mapping[str, Maker]] = {
+    Intervals.kind: {
+        **_conformal(Intervals.kind, "cqr", "asymmetric", "scale", "ucc"),
+        **_affine(Intervals.kind),
+        "shift_scale": lambda options: ShiftScaledIntervals(*options.threshold),
+        **_conditional(Intervals.kind),
+    },
+    POINT: {
+        **_conformal(POINT, "split", "asymmetric"),
+        "shift": lambda _: PointShift(),
+        **_conditional(POINT),
+    },
+    Distribution.kind: _spread(Distribution.kind, VarianceScaling()),
+    Quantiles.kind: {
+        "conformal": lambda options: ConformalQuantiles(options.too_few),
+        "scale": lambda _: QuantileScaling(),
+        **_affine(Quantiles.kind),
+        "shape": lambda options: Shape(Quantiles.kind, options.levels),
+        **_derived(Quantiles.kind),
+        **_conditional(Quantiles.kind),
+    },
+    Samples.kind: _spread(Samples.kind, SpreadScaling()),
+}
+"""The methods of each kind of prediction; the first is the default, but see `recalibrate`."""
 
 
 def can_teach(method: str, calibration: EvalSet, by: Sequence[str] = ()) -> bool:
@@ -146,64 +173,34 @@ def can_teach(method: str, calibration: EvalSet, by: Sequence[str] = ()) -> bool
     return method != "recent" or calibration.time is not None
 
 
-# The methods of each kind of belief; the first is the default, but for laws that are not normal.
-METHODS: Mapping[str, Mapping[str, Maker]] = {
-    Intervals.kind: {
-        **{
-            name: _conformal(name, Intervals.kind) for name in ("cqr", "asymmetric", "scale", "ucc")
-        },
-        **_affine(Intervals.kind),
-        "shift_scale": lambda options: ShiftScaledIntervals(
-            options.coverage, options.rank, options.too_few, options.delta
-        ),
-        **_conditional(Intervals.kind),
-    },
-    POINT: {
-        **{name: _conformal(name, POINT) for name in ("split", "asymmetric")},
-        "shift": lambda _: PointShift(),
-        **_conditional(POINT),
-    },
-    Distribution.kind: {
-        "scale": lambda _: VarianceScaling(),
-        **_affine(Distribution.kind),
-        "isotonic_variance": lambda _: IsotonicVariance(),
-        "shape": _shape(Distribution.kind),
-        "isotonic": _isotonic(Distribution.kind),
-        "crude": _crude(Distribution.kind),
-        **_derived(Distribution.kind),
-        **_conditional(Distribution.kind),
-    },
-    Quantiles.kind: {
-        "conformal": lambda options: ConformalQuantiles(options.too_few),
-        "scale": lambda _: QuantileScaling(),
-        **_affine(Quantiles.kind),
-        "shape": _shape(Quantiles.kind),
-        **_derived(Quantiles.kind),
-        **_conditional(Quantiles.kind),
-    },
-    Samples.kind: {
-        "scale": lambda _: SpreadScaling(),
-        **_affine(Samples.kind),
-        "isotonic_variance": lambda _: IsotonicVariance(Samples.kind),
-        "shape": _shape(Samples.kind),
-        "isotonic": _isotonic(Samples.kind),
-        "crude": _crude(Samples.kind),
-        **_derived(Samples.kind),
-        **_conditional(Samples.kind),
-    },
-}
+class FittedMethods:
+    """Fitted methods, one for each kind of prediction."""
+
+    __slots__ = ()
+
+    recalibrators: tuple[Recalibrator, ...]
+
+    @property
+    def methods(self) -> dict[str, str]:
+        """The method used for each kind of prediction."""
+        return {fitted.belief: fitted.method for fitted in self.recalibrators}
+
+    @property
+    def guarantees(self) -> dict[str, str]:
+        """What holds in finite samples for each kind of prediction, in words."""
+        return {fitted.belief: fitted.guarantee for fitted in self.recalibrators}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recalibrated:
-    """A test set with its beliefs recalibrated, and how.
+class Recalibrated(FittedMethods):
+    """A test set with its predictions recalibrated, and how.
 
     Attributes
     ----------
     evalset : EvalSet
-        The test rows with new beliefs.
+        The test rows with new predictions.
     recalibrators : tuple of Recalibrator
-        The fitted methods, one a belief: each can be applied to other rows.
+        The fitted methods, one a kind: each can be applied to other rows.
     notes : tuple of str
         What the reader must know.
     """
@@ -212,35 +209,16 @@ class Recalibrated:
     recalibrators: tuple[Recalibrator, ...]
     notes: tuple[str, ...] = ()
 
-    @property
-    def methods(self) -> dict[str, str]:
-        """The method used for each kind of belief."""
-        return {fitted.belief: fitted.method for fitted in self.recalibrators}
-
-    @property
-    def guarantees(self) -> dict[str, str]:
-        """What holds in finite samples for each kind of belief, in words."""
-        return {fitted.belief: fitted.guarantee for fitted in self.recalibrators}
-
     def table(self) -> Table:
         """What was learnt, a row each, with what it guarantees in numbers."""
         rows = [(fitted, learnt) for fitted in self.recalibrators for learnt in fitted.parameters]
-        numbers = (
-            "nominal",
-            "value",
-            "standard_error",
-            "n",
-            "rank",
-            "expected",
-            "lower",
-            "upper",
-        )
         columns: dict[str, npt.NDArray[np.generic]] = {
             "belief": np.array([fitted.belief for fitted, _ in rows]),
             "method": np.array([fitted.method for fitted, _ in rows]),
             "parameter": np.array([learnt.name for _, learnt in rows]),
         }
-        for name in numbers:
+        told = ("nominal", "value", "standard_error", "n", "rank", "expected", "lower", "upper")
+        for name in told:
             columns[name] = np.array([getattr(learnt, name) for _, learnt in rows])
         return Table(
             name="recalibration",
@@ -270,7 +248,7 @@ def recalibrate(
     by: str | Sequence[str] = (),
     since: Any = None,
 ) -> Recalibrated:
-    """Widen, narrow or shift the beliefs of a test set by what calibration rows teach.
+    """Widen, narrow or shift the predictions of a test set by what calibration rows teach.
 
     The y of the test rows is never read. The calibration rows must be held out from training,
     and exchangeable with the test rows for a guarantee to hold.
@@ -278,20 +256,25 @@ def recalibrate(
     Parameters
     ----------
     test : EvalSet
-        The rows whose beliefs are recalibrated.
+        The rows whose predictions are recalibrated.
     calibration : EvalSet
-        Held-out rows with the same kinds of belief by the same model. A frequency weight of two
-        is a row seen twice.
+        Held-out rows with the same kinds of prediction by the same model. A frequency weight of
+        two is a row seen twice.
     method : str, optional
-        ``shift``, ``scale``, ``shift_scale`` or ``widths`` for all but a point forecast, which
-        takes ``shift``; ``cqr`` or ``asymmetric`` for intervals; ``split`` or ``asymmetric`` for
-        a point forecast; ``isotonic_variance``, ``isotonic`` or ``crude`` for distributions and
-        samples; ``conformal`` for quantiles; ``shape`` for these three. Beliefs that do not know
-        the method, and all by default, take ``cqr``, ``split``, ``conformal``, ``scale``;
-        distributions that are not normal take ``isotonic``, which respects their support. With a
-        coverage, ``cqr``, ``asymmetric`` and ``ucc`` make intervals of any of them; see
-        `DerivedIntervals`. ``group``, ``inputs`` and ``recent`` look at what lies beside the
-        predictions; see `ByGroup`, `ByInputs`, `Recent`.
+        A name that `METHODS` gives for a kind of the test rows; other kinds take their default.
+
+        - Distributions and samples: ``scale`` (default), ``shift``, ``shift_scale``, ``widths``,
+          ``isotonic_variance``, ``shape``, ``isotonic``, ``crude``. Distributions that are not
+          normal take ``isotonic`` by default, which respects their support.
+        - Quantiles: ``conformal`` (default), ``scale``, ``shift``, ``shift_scale``, ``widths``,
+          ``shape``.
+        - Intervals: ``cqr`` (default), ``asymmetric``, ``scale``, ``ucc``, ``shift``,
+          ``shift_scale``, ``widths``.
+        - A point forecast: ``split`` (default), ``asymmetric``, ``shift``.
+
+        With a coverage, ``cqr``, ``asymmetric`` and ``ucc`` make intervals of the first three
+        kinds, see `DerivedIntervals`. ``group``, ``inputs`` (of no point forecast) and ``recent``
+        look at what lies beside the predictions, see `ByGroup`, `ByInputs` and `Recent`.
     coverage : float, optional
         Nominal coverage to reach, for intervals (each its own by default), and where intervals
         are made of something else (where it is needed).
@@ -303,7 +286,7 @@ def recalibrate(
     delta : float
         δ of the rank ``pac``: the share of calibration sets that may fall short of the coverage.
     levels : array-like of shape (k,)
-        Levels of the quantiles that ``isotonic`` and ``crude`` give.
+        Levels of the quantiles that ``isotonic``, ``crude`` and, of distributions, ``shape`` give.
     by : str or sequence of str
         Columns of groups that are recalibrated by their own rows, of several their crossing;
         makes ``group`` the method. Of ``group`` the only column if omitted.
@@ -318,10 +301,10 @@ def recalibrate(
     Raises
     ------
     InputError
-        If calibration lacks a kind of belief that the test rows hold, or differs in coverages,
-        levels, family or number of samples; if the method suits no belief; if a coverage is
-        unknown and none is given; if too few rows are refused; if `by` goes with a method other
-        than ``group``, or names no column of groups; or if no calibration row is as late as
+        If calibration lacks a kind of prediction that the test rows hold, or differs in
+        coverages, levels, family or number of samples; if the method suits no kind; if a coverage
+        is unknown and none is given; if too few rows are refused; if `by` goes with a method
+        other than ``group``, or names no column of groups; or if no calibration row is as late as
         `since`, or cannot be compared with it.
     UnanswerableError
         If a method needs a mean or standard deviation that a law does not have.
@@ -380,8 +363,8 @@ def applied(
             rows = one.apply(rows)
             told.extend(one.notes)
             continue
-        belief, found = one.transform(rows)
-        made.append((one.belief, belief))
+        prediction, found = one.transform(rows)
+        made.append((one.belief, prediction))
         told.extend(note for note in (*one.notes, *found) if note not in told)
     beliefs, lost = _joined(made)
     return Recalibrated(
@@ -413,14 +396,14 @@ def _method(kind: str, calibration: EvalSet, method: str | None, options: Option
     known = METHODS[kind]
     name = method if method in known else next(iter(known))
     if method not in known and kind == Distribution.kind:
-        belief = next(held for held in calibration.beliefs if isinstance(held, Distribution))
-        name = "scale" if isinstance(belief.law, NormalLaw) else "isotonic"
+        given = belief_of(calibration, Distribution)
+        name = "scale" if isinstance(given.law, NormalLaw) else "isotonic"
     assert name is not None
     return known[name](options)
 
 
 def _joined(made: list[tuple[str, Prediction]]) -> tuple[tuple[Prediction, ...], list[str]]:
-    """One belief of each kind: what was given as a kind goes before what became one."""
+    """One prediction of each kind: what was given as a kind goes before what became one."""
     beliefs: dict[str, Prediction] = {new.kind: new for old, new in made if old == new.kind}
     notes = []
     for old, new in made:

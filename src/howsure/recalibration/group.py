@@ -20,21 +20,14 @@ from howsure.recalibration.base import (
     Learnt,
     Method,
     Recalibrator,
+    bare,
     belief_of,
+    check_factor,
     effective_rows,
-    fit_notes,
 )
 from howsure.recalibration.conformal import ConformalQuantiles
-from howsure.recalibration.framed import (
-    bare,
-    check_factor,
-    checked_frame,
-    counts,
-    held_as,
-    stated,
-)
 from howsure.recalibration.intervals import ConformalIntervals
-from howsure.recalibration.moving import Frame, frame_of, moved
+from howsure.recalibration.moving import Amounts, Frame, Mover, Rows
 
 FEWEST = 10
 """Rows of a group without which its shift and factor are those of all rows."""
@@ -181,7 +174,7 @@ class ByGroup(Method):
         """
         cells, codes = cells_of(calibration, self.by)
         if self.belief in (Distribution.kind, Samples.kind):
-            return _fit_moments(calibration, self.belief, cells, codes)
+            return _fit_moments(Rows.spread_out(calibration, self.belief), cells, codes)
         return self._fit_parts(calibration, cells, codes)
 
     def _fit_parts(self, calibration: EvalSet, cells: Cells, codes: IntArray) -> GroupRecalibrator:
@@ -199,7 +192,7 @@ class ByGroup(Method):
         names = cells.names
         few = [name for name, where in zip(names, place, strict=True) if where == 0]
         learnt = tuple(
-            _named(each, name)
+            replace(each, name=f"{each.name}, {name}" if name else each.name)
             for name, where in zip((*names, ""), (*place, 0), strict=True)
             for each in parts[where].parameters
             if where or not name
@@ -241,10 +234,6 @@ class ByGroup(Method):
             return max(math.ceil(1.0 / tail - 1.0 - 1e-9), 1)
         end = 1.0 - (1.0 - float(wanted.max())) / 2.0  # so one row is expected beyond it
         return max(rows_needed(end, self.rank, self.delta), rows_needed(end))
-
-
-def _named(learnt: Learnt, group: str) -> Learnt:
-    return replace(learnt, name=f"{learnt.name}, {group}" if group else learnt.name)
 
 
 def _few_note(names: Sequence[str], needed: int) -> tuple[str, ...]:
@@ -350,7 +339,7 @@ def _joined(made: Sequence[tuple[IntArray, Prediction]], n: int) -> Prediction:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class GroupMover(Recalibrator):
+class GroupMover(Mover):
     """Fitted `ByGroup` of distributions or samples.
 
     Attributes
@@ -361,57 +350,42 @@ class GroupMover(Recalibrator):
         Of each group, and last of all rows, in units of a row's spread.
     factors : ndarray of float, shape (g + 1,)
         By which spreads are multiplied.
-    fitted_to : str
-        What the rows must hold: the family, or the number of samples.
     """
 
     cells: Cells
     shifts: FloatArray
     factors: FloatArray
-    fitted_to: str
 
-    def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
-        """Predictions moved and stretched by group, with a note on groups never seen."""
-        held = held_as(evalset, self.belief, self.fitted_to)
+    def amounts(self, evalset: EvalSet, frame: Frame) -> Amounts:
+        """Those of each row's group, with a note on groups never seen."""
         places = self.cells.find(evalset)
-        frame = Frame.of(held)
-        made = moved(held, frame, self.shifts[places] * frame.spread, self.factors[places])
-        return made, _unseen_note(places, self.cells)
+        notes = _unseen_note(places, self.cells)
+        return self.shifts[places] * frame.spread, self.factors[places], notes
 
 
-def _fit_moments(calibration: EvalSet, kind: str, cells: Cells, codes: IntArray) -> GroupMover:
-    frame = checked_frame(calibration, frame_of(calibration, kind))
-    held = next(each for each in calibration.beliefs if each.kind == kind)
-    mass = counts(calibration)
-    error = calibration.y - frame.center
-    # A row's own spread is its unit; that of samples is noisy, so means are divided, not rows.
-    noisy = isinstance(held, Samples)
-    unit = np.ones_like(error) if noisy else frame.spread
-    size = frame.spread / unit
-    shifts = _shrunk(error / unit * size, np.square(size), mass, codes)
-    rest = np.square(error / unit - shifts[codes] * size)
-    check_factor(float(rest.max()))
-    factors = np.sqrt(_shrunk(rest, frame.inflation * np.square(size), mass, codes, ratio=True))
-    rows = np.append(np.bincount(codes, mass), mass.sum())
+def _fit_moments(rows: Rows, cells: Cells, codes: IntArray) -> GroupMover:
+    frame, y, mass = rows.frame, rows.y, rows.mass
+    shifts = _shrunk(*frame.shift_parts(y, frame.spread), mass, codes)
+    square, expected = frame.factor_parts(y, frame.center + shifts[codes] * frame.spread)
+    check_factor(float(square.max()))
+    factors = np.sqrt(_shrunk(square, expected, mass, codes, ratio=True))
+    n = np.append(np.bincount(codes, mass), mass.sum())
     learnt = tuple(
-        Learnt(name=f"{what}, {name}" if name else what, value=float(value), n=float(n))
+        Learnt(name=f"{what}, {name}" if name else what, value=float(value), n=float(count))
         for what, values in (("shift", shifts), ("factor", factors))
-        for name, value, n in zip((*cells.names, ""), values, rows, strict=True)
+        for name, value, count in zip((*cells.names, ""), values, n, strict=True)
     )
-    few = [name for name, n in zip(cells.names, rows[:-1], strict=True) if n < FEWEST]
-    return GroupMover(
-        belief=kind,
-        method="group",
-        parameters=learnt,
-        guarantee=(
-            "No finite-sample guarantee: each group's shift and factor are those of its rows, "
-            "shrunk towards all rows' as far as chance explains the difference."
-        ),
-        notes=(*fit_notes(calibration), *_few_note(few, FEWEST)),
+    few = [name for name, count in zip(cells.names, n[:-1], strict=True) if count < FEWEST]
+    return rows.mover(
+        GroupMover,
+        "group",
+        learnt,
+        "each group's shift and factor are those of its rows, shrunk towards all rows' as far as "
+        "chance explains the difference",
+        *_few_note(few, FEWEST),
         cells=cells,
         shifts=shifts,
         factors=factors,
-        fitted_to=stated(held),
     )
 
 

@@ -15,17 +15,9 @@ from howsure.core.errors import InputError
 from howsure.metrics.conditional.forests import edge_of, tree_inputs
 from howsure.metrics.conditional.regions import node_rules
 from howsure.metrics.conditional.view import COMPONENTS, MOST_COLUMNS, MOST_LABELS
-from howsure.predictions import EvalSet, Prediction
-from howsure.recalibration.base import Learnt, Method, Recalibrator, fit_notes
-from howsure.recalibration.framed import (
-    check_factor,
-    checked_frame,
-    counts,
-    held_as,
-    stated,
-)
-from howsure.recalibration.moving import Frame, frame_of, moved
-from howsure.recalibration.recent import location_scale
+from howsure.predictions import EvalSet
+from howsure.recalibration.base import Learnt, Method, check_factor, counts
+from howsure.recalibration.moving import Amounts, Frame, Mover, Rows
 
 DEPTH = 3
 """Conditions that lead to a leaf, at most."""
@@ -331,7 +323,7 @@ class ByInputs(Method):
 
     belief: str
 
-    def fit(self, calibration: EvalSet) -> InputsRecalibrator:
+    def fit(self, calibration: EvalSet) -> InputsMover:
         """Learn the trees and their leaves.
 
         Raises
@@ -340,12 +332,11 @@ class ByInputs(Method):
             If the rows hold no inputs, a prediction cannot be stretched, or every error is zero.
         """
         encoding = Encoding.learnt(calibration)
-        frame = checked_frame(calibration, frame_of(calibration, self.belief))
-        held = next(each for each in calibration.beliefs if each.kind == self.belief)
-        x, mass, y = encoding.table(calibration), counts(calibration), calibration.y
+        held = Rows.spread_out(calibration, self.belief)
+        frame, mass, y = held.frame, held.mass, held.y
+        x = encoding.table(calibration)
         z = (y - frame.center) / frame.spread
-        shift, factor = location_scale(frame, y, mass)
-        check_factor(factor)
+        shift, _ = held.location_scale()
         mean = grown(x, encoding.names, z, mass)
         leaves = mean.apply(x)
         for leaf in mean.leaves:
@@ -368,22 +359,19 @@ class ByInputs(Method):
             spread.value[leaf] = check_factor(math.sqrt(both))
         asked = {int(column) for tree in (mean, spread) for column in tree.feature if column >= 0}
         columns = sorted(asked)
-        return InputsRecalibrator(
-            belief=self.belief,
-            method="inputs",
-            parameters=(
+        return held.mover(
+            InputsMover,
+            "inputs",
+            (
                 *_learnt("shift", mean, mean.apply(x), mass),
                 *_learnt("factor", spread, leaves, mass),
             ),
-            guarantee=(
-                "No finite-sample guarantee: the rows that taught where to change also taught by "
-                "how much. Conformal recalibration on further rows would give one."
-            ),
-            notes=(*fit_notes(calibration), *_found(mean, spread)),
+            "the rows that taught where to change also taught by how much. Conformal "
+            "recalibration on further rows would give one",
+            *_found(mean, spread),
             encoding=encoding.used(columns),
             mean=_renumbered(mean, columns),
             spread=_renumbered(spread, columns),
-            fitted_to=stated(held),
         )
 
 
@@ -411,7 +399,7 @@ def _found(mean: Tree, spread: Tree) -> Iterator[str]:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class InputsRecalibrator(Recalibrator):
+class InputsMover(Mover):
     """Fitted `ByInputs`.
 
     Attributes
@@ -422,19 +410,13 @@ class InputsRecalibrator(Recalibrator):
         Shifts, in units of a row's spread.
     spread : Tree
         Factors of the spread.
-    fitted_to : str
-        What the rows must hold: the family, the number of samples, levels or coverages.
     """
 
     encoding: Encoding
     mean: Tree
     spread: Tree
-    fitted_to: str
 
-    def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
-        """Predictions moved and stretched by their inputs, with a note on labels never seen."""
-        held = held_as(evalset, self.belief, self.fitted_to)
+    def amounts(self, evalset: EvalSet, frame: Frame) -> Amounts:
+        """What the trees say of each row, with a note on labels never seen."""
         x = self.encoding.table(evalset)
-        frame = Frame.of(held)
-        made = moved(held, frame, self.mean.at(x) * frame.spread, self.spread.at(x))
-        return made, self.encoding.unknown(evalset)
+        return self.mean.at(x) * frame.spread, self.spread.at(x), self.encoding.unknown(evalset)

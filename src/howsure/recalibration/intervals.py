@@ -35,6 +35,7 @@ from howsure.recalibration.base import (
     Recalibrator,
     belief_of,
     fit_notes,
+    point_of,
 )
 
 # The ends that each method moves, by the score that moves them, and the number learnt for each.
@@ -86,7 +87,7 @@ class ConformalIntervals(Method):
         offset, at half the miss rate, so that intervals also shift. ``scale``: the ends are
         stretched by one factor about the point forecast (the midpoint where there is none), the
         operating point of the uncertainty characteristics curve; ``ucc`` is the same by the name
-        that it has for every kind of belief.
+        that it has for every kind of prediction.
     belief : {"intervals", "point"}
         What is recalibrated.
     coverage : float, optional
@@ -126,7 +127,7 @@ class ConformalIntervals(Method):
         Raises
         ------
         InputError
-            If the coverage is unknown, or it or δ is not in (0, 1), the rows hold no such belief,
+            If the coverage is unknown, or it or δ is not in (0, 1), the rows hold no such kind,
             a scale has nothing to stretch, or too few rows are refused.
         """
         if self.method not in _SCORES or self.belief not in (Intervals.kind, POINT):
@@ -230,8 +231,8 @@ class IntervalRecalibrator(Recalibrator):
             lowers.append(lower)
             uppers.append(upper)
             coverages.append(column.coverage)
-        belief = Intervals(np.stack(lowers, axis=1), np.stack(uppers, axis=1), coverages)
-        return belief, tuple(notes)
+        made = Intervals(np.stack(lowers, axis=1), np.stack(uppers, axis=1), coverages)
+        return made, tuple(notes)
 
     def _chosen(self, evalset: EvalSet) -> list[_Column]:
         if self.belief == POINT or self.moved:
@@ -251,9 +252,8 @@ class IntervalRecalibrator(Recalibrator):
 
 def _band(evalset: EvalSet, belief: str, base: float | None, *, centred: bool) -> Band:
     if belief == POINT:
-        if evalset.point is None:
-            raise InputError("the rows must hold a point forecast as the calibration rows do")
-        return Band(evalset.point, evalset.point, evalset.point)
+        point = point_of(evalset)
+        return Band(point, point, point)
     held = belief_of(evalset, Intervals)
     if (base is None) != (not held.coverages):
         raise InputError(
@@ -266,9 +266,7 @@ def _band(evalset: EvalSet, belief: str, base: float | None, *, centred: bool) -
         finite = np.isfinite(lower) & np.isfinite(upper)
         middle[finite] = lower[finite] + (upper[finite] - lower[finite]) / 2.0
         return Band(lower, upper, middle)
-    if evalset.point is None:
-        raise InputError("the rows must hold a point forecast as the calibration rows do")
-    return Band(lower, upper, evalset.point)
+    return Band(lower, upper, point_of(evalset))
 
 
 def _check_stretch(band: Band) -> None:

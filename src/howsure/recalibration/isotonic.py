@@ -8,20 +8,22 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray
-from howsure.methods.conformal import TooFew, repetitions
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.methods.conformal import TooFew, order_statistics
 from howsure.predictions import Distribution, EvalSet, Prediction, Samples
 from howsure.recalibration.base import (
+    SPREAD,
     Method,
     belief_of,
     effective_rows,
     fit_notes,
+    kind_named,
     signature,
-    spread_kind,
 )
-from howsure.recalibration.levels import DEFAULT_LEVELS, level_words, plan_levels
-from howsure.recalibration.pit import pit_knots
-from howsure.recalibration.tables import TableRecalibrator
+from howsure.recalibration.levels import DEFAULT_LEVELS, TableRecalibrator, level_words, plan_levels
+
+_NARROW = 1e-9
+"""PIT intervals below this width are points."""
 
 
 @final
@@ -67,12 +69,12 @@ class Isotonic(Method):
         InputError
             If no level can be reached.
         """
-        belief = belief_of(calibration, spread_kind(self.belief))
-        lowest, highest, jumps = _reach(belief)
+        prediction = belief_of(calibration, kind_named(self.belief, SPREAD))
+        lowest, highest, jumps = _reach(prediction)
         n, exact = effective_rows(calibration)
         plan = plan_levels(self.levels, n, self.too_few, exact=exact and not jumps)
-        left, right = belief.cdf_left(calibration.y), belief.cdf(calibration.y)
-        counts = repetitions(calibration.weights)
+        left, right = prediction.cdf_left(calibration.y), prediction.cdf(calibration.y)
+        counts = calibration.multiplicities
         ends = [pit_knots(left, right, ranks, counts) for ranks in (plan.low, plan.high)]
         knots = (ends[0] + ends[1]) / 2.0
         reached = (knots >= lowest) & (knots <= highest)
@@ -85,7 +87,7 @@ class Isotonic(Method):
             parameters=plan.learnt("level", knots[reached]),
             guarantee=_words(n, exact=exact, jumps=jumps),
             notes=(*fit_notes(calibration), *plan.notes),
-            fitted_to=signature(belief),
+            fitted_to=signature(prediction),
         )
 
 
@@ -94,15 +96,45 @@ class Isotonic(Method):
 class IsotonicRecalibrator(TableRecalibrator):
     """Fitted `Isotonic`, or `Shape` of distributions; see `TableRecalibrator`."""
 
-    def _quantiles(self, belief: Distribution | Samples, learnt: FloatArray) -> FloatArray:
-        return np.sort(belief.quantile(learnt), axis=1)  # SciPy's may fall by a rounding
+    def _quantiles(self, prediction: Distribution | Samples, learnt: FloatArray) -> FloatArray:
+        return np.sort(prediction.quantile(learnt), axis=1)  # SciPy's may fall by a rounding
 
 
-def _reach(belief: Prediction) -> tuple[float, float, bool]:
+def pit_knots(
+    left: FloatArray, right: FloatArray, ranks: IntArray, counts: FloatArray | None = None
+) -> FloatArray:
+    """Where the summed PIT function first reaches each rank.
+
+    Source of the non-randomised PIT: Czado, Gneiting and Held (2009), "Predictive model
+    assessment for count data", equation 2.
+    """
+    width = right - left
+    wide = width > _NARROW
+    if not wide.any():
+        return order_statistics(right, ranks, counts)
+    weight = np.ones(len(left)) if counts is None else counts
+    steep = weight[wide] / width[wide]
+    place = np.concatenate([left[wide], right[wide], right[~wide]])
+    bend = np.concatenate([steep, -steep, np.zeros(int((~wide).sum()))])
+    jump = np.concatenate([np.zeros(2 * len(steep)), weight[~wide]])
+    order = np.argsort(place, kind="stable")
+    place, bend, jump = place[order], bend[order], jump[order]
+    slope = np.r_[0.0, np.cumsum(bend)[:-1]]
+    rise = slope * np.diff(place, prepend=place[0])
+    after = np.cumsum(rise + jump)
+    slack = 1e-9 * (float(weight.sum()) + 1.0)
+    at = np.minimum(np.searchsorted(np.maximum.accumulate(after), ranks - slack), len(place) - 1)
+    missing = np.maximum(after[at] - jump[at] - ranks, 0.0)
+    back = np.divide(missing, slope[at], out=np.zeros(len(at)), where=slope[at] > 0)
+    return np.asarray(np.clip(place[at] - back, 0.0, 1.0))
+
+
+def _reach(prediction: Prediction) -> tuple[float, float, bool]:
     """Lowest and highest level that has a finite quantile, and whether the law has jumps."""
-    if isinstance(belief, Samples):
-        return 1.0 / (belief.size + 1) - 1e-12, belief.size / (belief.size + 1) + 1e-12, True
-    discrete = isinstance(belief, Distribution) and belief.discrete
+    if isinstance(prediction, Samples):
+        size = prediction.size
+        return 1.0 / (size + 1) - 1e-12, size / (size + 1) + 1e-12, True
+    discrete = isinstance(prediction, Distribution) and prediction.discrete
     return float(np.nextafter(0.0, 1.0)), float(np.nextafter(1.0, 0.0)), discrete
 
 

@@ -6,29 +6,28 @@ import json
 import math
 import os
 import sys
-import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Literal, Self, final, get_args, get_origin
+from typing import Any, Final, Literal, Self, final, get_args
 
 import numpy as np
 
 from howsure._version import __version__
 from howsure.core.arrays import FloatArray, shortened
+from howsure.core.convert import checked, field_hints
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.files import atomic_write, check_outputs
 from howsure.predictions import EvalSet, Intervals, Quantiles
 from howsure.recalibration.base import POINT, Recalibrator, kinds_of
-from howsure.recalibration.dispatch import Recalibrated, applied
+from howsure.recalibration.dispatch import FittedMethods, Recalibrated, applied
 
 FORMAT: Final = "howsure recalibration"
 VERSION: Final = 1
 _MOST: Final = 1 << 28  # bytes of a file
 _FAR: Final = 20.0  # spreads apart, from where the units must differ
-_KINDS: Final = "biufUM"  # of arrays whose items JSON can hold, objects aside
+_KINDS: Final = "biuf"  # of arrays that are kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +75,7 @@ class Scale:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mend:
+class Mend(FittedMethods):
     """Fitted methods of recalibration, with what the rows must hold that they are applied to.
 
     Attributes
@@ -116,16 +115,6 @@ class Mend:
     scales: tuple[Scale, ...] = ()
     sentence: str = ""
     source: str = field(default="", compare=False)
-
-    @property
-    def methods(self) -> dict[str, str]:
-        """The method used for each kind of prediction."""
-        return {fitted.belief: fitted.method for fitted in self.recalibrators}
-
-    @property
-    def guarantees(self) -> dict[str, str]:
-        """What holds in finite samples for each kind of prediction, in words."""
-        return {fitted.belief: fitted.guarantee for fitted in self.recalibrators}
 
     def apply(self, rows: EvalSet) -> Recalibrated:
         """Rows with their predictions recalibrated. Reads no y.
@@ -295,14 +284,10 @@ def _whole(text: str) -> int:
 def _told(value: Any) -> Any:
     """A value as JSON: tuples are lists, all else that JSON lacks is an object with one key."""
     if isinstance(value, np.ndarray):
-        kind = value.dtype.kind
-        if kind not in _KINDS and kind != "O":
+        if value.dtype.kind not in _KINDS:
             raise InputError(f"an array of {value.dtype} cannot be kept")
-        flat = value.astype(np.int64) if kind == "M" else value
-        items = [_told(item) for item in flat.ravel().tolist()]
+        items = [_told(item) for item in value.ravel().tolist()]
         return {"array": [value.dtype.str, list(value.shape), items]}
-    if isinstance(value, np.datetime64):
-        return _told(np.asarray(value))
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -342,12 +327,11 @@ def _made(told: Any) -> Any:
     if not isinstance(held, dict):
         raise ValueError(f"{name} is {shortened(held)}")
     values = {key: _made(item) for key, item in held.items()}
-    hints = _hints(kind)
+    hints = field_hints(kind)
     for key, value in values.items():
         if key not in hints:
             raise ValueError(f"{name} has no {shortened(key)}")
-        if not _fits(value, hints[key]):
-            raise ValueError(f"{key} of {name} is {shortened(value)}")
+        checked(value, hints[key], f"{key} of {name}")
     return kind(**values)
 
 
@@ -355,18 +339,9 @@ def _array(dtype: Any, shape: Any, items: Any) -> Any:
     if not isinstance(dtype, str):
         raise ValueError(f"an array cannot be of {shortened(dtype)}")
     kind = np.dtype(dtype)
-    values = [_made(item) for item in items]
-    if (kind.kind not in _KINDS and kind.kind != "O") or kind.itemsize * len(values) > _MOST:
+    if kind.kind not in _KINDS or kind.itemsize * len(items) > _MOST:
         raise ValueError(f"an array of {kind} cannot be kept")
-    made = np.empty(len(values), dtype=object)
-    made[:] = values
-    if kind.kind == "M":
-        made = made.astype(np.int64)
-    elif kind.kind == "U" and any(type(value) is not str for value in values):
-        raise ValueError("an array of text must hold text")
-    elif kind.kind == "O" and any(isinstance(value, tuple | dict) for value in values):
-        raise ValueError("an array must hold single values")
-    return made.astype(kind).reshape(shape)
+    return np.array([_made(item) for item in items], dtype=kind).reshape(shape)
 
 
 @cache
@@ -379,7 +354,7 @@ def _known() -> dict[str, type[Any]]:
         if found.get(_name(kind)) is kind:
             continue
         found[_name(kind)] = kind
-        for hint in _hints(kind).values():
+        for hint in field_hints(kind).values():
             waiting.extend(part for part in _parts(hint) if is_dataclass(part))
     return found
 
@@ -397,45 +372,8 @@ def _heirs(kind: type[Any]) -> Iterator[type[Any]]:
         yield from _heirs(heir)
 
 
-def _hints(kind: Any) -> dict[str, Any]:
-    hints = typing.get_type_hints(kind, include_extras=True)
-    return {each.name: hints[each.name] for each in fields(kind) if each.init}
-
-
 def _parts(hint: Any) -> Iterator[Any]:
     """The hint, and all hints within it."""
     yield hint
     for part in get_args(hint):
         yield from _parts(part)
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value is what a hint of a field asks for."""
-    origin, args = get_origin(hint), get_args(hint)
-    if hint is Any:
-        return True
-    if origin is Annotated:
-        return _fits(value, args[0])
-    if origin in (typing.Union, UnionType):
-        return any(_fits(value, each) for each in args)
-    if hint in (None, NoneType):
-        return value is None
-    if origin is Literal:
-        return any(type(value) is type(each) and value == each for each in args)
-    if origin is np.ndarray:
-        wanted = get_args(args[1])[0] if get_args(args[1]) else Any
-        if not isinstance(value, np.ndarray):
-            return False
-        return not isinstance(wanted, type) or np.issubdtype(value.dtype, wanted)
-    if origin is tuple:
-        if not isinstance(value, tuple):
-            return False
-        kinds = args[:1] * len(value) if args[-1] is Ellipsis else args
-        return len(kinds) == len(value) and all(map(_fits, value, kinds))
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        return isinstance(value, Mapping) and all(
-            _fits(key, args[0]) and _fits(item, args[1]) for key, item in value.items()
-        )
-    if hint in (float, int):
-        return type(value) in ((int, float) if hint is float else (int,))
-    return isinstance(hint, type) and isinstance(value, hint)

@@ -1,8 +1,9 @@
-"""Which quantile levels calibration rows can reach, and the ranks that serve them."""
+"""Which quantile levels calibration rows can reach, the ranks that serve them, and their table."""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,7 +20,8 @@ from howsure.methods.conformal import (
     held,
     level_ranks,
 )
-from howsure.recalibration.base import Learnt
+from howsure.predictions import Distribution, EvalSet, Quantiles, Samples
+from howsure.recalibration.base import SPREAD, Learnt, Recalibrator
 
 # The 23 levels of the forecast hubs: eleven central intervals and the median.
 DEFAULT_LEVELS: tuple[float, ...] = (
@@ -131,3 +133,25 @@ def hold_below(
     captured = np.flatnonzero(scores <= value)
     above = captured[y[captured] > end(captured, value)]
     return held(value, lambda raised: bool((y[above] > end(above, raised)).any()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRecalibrator(Recalibrator):
+    """A fitted method that gives quantiles at the levels reached. Subclasses are final."""
+
+    @property
+    def columns(self) -> tuple[Learnt, ...]:
+        """What was learnt for each level."""
+        return tuple(learnt for learnt in self.parameters if not math.isnan(learnt.nominal))
+
+    @abstractmethod
+    def _quantiles(self, prediction: Distribution | Samples, learnt: FloatArray) -> FloatArray:
+        """Quantiles of each row, shape (n, k), from what was learnt for each level."""
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def transform(self, evalset: EvalSet) -> tuple[Quantiles, tuple[str, ...]]:
+        """Quantiles at the levels reached."""
+        prediction = self.held(evalset, SPREAD)
+        learnt = np.array([column.value for column in self.columns])
+        values = self._quantiles(prediction, learnt)
+        return Quantiles([column.nominal for column in self.columns], values), ()

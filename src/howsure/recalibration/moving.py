@@ -8,21 +8,37 @@ pinball loss at these, which is convex in a shift and in a factor: each is a wei
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Self, final
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeVar, final
 
 import numpy as np
 
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError
+from howsure.methods.conformal import raise_too_large
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles, Samples
 from howsure.predictions.base import tail_levels
-from howsure.recalibration.base import Recalibrator, belief_of, matching
+from howsure.recalibration.base import (
+    CENTRAL,
+    Learnt,
+    Recalibrator,
+    belief_of,
+    check_factor,
+    check_rows,
+    check_spread,
+    counts,
+    effective_rows,
+    fit_notes,
+    kind_named,
+    sampling_error,
+    signature,
+)
 
-KINDS: dict[str, type[Prediction]] = {
-    each.kind: each for each in (Distribution, Samples, Quantiles, Intervals)
-}
-
+FRAMED: tuple[type[Prediction], ...] = (*CENTRAL, Intervals)
+"""Kinds that have a frame."""
+PINBALL = "of all such moves this one has the least pinball loss on the calibration rows"
 
 FLOOR = 0.1
 """Of the mean spread: the least that a relative shift is measured in."""
@@ -94,15 +110,6 @@ class Frame:
             raise InputError(f"{prediction.kind} can be neither moved nor stretched")
         return made
 
-    def check_spread(self) -> None:
-        """Raise `InputError` unless every row has a spread."""
-        flat = ~(self.spread > 0)
-        if flat.any():
-            raise InputError(
-                "every row must have a spread above 0 to be stretched, got "
-                f"{int(flat.sum())} without (first at row {int(np.argmax(flat))})"
-            )
-
     def loss(self, y: FloatArray, mass: FloatArray, table: FloatArray) -> float:
         """Mean pinball loss of a table of quantiles at these levels."""
         below = y[:, None] - table
@@ -119,19 +126,31 @@ class Frame:
             self.center[rows], self.spread[rows], self.levels, self.table[rows], self.inflation
         )
 
+    def stretched(self, by: FloatArray) -> Self:
+        """The same about the same centre, with each row's spread multiplied."""
+        center = self.center[:, None]
+        table = center + by[:, None] * (self.table - center)
+        return replace(self, spread=self.spread * by, table=table)
+
+    def shift_parts(self, y: FloatArray, unit: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Two values a row whose means have the shift, in units, as ratio."""
+        precision = 1.0 / np.square(self.spread) if self.inflation == 1.0 else 1.0
+        return precision * unit * (y - self.center), precision * np.square(unit)
+
+    def factor_parts(self, y: FloatArray, center: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Two values a row whose means have the squared factor as ratio."""
+        if self.inflation == 1.0:
+            return np.square((y - center) / self.spread), np.ones_like(center)
+        return np.square(y - center), self.inflation * np.square(self.spread)
+
     def shift(self, y: FloatArray, mass: FloatArray, unit: FloatArray) -> float:
         """The b for which center + b·unit is centred.
 
         Of a distribution, the mean of errors with precisions as weights; of samples, which state
         their precision with much noise, the ratio of means; else the least pinball loss.
         """
-        if self.levels.size:
-            return self._pinball(y, mass, unit)
-        error = y - self.center
-        precision = mass / np.square(self.spread) if self.inflation == 1.0 else mass
-        return float(np.sum(precision * unit * error) / np.sum(precision * np.square(unit)))
-
-    def _pinball(self, y: FloatArray, mass: FloatArray, unit: FloatArray) -> float:
+        if not self.levels.size:
+            return _ratio(*self.shift_parts(y, unit), mass)
         rest = (y[:, None] - self.table) / unit[:, None]
         weight = np.broadcast_to((mass * unit)[:, None], rest.shape)
         return weighted_quantile(rest.ravel(), weight.ravel(), float(self.levels.mean()))
@@ -143,28 +162,21 @@ class Frame:
         else the least pinball loss of levels off the centre. Rows without a spread say nothing.
         """
         middle = self.center if center is None else center
-        error = y - middle
         if not self.levels.size:
-            square = np.square(error)
-            if self.inflation == 1.0:
-                return math.sqrt(np.average(square / np.square(self.spread), weights=mass))
-            expected = self.inflation * np.average(np.square(self.spread), weights=mass)
-            return math.sqrt(np.average(square, weights=mass) / expected)
+            return math.sqrt(_ratio(*self.factor_parts(y, middle), mass))
         away = self.table - self.center[:, None]
         used = away != 0
-        ratio = np.divide(error[:, None], away, out=np.zeros_like(away), where=used)
-        level = np.where(away > 0, self.levels, 1.0 - self.levels)
-        weight = np.abs(away) * mass[:, None]
         if not used.any():
             raise InputError("some rows must have a spread to be stretched, got none")
-        weight, ratio, level = weight[used], ratio[used], level[used]
+        ratio = np.divide((y - middle)[:, None], away, out=np.zeros_like(away), where=used)[used]
+        level = np.where(away > 0, self.levels, 1.0 - self.levels)[used]
+        weight = (np.abs(away) * mass[:, None])[used]
         wanted = float(np.average(level, weights=weight))
         return max(weighted_quantile(ratio, weight, wanted), 0.0)
 
 
-def frame_of(evalset: EvalSet, kind: str) -> Frame:
-    """The frame of the prediction of one kind."""
-    return Frame.of(belief_of(evalset, KINDS[kind]))
+def _ratio(top: FloatArray, bottom: FloatArray, mass: FloatArray) -> float:
+    return float(np.average(top, weights=mass) / np.average(bottom, weights=mass))
 
 
 def left_out(samples: Samples) -> tuple[FloatArray, FloatArray]:
@@ -268,19 +280,6 @@ def floored(spread: FloatArray, floor: float) -> FloatArray:
     return np.maximum(spread, floor) if floor > 0 else np.ones_like(spread)
 
 
-def check_given(levels: FloatArray, given: tuple[float, ...], kind: str) -> None:
-    """Raise `InputError` unless levels are those of the calibration rows."""
-    if len(levels) != len(given) or (np.abs(levels - given) > 1e-9).any():
-        raise InputError(
-            f"{kind} must be at the levels of the calibration rows ({_listed(given)}), "
-            f"got {_listed(levels.tolist())}"
-        )
-
-
-def _listed(levels: tuple[float, ...] | list[float]) -> str:
-    return ", ".join(f"{level:g}" for level in levels)
-
-
 def crossed_note(made: Prediction) -> tuple[str, ...]:
     """A note on rows of quantiles that crossed when moved; none of anything else."""
     if not isinstance(made, Quantiles) or not made.crossed_rows:
@@ -288,14 +287,39 @@ def crossed_note(made: Prediction) -> tuple[str, ...]:
     return (f"{made.crossed_rows} rows of quantiles crossed when moved, and were sorted.",)
 
 
-def mass_of(evalset: EvalSet) -> FloatArray:
-    """How much each row counts."""
-    return np.ones(evalset.n) if evalset.weights is None else evalset.weights.values
+def power_of(spread: FloatArray, typical: float, power: float) -> FloatArray:
+    """The factors that make spreads go as a power of theirs; 1 where there is none."""
+    known = np.where(spread > 0, spread, typical)
+    return np.asarray((known / typical) ** (power - 1.0))
+
+
+Amounts = tuple[FloatArray, FloatArray, tuple[str, ...]]
+"""Each row's shift, in units of y, and factor of the spread; and notes on the rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mover(Recalibrator):
+    """A fitted method that moves and stretches each row's prediction. Subclasses are final."""
+
+    @abstractmethod
+    def amounts(self, evalset: EvalSet, frame: Frame) -> Amounts:
+        """How far each row moves and stretches."""
+
+    @np.errstate(all="ignore")
+    def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
+        """Predictions of the same kind, moved and stretched."""
+        prediction = self.held(evalset, FRAMED)
+        frame = Frame.of(prediction)
+        shift, factor, notes = self.amounts(evalset, frame)
+        return moved(prediction, frame, shift, factor), notes
+
+
+M = TypeVar("M", bound=Mover)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mover(Recalibrator):
+class AffineMover(Mover):
     """A fitted shift, factor or power of the spread, or several of these.
 
     What was learnt is told by its name: ``shift`` in units of y, ``relative shift`` in spreads,
@@ -303,38 +327,123 @@ class Mover(Recalibrator):
 
     Attributes
     ----------
-    fitted_to : str
-        What the rows must hold: the family of laws, or the number of samples.
-    given : tuple of float
-        Levels of the quantiles or the ends of the calibration rows.
     floor : float
         The least spread that a relative shift is measured in.
     typical : float
         The spread at which ``factor`` holds where there is a power.
     """
 
-    fitted_to: str
-    given: tuple[float, ...] = ()
     floor: float = 0.0
     typical: float = 1.0
 
-    @np.errstate(all="ignore")
-    def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
-        """Predictions of the same kind, moved and stretched, with a note where some crossed."""
-        prediction = matching(evalset, KINDS[self.belief], self.fitted_to)
-        frame = Frame.of(prediction)
-        check_given(frame.levels, self.given, self.belief)
+    def amounts(self, evalset: EvalSet, frame: Frame) -> Amounts:
+        """The same for all rows, but for what goes with the spread."""
         learnt = {one.name: one.value for one in self.parameters}
-        shift = np.full(prediction.n, learnt.get("shift", 0.0))
+        shift = np.full(evalset.n, learnt.get("shift", 0.0))
         if "relative shift" in learnt:
             shift = learnt["relative shift"] * floored(frame.spread, self.floor)
-        factor = np.full(prediction.n, learnt.get("factor", 1.0))
+        factor = np.full(evalset.n, learnt.get("factor", 1.0))
         if "power" in learnt:
             factor *= power_of(frame.spread, self.typical, learnt["power"])
-        return moved(prediction, frame, shift, factor), ()
+        return shift, factor, ()
 
 
-def power_of(spread: FloatArray, typical: float, power: float) -> FloatArray:
-    """The factors that make spreads go as a power of theirs; 1 where there is none."""
-    known = np.where(spread > 0, spread, typical)
-    return np.asarray((known / typical) ** (power - 1.0))
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Calibration rows of one kind, and what they teach of a shift and a factor."""
+
+    calibration: EvalSet
+    prediction: Prediction
+    frame: Frame
+    y: FloatArray
+    mass: FloatArray
+
+    @classmethod
+    def of(
+        cls, calibration: EvalSet, kind: str, kinds: Sequence[type[Prediction]] = FRAMED
+    ) -> Self:
+        """The rows, which must be two at least; those of a distribution must have a spread."""
+        prediction = belief_of(calibration, kind_named(kind, kinds))
+        check_rows(calibration)
+        frame = Frame.of(prediction)
+        if isinstance(prediction, Distribution):
+            check_spread(frame.spread)
+        return cls(calibration, prediction, frame, calibration.y, counts(calibration))
+
+    @classmethod
+    def spread_out(cls, calibration: EvalSet, kind: str) -> Self:
+        """The rows where each must have a spread, for what is learnt is in units of it."""
+        rows = cls.of(calibration, kind)
+        check_spread(rows.frame.spread)
+        with np.errstate(all="ignore"):
+            if not math.isfinite(float(np.square(rows.y - rows.frame.center).sum())):
+                raise_too_large()
+        return rows
+
+    @property
+    def floor(self) -> float:
+        """The least spread that a relative shift is measured in."""
+        return FLOOR * float(np.average(self.frame.spread, weights=self.mass))
+
+    def location_scale(self) -> tuple[float, float]:
+        """A shift in units of each row's spread, and a factor about what is shifted."""
+        frame = self.frame
+        shift = frame.shift(self.y, self.mass, frame.spread)
+        factor = frame.factor(self.y, self.mass, frame.center + shift * frame.spread)
+        return shift, check_factor(factor)
+
+    def shift(self, name: str, value: float, unit: FloatArray) -> Learnt:
+        """A shift in units, with its standard error where it is a ratio of means."""
+        if self.frame.levels.size:
+            return self.learnt(name, value)
+        top, bottom = self.frame.shift_parts(self.y, unit)
+        influence = (top - value * bottom) / float(np.average(bottom, weights=self.mass))
+        return self.learnt(name, value, sampling_error(influence, self.calibration))
+
+    def factor(self, center: FloatArray | None = None, stretch: FloatArray | None = None) -> Learnt:
+        """The factor of spreads about a centre, with its standard error where it is by moments."""
+        frame = self.frame if stretch is None else self.frame.stretched(stretch)
+        middle = frame.center if center is None else center
+        if frame.levels.size:
+            return self.learnt("factor", check_factor(frame.factor(self.y, self.mass, middle)))
+        top, bottom = frame.factor_parts(self.y, middle)
+        if not (np.isfinite(top).all() and np.isfinite(bottom).all()):
+            raise_too_large()
+        expected = float(np.average(bottom, weights=self.mass))
+        if expected == 0:
+            raise InputError("samples must scatter in some calibration row, got none that do")
+        square = float(np.average(top, weights=self.mass)) / expected
+        if square == 0:
+            raise InputError(
+                "errors must not all be zero in the calibration rows: the scale would be zero"
+            )
+        error = sampling_error((top - square * bottom) / expected, self.calibration)
+        value = math.sqrt(square)
+        return self.learnt("factor", value, error / (2.0 * value))
+
+    def learnt(self, name: str, value: float, error: float = math.nan) -> Learnt:
+        """One number that all rows teach."""
+        if not math.isfinite(value):
+            raise_too_large()
+        n = effective_rows(self.calibration)[0]
+        return Learnt(name=name, value=value, n=n, standard_error=error)
+
+    def mover(
+        self,
+        kind: type[M],
+        method: str,
+        parameters: tuple[Learnt, ...],
+        guarantee: str,
+        *notes: str,
+        **own: Any,
+    ) -> M:
+        """What was learnt, fitted to rows like these."""
+        return kind(
+            belief=self.prediction.kind,
+            method=method,
+            parameters=parameters,
+            guarantee=f"No finite-sample guarantee: {guarantee}.",
+            notes=(*fit_notes(self.calibration), *notes),
+            fitted_to=signature(self.prediction),
+            **own,
+        )

@@ -18,22 +18,14 @@ from howsure.methods.conformal import DELTA, RankRule, TooFew
 from howsure.predictions import EvalSet, Intervals, Prediction
 from howsure.recalibration.base import (
     POINT,
-    Learnt,
     Method,
     Recalibrator,
-    effective_rows,
-    fit_notes,
-)
-from howsure.recalibration.framed import (
     bare,
-    check_factor,
-    checked_frame,
     counts,
-    held_as,
-    stated,
+    effective_rows,
 )
 from howsure.recalibration.intervals import ConformalIntervals
-from howsure.recalibration.moving import Frame, frame_of, moved
+from howsure.recalibration.moving import Amounts, Frame, Mover, Rows
 
 HALF_LIFE = 0.1
 """Share of the calibration rows after which a row counts half."""
@@ -231,7 +223,7 @@ class Recent(Method):
                 "asymmetric", self.belief, self.coverage, self.rank, self.too_few, self.delta
             ).fit(replace(bare(used, self.belief), cluster=used.cluster))
         else:
-            inner = _fit_mover(used, self.belief)
+            inner = _fitted(Rows.spread_out(used, self.belief))
         return RecentRecalibrator(
             belief=self.belief,
             method="recent",
@@ -262,47 +254,21 @@ class RecentRecalibrator(Recalibrator):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mover(Recalibrator):
-    """One shift, in units of a row's spread, and one factor of the spread.
+class RecentMover(Mover):
+    """One shift, in units of a row's spread, and one factor of the spread."""
 
-    Attributes
-    ----------
-    fitted_to : str
-        What the rows must hold: the family, the number of samples, levels.
-    """
-
-    fitted_to: str
-
-    def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
-        """Predictions moved and stretched."""
-        held = held_as(evalset, self.belief, self.fitted_to)
-        frame = Frame.of(held)
+    def amounts(self, evalset: EvalSet, frame: Frame) -> Amounts:
+        """The same shares of each row's spread."""
         shift, factor = (each.value for each in self.parameters)
-        return moved(held, frame, shift * frame.spread, np.full(held.n, factor)), ()
+        return shift * frame.spread, np.full(evalset.n, factor), ()
 
 
-def _fit_mover(calibration: EvalSet, kind: str) -> Mover:
-    frame = checked_frame(calibration, frame_of(calibration, kind))
-    held = next(each for each in calibration.beliefs if each.kind == kind)
-    n = effective_rows(calibration)[0]
-    shift, factor = location_scale(frame, calibration.y, counts(calibration))
-    return Mover(
-        belief=kind,
-        method="recent",
-        parameters=(
-            Learnt(name="shift", value=shift, n=n),
-            Learnt(name="factor", value=check_factor(factor), n=n),
-        ),
-        guarantee=(
-            "No finite-sample guarantee: mean error and spread are right on the calibration rows "
-            "used, and coverage is right so far as the shape is."
-        ),
-        notes=fit_notes(calibration),
-        fitted_to=stated(held),
+def _fitted(rows: Rows) -> RecentMover:
+    shift, factor = rows.location_scale()
+    return rows.mover(
+        RecentMover,
+        "recent",
+        (rows.learnt("shift", shift), rows.learnt("factor", factor)),
+        "mean error and spread are right on the calibration rows used, and coverage is right so "
+        "far as the shape is",
     )
-
-
-def location_scale(frame: Frame, y: FloatArray, mass: FloatArray) -> tuple[float, float]:
-    """A shift in units of each row's spread, and a factor of the spread about what is shifted."""
-    shift = frame.shift(y, mass, frame.spread)
-    return shift, frame.factor(y, mass, frame.center + shift * frame.spread)

@@ -9,24 +9,23 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, check_levels
-from howsure.methods.conformal import order_statistics, repetitions
+from howsure.methods.conformal import order_statistics
 from howsure.predictions import Distribution, EvalSet, Prediction, Quantiles, Samples
 from howsure.recalibration.base import (
+    CENTRAL,
     Learnt,
     Method,
     Recalibrator,
     belief_of,
+    check_rows,
     effective_rows,
     fit_notes,
     kind_named,
-    matching,
     signature,
 )
-from howsure.recalibration.isotonic import IsotonicRecalibrator
+from howsure.recalibration.isotonic import IsotonicRecalibrator, pit_knots
 from howsure.recalibration.levels import DEFAULT_LEVELS
-from howsure.recalibration.moving import FLOOR, Frame, check_given, crossed_note, floored
-from howsure.recalibration.pit import pit_knots
-from howsure.recalibration.scaling import check_rows
+from howsure.recalibration.moving import FLOOR, Frame, crossed_note, floored
 
 _PRIOR = 2.0
 """Rows that speak for the tail as it is given, beside those that lie beyond a level."""
@@ -81,9 +80,9 @@ class Shape(Method):
         UnanswerableError
             If there is one sample a row.
         """
-        prediction = belief_of(calibration, kind_named(self.belief))
+        prediction = belief_of(calibration, kind_named(self.belief, CENTRAL))
         check_rows(calibration)
-        n, counts = effective_rows(calibration)[0], repetitions(calibration.weights)
+        n, counts = effective_rows(calibration)[0], calibration.multiplicities
         if isinstance(prediction, Distribution):
             levels = check_levels(self.levels)
         elif isinstance(prediction, Quantiles):
@@ -102,7 +101,8 @@ class Shape(Method):
             return IsotonicRecalibrator(parameters=_learnt("level", levels, known, n), **common)
         frame = Frame.of(prediction)
         floor = FLOOR * float(np.average(frame.spread, weights=counts))
-        moves = _own_moves(frame, _columns(prediction), levels, floor, calibration)
+        table = prediction.sorted_samples if isinstance(prediction, Samples) else prediction.values
+        moves = _own_moves(frame, table, levels, floor, calibration)
         return ShapedColumns(parameters=_learnt("move", levels, moves, n), floor=floor, **common)
 
 
@@ -113,34 +113,23 @@ class ShapedColumns(Recalibrator):
 
     Attributes
     ----------
-    fitted_to : str
-        What the rows must hold: the number of samples, or quantiles.
     floor : float
         The least spread that a column moves by; 0 where all move by constants.
     """
 
-    fitted_to: str
     floor: float
 
     @np.errstate(all="ignore")
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
         """Columns moved, with a note on rows that had to be sorted."""
-        prediction = matching(evalset, kind_named(self.belief), self.fitted_to)
+        prediction = self.held(evalset, CENTRAL)
         unit = floored(Frame.of(prediction).spread, self.floor)
         moves = unit[:, None] * np.array([learnt.value for learnt in self.parameters])
         if isinstance(prediction, Samples):
             return Samples(prediction.sorted_samples + moves), ()
         assert isinstance(prediction, Quantiles)
-        check_given(
-            prediction.levels, tuple(one.nominal for one in self.parameters), prediction.kind
-        )
         moved = Quantiles(prediction.levels, prediction.values + moves, crossing="sort")
         return moved, crossed_note(moved)
-
-
-def _columns(prediction: Samples | Quantiles) -> FloatArray:
-    """The table, shape (n, k)."""
-    return prediction.sorted_samples if isinstance(prediction, Samples) else prediction.values
 
 
 def _own_levels(
@@ -155,52 +144,33 @@ def _own_levels(
     weight = np.where((found > 0) & (found < 1), _weights(wanted, n), 0.0)
     middle = int(np.searchsorted(wanted, 0.5))
     center = weight[middle] * found[middle] + (1.0 - weight[middle]) * 0.5
-    found[middle] = center
     low_side, high_side = slice(None, middle), slice(middle + 1, None)
-    found[low_side] = _outward(
-        wanted[low_side][::-1],
-        found[low_side][::-1],
-        weight[low_side][::-1],
-        (0.0, 0.0),
-        2.0 * center,
-    )[::-1]
-    found[high_side] = 1.0 - _outward(
-        1.0 - wanted[high_side],
-        1.0 - found[high_side],
-        weight[high_side],
-        (0.0, 0.0),
-        2.0 * (1.0 - center),
-    )
-    rising = _rising(found[low_side], center, found[high_side])
+    inward = wanted[low_side][::-1], found[low_side][::-1], weight[low_side][::-1]
+    lower = _outward(*inward, (0.0, 0.0), 2.0 * center)[::-1]
+    mirrored = (1.0 - wanted[high_side], 1.0 - found[high_side], weight[high_side])
+    upper = 1.0 - _outward(*mirrored, (0.0, 0.0), 2.0 * (1.0 - center))
+    rising = _rising(lower, center, upper)
     return np.clip(rising[np.isin(wanted, levels)], _TINY, 1.0 - _TINY)
 
 
 def _own_moves(
-    frame: Frame,
-    table: FloatArray,
-    levels: FloatArray,
-    floor: float,
-    rows: EvalSet,
+    frame: Frame, table: FloatArray, levels: FloatArray, floor: float, rows: EvalSet
 ) -> FloatArray:
     """By how many units each column moves."""
     unit = floored(frame.spread, floor)
-    n, counts = effective_rows(rows)[0], repetitions(rows.weights)
+    n, counts = effective_rows(rows)[0], rows.multiplicities
     low, high, share = _ranks(levels, n)
     own = np.empty(len(levels))
-    for column in range(len(levels)):
-        ends = order_statistics(
-            (rows.y - table[:, column]) / unit, np.array([low[column], high[column]]), counts
-        )
+    for column, ranks in enumerate(np.stack([low, high], axis=1)):
+        ends = order_statistics((rows.y - table[:, column]) / unit, ranks, counts)
         own[column] = (1.0 - share[column]) * ends[0] + share[column] * ends[1]
     given = np.average((table - frame.center[:, None]) / unit[:, None], axis=0, weights=counts)
-    weight = _weights(levels, n)
-    wanted = given + own
+    weight, wanted = _weights(levels, n), given + own
     center = float(np.interp(0.5, levels, given))
     anchor = (center, center + float(np.interp(0.5, levels, weight * own)))
     low_side, high_side = levels < 0.5 - 1e-9, levels > 0.5 + 1e-9
-    lower = _outward(
-        given[low_side][::-1], wanted[low_side][::-1], weight[low_side][::-1], anchor, 1.0
-    )[::-1]
+    inward = given[low_side][::-1], wanted[low_side][::-1], weight[low_side][::-1]
+    lower = _outward(*inward, anchor, 1.0)[::-1]
     upper = _outward(given[high_side], wanted[high_side], weight[high_side], anchor, 1.0)
     rising = _rising(lower, anchor[1], upper)
     has_median = len(lower) + len(upper) < len(levels)

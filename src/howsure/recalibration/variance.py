@@ -10,20 +10,9 @@ from scipy import optimize
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
-from howsure.predictions import Distribution, EvalSet, Prediction, Samples
-from howsure.recalibration.base import (
-    Learnt,
-    Method,
-    Recalibrator,
-    belief_of,
-    effective_rows,
-    fit_notes,
-    matching,
-    signature,
-    spread_kind,
-)
-from howsure.recalibration.moving import Frame, left_out, mass_of, moved
-from howsure.recalibration.scaling import check_rows
+from howsure.predictions import Distribution, EvalSet, Samples
+from howsure.recalibration.base import SPREAD, Learnt, Method
+from howsure.recalibration.moving import Amounts, Frame, Mover, Rows, left_out
 
 _LEAST = 30.0
 _SHARE = 0.1
@@ -63,7 +52,7 @@ class IsotonicVariance(Method):
     belief: str = Distribution.kind
 
     @np.errstate(all="ignore")
-    def fit(self, calibration: EvalSet) -> VarianceMap:
+    def fit(self, calibration: EvalSet) -> VarianceMover:
         """Learn the function from held-out rows.
 
         Raises
@@ -74,30 +63,23 @@ class IsotonicVariance(Method):
         UnanswerableError
             If a distribution has no mean or standard deviation.
         """
-        prediction = belief_of(calibration, spread_kind(self.belief))
-        check_rows(calibration)
-        frame = Frame.of(prediction)
-        n = effective_rows(calibration)[0]
-        mass = mass_of(calibration)
-        mass = mass * (n / float(mass.sum()))
-        if isinstance(prediction, Samples):
-            given, learnt, rows = _of_samples(prediction, calibration.y, mass)
+        held = Rows.of(calibration, self.belief, SPREAD)
+        if isinstance(held.prediction, Samples):
+            given, learnt, rows = _of_samples(held.prediction, held.y, held.mass)
         else:
-            square = np.square(calibration.y - frame.center)
-            given, learnt, rows, _ = _blocks(np.square(frame.spread), square, mass, mass)
-        return VarianceMap(
-            belief=self.belief,
-            method="isotonic_variance",
-            parameters=tuple(
+            square = np.square(held.y - held.frame.center)
+            given, learnt, rows, _ = _blocks(
+                np.square(held.frame.spread), square, held.mass, held.mass
+            )
+        return held.mover(
+            VarianceMover,
+            "isotonic_variance",
+            tuple(
                 Learnt(name=f"sd near {at:.3g}", value=float(value), n=float(count))
                 for at, value, count in zip(np.sqrt(given), np.sqrt(learnt), rows, strict=True)
             ),
-            guarantee=(
-                "No finite-sample guarantee: in each block of predicted variances the mean "
-                "squared error of the calibration rows is as the learnt variance says."
-            ),
-            notes=fit_notes(calibration),
-            fitted_to=signature(prediction),
+            "in each block of predicted variances the mean squared error of the calibration rows "
+            "is as the learnt variance says",
             given=given,
             learnt=learnt,
         )
@@ -105,36 +87,29 @@ class IsotonicVariance(Method):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class VarianceMap(Recalibrator):
+class VarianceMover(Mover):
     """Fitted `IsotonicVariance`.
 
     Attributes
     ----------
-    fitted_to : str
-        What the rows must hold: the family of laws, or the number of samples.
     given, learnt : ndarray of float, shape (k,)
         Predicted variances at the centres of the blocks, rising, and what they become.
     """
 
-    fitted_to: str
     given: FloatArray
     learnt: FloatArray
 
-    @np.errstate(all="ignore")
-    def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
-        """Predictions of the same kind and mean, with a note on rows that cannot be stretched."""
-        prediction = matching(evalset, spread_kind(self.belief), self.fitted_to)
-        frame = Frame.of(prediction)
+    def amounts(self, evalset: EvalSet, frame: Frame) -> Amounts:
+        """Factors by the variance, with a note on rows that cannot be stretched."""
         variance, some = np.square(frame.spread), frame.spread > 0
-        if isinstance(prediction, Samples):
+        if self.belief == Samples.kind:
             square = np.interp(variance, self.given, self.learnt / self.given)
         else:
             square = np.interp(variance, self.given, self.learnt)
             square = np.divide(square, variance, out=np.ones_like(square), where=some)
-        factor = np.sqrt(square)
         flat = int((~some).sum())
         notes = (f"{flat} rows without a spread stay as they are.",) if flat else ()
-        return moved(prediction, frame, np.zeros(prediction.n), factor), notes
+        return np.zeros(evalset.n), np.sqrt(square), notes
 
 
 def _of_samples(

@@ -1,4 +1,4 @@
-"""Any method, its beliefs recalibrated on rows held out from its training."""
+"""Any method, its predictions recalibrated on rows held out from its training."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class RecalibratedMethod(Method):
         each quantile moves by its own constant. ``shift``, ``shift_scale``, ``widths``,
         ``isotonic_variance``, ``shape``: as `Shift`, `ShiftScale`, `Widths`, `IsotonicVariance`
         and `Shape` of this package. ``cqr``, ``asymmetric``, ``ucc``: central
-        intervals of any belief, moved by one offset, by one for each end, or stretched by the k
+        intervals of any kind, moved by one offset, by one for each end, or stretched by the k
         of the uncertainty characteristics curve.
     calibration : int or float
         Rows, or the share of rows, held out to learn from.
@@ -94,8 +94,8 @@ class RecalibratedMethod(Method):
 
     Notes
     -----
-    `Conformalized` does what ``cqr`` and ``ucc`` do, and can let thresholds depend on x. What is
-    believed of the mean of y stays as it is.
+    `Conformalized` does what ``cqr`` and ``ucc`` do, and can let thresholds depend on x. The
+    mean of y that is told stays as it is.
 
     Examples
     --------
@@ -141,7 +141,7 @@ class RecalibratedMethod(Method):
         Raises
         ------
         InputError
-            If a value is not finite, there are too few rows, or what the method believes cannot
+            If a value is not finite, there are too few rows, or what the method predicts cannot
             be recalibrated in this way; the message names the ways that can.
         UnanswerableError
             If a law has no mean or sd where one is needed.
@@ -156,9 +156,9 @@ class RecalibratedMethod(Method):
             self._check_reach(recalibrator, int(held.sum()))
         return fitted
 
-    def _recalibration(self, belief: Prediction) -> Recalibration:
-        """The recalibration of beliefs of this kind."""
-        kind = belief.kind
+    def _recalibration(self, prediction: Prediction) -> Recalibration:
+        """The recalibration of predictions of this kind."""
+        kind = prediction.kind
         known = METHODS.get(kind, {})
         if self.by not in known:
             raise InputError(
@@ -198,14 +198,14 @@ class RecalibratedFit(Fitted):
     method : Fitted
         The trained method.
     recalibrator : Recalibrator
-        What mends its beliefs; `parameters` holds what was learnt, `guarantee` what holds.
+        What mends its predictions; `parameters` holds what was learnt, `guarantee` what holds.
     """
 
     method: Fitted
     recalibrator: Recalibrator
 
     def predict(self, x: npt.ArrayLike) -> Beliefs:
-        """What is believed at the rows of x, recalibrated."""
+        """Predictions at the rows of x, recalibrated."""
         given = self.method.predict(x)
         rows = EvalSet.checked(np.zeros(given.outcome.n), given.outcome)  # no y is read
         return Beliefs(self.recalibrator.transform(rows)[0], given.mean)

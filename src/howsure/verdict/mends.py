@@ -39,9 +39,8 @@ from howsure.predictions import (
     content_order,
 )
 from howsure.recalibration import METHODS, recalibrate
-from howsure.recalibration.base import POINT, kinds_of
+from howsure.recalibration.base import POINT, counts, kinds_of
 from howsure.recalibration.dispatch import Options
-from howsure.recalibration.moving import mass_of
 from howsure.recalibration.recent import since_rows
 from howsure.stats.binomial import holm
 from howsure.stats.estimate import spread_of
@@ -62,8 +61,8 @@ HEALED = 0.02
 """Joint p-value below which a finding is clearly bad, so that its healing proves a mend: less than
 the 5 % at which it is bad, so that a right model is seldom advised.
 """
-_NOISY = 0.75
-"""Share of the best gain that is enough for an ensemble: pooling rows lessens its noise too."""
+NEAR = 0.9
+"""Share of the best gain that is as good as the best."""
 _WORSE = -float(special.ndtri(0.05))
 _FINEST = (Distribution.kind, Samples.kind, Quantiles.kind, Intervals.kind, POINT)
 """Kinds of prediction, what says most first: that one decides what is tried."""
@@ -401,7 +400,7 @@ class _Bench:
 
     def _gain(self, drop: FloatArray, rows: FloatArray) -> tuple[float, float, float]:
         """By which share a score falls, with its 95 % interval: a ratio of means."""
-        evalset, mass = self.evalset, mass_of(self.evalset)
+        evalset, mass = self.evalset, counts(self.evalset)
         base = float(np.average(rows, weights=mass))
         gain = float(np.average(drop, weights=mass)) / base
         ratio = spread_of((drop - gain * rows) / base, evalset.weights, _clusters(evalset))
@@ -437,7 +436,7 @@ class _Bench:
         if not accepted:
             return None
         best = max(accepted, key=lambda place: tried[place].gain)
-        least = _NOISY * tried[best].gain if self.kind == Samples.kind else math.inf
+        least = NEAR * tried[best].gain
         alike = [
             place
             for place in accepted
@@ -485,7 +484,7 @@ def _clusters(evalset: EvalSet) -> IntArray | None:
 
 def _tested(values: FloatArray, evalset: EvalSet) -> tuple[float, float]:
     """Student's t of a mean over rows, and its one-sided p-value that it is above 0."""
-    mean = float(np.average(values, weights=mass_of(evalset)))
+    mean = float(np.average(values, weights=counts(evalset)))
     found = spread_of(values - mean, evalset.weights, _clusters(evalset))
     error = float(found.error[0])
     if not error > 0:
@@ -496,7 +495,7 @@ def _tested(values: FloatArray, evalset: EvalSet) -> tuple[float, float]:
 
 def _share_covered(evalset: EvalSet) -> float:
     view = View(evalset)
-    return float(np.average(view.get("covered", view.headline), weights=mass_of(evalset)))
+    return float(np.average(view.get("covered", view.headline), weights=counts(evalset)))
 
 
 def _keys(evalset: EvalSet) -> npt.NDArray[np.uint64]:
