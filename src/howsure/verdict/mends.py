@@ -3,8 +3,12 @@
 A mend is accepted in either of two ways: its gain is proven (Holm over all that were tried), or it
 heals: on held-out rows every bad finding that it aims at is back within chance, no other turned
 bad, and the score is not provably worse. Proper scores are of second order: where a spread is a
-tenth too small, its finding is bad long before any gain can be proven. Of the accepted, those that
-heal most count; of these the simplest that is not provably worse than the best.
+tenth too small, its finding is bad long before any gain can be proven. Of the accepted that save
+nine tenths of the best, or are not provably worse, what heals most is chosen; of equals the
+simplest.
+
+Members of an ensemble state the spread of a row with noise, so whatever pools rows lessens the
+score of a perfect ensemble too: there something must be clearly bad.
 """
 
 from __future__ import annotations
@@ -326,11 +330,11 @@ class _Bench:
             reason = "no score suits the predictions before and after it"
             refused += [Trial(method=c.method, by=by, reason=reason) for c, by, _ in mended]
             return Trials(advice=None, trials=tuple(refused))
-        rows, unit = shared.rows[0], _unit(self.evalset)
+        rows = shared.rows[0]
         made = []
         for place, (candidate, by, after) in enumerate(mended, 1):
             drop = rows - shared.rows[place]
-            made.append(_Made(candidate, by, after.evalset, drop / unit, self._gain(drop, rows)))
+            made.append(_Made(candidate, by, after.evalset, drop, self._gain(drop, rows)))
         tried = self._tried(made)
         chosen = self._chosen(made, tried)
         return Trials(
@@ -343,11 +347,12 @@ class _Bench:
 
     def _tried(self, made: Sequence[_Made]) -> list[Trial]:
         """Each mend, judged on held-out rows; one of groups also on those of the worst."""
-        tests = [_tested(each.drop, self.evalset) for each in made]
-        worst = self._worst_rows()
+        unit, worst = _unit(self.evalset), self._worst_rows()
+        drops = [each.drop / unit for each in made]
+        tests = [_tested(drop, self.evalset) for drop in drops]
         divided = [k for k, each in enumerate(made) if each.candidate.needs == "groups"]
         divided = divided if worst.any() else []
-        own = [_tested(made[k].drop[worst], self.evalset.take(worst))[1] for k in divided]
+        own = [_tested(drops[k][worst], self.evalset.take(worst))[1] for k in divided]
         proven = holm(np.array([*(p for _, p in tests), *own])) < PROVEN
         sure = {k for k, found in zip([*range(len(made)), *divided], proven, strict=True) if found}
         tried = []
@@ -462,8 +467,8 @@ class _Bench:
 
 
 class _Made(NamedTuple):
-    """A mend, the rows as it leaves them, how far each row's score falls on the scale of its
-    spread, and the share by which the mean score does, with its interval.
+    """A mend, the rows as it leaves them, how far each row's score falls, and the share by which
+    the mean score does, with its interval.
     """
 
     candidate: Candidate
