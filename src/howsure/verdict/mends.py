@@ -61,7 +61,7 @@ FEWEST_ROWS = 30
 FEWEST_UNITS = 10
 PROVEN = 0.025
 """One-sided level of a gain, among all that were tried."""
-HEALED = 0.02
+HEALED = 0.01
 """Joint p-value below which a finding is clearly bad, so that its healing proves a mend: less than
 the 5 % at which it is bad, so that a right model is seldom advised.
 """
