@@ -153,3 +153,28 @@ def test_nothing_is_tried_where_that_is_asked(tmp_path: Path) -> None:
     write_table(narrow(np.random.default_rng(1), 500), path)
     assert "Best next step" in invoked("assess", path, *NORMAL)
     assert "Best next step" not in invoked("assess", path, *NORMAL, "--no-trials")
+
+
+def test_what_is_recalibrated_already_has_no_command(tmp_path: Path) -> None:
+    path = tmp_path / "held.csv"
+    found = narrow(np.random.default_rng(1), 500)
+    made = {"recalibrated_mean": found["mu"], "recalibrated_sd": found["sigma"]}
+    write_table({"y": found["y"], **made}, path)
+    shown = invoked("assess", path)
+    assert "Best next step: widen every prediction" in shown
+    assert "howsure recalibrate" not in shown
+
+
+def test_of_several_models_the_table_of_the_best_is_named(tmp_path: Path) -> None:
+    found = narrow(np.random.default_rng(1), 800)
+    for name, shift in (("good", 0.0), ("bad", 1.0)):
+        write_table({**found, "mu": found["mu"] + shift}, tmp_path / f"{name}.csv")
+    paths = (tmp_path / "bad.csv", tmp_path / "good.csv")
+    shown = invoked("assess", *paths, *NORMAL)
+    assert "good: Best next step: widen every prediction" in shown
+    assert f"howsure recalibrate NEW.csv --calibration {paths[1]} --mean mu" in shown
+    both = {name: [*values, *values] for name, values in found.items()}
+    write_table({**both, "model": ["a"] * 800 + ["b"] * 800}, tmp_path / "both.csv")
+    shown = invoked("assess", tmp_path / "both.csv", *NORMAL)
+    assert "Best next step: widen every prediction" in shown
+    assert "howsure recalibrate" not in shown  # which reads tables of one model

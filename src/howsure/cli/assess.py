@@ -80,7 +80,7 @@ def run(
             ignore=ignore,
             command=shlex.join(["howsure", *sys.argv[1:]]),
             trials=trials,
-            recalibration=_recalibration(files, read),
+            recalibration=_recalibration(files, read, [held.model for held in loaded.evalsets]),
             congruence=choices,
         )
         for path in outputs:
@@ -93,12 +93,18 @@ def run(
         console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
 
 
-def _recalibration(files: Sequence[Path], read: ReadOptions) -> str:
-    """The command that recalibrates new rows by this table, but for the method and the output."""
-    held = str(files[0]) if len(files) == 1 else "HELD_OUT.csv"
+def _recalibration(
+    files: Sequence[Path], read: ReadOptions, models: Sequence[str]
+) -> dict[str, str]:
+    """How the command begins that recalibrates new rows of each model that has its own table."""
     told = read.flags(without={"groups"})  # the method names the columns that it needs
-    words = ["howsure", "recalibrate", "NEW.csv", "--calibration", held, *told]
-    return shlex.join(words)
+    words = ["howsure", "recalibrate", "NEW.csv", "--calibration"]
+    if len(models) != len(files):
+        return {}
+    return {
+        model: shlex.join([*words, str(path), *told])
+        for model, path in zip(models, files, strict=True)
+    }
 
 
 def print_explanation(console: Console, uses: Sequence[ColumnUse]) -> None:

@@ -19,6 +19,7 @@ from howsure.core.records import Curve, Record, Table
 from howsure.core.threads import one_thread
 from howsure.core.weights import Weights
 from howsure.inputs import Loaded
+from howsure.inputs.columns import RECALIBRATED
 from howsure.metrics.compare import BEST, MOST_MODELS, Standing, compare, standing
 from howsure.metrics.congruence.laws import LAWS
 from howsure.metrics.congruence.view import (
@@ -202,7 +203,12 @@ def assess(
 def assess_loaded(
     loaded: Loaded, *, facts: Mapping[str, str] | None = None, **options: Any
 ) -> Assessment:
-    """Assess what came through the door; options as in `assess_sets`."""
+    """Assess what came through the door; options as in `assess_sets`.
+
+    Predictions that are recalibrated already have no command: `recalibrate` serves the model's own.
+    """
+    if any(name.startswith(RECALIBRATED) for name in loaded.roles.by_column()):
+        options["recalibration"] = {}
     return assess_sets(
         loaded.evalsets,
         beside=loaded.texts,
@@ -226,7 +232,7 @@ def assess_sets(
     tolerance: float = TOLERANCE,
     ignore: Collection[str] = (),
     trials: bool = True,
-    recalibration: str = "",
+    recalibration: Mapping[str, str] | None = None,
     congruence: CongruenceOptions | None = None,
     beside: Mapping[str, npt.NDArray[Any]] | None = None,
     images: npt.NDArray[Any] | None = None,
@@ -234,7 +240,8 @@ def assess_sets(
     """Assess evaluation sets of one or several models, as `assess` does.
 
     Rows are first put in an order that only their content decides, and products run on one
-    thread: neither the order of rows nor the number of threads changes a number.
+    thread: neither the order of rows nor the number of threads changes a number. `recalibration`
+    says how the command begins that recalibrates each model; without it, it is a call in Python.
     """
     if not evalsets:
         raise InputError("evalsets must hold at least one model, got none")
@@ -334,7 +341,7 @@ def assess_sets(
                     coverages=coverages,
                     seed=seed,
                     ignore=ignore,
-                    prefix=recalibration,
+                    prefix="" if recalibration is None else recalibration.get(lead),
                 ),
                 lambda _: None,
             )

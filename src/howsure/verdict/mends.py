@@ -251,7 +251,7 @@ def tried(
     coverages: Sequence[float] = (),
     seed: int = 0,
     ignore: Collection[str] = (),
-    prefix: str = "",
+    prefix: str | None = "",
 ) -> Trials:
     """The same of rows in the order of their content whose findings are known."""
     red = tuple(each for each in findings if each.state == "bad" and each.id != "congruence")
@@ -605,7 +605,7 @@ def _lately(bench: _Bench, red: Sequence[Finding]) -> Trials | None:
 
 
 def _concluded(
-    trials: Trials, red: Sequence[Finding], bench: _Bench, prefix: str, reason: str = ""
+    trials: Trials, red: Sequence[Finding], bench: _Bench, prefix: str | None, reason: str = ""
 ) -> Trials:
     """With the sentence of the advice and its command, or with what the bad need instead."""
     advice = trials.advice

@@ -528,8 +528,10 @@ _NEEDS: Mapping[str, str] = {
 }
 
 
-def command(prefix: str, advice: Advice) -> str:
-    """What does it: a line for the shell that begins so, or a call in Python."""
+def command(prefix: str | None, advice: Advice) -> str:
+    """What does it: a line for the shell that begins so, or a call in Python; nothing of None."""
+    if prefix is None:
+        return ""
     if prefix:
         by = f" --by {shlex.quote(','.join(advice.by))}" if advice.by else ""
         since = f" --since {shlex.quote(advice.since)}" if advice.since else ""
