@@ -79,6 +79,10 @@ class Options:
 
 Maker = Callable[[Options], Method]
 
+NO_PROBABILITIES = (
+    "label sets cannot be recalibrated without class probabilities; "
+    "howsure.methods.conformal.labels makes sets of these"
+)
 INTERVAL_METHODS = ("cqr", "asymmetric", "ucc")
 """Methods that make conformal intervals of any kind of prediction."""
 
@@ -377,7 +381,7 @@ def applied(
 def _check_kinds(test: EvalSet, calibration: EvalSet, method: str | None) -> None:
     kinds = kinds_of(test)
     if LabelSets.kind in kinds:
-        raise InputError("label sets cannot be recalibrated without scores of the classes")
+        raise InputError(NO_PROBABILITIES)
     held = {belief.kind for belief in calibration.beliefs}
     if calibration.point is not None:
         held.add(POINT)

@@ -37,6 +37,7 @@ from howsure.recalibration import (
 )
 from howsure.recalibration import recalibrate as fitted_and_applied
 from howsure.recalibration.base import kinds_of
+from howsure.recalibration.dispatch import NO_PROBABILITIES
 from howsure.recalibration.kept import Scale
 
 if TYPE_CHECKING:
@@ -475,5 +476,5 @@ def _advised(held: EvalSet, seed: int) -> Advice:
     from howsure.verdict.mends import Advice, try_mends
 
     if LabelSets.kind in kinds_of(held):
-        raise InputError("label sets cannot be recalibrated without scores of the classes")
+        raise InputError(NO_PROBABILITIES)
     return try_mends(held, seed=seed).advice or Advice(method="")

@@ -31,7 +31,7 @@ from howsure.core.threads import one_thread
 from howsure.metrics.groups import groupings
 from howsure.metrics.measure import Evaluation, evaluate
 from howsure.metrics.shared import shared_by_all
-from howsure.metrics.view import View
+from howsure.metrics.view import RICHEST, View
 from howsure.predictions import (
     Distribution,
     EvalSet,
@@ -68,7 +68,7 @@ the 5 % at which it is bad, so that a right model is seldom advised.
 NEAR = 0.9
 """Share of the best gain that is as good as the best."""
 _WORSE = -float(special.ndtri(0.05))
-_FINEST = (Distribution.kind, Samples.kind, Quantiles.kind, Intervals.kind, POINT)
+_KINDS = (*(each.kind for each in RICHEST), POINT)
 """Kinds of prediction, what says most first: that one decides what is tried."""
 _OWN = frozenset(("groups", "region", "width", "trade"))
 """Findings that only what aims at them heals: else they are out of sight, as folds differ."""
@@ -256,7 +256,7 @@ def tried(
     """The same of rows in the order of their content whose findings are known."""
     red = tuple(each for each in findings if each.state == "bad" and each.id != "congruence")
     kinds = kinds_of(evalset)
-    kind = next((each for each in _FINEST if each in kinds), "")
+    kind = next((each for each in _KINDS if each in kinds), "")
     if not kind or LabelSets.kind in kinds:
         return Trials(advice=None)
     part = View(evalset, seed=seed).part(MOST_ROWS).evalset
@@ -566,7 +566,7 @@ def _unit(evalset: EvalSet) -> FloatArray:
     """What each row's score is divided by: its spread, not far below the mean one."""
     if not evalset.beliefs:
         return np.ones(evalset.n)
-    belief = next(b for kind in _FINEST for b in evalset.beliefs if b.kind == kind)
+    belief = next(b for kind in _KINDS for b in evalset.beliefs if b.kind == kind)
     try:
         spread = belief.sd()
     except HowsureError:
