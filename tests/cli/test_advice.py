@@ -178,3 +178,20 @@ def test_of_several_models_the_table_of_the_best_is_named(tmp_path: Path) -> Non
     shown = invoked("assess", tmp_path / "both.csv", *NORMAL)
     assert "Best next step: widen every prediction" in shown
     assert "howsure recalibrate" not in shown  # which reads tables of one model
+
+
+def test_the_command_reads_tables_as_the_assessed_one_was_read(tmp_path: Path) -> None:
+    path = tmp_path / "held.csv"
+    made = narrow(np.random.default_rng(1), 500)
+    lines = [
+        "y;mu;sigma",
+        *(";".join(f"{v:.6f}" for v in row) for row in zip(*made.values(), strict=True)),
+    ]
+    path.write_text("\n".join([*lines, "1,5;;1,0"]).replace(".", ","), encoding="latin-1")
+    how = ["--decimal", ",", "--encoding", "latin-1", "--missing", "drop"]
+    shown = invoked("assess", path, *NORMAL, *how)
+    (line,) = [each for each in shown.splitlines() if each.startswith("  howsure recalibrate ")]
+    (_, *arguments) = shlex.split(line)
+    arguments[arguments.index("NEW.csv")] = str(path)
+    arguments[-1] = str(tmp_path / "out.csv")
+    assert "500 rows recalibrated" in invoked(*arguments)  # the one without a mean stays as it is

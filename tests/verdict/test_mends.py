@@ -265,3 +265,11 @@ def test_sentences_say_what_is_known() -> None:
         "fifths the interval score falls by 0.40 % (−0.10 to 0.90), within its error. It brings "
         "the balance of misses and coverage in line. It does not mend coverage given inputs."
     )
+
+
+def test_no_sentence_of_advice_is_long() -> None:
+    told = [*words._DONE.values(), *words._NEEDS.values()]
+    found = [try_mends(table(2, shift=0.6)).advice, try_mends(table(10, scale=0.2, n=20)).advice]
+    told += [sentence for each in found if each for sentence in each.sentence.split(". ")]
+    assert len(told) > 15
+    assert max(len(each.split()) for each in told) <= 25

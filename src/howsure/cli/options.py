@@ -88,7 +88,8 @@ class ReadOptions:
             given: Any = None if role.name in without else self.columns.get(role.name)
             for each in given if isinstance(given, list) else [] if given is None else [given]:
                 told += [role.option, str(each)]
-        for name, default in (("encoding", None), ("decimal", "."), ("crossing", "error")):
+        silent = {"missing": "error", "crossing": "error", "encoding": None, "decimal": "."}
+        for name, default in silent.items():
             if getattr(self, name) != default:
                 told += [f"--{name}", str(getattr(self, name))]
         return told
