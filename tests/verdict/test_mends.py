@@ -242,6 +242,18 @@ def test_what_cannot_be_tried_says_why() -> None:
     assert "poisson" in refused["scale"]
 
 
+def test_where_nothing_can_be_tried_the_reason_is_told() -> None:
+    held = table(3, scale=0.5, kind="intervals", groups={"site": np.zeros(N)})
+    belief = held.beliefs[0]
+    assert isinstance(belief, Intervals)
+    endless = Intervals(np.full((N, 1), -np.inf), belief.upper, 0.9)
+    found = try_mends(replace(held, beliefs=(endless,)))
+    assert {each.method for each in found.trials} >= {"shift", "cqr"}
+    assert "group" not in {each.method for each in found.trials}  # one label divides nothing
+    assert found.advice is not None
+    assert found.advice.sentence.startswith("No next step was found: intervals must be bounded")
+
+
 def test_commands_are_quoted() -> None:
     step = Advice(method="group", by=("the site", "b"), since="2024-01-01 12:00")
     assert words.command("howsure recalibrate NEW.csv --calibration 'a b.csv'", step) == (

@@ -304,8 +304,9 @@ class _Bench:
             if each.method not in known:
                 continue
             if each.needs == "groups":
-                for name in self.evalset.groups:
-                    yield each, (name,)
+                for name, column in self.evalset.groups.items():
+                    if len(column.labels) > 1:
+                        yield each, (name,)
             elif not each.needs or self.evalset.features or self.evalset.embedding is not None:
                 yield each, ()
 
@@ -614,7 +615,7 @@ def _concluded(
             return trials
         refused = [each.reason for each in trials.trials if each.reason]
         if not reason and refused and len(refused) == len(trials.trials):
-            reason = f"no way to recalibrate could be tried: {refused[0]}"
+            reason = refused[0]
         said = words.nothing_helps(red, _nearest(trials, bench), reason)
         return replace(trials, advice=Advice(method="", sentence=said, model=bench.evalset.model))
     rows = bench.evalset if not advice.since else since_rows(bench.evalset, advice.since)
