@@ -9,9 +9,12 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray, check_fraction
+from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_matrix, check_fraction
 from howsure.core.errors import InputError
 from howsure.predictions.base import Prediction, Rows
+
+_SLACK = 1e-3
+"""How far probabilities, often of single precision, may be from summing to 1."""
 
 
 @final
@@ -25,11 +28,14 @@ class LabelSets(Prediction):
         Whether each class is in the row's set. Empty sets are legal.
     coverage : float
         Nominal coverage, in (0, 1).
+    probabilities : array-like of shape (n, classes), optional
+        What the classifier said of each class, from which other sets can be made.
 
     Raises
     ------
     InputError
-        If it is not a table of booleans, or the coverage leaves (0, 1).
+        If it is not a table of booleans, the coverage leaves (0, 1), or probabilities are not as
+        many, are negative, or do not sum to 1.
 
     Examples
     --------
@@ -41,8 +47,14 @@ class LabelSets(Prediction):
     kind: ClassVar[str] = "label sets"
     members: BoolArray
     coverage: float
+    probabilities: FloatArray | None
 
-    def __init__(self, members: npt.ArrayLike, coverage: float) -> None:
+    def __init__(
+        self,
+        members: npt.ArrayLike,
+        coverage: float,
+        probabilities: npt.ArrayLike | None = None,
+    ) -> None:
         try:
             table: npt.NDArray[Any] = np.asarray(members)
         except ValueError as error:
@@ -55,6 +67,17 @@ class LabelSets(Prediction):
             table = table.astype(np.bool_)
         object.__setattr__(self, "members", table)
         object.__setattr__(self, "coverage", check_fraction(coverage, "coverage"))
+        stated = None
+        if probabilities is not None:
+            n, classes = table.shape
+            stated = as_matrix(probabilities, "probabilities", length=n, columns=classes)
+            wrong = (stated < 0).any(axis=1) | (np.abs(stated.sum(axis=1) - 1.0) > _SLACK)
+            if wrong.any():
+                raise InputError(
+                    "probabilities must be at least 0 and sum to 1, got "
+                    f"{int(wrong.sum())} rows that do not (first at row {int(np.argmax(wrong))})"
+                )
+        object.__setattr__(self, "probabilities", stated)
 
     @property
     def n(self) -> int:
@@ -68,11 +91,15 @@ class LabelSets(Prediction):
 
     def numbers(self) -> Mapping[str, FloatArray]:
         """The numbers that the belief holds, by name."""
-        return {"members": self.members.astype(np.float64)}
+        members = {"members": self.members.astype(np.float64)}
+        if self.probabilities is None:
+            return members
+        return {**members, "probabilities": self.probabilities}
 
     def take(self, rows: Rows) -> Self:
         """The same belief for the rows chosen by an index or a mask."""
-        return type(self)(self.members[rows], self.coverage)
+        stated = None if self.probabilities is None else self.probabilities[rows]
+        return type(self)(self.members[rows], self.coverage, stated)
 
     def check_outcomes(self, y: FloatArray) -> None:
         """Raise `InputError` where a y is no class number."""

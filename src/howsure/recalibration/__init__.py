@@ -25,6 +25,7 @@ from howsure.recalibration.kept import Mend, load_mend
 from howsure.recalibration.levels import DEFAULT_LEVELS
 from howsure.recalibration.recent import Recent, since_rows
 from howsure.recalibration.scaling import QuantileScaling, SpreadScaling, VarianceScaling
+from howsure.recalibration.sets import ProbabilitySets
 from howsure.recalibration.shape import Shape
 from howsure.recalibration.variance import IsotonicVariance
 from howsure.recalibration.wrapper import RecalibratedMethod
@@ -44,6 +45,7 @@ __all__ = [
     "Mend",
     "Method",
     "PointShift",
+    "ProbabilitySets",
     "QuantileScaling",
     "Recalibrated",
     "RecalibratedMethod",

@@ -19,7 +19,7 @@ from howsure.metrics.catalogue import catalogue
 from howsure.metrics.measure import Evaluation, evaluate
 from howsure.metrics.metric import Question
 from howsure.metrics.shared import Score, meaning, offered, scored, shared_by_all
-from howsure.predictions import EvalSet, Intervals
+from howsure.predictions import EvalSet, Intervals, LabelSets
 from howsure.recalibration.base import POINT, kinds_of
 from howsure.recalibration.dispatch import METHODS, Options, can_teach
 from howsure.recalibration.levels import levels_with
@@ -122,7 +122,7 @@ def _kind(test: EvalSet) -> str:
     kinds = kinds_of(test)
     if len(kinds) > 1:
         raise InputError(f"test must hold one belief to compare, got {', '.join(kinds)}")
-    if kinds[0] not in METHODS:
+    if kinds[0] not in METHODS or kinds[0] == LabelSets.kind:
         raise InputError(f"test must hold a belief that can be recalibrated, got {kinds[0]}")
     return kinds[0]
 

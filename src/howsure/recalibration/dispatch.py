@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ from howsure.recalibration.isotonic import Isotonic
 from howsure.recalibration.levels import DEFAULT_LEVELS
 from howsure.recalibration.recent import Recent, since_rows
 from howsure.recalibration.scaling import QuantileScaling, SpreadScaling, VarianceScaling
+from howsure.recalibration.sets import NO_PROBABILITIES, ProbabilitySets
 from howsure.recalibration.shape import Shape
 from howsure.recalibration.variance import IsotonicVariance
 
@@ -79,10 +81,6 @@ class Options:
 
 Maker = Callable[[Options], Method]
 
-NO_PROBABILITIES = (
-    "label sets cannot be recalibrated without class probabilities; "
-    "howsure.methods.conformal.labels makes sets of these"
-)
 INTERVAL_METHODS = ("cqr", "asymmetric", "ucc")
 """Methods that make conformal intervals of any kind of prediction."""
 
@@ -142,6 +140,10 @@ def _spread(belief: str, scale: Method) -> dict[str, Maker]:
     }
 
 
+def _sets(name: str, options: Options) -> Method:
+    return ProbabilitySets(name, *options.threshold)
+
+
 METHODS: Mapping[str, Mapping[str, Maker]] = {
     Intervals.kind: {
         **_conformal(Intervals.kind, "cqr", "asymmetric", "scale", "ucc"),
@@ -164,6 +166,9 @@ METHODS: Mapping[str, Mapping[str, Maker]] = {
         **_conditional(Quantiles.kind),
     },
     Samples.kind: _spread(Samples.kind, SpreadScaling()),
+    LabelSets.kind: {
+        name: partial(_sets, name) for name in ("lac", "aps", "raps", "saps", "temperature")
+    },
 }
 """The methods of each kind of prediction; the first is the default, but see `recalibrate`."""
 
@@ -380,7 +385,8 @@ def applied(
 
 def _check_kinds(test: EvalSet, calibration: EvalSet, method: str | None) -> None:
     kinds = kinds_of(test)
-    if LabelSets.kind in kinds:
+    sets = [b for held in (test, calibration) for b in held.beliefs if isinstance(b, LabelSets)]
+    if any(each.probabilities is None for each in sets):
         raise InputError(NO_PROBABILITIES)
     held = {belief.kind for belief in calibration.beliefs}
     if calibration.point is not None:

@@ -36,9 +36,8 @@ from howsure.recalibration import (
     since_rows,
 )
 from howsure.recalibration import recalibrate as fitted_and_applied
-from howsure.recalibration.base import kinds_of
-from howsure.recalibration.dispatch import NO_PROBABILITIES
 from howsure.recalibration.kept import Scale
+from howsure.recalibration.sets import NO_PROBABILITIES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -475,6 +474,10 @@ def _advised(held: EvalSet, seed: int) -> Advice:
     """What trials advise; no method if none helps."""
     from howsure.verdict.mends import Advice, try_mends
 
-    if LabelSets.kind in kinds_of(held):
+    sets = [each for each in held.beliefs if isinstance(each, LabelSets)]
+    if sets and sets[0].probabilities is None:
         raise InputError(NO_PROBABILITIES)
+    if sets:
+        known = ", ".join(METHODS[LabelSets.kind])
+        raise InputError(f"label sets are not tried: method must be one of {known}, got 'best'")
     return try_mends(held, seed=seed).advice or Advice(method="")
