@@ -309,6 +309,12 @@ def test_two_sided_offsets_miss_equally_often() -> None:
 # The call that does it all.
 
 
+def set_rows(rng: np.random.Generator, n: int, shift: float, scale: float) -> EvalSet:
+    stated = rng.dirichlet(np.full(3, scale), size=n)
+    y = rng.integers(3, size=n) + shift
+    return EvalSet.checked(y, LabelSets(stated > 0.3, 0.9, stated))
+
+
 def test_defaults_for_each_kind() -> None:
     rng = child(7, "defaults")
     kinds = {
@@ -317,6 +323,7 @@ def test_defaults_for_each_kind() -> None:
         "distributions": ("scale", normal_rows),
         "quantiles": ("conformal", quantile_rows),
         "samples": ("scale", sample_rows),
+        "label sets": ("lac", set_rows),
     }
     assert set(kinds) == set(METHODS)
     for kind, (name, rows) in kinds.items():
