@@ -184,6 +184,10 @@ def test_a_group_that_fails_is_told_with_its_coverage() -> None:
     rows = site == "north"
     before = float(np.mean((held.y >= lower)[rows] & (held.y <= upper)[rows]))
     assert f"Coverage of site=north goes from {100 * before:.3g} % to" in found.sentence
+    half = try_mends(held, coverages=(0.5,)).lifted  # of the intervals that are spoken of
+    low, high = held.beliefs[0].interval(0.5)
+    assert half is not None
+    assert half[1] == pytest.approx(np.mean((held.y >= low)[rows] & (held.y <= high)[rows]))
     assert found.command == "howsure.recalibrate(new, calibration, method='group', by='site')"
 
 
@@ -194,7 +198,7 @@ def test_after_a_change_recent_rows_teach() -> None:
     found = try_mends(held).advice
     assert found is not None
     assert found.method == "scale"
-    assert "drift" in found.heals
+    assert set(found.heals) == {"drift", "spread", "coverage"}  # as they are since the change
     change = np.datetime64(found.since)
     assert abs((change - when[700]).astype(int)) < 30
     assert f"since='{found.since}'" in found.command
@@ -274,8 +278,9 @@ def test_sentences_say_what_is_known() -> None:
     )
     assert words.next_step(step, (), None) == (
         "Best next step: move each end of the intervals by a constant of its own. On held-out "
-        "fifths the interval score falls by 0.40 % (−0.10 to 0.90), within its error. It brings "
-        "the balance of misses and coverage in line. It does not mend coverage given inputs."
+        "fifths the interval score does not change beyond its error (gain 0.40 %, −0.10 to 0.90). "
+        "It brings the balance of misses and coverage in line. It does not mend coverage given "
+        "inputs."
     )
 
 

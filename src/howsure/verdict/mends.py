@@ -31,7 +31,7 @@ from howsure.core.threads import one_thread
 from howsure.metrics.groups import groupings
 from howsure.metrics.measure import Evaluation, evaluate
 from howsure.metrics.shared import shared_by_all
-from howsure.metrics.view import RICHEST, View
+from howsure.metrics.view import RICHEST, View, choose_coverages
 from howsure.predictions import (
     Distribution,
     EvalSet,
@@ -52,7 +52,7 @@ from howsure.verdict import words
 from howsure.verdict.dependence import Known, follow
 from howsure.verdict.examine import judged
 from howsure.verdict.family import LEVEL
-from howsure.verdict.findings import Finding
+from howsure.verdict.findings import Finding, headline_coverage
 
 MOST_ROWS = 20_000
 FOLDS = 5
@@ -362,7 +362,8 @@ class _Bench:
             aimed = each.candidate.aims & set(self.red)
             worse = t < -_WORSE or each.gain[2] < 0
             clear = bool(aimed & set(self.clear))
-            cured = clear and aimed <= set(heals) and not spoiled and not worse
+            cured = clear and aimed <= set(heals) and not spoiled
+            proof = place in sure and (self.kind != Samples.kind or bool(self.clear))
             mendable = (*each.candidate.aims, *(set(self.red) - _OWN))
             tried.append(
                 Trial(
@@ -375,8 +376,7 @@ class _Bench:
                     p=p,
                     heals=tuple(name for name in heals if name in mendable),
                     leaves=leaves,
-                    accepted=cured
-                    or (place in sure and (self.kind != Samples.kind or bool(self.clear))),
+                    accepted=not worse and (cured or proof),
                 )
             )
         return tried
@@ -391,8 +391,11 @@ class _Bench:
         worst = self._worst_rows()
         if not worst.any():
             return None
-        shares = [_share_covered(held.take(worst)) for held in (self.evalset, after)]
-        return self.worst, shares[0], shares[1]
+        coverage = headline_coverage(choose_coverages(self.evalset, self.coverages))
+        mass = counts(self.evalset)[worst]
+        covered = [View(held).get("covered", coverage)[worst] for held in (self.evalset, after)]
+        before, then = (float(np.average(each, weights=mass)) for each in covered)
+        return self.worst, before, then
 
     def _worst_rows(self) -> BoolArray:
         """The rows of the group that fails."""
@@ -499,11 +502,6 @@ def _tested(values: FloatArray, evalset: EvalSet) -> tuple[float, float]:
     return t, float(special.stdtr(max(float(found.degrees[0]), 1.0), -t))
 
 
-def _share_covered(evalset: EvalSet) -> float:
-    view = View(evalset)
-    return float(np.average(view.get("covered", view.headline), weights=counts(evalset)))
-
-
 def _keys(evalset: EvalSet) -> npt.NDArray[np.uint64]:
     """Hashes of the rows."""
     points = () if evalset.point is None else (evalset.point,)
@@ -594,13 +592,19 @@ def _lately(bench: _Bench, red: Sequence[Finding]) -> Trials | None:
     later = replace(bench, evalset=rows, since=since)
     if later.too_few:
         return None
-    found, _ = judged(rows, bench.dependence, coverages=bench.coverages, seed=bench.seed)
+    found, _ = judged(
+        rows,
+        bench.dependence,
+        coverages=bench.coverages,
+        seed=bench.seed,
+        ignore=bench.ignore,
+    )
     bad = [each for each in found if each.state == "bad"]
     trials = replace(later, red=tuple(each.id for each in bad), clear=_clear(bad)).run()
     if trials.advice is None:
         return None
-    left = tuple(name for name in bench.red if name in trials.advice.leaves)
-    healed = tuple(name for name in bench.red if name not in left)
+    left = trials.advice.leaves  # where none is left, what changed is mended too
+    healed = (*(() if left else ("drift",)), *trials.advice.heals)
     advice = replace(trials.advice, heals=healed, leaves=left)
     return replace(trials, advice=advice, costs=dict.fromkeys(healed, max(advice.gain, 0.0)))
 
@@ -633,4 +637,6 @@ def _nearest(trials: Trials, bench: _Bench) -> tuple[str, float, int] | None:
         return None
     best = max(hopeful, key=lambda each: each.gain)
     wanted = special.ndtri(PROVEN / len(trials.trials)) / special.ndtri(best.p)
+    if wanted <= 1 or bench.evalset.n >= MOST_ROWS:  # it is proven, or more rows are there
+        return None
     return best.method, best.gain, math.ceil(bench.evalset.n * float(wanted) ** 2)

@@ -467,7 +467,7 @@ def next_step(
     if advice.lower > 0:
         gain = f"this cuts the {advice.score} by {share} ({ends})"
     else:
-        gain = f"the {advice.score} falls by {share} ({ends}), within its error"
+        gain = f"the {advice.score} does not change beyond its error (gain {share}, {ends})"
     told = f"Best next step: {what}{since}. On held-out fifths {gain}."
     if lifted is not None:
         name, before, after = lifted
