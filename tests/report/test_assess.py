@@ -247,3 +247,16 @@ def test_the_verdict_takes_a_tolerance_and_leaves_findings_out() -> None:
     told = next(table for table in muted.tables if table.name == "not_judged")
     reasons = dict(zip(told.columns["id"], told.columns["reason"], strict=True))
     assert reasons["spread"] == "ignored, as asked"
+
+
+def test_advice_keeps_the_line_of_a_model_on_which_nothing_can_be_judged() -> None:
+    rng = np.random.default_rng(0)
+    y, zero = rng.normal(size=400), np.zeros(400)
+    wide = Intervals(zero - 99.0, zero + 99.0)  # of unknown coverage
+    models = {name: Distribution.normal(zero + by, zero + 0.5) for name, by in (("a", 0), ("b", 1))}
+    found = howsure.assess(y, {"wide": wide, **models})
+    assert found.advice is not None
+    assert found.advice.model == "a"
+    assert sum(line.text.startswith("wide: Nothing can be judged") for line in found.lines) == 1
+    judged = [line.text for line in found.lines if line.tone != "info"]
+    assert len(judged) == len(set(judged)) == len(found.findings) + 1

@@ -534,13 +534,15 @@ def _with_advice(
     mine = [place for place, each in enumerate(findings) if each.model == model]
     told = ordered([findings[place] for place in mine], made.costs)
     findings, lines = list(findings), list(lines)
-    for place, each in zip(mine, told, strict=True):
-        findings[place], lines[place] = each, _line(each, several)
+    # a model on which nothing can be judged has a line, but no finding
+    shown = [lines.index(_line(findings[place], several)) for place in mine]
+    for place, line, each in zip(mine, shown, told, strict=True):
+        findings[place], lines[line] = each, _line(each, several)
     if made.advice is not None:
         text = f"{model}: {made.advice.sentence}" if several else made.advice.sentence
         step = VerdictLine(text, "info", "What would help?", made.advice.command)
-        bad = [place for place in mine if findings[place].state == "bad"]
-        lines.insert(max(bad, default=min(mine, default=len(lines)) - 1) + 1, step)
+        bad = [line for line, each in zip(shown, told, strict=True) if each.state == "bad"]
+        lines.insert(max(bad, default=min(shown, default=len(lines)) - 1) + 1, step)
     return findings, lines
 
 
