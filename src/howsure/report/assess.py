@@ -67,6 +67,7 @@ def assess(
     rows: Any = None,
     common_rows: bool = False,
     coverage: float | Sequence[float] = (),
+    levels: npt.ArrayLike | None = None,
     confidence: float = 0.95,
     seed: int = 0,
     model: str | None = None,
@@ -115,7 +116,10 @@ def assess(
     common_rows : bool
         Whether models in tables of unequal rows are compared on those that all hold, by `rows`.
     coverage : float or sequence of float
-        Nominal coverages to assess; those of the intervals, or 0.9, if omitted.
+        Nominal coverages to assess; those of the intervals, or 0.9, if omitted. Of intervals in
+        bare arrays, theirs.
+    levels : array-like of shape (k,), optional
+        Levels of quantiles in bare arrays.
     confidence : float
         Confidence of every interval about a number.
     seed : int
@@ -183,6 +187,7 @@ def assess(
             loaded, facts = from_table(y, columns), source_fact(y)
         else:
             named |= {"weights_kind": weights_kind or "frequency", "model": model or "model"}
+            named |= {"coverage": wanted, "levels": levels}
             if common_rows:
                 raise InputError("common_rows is of tables; arrays are of the same rows already")
             loaded, facts = from_arrays(y, prediction, x=x, **named), {}

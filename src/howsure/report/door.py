@@ -14,7 +14,8 @@ from howsure.core.labels import as_labels
 from howsure.inputs import Loaded, load
 from howsure.inputs.assigned import Roles, parse_encode
 from howsure.inputs.encoding import embedded
-from howsure.predictions import Distribution, EvalSet, Prediction
+from howsure.inputs.given import read_given
+from howsure.predictions import EvalSet
 
 
 def is_table(value: object) -> bool:
@@ -56,6 +57,8 @@ def from_arrays(
     encode: Any,
     image: Any,
     model: str,
+    coverage: Sequence[float],
+    levels: npt.ArrayLike | None,
     **known: Any,
 ) -> Loaded:
     """Check arrays at the door; one evaluation set a model."""
@@ -84,19 +87,22 @@ def from_arrays(
     for name, value in beside.items():
         if n and len(value) != n:
             raise InputError(f"{name} must have {n} rows as y has, got {len(value)}")
-    models = prediction if isinstance(prediction, Mapping) else {model: prediction}
+    models = read_given(prediction, n=n, coverage=coverage or None, levels=levels)
+    point = known.pop("point")
     sets = tuple(
         EvalSet.checked(
             y,
-            _beliefs(belief, n),
+            given.predictions,
+            point=given.point if point is None else point,
             features=features,
             groups=_named(groups),
-            model=str(name),
+            model=name or model,
             **known,
         )
-        for name, belief in models.items()
+        for name, given in models.items()
     )
-    return Loaded(evalsets=sets, roles=roles, texts=beside, images=files)
+    notes = tuple(dict.fromkeys(note for given in models.values() for note in given.notes))
+    return Loaded(evalsets=sets, roles=roles, texts=beside, images=files, notes=notes)
 
 
 def _taken(features: dict[str, npt.ArrayLike], name: str, argument: str) -> npt.NDArray[Any]:
@@ -105,24 +111,6 @@ def _taken(features: dict[str, npt.ArrayLike], name: str, argument: str) -> npt.
         held = ", ".join(map(repr, features)) or "nothing"
         raise InputError(f"{argument} must name a column of x, got {name!r}; x holds {held}")
     return as_labels(features.pop(name), f"column {name!r} of x")
-
-
-def _beliefs(prediction: Any, n: int) -> tuple[Prediction, ...]:
-    """Any legal form of a belief as a tuple of predictions."""
-    if prediction is None:
-        return ()
-    if isinstance(prediction, Prediction):
-        return (prediction,)
-    if hasattr(prediction, "dist") and hasattr(prediction, "args"):
-        return (Distribution.from_scipy(prediction, n=n),)
-    if isinstance(prediction, Sequence) and all(
-        isinstance(part, Prediction) for part in prediction
-    ):
-        return tuple(prediction)
-    raise InputError(
-        "prediction must be Intervals, Quantiles, Distribution, Samples, LabelSets, a tuple of "
-        f"them, or a frozen SciPy law, got {type(prediction).__name__}"
-    )
 
 
 def _features(x: Any) -> dict[str, npt.ArrayLike]:
