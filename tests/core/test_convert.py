@@ -76,7 +76,7 @@ def test_options_within_stand_among_those_without() -> None:
         ({"rate": math.nan}, r"^rate must be above 0, got nan$"),
         ({"rate": math.inf}, r"^rate must be above 0, got inf$"),
         ({"rate": True}, r"^rate must be above 0, got True$"),
-        ({"share": 90}, r"^share must lie strictly between 0 and 1, got 90$"),
+        ({"share": 90}, r"^share must lie strictly between 0 and 1, got 90; did you mean 0.9\?$"),
         ({"layers": 7}, r"^layers must be a list of whole numbers, got 7$"),
         ({"layers": []}, r"^layers must hold at least one, got none$"),
         ({"layers": [7, 0]}, r"^layers must be a whole number of at least 1, got 0$"),

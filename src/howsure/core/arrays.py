@@ -29,7 +29,7 @@ def as_vector(
     scalar: bool = False,
 ) -> FloatArray:
     """Check a one-dimensional numeric array."""
-    array = _numeric(value, name)
+    array = as_numbers(value, name)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim == 0 and scalar:
@@ -50,7 +50,7 @@ def as_matrix(
     finite: bool = True,
 ) -> FloatArray:
     """Check a two-dimensional numeric array; one dimension counts as one column."""
-    array = _numeric(value, name)
+    array = as_numbers(value, name)
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2:
@@ -76,6 +76,7 @@ def check_interval(
         raise InputError(
             f"lower must not exceed upper, got {int(crossed.sum())} crossed intervals "
             f"(first at row {first}: lower {low[first]:g}, upper {high[first]:g})"
+            + ("; lower and upper look swapped" if crossed.all() else "")
         )
     return low, high
 
@@ -87,8 +88,23 @@ def check_fraction(value: float, name: str) -> float:
     except (TypeError, ValueError):
         number = float("nan")
     if not 0.0 < number < 1.0:
-        raise InputError(f"{name} must lie strictly between 0 and 1, got {value!r}")
+        raise InputError(
+            f"{name} must lie strictly between 0 and 1, got {value!r}{in_percent([number])}"
+        )
     return number
+
+
+def in_percent(values: npt.ArrayLike) -> str:
+    """What to add of shares that were given in percent; nothing of others.
+
+    >>> in_percent([5, 50, 95]), in_percent([0.5, 2.0]), in_percent(90)
+    ('; did you mean 0.05, 0.5, 0.95?', '', '; did you mean 0.9?')
+    """
+    numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    whole = (numbers == np.round(numbers)).all() or (numbers > 2).all()
+    if not (whole and ((numbers > 0) & (numbers < 100)).all() and (numbers > 1).any()):
+        return ""
+    return f"; did you mean {', '.join(f'{share / 100:g}' for share in numbers)}?"
 
 
 def check_levels(value: npt.ArrayLike, name: str = "levels") -> FloatArray:
@@ -97,6 +113,7 @@ def check_levels(value: npt.ArrayLike, name: str = "levels") -> FloatArray:
     if (levels <= 0).any() or (levels >= 1).any() or (np.diff(levels) <= 0).any():
         raise InputError(
             f"{name} must rise strictly and lie strictly between 0 and 1, got {levels.tolist()}"
+            f"{in_percent(levels)}"
         )
     return levels
 
@@ -161,7 +178,8 @@ def shortened(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _numeric(value: npt.ArrayLike, name: str) -> FloatArray:
+def as_numbers(value: npt.ArrayLike, name: str) -> FloatArray:
+    """Check a numeric array of any shape; numbers may be missing or infinite."""
     array = plain_array(value, name)
     if array.dtype.kind not in "biufO":
         raise InputError(f"{name} must hold real numbers, got dtype {array.dtype}")

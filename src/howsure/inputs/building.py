@@ -38,7 +38,7 @@ def build(
             made.append(
                 EvalSet.checked(
                     first.one("y"),
-                    _beliefs(part, crossing),
+                    beliefs_of(part, crossing),
                     point=part.one("point"),
                     features={
                         name: column.categories().values() if isinstance(column, Labels) else column
@@ -61,7 +61,8 @@ def build(
     return tuple(made)
 
 
-def _beliefs(cells: Cells, crossing: Crossing) -> tuple[Prediction, ...]:
+def beliefs_of(cells: Cells, crossing: Crossing) -> tuple[Prediction, ...]:
+    """The predictions with uncertainty that the columns of one model hold."""
     roles = cells.roles
     beliefs: list[Prediction] = []
 

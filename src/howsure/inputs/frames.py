@@ -16,6 +16,11 @@ from howsure.inputs.roles import Kind
 from howsure.inputs.source import Source, quoted, refusing
 
 
+def is_frame(value: object) -> bool:
+    """Whether a value is a data frame; what a lazy one holds is not asked for."""
+    return hasattr(type(value), "columns")
+
+
 class FrameTable(Source):
     """A dataframe of any library; of a lazy one, the needed columns are collected."""
 

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from numbers import Real
+from typing import Any, Final
 
+import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import FloatArray, as_vector, check_fraction
 from howsure.core.errors import InputError
+from howsure.core.tensors import to_host
+from howsure.inputs.assigned import Roles
+from howsure.inputs.bare import Arrays, Given, numbers, within
+from howsure.inputs.building import beliefs_of
+from howsure.inputs.cells import read_cells
+from howsure.inputs.columns import assign_roles, bound, normal_form, quantile_levels
+from howsure.inputs.frames import MappingTable, is_frame
 from howsure.inputs.objects import adapted
+from howsure.inputs.roles import BY_NAME
+from howsure.inputs.source import listed, refusing
 from howsure.predictions import Distribution, Prediction
+from howsure.predictions.base import wanted_levels
 
+__all__ = ["Given", "check_row_order", "read_given"]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    """What one model predicts.
-
-    Attributes
-    ----------
-    predictions : tuple of Prediction
-        Its predictions with uncertainty.
-    point : ndarray of float, shape (n,), optional
-        Its point forecast.
-    notes : tuple of str
-        What the reader of a result should know of how it was read.
-    """
-
-    predictions: tuple[Prediction, ...] = ()
-    point: FloatArray | None = None
-    notes: tuple[str, ...] = ()
+_COLUMNS: Final = (
+    "lower_90 and upper_90; mean and sd; q0.05, q0.5 and q0.95; or sample_1, sample_2, …"
+)
 
 
 def read_given(
@@ -42,29 +42,262 @@ def read_given(
 ) -> dict[str, Given]:
     """What a caller gave as prediction, by the name of its model; "" is the one without a name.
 
-    `coverage` and `levels` say what bare arrays are: ends of intervals, or quantiles.
+    `coverage` and `levels` say what bare arrays are: ends of intervals, or quantiles. What neither
+    says is inferred from shapes and names, and told in the notes; where these leave doubt, the
+    error says which argument settles it.
     """
-    found = adapted(value, n=n, coverage=coverage, levels=levels)
-    if found is not None:
-        return found if isinstance(found, dict) else {"": found}
+    shares = () if coverage is None else np.atleast_1d(np.asarray(coverage)).tolist()
+    for share in shares:
+        check_fraction(share, "coverage")
+    known = None if levels is None else wanted_levels(levels)
+    return _Reader(Arrays(n, tuple(map(float, shares)), known)).read(value, "prediction")
+
+
+def check_row_order(y: Any, others: Mapping[str, Any]) -> None:
+    """Refuse arrays by name whose index holds the labels of y's index in another order."""
+    for name, value in others.items():
+        _check_order(y, value, name)
+
+
+def _check_order(y: Any, value: Any, name: str) -> None:
+    own, other = getattr(y, "index", None), getattr(value, "index", None)
     if isinstance(value, Mapping):
-        made = {}
-        for name, one in value.items():
-            made[str(name)] = read_given(one, n=n, coverage=coverage, levels=levels)[""]
-        return made
-    return {"": Given(predictions=_predictions(value, n))}
+        for key, one in value.items():
+            _check_order(y, one, f"{name}[{key!r}]")
+    elif isinstance(value, list | tuple):
+        for place, one in enumerate(value[:1000]):
+            if hasattr(one, "index"):
+                _check_order(y, one, f"{name}[{place}]")
+    elif _same_labels_moved(own, other):
+        way = f"give {name}.loc[y.index]"
+        if not own.is_unique:
+            way = f"give np.asarray({name}) if rows belong together by their place"
+        raise InputError(
+            f"{name} must have its rows in the order of y, and its index holds y's labels in "
+            f"another: {way}"
+        )
 
 
-def _predictions(value: Any, n: int) -> tuple[Prediction, ...]:
-    if value is None:
-        return ()
-    if isinstance(value, Prediction):
-        return (value,)
-    if hasattr(value, "dist") and hasattr(value, "args"):
-        return (Distribution.from_scipy(value, n=n),)
-    if isinstance(value, Sequence) and all(isinstance(part, Prediction) for part in value):
+def _same_labels_moved(own: Any, other: Any) -> bool:
+    """Whether two values are indexes of pandas that hold the same labels in different orders."""
+    if not (hasattr(own, "equals") and hasattr(other, "equals")) or len(own) != len(other):
+        return False
+    return not own.equals(other) and Counter(own.tolist()) == Counter(other.tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """How what is given beside n rows of y is read, by the coverages and levels that are said."""
+
+    arrays: Arrays
+
+    @property
+    def n(self) -> int:
+        """Number of rows of y."""
+        return self.arrays.n
+
+    @property
+    def coverages(self) -> tuple[float, ...]:
+        """The coverages that are said."""
+        return self.arrays.coverages
+
+    @property
+    def levels(self) -> FloatArray | None:
+        """The levels that are said."""
+        return self.arrays.levels
+
+    def read(self, value: Any, name: str) -> dict[str, Given]:
+        """The models that a value holds; `name` is what a message calls it."""
+        found = adapted(
+            value,
+            n=self.n,
+            coverage=self.coverages or None,
+            levels=self.levels,
+        )
+        if found is not None:
+            return found if isinstance(found, dict) else {"": found}
+        if (kinds := self._explicit(value, name)) is not None:
+            if self.levels is not None and name == "prediction":
+                raise InputError(
+                    "levels are said of bare arrays, and prediction says itself what it is: leave "
+                    "levels out"
+                )
+            return {"": Given(predictions=kinds)}
+        if isinstance(value, Mapping):
+            return self._mapping(value, name)
+        if is_frame(value):
+            return self._frame(value, name)
+        return {"": self.arrays.read(value, name)}
+
+    def _explicit(self, value: Any, name: str) -> tuple[Prediction, ...] | None:
+        """What says itself which kind of prediction it is."""
+        if value is None:
+            return ()
+        if isinstance(value, Prediction):
+            return (value,)
+        if hasattr(value, "dist") and hasattr(value, "args"):
+            return (Distribution.from_scipy(value, n=self.n),)
+        if not isinstance(value, list | tuple):
+            return None
+        if not value:
+            return ()
+        if not any(isinstance(part, Prediction) for part in value):
+            return None
+        for part in value:
+            if not isinstance(part, Prediction):
+                raise InputError(
+                    f"{name} must hold predictions alone where it holds one, got "
+                    f"{type(part).__name__} as well; a point forecast goes in as point="
+                )
         return tuple(value)
-    raise InputError(
-        "prediction must be Intervals, Quantiles, Distribution, Samples, LabelSets, a tuple of "
-        f"them, or a frozen SciPy law, got {type(value).__name__}"
-    )
+
+    def _mapping(
+        self, value: Mapping[Any, Any], name: str, *, frame: bool = False
+    ) -> dict[str, Given]:
+        """Quantiles by level, columns of one model, or models by name."""
+        if not value:
+            raise InputError(f"{name} must hold a prediction, got nothing: it is empty")
+        numbers = [key for key in value if isinstance(key, Real) and not isinstance(key, bool)]
+        if len(numbers) == len(value):
+            return {"": self._by_level(value, name)}
+        if numbers:
+            other = next(key for key in value if key not in numbers)
+            raise InputError(
+                f"{name} must have numbers alone as keys (levels of quantiles) or text alone "
+                f"(models, or columns), got {numbers[0]!r} and {other!r}"
+            )
+        columns = {str(key): one for key, one in value.items()}
+        if all(_is_column(one) for one in columns.values()):
+            roles = self._recognised(list(columns), name)
+            if roles is not None:
+                return {"": self._columns(columns, roles, name, frame=frame)}
+        if frame:
+            return {"": self._unnamed(columns, name)}
+        models: dict[str, Given] = {}
+        for key, one in columns.items():
+            for inner, given in self.read(one, f"{name}[{key!r}]").items():
+                models[f"{key}/{inner}" if inner else key] = given
+        return models
+
+    def _by_level(self, value: Mapping[Any, Any], name: str) -> Given:
+        """Quantiles whose keys are their levels."""
+        keys = [float(key) for key in value]
+        try:
+            levels = wanted_levels(keys)
+        except InputError as error:
+            raise InputError(
+                f"{name} has numbers as keys, which are levels of quantiles (names of models are "
+                f"text): {error}"
+            ) from error
+        if self.levels is not None and sorted(keys) != sorted(self.levels.tolist()):
+            raise InputError(
+                f"levels must be left out where the keys of {name} are levels, got "
+                f"{self.levels.tolist()} beside {keys}"
+            )
+        table = [as_vector(one, f"{name}[{key!r}]", length=self.n) for key, one in value.items()]
+        return self.arrays.quantiles(levels, np.column_stack(table), name)
+
+    def _recognised(self, names: Sequence[str], name: str) -> Roles | None:
+        """The roles of columns, if they are of one prediction with uncertainty; None if none is.
+
+        Raises
+        ------
+        InputError
+            If some are and others are not, or one of them is y.
+        """
+        said: Any = {"coverage": self.coverages or None}
+        outcomes = [column for column in names if BY_NAME["y"].matches(normal_form(column))]
+        if outcomes:
+            raise InputError(
+                f"{name} holds a column of y, {outcomes[0]!r}: a table with y goes in alone, as "
+                "howsure.assess(table); otherwise leave that column out"
+            )
+        try:
+            roles = assign_roles(names, said, outcome=False).only(lambda role: role.of == "belief")
+        except InputError as error:
+            if any(_tells_uncertainty(column) for column in names):
+                raise InputError(
+                    f"{name}: {error}; these are keywords of howsure.load({{'y': y, **{name}}}, …)"
+                ) from error
+            return None
+        told = roles["lower"] or roles["sd"] or roles["samples"] or roles.law
+        if not told and len(roles.levels) < 2:
+            return None
+        used = roles.by_column()
+        rest = [column for column in names if column not in used]
+        if rest:
+            raise InputError(
+                f"{name} has columns of one model ({listed(used)}) and others ({listed(rest)}): "
+                "give only the columns of one model, or several models as "
+                f"{{'name': {{{next(iter(used))!r}: …}}, …}}"
+            )
+        return roles
+
+    def _columns(
+        self, columns: Mapping[str, Any], roles: Roles, name: str, *, frame: bool
+    ) -> Given:
+        """One model's columns, by the road of tables."""
+        if roles["lower"] and None in roles.coverages:
+            raise InputError(
+                f"{name} holds ends of intervals, and nothing says at which coverage: say "
+                "coverage=0.9"
+            )
+        table = {column: to_host(one, f"{name}[{column!r}]") for column, one in columns.items()}
+        cells = read_cells(MappingTable(table, name), roles)
+        for column, gone in cells.missing().items():
+            raise InputError(
+                f"{name}[{column!r}] must hold no missing values, got {int(gone.sum())} "
+                f"(first at row {int(np.argmax(gone))})"
+            )
+        cells.check_finite()
+        if cells.n != self.n:
+            raise InputError(f"{name} must have {self.n} rows as y has, got {cells.n}")
+        with within(name):
+            made = beliefs_of(cells, "error")
+        uses = ", ".join(f"{c} {' and '.join(said)}" for c, said in roles.by_column().items())
+        held = "columns" if frame else "keys"
+        return Given(
+            predictions=made, point=cells.one("point"), notes=(f"{held} of {name} read as: {uses}",)
+        )
+
+    def _frame(self, value: Any, name: str) -> dict[str, Given]:
+        """A data frame: as a mapping of its columns, which are never models."""
+        import narwhals as nw
+
+        with refusing(name):
+            held = nw.from_native(value)
+            frame: nw.DataFrame[Any] = held.collect() if isinstance(held, nw.LazyFrame) else held
+            columns = {key: frame.get_column(key).to_numpy() for key in frame.columns}
+        bare = ([*range(len(columns))], [f"column_{place}" for place in range(len(columns))])
+        if list(columns) in bare:
+            return {"": self.arrays.one(numbers(list(columns.values()), name).T, name)}
+        return self._mapping(columns, name, frame=True)
+
+    def _unnamed(self, columns: Mapping[str, Any], name: str) -> Given:
+        """A frame whose columns' names say nothing of uncertainty."""
+        wanted = 2 if self.levels is None else len(self.levels)
+        said = self.levels is not None or len(self.coverages) == 1
+        if len(columns) == 1 or (said and len(columns) == wanted):
+            return self.arrays.one(numbers(list(columns.values()), name).T, name)
+        raise InputError(
+            f"{name} has the columns {listed(columns)}, whose names do not say what they hold. "
+            f"Names that do are {_COLUMNS}. Or give one column, or an array with coverage= or "
+            "levels="
+        )
+
+
+def _is_column(value: Any) -> bool:
+    """Whether a value is one number a row."""
+    if isinstance(value, Prediction | Mapping | str) or is_frame(value):
+        return False
+    try:
+        shape = np.shape(to_host(value))
+    except (TypeError, ValueError):
+        return False
+    return len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)
+
+
+def _tells_uncertainty(name: str) -> bool:
+    """Whether a column's name alone says that it is part of a prediction with uncertainty."""
+    sure = any(BY_NAME[role].matches(normal_form(name)) for role in ("sd", "samples"))
+    return sure or bound(name) is not None or bool(quantile_levels([name]))

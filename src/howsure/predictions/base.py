@@ -13,7 +13,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_vector, check_fraction
+from howsure.core.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    as_vector,
+    check_fraction,
+    in_percent,
+)
 from howsure.core.errors import InputError, UnanswerableError
 
 Rows = npt.NDArray[Any]
@@ -151,7 +158,9 @@ def wanted_levels(levels: npt.ArrayLike) -> FloatArray:
     """
     wanted = as_vector(levels, "levels", scalar=True)
     if ((wanted <= 0) | (wanted >= 1)).any():
-        raise InputError(f"levels must lie strictly between 0 and 1, got {wanted.tolist()}")
+        raise InputError(
+            f"levels must lie strictly between 0 and 1, got {wanted.tolist()}{in_percent(wanted)}"
+        )
     return wanted
 
 

@@ -16,6 +16,7 @@ from howsure.core.arrays import (
     as_vector,
     check_fraction,
     check_interval,
+    in_percent,
 )
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.predictions.base import Prediction, Rows
@@ -80,7 +81,7 @@ class Intervals(Prediction):
             if ((given <= 0) | (given >= 1)).any() or len(set(given.tolist())) < len(given):
                 raise InputError(
                     "coverage must hold distinct numbers strictly between 0 and 1, "
-                    f"got {given.tolist()}"
+                    f"got {given.tolist()}{in_percent(given)}"
                 )
             order = np.argsort(given)
             values = tuple(float(c) for c in given[order])

@@ -67,7 +67,7 @@ class Quantiles(Prediction):
                 raise InputError(
                     f"quantiles must rise with their level, got {int(crossed.sum())} rows where "
                     f"they cross (first at row {int(np.argmax(crossed))}); "
-                    "crossing='sort' puts each row in order"
+                    "crossing='sort' (of howsure.Quantiles or howsure.load) puts each row in order"
                 )
             table = np.sort(table, axis=1)
         object.__setattr__(self, "levels", check_levels(given[order]))

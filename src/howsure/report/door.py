@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from howsure.core.arrays import as_vector
 from howsure.core.errors import InputError
 from howsure.core.labels import as_labels
 from howsure.inputs import Loaded, load
 from howsure.inputs.assigned import Roles, parse_encode
 from howsure.inputs.encoding import embedded
-from howsure.inputs.given import read_given
+from howsure.inputs.frames import is_frame
+from howsure.inputs.given import check_row_order, read_given
 from howsure.predictions import EvalSet
 
 
@@ -24,7 +26,7 @@ def is_table(value: object) -> bool:
         return True
     if isinstance(value, (list, tuple)):
         return bool(value) and all(isinstance(item, (str, os.PathLike)) for item in value)
-    return hasattr(value, "columns")
+    return is_frame(value)
 
 
 def from_table(table: Any, columns: Mapping[str, Any]) -> Loaded:
@@ -62,6 +64,10 @@ def from_arrays(
     **known: Any,
 ) -> Loaded:
     """Check arrays at the door; one evaluation set a model."""
+    beside_y = {"prediction": prediction, "x": x, "groups": groups, **known}
+    check_row_order(y, beside_y)
+    truth = as_vector(y, "y")
+    n = len(truth)
     features = _features(x)
     beside: dict[str, npt.NDArray[Any]] = {}
     columns: dict[str, tuple[str, ...]] = {}
@@ -83,15 +89,14 @@ def from_arrays(
     vectors, files = embedded(beside, roles, folder=None, title="x")
     if vectors is not None:
         known["embedding"] = vectors
-    n = np.asarray(y).shape[0] if np.ndim(y) else 0
     for name, value in beside.items():
-        if n and len(value) != n:
+        if len(value) != n:
             raise InputError(f"{name} must have {n} rows as y has, got {len(value)}")
     models = read_given(prediction, n=n, coverage=coverage or None, levels=levels)
     point = known.pop("point")
     sets = tuple(
         EvalSet.checked(
-            y,
+            truth,
             given.predictions,
             point=given.point if point is None else point,
             features=features,
@@ -118,7 +123,7 @@ def _features(x: Any) -> dict[str, npt.ArrayLike]:
         return {}
     if isinstance(x, Mapping):
         return {str(name): value for name, value in x.items()}
-    if hasattr(x, "columns"):
+    if is_frame(x):
         import narwhals as nw
 
         frame = nw.from_native(x, eager_only=True)

@@ -1,0 +1,287 @@
+"""Bare arrays as predictions, by their shapes and by what is said of coverages and levels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from howsure.core.arrays import FloatArray, as_matrix, as_numbers, as_vector, plain_array
+from howsure.core.errors import InputError
+from howsure.core.tensors import is_tensor, to_host
+from howsure.predictions import Distribution, Intervals, Prediction, Quantiles, Samples
+
+_NORMAL: Final = "howsure.Distribution.normal(mean, sd)"
+_FEW: Final = 0.05
+"""Share of rows below which a first array that exceeds the second may be crossed ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What one model predicts.
+
+    Attributes
+    ----------
+    predictions : tuple of Prediction
+        Its predictions with uncertainty.
+    point : ndarray of float, shape (n,), optional
+        Its point forecast.
+    notes : tuple of str
+        What the reader of a result should know of how it was read.
+    """
+
+    predictions: tuple[Prediction, ...] = ()
+    point: FloatArray | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Arrays:
+    """How bare arrays beside n rows of y are read, by the coverages and levels that are said.
+
+    In every method `name` is what a message calls the value.
+    """
+
+    n: int
+    coverages: tuple[float, ...]
+    levels: FloatArray | None
+
+    def read(self, value: Any, name: str) -> Given:
+        """An array, or a list or tuple of arrays."""
+        if isinstance(value, list | tuple):
+            if (pair := self._pair(value, name)) is not None:
+                return self._two(*pair, name)
+            if isinstance(value, tuple) and self.levels is None and _holds_arrays(value):
+                raise InputError(
+                    f"{name} of {len(value)} arrays may be quantiles or samples: say levels=[…] "
+                    f"with {len(value)} levels, or give howsure.Samples(np.column_stack({name}))"
+                )
+        return self.one(numbers(value, name), name)
+
+    def _pair(self, value: Sequence[Any], name: str) -> tuple[FloatArray, FloatArray] | None:
+        """The two arrays of a pair; None of a sequence that is one array."""
+        if len(value) != 2 or any(np.ndim(part) == 0 for part in value):
+            return None
+        if isinstance(value, list) and not _holds_arrays(value) and self.n == 2:
+            return None
+        parts = [numbers(part, f"{name}[{place}]") for place, part in enumerate(value)]
+        if isinstance(value, list) and len(parts[0]) != self.n:
+            return None
+        first, second = (part[:, 0] if part.shape[1:] == (1,) else part for part in parts)
+        for place, part in enumerate((first, second)):
+            if len(part) != self.n:
+                raise InputError(
+                    f"{name}[{place}] must have {self.n} rows as y has, got shape {part.shape}"
+                )
+        return first, second
+
+    def _two(self, first: FloatArray, second: FloatArray, name: str) -> Given:
+        """A pair of arrays of n rows each."""
+        if first.ndim == 1 and second.ndim == 1:
+            return self._ends_or_moments(first, second, name)
+        if first.ndim == 1:
+            given = self.one(second, f"{name}[1]")
+            point = as_vector(first, f"{name}[0]")
+            note = f"{name}[0] of shape {first.shape} read as the point forecast"
+            return replace(given, point=point, notes=(note, *given.notes))
+        if first.ndim == 2 and first.shape == second.shape:
+            if len(self.coverages) != first.shape[1] or self.levels is not None:
+                told = f"{name} of two arrays of shape {first.shape}"
+                raise self._coverages_needed(told, first.shape[1])
+            return self._intervals(first, second, name)
+        raise InputError(
+            f"{name} of two arrays must be (lower, upper), (mean, sd) or (point, intervals), got "
+            f"shapes {first.shape} and {second.shape}"
+        )
+
+    def _ends_or_moments(self, first: FloatArray, second: FloatArray, name: str) -> Given:
+        """Two arrays of shape (n,): ends of intervals, two quantiles, or means and sds."""
+        if self.levels is not None:
+            return self.one(np.column_stack([first, second]), name)
+        if self.coverages:
+            return self._one_interval(first, second, name)
+        for place, part in enumerate((first, second)):
+            if np.isnan(part).any():
+                as_vector(part, f"{name}[{place}]", finite=False)  # which says where
+        crossed = float((first > second).mean())
+        positive = bool((second > 0).all())
+        both = f"say coverage=0.9 for (lower, upper), or give {_NORMAL}"
+        if crossed >= _FEW and positive:
+            mean, sd = as_vector(first, f"{name}[0]"), as_vector(second, f"{name}[1]")
+            note = (
+                f"{name} of two arrays read as (mean, sd) of normal distributions, as the first "
+                f"exceeds the second in {int((first > second).sum())} rows"
+            )
+            return Given(predictions=(Distribution.normal(mean, sd),), notes=(note,))
+        if not crossed and not positive:
+            raise InputError(
+                f"{name} of two arrays can only be (lower, upper), as the second is not above 0: "
+                "say their coverage, such as coverage=0.9"
+            )
+        if not crossed:
+            raise InputError(f"{name} of two arrays may be (lower, upper) or (mean, sd): {both}")
+        row = int(np.argmax(first > second))
+        raise InputError(
+            f"{name} of two arrays must be (lower, upper) or (mean, sd), got a first that exceeds "
+            f"the second in {int((first > second).sum())} rows (first at row {row}): {both}"
+        )
+
+    def one(self, array: FloatArray, name: str) -> Given:
+        """One array, by its shape and what is said of it."""
+        n, shape = self.n, array.shape
+        if array.ndim == 3 and shape[:2] == (n, 2) and (self.levels is None or shape[2] > 1):
+            if len(self.coverages) != shape[2] or self.levels is not None:
+                raise self._coverages_needed(f"{name} of shape {shape}", shape[2])
+            return self._intervals(array[:, 0, :], array[:, 1, :], name)
+        if array.ndim == 3 and 1 in shape[1:]:
+            array = array.squeeze(axis=1 if shape[1] == 1 else 2)
+        if array.ndim == 2 and array.shape == (n, 1):
+            array = array[:, 0]
+        if array.ndim == 1 and len(array) == n:
+            return self._column(array, shape, name)
+        if array.ndim != 2 or n not in array.shape:
+            raise self._misfit(shape, name)
+        if self.levels is not None:
+            return self._table_of_quantiles(array, self.levels, shape, name)
+        upright = array if len(array) == n else array.T
+        turned = "" if upright is array else ".T"
+        if upright.shape[1] == 2:
+            if not self.coverages:
+                raise InputError(
+                    f"{name} of shape {shape} may be intervals, two quantiles or two samples: say "
+                    f"coverage=0.9, levels=[0.05, 0.95], or give howsure.Samples({name}{turned}). "
+                    f"Means and sds go in as {_NORMAL}"
+                )
+            return self._one_interval(upright[:, 0], upright[:, 1], name)
+        if upright.shape[1] == 1:
+            raise self._misfit(shape, name)
+        if array.shape == (n, n):
+            raise InputError(
+                f"{name} of shape {shape} may hold samples by row or by column: give "
+                f"howsure.Samples({name}) with a row for each y, or howsure.Samples({name}.T)"
+            )
+        table = as_matrix(upright, name)
+        if _ordered_alike(table):
+            raise InputError(
+                f"{name} of shape {shape} has its columns in one order in every row, as quantiles "
+                f"have: say levels=[…] with {table.shape[1]} levels, or give "
+                f"howsure.Samples({name}{turned})"
+            )
+        note = f"{name} of shape {shape} read as {table.shape[1]} samples a row"
+        return Given(predictions=(Samples(table),), notes=(note,))
+
+    def _column(self, array: FloatArray, shape: tuple[int, ...], name: str) -> Given:
+        """One number a row: the point forecast, or one quantile."""
+        values = as_vector(array, name)
+        if self.levels is None:
+            note = f"{name} of shape {shape} read as the point forecast"
+            return Given(point=values, notes=(note,))
+        return self._table_of_quantiles(values[:, None], self.levels, shape, name)
+
+    def _table_of_quantiles(
+        self, table: FloatArray, levels: FloatArray, shape: tuple[int, ...], name: str
+    ) -> Given:
+        """A column a level, or a row a level."""
+        k = len(levels)
+        if table.shape not in ((self.n, k), (k, self.n)):
+            raise InputError(
+                f"{name} must have shape ({self.n}, {k}) or ({k}, {self.n}), a column or a row a "
+                f"level, got {shape}"
+            )
+        return self.quantiles(levels, table if table.shape == (self.n, k) else table.T, name)
+
+    def quantiles(self, levels: FloatArray, table: FloatArray, name: str) -> Given:
+        table = as_matrix(table, name)
+        with within(name):
+            return Given(predictions=(Quantiles(levels, table),))
+
+    def _one_interval(self, lower: FloatArray, upper: FloatArray, name: str) -> Given:
+        """Ends of intervals at the one coverage that is said."""
+        if len(self.coverages) != 1:
+            raise InputError(
+                f"coverage must be one number for one pair of ends in {name}, got "
+                f"{list(self.coverages)}"
+            )
+        return self._intervals(lower, upper, name)
+
+    def _intervals(self, lower: FloatArray, upper: FloatArray, name: str) -> Given:
+        """Intervals at the coverages that are said, in their order."""
+        if np.isnan(lower).any() or np.isnan(upper).any():
+            as_matrix(np.column_stack([lower, upper]), name, finite=False)  # which says where
+        with within(name):
+            try:
+                made = Intervals(lower, upper, self.coverages)
+            except InputError as error:
+                if (lower > upper).any():
+                    raise InputError(f"{error}; for (mean, sd) give {_NORMAL}") from error
+                raise
+        return Given(predictions=(made,))
+
+    def _coverages_needed(self, told: str, count: int) -> InputError:
+        """The error for ends at several coverages."""
+        if self.levels is not None:
+            return InputError(f"{told} is ends of intervals: say coverage=, not levels=")
+        such = "0.9" if count == 1 else "[0.8, 0.9]" if count == 2 else "[0.8, 0.9, …]"
+        came = len(self.coverages) or "none"
+        return InputError(
+            f"{told} holds ends of intervals at {count} coverages: say each in its order, such "
+            f"as coverage={such}, got {came}"
+        )
+
+    def _misfit(self, shape: tuple[int, ...], name: str) -> InputError:
+        n = self.n
+        if not shape:
+            return InputError(
+                f"{name} must be an array, a mapping or a table of {n} rows, a prediction such as "
+                "howsure.Quantiles, or a frozen SciPy law, got one number"
+            )
+        return InputError(
+            f"{name} of shape {shape} fits none of the readings for {n} rows of y. "
+            f"A point forecast has shape ({n},); intervals ({n}, 2), with coverage=0.9. "
+            f"Quantiles have shape ({n}, k), with levels=[…] of k numbers; samples ({n}, m). "
+            f"Intervals at k coverages have shape ({n}, 2, k)"
+        )
+
+
+@contextmanager
+def within(name: str) -> Iterator[None]:
+    """Begin the message of an error with the name of what was given."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from error
+
+
+def numbers(value: Any, name: str) -> FloatArray:
+    """Numbers of any shape, as they came."""
+    if isinstance(value, list | tuple):
+        value = [to_host(part, name) for part in value]
+    array = plain_array(value, name)
+    if array.dtype.kind == "b":
+        raise InputError(
+            f"{name} must hold numbers, got booleans; whether each class is in a row's set goes "
+            f"in as howsure.LabelSets({name}, coverage=0.9)"
+        )
+    if array.ndim == 0 and array.dtype.kind not in "iuf":
+        raise InputError(
+            f"{name} must be an array of numbers, a mapping, a data frame, a frozen SciPy law, or "
+            "one of Intervals, Quantiles, Distribution, Samples, LabelSets, got "
+            f"{type(value).__name__}"
+        )
+    return as_numbers(array, name)
+
+
+def _holds_arrays(value: Sequence[Any]) -> bool:
+    """Whether a part is an array of some library rather than a list."""
+    return any(
+        np.ndim(part) > 0 and (hasattr(part, "__array__") or is_tensor(part)) for part in value
+    )
+
+
+def _ordered_alike(table: FloatArray) -> bool:
+    """Whether one order of the columns sorts every row, which samples hardly ever have."""
+    ranked = table[:, np.argsort(table.mean(axis=0), kind="stable")]
+    return bool((ranked[:, 1:] >= ranked[:, :-1]).all())
