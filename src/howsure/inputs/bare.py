@@ -205,20 +205,19 @@ class Arrays:
                 f"coverage must be one number for one pair of ends in {name}, got "
                 f"{list(self.coverages)}"
             )
-        return self._intervals(lower, upper, name)
+        try:
+            return self._intervals(lower, upper, name)
+        except InputError as error:
+            if (lower > upper).any():
+                raise InputError(f"{error}; for (mean, sd) give {_NORMAL}") from error
+            raise
 
     def _intervals(self, lower: FloatArray, upper: FloatArray, name: str) -> Given:
         """Intervals at the coverages that are said, in their order."""
         if np.isnan(lower).any() or np.isnan(upper).any():
             as_matrix(np.column_stack([lower, upper]), name, finite=False)  # which says where
         with within(name):
-            try:
-                made = Intervals(lower, upper, self.coverages)
-            except InputError as error:
-                if (lower > upper).any():
-                    raise InputError(f"{error}; for (mean, sd) give {_NORMAL}") from error
-                raise
-        return Given(predictions=(made,))
+            return Given(predictions=(Intervals(lower, upper, self.coverages),))
 
     def _coverages_needed(self, told: str, count: int) -> InputError:
         """The error for ends at several coverages."""

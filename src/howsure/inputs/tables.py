@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray
+from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.progress import Listener, listening
 from howsure.inputs.assigned import ColumnUse, Roles, encoder_name
@@ -64,6 +65,8 @@ class Loaded:
     roles: Roles = field(default_factory=lambda: Roles(columns={"y": ("y",)}))
     texts: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     images: npt.NDArray[Any] | None = None
+
+    __repr__ = brief_repr
 
     @property
     def facts(self) -> dict[str, str]:

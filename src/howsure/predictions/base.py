@@ -7,7 +7,7 @@ message is the reason shown to the reader.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,6 +21,7 @@ from howsure.core.arrays import (
     check_fraction,
     in_percent,
 )
+from howsure.core.brief import brief, within_lines
 from howsure.core.errors import InputError, UnanswerableError
 
 Rows = npt.NDArray[Any]
@@ -41,6 +42,13 @@ class Prediction(ABC):
         if question == "cdf_left":  # which is the cdf where a kind says no other
             question = "cdf"
         return getattr(cls, question) is not getattr(Prediction, question)
+
+    def __repr__(self) -> str:
+        return within_lines(type(self).__name__, [f"n={self.n:,}", *self._told()])
+
+    def _told(self) -> list[str]:
+        """What to show of it besides its rows."""
+        return [f"{name}: {brief(value)}" for name, value in self.numbers().items()]
 
     @property
     @abstractmethod
@@ -189,3 +197,17 @@ def tail_levels(coverage: float) -> tuple[float, float]:
     """
     tail = (1.0 - check_fraction(coverage, "coverage")) / 2.0
     return round(tail, 12), round(1.0 - tail, 12)
+
+
+def listed_numbers(values: Sequence[float], most: int = 9) -> str:
+    """Numbers for a `repr`, those in the middle left out where there are many.
+
+    Examples
+    --------
+    >>> listed_numbers([0.05, 0.5, 0.95]), listed_numbers([k / 100 for k in range(1, 100)])
+    ('0.05, 0.5, 0.95', '0.01, 0.02, …, 0.99 (99)')
+    """
+    told = [f"{value:g}" for value in values]
+    if len(told) <= most:
+        return ", ".join(told)
+    return f"{told[0]}, {told[1]}, …, {told[-1]} ({len(told):,})"

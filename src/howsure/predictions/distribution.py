@@ -17,7 +17,7 @@ from howsure.predictions.laws import Law, NormalLaw, Parameters
 
 
 @final
-@dataclass(frozen=True, slots=True, init=False, eq=False)
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Distribution(Prediction):
     """One law of one family for each row.
 
@@ -116,6 +116,11 @@ class Distribution(Prediction):
         values = dict(zip(law.parameters, (*shapes, loc, scale), strict=False))
         return cls(law, values, n=n)
 
+    def __repr__(self) -> str:
+        ranges = [f"{name} {_range(value)}" for name, value in self.parameters.items()]
+        shown = [*ranges[:6], *(["…"] if len(ranges) > 6 else [])]
+        return f"{type(self).__name__}({self.law.name}, n={self.n:,}: {', '.join(shown)})"
+
     @property
     def n(self) -> int:
         """Number of rows."""
@@ -191,3 +196,9 @@ class Distribution(Prediction):
         if not np.isfinite(value).all():
             raise UnanswerableError(f"some laws of the family {self.law.name} have no {name}")
         return value
+
+
+def _range(values: FloatArray) -> str:
+    """The least and the greatest of some numbers."""
+    low, high = f"{values.min():.3g}", f"{values.max():.3g}"
+    return low if low == high else f"{low} to {high}"

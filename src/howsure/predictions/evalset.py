@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector
+from howsure.core.brief import brief, within_lines
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories, as_labels
 from howsure.core.rng import row_hashes
@@ -106,7 +107,14 @@ class EvalSet:
             raise InputError(f"beliefs must be of different kinds, got {', '.join(kinds)}")
         for belief in held:
             if belief.n != n:
-                raise InputError(f"{belief.kind} must have {n} rows as y has, got {belief.n}")
+                shape = next((array.shape for array in belief.numbers().values()), (belief.n,))
+                turned = shape[1:] == (n,)
+                raise InputError(
+                    f"{belief.kind} must have {n} rows as y has, got {belief.n}"
+                    + (f" (shape {shape})" if len(shape) > 1 else "")
+                    + ("; they look transposed" if turned else "")
+                    + (": give Samples(samples.T)" if turned and belief.kind == "samples" else "")
+                )
             belief.check_outcomes(truth)
         if not held and point is None:
             raise InputError("a prediction is needed: a point forecast or a belief, got neither")
@@ -138,6 +146,14 @@ class EvalSet:
         if weights is not None and not weights.values.all():
             return made.take(np.flatnonzero(weights.values))
         return made
+
+    def __repr__(self) -> str:
+        told = [f"n={self.n:,}", f"model={self.model!r}", f"beliefs={list(self.beliefs)}"]
+        beside = ("point", "embedding", "weights", "cluster", "time", "rows")
+        told += [f"features={brief(list(self.features))}"] if self.features else []
+        told += [f"groups={brief(list(self.groups))}"] if self.groups else []
+        held = [name for name in beside if getattr(self, name) is not None]
+        return within_lines("EvalSet", told + ([f"with {', '.join(held)}"] if held else []))
 
     @property
     def n(self) -> int:

@@ -19,11 +19,11 @@ from howsure.core.arrays import (
     in_percent,
 )
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.predictions.base import Prediction, Rows
+from howsure.predictions.base import Prediction, Rows, listed_numbers
 
 
 @final
-@dataclass(frozen=True, slots=True, init=False, eq=False)
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Intervals(Prediction):
     """Closed intervals [lower, upper], one column for each nominal coverage.
 
@@ -88,6 +88,9 @@ class Intervals(Prediction):
         object.__setattr__(self, "lower", np.ascontiguousarray(low[:, order].T).T)
         object.__setattr__(self, "upper", np.ascontiguousarray(high[:, order].T).T)
         object.__setattr__(self, "coverages", values)
+
+    def _told(self) -> list[str]:
+        return [f"coverage={listed_numbers(self.coverages) or 'unknown'}"]
 
     @property
     def n(self) -> int:

@@ -18,7 +18,7 @@ _SLACK = 1e-3
 
 
 @final
-@dataclass(frozen=True, slots=True, init=False, eq=False)
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class LabelSets(Prediction):
     """A set of classes for each row, with the nominal coverage it was built for.
 
@@ -78,6 +78,9 @@ class LabelSets(Prediction):
                     f"{int(wrong.sum())} rows that do not (first at row {int(np.argmax(wrong))})"
                 )
         object.__setattr__(self, "probabilities", stated)
+
+    def _told(self) -> list[str]:
+        return [f"classes={self.members.shape[1]:,}", f"coverage={self.coverage:g}"]
 
     @property
     def n(self) -> int:

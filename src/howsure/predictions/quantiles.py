@@ -9,13 +9,20 @@ from typing import ClassVar, Literal, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_matrix, check_levels
+from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_levels, plain_array
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.predictions.base import Prediction, Rows, interpolated, tail_levels, wanted_levels
+from howsure.predictions.base import (
+    Prediction,
+    Rows,
+    interpolated,
+    listed_numbers,
+    tail_levels,
+    wanted_levels,
+)
 
 
 @final
-@dataclass(frozen=True, slots=True, init=False, eq=False)
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Quantiles(Prediction):
     """Predicted quantiles, one column for each level.
 
@@ -56,9 +63,21 @@ class Quantiles(Prediction):
         values: npt.ArrayLike,
         crossing: Literal["error", "sort"] = "error",
     ) -> None:
+        if _swapped(levels, values):
+            raise InputError(
+                "levels come first: Quantiles(levels, values), got levels of shape "
+                f"{np.shape(plain_array(levels, 'levels'))}"
+            )
         given = wanted_levels(levels)
         order = np.argsort(given)
-        table = as_matrix(values, "quantiles", columns=len(given))[:, order]
+        table = as_matrix(values, "quantiles")
+        if table.shape[1] != len(given):
+            turned = "; they look transposed: give values.T" if len(table) == len(given) else ""
+            raise InputError(
+                f"quantiles must have {len(given)} columns, got {table.shape[1]} (levels come "
+                f"first, and values have shape {table.shape}){turned}"
+            )
+        table = table[:, order]
         crossed = (table[:, 1:] < table[:, :-1]).any(axis=1)
         if crossing not in ("error", "sort"):
             raise InputError(f"crossing must be 'error' or 'sort', got {crossing!r}")
@@ -73,6 +92,9 @@ class Quantiles(Prediction):
         object.__setattr__(self, "levels", check_levels(given[order]))
         object.__setattr__(self, "values", np.ascontiguousarray(table))
         object.__setattr__(self, "crossed_rows", int(crossed.sum()))
+
+    def _told(self) -> list[str]:
+        return [f"levels={listed_numbers(self.levels.tolist())}"]
 
     @property
     def n(self) -> int:
@@ -158,3 +180,18 @@ class Quantiles(Prediction):
                 rows, right
             ]
         return drawn, self
+
+
+def _swapped(levels: npt.ArrayLike, values: npt.ArrayLike) -> bool:
+    """Whether the values stand where levels belong: these alone are probabilities."""
+    first, second = plain_array(levels, "levels").shape, plain_array(values, "quantiles").shape
+    if len(first) == 2 and 1 not in first:
+        return len(second) < 2
+    if len(first) != 1 or len(second) != 1 or first == second:
+        return False
+    given, other = as_vector(levels, "levels"), as_vector(values, "quantiles")
+    return not _are_shares(given) and _are_shares(other)
+
+
+def _are_shares(values: FloatArray) -> bool:
+    return bool(((values > 0) & (values < 1)).all())

@@ -16,7 +16,7 @@ from howsure.predictions.base import Prediction, Rows, interpolated, wanted_leve
 
 
 @final
-@dataclass(frozen=True, slots=True, init=False, eq=False)
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Samples(Prediction):
     """Draws from a predictive law, m for each row; their order does not matter.
 
@@ -51,6 +51,9 @@ class Samples(Prediction):
 
     def __init__(self, samples: npt.ArrayLike) -> None:
         object.__setattr__(self, "sorted_samples", np.sort(as_matrix(samples, "samples"), axis=1))
+
+    def _told(self) -> list[str]:
+        return [f"m={self.size:,}"]
 
     @property
     def n(self) -> int:

@@ -87,10 +87,24 @@ def assess(
         frame, a mapping of columns, or what `howsure.load` returned; then `prediction` is left
         out, and `point`, `x`, `embedding`, `image`, `groups`, `weights`, `cluster`, `time`,
         `rows` and `model` name columns of it, as in `howsure.load`.
-    prediction : Prediction, tuple of Prediction, frozen SciPy law, or mapping
-        What was believed. A mapping of model names to predictions compares models on these rows.
+    prediction : array-like, mapping, data frame, Prediction or frozen SciPy law
+        What was predicted, as it comes; docs/what-goes-in.md shows every form. Lists, NumPy,
+        pandas, polars and torch serve alike, and a column of shape (n, 1) is one of shape (n,).
+        Where shapes leave doubt, the error says which argument settles it.
+
+        - (n,): the point forecast; with one of `levels`, a quantile.
+        - (lower, upper), each (n,), or (n, 2), with `coverage`: intervals.
+        - (n, 2, k), or (lower, upper), each (n, k), with k numbers as `coverage`: intervals.
+        - (point, intervals), the intervals as above: both.
+        - (mean, sd), each (n,), if means exceed sds in many rows: normal laws.
+        - (n, k), (k, n) or k arrays (n,), with `levels`: quantiles.
+        - (n, m), (m, n), (n, 1, m) or (m, n, 1), with m of 3 or more: samples.
+        - A mapping of levels to arrays (n,): quantiles.
+        - A mapping or frame of columns whose names say what they hold, as in a table: one model.
+        - Any other mapping of names to predictions: models, compared on these rows.
+        - Intervals, Quantiles, Distribution, Samples, LabelSets, a tuple of them, frozen SciPy.
     point : array-like of shape (n,), optional
-        A point forecast beside it.
+        A point forecast beside it; it goes before one in `prediction`.
     x : array-like of shape (n, d), mapping or data frame, optional
         Inputs of the model.
     embedding : array-like of shape (n, e), optional
@@ -116,10 +130,10 @@ def assess(
     common_rows : bool
         Whether models in tables of unequal rows are compared on those that all hold, by `rows`.
     coverage : float or sequence of float
-        Nominal coverages to assess; those of the intervals, or 0.9, if omitted. Of intervals in
-        bare arrays, theirs.
-    levels : array-like of shape (k,), optional
-        Levels of quantiles in bare arrays.
+        Nominal coverages to assess; those of the intervals, or 0.9, if omitted. It is also what
+        says that bare arrays are ends of intervals, at these coverages in this order.
+    levels : float or array-like of shape (k,), optional
+        Says that bare arrays are quantiles, at these levels in this order.
     confidence : float
         Confidence of every interval about a number.
     seed : int
@@ -160,13 +174,18 @@ def assess(
     >>> print(result.verdict.splitlines()[0])
     The 90 % intervals cover 66 % (61.7–70.1): they under-cover by 24 points.
 
+    The same from bare arrays:
+
+    >>> assess(y, (np.full(500, -1.0), np.full(500, 1.0)), coverage=0.9).verdict == result.verdict
+    True
+
     A table, whose columns are recognised by their names:
 
     >>> table = {"y": y, "lower_90": np.full(500, -1.0), "upper_90": np.full(500, 1.0)}
     >>> assess(table).verdict == result.verdict
     True
     """
-    wanted = [coverage] if isinstance(coverage, (int, float)) else list(coverage)
+    wanted: list[float] = np.atleast_1d(np.asarray(coverage, dtype=np.float64)).tolist()
     named = {
         "point": point,
         "embedding": embedding,
@@ -182,6 +201,11 @@ def assess(
     }
     with listening(progress):
         if prediction is None and is_table(y):
+            if levels is not None:
+                raise InputError(
+                    "levels are of bare arrays; those of a table's columns are in their names, or "
+                    "in howsure.load(table, quantiles={level: column})"
+                )
             columns = {**named, "features": x, "coverage": wanted or None}
             columns["common_rows"] = common_rows or None
             loaded, facts = from_table(y, columns), source_fact(y)

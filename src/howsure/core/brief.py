@@ -1,0 +1,86 @@
+"""What a value shows of itself: a few lines, however much it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sized
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, Final
+
+import numpy as np
+
+_MOST: Final = 6
+"""Items that are shown one by one."""
+_WIDEST: Final = 80
+
+
+def brief_repr(self: Any) -> str:
+    """The ``__repr__`` of a dataclass: its fields, arrays by shape and collections by size.
+
+    Fields that hold their default, and private ones, are left out.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass, field
+    >>> @dataclass
+    ... class Found:
+    ...     name: str
+    ...     values: np.ndarray
+    ...     parts: tuple[int, ...] = ()
+    ...     __repr__ = brief_repr
+    >>> Found("a", np.zeros((500, 2)))
+    Found(name='a', values=array of shape (500, 2))
+    """
+    told = []
+    for one in fields(self):
+        value = getattr(self, one.name)
+        if one.repr and not one.name.startswith("_") and not _is_default(value, one):
+            told.append(f"{one.name}={brief(value)}")
+    return within_lines(type(self).__name__, told)
+
+
+def within_lines(name: str, told: list[str]) -> str:
+    """A call of this name with these arguments: on one line, or a line each where that is long."""
+    line = f"{name}({', '.join(told)})"
+    if len(line) <= 100:
+        return line
+    inner = ",\n    ".join(part.replace("\n", "\n    ") for part in told)
+    return f"{name}(\n    {inner},\n)"
+
+
+def brief(value: object) -> str:
+    """A value in one short line."""
+    if isinstance(value, np.ndarray):
+        small = value.ndim == 1 and value.size <= _MOST and value.dtype.kind in "biuf"
+        if small:
+            return f"[{', '.join(f'{item:g}' for item in value.tolist())}]"
+        return f"array of shape {value.shape}"
+    if isinstance(value, Mapping):
+        if len(value) > _MOST:
+            return f"{len(value):,} by name"
+        line = f"{{{', '.join(f'{key!r}: {brief(one)}' for key, one in value.items())}}}"
+        return line if len(line) <= _WIDEST else f"{{{', '.join(map(repr, value))}}} by name"
+    if isinstance(value, tuple | list | set | frozenset):
+        items = list(value)
+        plain = all(isinstance(item, str | int | float | None) for item in items)
+        if plain and len(items) <= _MOST and len(repr(value)) <= _WIDEST:
+            return repr(value)
+        kinds = {type(item).__name__ for item in items}
+        return f"{len(items):,} of {kinds.pop() if len(kinds) == 1 else 'several kinds'}"
+    if is_dataclass(value) and not isinstance(value, type):
+        line = repr(value)
+        if len(line) <= _WIDEST and "\n" not in line:
+            return line
+        return f"{type(value).__name__}(…)"
+    line = " ".join(repr(value).split())
+    return line if len(line) <= _WIDEST else f"{line[: _WIDEST - 1]}…"
+
+
+def _is_default(value: object, one: Any) -> bool:
+    """Whether a field holds nothing, or a plain default."""
+    if isinstance(value, Sized) and not isinstance(value, np.ndarray) and len(value) == 0:
+        return True
+    if one.default is MISSING or isinstance(value, np.ndarray):
+        return value is None
+    return value is one.default or (
+        isinstance(value, str | int | float) and repr(value) == repr(one.default)
+    )
