@@ -10,7 +10,7 @@ import numpy as np
 
 _MOST: Final = 6
 """Items that are shown one by one."""
-_WIDEST: Final = 80
+_WIDEST: Final = 100
 
 
 def brief_repr(self: Any) -> str:
@@ -71,6 +71,8 @@ def brief(value: object) -> str:
         if len(line) <= _WIDEST and "\n" not in line:
             return line
         return f"{type(value).__name__}(…)"
+    if hasattr(type(value), "columns") and hasattr(value, "shape"):
+        return f"{type(value).__name__} of shape {value.shape}"
     line = " ".join(repr(value).split())
     return line if len(line) <= _WIDEST else f"{line[: _WIDEST - 1]}…"
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, IntArray, check_length, plain_array, shortened
+from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 
 
@@ -48,6 +49,8 @@ class Categories:
 
     codes: IntArray
     labels: npt.NDArray[Any]
+
+    __repr__ = brief_repr
 
     @classmethod
     def checked(

@@ -14,6 +14,7 @@ from typing import Any
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
+from howsure.core.brief import brief_repr
 from howsure.core.convert import json_number, plain
 
 
@@ -156,6 +157,8 @@ class Curve:
     notes: str = ""
     hover: Mapping[str, FloatArray] = field(default_factory=dict)
 
+    __repr__ = brief_repr
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Table:
@@ -180,6 +183,8 @@ class Table:
     labels: Mapping[str, str] = field(default_factory=dict)
     model: str = ""
     notes: str = ""
+
+    __repr__ = brief_repr
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()))) if self.columns else 0

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 
 WeightsKind = Literal["frequency", "importance"]
@@ -30,6 +31,8 @@ class Weights:
 
     values: FloatArray
     kind: WeightsKind = "frequency"
+
+    __repr__ = brief_repr
 
     @classmethod
     def checked(

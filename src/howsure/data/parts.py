@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, as_vector
+from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 
 
@@ -47,6 +48,8 @@ class Part:
     ids: npt.NDArray[np.str_]
     in_range: BoolArray | None = None
     notes: tuple[str, ...] = ()
+
+    __repr__ = brief_repr
 
     def __post_init__(self) -> None:
         """Check lengths, and that targets are finite."""

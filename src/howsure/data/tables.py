@@ -20,6 +20,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.brief import brief_repr
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.registry import check_known
 from howsure.data.unpack import arrays, gunzipped
@@ -97,6 +98,8 @@ class UciTable:
     units: str
     splits: tuple[Split, ...]
     reference: Mapping[str, FloatArray]
+
+    __repr__ = brief_repr
 
 
 def uci_names() -> tuple[str, ...]:

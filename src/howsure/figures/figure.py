@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from howsure.core.arrays import FloatArray
+from howsure.core.brief import brief_repr
 
 AxisKind = Literal["number", "percent", "time", "category"]
 REFERENCE = -1
@@ -140,6 +141,8 @@ class Layer:
     shade: FloatArray = field(default_factory=_nothing)
     hover: Mapping[str, FloatArray] = field(default_factory=dict)
 
+    __repr__ = brief_repr
+
     def __len__(self) -> int:
         return max(len(self.x), len(self.y), len(self.lower))
 
@@ -192,6 +195,8 @@ class Figure:
     notes: tuple[str, ...] = ()
     shades: Shades | None = None
     naming: str = "Point"
+
+    __repr__ = brief_repr
 
     def legend(self) -> tuple[LegendItem, ...]:
         """One item for each series, and for each kind of mark that is not its main one.

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from howsure.core.arrays import FloatArray, as_matrix, as_numbers, as_vector, plain_array
+from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.tensors import is_tensor, to_host
 from howsure.predictions import Distribution, Intervals, Prediction, Quantiles, Samples
@@ -36,6 +37,8 @@ class Given:
     predictions: tuple[Prediction, ...] = ()
     point: FloatArray | None = None
     notes: tuple[str, ...] = ()
+
+    __repr__ = brief_repr
 
 
 @dataclass(frozen=True, slots=True)

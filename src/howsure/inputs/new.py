@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.weights import Weights
 from howsure.inputs.assigned import Roles
@@ -59,6 +60,8 @@ class NewRows:
     is_text: bool = False
     decimal: str = "."
     notes: tuple[str, ...] = ()
+
+    __repr__ = brief_repr
 
 
 def load_new(

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.inputs import values
 from howsure.inputs.assigned import Roles
@@ -51,6 +52,8 @@ class Unlabelled:
     images: npt.NDArray[Any] | None = None
     labelled: EvalSet | None = None
     places: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    __repr__ = brief_repr
 
 
 def load_unlabelled(

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_vector
+from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Curve, Direction, Notion
@@ -73,6 +74,8 @@ class WidthBins:
     mean_width: FloatArray
     mean_error: FloatArray
     standard_error: FloatArray
+
+    __repr__ = brief_repr
 
 
 def kendall_tau(

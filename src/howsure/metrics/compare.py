@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.brief import brief_repr
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Table
 from howsure.core.rng import child, row_keys
@@ -84,6 +85,8 @@ class Standing:
     p: float
     p_adjusted: float
     left_out: Mapping[str, str] = field(default_factory=dict)
+
+    __repr__ = brief_repr
 
 
 def standing(

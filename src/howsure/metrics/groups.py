@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.brief import brief_repr
 from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
 from howsure.core.labels import Categories
@@ -78,6 +79,8 @@ class GroupReport:
     records: tuple[Record, ...]
     table: Table | None
     notes: tuple[str, ...]
+
+    __repr__ = brief_repr
 
 
 def groupings(evalset: EvalSet) -> tuple[tuple[Grouping, ...], tuple[str, ...]]:

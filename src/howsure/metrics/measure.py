@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from howsure.core.arrays import FloatArray, check_fraction
+from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.faults import attempt
 from howsure.core.records import Curve, Record, Table
@@ -50,6 +51,8 @@ class Evaluation:
     records: tuple[Record, ...]
     scores: Mapping[tuple[str, float], FloatArray]
     beside: Beside = ""
+
+    __repr__ = brief_repr
 
     def row_scores(self, metric: str, coverage: float) -> FloatArray | None:
         """The row scores of a metric at a coverage (NaN: an unknown one), if there are any."""

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
+from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child, row_keys, row_uniforms
@@ -151,6 +152,8 @@ class PitHistogram:
     lower: float
     upper: float
     confidence: float
+
+    __repr__ = brief_repr
 
 
 def pit_histogram(

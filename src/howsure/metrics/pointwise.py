@@ -17,6 +17,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, as_matrix, check_fraction
+from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
@@ -340,6 +341,8 @@ class CoverageBand:
     upper: FloatArray
     confidence: float
     pointwise_confidence: float
+
+    __repr__ = brief_repr
 
     def verdict(self, coverage: float) -> npt.NDArray[np.int64]:
         """Where coverage is surely off: −1 too seldom, +1 too often, 0 compatible; shape (n,).

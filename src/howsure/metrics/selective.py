@@ -17,6 +17,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, as_vector
+from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Curve, Direction, Notion
 from howsure.core.weights import MOST_COPIES, check_multiplicities
@@ -63,6 +64,8 @@ class RiskCurve:
     standard_error: FloatArray
     oracle: FloatArray
     random: float
+
+    __repr__ = brief_repr
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
+from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.records import Direction, Notion, Record, Table
 from howsure.core.registry import check_known, unknown
@@ -65,6 +66,8 @@ class CongruenceRun:
     bootstraps: Mapping[str, FloatArray]
     rows: Mapping[str, FloatArray]
     reasons: Mapping[str, str] = field(default_factory=dict)
+
+    __repr__ = brief_repr
 
     def value(self, measure: str) -> float:
         """A measure on the data as they are.

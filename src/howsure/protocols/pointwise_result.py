@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from howsure.core.arrays import BoolArray, FloatArray, check_fraction
+from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.metrics.pointwise import Brier, CoverageBand, brier, coverage_band
 from howsure.worlds import Truth
@@ -108,6 +109,8 @@ class PointwiseResult:
     stop: str
     reasons: Mapping[str, str]
     first_trial: int = 0
+
+    __repr__ = brief_repr
 
     @property
     def trials(self) -> int:

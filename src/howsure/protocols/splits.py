@@ -23,6 +23,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector, check_fraction
+from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.progress import part_of, tell
@@ -138,6 +139,8 @@ class SplitsResult:
     seconds: FloatArray
     failures: tuple[SplitFailure, ...]
     warnings: Mapping[str, int]
+
+    __repr__ = brief_repr
 
     def values(self, metric: str, coverage: float | None = None) -> FloatArray:
         """A measure on each split that succeeded, shape (splits done,); NaN where not known.

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.records import Table
 from howsure.methods.conformal import DELTA, RankRule, TooFew
@@ -217,6 +218,8 @@ class Recalibrated(FittedMethods):
     evalset: EvalSet
     recalibrators: tuple[Recalibrator, ...]
     notes: tuple[str, ...] = ()
+
+    __repr__ = brief_repr
 
     def table(self) -> Table:
         """What was learnt, a row each, with what it guarantees in numbers."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from howsure._version import __version__
 from howsure.core.arrays import FloatArray, shortened
+from howsure.core.brief import brief_repr
 from howsure.core.convert import checked, field_hints
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.files import atomic_write, check_outputs
@@ -115,6 +116,8 @@ class Mend(FittedMethods):
     scales: tuple[Scale, ...] = ()
     sentence: str = ""
     source: str = field(default="", compare=False)
+
+    __repr__ = brief_repr
 
     def apply(self, rows: EvalSet) -> Recalibrated:
         """Rows with their predictions recalibrated. Reads no y.

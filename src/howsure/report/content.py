@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
+from howsure.core.brief import brief_repr
 from howsure.core.records import Curve, Record, Table
 from howsure.verdict import Advice, Finding
 
@@ -140,3 +141,5 @@ class PageContent:
     glossary: tuple[GlossaryEntry, ...] = ()
     command: str = ""
     facts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    __repr__ = brief_repr

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_matrix
+from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.formats import number, percent
 from howsure.core.progress import part_of, reported
@@ -104,6 +105,8 @@ class Monitor:
     seen: Mapping[str, Mapping[Any, int]]
     seed: int
     options: CongruenceOptions = _PLAIN
+
+    __repr__ = brief_repr
 
     @property
     def around(self) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
+from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.records import Table
 from howsure.core.registry import unknown
@@ -72,6 +73,8 @@ class Recalibration:
     evalset: EvalSet
     mend: Mend
     notes: tuple[str, ...] = ()
+
+    __repr__ = brief_repr
 
     @property
     def predictions(self) -> dict[str, FloatArray]:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray
+from howsure.core.brief import brief_repr
 from howsure.core.formats import p_words, percent
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.threads import one_thread
@@ -64,6 +65,8 @@ class Watched:
 
     table: Table
     report: Assessment
+
+    __repr__ = brief_repr
 
     def columns(self, new: Unlabelled) -> dict[str, npt.NDArray[Any]]:
         """Scores beside the inputs, as columns of one table."""

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector, check_fraction
+from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.labels import as_labels
 from howsure.core.rng import KeyArray, row_uniforms
@@ -57,6 +58,8 @@ class Bootstrap:
     influence: FloatArray | None = None
     note: str = ""
     copies: FloatArray | None = None
+
+    __repr__ = brief_repr
 
     def standard_error(self) -> FloatArray:
         """Standard deviation of the replicates; NaN with fewer than two units."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, check_fraction, check_levels
+from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.core.weights import check_multiplicities
@@ -44,6 +45,8 @@ class EcdfBand:
     confidence: float
     gamma: float
     n: int
+
+    __repr__ = brief_repr
 
 
 @dataclass(frozen=True, slots=True)

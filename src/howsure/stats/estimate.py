@@ -18,6 +18,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, power_of_two
+from howsure.core.brief import brief_repr
 from howsure.core.rng import child
 from howsure.core.weights import Weights
 from howsure.stats.binomial import clopper_pearson
@@ -92,6 +93,8 @@ class Estimate:
     squares: FloatArray | None = None
     noise: Noise | None = None
 
+    __repr__ = brief_repr
+
 
 @lru_cache(maxsize=16)
 def noise_of_bins(bins: int) -> FloatArray:
@@ -134,6 +137,8 @@ class Spread:
     skew: FloatArray
     units: FloatArray
     degrees: FloatArray
+
+    __repr__ = brief_repr
 
 
 def spread_of(

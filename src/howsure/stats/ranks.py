@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, as_matrix, check_fraction
+from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.records import Direction, Table
 from howsure.stats.binomial import holm
@@ -87,6 +88,8 @@ class RankComparison:
     method: PostHoc
     confidence: float
     n: int
+
+    __repr__ = brief_repr
 
     def table(self, name: str = "ranks") -> Table:
         """The methods from best to worst, with a column of truth values for each clique."""

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_fraction
+from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole, checked
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child
@@ -38,6 +39,8 @@ class Draw:
 
     x: FloatArray
     y: FloatArray
+
+    __repr__ = brief_repr
 
     @classmethod
     def checked(cls, x: npt.ArrayLike, y: npt.ArrayLike) -> Self:
@@ -90,6 +93,8 @@ class Truth:
     mean: FloatArray
     scale: FloatArray
     noise: Noise
+
+    __repr__ = brief_repr
 
     @property
     def sd(self) -> FloatArray:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
+from howsure.core.brief import brief_repr
 from howsure.core.convert import Checked, Fraction, Natural
 from howsure.core.rng import child
 from howsure.core.weights import MOST_COPIES, check_multiplicities, merge_rows
@@ -78,6 +79,8 @@ class CellTable:
     n: FloatArray
     means: dict[str, FloatArray]
 
+    __repr__ = brief_repr
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AdaptivityMeasure:
@@ -97,6 +100,8 @@ class AdaptivityMeasure:
 
     estimate: Estimate
     cells: CellTable
+
+    __repr__ = brief_repr
 
 
 def canonical_rows(

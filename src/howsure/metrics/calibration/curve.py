@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, check_levels, check_quantiles
+from howsure.core.brief import brief_repr
 from howsure.core.weights import check_multiplicities
 from howsure.metrics.calibration.errors import column_shares
 from howsure.metrics.pit import Version, pit_cells
@@ -41,6 +42,8 @@ class CalibrationCurve:
     standard_error: FloatArray
     pointwise: EcdfBand
     simultaneous: EcdfBand
+
+    __repr__ = brief_repr
 
 
 def calibration_curve(

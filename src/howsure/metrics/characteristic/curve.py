@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
+from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole, checked
 from howsure.core.errors import InputError
 from howsure.core.records import Curve
@@ -71,6 +72,8 @@ class CharacteristicCurve:
     bands: Bands
     trace: Trace
     outputs: tuple[CharacteristicCurve, ...] = ()
+
+    __repr__ = brief_repr
 
     @property
     def knob(self) -> FloatArray:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
+from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.labels import as_labels
@@ -74,6 +75,8 @@ class BootstrapCurve:
     area: Bootstrapped
     gain: Bootstrapped
     request: AreaRequest
+
+    __repr__ = brief_repr
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from howsure.core.arrays import FloatArray
+from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.metrics.characteristic.area import AreaRequest
 from howsure.metrics.characteristic.bands import Bands, Move, XAxis, YAxis
@@ -56,6 +57,8 @@ class ToolkitCurve:
     y_now: float
     x_unit: float
     y_unit: float
+
+    __repr__ = brief_repr
 
     def area(self, request: AreaRequest) -> float:
         """Trapezoids over the critical points, in the toolkit's units.

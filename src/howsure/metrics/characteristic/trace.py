@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.metrics.characteristic.bands import Bands, XAxis, YAxis
 
@@ -46,6 +47,8 @@ class Trace:
 
     knob: FloatArray
     axes: Mapping[str, FloatArray]
+
+    __repr__ = brief_repr
 
 
 @dataclass(frozen=True, slots=True, eq=False)

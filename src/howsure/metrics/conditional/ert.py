@@ -17,6 +17,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, as_vector, check_fraction
+from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
@@ -59,6 +60,8 @@ class ERT:
     probability: FloatArray
     region: Region | None = None
     parts: tuple[Region, ...] = ()
+
+    __repr__ = brief_repr
 
 
 def ert(

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, check_fraction
+from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
 from howsure.core.labels import Categories
 from howsure.core.rng import child
@@ -59,6 +60,8 @@ class CoverageGap:
     sizes: IntArray
     empirical_coverage: FloatArray
     p_values: FloatArray
+
+    __repr__ = brief_repr
 
 
 def coverage_gap(

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, as_matrix, check_fraction, check_levels
+from howsure.core.brief import brief_repr
 from howsure.core.rng import child
 from howsure.metrics.conditional.forests import (
     DRAWS,
@@ -75,6 +76,8 @@ class LocalPit:
     region_cdf: FloatArray
     region_p_value: float = math.nan
     parts: tuple[Region, ...] = ()
+
+    __repr__ = brief_repr
 
 
 def local_pit(

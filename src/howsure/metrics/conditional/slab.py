@@ -16,6 +16,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, check_fraction
+from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
@@ -54,6 +55,8 @@ class Slab:
     centre: FloatArray
     scale: FloatArray
     names: tuple[str, ...]
+
+    __repr__ = brief_repr
 
     def contains(self, x: FloatArray) -> BoolArray:
         """Which rows lie inside, shape (n,)."""

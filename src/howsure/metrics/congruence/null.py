@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, check_fraction
+from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.progress import reported
@@ -80,6 +81,8 @@ class NullReference:
     point_p_value: FloatArray
     near: NearErrors | None = None
 
+    __repr__ = brief_repr
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NearErrors:
@@ -106,6 +109,8 @@ class NearErrors:
     point_observed: FloatArray
     point_p_value: FloatArray
     shifted: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    __repr__ = brief_repr
 
     @property
     def p_value(self) -> float:

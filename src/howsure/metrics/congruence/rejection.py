@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.brief import brief_repr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,8 @@ class RejectionCurve:
     random_area: float
     oracle_area: float
     gain: float
+
+    __repr__ = brief_repr
 
 
 def rejection_curve(scores: npt.ArrayLike, errors: npt.ArrayLike) -> RejectionCurve:

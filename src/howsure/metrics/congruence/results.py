@@ -10,6 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from howsure.core.arrays import FloatArray
+from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.metrics.congruence.beliefs import Mode
 
@@ -75,6 +76,8 @@ class MCMD:
     output_kernel: str
     diagnostics: Diagnostics
 
+    __repr__ = brief_repr
+
     @property
     def mean(self) -> float:
         """Mean over the evaluation points."""
@@ -111,6 +114,8 @@ class CCE:
     kernel: str
     output_kernel: str
     diagnostics: Diagnostics
+
+    __repr__ = brief_repr
 
     @property
     def mean(self) -> float:

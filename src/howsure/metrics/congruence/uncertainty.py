@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
+from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.progress import reported
@@ -51,6 +52,8 @@ class MeanCCE:
     mode: Mode
     repeats: FloatArray
     bootstraps: FloatArray
+
+    __repr__ = brief_repr
 
 
 def mean_cce(

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.faults import attempt
 from howsure.core.progress import part_of, tell
@@ -162,6 +163,8 @@ class CongruenceReport:
     tables: tuple[Table, ...] = ()
     curves: tuple[Curve, ...] = ()
     places: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    __repr__ = brief_repr
 
 
 def congruence_mode(
