@@ -1,0 +1,349 @@
+"""Bare arrays and mappings are read as what they are, or refused with what settles it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import howsure
+from extras import needs
+from howsure import Distribution, Intervals, Quantiles, Samples
+from howsure.core.errors import InputError
+from howsure.core.rng import child
+from howsure.inputs.given import Given, read_given
+
+N = 60
+RNG = child(0, "given")
+MEAN = 3.0 + RNG.normal(size=N)
+LOW, HIGH = MEAN - 1.0, MEAN + 2.0
+SD = np.full(N, 0.5)
+DRAWS = MEAN[:, None] + RNG.normal(size=(N, 20))
+TABLE = np.column_stack([LOW, MEAN, HIGH])
+LEVELS = [0.1, 0.5, 0.9]
+ENDS = np.stack([np.column_stack([LOW, LOW - 1]), np.column_stack([HIGH, HIGH + 1])], axis=1)
+"""As MAPIE gives them, shape (n, 2, k)."""
+HOLED = np.where(np.arange(N) == 3, np.nan, MEAN)
+
+
+def read(value: Any, n: int = N, **said: Any) -> Given:
+    """The one model that is given."""
+    (held,) = read_given(value, n=n, **said).values()
+    return held
+
+
+def same(found: Given, expected: Any, point: Any = None) -> None:
+    """One prediction, equal to the one that is made by its constructor."""
+    (made,) = found.predictions
+    assert type(made) is type(expected)
+    for key, value in expected.numbers().items():
+        np.testing.assert_array_equal(made.numbers()[key], value)
+    for key in ("levels", "coverages"):
+        if hasattr(expected, key):
+            np.testing.assert_array_equal(getattr(made, key), getattr(expected, key))
+    if point is None:
+        assert found.point is None
+    else:
+        np.testing.assert_array_equal(found.point, point)
+
+
+INTERVALS = Intervals(LOW, HIGH, 0.9)
+BOTH = Intervals(ENDS[:, 0], ENDS[:, 1], [0.8, 0.95])
+QUANTILES = Quantiles(LEVELS, TABLE)
+NORMAL = Distribution.normal(MEAN, SD)
+SAMPLES = Samples(DRAWS)
+
+
+@pytest.mark.parametrize(
+    ("value", "said", "expected"),
+    [
+        ((LOW, HIGH), {"coverage": 0.9}, INTERVALS),
+        ([LOW, HIGH], {"coverage": [0.9]}, INTERVALS),
+        ([LOW.tolist(), HIGH.tolist()], {"coverage": 0.9}, INTERVALS),
+        ((LOW[:, None], HIGH[:, None]), {"coverage": 0.9}, INTERVALS),
+        (TABLE[:, [0, 2]], {"coverage": 0.9}, INTERVALS),
+        (TABLE[:, [0, 2]].tolist(), {"coverage": 0.9}, INTERVALS),
+        (np.stack([LOW, HIGH]), {"coverage": 0.9}, INTERVALS),
+        (ENDS[:, :, :1], {"coverage": 0.9}, INTERVALS),
+        (ENDS, {"coverage": [0.8, 0.95]}, BOTH),
+        (ENDS[:, :, ::-1], {"coverage": [0.95, 0.8]}, BOTH),
+        ((ENDS[:, 0], ENDS[:, 1]), {"coverage": [0.8, 0.95]}, BOTH),
+        ({"lower": LOW, "upper": HIGH}, {"coverage": 0.9}, INTERVALS),
+        ({"lower_90": LOW, "upper_90": HIGH}, {}, INTERVALS),
+        ((MEAN, SD), {}, NORMAL),
+        ([MEAN.tolist(), SD.tolist()], {}, NORMAL),
+        ({"mean": MEAN, "sd": SD}, {}, NORMAL),
+        (TABLE, {"levels": LEVELS}, QUANTILES),
+        (TABLE, {"levels": LEVELS, "coverage": 0.8}, QUANTILES),
+        (TABLE[:, ::-1], {"levels": LEVELS[::-1]}, QUANTILES),
+        (TABLE.T, {"levels": LEVELS}, QUANTILES),
+        (list(TABLE.T), {"levels": LEVELS}, QUANTILES),
+        ((LOW, MEAN, HIGH), {"levels": LEVELS}, QUANTILES),
+        ((LOW, HIGH), {"levels": [0.05, 0.95]}, Quantiles([0.05, 0.95], TABLE[:, [0, 2]])),
+        (TABLE[:, [0, 2]], {"levels": [0.1, 0.9]}, Quantiles([0.1, 0.9], TABLE[:, [0, 2]])),
+        (MEAN, {"levels": 0.5}, Quantiles([0.5], MEAN)),
+        ({0.9: HIGH, 0.1: LOW, 0.5: MEAN}, {}, QUANTILES),
+        ({"q0.1": LOW, "q0.5": MEAN, "q0.9": HIGH}, {}, QUANTILES),
+        (DRAWS, {}, SAMPLES),
+        (DRAWS, {"coverage": 0.9}, SAMPLES),
+        (DRAWS.T, {}, SAMPLES),
+        (list(DRAWS.T), {}, SAMPLES),
+        (DRAWS[:, None, :], {}, SAMPLES),
+        (DRAWS.T[:, :, None], {}, SAMPLES),
+        (stats.norm(MEAN, SD), {}, NORMAL),
+        ([NORMAL], {}, NORMAL),
+    ],
+)
+def test_what_is_given_equals_what_its_constructor_makes(
+    value: Any, said: dict[str, Any], expected: Any
+) -> None:
+    same(read(value, **said), expected)
+
+
+@pytest.mark.parametrize("value", [MEAN, MEAN[:, None], MEAN.tolist(), MEAN.astype("O")])
+@pytest.mark.parametrize("said", [{}, {"coverage": 0.9}])
+def test_one_number_a_row_is_the_point_forecast(value: Any, said: dict[str, Any]) -> None:
+    found = read(value, **said)
+    assert found.predictions == ()
+    np.testing.assert_array_equal(found.point, MEAN)
+    assert found.notes[0].endswith("read as the point forecast")
+
+
+def test_a_point_forecast_beside_intervals_is_kept() -> None:
+    same(read((MEAN, ENDS), coverage=[0.8, 0.95]), BOTH, MEAN)
+    same(read((MEAN[:, None], ENDS[:, :, :1]), coverage=0.9), INTERVALS, MEAN)
+    same(read((MEAN, TABLE[:, [0, 2]]), coverage=0.9), INTERVALS, MEAN)
+    same(read((MEAN, TABLE), levels=LEVELS), QUANTILES, MEAN)
+    named = {"pred": MEAN, "lower_90": LOW, "upper_90": HIGH}
+    same(read(named), INTERVALS, MEAN)
+
+
+@pytest.mark.parametrize(
+    ("value", "said", "match"),
+    [
+        ((LOW, HIGH + 9), {}, r"may be \(lower, upper\) or \(mean, sd\): say coverage=0.9.*norm"),
+        ((LOW - 9, HIGH - 9), {}, r"can only be \(lower, upper\).*coverage=0.9"),
+        ((HIGH - 9, LOW - 9), {}, r"must be \(lower, upper\) or \(mean, sd\), got a first that"),
+        (
+            (np.where(np.arange(N) == 4, HIGH + 8, LOW), HIGH + 7),
+            {},
+            r"exceeds the second in 1 rows \(first at row 4\)",
+        ),
+        ((MEAN, SD), {"coverage": 0.9}, r"crossed intervals.*howsure.Distribution.normal\(mean"),
+        ((HIGH, LOW), {"coverage": 0.9}, "lower and upper look swapped"),
+        ((LOW, HIGH), {"coverage": [0.8, 0.9]}, "coverage must be one number for one pair"),
+        ((LOW, HIGH), {"coverage": 90}, r"got 90; did you mean 0\.9\?"),
+        ((LOW, HIGH), {"levels": [0.1]}, r"must have shape \(60, 1\) or \(1, 60\)"),
+        ((LOW, HIGH[1:]), {"coverage": 0.9}, r"prediction\[1\] must have 60 rows.*\(59,\)"),
+        ((HOLED, HIGH), {"coverage": 0.9}, r"prediction must hold no missing.*row 3"),
+        ((HOLED, HIGH), {}, r"prediction\[0\] must hold no missing values"),
+        (TABLE[:, [0, 2]], {}, r"\(60, 2\) may be intervals, two quantiles or two samples: say cov"),
+        (TABLE[:, [0, 2]], {}, r"levels=\[0.05, 0.95\], or give howsure.Samples\(prediction\)"),
+        (TABLE[:, [0, 2]].T, {}, r"shape \(2, 60\).*howsure.Samples\(prediction.T\)"),
+        (TABLE[:, [0, 2]], {"coverage": [0.8, 0.9]}, "coverage must be one number"),
+        (ENDS, {}, r"\(60, 2, 2\) holds ends .* at 2 coverages.*coverage=\[0.8, 0.9\], got none"),
+        (ENDS, {"coverage": 0.9}, "at 2 coverages: say each in its order.*got 1"),
+        (ENDS, {"levels": [0.1, 0.9]}, "say coverage=, not levels="),
+        (ENDS[:, ::-1], {"coverage": [0.8, 0.9]}, "lower and upper look swapped"),
+        ((MEAN, ENDS), {}, r"prediction\[1\] of shape \(60, 2, 2\) holds ends"),
+        ((ENDS[:, 0], ENDS[:, 1]), {}, r"two arrays of shape \(60, 2\) holds ends"),
+        ((ENDS[:, 0], MEAN), {"coverage": 0.9}, r"must be \(lower, upper\), \(mean, sd\) or"),
+        (TABLE, {}, r"columns in one order in every row.*levels=\[…\] with 3.*Samples\(prediction\)"),
+        (TABLE[:, [1, 0, 2]], {}, "columns in one order in every row"),
+        (TABLE.T, {}, r"Samples\(prediction.T\)"),
+        ((MEAN, LOW, HIGH), {}, r"of 3 arrays may be quantiles or samples: say levels=\[…\]"),
+        (TABLE, {"levels": [0.1, 0.9]}, r"must have shape \(60, 2\) or \(2, 60\).*got \(60, 3\)"),
+        (TABLE, {"levels": [10, 50, 90]}, r"did you mean 0\.1, 0\.5, 0\.9\?"),
+        (TABLE, {"levels": [0.5, 0.5, 0.9]}, "levels must rise strictly"),
+        (TABLE[:, ::-1], {"levels": LEVELS}, "prediction: quantiles must rise.*crossing='sort'"),
+        (TABLE[:, :1].T, {}, "fits none of the readings for 60 rows"),
+        (np.zeros((7, 9)), {}, r"shape \(7, 9\) fits none.*\(60,\).*\(60, 2\).*levels.*\(60, m\)"),
+        (DRAWS[None], {}, r"shape \(1, 60, 20\) fits none"),
+        (MEAN[1:], {}, r"shape \(59,\) fits none"),
+        (np.resize(DRAWS, (N, N)), {}, r"Samples\(prediction\) with a row for each y.*prediction.T"),
+        (DRAWS > 3, {}, r"got booleans.*howsure.LabelSets\(prediction, coverage=0.9\)"),
+        (np.where(DRAWS > 5, np.nan, DRAWS), {}, "prediction must hold finite numbers"),
+        (np.where(DRAWS > 5, np.inf, DRAWS), {}, "prediction must hold finite numbers"),
+        (HOLED, {}, r"prediction must hold finite numbers, got 1 .*row 3"),
+        (1.5, {}, "got one number"),
+        ("ridge", {}, "prediction must be an array of numbers.*got str"),
+        (object(), {}, "got object"),
+        ([[1.0, 2.0], [3.0]], {}, "must be an array of one shape"),
+        ((MEAN, SAMPLES), {}, "must hold predictions alone.*ndarray as well.*point="),
+        (SAMPLES, {"levels": 0.5}, "levels are said of bare arrays"),
+    ],
+)
+def test_what_leaves_doubt_is_refused_with_what_settles_it(
+    value: Any, said: dict[str, Any], match: str
+) -> None:
+    with pytest.raises(InputError, match=match):
+        read_given(value, n=N, **said)
+
+
+@pytest.mark.parametrize(
+    ("value", "said", "match"),
+    [
+        ({}, {}, "it is empty"),
+        ({0.5: MEAN, "a": MEAN}, {}, "numbers alone as keys .* or text alone.*0.5 and 'a'"),
+        ({5: LOW, 95: HIGH}, {}, r"levels of quantiles \(names of models are text\).*0.05, 0.95"),
+        ({0.1: LOW, 0.9: HIGH[1:]}, {}, r"prediction\[0.9\] must have 60 rows"),
+        ({0.1: LOW, 0.9: HIGH}, {"levels": [0.2, 0.9]}, "levels must be left out"),
+        ({0.1: HIGH, 0.9: LOW}, {}, "prediction: quantiles must rise"),
+        ({"lower": LOW, "upper": HIGH}, {}, "nothing says at which coverage: say coverage=0.9"),
+        ({"lower_90": LOW, "upper_90": HIGH}, {"coverage": 0.8}, "names .* say a coverage of 0.9"),
+        ({"lower_90": LOW, "mean": MEAN}, {}, "no column as the other end"),
+        (
+            {"lower_90": LOW, "upper_90": HIGH, "ridge": MEAN},
+            {},
+            r"columns of one model \('lower_90', 'upper_90'\) and others \('ridge'\).*'name': {'low",
+        ),
+        ({"y": MEAN, "ridge": MEAN}, {}, r"holds a column of y, 'y'.*howsure.assess\(table\)"),
+        ({"mean": HOLED, "sd": SD}, {}, r"prediction\['mean'\] must hold no missing.*row 3"),
+        ({"mean": MEAN[1:], "sd": SD[1:]}, {}, "must have 60 rows as y has, got 59"),
+        ({"a": MEAN, "b": ENDS}, {}, r"prediction\['b'\] of shape \(60, 2, 2\)"),
+        ({"a": MEAN, "b": "text"}, {}, r"prediction\['b'\] must be an array"),
+    ],
+)
+def test_a_mapping_that_leaves_doubt_is_refused(
+    value: Any, said: dict[str, Any], match: str
+) -> None:
+    with pytest.raises(InputError, match=match):
+        read_given(value, n=N, **said)
+
+
+def test_a_mapping_of_other_names_holds_models() -> None:
+    found = read_given(
+        {
+            "pred": MEAN,
+            "yhat": LOW,
+            "pair": (LOW, HIGH),
+            "law": {"mean": MEAN, "sd": SD},
+            "levels": {0.1: LOW, 0.9: HIGH},
+            "kind": SAMPLES,
+        },
+        n=N,
+        coverage=0.9,
+    )
+    assert list(found) == ["pred", "yhat", "pair", "law", "levels", "kind"]
+    np.testing.assert_array_equal(found["yhat"].point, LOW)
+    same(found["pair"], INTERVALS)
+    same(found["law"], NORMAL)
+    same(found["levels"], Quantiles([0.1, 0.9], TABLE[:, [0, 2]]))
+    same(found["kind"], SAMPLES)
+    assert found["law"].notes[0].startswith("keys of prediction['law'] read as: mean")
+    assert list(read_given({"lower_90": NORMAL, "upper_90": NORMAL}, n=N)) == [
+        "lower_90",
+        "upper_90",
+    ]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_and_series(library: str) -> None:
+    lib = needs(library)
+    named = {"lower_90": LOW, "upper_90": HIGH}
+    same(read(lib.DataFrame(named)), INTERVALS)
+    same(read(lib.DataFrame({"mean": MEAN, "sd": SD})), NORMAL)
+    same(read(lib.DataFrame({"a": LOW, "b": HIGH}), coverage=0.9), INTERVALS)
+    same(read(lib.DataFrame({"a": LOW, "b": MEAN, "c": HIGH}), levels=LEVELS), QUANTILES)
+    same(read(lib.DataFrame(DRAWS)), SAMPLES)
+    same(read((lib.Series(LOW), lib.Series(HIGH)), coverage=0.9), INTERVALS)
+    for value in (lib.Series(MEAN), lib.DataFrame({"ridge": MEAN})):
+        np.testing.assert_array_equal(read(value).point, MEAN)
+    for held, match in (
+        ({"a": LOW, "b": HIGH}, "has the columns 'a', 'b', whose names do not say.*lower_90"),
+        ({"pred": MEAN, "id": MEAN}, "has the columns 'pred', 'id'"),
+        ({"y": MEAN, "pred": MEAN}, "holds a column of y"),
+        ({"mean": MEAN, "sd": SD, "ds": MEAN}, r"of one model \('mean', 'sd'\) and others \('ds'\)"),
+    ):
+        with pytest.raises(InputError, match=match):
+            read_given(lib.DataFrame(held), n=N)
+
+
+def test_a_lazy_frame_and_levels_as_columns() -> None:
+    pl, pd = needs("polars"), needs("pandas")
+    same(read(pl.DataFrame({"mean": MEAN, "sd": SD}).lazy()), NORMAL)
+    same(read(pd.DataFrame({0.9: HIGH, 0.1: LOW, 0.5: MEAN})), QUANTILES)
+
+
+def test_tensors_that_require_gradients() -> None:
+    torch = needs("torch")
+
+    def tensor(values: Any) -> Any:
+        return torch.tensor(values, requires_grad=True)
+
+    same(read((tensor(MEAN), tensor(SD))), NORMAL)
+    same(read([tensor(row) for row in DRAWS.T]), SAMPLES)
+    same(read({"mean": tensor(MEAN), "sd": tensor(SD)}), NORMAL)
+    same(read({0.1: tensor(LOW), 0.5: tensor(MEAN), 0.9: tensor(HIGH)}), QUANTILES)
+    result = howsure.assess(tensor(MEAN), tensor(DRAWS), trials=False)
+    assert result.facts["Reading"] == "prediction of shape (60, 20) read as 20 samples a row"
+
+
+@pytest.mark.parametrize(
+    ("value", "said", "note"),
+    [
+        (DRAWS.T, {}, "prediction of shape (20, 60) read as 20 samples a row"),
+        ((MEAN, SD), {}, "prediction of two arrays read as (mean, sd) of normal distributions"),
+        ({"mean": MEAN, "sd": SD}, {}, "keys of prediction read as: mean mean of a normal law"),
+        ((LOW, HIGH), {"coverage": 0.9}, ""),
+        (TABLE, {"levels": LEVELS}, ""),
+        ({0.1: LOW, 0.9: HIGH}, {}, ""),
+        (SAMPLES, {}, ""),
+    ],
+)
+def test_what_was_inferred_is_told_and_what_was_said_is_not(
+    value: Any, said: dict[str, Any], note: str
+) -> None:
+    notes = read(value, **said).notes
+    assert "; ".join(notes).startswith(note)
+    assert bool(notes) == bool(note)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.permutations(range(4)), st.booleans(), st.integers(5, 12))
+def test_neither_the_order_of_levels_nor_the_way_a_table_lies_matters(
+    order: list[int], turned: bool, n: int
+) -> None:
+    table = np.sort(child(0, "levels", n).normal(size=(n, 4)), axis=1)
+    levels = np.array([0.1, 0.3, 0.6, 0.95])
+    moved = table[:, order]
+    expected = Quantiles(levels, table)
+    same(read(moved.T if turned else moved, n, levels=levels[order]), expected)
+    same(read({float(levels[k]): table[:, k] for k in order}, n), expected)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(2, 9), st.integers(3, 9), st.booleans())
+def test_samples_lie_either_way_unless_that_cannot_be_told(n: int, m: int, turned: bool) -> None:
+    draws = child(0, "draws", n, m).normal(size=(n, m))
+    ranked = draws[:, np.argsort(draws.mean(axis=0))]
+    value = draws.T if turned else draws
+    if n == m or (np.diff(ranked, axis=1) >= 0).all():
+        with pytest.raises(InputError, match=r"howsure.Samples\("):
+            read_given(value, n=n)
+    else:
+        same(read(value, n), Samples(draws))
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    st.lists(st.integers(0, 4), min_size=0, max_size=4),
+    st.integers(0, 4),
+    st.sampled_from([None, 0.9, [0.8, 0.9]]),
+    st.sampled_from([None, 0.5, [0.1, 0.9]]),
+)
+def test_every_shape_is_read_or_refused(
+    shape: list[int], n: int, coverage: Any, levels: Any
+) -> None:
+    value = child(0, "any", *shape).normal(size=shape)
+    try:
+        found = read(value, n, coverage=coverage, levels=levels)
+    except InputError as error:
+        assert "prediction" in str(error) or "coverage" in str(error)
+    else:
+        assert all(made.n == n for made in found.predictions)
+        assert found.point is None or len(found.point) == n
