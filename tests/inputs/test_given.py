@@ -141,7 +141,11 @@ def test_a_point_forecast_beside_intervals_is_kept() -> None:
         ((LOW, HIGH[1:]), {"coverage": 0.9}, r"prediction\[1\] must have 60 rows.*\(59,\)"),
         ((HOLED, HIGH), {"coverage": 0.9}, r"prediction must hold no missing.*row 3"),
         ((HOLED, HIGH), {}, r"prediction\[0\] must hold no missing values"),
-        (TABLE[:, [0, 2]], {}, r"\(60, 2\) may be intervals, two quantiles or two samples: say cov"),
+        (
+            TABLE[:, [0, 2]],
+            {},
+            r"\(60, 2\) may be intervals, two quantiles or two samples: say cov",
+        ),
         (TABLE[:, [0, 2]], {}, r"levels=\[0.05, 0.95\], or give howsure.Samples\(prediction\)"),
         (TABLE[:, [0, 2]].T, {}, r"shape \(2, 60\).*howsure.Samples\(prediction.T\)"),
         (TABLE[:, [0, 2]], {"coverage": [0.8, 0.9]}, "coverage must be one number"),
@@ -152,7 +156,11 @@ def test_a_point_forecast_beside_intervals_is_kept() -> None:
         ((MEAN, ENDS), {}, r"prediction\[1\] of shape \(60, 2, 2\) holds ends"),
         ((ENDS[:, 0], ENDS[:, 1]), {}, r"two arrays of shape \(60, 2\) holds ends"),
         ((ENDS[:, 0], MEAN), {"coverage": 0.9}, r"must be \(lower, upper\), \(mean, sd\) or"),
-        (TABLE, {}, r"columns in one order in every row.*levels=\[…\] with 3.*Samples\(prediction\)"),
+        (
+            TABLE,
+            {},
+            r"columns in one order in every row.*levels=\[…\] with 3.*Samples\(prediction\)",
+        ),
         (TABLE[:, [1, 0, 2]], {}, "columns in one order in every row"),
         (TABLE.T, {}, r"Samples\(prediction.T\)"),
         ((MEAN, LOW, HIGH), {}, r"of 3 arrays may be quantiles or samples: say levels=\[…\]"),
@@ -164,7 +172,11 @@ def test_a_point_forecast_beside_intervals_is_kept() -> None:
         (np.zeros((7, 9)), {}, r"shape \(7, 9\) fits none.*\(60,\).*\(60, 2\).*levels.*\(60, m\)"),
         (DRAWS[None], {}, r"shape \(1, 60, 20\) fits none"),
         (MEAN[1:], {}, r"shape \(59,\) fits none"),
-        (np.resize(DRAWS, (N, N)), {}, r"Samples\(prediction\) with a row for each y.*prediction.T"),
+        (
+            np.resize(DRAWS, (N, N)),
+            {},
+            r"Samples\(prediction\) with a row for each y.*prediction.T",
+        ),
         (DRAWS > 3, {}, r"got booleans.*howsure.LabelSets\(prediction, coverage=0.9\)"),
         (np.where(DRAWS > 5, np.nan, DRAWS), {}, "prediction must hold finite numbers"),
         (np.where(DRAWS > 5, np.inf, DRAWS), {}, "prediction must hold finite numbers"),
@@ -257,7 +269,10 @@ def test_frames_and_series(library: str) -> None:
         ({"a": LOW, "b": HIGH}, "has the columns 'a', 'b', whose names do not say.*lower_90"),
         ({"pred": MEAN, "id": MEAN}, "has the columns 'pred', 'id'"),
         ({"y": MEAN, "pred": MEAN}, "holds a column of y"),
-        ({"mean": MEAN, "sd": SD, "ds": MEAN}, r"of one model \('mean', 'sd'\) and others \('ds'\)"),
+        (
+            {"mean": MEAN, "sd": SD, "ds": MEAN},
+            r"of one model \('mean', 'sd'\) and others \('ds'\)",
+        ),
     ):
         with pytest.raises(InputError, match=match):
             read_given(lib.DataFrame(held), n=N)

@@ -100,6 +100,14 @@ def test_crossing_rows_are_refused_or_sorted() -> None:
         (["a"], [[1.0]], "levels must hold real numbers"),
         ([[0.1, 0.5], [0.2, 0.6]], [[1.0, 2.0]], "levels must have one dimension"),
         ([0.1, 0.5], [[1.0]], "quantiles must have 2 columns, got 1"),
+        (
+            [0.1, 0.5],
+            [[1.0] * 3, [2.0] * 3],
+            r"shape \(2, 3\)\); they look transposed: .* values.T",
+        ),
+        ([[1.0, 2.0]] * 3, [0.1, 0.5], r"levels come first: Quantiles\(levels, values\).*\(3, 2\)"),
+        ([1.0, 2.0, 3.0], [0.5], r"levels come first: Quantiles\(levels, values\)"),
+        ([5, 95], [[1.0, 2.0]], r"got \[5.0, 95.0\]; did you mean 0\.05, 0\.95\?"),
         ([0.5], [[np.inf]], "quantiles must hold finite numbers"),
     ],
 )

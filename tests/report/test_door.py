@@ -15,7 +15,7 @@ from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.congruence.view import CongruenceOptions
-from howsure.predictions import Distribution
+from howsure.predictions import Distribution, Intervals, Quantiles, Samples
 from howsure.report.assessment import Assessment
 
 N = 150
@@ -147,3 +147,104 @@ def test_choices_of_congruence_reach_the_record() -> None:
     assert told["draws"] == 1.0
     assert told["regularization"] == 0.2
     assert "1" in str(told["kernel"])
+
+
+def bare() -> tuple[Any, ...]:
+    held = table()
+    y, mean, sd = held["y"], held["mean"], held["sd"]
+    draws = mean[:, None] + sd[:, None] * child(0, "door", "draws").normal(size=(N, 19))
+    return y, mean, sd, draws
+
+
+def shown(result: Assessment) -> tuple[Any, ...]:
+    """What a reader sees, apart from how the prediction was read."""
+    facts = {name: fact for name, fact in result.facts.items() if name != "Reading"}
+    return result.verdict, records(result), facts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", range(7))
+def test_a_bare_array_is_judged_as_what_its_constructor_makes(form: int) -> None:
+    y, mean, sd, draws = bare()
+    low, high = mean - 1.6 * sd, mean + 1.6 * sd
+    ends = np.stack([np.column_stack([mean - sd, low]), np.column_stack([mean + sd, high])], 1)
+    levels, quantiles = [0.1, 0.5, 0.9], np.column_stack([low, mean, high])
+    value, said, explicit, point = [
+        ((low, high), {"coverage": 0.9}, Intervals(low, high, 0.9), None),
+        (
+            (mean, ends),
+            {"coverage": [0.68, 0.9]},
+            Intervals(ends[:, 0], ends[:, 1], [0.68, 0.9]),
+            mean,
+        ),
+        ((mean, sd), {}, Distribution.normal(mean, sd), None),
+        (quantiles.T, {"levels": levels}, Quantiles(levels, quantiles), None),
+        ({0.9: high, 0.1: low, 0.5: mean}, {}, Quantiles(levels, quantiles), None),
+        (draws[:, None, :], {}, Samples(draws), None),
+        ({"lower_90": low, "upper_90": high}, {}, Intervals(low, high, 0.9), None),
+    ][form]
+    again = {} if "coverage" not in said else {"coverage": said["coverage"]}
+    found = howsure.assess(y, value, trials=False, **said)
+    expected = howsure.assess(y, explicit, point=point, trials=False, **again)
+    np.testing.assert_equal(shown(found), shown(expected))
+    assert "Reading" not in expected.facts
+
+
+def test_a_mapping_of_bare_arrays_compares_models() -> None:
+    y, mean, sd, draws = bare()
+    models = {"normal": {"mean": mean, "sd": sd}, "draws": draws}
+    found = howsure.assess(y, models, trials=False)
+    assert {record.model for record in found.records} == {"normal", "draws"}
+    assert (
+        "prediction['draws'] of shape (150, 19) read as 19 samples a row" in found.facts["Reading"]
+    )
+    with pytest.raises(InputError, match=r"prediction\['b'\] of shape \(3,\) fits none"):
+        howsure.assess(y, {"a": mean, "b": mean[:3]})
+
+
+def test_the_point_that_is_given_apart_wins() -> None:
+    y, mean, sd, _ = bare()
+    ends = np.column_stack([mean - sd, mean + sd])
+    own = howsure.assess(y, (mean, ends), coverage=0.68, trials=False)
+    other = howsure.assess(y, (mean + 1, ends), coverage=0.68, point=mean, trials=False)
+    assert other.value("mae") == own.value("mae")
+
+
+def test_coverages_come_as_any_array() -> None:
+    y, mean, sd, _ = bare()
+    pair = (mean - sd, mean + sd)
+    first = howsure.assess(y, pair, coverage=0.68, trials=False)
+    for coverage in (np.float32(0.68), np.array(0.68), np.array([0.68]), (0.68,)):
+        other = howsure.assess(y, pair, coverage=coverage, trials=False)
+        assert other.value("empirical_coverage") == first.value("empirical_coverage")
+    with pytest.raises(InputError, match=r"did you mean 0\.68\?"):
+        howsure.assess(y, pair, coverage=68)
+    with pytest.raises(InputError, match="levels are of bare arrays"):
+        howsure.assess(table(), levels=[0.1, 0.9])
+
+
+def test_rows_in_another_order_than_those_of_y_are_refused() -> None:
+    pd = needs("pandas")
+    y, mean, sd, _ = bare()
+    names = [f"row {k}" for k in range(N)]
+    truth, moved = pd.Series(y, names), pd.Series(mean, names).iloc[::-1]
+    frame = pd.DataFrame({"mean": mean, "sd": sd}, names)
+    for value, name in (
+        (moved, "prediction"),
+        (frame.iloc[::-1], "prediction"),
+        ({"a": moved}, "prediction['a']"),
+        ((moved, moved), "prediction[0]"),
+    ):
+        with pytest.raises(InputError) as error:
+            howsure.assess(truth, value, coverage=0.9)
+        assert str(error.value).endswith(f"in another: give {name}.loc[y.index]")
+    with pytest.raises(InputError, match=r"x must have its rows .* give x.loc\[y.index\]"):
+        howsure.assess(truth, frame, x=frame.iloc[::-1])
+    with pytest.raises(InputError, match=r"give np.asarray\(point\) if rows belong together"):
+        howsure.assess(
+            pd.Series(y, [0, 1] * (N // 2)),
+            point=pd.Series(mean, [0] * (N // 2) + [1] * (N // 2)),
+        )
+    straight = howsure.assess(truth, moved.loc[truth.index], trials=False)
+    reset = howsure.assess(truth, moved.loc[truth.index].reset_index(drop=True), trials=False)
+    assert reset.value("mae") == straight.value("mae")

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure._version import __version__
+from howsure.core.arrays import as_vector
 from howsure.core.errors import InputError
 from howsure.core.faults import attempt, collected
 from howsure.core.progress import Listener, listening, tell
@@ -185,7 +186,8 @@ def assess(
     >>> assess(table).verdict == result.verdict
     True
     """
-    wanted: list[float] = np.atleast_1d(np.asarray(coverage, dtype=np.float64)).tolist()
+    given = () if coverage is None else coverage
+    wanted = as_vector(given, "coverage", scalar=True).tolist() if np.size(given) else []
     named = {
         "point": point,
         "embedding": embedding,
