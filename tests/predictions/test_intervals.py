@@ -87,3 +87,13 @@ def test_a_belief_travels() -> None:
     assert belief.interval(0.9)[1].tolist() == [1.0]
     assert belief == belief
     assert hash(belief) is not None
+
+
+def test_swapped_ends_are_told() -> None:
+    with pytest.raises(InputError, match=r"got 2 crossed .*; lower and upper look swapped"):
+        Intervals([1.0, 2.0], [0.0, 1.0])
+    with pytest.raises(InputError) as error:
+        Intervals([1.0, 2.0], [0.0, 3.0])
+    assert "swapped" not in str(error.value)
+    with pytest.raises(InputError, match=r"got \[90.0\]; did you mean 0\.9\?"):
+        Intervals([0.0], [1.0], 90)
