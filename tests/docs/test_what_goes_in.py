@@ -1,0 +1,73 @@
+"""Every line of docs/what-goes-in.md does what it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import howsure
+from extras import needs
+from howsure.core.errors import InputError
+from howsure.core.rng import child
+
+PAGE = Path(__file__).parents[2] / "docs" / "what-goes-in.md"
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in PAGE.read_text(encoding="utf-8").splitlines()
+    if line.startswith("|") and "`howsure" in line
+]
+READ = [(code.strip("`"), kind) for _, code, kind in (row for row in ROWS if len(row) == 3)]
+REFUSED = [(code.strip("`"), asked) for code, asked in (row for row in ROWS if len(row) == 2)]
+
+
+def held(code: str) -> dict[str, Any]:
+    """The names that the page speaks of."""
+    n, rng = 40, child(0, "page")
+    mean = 4.0 + rng.normal(size=n)
+    sd = np.full(n, 0.8)
+    lower, upper = mean - 1.3, mean + 1.3
+    samples = mean[:, None] + 0.8 * rng.normal(size=(n, 19))
+    libraries = {"pd": "pandas", "pl": "polars", "torch": "torch"}
+    used = {short: needs(name) for short, name in libraries.items() if f"{short}." in code}
+    return used | {
+        "howsure": howsure,
+        "np": np,
+        "stats": stats,
+        "y": mean + 0.8 * rng.normal(size=n),
+        "point": mean,
+        "mean": mean,
+        "sd": sd,
+        "lower": lower,
+        "upper": upper,
+        "ends": np.stack([np.stack([mean - 1, lower], 1), np.stack([mean + 1, upper], 1)], 1),
+        "quantiles": np.column_stack([lower, mean, upper]),
+        "samples": samples,
+        "square": rng.normal(size=(n, n)),
+    }
+
+
+def test_the_page_holds_lines() -> None:
+    assert len(READ) > 25
+    assert len(REFUSED) > 10
+    assert len(READ) + len(REFUSED) == len(ROWS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("code", "kind"), READ, ids=[code for code, _ in READ])
+def test_what_is_passed_is_read_as_the_page_says(code: str, kind: str) -> None:
+    result = eval(code, held(code))  # the page's own words
+    if kind.startswith("models "):
+        assert {record.model for record in result.records} == set(re.split(r", | ", kind)[1:])
+    else:
+        assert result.facts["Beliefs"] == kind
+
+
+@pytest.mark.parametrize(("code", "asked"), REFUSED, ids=[code for code, _ in REFUSED])
+def test_what_leaves_doubt_is_refused_as_the_page_says(code: str, asked: str) -> None:
+    with pytest.raises(InputError, match=re.escape(asked)):
+        eval(code, held(code))  # the page's own words
