@@ -215,6 +215,7 @@ def test_what_leaves_doubt_is_refused_with_what_settles_it(
             r"columns of one model \('lower_90', 'upper_90'\) and others \('ridge'\).*'name': {'l",
         ),
         ({"y": MEAN, "ridge": MEAN}, {}, r"holds a column of y, 'y'.*howsure.assess\(table\)"),
+        ({"q05": LOW, "q95": HIGH}, {"levels": [0.1, 0.9]}, "levels are said of bare arrays"),
         ({"mean": HOLED, "sd": SD}, {}, r"prediction\['mean'\] must hold no missing.*row 3"),
         ({"mean": MEAN[1:], "sd": SD[1:]}, {}, "must have 60 rows as y has, got 59"),
         ({"a": MEAN, "b": ENDS}, {}, r"prediction\['b'\] of shape \(60, 2, 2\)"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Final
 
 import numpy as np
@@ -60,7 +59,8 @@ def check_row_order(y: Any, others: Mapping[str, Any]) -> None:
 
 
 def _check_order(y: Any, value: Any, name: str) -> None:
-    own, other = getattr(y, "index", None), getattr(value, "index", None)
+    own: Any = getattr(y, "index", None)
+    other: Any = getattr(value, "index", None)
     if isinstance(value, Mapping):
         for key, one in value.items():
             _check_order(y, one, f"{name}[{key!r}]")
@@ -157,14 +157,14 @@ class _Reader:
         """Quantiles by level, columns of one model, or models by name."""
         if not value:
             raise InputError(f"{name} must hold a prediction, got nothing: it is empty")
-        numbers = [key for key in value if isinstance(key, Real) and not isinstance(key, bool)]
-        if len(numbers) == len(value):
+        levels = [key for key in value if _is_level(key)]
+        if len(levels) == len(value):
             return {"": self._by_level(value, name)}
-        if numbers:
-            other = next(key for key in value if key not in numbers)
+        if levels:
+            other = next(key for key in value if not _is_level(key))
             raise InputError(
                 f"{name} must have numbers alone as keys (levels of quantiles) or text alone "
-                f"(models, or columns), got {numbers[0]!r} and {other!r}"
+                f"(models, or columns), got {levels[0]!r} and {other!r}"
             )
         columns = {str(key): one for key, one in value.items()}
         if all(_is_column(one) for one in columns.values()):
@@ -242,6 +242,11 @@ class _Reader:
                 f"{name} holds ends of intervals, and nothing says at which coverage: say "
                 "coverage=0.9"
             )
+        if self.levels is not None and name == "prediction":
+            raise InputError(
+                f"levels are said of bare arrays, and the names in {name} say what it holds: "
+                f"leave levels out, or give howsure.Quantiles(levels, …)"
+            )
         table = {column: to_host(one, f"{name}[{column!r}]") for column, one in columns.items()}
         cells = read_cells(MappingTable(table, name), roles)
         for column, gone in cells.missing().items():
@@ -284,6 +289,11 @@ class _Reader:
             f"Names that do are {_COLUMNS}. Or give one column, or an array with coverage= or "
             "levels="
         )
+
+
+def _is_level(key: object) -> bool:
+    """Whether a key is a number."""
+    return isinstance(key, int | float | np.number) and not isinstance(key, bool)
 
 
 def _is_column(value: Any) -> bool:
