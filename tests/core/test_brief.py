@@ -12,6 +12,7 @@ import howsure
 from extras import needs
 from howsure.core.brief import brief, brief_repr
 from howsure.core.rng import child
+from howsure.methods.catalogue import method_named
 from howsure.predictions import (
     Distribution,
     EvalSet,
@@ -119,3 +120,14 @@ def test_no_public_result_is_more_than_a_few_lines() -> None:
 def test_frames_are_told_by_shape() -> None:
     pd = needs("pandas")
     assert brief(pd.DataFrame({"a": range(9)})) == "DataFrame of shape (9, 1)"
+
+
+@pytest.mark.parametrize("name", ["quantile_forest", "cv_plus", "local_conformal", "recalibrated"])
+def test_no_fitted_method_is_more_than_a_few_lines(name: str) -> None:
+    rng = child(0, "fitted")
+    x = rng.normal(size=(200, 2))
+    fitted = method_named(name).fit(x, x[:, 0] + rng.normal(size=200), rng)
+    for value in (fitted, fitted.predict(x)):
+        assert repr(value).startswith(f"{type(value).__name__}(")
+        assert repr(value).count("\n") <= 12
+        assert len(repr(value)) < 900

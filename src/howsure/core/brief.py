@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sized
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +16,7 @@ _WIDEST: Final = 100
 def brief_repr(self: Any) -> str:
     """The ``__repr__`` of a dataclass: its fields, arrays by shape and collections by size.
 
-    Fields that hold their default, and private ones, are left out.
+    Fields that hold their default, and private ones, are left out. Of any other class, its name.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def brief_repr(self: Any) -> str:
     Found(name='a', values=array of shape (500, 2))
     """
     told = []
-    for one in fields(self):
+    for one in fields(self) if is_dataclass(self) else ():
         value = getattr(self, one.name)
         if one.repr and not one.name.startswith("_") and not _is_default(value, one):
             told.append(f"{one.name}={brief(value)}")
@@ -71,7 +71,7 @@ def brief(value: object) -> str:
         if len(line) <= _WIDEST and "\n" not in line:
             return line
         return f"{type(value).__name__}(…)"
-    if hasattr(type(value), "columns") and hasattr(value, "shape"):
+    if isinstance(getattr(value, "shape", None), tuple) and not isinstance(value, np.generic):
         return f"{type(value).__name__} of shape {value.shape}"
     line = " ".join(repr(value).split())
     return line if len(line) <= _WIDEST else f"{line[: _WIDEST - 1]}…"
@@ -79,10 +79,8 @@ def brief(value: object) -> str:
 
 def _is_default(value: object, one: Any) -> bool:
     """Whether a field holds nothing, or a plain default."""
-    if isinstance(value, Sized) and not isinstance(value, np.ndarray) and len(value) == 0:
+    if isinstance(value, str | tuple | list | set | frozenset | Mapping) and not value:
         return True
-    if one.default is MISSING or isinstance(value, np.ndarray):
-        return value is None
-    return value is one.default or (
-        isinstance(value, str | int | float) and repr(value) == repr(one.default)
-    )
+    if value is None or value is one.default:
+        return True
+    return isinstance(value, str | int | float) and repr(value) == repr(one.default)

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_fraction
+from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.predictions import Distribution, Prediction
 
@@ -49,6 +50,12 @@ class Fitted(ABC):
     """A method fitted to data."""
 
     __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        """Let each kind show itself in a few lines, also one that `dataclass` makes."""
+        super().__init_subclass__()
+        if "__repr__" not in cls.__dict__:
+            cls.__repr__ = brief_repr  # type: ignore[method-assign]
 
     @abstractmethod
     def predict(self, x: npt.ArrayLike) -> Beliefs:
