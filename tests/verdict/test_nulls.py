@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -450,6 +450,8 @@ def _asked(entry: Any) -> set[str]:
 def _same(one: Any, two: Any) -> bool:
     if isinstance(one, tuple):
         return all(_same(a, b) for a, b in zip(one, two, strict=True))
+    if is_dataclass(one) and not isinstance(one, type):
+        return all(_same(getattr(one, f.name), getattr(two, f.name)) for f in fields(one))
     if not isinstance(one, np.ndarray):
         return repr(one) == repr(two)
     return bool(np.array_equal(one, two))
