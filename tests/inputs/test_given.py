@@ -197,6 +197,13 @@ def test_what_leaves_doubt_is_refused_with_what_settles_it(
         read_given(value, n=N, **said)
 
 
+def test_swapped_ends_are_not_read_as_means_and_sds() -> None:
+    with pytest.raises(InputError, match=r"\(mean, sd\) or \(upper, lower\).* in 60 of 60 rows"):
+        read((HIGH + 9, LOW + 9), y=MEAN + 9)
+    y = MEAN + 9 + child(0, "swapped").normal(size=N)
+    same(read((MEAN + 9, SD), y=y), Distribution.normal(MEAN + 9, SD))
+
+
 @pytest.mark.parametrize(
     ("value", "said", "match"),
     [

@@ -18,6 +18,8 @@ from howsure.predictions import Distribution, Intervals, Prediction, Quantiles, 
 _NORMAL: Final = "howsure.Distribution.normal(mean, sd)"
 _FEW: Final = 0.05
 """Share of rows below which a first array that exceeds the second may be crossed ends."""
+_BETWEEN: Final = 0.75
+"""Share of rows above which y between two arrays says that they may be ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,7 @@ class Arrays:
     n: int
     coverages: tuple[float, ...]
     levels: FloatArray | None
+    y: FloatArray | None = None
 
     def read(self, value: Any, name: str) -> Given:
         """An array, or a list or tuple of arrays."""
@@ -113,6 +116,7 @@ class Arrays:
         positive = bool((second > 0).all())
         both = f"say coverage=0.9 for (lower, upper), or give {_NORMAL}"
         if crossed >= _FEW and positive:
+            self._check_swapped(first, second, name)
             mean, sd = as_vector(first, f"{name}[0]"), as_vector(second, f"{name}[1]")
             note = (
                 f"{name} of two arrays read as (mean, sd) of normal distributions, as the first "
@@ -131,6 +135,18 @@ class Arrays:
             f"{name} of two arrays must be (lower, upper) or (mean, sd), got a first that exceeds "
             f"the second in {int((first > second).sum())} rows (first at row {row}): {both}"
         )
+
+    def _check_swapped(self, first: FloatArray, second: FloatArray, name: str) -> None:
+        """Refuse what may be (upper, lower): y would lie between a mean and its sd less often."""
+        if self.y is None or not (first > second).all():
+            return
+        between = int(((second <= self.y) & (self.y <= first)).sum())
+        if between > _BETWEEN * self.n:
+            raise InputError(
+                f"{name} of two arrays may be (mean, sd) or (upper, lower), as y lies between them "
+                f"in {between} of {self.n} rows: give {_NORMAL}, or the lower ends first and say "
+                "coverage=0.9"
+            )
 
     def one(self, array: FloatArray, name: str) -> Given:
         """One array, by its shape and what is said of it."""

@@ -38,18 +38,19 @@ def read_given(
     n: int,
     coverage: npt.ArrayLike | None = None,
     levels: npt.ArrayLike | None = None,
+    y: FloatArray | None = None,
 ) -> dict[str, Given]:
     """What a caller gave as prediction, by the name of its model; "" is the one without a name.
 
     `coverage` and `levels` say what bare arrays are: ends of intervals, or quantiles. What neither
     says is inferred from shapes and names, and told in the notes; where these leave doubt, the
-    error says which argument settles it.
+    error says which argument settles it. `y`, if known, tells swapped ends from means and sds.
     """
     shares = () if coverage is None else np.atleast_1d(np.asarray(coverage)).tolist()
     for share in shares:
         check_fraction(share, "coverage")
     known = None if levels is None else wanted_levels(levels)
-    return _Reader(Arrays(n, tuple(map(float, shares)), known)).read(value, "prediction")
+    return _Reader(Arrays(n, tuple(map(float, shares)), known, y)).read(value, "prediction")
 
 
 def check_row_order(y: Any, others: Mapping[str, Any]) -> None:

@@ -92,7 +92,7 @@ def from_arrays(
     for name, value in beside.items():
         if len(value) != n:
             raise InputError(f"{name} must have {n} rows as y has, got {len(value)}")
-    models = read_given(prediction, n=n, coverage=coverage or None, levels=levels)
+    models = read_given(prediction, n=n, coverage=coverage or None, levels=levels, y=truth)
     point = known.pop("point")
     sets = tuple(
         EvalSet.checked(
