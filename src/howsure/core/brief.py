@@ -71,8 +71,9 @@ def brief(value: object) -> str:
         if len(line) <= _WIDEST and "\n" not in line:
             return line
         return f"{type(value).__name__}(…)"
-    if isinstance(getattr(value, "shape", None), tuple) and not isinstance(value, np.generic):
-        return f"{type(value).__name__} of shape {value.shape}"
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and not isinstance(value, np.generic):
+        return f"{type(value).__name__} of shape {tuple(shape)}"
     line = " ".join(repr(value).split())
     return line if len(line) <= _WIDEST else f"{line[: _WIDEST - 1]}…"
 
