@@ -16,12 +16,13 @@ from pyarrow import csv
 from scipy import stats
 from typer.testing import CliRunner
 
-from howsure.cli.check import Limit, judge, slack_of
 from howsure.cli.main import app, main
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet
+from howsure.report.check import judge, slack_of
+from howsure.report.limits import Limit
 from howsure.stats.estimate import skewed_ends, spread_of
 
 CONFIDENCES = (0.6, 0.9, 0.95, 0.99)
@@ -40,7 +41,7 @@ def covering(path: Path, covered: int, n: int) -> Path:
 def state(path: Path, *flags: str) -> str:
     """What is said of the one limit, and the status that goes with it."""
     result = CliRunner().invoke(app, ["check", str(path), *flags], catch_exceptions=False)
-    word = result.stdout.split()[0]
+    word = {"✓": "holds", "✗": "fails", "?": "undecided"}[result.stdout.split()[0]]
     assert result.exit_code == (1 if word == "fails" else 0)
     return word
 
@@ -222,12 +223,15 @@ def status(*arguments: object) -> int:
 def test_the_verdict_is_a_gate(tmp_path: Path) -> None:
     """86.5 % of 2,000 rows for 90 %: a fault of 3.5 points, which a tolerance may allow."""
     path = covering(tmp_path / "short.csv", 1_730, 2_000)
-    assert status("check", path, "--verdict", "--ignore", "one_sided") == 1
+    assert status("check", path, "--fail-on", "bad", "--ignore", "one_sided") == 1
     loose = ("--tolerance", "0.05", "--ignore", "one_sided")
-    assert status("check", path, "--verdict", *loose) == 0
-    assert status("check", path, "--verdict", "--ignore", "one_sided", "--ignore", "coverage") == 0
+    assert status("check", path, "--fail-on", "bad", *loose) == 0
+    assert (
+        status("check", path, "--fail-on", "bad", "--ignore", "one_sided", "--ignore", "coverage")
+        == 0
+    )
     right = covering(tmp_path / "right.csv", 1_800, 2_000)
-    assert status("check", right, "--verdict", "--ignore", "one_sided") == 0
+    assert status("check", right, "--fail-on", "bad", "--ignore", "one_sided") == 0
 
 
 def test_what_the_verdict_cannot_be_told_is_refused(
@@ -235,8 +239,8 @@ def test_what_the_verdict_cannot_be_told_is_refused(
 ) -> None:
     path = covering(tmp_path / "t.csv", 90, 100)
     for line, said in (
-        (["check", "--verdict", "--ignore", "colour"], "ignore must be among"),
-        (["check", "--min-coverage", "0.5", "--ignore", "width"], "--verdict"),
+        (["check", "--fail-on", "bad", "--ignore", "colour"], "ignore must be among"),
+        (["check", "--min-coverage", "0.5", "--ignore", "width"], "say fail_on bad or watch"),
         (["assess", "--ignore", "colour"], "ignore must be among"),
         (["assess", "--tolerance", "2"], "--tolerance"),
     ):
