@@ -356,6 +356,8 @@ def _parts(held: EvalSet, by: Sequence[str]) -> list[tuple[str, EvalSet]]:
         return [("", held)]
     parts: list[tuple[str, EvalSet]] = []
     for name in by:
+        if not held.groups:
+            raise InputError(f"by must name a column of groups, got {name!r}, and none were given")
         check_known(name, held.groups, "by")
         column: Categories = held.groups[name]
         if len(column.labels) > MOST_LABELS:
