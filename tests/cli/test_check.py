@@ -293,7 +293,7 @@ def test_a_line_a_group_and_a_summary(tmp_path: Path) -> None:
     )
     assert second.startswith("✗  t: region=south: empirical_coverage ≥ 0.9 at 0.9: 0.7 (")
     assert last == (
-        "✗  FAIL (exit 1). limits: 1 held, 1 failed. Judged by one-sided bounds at 95 %, "
+        "✗  FAIL (exit 1). Limits: 1 held, 1 failed. Limits are judged by one-sided bounds at 95 %, "
         "failures adjusted for the number of groups."
     )
     assert told(path, "--min", "worst_group=0.6", "--groups", "region")[0] == 0

@@ -199,7 +199,7 @@ def junit(found: Checked) -> str:
         "errors": "0",
         "skipped": str(sum(_skipped(each) for each in cases)),
     }
-    suites = ElementTree.Element("testsuites", counts)
+    suites = ElementTree.Element("testsuites", {k: v for k, v in counts.items() if k != "skipped"})
     suite = ElementTree.SubElement(suites, "testsuite", counts)
     for each in cases:
         named = {"classname": _xml(each.model), "name": _xml(each.name), "time": "0"}

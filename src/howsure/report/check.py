@@ -177,22 +177,20 @@ class Checked:
     @property
     def summary(self) -> str:
         """What follows, and why, in a few short sentences."""
-        rules, told = self.rules, []
-        if self.outcomes:
-            states = [each.state for each in self.outcomes]
-            counts = {state: states.count(state) for state in ("holds", "fails", "undecided")}
+        told = [f"{'FAIL' if self.status else 'PASS'} (exit {self.status})."]
+        states = [each.state for each in self.outcomes]
+        if states:
             words = {"holds": "held", "fails": "failed", "undecided": "undecided"}
-            found = ", ".join(f"{n} {words[state]}" for state, n in counts.items() if n)
-            told.append(f"limits: {found}")
+            counts = {word: states.count(state) for state, word in words.items()}
+            told.append(f"Limits: {', '.join(f'{n} {word}' for word, n in counts.items() if n)}.")
         if self.answers:
-            bad = sum(each.failed for each in self.answers)
-            told.append(f"findings: {bad or 'none'} of {len(self.answers)} failed")
-        text = f"{'FAIL' if self.status else 'PASS'} (exit {self.status}). {'; '.join(told)}."
-        if self.outcomes:
-            text += f" Judged by {self._bounds}."
-        if any(each.state == "undecided" for each in self.outcomes):
-            text += f" Undecided limits {rules.undecided}."
-        return text
+            failed = sum(each.failed for each in self.answers)
+            told.append(f"Findings: {failed or 'none'} of {len(self.answers)} failed.")
+        if states:
+            told.append(f"Limits are judged by {self._bounds}.")
+        if "undecided" in states:
+            told.append(f"Undecided limits {self.rules.undecided}.")
+        return " ".join(told)
 
     @property
     def _bounds(self) -> str:
