@@ -178,7 +178,8 @@ def annotated(found: Checked) -> list[str]:
     """
     told = []
     for each in found.told:
-        if each.failed or each.state in ("undecided", "watch"):
+        doubtful = each.state == ("undecided" if isinstance(each, Outcome) else "watch")
+        if each.failed or doubtful:
             kind = "error" if each.failed else "warning"
             title = _escaped(f"howsure: {each.name}").replace(":", "%3A").replace(",", "%2C")
             told.append(f"::{kind} title={title}::{_escaped(each.sentence)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -28,6 +29,7 @@ from howsure.verdict.dependence import follow
 from howsure.verdict.family import NEVER_BAD
 
 State = Literal["holds", "fails", "undecided"]
+_ORDER = ("holds", "fails", "undecided")
 _NOTHING_SEEN = {"support": "every y is possible under its prediction"}
 """Reasons of silence that say that there is no fault."""
 
@@ -180,9 +182,9 @@ class Checked:
         told = [f"{'FAIL' if self.status else 'PASS'} (exit {self.status})."]
         states = [each.state for each in self.outcomes]
         if states:
-            words = {"holds": "held", "fails": "failed", "undecided": "undecided"}
-            counts = {word: states.count(state) for state, word in words.items()}
-            told.append(f"Limits: {', '.join(f'{n} {word}' for word, n in counts.items() if n)}.")
+            words = {"holds": "held", "fails": "failed"}
+            counts = Counter(words.get(state, state) for state in sorted(states, key=_ORDER.index))
+            told.append(f"Limits: {', '.join(f'{n} {word}' for word, n in counts.items())}.")
         if self.answers:
             failed = sum(each.failed for each in self.answers)
             told.append(f"Findings: {failed or 'none'} of {len(self.answers)} failed.")
