@@ -2,16 +2,88 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, as_matrix, as_vector
+from howsure.core.errors import InputError
+from howsure.predictions import Prediction, Quantiles
 
 if TYPE_CHECKING:
     from howsure.inputs.given import Given
+
+_TABPFN_LEVELS = tuple(round(0.1 * step, 1) for step in range(1, 10))
 
 
 def adapted(
     value: Any, *, n: int, coverage: npt.ArrayLike | None, levels: npt.ArrayLike | None
 ) -> Given | dict[str, Given] | None:
     """A library's object as what is given, by model where it holds several; None of any other."""
-    return None
+    from howsure.inputs.distributions import read_distribution
+    from howsure.inputs.forecasts import read_forecast
+    from howsure.inputs.given import Given
+
+    if isinstance(value, Given):
+        return value
+    if value is None or isinstance(value, (Prediction, np.ndarray)):
+        return None
+    found = read_distribution(value, n)
+    if found is None:
+        found = read_forecast(value, n)
+    if found is not None:
+        return found
+    if isinstance(value, Mapping):
+        return _of_tabpfn(value, n, levels)
+    if isinstance(value, list):
+        return _of_columns(value, n, levels)
+    outcome = getattr(value, "outcome", None)  # of what a fitted method of howsure predicts
+    return Given(predictions=(outcome,)) if isinstance(outcome, Prediction) else None
+
+
+def _of_tabpfn(
+    value: Mapping[Any, Any], n: int, levels: npt.ArrayLike | None
+) -> Given | dict[str, Given] | None:
+    """TabPFN's mapping of mean, median, mode and a list of quantiles; None of any other."""
+    from howsure.inputs.given import Given
+
+    if not {"mean", "median", "quantiles"} <= set(value):
+        return None
+    columns = list(value["quantiles"])
+    if levels is None and len(columns) != len(_TABPFN_LEVELS):
+        raise InputError(
+            f"levels must say what the {len(columns)} quantiles of prediction are, got none"
+        )
+    given = _TABPFN_LEVELS if levels is None else np.atleast_1d(np.asarray(levels, dtype=float))
+    return Given(
+        predictions=(column_quantiles(columns, given, n),),
+        point=as_vector(value["mean"], "mean of prediction", length=n),
+    )
+
+
+def _of_columns(value: list[Any], n: int, levels: npt.ArrayLike | None) -> Given | None:
+    """A list of arrays of shape (n,), one a level; None of any other list."""
+    from howsure.inputs.given import Given
+
+    given = [] if levels is None else np.atleast_1d(np.asarray(levels, dtype=np.float64))
+    if not len(given) or len(given) != len(value):
+        return None
+    if any(not hasattr(part, "shape") or tuple(part.shape) not in ((n,), (n, 1)) for part in value):
+        return None
+    return Given(predictions=(column_quantiles(value, given, n),))
+
+
+def column_quantiles(columns: list[Any], levels: npt.ArrayLike, n: int) -> Quantiles:
+    """Quantiles from one array a level.
+
+    Examples
+    --------
+    >>> column_quantiles([np.zeros(3), np.ones(3)], [0.1, 0.9], 3).values.shape
+    (3, 2)
+    """
+    table: list[FloatArray] = [
+        as_vector(column, "quantiles of prediction", length=n) for column in columns
+    ]
+    return Quantiles(levels, as_matrix(np.column_stack(table), "quantiles", length=n))
