@@ -320,6 +320,7 @@ def test_skpro_empirical_is_samples_of_the_right_rows() -> None:
     np.testing.assert_array_equal(again.sorted_samples, found.sorted_samples)
 
 
+@pytest.mark.slow
 def test_skpro_weighted_empirical_and_unknown_families_are_read_by_quantiles() -> None:
     module, pd = needs("skpro.distributions"), needs("pandas")
     index = pd.MultiIndex.from_product([range(7), range(N)])
@@ -360,6 +361,7 @@ def forecaster() -> Any:
         return NaiveForecaster(strategy="last").fit(series[:48]), series[48:]
 
 
+@pytest.mark.slow
 def test_sktime_frames_are_read_with_what_they_say_of_themselves() -> None:
     made, y = forecaster()
     steps = list(range(1, 13))
@@ -410,8 +412,9 @@ def test_gluonts_samples_one_series_after_the_other() -> None:
     (one,) = read(series[0], 6).predictions
     assert isinstance(one, Samples)
     np.testing.assert_array_equal(one.sorted_samples, np.sort(tables[0].T, axis=1))
-    (both,) = read(series, 12).predictions
+    (both,) = read(iter(series), 12).predictions  # as predictors give them
     assert isinstance(both, Samples)
+    np.testing.assert_array_equal(both.sorted_samples[:6], one.sorted_samples)
     np.testing.assert_array_equal(both.sorted_samples[6:], np.sort(tables[1].T, axis=1))
     odd = stand_in("SampleForecast", "gluonts.model.forecast", samples=tables[0][:9])
     with pytest.raises(InputError, match=r"equally many samples .* got \(30, 6\), \(9, 6\)"):
@@ -527,6 +530,15 @@ def test_what_a_method_of_howsure_predicts_is_its_outcome() -> None:
 
     outcome = Distribution.normal(np.zeros(N), np.ones(N))
     assert read(Beliefs(outcome, mean=outcome)).predictions == (outcome,)
+
+
+def test_a_model_instead_of_its_prediction_is_told_its_door() -> None:
+    from sklearn.linear_model import LinearRegression
+
+    with pytest.raises(
+        InputError, match=r"got a model, LinearRegression: say howsure\.assess_model"
+    ):
+        read(LinearRegression())
 
 
 def test_what_was_read_is_read_again_as_it_is() -> None:

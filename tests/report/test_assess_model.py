@@ -83,6 +83,7 @@ def intervals(given: Given) -> Intervals:
 # --- whole way -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_one_line_from_a_model_to_a_verdict() -> None:
     result = howsure.assess_model(fitted(BayesianRidge()), X[NEW], Y[NEW], trials=False)
     assert result.facts["Models"] == "BayesianRidge"
@@ -91,6 +92,7 @@ def test_one_line_from_a_model_to_a_verdict() -> None:
     assert result.verdict == same.verdict
 
 
+@pytest.mark.slow
 def test_models_by_name_are_compared() -> None:
     models = {
         "ridge": fitted(BayesianRidge()),
@@ -110,6 +112,7 @@ def test_x_is_what_the_model_saw_unless_it_is_given(seen: dict[str, Any]) -> Non
     assert list(seen["x"]) == ["z"]
 
 
+@pytest.mark.slow
 def test_columns_with_missing_values_are_not_assessed_by_and_it_is_told() -> None:
     pd = needs("pandas")
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
@@ -121,6 +124,16 @@ def test_columns_with_missing_values_are_not_assessed_by_and_it_is_told() -> Non
     )
 
 
+def test_columns_without_names_are_numbered(seen: dict[str, Any]) -> None:
+    pd = needs("pandas")
+    frame = pd.DataFrame(X, columns=[7, 3, 0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assess_model(fitted(LinearRegression()), frame[NEW], Y[NEW])
+    assert list(seen["x"]) == ["7", "3", "0"]
+    np.testing.assert_array_equal(seen["x"]["0"], X[NEW, 2])
+
+
 def test_text_in_a_frame_is_an_input_as_any(seen: dict[str, Any]) -> None:
     pd = needs("pandas")
 
@@ -129,8 +142,7 @@ def test_text_in_a_frame_is_an_input_as_any(seen: dict[str, Any]) -> None:
             return np.asarray(frame["a"])
 
     frame = pd.DataFrame({"a": X[:, 0], "t": np.where(X[:, 1] > 0, "u", "v")})
-    result = assess_model(First(), frame[NEW], Y[NEW])
-    assert result == "assessed"
+    assess_model(First(), frame[NEW], Y[NEW])
     assert list(seen["x"]) == ["a", "t"]
 
 
@@ -144,6 +156,7 @@ def test_howsures_own(seen: dict[str, Any]) -> None:
     np.testing.assert_array_equal(found.interval(0.9), wanted.interval(0.9))
 
 
+@pytest.mark.slow
 def test_ngboost(seen: dict[str, Any]) -> None:
     ngboost = needs("ngboost")
     model = fitted(ngboost.NGBRegressor(n_estimators=20, verbose=False, random_state=0))
@@ -296,6 +309,18 @@ def test_a_standard_deviation_makes_normals(seen: dict[str, Any]) -> None:
         mean, sd = inner.predict(X[NEW], return_std=True)
         np.testing.assert_allclose(found.point(), mean)
         np.testing.assert_allclose(found.sd(), sd)
+
+
+def test_noise_that_a_process_leaves_out_is_told(seen: dict[str, Any]) -> None:
+    """scikit-learn adds alpha to what it fits, and not to what it predicts."""
+    models = [GaussianProcessRegressor(RBF(), alpha=a, optimizer=None) for a in (1e-10, 0.5)]
+    silent, told = (said(seen, fitted(model)) for model in models)
+    assert silent.notes == ()
+    assert "leaves out alpha, the noise of y" in told.notes[0]
+    far = models[1].predict([[99.0, 99.0, 99.0]], return_std=True)[1]
+    np.testing.assert_allclose(far, 1.0)  # √(1 + 0.5), had it been added
+    white = GaussianProcessRegressor(RBF() + WhiteKernel(), alpha=0.5, optimizer=None)
+    assert said(seen, fitted(white)).notes == ()
 
 
 def test_any_other_regressor_gives_a_point(seen: dict[str, Any]) -> None:
@@ -464,7 +489,9 @@ def test_an_unfitted_model_of_a_library_is_named() -> None:
 
     assert "must be fitted before" in refused(ResidualDouble(LinearRegression()))
     mapie = needs("mapie.regression").SplitConformalRegressor(LinearRegression(), prefit=False)
-    assert "must be fitted before" in refused(mapie)
+    assert "call conformalize before calling predict_interval" in refused(mapie)
+    crepes = needs("crepes").WrapRegressor(fitted(LinearRegression()))
+    assert "requires a calibrated regressor" in refused(crepes)
 
 
 def test_which_of_a_list_failed_is_told() -> None:
@@ -500,6 +527,20 @@ def test_what_is_no_regressor_is_refused() -> None:
         LinearRegression().fit(X[FIT], np.column_stack([Y[FIT], Y[FIT]]))
     )
     assert "X must have 150 rows as y has, got 149" in refused(fitted(LinearRegression()), X[1:150])
+
+
+def test_x_and_the_model_swapped() -> None:
+    with pytest.raises(InputError, match="X must be an array or a data frame, got LinearReg"):
+        assess_model(X[NEW], fitted(LinearRegression()), Y[NEW])
+
+
+def test_a_coverage_that_mapie_was_not_made_for_is_refused() -> None:
+    regression = needs("mapie.regression")
+    model = regression.SplitConformalRegressor(
+        fitted(LinearRegression()), confidence_level=[0.9, 0.5], prefit=True
+    ).conformalize(X[FIT], Y[FIT])
+    told = refused(model, coverage=[0.5, 0.8])
+    assert "gives intervals at coverage 0.9, 0.5, not 0.8: leave coverage= out" in told
 
 
 def test_a_forecaster_is_told_its_spelling() -> None:

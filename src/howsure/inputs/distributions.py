@@ -192,14 +192,11 @@ def _mixture_of_torch(value: Any, n: int) -> Distribution | None:
             )
         return np.broadcast_to(array.reshape(-1, count), (n, count))
 
+    def part(k: int) -> Distribution:
+        return _mapped(_TORCH, name, lambda held: table(getattr(parts, held))[:, k])
+
     shares = table(weights)
-    return mixture(
-        [
-            _mapped(_TORCH, name, lambda held, k=k: table(getattr(parts, held))[:, k])
-            for k in range(count)
-        ],
-        shares / shares.sum(axis=1, keepdims=True),
-    )
+    return mixture([part(k) for k in range(count)], shares / shares.sum(axis=1, keepdims=True))
 
 
 def _moved(value: Any, n: int) -> Distribution | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,12 @@ _DARTS_QUANTILE = re.compile(r"(.*)_q(0?\.\d+)")
 
 def read_forecast(value: Any, n: int) -> Given | None:
     """A library's forecasts of n rows; None of anything else."""
-    columns = getattr(value, "columns", None)
+    columns: Any = getattr(value, "columns", None)
     if getattr(columns, "nlevels", 1) > 1:
         return _of_frame(value, list(columns))
     if "TimeSeries" in library_classes(value, "darts"):
         return _of_darts(value)
-    series = list(value) if isinstance(value, (list, tuple)) else [value]
+    series = list(value) if isinstance(value, (list, tuple, Iterator)) else [value]
     if series and all("Forecast" in library_classes(one, "gluonts") for one in series):
         return _of_gluonts(series, n)
     return None

@@ -40,7 +40,14 @@ def adapted(
     if isinstance(value, list):
         return _of_columns(value, n, levels)
     outcome = getattr(value, "outcome", None)  # of what a fitted method of howsure predicts
-    return Given(predictions=(outcome,)) if isinstance(outcome, Prediction) else None
+    if isinstance(outcome, Prediction):
+        return Given(predictions=(outcome,))
+    if callable(getattr(value, "predict", None)) and hasattr(value, "fit"):
+        raise InputError(
+            f"prediction must be what a model predicts, got a model, {type(value).__name__}: say "
+            "howsure.assess_model(model, X, y)"
+        )
+    return None
 
 
 def _of_tabpfn(
@@ -67,9 +74,9 @@ def _of_columns(value: list[Any], n: int, levels: npt.ArrayLike | None) -> Given
     """A list of arrays of shape (n,), one a level; None of any other list."""
     from howsure.inputs.given import Given
 
-    given = [] if levels is None else np.atleast_1d(np.asarray(levels, dtype=np.float64))
-    if not len(given) or len(given) != len(value):
+    if levels is None or np.size(levels) != len(value):
         return None
+    given = np.atleast_1d(np.asarray(levels, dtype=np.float64))
     if any(not hasattr(part, "shape") or tuple(part.shape) not in ((n,), (n, 1)) for part in value):
         return None
     return Given(predictions=(column_quantiles(value, given, n),))

@@ -123,7 +123,7 @@ def features_of(x: Any) -> dict[str, npt.ArrayLike]:
         import narwhals as nw
 
         frame = nw.from_native(x, eager_only=True)
-        return {name: frame[name].to_numpy() for name in frame.columns}
+        return {str(name): frame.get_column(name).to_numpy() for name in frame.columns}
     table = np.asarray(x)
     table = table[:, None] if table.ndim == 1 else table
     if table.ndim != 2:

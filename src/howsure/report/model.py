@@ -111,6 +111,8 @@ def _title(model: Any) -> str:
 
 def _check_rows(X: Any, n: int) -> None:
     shape = getattr(X, "shape", None)
+    if not shape and (not isinstance(X, Sequence) or isinstance(X, str)):
+        raise InputError(f"X must be an array or a data frame, got {type(X).__name__}")
     rows = shape[0] if shape else len(X)
     if rows != n:
         raise InputError(f"X must have {n} rows as y has, got {rows}")
@@ -174,7 +176,7 @@ class _Asked:
         if "return_std" in options:
             mean, sd = self._call(model, "predict", return_std=True)
             mean, sd = (as_vector(part, "forecast", length=self.n) for part in (mean, sd))
-            return Given(predictions=(located("norm", mean, sd),))
+            return Given(predictions=(located("norm", mean, sd),), notes=_without_noise(model))
         return self._of_predict(model)
 
     def _at(self, X: Any) -> _Asked:
@@ -224,7 +226,15 @@ class _Asked:
         if held is None:
             return self._intervals(model, made, self.coverages)
         alphas = np.atleast_1d(np.asarray(held, dtype=np.float64))
-        return self._intervals(model, made, np.round(1.0 - alphas, 12).tolist())
+        own = np.round(1.0 - alphas, 12).tolist()
+        other = [c for c in self.coverages if not np.isclose(c, own, rtol=0.0, atol=1e-9).any()]
+        if other:
+            raise InputError(
+                f"of class {type(model).__name__} gives intervals at coverage "
+                f"{', '.join(f'{c:g}' for c in own)}, not {other[0]:g}: leave coverage= out, or "
+                f"make it with confidence_level={other[0]:g}"
+            )
+        return self._intervals(model, made, own)
 
     def _of_crepes(self, model: Any) -> Given:
         tables = [
@@ -327,10 +337,10 @@ class _Asked:
         if silent:
             place = silent[0]
             raise InputError(
-                f"{place + 1} of {len(models)} ({_title(models[place])}) tells no level: say "
-                "levels=(0.05, 0.5, 0.95), one a model, or, for the members of an ensemble, give "
+                f"{place + 1} of {len(models)} ({_title(models[place])}) tells no level. Of "
+                "quantiles, one a model: say levels=(0.05, 0.5, 0.95). Of an ensemble's members: "
                 "howsure.assess(y, howsure.Samples(np.stack([m.predict(X) for m in models], "
-                "axis=1)))"
+                "axis=1))). To compare models: give a mapping of names to them."
             )
         found = [level for own in told if own is not None for level in own]
         if len(set(found)) < len(found):
@@ -383,6 +393,17 @@ def _unwrapped(model: Any, X: Any) -> tuple[Any, Any]:
         except Exception as error:  # of any step
             raise InputError(_failure(inner, "transform", X, error)) from error
     return inner, X
+
+
+def _without_noise(model: Any) -> tuple[str, ...]:
+    """A note on a process of scikit-learn whose standard deviation is not that of a new y."""
+    kernel = getattr(model, "kernel_", None)
+    if kernel is None or "WhiteKernel" in repr(kernel) or np.max(model.alpha) <= 1e-9:
+        return ()
+    return (
+        f"the standard deviation of {type(model).__name__} leaves out alpha, the noise of y; a "
+        "WhiteKernel in its kernel keeps noise in",
+    )
 
 
 def told_levels(model: Any) -> tuple[float, ...] | None:
