@@ -383,6 +383,18 @@ def test_sktime_frames_are_read_with_what_they_say_of_themselves() -> None:
     assert "90 %" in result.verdict
 
 
+def test_a_variance_beside_a_forecast_is_not_taken_for_a_standard_deviation() -> None:
+    made, _ = forecaster()
+    steps = list(range(1, 13))
+    pair = (made.predict(steps), made.predict_var(steps))
+    with pytest.raises(InputError, match="may be a variance") as caught:
+        read(pair, 12)
+    assert "howsure.Distribution.normal(mean, variance**0.5)" in str(caught.value)
+    spelled = Distribution.normal(pair[0], pair[1] ** 0.5)
+    proba = distribution(made.predict_proba(steps), 12)
+    np.testing.assert_allclose(spelled.interval(0.9), proba.interval(0.9))
+
+
 def test_frames_of_several_variables_name_them() -> None:
     pd = needs("pandas")
     columns = pd.MultiIndex.from_product([["sales", "costs"], [0.9], ["lower", "upper"]])

@@ -37,6 +37,8 @@ def adapted(
         return found
     if isinstance(value, Mapping):
         return _of_tabpfn(value, n, levels)
+    if isinstance(value, tuple) and coverage is None:
+        _refuse_variance(value)
     if isinstance(value, list):
         return _of_columns(value, n, levels)
     outcome = getattr(value, "outcome", None)  # of what a fitted method of howsure predicts
@@ -48,6 +50,15 @@ def adapted(
             "howsure.assess_model(model, X, y)"
         )
     return None
+
+
+def _refuse_variance(value: tuple[Any, ...]) -> None:
+    """Refuse a forecast beside a frame of one column, which is what ``predict_var`` gives."""
+    if len(value) == 2 and np.shape(getattr(value[1], "columns", ())) == (1,):
+        raise InputError(
+            "prediction holds a frame of one column, which may be a variance (of predict_var) or a "
+            "standard deviation: give howsure.Distribution.normal(mean, variance**0.5), or the sd"
+        )
 
 
 def _of_tabpfn(
