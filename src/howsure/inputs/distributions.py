@@ -222,7 +222,7 @@ def _table_of_torch(value: Any, n: int) -> Given:
     return _table(
         f"torch's {type(value).__name__}",
         n,
-        lambda level: value.icdf(torch.tensor(level)),
+        lambda level: value.icdf(torch.tensor(level, dtype=torch.float64)),
         f"give draws, howsure.Samples(prediction.sample((1000,)){draws})",
     )
 
