@@ -198,7 +198,11 @@ def test_mapies_quantile_and_time_series_regressors(seen: dict[str, Any]) -> Non
         ).fit(X[:100], Y[:100])
         model.conformalize(X[100:150], Y[100:150])
         series = regression.TimeSeriesRegressor(LinearRegression(), cv=3).fit(X[FIT], Y[FIT])
+        cross = regression.CrossConformalizedQuantileRegressor(
+            QuantileRegressor(alpha=0.0), confidence_level=[0.6, 0.8], cv=2
+        ).fit_conformalize(X[FIT], Y[FIT])
     assert intervals(said(seen, model)).coverages == (0.8,)
+    assert intervals(said(seen, cross)).coverages == (0.6, 0.8)
     assert intervals(said(seen, series)).coverages == (0.9,)
     found = intervals(said(seen, series, coverage=[0.5, 0.8]))
     table = series.predict(X[NEW], confidence_level=[0.5, 0.8])[1]
@@ -272,6 +276,46 @@ def test_skpro_is_asked_for_what_it_makes_itself(seen: dict[str, Any]) -> None:
     found = intervals(seen["prediction"]["Half"])
     assert found.coverages == (0.8,)
     np.testing.assert_array_equal(found.upper, 9.0)
+
+
+def test_skpros_quantiles_that_cross_are_sorted(seen: dict[str, Any]) -> None:
+    pd = needs("pandas")
+    needs("skpro")
+    from skpro.regression.base import BaseProbaRegressor
+
+    class Crossing(BaseProbaRegressor):  # type: ignore[misc]
+        def _fit(self, X: Any, y: Any) -> Any:
+            return self
+
+        def _predict_quantiles(self, X: Any, alpha: list[float]) -> Any:
+            columns = pd.MultiIndex.from_product([["t"], alpha])
+            table = np.tile(-np.array(alpha), (len(X), 1))
+            return pd.DataFrame(table, index=X.index, columns=columns)
+
+    frame, target = pd.DataFrame(X, columns=list("abc")), pd.DataFrame({"t": Y})
+    model = Crossing().fit(frame[FIT], target[FIT])
+    assess_model(model, frame[NEW], target[NEW])
+    given = seen["prediction"]["Crossing"]
+    np.testing.assert_array_equal(quantiles(given).levels, LEVELS)
+    np.testing.assert_array_equal(quantiles(given).values[0], [-0.95, -0.5, -0.05])
+    assert given.notes == ("150 of 150 rows had quantiles that crossed; each was sorted",)
+
+
+class OtherIntervals:
+    """Of no library known, and alpha is a penalty."""
+
+    alpha = 0.7
+
+    def predict_interval(self, X: Any) -> Any:
+        table = np.stack([X[:, 0] - 1, X[:, 0] + 1], axis=1)
+        return X[:, 0], table[:, :, None]
+
+
+def test_a_penalty_is_not_taken_for_a_coverage(seen: dict[str, Any]) -> None:
+    assert intervals(said(seen, OtherIntervals(), coverage=0.8)).coverages == (0.8,)
+    assert "does not tell the coverage of its intervals: say coverage=0.9" in refused(
+        OtherIntervals()
+    )
 
 
 class TabPFNLike:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, as_matrix, as_vector, shortened
 from howsure.core.errors import InputError
 from howsure.core.labels import as_labels
+from howsure.core.tensors import to_host
 from howsure.inputs.distributions import LEVELS, library_classes
 from howsure.inputs.given import Given, read_given
 from howsure.methods.interface import Method, located, parameters_of, predict_options
@@ -82,7 +83,8 @@ def assess_model(
     target = as_vector(y, "y")
     _check_rows(X, len(target))
     wanted = np.atleast_1d(np.asarray(coverage, dtype=np.float64))
-    asked = _Asked(X, len(target), tuple(wanted.tolist()), levels)
+    at = None if levels is None else wanted_levels(levels)
+    asked = _Asked(X, len(target), tuple(wanted.tolist()), at)
     named = isinstance(model, Mapping)
     models = model if named else {_title(model): model}
     if not models:
@@ -120,6 +122,7 @@ def _check_rows(X: Any, n: int) -> None:
 
 def _inputs(X: Any) -> tuple[dict[str, npt.ArrayLike] | None, str]:
     """The columns of X by which can be assessed, and what to say of the others."""
+    X = to_host(X, "X")
     if not hasattr(X, "columns") and len(getattr(X, "shape", (0, 0))) != 2:
         return None, ""
     if hasattr(X, "tocsr"):  # sparse
@@ -135,14 +138,14 @@ def _inputs(X: Any) -> tuple[dict[str, npt.ArrayLike] | None, str]:
     return kept or None, told
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class _Asked:
-    """What is asked of each model."""
+    """What is asked of each model: at which n inputs, and for which coverages or levels."""
 
-    def __init__(
-        self, X: Any, n: int, coverages: tuple[float, ...], levels: npt.ArrayLike | None
-    ) -> None:
-        self.X, self.n, self.coverages = X, n, coverages
-        self.levels = None if levels is None else wanted_levels(levels)
+    X: Any
+    n: int
+    coverages: tuple[float, ...]
+    levels: FloatArray | None
 
     def of(self, model: Any) -> Given:
         """What one model says; an error's message goes on after "model"."""
@@ -153,7 +156,7 @@ class _Asked:
             return self._of_skpro(model)
         inner, X = _unwrapped(model, self.X)
         if inner is not model:
-            return self._at(X).of(inner)
+            return replace(self, X=X).of(inner)
         options = predict_options(model)
         if hasattr(model, "pred_dist"):
             return self._read(self._call(model, "pred_dist"))
@@ -178,9 +181,6 @@ class _Asked:
             mean, sd = (as_vector(part, "forecast", length=self.n) for part in (mean, sd))
             return Given(predictions=(located("norm", mean, sd),), notes=_without_noise(model))
         return self._of_predict(model)
-
-    def _at(self, X: Any) -> _Asked:
-        return _Asked(X, self.n, self.coverages, self.levels)
 
     def _coverages(self) -> tuple[float, ...]:
         return self.coverages or (DEFAULT_COVERAGE,)
@@ -219,10 +219,9 @@ class _Asked:
         )
 
     def _of_mapie(self, model: Any, made: Any) -> Given:
-        held = next(
-            (vars(model)[name] for name in ("_alphas", "_alpha", "alpha") if name in vars(model)),
-            None,
-        )
+        """Intervals at the coverages that the model was made for."""
+        names = ("_alphas", "_alpha", "alpha") if library_classes(model, "mapie") else ()
+        held = next((getattr(model, name) for name in names if hasattr(model, name)), None)
         if held is None:
             return self._intervals(model, made, self.coverages)
         alphas = np.atleast_1d(np.asarray(held, dtype=np.float64))
@@ -254,19 +253,23 @@ class _Asked:
     def _of_skpro(self, model: Any) -> Given:
         """By what the regressor makes itself: skpro derives the other kinds from normals."""
         if self.levels is not None:
-            return self._read(self._call(model, "predict_quantiles", alpha=self.levels.tolist()))
+            return self._skpro_quantiles(model, self.levels)
         own = set[str]()
         for made in type(model).__mro__:
             if made.__name__ == "BaseProbaRegressor":
                 break
             own |= set(vars(made))
         if "_predict_proba" not in own and "_predict_quantiles" in own:
-            at = np.union1d(central_levels(self._coverages()), 0.5).tolist()
-            return self._read(self._call(model, "predict_quantiles", alpha=at))
+            at = np.union1d(central_levels(self._coverages()), 0.5)
+            return self._skpro_quantiles(model, at)
         if "_predict_proba" not in own and "_predict_interval" in own:
             asked = list(self._coverages())
             return self._read(self._call(model, "predict_interval", coverage=asked))
         return self._read(self._call(model, "predict_proba"))
+
+    def _skpro_quantiles(self, model: Any, at: FloatArray) -> Given:
+        made = self._call(model, "predict_quantiles", alpha=at.tolist())
+        return self._quantiles([np.asarray(made)], at)
 
     def _of_tabpfn(self, model: Any, options: set[str]) -> Given:
         """Quantiles of TabPFN, a list of one array a level, or of TabICL, shape (n, k)."""
@@ -315,7 +318,9 @@ class _Asked:
             try:
                 _check_kind(model)
                 inner, X = _unwrapped(model, self.X)
-                made = as_matrix(self._at(X)._call(inner, "predict"), "forecast", length=self.n)
+                made = as_matrix(
+                    replace(self, X=X)._call(inner, "predict"), "forecast", length=self.n
+                )
                 told.append(told_levels(inner))
                 count = 0 if (own := told[-1]) is None else len(own)
                 if count not in (0, made.shape[1]):
