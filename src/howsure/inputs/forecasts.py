@@ -20,9 +20,8 @@ _DARTS_QUANTILE = re.compile(r"(.*)_q(0?\.\d+)")
 
 def read_forecast(value: Any, n: int) -> Given | None:
     """A library's forecasts of n rows; None of anything else."""
-    columns: Any = getattr(value, "columns", None)
-    if getattr(columns, "nlevels", 1) > 1:
-        return _of_frame(value, list(columns))
+    if "DataFrame" in library_classes(value, "pandas") and value.columns.nlevels > 1:
+        return _of_frame(value, list(value.columns))
     if "TimeSeries" in library_classes(value, "darts"):
         return _of_darts(value)
     series = list(value) if isinstance(value, (list, tuple, Iterator)) else [value]

@@ -54,7 +54,10 @@ def adapted(
 
 def _refuse_variance(value: tuple[Any, ...]) -> None:
     """Refuse a forecast beside a frame of one column, which is what ``predict_var`` gives."""
-    if len(value) == 2 and np.shape(getattr(value[1], "columns", ())) == (1,):
+    from howsure.inputs.distributions import library_classes
+
+    frame = len(value) == 2 and "DataFrame" in library_classes(value[1], "pandas")
+    if frame and value[1].shape[1] == 1:
         raise InputError(
             "prediction holds a frame of one column, which may be a variance (of predict_var) or a "
             "standard deviation: give howsure.Distribution.normal(mean, variance**0.5), or the sd"
