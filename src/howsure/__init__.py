@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from howsure.predictions import Samples as Samples
     from howsure.report.assess import assess as assess
     from howsure.report.assessment import Assessment as Assessment
+    from howsure.report.model import assess_model as assess_model
     from howsure.report.recalibrate import recalibrate as recalibrate
 
 _HOMES = {
@@ -34,6 +35,7 @@ _HOMES = {
     "Quantiles": "howsure.predictions",
     "Samples": "howsure.predictions",
     "assess": "howsure.report.assess",
+    "assess_model": "howsure.report.model",
     "load": "howsure.inputs",
     "recalibrate": "howsure.report.recalibrate",
 }

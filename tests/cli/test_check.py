@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import math
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
 import pytest
 import typer
-from pyarrow import csv
+from pyarrow import csv, parquet
 from scipy import stats
 from typer.testing import CliRunner
 
-from howsure.cli.check import Limit, judge, slack_of
 from howsure.cli.main import app, main
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet
+from howsure.report.check import judge, slack_of
+from howsure.report.limits import Limit
 from howsure.stats.estimate import skewed_ends, spread_of
 
 CONFIDENCES = (0.6, 0.9, 0.95, 0.99)
@@ -40,7 +43,7 @@ def covering(path: Path, covered: int, n: int) -> Path:
 def state(path: Path, *flags: str) -> str:
     """What is said of the one limit, and the status that goes with it."""
     result = CliRunner().invoke(app, ["check", str(path), *flags], catch_exceptions=False)
-    word = result.stdout.split()[0]
+    word = {"✓": "holds", "✗": "fails", "?": "undecided"}[result.stdout.split()[0]]
     assert result.exit_code == (1 if word == "fails" else 0)
     return word
 
@@ -222,12 +225,15 @@ def status(*arguments: object) -> int:
 def test_the_verdict_is_a_gate(tmp_path: Path) -> None:
     """86.5 % of 2,000 rows for 90 %: a fault of 3.5 points, which a tolerance may allow."""
     path = covering(tmp_path / "short.csv", 1_730, 2_000)
-    assert status("check", path, "--verdict", "--ignore", "one_sided") == 1
+    assert status("check", path, "--fail-on", "bad", "--ignore", "one_sided") == 1
     loose = ("--tolerance", "0.05", "--ignore", "one_sided")
-    assert status("check", path, "--verdict", *loose) == 0
-    assert status("check", path, "--verdict", "--ignore", "one_sided", "--ignore", "coverage") == 0
+    assert status("check", path, "--fail-on", "bad", *loose) == 0
+    assert (
+        status("check", path, "--fail-on", "bad", "--ignore", "one_sided", "--ignore", "coverage")
+        == 0
+    )
     right = covering(tmp_path / "right.csv", 1_800, 2_000)
-    assert status("check", right, "--verdict", "--ignore", "one_sided") == 0
+    assert status("check", right, "--fail-on", "bad", "--ignore", "one_sided") == 0
 
 
 def test_what_the_verdict_cannot_be_told_is_refused(
@@ -235,8 +241,8 @@ def test_what_the_verdict_cannot_be_told_is_refused(
 ) -> None:
     path = covering(tmp_path / "t.csv", 90, 100)
     for line, said in (
-        (["check", "--verdict", "--ignore", "colour"], "ignore must be among"),
-        (["check", "--min-coverage", "0.5", "--ignore", "width"], "--verdict"),
+        (["check", "--fail-on", "bad", "--ignore", "colour"], "ignore must be among"),
+        (["check", "--min-coverage", "0.5", "--ignore", "width"], "say fail_on bad or watch"),
         (["assess", "--ignore", "colour"], "ignore must be among"),
         (["assess", "--tolerance", "2"], "--tolerance"),
     ):
@@ -255,3 +261,235 @@ def test_a_limit_follows_errors_that_follow_each_other_in_time(tmp_path: Path) -
     assert state(path, "--min-coverage", "0.86") == "fails"
     assert state(path, "--min-coverage", "0.86", "--time", "day") == "undecided"
     assert state(path, "--min-coverage", "0.97", "--time", "day") == "fails"
+
+
+def told(*arguments: object, **environment: str) -> tuple[int, str]:
+    """The exit status, and stdout."""
+    words = ["check", *(str(each) for each in arguments)]
+    result = CliRunner().invoke(app, words, env={"GITHUB_ACTIONS": "", **environment})
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout
+
+
+def grouped(path: Path, label: str = "north") -> Path:
+    """Two groups of 200 rows: 190 are covered of one, 140 of the other."""
+    hit = np.concatenate([np.arange(200) < 190, np.arange(200) < 140])
+    ends = {"lower_90": np.full(400, -1.0), "upper_90": np.full(400, 1.0)}
+    names = np.repeat(np.array([label, "south"], dtype=object), 200)
+    csv.write_csv(pa.table({"y": np.where(hit, 0.0, 2.0), **ends, "region": names}), path)
+    return path
+
+
+def test_a_line_a_group_and_a_summary(tmp_path: Path) -> None:
+    """The bounds are those of the binomial law: 5 % below, and 2.5 % above for two groups."""
+    path = grouped(tmp_path / "t.csv")
+    low, high = stats.beta.ppf(0.05, 190, 11), stats.beta.isf(0.025, 191, 10)
+    code, shown = told(path, "--min-coverage", "0.9", "--by", "region")
+    assert code == 1
+    first, second, last = shown.splitlines()
+    assert first == (
+        f"✓  t: region=north: empirical_coverage ≥ 0.9 at 0.9: 0.95 ({low:.4g} … {high:.4g}), n 200"
+    )
+    assert second.startswith("✗  t: region=south: empirical_coverage ≥ 0.9 at 0.9: 0.7 (")
+    assert last == (
+        "✗  FAIL (exit 1). Limits: 1 held, 1 failed. Limits are judged by one-sided bounds "
+        "at 95 %, failures adjusted for the number of groups."
+    )
+    assert told(path, "--min", "worst_group=0.6", "--groups", "region")[0] == 0
+    assert told(path, "--min", "worst_group=0.8", "--by", "region")[0] == 1
+    assert "two-sided intervals" in told(path, "--min-coverage", "0.5", "--sided", "two")[1]
+
+
+def test_undecided_passes_and_says_so_unless_proof_is_required(tmp_path: Path) -> None:
+    path = covering(tmp_path / "t.csv", 90, 100)
+    code, shown = told(path, "--min-coverage", "0.9")
+    assert (code, shown[0]) == (0, "?")
+    assert shown.splitlines()[-1].endswith("Undecided limits pass.")
+    code, shown = told(path, "--min-coverage", "0.9", "--require-proof")
+    assert (code, shown[0]) == (1, "✗")
+    assert shown.splitlines()[0].endswith(": not proven")
+    assert shown.splitlines()[-1].endswith("Undecided limits fail.")
+
+
+def test_limits_come_from_a_file_a_project_and_flags(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The project's own serve where no flag asks for anything; a file is added to by flags."""
+    path = grouped(tmp_path / "t.csv")
+    monkeypatch.chdir(tmp_path)
+    limits = 'limits = [{measure = "coverage", min = 0.9, by = ["region"]}]\n'
+    (tmp_path / "mine.toml").write_text(limits)
+    code, shown = told(path, "--limits", "mine.toml")
+    assert (code, shown.splitlines()[0]) == (1, "limits: mine.toml")
+    assert shown.count("empirical_coverage") == 2
+    assert told(path, "--limits", "mine.toml", "--min", "coverage=0.5")[1].count("coverage") == 3
+    with pytest.raises(InputError, match="check needs a limit"):
+        told(path)
+    (tmp_path / "pyproject.toml").write_text(f"[tool.howsure.check]\n{limits}")
+    code, shown = told(path)
+    assert (code, shown.splitlines()[0]) == (1, "limits: pyproject.toml [tool.howsure.check]")
+    assert told(path, "--by", "")[0] == 1
+    assert told(path, "--min-coverage", "0.5")[1].count("empirical_coverage") == 1
+    assert told(path, "--fail-on", "never", "--min-coverage", "0.5")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--min-coverage", "90"], r"--min-coverage: .* got 90: did you mean 0\.9\?"),
+        (["--max-coverage", "95"], r"--max-coverage: .* did you mean 0\.95\?"),
+        (["--max-drift", "5"], r"--max-drift: .* did you mean 0\.05\?"),
+        (["--min", "misses_below=5"], r"--min: .* did you mean 0\.05\?"),
+        (["--min", "coverage"], "--min must look like MEASURE=LIMIT, got 'coverage'"),
+        (["--min", "coverage=x"], "--min coverage must be a number, got 'x'"),
+        (["--max", "crsp=1"], "got 'crsp'; near: crps"),
+        (["--min-coverage", "0.9", "--max-coverage", "0.8"], "must not exceed its max"),
+        (["--min-coverage", "0.9", "--by", "regio"], "--by names columns of groups: .*'region'"),
+        (["--min-coverage", "0.9", "--findings", "drift"], "say fail_on bad or watch"),
+        (["--fail-on", "bad", "--findings", "drift"], "finding drift cannot be judged: .*no time"),
+        (["--max-drift", "0.1"], "coverage_drift ≤ 0.1 cannot be judged: the table holds no time"),
+        (["--limits", "gone.toml"], r"gone\.toml cannot be read"),
+        (["--min-coverage", "0.9", "--junit", "no/such.xml"], "folder of the output must exist"),
+        (["--min-coverage", "0.9", "--confidence", "0.4"], r"confidence must lie in \(0.5, 1\)"),
+    ],
+)
+def test_what_is_asked_in_vain_is_refused(tmp_path: Path, flags: list[str], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        told(grouped(tmp_path / "t.csv"), *flags)
+
+
+def test_by_in_a_file_is_named_with_it(tmp_path: Path) -> None:
+    path, limits = grouped(tmp_path / "t.csv"), tmp_path / "l.toml"
+    limits.write_text('by = ["regio"]\nlimits = [{measure = "coverage", min = 0.5}]')
+    with pytest.raises(InputError, match=r"by in .*l\.toml names columns of groups: .*'region'"):
+        told(path, "--limits", limits)
+    with pytest.raises(InputError, match="must be another file than the inputs"):
+        told(path, "--limits", limits, "--junit", limits)
+
+
+def test_json_holds_every_limit_and_finding(tmp_path: Path) -> None:
+    """Numbers alone, NaN as null, and nothing besides on stdout."""
+    path = grouped(tmp_path / "t.csv")
+    flags = ("--min-coverage", "0.9", "--by", "region", "--fail-on", "bad", "--json")
+    code, shown = told(path, *flags, "--findings", "coverage", GITHUB_ACTIONS="true")
+    held = json.loads(shown)
+    assert (code, held["exit"]) == (1, 1)
+    assert [held[key] for key in ("confidence", "sided", "undecided", "fail_on", "source")] == [
+        *(0.95, "one", "pass", "bad", None)
+    ]
+    first, second = held["limits"]
+    assert first == {
+        "measure": "empirical_coverage",
+        "side": "min",
+        "limit": 0.9,
+        "model": "t",
+        "group": "region=north",
+        "coverage": 0.9,
+        "state": "holds",
+        "failed": False,
+        "value": 0.95,
+        "lower": pytest.approx(stats.beta.ppf(0.05, 190, 11)),
+        "upper": pytest.approx(stats.beta.isf(0.025, 191, 10)),
+        "lower_confidence": pytest.approx(0.95),
+        "upper_confidence": pytest.approx(0.975),
+        "n": 200.0,
+        "reason": "",
+        "sentence": first["sentence"],
+    }
+    assert (second["state"], second["failed"]) == ("fails", True)
+    (finding,) = held["findings"]
+    assert (finding["id"], finding["state"], finding["failed"]) == ("coverage", "bad", True)
+    point = tmp_path / "p.csv"
+    csv.write_csv(pa.table({"y": [1.0, 2.0, 3.5], "pred": [1.5, 2.0, 3.0]}), point)
+    (limit,) = json.loads(told(point, "--max-mae", "9", "--json")[1])["limits"]
+    assert limit["coverage"] is None
+
+
+def test_junit_has_a_case_for_each(tmp_path: Path) -> None:
+    path, out = grouped(tmp_path / "t.csv"), tmp_path / "out.xml"
+    flags = ("--min-coverage", "0.93", "--by", "region", "--fail-on", "bad", "--junit", out)
+    assert told(path, *flags, "--findings", "coverage")[0] == 1
+    root = ElementTree.parse(out).getroot()
+    (suite,) = root
+    assert root.tag == "testsuites"
+    counts = {"tests": "3", "failures": "2", "errors": "0", "skipped": "1"}
+    assert {key: suite.get(key) for key in counts} == counts
+    finding, north, south = suite
+    assert (finding.get("classname"), finding.get("name")) == ("t", "finding coverage")
+    assert north.get("name") == "region=north: empirical_coverage ≥ 0.93 at 0.9"
+    assert [part.tag for case in suite for part in case] == ["failure", "skipped", "failure"]
+    assert south[0].get("type") == "fails"
+    assert south[0].get("message") == south[0].text
+    assert told(path, *flags[:4], "--require-proof", "--junit", out)[0] == 1
+    assert ElementTree.parse(out).getroot().get("failures") == "2"
+    assert told(path, "--min-coverage", "0.5", "--junit", out)[0] == 0
+    assert [part.tag for part in ElementTree.parse(out).getroot().iter()][-1] == "system-out"
+
+
+HOSTILE = '</failure>&"<x>\x1b[1m\ufffe%\r\n::error::,:]]>'
+
+
+def test_hostile_names_stay_text(tmp_path: Path) -> None:
+    """In XML they are escaped, or replaced where XML cannot hold them; a command is one line."""
+    path, out = tmp_path / "t.parquet", tmp_path / "out.xml"
+    hit = np.arange(100) < 50
+    columns = {"y": np.where(hit, 0.0, 2.0), "lower_90": hit * 0.0 - 1, "upper_90": hit * 0.0 + 1}
+    columns["region"] = np.full(100, HOSTILE, dtype=object)
+    parquet.write_table(pa.table(columns), path)
+    flags = (path, "--min-coverage", "0.9", "--by", "region")
+    code, shown = told(*flags, "--junit", out, "--github")
+    assert code == 1
+    case = ElementTree.parse(out).getroot()[0][0]
+    kept = '</failure>&"<x>�[1m�%��::error::,:]]>'
+    assert case.get("name") == f"region={kept}: empirical_coverage ≥ 0.9 at 0.9"
+    assert kept in str(case[0].text)
+    *_, command = shown.splitlines()
+    assert shown.count("\n") == 3
+    title, _, message = command.removeprefix("::error title=").partition("::")
+    assert "%2C%3A]]>" in title
+    assert ":" not in title
+    assert "," not in title
+    assert "%25%0D%0A::error::,:]]>" in message
+    assert "\x1b" not in shown
+    held = json.loads(told(*flags, "--json")[1])
+    assert held["limits"][0]["group"] == f"region={HOSTILE}"
+
+
+def test_github_is_told_inside_of_its_runs_alone_unless_asked(tmp_path: Path) -> None:
+    """An error for what fails, a warning for what is undecided; nothing for what holds."""
+    path = grouped(tmp_path / "t.csv")
+
+    def lines(*flags: str, **environment: str) -> list[str]:
+        shown = told(path, "--min-coverage", "0.93", "--by", "region", *flags, **environment)[1]
+        return [line for line in shown.splitlines() if line.startswith("::")]
+
+    warning, error = lines("--github")
+    assert warning.startswith(
+        "::warning title=howsure%3A region=north%3A empirical_coverage ≥ 0.93 at 0.9::t: region"
+    )
+    assert error.startswith("::error title=howsure%3A region=south%3A empirical_coverage")
+    assert lines() == lines("--no-github", GITHUB_ACTIONS="true") == []
+    assert lines(GITHUB_ACTIONS="true") == [warning, error]
+    assert told(path, "--min-coverage", "0.5", "--github")[1].count("::") == 0
+
+
+def test_findings_are_named_and_doubts_fail_as_asked(tmp_path: Path) -> None:
+    path = covering(tmp_path / "short.csv", 1_730, 2_000)
+    assert status("check", path, "--fail-on", "bad", "--findings", "coverage") == 1
+    assert status("check", path, "--fail-on", "bad", "--findings", "one_sided") == 1
+    assert status("check", path, "--fail-on", "never", "--min-coverage", "0.5") == 0
+    balanced = tmp_path / "balanced.csv"
+    y = np.where(np.arange(400) < 347, 0.0, np.where(np.arange(400) % 2, 2.0, -2.0))
+    ends = {"lower_90": np.full(400, -1.0), "upper_90": np.full(400, 1.0)}
+    csv.write_csv(pa.table({"y": y, **ends}), balanced)
+    pair = ("--findings", "coverage,one_sided")
+    found = json.loads(told(balanced, "--fail-on", "bad", *pair, "--json")[1])
+    states = {each["id"]: each["state"] for each in found["findings"]}
+    assert (states["coverage"], found["exit"]) == ("watch", 0)
+    code, shown = told(balanced, "--fail-on", "watch", *pair)
+    assert (code, shown[0]) == (1, "✗")
+    code, shown = told(balanced, "--fail-on", "bad", *pair, "--github")
+    assert (code, shown[0]) == (0, "○")
+    (line,) = [line for line in shown.splitlines() if line.startswith("::")]
+    assert line.startswith("::warning title=howsure%3A finding coverage::balanced: ")

@@ -15,10 +15,12 @@ from typer.testing import CliRunner
 
 import howsure
 from extras import needs
-from howsure.cli.check import Limit, judge, parse_limits
+from howsure.cli.check import parse_limits
 from howsure.cli.main import app
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.records import Record
+from howsure.report.check import judge
+from howsure.report.limits import Limit
 
 RUN = [sys.executable, "-c", "from howsure.cli.entry import main; main()"]
 

@@ -2,181 +2,226 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
-
-import numpy as np
+from typing import Any
+from xml.etree import ElementTree
 
 from howsure.cli.options import ReadOptions
-from howsure.cli.terminal import SIGNS, Console, escape
+from howsure.cli.terminal import SIGNS, Console, escape, say
 from howsure.core.errors import InputError
-from howsure.core.records import Record
-from howsure.core.threads import one_thread
-from howsure.metrics.catalogue import catalogue
-from howsure.metrics.measure import Evaluation, evaluate
-from howsure.predictions import EvalSet, content_order
-from howsure.stats.estimate import one_more
-from howsure.verdict import examine
-from howsure.verdict.dependence import follow
-from howsure.verdict.family import check_judging
+from howsure.core.files import atomic_write, check_outputs
+from howsure.core.text import legible
+from howsure.inputs import Loaded
+from howsure.report.check import Answer, Checked, Outcome, check
+from howsure.report.limits import (
+    PYPROJECT,
+    TABLE,
+    Limit,
+    Rules,
+    Side,
+    limit_of,
+    project_rules,
+    read_rules,
+    with_more,
+)
 
-State = Literal["holds", "fails", "undecided"]
-
-_NAMED = {"coverage": "empirical_coverage", "drift": "coverage_drift"}
+_STATES = {"holds": "good", "fails": "bad", "undecided": "undecided"}
+_NO_XML = re.compile("[\ufffe\uffff]")
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
-    """A bound on a measure: at least, or at most, a number."""
+class Told:
+    """How the outcome is told, besides the exit status.
 
-    metric: str
-    side: Literal["min", "max"]
-    value: float
+    Attributes
+    ----------
+    json : bool
+        As JSON on stdout, instead of lines.
+    junit : Path, optional
+        As a file of JUnit's XML.
+    github : bool, optional
+        As annotations of GitHub; None where its own variable decides.
+    """
 
-    def __str__(self) -> str:
-        return f"{self.metric} {'≥' if self.side == 'min' else '≤'} {self.value:g}"
+    json: bool = False
+    junit: Path | None = None
+    github: bool | None = None
 
 
 def parse_limits(
-    named: Mapping[str, float | None],
-    least: Sequence[str],
-    most: Sequence[str],
-    *,
-    none: bool = False,
+    named: Mapping[str, float | None], least: Sequence[str], most: Sequence[str]
 ) -> tuple[Limit, ...]:
     """Limits from flags such as ``--min-coverage 0.88`` and ``--max crps=2``."""
     limits: list[Limit] = []
-    for flag, value in named.items():
-        if value is not None:
+    for flag, given in named.items():
+        if given is not None:
             side, _, metric = flag.partition("_")
-            limits.append(_limit(_NAMED.get(metric, metric), side, str(value)))
+            limits.append(_limit(f"--{flag.replace('_', '-')}", metric, _side(side), given))
     for side, texts in (("min", least), ("max", most)):
         for text in texts:
             metric, sign, number = text.partition("=")
             if not sign:
                 raise InputError(f"--{side} must look like MEASURE=LIMIT, got {text!r}")
-            limits.append(_limit(_NAMED.get(metric, metric), side, number))
-    if not limits and not none:
-        raise InputError("check needs a limit, such as --min-coverage 0.88, or --verdict, got none")
+            try:
+                value = float(number)
+            except ValueError:
+                value = math.nan
+            if math.isnan(value):
+                raise InputError(f"--{side} {metric} must be a number, got {number!r}")
+            limits.append(_limit(f"--{side}", metric, _side(side), value))
     return tuple(limits)
 
 
-def _limit(metric: str, side: str, number: str) -> Limit:
-    if metric not in catalogue() or not catalogue()[metric].forms:
-        raise InputError(f"limit must be on a measure that howsure metrics lists, got {metric!r}")
+def _side(side: str) -> Side:
+    return "min" if side == "min" else "max"
+
+
+def _limit(flag: str, metric: str, side: Side, value: float) -> Limit:
     try:
-        value = float(number)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise InputError(f"limit on {metric} must be a number, got {number!r}")
-    return Limit(metric, "min" if side == "min" else "max", value)
+        return limit_of(metric, side, value)
+    except InputError as error:
+        raise InputError(f"{flag}: {error}") from error
 
 
-def judge(limit: Limit, record: Record, slack: tuple[float, float] = (0.0, 0.0)) -> State:
-    """Whether one-sided confidence bounds prove that a limit holds, or fails, or neither.
+def rules_for(
+    path: Path | None, limits: Sequence[Limit], changes: Mapping[str, Any]
+) -> tuple[Rules, str]:
+    """The rules of a file, or else of the current folder's project, with what flags add.
 
-    The record's interval is two-sided, so its ends must be computed at confidence 2c − 1 for a
-    one-sided bound at confidence c. A limit only holds if one more row as bad as the worst would
-    not break it: `slack` is how far the lowest and the highest row would move the value.
+    And the name of the file. A project's own rules serve where the flags name nothing to judge.
     """
-    low, high, bound, worst = record.lower, record.upper, limit.value, slack[0]
-    if limit.side == "max":
-        low, high, bound, worst = -high, -low, -bound, -slack[1]
-    if math.isnan(low):
-        return "undecided"
-    if low + worst >= bound:
-        return "holds"
-    return "fails" if high < bound else "undecided"
+    source, held = "", None
+    if path is not None:
+        source, held = str(path), read_rules(path)
+    elif not limits and changes.get("fail_on") is None:
+        held = project_rules(Path())
+        source = "" if held is None else f"{PYPROJECT} [{TABLE}]"
+    rules = with_more(held or Rules(), limits, **changes)
+    if not rules.judges:
+        raise InputError(
+            "check needs a limit, such as --min-coverage 0.88, --limits FILE, --fail-on bad or "
+            f"[{TABLE}] in {PYPROJECT}, got none"
+        )
+    return rules, source
 
 
-def slack_of(found: Evaluation, record: Record) -> tuple[float, float]:
-    """How far one more row like the lowest and the highest moves a mean; 0 of bounded shares."""
-    rows = found.row_scores(record.metric, record.coverage)
-    if rows is None or rows.dtype == np.bool_:
-        return 0.0, 0.0
-    held = found.evalset
-    cluster = None if held.cluster is None else held.cluster.codes
-    return one_more(rows - record.value, held.weights, cluster)
-
-
-@one_thread()
 def run(
     files: Sequence[Path],
-    limits: Sequence[Limit],
-    require_proof: bool,
-    judging: tuple[float, Sequence[str]] | None,
-    confidence: float,
+    rules: Rules,
+    source: str,
+    told: Told,
     seed: int,
     read: ReadOptions,
 ) -> bool:
-    """Judge every limit for every model and coverage, and the verdict; true if one fails."""
-    console = Console()
-    if not 0.5 < confidence < 1:
-        raise InputError(f"--confidence must lie between 0.5 and 1, got {confidence:g}")
-    if judging is not None:
-        check_judging(*judging)
-    loaded = read.load(list(files))
-    failed = False
-    if judging is not None:
-        for held in loaded.evalsets:
-            failed |= _report_verdict(console, held, read, seed, judging)
-    if not limits:
-        return failed
-    for held in follow(loaded.evalsets, content_order(loaded.evalsets))[0]:
-        names = list(dict.fromkeys(limit.metric for limit in limits))
-        found = evaluate(
-            held,
-            coverages=read.assessed,
-            metrics=names,
-            confidence=2 * confidence - 1,
-            seed=seed,
-            slow=names,
-        )
-        for limit in limits:
-            failed |= _report(console, limit, found, require_proof)
-    return failed
-
-
-def _report_verdict(
-    console: Console,
-    held: EvalSet,
-    read: ReadOptions,
-    seed: int,
-    judging: tuple[float, Sequence[str]],
-) -> bool:
-    """Tell every finding; true if one is bad."""
-    tolerance, ignore = judging
-    findings, _ = examine(
-        held, coverages=read.assessed, seed=seed, tolerance=tolerance, ignore=ignore
+    """Judge every finding and every limit, and tell of them; true if one fails."""
+    if told.junit is not None:
+        check_outputs([told.junit], [*files, *([Path(source)] if source else [])])
+    found = check(
+        _load(files, rules, source, read).evalsets, rules, coverages=read.assessed, seed=seed
     )
-    for finding in findings:
-        text = escape(f"{held.model}: {finding.sentence}")
-        console.print(f"{SIGNS[finding.state]}  {text}", highlight=False, soft_wrap=True)
-    return any(finding.state == "bad" for finding in findings)
+    if told.junit is not None:
+        atomic_write(told.junit, junit(found))
+    if told.json:
+        text = json.dumps({**found.as_dict(), "source": source or None}, indent=2)
+        for line in text.split("\n"):
+            say(line.replace("\x7f", "\\u007f"))
+    else:
+        _print(found, source)
+    github = os.environ.get("GITHUB_ACTIONS") == "true" if told.github is None else told.github
+    if github:
+        for line in annotated(found):
+            say(line, error=told.json)
+    return found.status == 1
 
 
-def _report(console: Console, limit: Limit, found: Evaluation, require_proof: bool) -> bool:
-    failed = False
-    for record in found.records:
-        if record.metric != limit.metric:
-            continue
-        if math.isnan(record.value):
-            raise InputError(f"{limit} cannot be judged: {record.reason}")
-        state = judge(limit, record, slack_of(found, record))
-        broken = state == "fails" or (require_proof and state != "holds")
-        failed |= broken
-        mark = {"holds": "[green]holds[/green]", "fails": "[red]fails[/red]"}
-        word = mark.get(state, "[yellow]undecided[/yellow]")
-        if broken and state == "undecided":
-            word += " [red](not proven)[/red]"
-        at = "" if math.isnan(record.coverage) else f" at {record.coverage:g}"
-        span = f" ({record.lower:.4g} … {record.upper:.4g})"
-        if math.isnan(record.lower):
-            span = f" ({record.reason or 'no interval is known'})"
-        text = escape(f"{record.model}: {limit}{at}: {record.value:.4g}{span}, n {record.n:,.0f}")
-        console.print(f"{word}  {text}", highlight=False, soft_wrap=True)
-    return failed
+def _load(files: Sequence[Path], rules: Rules, source: str, read: ReadOptions) -> Loaded:
+    """The tables, with the columns by which limits are judged as groups."""
+    named: Any = read.columns.get("groups")
+    if not rules.columns:
+        return read.load(list(files))
+    groups = [name.strip() for name in (named or "").split(",") if name.strip()]
+    columns: Any = {**read.columns, "groups": list(dict.fromkeys([*groups, *rules.columns]))}
+    try:
+        return replace(read, columns=columns).load(list(files))
+    except InputError as error:
+        if "groups must" not in str(error):
+            raise
+        place = f"by in {source}" if source else "--by"
+        raise InputError(f"{place} names columns of groups: {error}") from error
+
+
+def _print(found: Checked, source: str) -> None:
+    """A line for each finding and each limit, and what follows from them."""
+    console = Console()
+
+    def line(sign: str, text: str) -> None:
+        console.print(f"{sign}  {escape(text)}", highlight=False, soft_wrap=True)
+
+    if source:
+        console.print(f"limits: {escape(source)}", highlight=False, soft_wrap=True)
+    for each in found.told:
+        line(SIGNS["bad" if each.failed else _STATES.get(each.state, each.state)], each.sentence)
+    line(SIGNS["bad" if found.status else "good"], found.summary)
+
+
+def annotated(found: Checked) -> list[str]:
+    """Workflow commands of GitHub: an error for what fails, a warning for what is in doubt.
+
+    Source: docs.github.com, "Workflow commands for GitHub Actions"; what it escapes follows
+    actions/toolkit, packages/core/src/command.ts.
+    """
+    told = []
+    for each in found.told:
+        doubtful = each.state == ("undecided" if isinstance(each, Outcome) else "watch")
+        if each.failed or doubtful:
+            kind = "error" if each.failed else "warning"
+            title = _escaped(f"howsure: {each.name}").replace(":", "%3A").replace(",", "%2C")
+            told.append(f"::{kind} title={title}::{_escaped(each.sentence)}")
+    return told
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def junit(found: Checked) -> str:
+    """The outcome as JUnit's XML: a case for each finding and each limit."""
+    cases = found.told
+    counts = {
+        "name": "howsure check",
+        "tests": str(len(cases)),
+        "failures": str(len(found.failed)),
+        "errors": "0",
+        "skipped": str(sum(_skipped(each) for each in cases)),
+    }
+    suites = ElementTree.Element("testsuites", {k: v for k, v in counts.items() if k != "skipped"})
+    suite = ElementTree.SubElement(suites, "testsuite", counts)
+    for each in cases:
+        named = {"classname": _xml(each.model), "name": _xml(each.name), "time": "0"}
+        case = ElementTree.SubElement(suite, "testcase", named)
+        said = _xml(each.sentence)
+        if each.failed:
+            failure = {"message": said, "type": each.state}
+            ElementTree.SubElement(case, "failure", failure).text = said
+        elif _skipped(each):
+            ElementTree.SubElement(case, "skipped", {"message": said})
+        else:
+            ElementTree.SubElement(case, "system-out").text = said
+    ElementTree.indent(suites)
+    text = ElementTree.tostring(suites, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
+
+
+def _skipped(each: Answer | Outcome) -> bool:
+    return each.state == "undecided" and not each.failed
+
+
+def _xml(text: str) -> str:
+    """Text that XML 1.0 can hold; `legible` sees to all but two characters."""
+    return _NO_XML.sub("\ufffd", legible(text))

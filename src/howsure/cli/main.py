@@ -129,6 +129,13 @@ def assess(
 @reads_tables
 def check(
     files: Files,
+    limits: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="TOML file of limits; else, if no flag asks, pyproject.toml's.",
+        ),
+    ] = None,
     min_: Annotated[
         list[str], typer.Option("--min", metavar="MEASURE=LIMIT", help="Any measure; repeat.")
     ] = [],  # noqa: B006
@@ -144,21 +151,51 @@ def check(
     max_drift: Annotated[
         float | None, typer.Option(help="Largest change of coverage with time, as a share.")
     ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Limits hold in every group of these columns."),
+    ] = None,
     require_proof: Annotated[
         bool, typer.Option("--require-proof", help="Fail unless a bound proves the limit held.")
     ] = False,
-    verdict: Annotated[
-        bool, typer.Option("--verdict", help="Fail where the verdict finds a fault (✗).")
-    ] = False,
-    tolerance: Tolerance = 0.01,
+    sided: Annotated[
+        Literal["one", "two"] | None,
+        typer.Option(help="Judge limits by one-sided bounds (default) or two-sided intervals."),
+    ] = None,
+    fail_on: Annotated[
+        Literal["never", "watch", "bad"] | None,
+        typer.Option(help="Judge the verdict too: fail on a fault (✗), or also on a doubt (○)."),
+    ] = None,
+    findings: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Judge these findings alone: groups,region,drift."),
+    ] = None,
     ignore: Ignored = [],  # noqa: B006
-    confidence: Confidence = 0.95,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(callback=share, help="Miscoverage that does no harm; 0.01 if omitted."),
+    ] = None,
+    confidence: Annotated[
+        float | None, typer.Option(callback=share, help="Confidence of bounds; 0.95 if omitted.")
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Write the outcome to stdout as JSON.")
+    ] = False,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the outcome as JUnit XML.")
+    ] = None,
+    github: Annotated[
+        bool | None,
+        typer.Option(
+            "--github/--no-github", help="Annotate a GitHub run; by default inside of one only."
+        ),
+    ] = None,
     seed: Seed = 0,
     *,
     read: ReadOptions,
 ) -> None:
-    """Gate a pipeline: exit 0 if limits hold, 1 if one fails, 2 on bad input."""
-    from howsure.cli.check import parse_limits, run
+    """Gate a pipeline: exit 0 if nothing fails, 1 if a limit fails, 2 if it cannot be judged."""
+    from howsure.cli.check import Told, parse_limits, rules_for, run
 
     named = {
         "min_coverage": min_coverage,
@@ -169,12 +206,26 @@ def check(
         "max_mean_width": max_mean_width,
         "max_drift": max_drift,
     }
-    if ignore and not verdict:
-        raise InputError("--ignore leaves out findings of --verdict, which was not given")
-    limits = parse_limits(named, min_, max_, none=verdict)
-    judging = (tolerance, ignore) if verdict else None
-    failed = run(files, limits, require_proof, judging, confidence, seed, read)
+    changes = {
+        "by": _names(by),
+        "confidence": confidence,
+        "sided": sided,
+        "undecided": "fail" if require_proof else None,
+        "fail_on": fail_on,
+        "findings": _names(findings),
+        "ignore": tuple(ignore) or None,
+        "tolerance": tolerance,
+    }
+    rules, source = rules_for(limits, parse_limits(named, min_, max_), changes)
+    failed = run(files, rules, source, Told(json, junit, github), seed, read)
     raise typer.Exit(1 if failed else 0)
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    """Names with commas between; none if nothing is said."""
+    if text is None:
+        return None
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 @app.command()

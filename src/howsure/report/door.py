@@ -64,11 +64,10 @@ def from_arrays(
     **known: Any,
 ) -> Loaded:
     """Check arrays at the door; one evaluation set a model."""
-    beside_y = {"prediction": prediction, "x": x, "groups": groups, **known}
-    check_row_order(y, beside_y)
+    check_row_order(y, {"prediction": prediction, "x": x, "groups": groups, **known})
     truth = as_vector(y, "y")
     n = len(truth)
-    features = _features(x)
+    features = features_of(x)
     beside: dict[str, npt.NDArray[Any]] = {}
     columns: dict[str, tuple[str, ...]] = {}
     encoder = None
@@ -118,7 +117,8 @@ def _taken(features: dict[str, npt.ArrayLike], name: str, argument: str) -> npt.
     return as_labels(features.pop(name), f"column {name!r} of x")
 
 
-def _features(x: Any) -> dict[str, npt.ArrayLike]:
+def features_of(x: Any) -> dict[str, npt.ArrayLike]:
+    """The columns of x by name: those of a frame or mapping, else x0, x1 and so on."""
     if x is None:
         return {}
     if isinstance(x, Mapping):
@@ -127,7 +127,7 @@ def _features(x: Any) -> dict[str, npt.ArrayLike]:
         import narwhals as nw
 
         frame = nw.from_native(x, eager_only=True)
-        return {name: frame[name].to_numpy() for name in frame.columns}
+        return {str(name): frame.get_column(name).to_numpy() for name in frame.columns}
     table = np.asarray(x)
     table = table[:, None] if table.ndim == 1 else table
     if table.ndim != 2:

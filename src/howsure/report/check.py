@@ -1,0 +1,443 @@
+"""Rules judged on predictions: limits and findings as data, which a command or a test tells."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from howsure._version import __version__
+from howsure.core.convert import json_number, plain
+from howsure.core.errors import InputError
+from howsure.core.formats import level
+from howsure.core.labels import Categories
+from howsure.core.records import Record
+from howsure.core.registry import check_known
+from howsure.core.threads import one_thread
+from howsure.metrics.groups import MOST_LABELS
+from howsure.metrics.measure import Evaluation, evaluate
+from howsure.metrics.view import choose_coverages
+from howsure.predictions import EvalSet, content_order
+from howsure.report.limits import WORST_GROUP, Limit, Rules
+from howsure.stats.estimate import one_more
+from howsure.verdict import Finding, examine
+from howsure.verdict.dependence import follow
+from howsure.verdict.family import NEVER_BAD
+
+State = Literal["holds", "fails", "undecided"]
+_ORDER = ("holds", "fails", "undecided")
+_NOTHING_SEEN = {"support": "every y is possible under its prediction"}
+"""Reasons of silence that say that there is no fault."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one limit, for one model, coverage and group.
+
+    Attributes
+    ----------
+    limit : Limit
+        What was asked.
+    model, group : str
+        Of which model; in which group, as ``column=value``, empty for all rows.
+    coverage : float
+        At which nominal coverage; NaN where the measure has none.
+    state : {"holds", "fails", "undecided"}
+        Whether bounds prove that it holds, that it fails, or neither.
+    failed : bool
+        Whether it fails the whole.
+    value, lower, upper : float
+        The measure and the bounds by which it was judged.
+    lower_confidence, upper_confidence : float
+        Confidence of each bound alone.
+    n : float
+        Rows behind the value.
+    reason : str
+        What limits the value, or why there is none.
+    """
+
+    limit: Limit
+    model: str
+    group: str
+    coverage: float
+    state: State
+    failed: bool
+    value: float
+    lower: float
+    upper: float
+    lower_confidence: float
+    upper_confidence: float
+    n: float
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """What was asked, in words."""
+        at = "" if math.isnan(self.coverage) else f" at {self.coverage:g}"
+        return f"{f'{self.group}: ' if self.group else ''}{self.limit}{at}"
+
+    @property
+    def sentence(self) -> str:
+        """What was found, in words."""
+        span = f" ({self.lower:.4g} … {self.upper:.4g})"
+        if math.isnan(self.lower):
+            span = f" ({self.reason or 'no interval is known'})"
+        told = f"{self.model}: {self.name}: {self.value:.4g}{span}, n {self.n:,.0f}"
+        return f"{told}: not proven" if self.failed and self.state == "undecided" else told
+
+    def as_dict(self) -> dict[str, Any]:
+        """As values that JSON knows."""
+        limit = {"measure": self.limit.metric, "side": self.limit.side, "limit": self.limit.value}
+        names = (
+            *("model", "group", "coverage", "state", "failed", "value", "lower", "upper"),
+            *("lower_confidence", "upper_confidence", "n", "reason", "sentence"),
+        )
+        held = {name: getattr(self, name) for name in names}
+        return dict(plain({**limit, **held}, json_number))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What became of one finding of the verdict.
+
+    Attributes
+    ----------
+    finding : Finding
+        What was found.
+    failed : bool
+        Whether it fails the whole.
+    """
+
+    finding: Finding
+    failed: bool
+
+    @property
+    def model(self) -> str:
+        """Of which model."""
+        return self.finding.model
+
+    @property
+    def name(self) -> str:
+        """Its id."""
+        return f"finding {self.finding.id}"
+
+    @property
+    def state(self) -> str:
+        """Its state in the verdict."""
+        return self.finding.state
+
+    @property
+    def sentence(self) -> str:
+        """What was found, in words."""
+        return f"{self.model}: {self.finding.sentence}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """As values that JSON knows."""
+        names = ("id", "model", "state", "effect", "unit", "lower", "upper", "p", "p_adjusted")
+        held = {name: getattr(self.finding, name) for name in (*names, "tolerance", "where")}
+        told = {"failed": self.failed, "sentence": self.finding.sentence}
+        return dict(plain({**held, **told}, json_number))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What became of all rules.
+
+    Attributes
+    ----------
+    rules : Rules
+        What was asked.
+    outcomes : tuple of Outcome
+        One for each limit, model, coverage and group.
+    answers : tuple of Answer
+        One for each finding of each model, if the verdict was judged.
+    """
+
+    rules: Rules
+    outcomes: tuple[Outcome, ...]
+    answers: tuple[Answer, ...]
+
+    @property
+    def told(self) -> tuple[Outcome | Answer, ...]:
+        """All findings, then all limits."""
+        return (*self.answers, *self.outcomes)
+
+    @property
+    def failed(self) -> tuple[Outcome | Answer, ...]:
+        """What fails."""
+        return tuple(each for each in self.told if each.failed)
+
+    @property
+    def status(self) -> int:
+        """The exit status: 0 if nothing fails, else 1."""
+        return 1 if self.failed else 0
+
+    @property
+    def summary(self) -> str:
+        """What follows, and why, in a few short sentences."""
+        told = [f"{'FAIL' if self.status else 'PASS'} (exit {self.status})."]
+        states = [each.state for each in self.outcomes]
+        if states:
+            words = {"holds": "held", "fails": "failed"}
+            counts = Counter(words.get(state, state) for state in sorted(states, key=_ORDER.index))
+            told.append(f"Limits: {', '.join(f'{n} {word}' for word, n in counts.items())}.")
+        if self.answers:
+            failed = sum(each.failed for each in self.answers)
+            told.append(f"Findings: {failed or 'none'} of {len(self.answers)} failed.")
+        if states:
+            told.append(f"Limits are judged by {self._bounds}.")
+        if "undecided" in states:
+            told.append(f"Undecided limits {self.rules.undecided}.")
+        return " ".join(told)
+
+    @property
+    def _bounds(self) -> str:
+        """By what limits were judged, in words."""
+        how = "one-sided bounds" if self.rules.sided == "one" else "two-sided intervals"
+        told = f"{how} at {level(self.rules.confidence)}"
+        if any(each.group for each in self.outcomes):
+            told += ", failures adjusted for the number of groups"
+        return told
+
+    def as_dict(self) -> dict[str, Any]:
+        """As values that JSON knows; ``docs/check.md`` describes them."""
+        return {
+            "howsure": __version__,
+            "exit": self.status,
+            "summary": self.summary,
+            "confidence": self.rules.confidence,
+            "sided": self.rules.sided,
+            "undecided": self.rules.undecided,
+            "fail_on": self.rules.fail_on,
+            "limits": [each.as_dict() for each in self.outcomes],
+            "findings": [each.as_dict() for each in self.answers],
+        }
+
+
+@one_thread()
+def check(
+    evalsets: Sequence[EvalSet],
+    rules: Rules,
+    *,
+    coverages: Sequence[float] = (),
+    seed: int = 0,
+) -> Checked:
+    """Judge every finding and every limit, for every model, coverage and group.
+
+    A limit by groups fails if bounds prove so in any group, at a confidence that Bonferroni's
+    method adjusts for their number. That it holds needs no adjustment, since all groups must.
+
+    Raises
+    ------
+    InputError
+        If a limit or a finding that is named cannot be judged; the message says why.
+
+    Examples
+    --------
+    >>> from howsure import Intervals
+    >>> from howsure.report.limits import limit_of
+    >>> y = np.random.default_rng(0).normal(size=500)
+    >>> held = EvalSet.checked(y, Intervals(np.full(500, -1.0), np.full(500, 1.0), coverage=0.9))
+    >>> check([held], Rules(limits=(limit_of("coverage", "min", 0.88),))).outcomes[0].state
+    'fails'
+    """
+    models = [held.model for held in evalsets]
+    for limit in rules.limits:
+        if limit.model:
+            check_known(limit.model, models, f"model of the limit {limit}")
+    answers: list[Answer] = []
+    if rules.fail_on != "never":
+        for held in evalsets:
+            answers.extend(_answers(held, rules, coverages, seed))
+    outcomes: list[Outcome] = []
+    if rules.limits:
+        for held in follow(evalsets, content_order(evalsets))[0]:
+            outcomes.extend(_outcomes(held, rules, coverages, seed))
+    return Checked(rules=rules, outcomes=tuple(outcomes), answers=tuple(answers))
+
+
+def _answers(held: EvalSet, rules: Rules, coverages: Sequence[float], seed: int) -> list[Answer]:
+    """What the verdict finds on one model; what is named must be judged."""
+    found, silent = examine(
+        held, coverages=coverages, seed=seed, tolerance=rules.tolerance, ignore=rules.left_out
+    )
+    for name in rules.findings:
+        if name in silent and name not in rules.ignore and silent[name] != _NOTHING_SEEN.get(name):
+            raise InputError(f"finding {name} cannot be judged: {silent[name]}")
+    states = ("bad",) if rules.fail_on == "bad" else ("bad", "watch")
+    return [
+        Answer(finding=each, failed=each.state in states and each.id not in NEVER_BAD)
+        for each in found
+    ]
+
+
+def judge(limit: Limit, record: Record, slack: tuple[float, float] = (0.0, 0.0)) -> State:
+    """Whether confidence bounds prove that a limit holds, or fails, or neither.
+
+    A limit only holds if one more row as bad as the worst would not break it: `slack` is how far
+    the lowest and the highest row would move the value.
+    """
+    low, high, bound, worst = record.lower, record.upper, limit.value, slack[0]
+    if limit.side == "max":
+        low, high, bound, worst = -high, -low, -bound, -slack[1]
+    if math.isnan(low) or math.isnan(high):
+        return "undecided"
+    if low + worst >= bound:
+        return "holds"
+    return "fails" if high < bound else "undecided"
+
+
+def slack_of(found: Evaluation, record: Record) -> tuple[float, float]:
+    """How far one more row like the lowest and the highest moves a mean; 0 of bounded shares."""
+    rows = found.row_scores(record.metric, record.coverage)
+    if rows is None or rows.dtype == np.bool_:
+        return 0.0, 0.0
+    held = found.evalset
+    cluster = None if held.cluster is None else held.cluster.codes
+    return one_more(rows - record.value, held.weights, cluster)
+
+
+def _outcomes(held: EvalSet, rules: Rules, coverages: Sequence[float], seed: int) -> list[Outcome]:
+    """Every limit on one model; those on the same rows share what is measured."""
+    places: dict[tuple[tuple[str, ...], float | None], list[int]] = {}
+    for place, limit in enumerate(rules.limits):
+        if limit.model in ("", held.model):
+            places.setdefault((_columns(held, limit, rules), limit.at), []).append(place)
+    made: dict[int, list[Outcome]] = {}
+    tail = (1.0 - rules.confidence) / (1.0 if rules.sided == "one" else 2.0)
+    for (by, at), chosen in places.items():
+        wanted = choose_coverages(held, coverages if at is None else (at,))
+        if any(math.isnan(each) for each in wanted):
+            wanted = ()
+        parts = _parts(held, by)
+        names = list(dict.fromkeys(rules.limits[place].measured for place in chosen))
+        tails = (tail, tail / len(parts))
+        for label, part in parts:
+            measured = [
+                evaluate(
+                    part,
+                    coverages=wanted,
+                    metrics=names,
+                    confidence=1.0 - 2.0 * each,
+                    seed=seed,
+                    slow=names,
+                )
+                for each in dict.fromkeys(tails)
+            ]
+            for place in chosen:
+                found = _in_part(rules.limits[place], label, measured, tails, rules)
+                made.setdefault(place, []).extend(found)
+    told: list[Outcome] = []
+    for place in sorted(made):
+        limit, found = rules.limits[place], made[place]
+        if all(math.isnan(each.value) for each in found):
+            raise InputError(f"{limit} cannot be judged: {found[0].reason}")
+        told.extend(_worst(found, rules) if limit.metric == WORST_GROUP else found)
+    return told
+
+
+def _columns(held: EvalSet, limit: Limit, rules: Rules) -> tuple[str, ...]:
+    """The columns in each group of which a limit holds; none for all rows."""
+    by = rules.by if limit.by is None else limit.by
+    if limit.metric == WORST_GROUP and not by:
+        by = tuple(held.groups)
+        if not by:
+            raise InputError(f"{limit} cannot be judged: there are no groups; name their columns")
+    return tuple(dict.fromkeys(by))
+
+
+def _parts(held: EvalSet, by: Sequence[str]) -> list[tuple[str, EvalSet]]:
+    """All rows, or the rows of each group of each column."""
+    if not by:
+        return [("", held)]
+    parts: list[tuple[str, EvalSet]] = []
+    for name in by:
+        if not held.groups:
+            raise InputError(f"by must name a column of groups, got {name!r}, and none were given")
+        check_known(name, held.groups, "by")
+        column: Categories = held.groups[name]
+        if len(column.labels) > MOST_LABELS:
+            raise InputError(
+                f"by must name columns of at most {MOST_LABELS:,} groups, got {name!r} with "
+                f"{len(column.labels):,}"
+            )
+        order = np.argsort(column.codes, kind="stable")
+        ends = np.cumsum(column.counts)[:-1]
+        for label, rows in zip(column.labels.tolist(), np.split(order, ends), strict=True):
+            parts.append((f"{name}={label}", held.take(rows)))
+    return parts
+
+
+def _in_part(
+    limit: Limit,
+    label: str,
+    measured: Sequence[Evaluation],
+    tails: tuple[float, float],
+    rules: Rules,
+) -> list[Outcome]:
+    """One limit on some rows: by the bound that would prove it, and the one that would refute it.
+
+    `measured` are the rows' measures at the confidences of the two, or at the one of both.
+    """
+    made = []
+    least = limit.side == "min"
+    for good, bad in zip(measured[0].records, measured[-1].records, strict=True):
+        if good.metric != limit.measured:
+            continue
+        lower, upper = (good.lower, bad.upper) if least else (bad.lower, good.upper)
+        levels = tuple(1.0 - tail for tail in (tails if least else tails[::-1]))
+        record = replace(good, lower=lower, upper=upper)
+        state = judge(limit, record, slack_of(measured[0], record))
+        made.append(
+            Outcome(
+                limit=limit,
+                model=record.model,
+                group=label,
+                coverage=record.coverage,
+                state=state,
+                failed=_fails(state, rules),
+                value=record.value,
+                lower=lower,
+                upper=upper,
+                lower_confidence=levels[0],
+                upper_confidence=levels[1],
+                n=record.n,
+                reason=record.reason,
+            )
+        )
+    return made
+
+
+def _fails(state: State, rules: Rules) -> bool:
+    return state == "fails" or (state == "undecided" and rules.undecided == "fail")
+
+
+def _worst(made: Sequence[Outcome], rules: Rules) -> list[Outcome]:
+    """At each coverage the group that decides, with the bounds of the least of all."""
+    by_coverage: dict[str, list[Outcome]] = {}
+    for each in made:
+        by_coverage.setdefault(f"{each.coverage:g}", []).append(each)
+    found = []
+    for groups in by_coverage.values():
+        states = [each.state for each in groups]
+        state: State = "undecided"
+        if "fails" in states:
+            state = "fails"
+        elif all(each == "holds" for each in states):
+            state = "holds"
+        known = [each for each in groups if not math.isnan(each.lower)] or groups
+        worst = min(known, key=lambda each: each.upper if state == "fails" else each.lower)
+        found.append(
+            replace(
+                worst,
+                state=state,
+                failed=_fails(state, rules),
+                lower=min(each.lower for each in known),
+                upper=min(each.upper for each in known),
+            )
+        )
+    return found

@@ -1,0 +1,292 @@
+"""Limits that predictions must keep, and where they are written: a TOML file, or pyproject.toml."""
+
+from __future__ import annotations
+
+import math
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from howsure.core.convert import Bound, Checked, Fraction, check_fields, from_options
+from howsure.core.errors import InputError
+from howsure.core.registry import check_known, unknown
+from howsure.metrics.catalogue import catalogue
+from howsure.verdict import QUESTIONS, TOLERANCE
+from howsure.verdict.family import check_judging
+
+Side = Literal["min", "max"]
+FailOn = Literal["never", "watch", "bad"]
+
+WORST_GROUP = "worst_group"
+"""The coverage of the group that is covered least."""
+PYPROJECT = "pyproject.toml"
+TABLE = "tool.howsure.check"
+_NAMED = {"coverage": "empirical_coverage", "drift": "coverage_drift"}
+_UNJUDGED = ("congruence", "comparison")
+"""Findings that a report alone has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A bound on a measure: at least, or at most, a number.
+
+    Attributes
+    ----------
+    metric : str
+        A measure of the catalogue, or ``worst_group``.
+    side : {"min", "max"}
+        Whether the measure must be at least or at most the value.
+    value : float
+        The number.
+    at : float, optional
+        The nominal coverage at which it must hold; None for each that is assessed.
+    model : str
+        The model for which it must hold; empty for every one.
+    by : tuple of str, optional
+        Columns in each group of which it must hold; None leaves that to the rules.
+    """
+
+    metric: str
+    side: Side
+    value: float
+    at: float | None = None
+    model: str = ""
+    by: tuple[str, ...] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.metric} {'≥' if self.side == 'min' else '≤'} {self.value:g}"
+
+    @property
+    def measured(self) -> str:
+        """The measure of the catalogue that is bounded."""
+        return "empirical_coverage" if self.metric == WORST_GROUP else self.metric
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a table must keep to pass, and how that is judged.
+
+    Attributes
+    ----------
+    limits : tuple of Limit
+        Bounds on measures.
+    by : tuple of str
+        Columns in each group of which limits hold that name none of their own.
+    confidence : float
+        Confidence of each bound; of both ends together if intervals are two-sided.
+    sided : {"one", "two"}
+        Whether limits are judged by one-sided bounds, or by two-sided intervals.
+    undecided : {"pass", "fail"}
+        What becomes of a limit that is neither proven to hold nor to fail.
+    fail_on : {"never", "watch", "bad"}
+        Which findings of the verdict fail; unless ``never``, the verdict is judged.
+    findings, ignore : tuple of str
+        Ids of the findings to judge (all, if none is named), and of those to leave out.
+    tolerance : float
+        Miscoverage that does no harm to the verdict, as a share.
+    """
+
+    limits: tuple[Limit, ...] = ()
+    by: tuple[str, ...] = ()
+    confidence: Annotated[float, Bound(0.5, 1.0, "()")] = 0.95
+    sided: Literal["one", "two"] = "one"
+    undecided: Literal["pass", "fail"] = "pass"
+    fail_on: FailOn = "never"
+    findings: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    tolerance: Fraction = TOLERANCE
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_judging(self.tolerance, self.ignore)
+        for name in self.findings:
+            check_known(name, QUESTIONS, "findings")
+            if name in _UNJUDGED:
+                raise InputError(f"findings must be of one table of numbers, got {name!r}")
+        if self.fail_on == "never" and (self.findings or self.ignore):
+            told = "findings" if self.findings else "ignore"
+            raise InputError(f"{told} chooses of the verdict: say fail_on bad or watch, got never")
+        self._check_order()
+
+    @property
+    def judges(self) -> bool:
+        """Whether there is anything to judge."""
+        return bool(self.limits) or self.fail_on != "never"
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Ids of the findings that are not judged."""
+        chosen = self.findings or tuple(QUESTIONS)
+        return tuple(name for name in QUESTIONS if name in self.ignore or name not in chosen)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column by whose groups a limit holds."""
+        named = [self.by if limit.by is None else limit.by for limit in self.limits]
+        return tuple(dict.fromkeys(name for names in named for name in names))
+
+    def _check_order(self) -> None:
+        """Refuse a least value above the most of the same measure."""
+        most = {_scope(limit): limit.value for limit in self.limits if limit.side == "max"}
+        for limit in self.limits:
+            if limit.side == "min" and limit.value > most.get(_scope(limit), math.inf):
+                raise InputError(
+                    f"min of {limit.metric} must not exceed its max, got min {limit.value:g} and "
+                    f"max {most[_scope(limit)]:g}"
+                )
+
+
+def _scope(limit: Limit) -> tuple[object, ...]:
+    return limit.metric, limit.at, limit.model, limit.by
+
+
+def limit_of(measure: str, side: Side, value: float, **scope: Any) -> Limit:
+    """A limit on a measure by name; a number that the measure cannot have is refused.
+
+    Examples
+    --------
+    >>> str(limit_of("coverage", "min", 0.88))
+    'empirical_coverage ≥ 0.88'
+    >>> limit_of("coverage", "min", 90)
+    Traceback (most recent call last):
+    ...
+    howsure.core.errors.InputError: limit on coverage must lie in [0, 1], got 90: did you mean 0.9?
+    """
+    metric = _NAMED.get(measure, measure)
+    entries = catalogue()
+    if metric != WORST_GROUP and (metric not in entries or not entries[metric].forms):
+        raise InputError(_no_measure(measure))
+    if metric == WORST_GROUP and side == "max":
+        raise InputError(f"{WORST_GROUP} takes min, the coverage that every group reaches, got max")
+    if not math.isfinite(value):
+        raise InputError(f"limit on {measure} must be a number, got {value:g}")
+    low, high = entries["empirical_coverage" if metric == WORST_GROUP else metric].bounds
+    if not low <= value <= high:
+        percent = value / 100
+        meant = f": did you mean {percent:g}?" if high <= 1 and low <= percent <= high else ""
+        ends = f"[{low:g}, " if low > -math.inf else "(-inf, "
+        ends += f"{high:g}]" if high < math.inf else "inf)"
+        raise InputError(f"limit on {measure} must lie in {ends}, got {value:g}{meant}")
+    return Limit(metric, side, float(value), **scope)
+
+
+def _no_measure(measure: str) -> str:
+    """What to say of a name that is no measure with a limit."""
+    if measure == "worst_group_shortfall":
+        return f"limit on the worst group must be on {WORST_GROUP}, got {measure!r}"
+    known = [WORST_GROUP, *_NAMED, *(name for name, entry in catalogue().items() if entry.forms)]
+    near = unknown(measure, known, "").partition("; near: ")[2]
+    told = f"limit must be on a measure that howsure metrics lists, got {measure!r}"
+    return f"{told}; near: {near}" if near else told
+
+
+@dataclass(frozen=True, slots=True)
+class _Table(Checked):
+    """One entry of ``limits`` as it is written."""
+
+    measure: str = ""
+    min: float | None = None
+    max: float | None = None
+    at: Fraction | None = None
+    model: str = ""
+    by: tuple[str, ...] | None = None
+
+    def limits(self) -> list[Limit]:
+        """Its bounds, of which it must have one."""
+        if not self.measure:
+            raise InputError('measure must name what is limited, such as "coverage", got none')
+        if self.min is None and self.max is None:
+            raise InputError(f"{self.measure} must have min or max, got neither")
+        scope = {"at": self.at, "model": self.model, "by": self.by}
+        sides: tuple[tuple[Side, float | None], ...] = (("min", self.min), ("max", self.max))
+        return [limit_of(self.measure, s, v, **scope) for s, v in sides if v is not None]
+
+
+def rules_from(given: Mapping[str, Any], name: str) -> Rules:
+    """Rules from the tables of a file, or a mapping like it; messages begin with its name."""
+    try:
+        tables = given.get("limits", ())
+        if isinstance(tables, str | Mapping) or not isinstance(tables, Iterable):
+            raise InputError(
+                "limits must be a list of tables, such as "
+                f'[{{measure = "coverage", min = 0.88}}], got {tables!r}'
+            )
+        limits = [limit for place, one in enumerate(tables, 1) for limit in _limits(one, place)]
+        made = from_options(Rules, {**given, "limits": tuple(limits)}, "key")
+        if not made.judges:
+            raise InputError('nothing is to be judged: give limits, or fail_on = "bad"')
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from error
+    return made
+
+
+def _limits(table: Any, place: int) -> list[Limit]:
+    try:
+        if not isinstance(table, Mapping):
+            raise InputError(
+                f'it must be a table such as {{measure = "mae", max = 2}}, got {table!r}'
+            )
+        return from_options(_Table, table, "key").limits()
+    except InputError as error:
+        raise InputError(f"limit {place}: {error}") from error
+
+
+def read_rules(path: str | os.PathLike[str]) -> Rules:
+    """The rules of a TOML file; of a pyproject.toml, those under ``[tool.howsure.check]``.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, is no TOML, a key or a value is wrong, or nothing is to be judged.
+    """
+    name = os.fspath(path)
+    tables = _read(Path(path), name)
+    if Path(path).name != PYPROJECT:
+        return rules_from(tables, name)
+    held = _tool(tables, name)
+    if held is None:
+        raise InputError(f"{name} must hold [{TABLE}], and does not")
+    return rules_from(held, f"{name} [{TABLE}]")
+
+
+def project_rules(folder: Path) -> Rules | None:
+    """The rules that the pyproject.toml of a folder holds, if it does."""
+    path = folder / PYPROJECT
+    if not path.is_file():
+        return None
+    held = _tool(_read(path, PYPROJECT), PYPROJECT)
+    return None if held is None else rules_from(held, f"{PYPROJECT} [{TABLE}]")
+
+
+def _tool(tables: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
+    """What a pyproject.toml holds for this command."""
+    tools = tables.get("tool", {})
+    ours = tools.get("howsure") if isinstance(tools, Mapping) else None
+    if ours is None:
+        return None
+    if not isinstance(ours, Mapping) or not isinstance(ours.get("check", {}), Mapping):
+        raise InputError(f"{name}: [{TABLE}] must be a table, got {ours!r}")
+    for key in ours:
+        check_known(key, ["check"], f"{name}: table of [tool.howsure]")
+    held: Mapping[str, Any] | None = ours.get("check")
+    return held
+
+
+def _read(path: Path, name: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"limits {name} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"limits {name} must be UTF-8 text: {error}") from error
+    except ValueError as error:  # of tomllib, and of a path with a NUL
+        raise InputError(f"limits {name} must be TOML: {error}") from error
+
+
+def with_more(rules: Rules, limits: Iterable[Limit] = (), **changes: Any) -> Rules:
+    """The same rules with further limits, and with those choices that are not None changed."""
+    given = {name: value for name, value in changes.items() if value is not None}
+    return replace(rules, limits=tuple(dict.fromkeys((*rules.limits, *limits))), **given)

@@ -1,0 +1,483 @@
+"""From a fitted model to a verdict: the model is asked what it can say, and that is assessed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, as_matrix, as_vector, shortened
+from howsure.core.errors import InputError
+from howsure.core.labels import as_labels
+from howsure.core.tensors import to_host
+from howsure.inputs.distributions import LEVELS, library_classes
+from howsure.inputs.given import Given, read_given
+from howsure.methods.interface import Method, located, parameters_of, predict_options
+from howsure.methods.quantile_regression import central_levels, quantile_parameter
+from howsure.predictions import Intervals, Prediction, Quantiles
+from howsure.predictions.base import wanted_levels
+from howsure.report.assess import assess
+from howsure.report.assessment import Assessment
+from howsure.report.door import features_of
+
+DEFAULT_COVERAGE: Final = 0.9
+"""Asked of a model that gives intervals at any coverage, where none is wanted."""
+
+
+def assess_model(
+    model: Any,
+    X: Any,
+    y: npt.ArrayLike,
+    *,
+    coverage: float | Sequence[float] = (),
+    levels: npt.ArrayLike | None = None,
+    x: Any = "X",
+    **options: Any,
+) -> Assessment:
+    """Ask a fitted model what it can say at X, and assess it as `howsure.assess` does.
+
+    Parameters
+    ----------
+    model : fitted model, sequence of fitted quantile regressors, or mapping of names to these
+        One of howsure's own, of NGBoost, skpro, MAPIE, crepes, quantile-forest, TabPFN or TabICL;
+        a regressor whose ``predict`` takes ``return_std``; a quantile regressor of scikit-learn,
+        LightGBM, XGBoost or CatBoost, several of them being one prediction by quantiles; or any
+        other regressor, whose forecast is a point. A mapping compares models.
+    X : array-like of shape (n, d), or data frame
+        What the model predicts from, in rows that it was not fitted to.
+    y : array-like of shape (n,)
+        What happened.
+    coverage : float or sequence of float
+        Nominal coverages to ask the model for and to assess; its own, or 0.9, if omitted.
+    levels : array-like of shape (k,), optional
+        Levels of quantiles to ask the model for; or those of the quantile regressors, one each.
+    x : array-like, mapping or data frame, optional
+        Inputs to assess by: X itself if omitted, without columns in which a value is missing.
+        None: no inputs.
+    **options
+        All else that `howsure.assess` takes beside a prediction.
+
+    Returns
+    -------
+    Assessment
+
+    Raises
+    ------
+    InputError
+        If a model is not fitted, fails at X, or says nothing that can be assessed.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import BayesianRidge
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(600, 1))
+    >>> y = x[:, 0] + rng.normal(size=600)
+    >>> result = assess_model(BayesianRidge().fit(x[:300], y[:300]), x[300:], y[300:])
+    >>> result.facts["Models"], result.facts["Beliefs"]
+    ('BayesianRidge', 'distributions')
+    """
+    target = as_vector(y, "y")
+    _check_rows(X, len(target))
+    wanted = np.atleast_1d(np.asarray(coverage, dtype=np.float64))
+    at = None if levels is None else wanted_levels(levels)
+    asked = _Asked(X, len(target), tuple(wanted.tolist()), at)
+    named = isinstance(model, Mapping)
+    models = model if named else {_title(model): model}
+    if not models:
+        raise InputError("model must hold at least one model, got none")
+    given: dict[str, Given] = {}
+    for name, one in models.items():
+        try:
+            given[str(name)] = asked.of(one)
+        except InputError as error:
+            raise InputError(f"{f'model {str(name)!r}' if named else 'model'} {error}") from error
+    if isinstance(x, str) and x == "X":
+        x, left_out = _inputs(X)
+        if left_out:
+            first = next(iter(given))
+            notes = (*given[first].notes, left_out)
+            given[first] = replace(given[first], notes=notes)
+    return assess(target, given, x=x, coverage=coverage, **options)
+
+
+def _title(model: Any) -> str:
+    """A model's class, of several the first one's."""
+    if isinstance(model, (list, tuple)):
+        return _title(model[0]) if model else "model"
+    return type(getattr(model, "steps", [(None, model)])[-1][1]).__name__
+
+
+def _check_rows(X: Any, n: int) -> None:
+    shape = getattr(X, "shape", None)
+    if not shape and (not isinstance(X, Sequence) or isinstance(X, str)):
+        raise InputError(f"X must be an array or a data frame, got {type(X).__name__}")
+    rows = shape[0] if shape else len(X)
+    if rows != n:
+        raise InputError(f"X must have {n} rows as y has, got {rows}")
+
+
+def _inputs(X: Any) -> tuple[dict[str, npt.ArrayLike] | None, str]:
+    """The columns of X by which can be assessed, and what to say of the others."""
+    X = to_host(X, "X")
+    if not hasattr(X, "columns") and len(getattr(X, "shape", (0, 0))) != 2:
+        return None, ""
+    if hasattr(X, "tocsr"):  # sparse
+        return None, ""
+    kept, gone = dict(features_of(X)), []
+    for name, value in list(kept.items()):
+        try:
+            kept[name] = as_labels(value, name)
+        except InputError:
+            gone.append(name)
+            del kept[name]
+    told = f"columns of X with missing values are left out: {', '.join(gone)}" if gone else ""
+    return kept or None, told
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    """What is asked of each model: at which n inputs, and for which coverages or levels."""
+
+    X: Any
+    n: int
+    coverages: tuple[float, ...]
+    levels: FloatArray | None
+
+    def of(self, model: Any) -> Given:
+        """What one model says; an error's message goes on after "model"."""
+        if isinstance(model, (list, tuple)):
+            return self._of_list(model)
+        _check_kind(model)
+        if "BaseProbaRegressor" in library_classes(model, "skpro"):
+            return self._of_skpro(model)
+        inner, X = _unwrapped(model, self.X)
+        if inner is not model:
+            return replace(self, X=X).of(inner)
+        options = predict_options(model)
+        if hasattr(model, "pred_dist"):
+            return self._read(self._call(model, "pred_dist"))
+        if hasattr(model, "predict_interval"):
+            return self._of_mapie(model, self._call(model, "predict_interval"))
+        if "confidence_level" in options:
+            asked = list(self._coverages())
+            table = self._call(model, "predict", confidence_level=asked)
+            return self._intervals(model, table, asked)
+        if hasattr(model, "predict_int"):
+            return self._of_crepes(model)
+        if "output_type" in options:
+            return self._of_tabpfn(model, options)
+        if "quantiles" in options:
+            at = self._levels()
+            return self._quantiles([self._call(model, "predict", quantiles=at.tolist())], at)
+        own = told_levels(model)
+        if own is not None:
+            return self._of_list([model])
+        if "return_std" in options:
+            mean, sd = self._call(model, "predict", return_std=True)
+            mean, sd = (as_vector(part, "forecast", length=self.n) for part in (mean, sd))
+            return Given(predictions=(located("norm", mean, sd),), notes=_without_noise(model))
+        return self._of_predict(model)
+
+    def _coverages(self) -> tuple[float, ...]:
+        return self.coverages or (DEFAULT_COVERAGE,)
+
+    def _levels(self) -> FloatArray:
+        """The levels to ask a model for that gives any."""
+        if self.levels is not None:
+            return np.sort(self.levels)
+        return np.union1d(LEVELS, central_levels(self.coverages))
+
+    def _read(self, value: Any) -> Given:
+        found = read_given(value, n=self.n, coverage=self.coverages or None, levels=self.levels)
+        if list(found) != [""]:
+            raise InputError(f"must predict for one model, got {', '.join(found)}")
+        return found[""]
+
+    def _call(self, model: Any, method: str, **options: Any) -> Any:
+        """What a method of the model says at X."""
+        try:
+            return getattr(model, method)(self.X, **options)
+        except Exception as error:  # of another library: any may come
+            raise InputError(_failure(model, method, self.X, error)) from error
+
+    def _intervals(self, model: Any, made: Any, coverages: Sequence[float]) -> Given:
+        """MAPIE's pair of a point forecast and intervals of shape (n, 2, k)."""
+        if not (isinstance(made, tuple) and len(made) == 2 and np.ndim(made[1]) == 3):
+            return self._read(made)
+        point, table = as_vector(made[0], "forecast", length=self.n), np.asarray(made[1])
+        if not coverages:
+            raise InputError(
+                f"of class {type(model).__name__} does not tell the coverage of its intervals: "
+                "say coverage=0.9"
+            )
+        return Given(
+            predictions=(Intervals(table[:, 0], table[:, 1], np.asarray(coverages)),), point=point
+        )
+
+    def _of_mapie(self, model: Any, made: Any) -> Given:
+        """Intervals at the coverages that the model was made for."""
+        names = ("_alphas", "_alpha", "alpha") if library_classes(model, "mapie") else ()
+        held = next((getattr(model, name) for name in names if hasattr(model, name)), None)
+        if held is None:
+            return self._intervals(model, made, self.coverages)
+        alphas = np.atleast_1d(np.asarray(held, dtype=np.float64))
+        own = np.round(1.0 - alphas, 12).tolist()
+        other = [c for c in self.coverages if not np.isclose(c, own, rtol=0.0, atol=1e-9).any()]
+        if other:
+            raise InputError(
+                f"of class {type(model).__name__} gives intervals at coverage "
+                f"{', '.join(f'{c:g}' for c in own)}, not {other[0]:g}: leave coverage= out, or "
+                f"make it with confidence_level={other[0]:g}"
+            )
+        return self._intervals(model, made, own)
+
+    def _of_crepes(self, model: Any) -> Given:
+        tables = [
+            as_matrix(
+                self._call(model, "predict_int", confidence=c),
+                "intervals",
+                length=self.n,
+                columns=2,
+                finite=False,
+            )
+            for c in self._coverages()
+        ]
+        low, high = (np.column_stack([table[:, side] for table in tables]) for side in (0, 1))
+        point = as_vector(self._call(model, "predict"), "forecast", length=self.n)
+        return Given(predictions=(Intervals(low, high, self._coverages()),), point=point)
+
+    def _of_skpro(self, model: Any) -> Given:
+        """By what the regressor makes itself: skpro derives the other kinds from normals."""
+        if self.levels is not None:
+            return self._skpro_quantiles(model, self.levels)
+        own = set[str]()
+        for made in type(model).__mro__:
+            if made.__name__ == "BaseProbaRegressor":
+                break
+            own |= set(vars(made))
+        if "_predict_proba" not in own and "_predict_quantiles" in own:
+            at = np.union1d(central_levels(self._coverages()), 0.5)
+            return self._skpro_quantiles(model, at)
+        if "_predict_proba" not in own and "_predict_interval" in own:
+            asked = list(self._coverages())
+            return self._read(self._call(model, "predict_interval", coverage=asked))
+        return self._read(self._call(model, "predict_proba"))
+
+    def _skpro_quantiles(self, model: Any, at: FloatArray) -> Given:
+        made = self._call(model, "predict_quantiles", alpha=at.tolist())
+        return self._quantiles([np.asarray(made)], at)
+
+    def _of_tabpfn(self, model: Any, options: set[str]) -> Given:
+        """Quantiles of TabPFN, a list of one array a level, or of TabICL, shape (n, k)."""
+        at = self._levels()
+        option = next((name for name in ("quantiles", "alphas") if name in options), None)
+        if option is None:
+            raise InputError(
+                f"of class {type(model).__name__} takes no levels: give its quantiles, "
+                "howsure.Quantiles(levels, values)"
+            )
+        asked = {option: at.tolist()}
+        made = self._call(model, "predict", output_type="quantiles", **asked)
+        return self._quantiles(made if isinstance(made, (list, tuple)) else [made], at)
+
+    def _of_predict(self, model: Any) -> Given:
+        """What predict gives without being asked for more."""
+        if not callable(getattr(model, "predict", None)):
+            raise InputError(
+                f"must have predict, got {type(model).__name__}: give what it says at X, "
+                "howsure.assess(y, prediction)"
+            )
+        made = self._call(model, "predict")
+        if str(parameters_of(model).get("loss_function")) == "RMSEWithUncertainty":
+            mean, variance = as_matrix(made, "forecast", length=self.n, columns=2).T
+            return Given(predictions=(located("norm", mean, np.sqrt(variance)),))
+        if isinstance(made, (Prediction, tuple)) or not hasattr(made, "__array__"):
+            return self._read(made)
+        shape = np.shape(made)
+        if len(shape) == 2 and shape[1] > 1:
+            if self.levels is not None:
+                return self._quantiles([made], self.levels)
+            raise InputError(
+                f"predicts an array of shape {shape}: if these are quantiles, say levels=, one a "
+                "column"
+            )
+        return Given(point=as_vector(made, "forecast", length=self.n))
+
+    def _of_list(self, models: Sequence[Any]) -> Given:
+        """Quantile regressors as one prediction."""
+        if not models:
+            raise InputError("must hold at least one model, got an empty list")
+        several = len(models) > 1
+        tables: list[Any] = []
+        told: list[tuple[float, ...] | None] = []
+        for place, model in enumerate(models):
+            try:
+                _check_kind(model)
+                inner, X = _unwrapped(model, self.X)
+                made = as_matrix(
+                    replace(self, X=X)._call(inner, "predict"), "forecast", length=self.n
+                )
+                told.append(told_levels(inner))
+                count = 0 if (own := told[-1]) is None else len(own)
+                if count not in (0, made.shape[1]):
+                    raise InputError(f"tells {count} levels, but predicts {made.shape[1]} columns")
+                tables.append(made)
+            except InputError as error:
+                if not several:
+                    raise
+                raise InputError(f"{place + 1} of {len(models)}: {error}") from error
+        table = np.hstack(tables)
+        if self.levels is not None:
+            if len(self.levels) != table.shape[1]:
+                raise InputError(
+                    f"predicts {table.shape[1]} quantiles in all, but levels= holds "
+                    f"{len(self.levels)}"
+                )
+            return self._quantiles([table], self.levels)
+        silent = [place for place, own in enumerate(told) if own is None]
+        if silent:
+            place = silent[0]
+            raise InputError(
+                f"{place + 1} of {len(models)} ({_title(models[place])}) tells no level. Of "
+                "quantiles, one a model: say levels=(0.05, 0.5, 0.95). Of an ensemble's members: "
+                "howsure.assess(y, howsure.Samples(np.stack([m.predict(X) for m in models], "
+                "axis=1))). To compare models: give a mapping of names to them."
+            )
+        found = [level for own in told if own is not None for level in own]
+        if len(set(found)) < len(found):
+            twice = next(level for level in found if found.count(level) > 1)
+            raise InputError(
+                f"tells level {twice:g} twice: give one regressor a level, or a mapping of names "
+                "to models to compare them"
+            )
+        return self._quantiles([table], found)
+
+    def _quantiles(self, tables: Sequence[Any], levels: npt.ArrayLike) -> Given:
+        """Quantiles of separate columns, which may cross: each row is sorted, and it is told."""
+        given = np.asarray(levels, dtype=np.float64)
+        columns = [as_matrix(part, "forecast", length=self.n) for part in tables]
+        table = np.hstack(columns)
+        if table.shape[1] != len(given):
+            raise InputError(f"predicts {table.shape[1]} columns for {len(given)} levels")
+        made = Quantiles(given, table, crossing="sort")
+        rows = made.crossed_rows
+        note = f"{rows:,} of {self.n:,} rows had quantiles that crossed; each was sorted"
+        return Given(predictions=(made,), notes=(note,) if rows else ())
+
+
+def _check_kind(model: Any) -> None:
+    """Refuse what is no fitted regressor."""
+    if isinstance(model, type):
+        raise InputError(f"must be a fitted model, got the class {model.__name__}")
+    if isinstance(model, Method):
+        raise InputError(f"must be fitted, got {type(model).__name__}: give model.fit(x, y, rng)")
+    if "BaseForecaster" in library_classes(model, "sktime"):
+        raise InputError(
+            f"must predict from X, but {type(model).__name__} takes a horizon: give its forecast, "
+            "howsure.assess(y, forecaster.predict_interval(fh, coverage=0.9))"
+        )
+    if hasattr(model, "predict_proba") and hasattr(model, "classes_"):
+        raise InputError(
+            f"must be a regressor, got the classifier {type(model).__name__}: give its sets of "
+            "labels, howsure.LabelSets"
+        )
+
+
+def _unwrapped(model: Any, X: Any) -> tuple[Any, Any]:
+    """What predicts within a search or a pipeline, and what it predicts from."""
+    from sklearn.pipeline import Pipeline
+
+    inner = getattr(model, "best_estimator_", model)
+    if isinstance(inner, Pipeline) and len(inner.steps) > 1:
+        try:
+            return inner.steps[-1][1], inner[:-1].transform(X)
+        except Exception as error:  # of any step
+            raise InputError(_failure(inner, "transform", X, error)) from error
+    return inner, X
+
+
+def _without_noise(model: Any) -> tuple[str, ...]:
+    """A note on a process of scikit-learn whose standard deviation is not that of a new y."""
+    kernel = getattr(model, "kernel_", None)
+    if kernel is None or "WhiteKernel" in repr(kernel) or np.max(model.alpha) <= 1e-9:
+        return ()
+    return (
+        f"the standard deviation of {type(model).__name__} leaves out alpha, the noise of y; a "
+        "WhiteKernel in its kernel keeps noise in",
+    )
+
+
+def told_levels(model: Any) -> tuple[float, ...] | None:
+    """The level or levels that a quantile regressor says it predicts; None where it says none.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import GradientBoostingRegressor
+    >>> from sklearn.linear_model import LinearRegression, QuantileRegressor
+    >>> told_levels(QuantileRegressor(quantile=0.9))
+    (0.9,)
+    >>> told_levels(GradientBoostingRegressor(loss="quantile", alpha=0.1))
+    (0.1,)
+    >>> told_levels(LinearRegression()) is None
+    True
+    """
+    booster = "Booster" in library_classes(model, "lightgbm")
+    held = dict(model.params) if booster else parameters_of(model)
+    key = quantile_parameter(model)
+    if key is not None:
+        return _numbers(held[key])
+    if held.get("loss") == "quantile":  # of scikit-learn's GradientBoostingRegressor
+        return _numbers(held.get("alpha"))
+    if held.get("objective") == "quantile":  # of LightGBM, whose default is 0.9
+        return _numbers(held.get("alpha", 0.9))
+    if held.get("objective") == "reg:quantileerror":  # of XGBoost
+        return _numbers(held.get("quantile_alpha"))
+    told = re.fullmatch(
+        r"(?:Multi)?Quantile(?::.*?alpha=([\d.,\s]+).*)?", str(held.get("loss_function"))
+    )
+    if told is not None:  # of CatBoost, whose default is 0.5
+        return _numbers((told[1] or "0.5").split(","))
+    return None
+
+
+def _numbers(value: Any) -> tuple[float, ...] | None:
+    if value is None:
+        return None
+    parts = value if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+    return tuple(float(part) for part in parts)
+
+
+def _failure(model: Any, method: str, X: Any, error: Exception) -> str:
+    """What to say of a model that did not predict."""
+    title = type(model).__name__
+    said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    said = said if len(said) <= 300 else said[:297] + "..."
+    if _unfitted(model, error):
+        return f"must be fitted before it is assessed, got {title} that is not: {said}"
+    shape = getattr(X, "shape", None)
+    got = f"of shape {tuple(shape)}" if shape is not None else shortened(X)
+    return f"of class {title} must give {method}(X), and with X {got} said {said}"
+
+
+def _unfitted(model: Any, error: Exception) -> bool:
+    if any(made.__name__ == "NotFittedError" for made in type(error).__mro__):
+        return True
+    fitted = getattr(model, "is_fitted", None)
+    if (fitted() if callable(fitted) else fitted) is False:
+        return True
+    if hasattr(model, "pred_dist") and getattr(model, "init_params", ()) is None:  # NGBoost
+        return True
+    if not isinstance(error, AttributeError) or not hasattr(model, "get_params"):
+        return False
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    try:
+        check_is_fitted(model)
+    except (NotFittedError, TypeError):
+        return True
+    return False

@@ -1,0 +1,238 @@
+"""Assertions for tests of models: a test fails where predictions are proven to break a limit.
+
+What is neither proven to hold nor to fail passes, unless a test requires proof. Nothing here needs
+a test framework: pytest, unittest and plain scripts show the sentences of an `AssertionError`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from howsure.core.arrays import check_fraction
+from howsure.core.errors import InputError
+from howsure.core.registry import check_known
+from howsure.inputs import Loaded
+from howsure.metrics.view import choose_coverages
+from howsure.report.check import Checked, check
+from howsure.report.door import from_arrays, from_table, is_table
+from howsure.report.limits import Rules, limit_of, read_rules, rules_from, with_more
+from howsure.verdict import TOLERANCE
+
+__all__ = ["assert_covers", "assert_holds"]
+
+_COLUMNS = (
+    *("point", "x", "embedding", "encode", "image", "groups", "weights", "weights_kind"),
+    *("cluster", "time", "rows", "model"),
+)
+
+
+def assert_covers(
+    y: Any,
+    prediction: Any = None,
+    *,
+    coverage: float | None = None,
+    min: float | None = None,  # noqa: A002
+    max: float | None = None,  # noqa: A002
+    by: Any = None,
+    confidence: float = 0.95,
+    require_proof: bool = False,
+    seed: int = 0,
+    **given: Any,
+) -> None:
+    """Fail if intervals are proven to cover less often than they must.
+
+    Parameters
+    ----------
+    y, prediction
+        What happened and what was predicted, or a table of both, as `howsure.assess` takes them.
+    coverage : float, optional
+        Nominal coverage; that of the intervals, or 0.9, if omitted.
+    min, max : float, optional
+        Least and most empirical coverage. Without either, the nominal coverage less 0.01.
+    by : array-like of shape (n,), mapping of such, or names, optional
+        Labels of groups, in each of which this must hold; of a table, names of columns.
+    confidence : float
+        Confidence of a proof.
+    require_proof : bool
+        Whether it is a failure that coverage is not proven.
+    seed : int
+        Fixes all draws.
+    **given
+        Further arguments of `howsure.assess` that say what the rows are: `levels`, `weights`,
+        `cluster`, `time`, `groups`, …
+
+    Raises
+    ------
+    AssertionError
+        If a limit fails; the message says which, with the numbers.
+    InputError
+        If an argument breaks a rule, or coverage cannot be judged.
+
+    Examples
+    --------
+    >>> import howsure
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.normal(size=500)
+    >>> assert_covers(y, howsure.Distribution.normal(np.zeros(500), np.ones(500)))
+    >>> assert_covers(y, howsure.Distribution.normal(np.zeros(500), np.full(500, 0.5)))
+    Traceback (most recent call last):
+    ...
+    AssertionError: 1 of 1 fails
+    ✗ model: empirical_coverage ≥ 0.89 at 0.9: 0.582 (0.5444 … 0.6188), n 500
+    """
+    __tracebackhide__ = True
+    wanted = () if coverage is None else (check_fraction(coverage, "coverage"),)
+    loaded, columns = _loaded(y, prediction, wanted, by, given)
+    if min is None and max is None:
+        known = {c for held in loaded.evalsets for c in choose_coverages(held, wanted)}
+        if any(math.isnan(each) for each in known):
+            raise InputError("coverage of the intervals is unknown: say coverage=0.9, or min")
+        pairs = [
+            limit_of(
+                "coverage", "min", round(float(np.maximum(each - TOLERANCE, 0.0)), 12), at=each
+            )
+            for each in sorted(known)
+        ]
+    else:
+        sides = (("min", min), ("max", max))
+        pairs = [limit_of("coverage", s, v) for s, v in sides if v is not None]  # type: ignore[arg-type]
+    rules = Rules(
+        limits=tuple(pairs),
+        by=columns,
+        confidence=confidence,
+        undecided="fail" if require_proof else "pass",
+    )
+    _assert(check(loaded.evalsets, rules, coverages=wanted, seed=seed))
+
+
+def assert_holds(
+    y: Any,
+    prediction: Any = None,
+    *,
+    limits: str | os.PathLike[str] | Sequence[Mapping[str, Any]] = (),
+    by: Any = None,
+    fail_on: str | None = None,
+    require_proof: bool = False,
+    coverage: float | Sequence[float] = (),
+    seed: int = 0,
+    **given: Any,
+) -> None:
+    """Fail if predictions are proven to break limits, or if the verdict finds a fault.
+
+    Parameters
+    ----------
+    y, prediction
+        As `howsure.assess` takes them.
+    limits : path, or sequence of mappings
+        A TOML file as ``howsure check --limits`` reads, or its limits:
+        ``[{"measure": "crps", "max": 2.0}]``.
+    by : array-like of shape (n,), mapping of such, or names, optional
+        Labels of groups, in each of which limits must hold; of a table, names of columns.
+    fail_on : {"never", "watch", "bad"}, optional
+        Which findings of the verdict fail; what the file says, or ``never``, if omitted.
+    require_proof : bool
+        Whether it is a failure that a limit is not proven to hold.
+    coverage : float or sequence of float
+        Nominal coverages to judge.
+    seed : int
+        Fixes all draws.
+    **given
+        Other keys of such a file (`confidence`, `sided`, `findings`, `ignore`, `tolerance`), and
+        further arguments of `howsure.assess` that say what the rows are.
+
+    Raises
+    ------
+    AssertionError
+        If a limit or a finding fails; the message says which, with the numbers.
+    InputError
+        If an argument breaks a rule, or something cannot be judged.
+
+    Examples
+    --------
+    >>> import howsure
+    >>> y = np.random.default_rng(0).normal(size=500)
+    >>> normal = howsure.Distribution.normal(np.zeros(500), np.ones(500))
+    >>> assert_holds(y, normal, limits=[{"measure": "crps", "max": 0.7}], fail_on="bad")
+    """
+    __tracebackhide__ = True
+    wanted = (coverage,) if isinstance(coverage, int | float) else tuple(coverage)
+    chosen = {name: given.pop(name) for name in _CHOICES if name in given}
+    chosen = {k: tuple(v) if k in ("findings", "ignore") else v for k, v in chosen.items()}
+    chosen |= {} if fail_on is None else {"fail_on": fail_on}
+    chosen |= {"undecided": "fail"} if require_proof else {}
+    if isinstance(limits, str | os.PathLike):
+        rules = with_more(read_rules(limits), **chosen)
+    else:
+        rules = rules_from({**chosen, "limits": limits}, "assert_holds")
+    loaded, columns = _loaded(y, prediction, wanted, by, given, rules.columns)
+    rules = replace(rules, by=columns or rules.by)
+    _assert(check(loaded.evalsets, rules, coverages=wanted, seed=seed))
+
+
+_CHOICES = ("confidence", "sided", "findings", "ignore", "tolerance")
+
+
+def _loaded(
+    y: Any,
+    prediction: Any,
+    coverage: Sequence[float],
+    by: Any,
+    given: dict[str, Any],
+    columns: Sequence[str] = (),
+) -> tuple[Loaded, tuple[str, ...]]:
+    """What was given as evaluation sets, and the names of the columns of `by`."""
+    for name in given:
+        check_known(name, (*_COLUMNS, "levels", *_CHOICES), "keyword")
+    said = {**dict.fromkeys(_COLUMNS), **given}
+    if prediction is None and is_table(y):
+        names = (by,) if isinstance(by, str) else tuple(by or ())
+        if not isinstance(y, Loaded):
+            named = dict.fromkeys([*_names(said["groups"]), *names, *columns])
+            said["groups"] = list(named) or None
+        said.pop("levels", None)
+        return from_table(
+            y, {**said, "features": said.pop("x"), "coverage": coverage or None}
+        ), names
+    labels = _labels(said["groups"])
+    names = (by,) if isinstance(by, str) else ()
+    if by is not None and not names:
+        added = _labels(by)
+        names, labels = tuple(added), {**labels, **added}
+    defaults = {"weights_kind": "frequency", "model": "model", "levels": None}
+    filled = {name: value for name, value in said.items() if value is not None}
+    made = from_arrays(
+        y,
+        prediction,
+        **{**said, **defaults, **filled, "groups": labels or None, "coverage": list(coverage)},
+    )
+    return made, names
+
+
+def _names(groups: Any) -> list[str]:
+    """Names of columns, in one text or several."""
+    many = groups.split(",") if isinstance(groups, str) else groups or ()
+    return [str(name).strip() for name in many]
+
+
+def _labels(groups: Any) -> dict[str, Any]:
+    """Labels of rows by name; an array is called after itself, or ``group``."""
+    if groups is None:
+        return {}
+    if isinstance(groups, Mapping):
+        return {str(name): value for name, value in groups.items()}
+    return {str(getattr(groups, "name", None) or "group"): groups}
+
+
+def _assert(found: Checked) -> None:
+    __tracebackhide__ = True
+    if found.failed:
+        lines = [f"✗ {each.sentence}" for each in found.failed]
+        total = len(found.told)
+        fails = "fails" if len(lines) == 1 else "fail"
+        raise AssertionError("\n".join([f"{len(lines)} of {total} {fails}", *lines]))

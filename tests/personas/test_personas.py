@@ -1,0 +1,294 @@
+"""People arrive with what other tools gave them, write one line, and read findings.
+
+Each test makes what a person would hold, runs the line that the person would write (`said`, or
+the command), and asserts what the person would see. The truth of each world is known, so it is
+known what they should see.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+import howsure
+from extras import needs
+from howsure.cli.main import app
+from howsure.core.rng import child
+from howsure.report.assessment import Assessment
+
+pytestmark = pytest.mark.slow
+
+N = 400
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def world(name: str, n: int = N) -> tuple[Array, Array]:
+    """Inputs, shape (n, 1), and y of a line with normal errors of sd 1."""
+    rng = child(0, "personas", name)
+    x = rng.uniform(-2, 2, (n, 1))
+    return x, 2 * x[:, 0] + rng.normal(size=n)
+
+
+def said(line: str, **held: Any) -> Assessment:
+    """What comes of the one line that a person writes."""
+    assert len(line.splitlines()) == 1
+    names = {"howsure": howsure, **held}
+    exec(compile(f"result = {line}", "a person", "exec"), names)
+    result = names["result"]
+    assert isinstance(result, Assessment)
+    return result
+
+
+def states(result: Assessment, model: str = "") -> dict[str, str]:
+    """The state of each finding."""
+    return {f.id: f.state for f in result.findings if not model or f.model == model}
+
+
+def commanded(line: str) -> Result:
+    """What a command of the line `howsure …` prints."""
+    program, *arguments = line.split()
+    assert program == "howsure"
+    return CliRunner().invoke(app, arguments)
+
+
+def test_the_owner_of_a_mapie_model() -> None:
+    regression = needs("mapie.regression")
+    from sklearn.linear_model import LinearRegression
+
+    (x, y), (new, truth) = world("mapie, fitted"), world("mapie")
+    model = regression.SplitConformalRegressor(
+        LinearRegression().fit(x[:200], y[:200]), confidence_level=0.9
+    )
+    model.conformalize(x[200:], y[200:])
+    result = said(
+        "howsure.assess(y, model.predict_interval(X), coverage=0.9)", **locals_of(model, new, truth)
+    )
+    assert states(result)["coverage"] != "bad"
+    assert result.record("empirical_coverage").coverage == 0.9
+    point, ends = model.predict_interval(new)
+    inside = (ends[:, 0, 0] <= truth) & (truth <= ends[:, 1, 0])
+    assert result.value("empirical_coverage") == pytest.approx(inside.mean())
+    assert result.value("mae") == pytest.approx(np.abs(truth - point).mean())
+    asked = said("howsure.assess_model(model, X, y)", **locals_of(model, new, truth))
+    assert asked.value("empirical_coverage") == pytest.approx(inside.mean())
+    shifted = said("howsure.assess_model(model, X, y)", **locals_of(model, new, truth + 3))
+    assert states(shifted)["coverage"] == "bad"
+
+
+def locals_of(model: Any, x: Array, y: Array) -> dict[str, Any]:
+    """The names that people give to them."""
+    return {"model": model, "X": x, "y": y}
+
+
+def test_the_owner_of_lightgbm_quantiles() -> None:
+    lightgbm = needs("lightgbm")
+    (x, y), (new, truth) = world("lightgbm, fitted"), world("lightgbm")
+    models = [
+        lightgbm.LGBMRegressor(
+            objective="quantile", alpha=level, min_child_samples=2, n_estimators=200, verbosity=-1
+        ).fit(x, y)
+        for level in (0.05, 0.5, 0.95)
+    ]
+    result = said("howsure.assess_model(models, X, y)", models=models, X=new, y=truth)
+    assert states(result)["coverage"] == "bad"  # they learnt their own rows by heart
+    assert result.verdict.splitlines()[0].startswith("The 90 % intervals cover ")
+    assert "under-cover" in result.verdict.splitlines()[0]
+
+
+def test_the_owner_of_an_ngboost_model() -> None:
+    ngboost = needs("ngboost")
+    (x, y), (new, truth) = world("ngboost, fitted"), world("ngboost")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = ngboost.NGBRegressor(n_estimators=60, verbose=False, random_state=0).fit(x, y)
+        predicted = model.pred_dist(new)
+    result = said("howsure.assess(y, predicted)", y=truth, predicted=predicted)
+    assert result.value("crps") == pytest.approx(
+        float(np.mean(crps_of_normal(truth, predicted.params["loc"], predicted.params["scale"])))
+    )
+    assert {"coverage", "spread", "bias"} <= states(result).keys()
+    assert said("howsure.assess_model(model, X, y)", **locals_of(model, new, truth)).value(
+        "crps"
+    ) == pytest.approx(result.value("crps"))
+
+
+def crps_of_normal(y: Array, mean: Array, sd: Array) -> Array:
+    """Gneiting and Raftery 2007, equation 21 (with its sign turned)."""
+    from scipy.stats import norm
+
+    z = (y - mean) / sd
+    return np.asarray(sd * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / np.sqrt(np.pi)))
+
+
+def test_the_forecaster_with_sktime() -> None:
+    pd, naive = needs("pandas"), needs("sktime.forecasting.naive")
+    rng = child(0, "personas", "sktime")
+    months = pd.period_range("1990-01", periods=2 * N, freq="M")
+    series = pd.Series(rng.normal(size=2 * N), index=months)
+    past, y = series[:N], series[N:]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        forecaster = naive.NaiveForecaster(strategy="mean").fit(past)
+        horizon = np.arange(1, N + 1)
+        intervals = forecaster.predict_interval(horizon, coverage=[0.5, 0.9])
+        quantiles = forecaster.predict_quantiles(horizon, alpha=[0.05, 0.25, 0.5, 0.75, 0.95])
+    result = said("howsure.assess(y, intervals)", y=y, intervals=intervals)
+    lower, upper = intervals.to_numpy()[:, 2], intervals.to_numpy()[:, 3]
+    truth = y.to_numpy()
+    assert result.record("empirical_coverage", coverage=0.9).value == pytest.approx(
+        ((lower <= truth) & (truth <= upper)).mean()
+    )
+    assert states(result)["coverage"] != "bad"
+    by_levels = said("howsure.assess(y, quantiles)", y=y, quantiles=quantiles)
+    assert by_levels.value("empirical_coverage", coverage=0.9) == result.value(
+        "empirical_coverage", coverage=0.9
+    )
+
+
+def test_the_forecaster_with_nixtla() -> None:
+    mlforecast, utils = needs("mlforecast"), needs("mlforecast.utils")
+    lightgbm = needs("lightgbm")
+    from sklearn.linear_model import LinearRegression
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        series = utils.generate_daily_series(5, min_length=180, max_length=200)
+        forecaster = mlforecast.MLForecast(
+            models={
+                "lgbm": lightgbm.LGBMRegressor(verbosity=-1, n_estimators=20),
+                "linear": LinearRegression(),
+            },
+            freq="D",
+            lags=[1, 7],
+        )
+        frame = forecaster.cross_validation(
+            series,
+            n_windows=4,
+            h=7,
+            prediction_intervals=utils.PredictionIntervals(n_windows=4, h=7),
+            level=[80, 90],
+        )
+    result = said("howsure.assess(frame)", frame=frame)
+    for model in ("lgbm", "linear"):
+        inside = (frame[f"{model}-lo-90"] <= frame["y"]) & (frame["y"] <= frame[f"{model}-hi-90"])
+        found = result.record("empirical_coverage", coverage=0.9, model=model)
+        assert found.value == pytest.approx(inside.mean())
+        error = (frame["y"] - frame[model]).abs().mean()
+        assert result.record("mae", model=model).value == pytest.approx(error)
+
+
+def test_the_forecaster_with_gluonts_like_samples() -> None:
+    rng = child(0, "personas", "gluonts")
+    _, y = world("gluonts")
+    samples = rng.normal(size=(100, N))  # (m, n), far too narrow: y has the spread of x besides
+    result = said("howsure.assess(y, samples)", y=y, samples=samples)
+    assert states(result)["coverage"] == "bad"
+    explicit = said("howsure.assess(y, howsure.Samples(samples.T))", y=y, samples=samples)
+    assert result.verdict == explicit.verdict
+    darts = said("howsure.assess(y, values)", y=y, values=samples.T[:, None, :])
+    assert darts.verdict == explicit.verdict
+
+
+def test_the_owner_of_a_torch_network() -> None:
+    torch = needs("torch")
+    x, y = world("torch")
+    mean = torch.tensor(2 * x[:, 0], requires_grad=True)
+    predicted = torch.distributions.Normal(mean, torch.full((N,), 1.0, dtype=mean.dtype))
+    result = said("howsure.assess(y, predicted)", y=torch.tensor(y), predicted=predicted)
+    assert "bad" not in states(result).values()
+    direct = howsure.assess(y, howsure.Distribution.normal(2 * x[:, 0], np.ones(N)))
+    assert result.verdict == direct.verdict
+
+
+def test_the_owner_of_a_polars_frame() -> None:
+    polars = needs("polars")
+    x, y = world("polars")
+    half = 0.8  # of errors of sd 1: 58 % inside
+    frame = polars.DataFrame(
+        {
+            "y": y,
+            "pred": 2 * x[:, 0],
+            "lower_90": 2 * x[:, 0] - half,
+            "upper_90": 2 * x[:, 0] + half,
+        }
+    )
+    result = said("howsure.assess(frame)", frame=frame)
+    assert states(result)["coverage"] == "bad"
+    assert result.value("empirical_coverage") == pytest.approx(
+        (np.abs(y - 2 * x[:, 0]) <= half).mean()
+    )
+
+
+def test_the_user_of_scoringutils_long_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from scipy.stats import norm
+
+    monkeypatch.chdir(tmp_path)
+    x, y = world("scoringutils")
+    levels = np.array([0.025, 0.25, 0.5, 0.75, 0.975])
+    lines = ["location,target_end_date,model,observed,quantile_level,predicted"]
+    for model, sd in (("calm", 0.4), ("right", 1.0)):
+        for row in range(N):
+            for level in levels:
+                value = 2 * x[row, 0] + sd * norm.ppf(level)
+                unit = f"L{row % 20},2024-{1 + row // 20 % 12:02d}-{1 + row // 240:02d}"
+                lines.append(f"{unit},{model},{float(y[row])},{level},{value}")
+    child(0, "personas", "shuffled").shuffle(body := lines[1:])
+    Path("long.csv").write_text("\n".join([lines[0], *body]), encoding="utf-8")
+    result = commanded("howsure assess long.csv -o long.json")
+    assert result.exit_code == 0, result.output
+    findings = json.loads(Path("long.json").read_text(encoding="utf-8"))["findings"]
+    found = {(f["model"], f["id"]): f["state"] for f in findings}
+    assert found["calm", "coverage"] == "bad"
+    assert found["right", "coverage"] != "bad"
+    assert "✗ calm: The 95 % intervals cover" in " ".join(result.output.split())
+
+
+def test_the_judge_of_five_models_on_unequal_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    x, y = world("five models")
+    rng = child(0, "personas", "five models, rows")
+    for place, name in enumerate(("one", "two", "three", "four", "five")):
+        rows = np.sort(rng.choice(N, N - 7 * place, replace=False))
+        sd = 1.0 + 0.5 * place
+        table = np.column_stack([rows, y[rows], 2 * x[rows, 0], np.full(len(rows), sd)])
+        np.savetxt(
+            f"{name}.csv", table, delimiter=",", header="id,y,mean,sd", comments="", fmt="%.10g"
+        )
+    refused = commanded("howsure assess one.csv two.csv three.csv four.csv five.csv")
+    assert refused.exit_code == 2
+    assert "--common-rows" in " ".join(refused.output.split())
+    result = commanded(
+        "howsure assess one.csv two.csv three.csv four.csv five.csv --common-rows -o all.json"
+    )
+    assert result.exit_code == 0, result.output
+    held = json.loads(Path("all.json").read_text(encoding="utf-8"))
+    found = {(f["model"], f["id"]): f["state"] for f in held["findings"]}
+    assert found["five", "spread"] == "bad"
+    assert found["one", "spread"] != "bad"
+    assert "one" in held["verdict"][0]["text"]  # the true model leads
+
+
+def test_the_keeper_of_a_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    x, y = world("gate", 2_000)
+    for name, half in (("good", 1.645), ("bad", 1.2)):
+        table = np.column_stack([y, 2 * x[:, 0] - half, 2 * x[:, 0] + half])
+        np.savetxt(f"{name}.csv", table, delimiter=",", header="y,lower_90,upper_90", comments="")
+    assert commanded("howsure check good.csv --min-coverage 0.87").exit_code == 0
+    assert commanded("howsure check bad.csv --min-coverage 0.87").exit_code == 1
+    assert commanded("howsure check bad.csv --min-coverage 87").exit_code == 2
+    from howsure.testing import assert_covers
+
+    assert_covers(y, (2 * x[:, 0] - 1.645, 2 * x[:, 0] + 1.645), coverage=0.9)
+    with pytest.raises(AssertionError, match=r"cover"):
+        assert_covers(y, (2 * x[:, 0] - 1.2, 2 * x[:, 0] + 1.2), coverage=0.9)
