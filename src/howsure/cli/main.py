@@ -324,7 +324,7 @@ def simulate(
     decimal: Annotated[Literal[".", ","], typer.Option(help="Decimal mark of text tables.")] = ".",
     seed: Seed = 0,
 ) -> None:
-    """Test a method's intervals at every point of a world whose truth is known."""
+    """Test a method's intervals at every point of a world; exit 1 if every trial failed."""
     from howsure.cli.simulate import Request, run
 
     run(
