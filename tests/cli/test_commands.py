@@ -19,6 +19,7 @@ from howsure.cli.check import Limit, judge, parse_limits
 from howsure.cli.main import app
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.records import Record
+from howsure.metrics.characteristic import characteristic_curve
 
 RUN = [sys.executable, "-c", "from howsure.cli.entry import main; main()"]
 
@@ -230,10 +231,44 @@ def test_help_and_version_are_light() -> None:
 
 def test_characteristic_prints_every_convention(good: Path) -> None:
     shown = inside("characteristic", good, "--want", "miss_rate=0.1", "--bootstrap", "50")
-    for word in ("exact", "paper", "uq360", "as predicted", "miss_rate = 0.1", "regret"):
+    for word in ("exact", "paper", "uq360", "as predicted", "miss_rate = 0.1", "0 … 0.2"):
         assert word in shown
     with pytest.raises(InputError, match="--want must look like"):
         inside("characteristic", good, "--want", "k=1")
+
+
+def test_characteristic_supposes_no_price(good: Path, tmp_path: Path) -> None:
+    """The prices were 1 and 1: the advice was to miss every row, at k = 0."""
+    quick = ("characteristic", good, "--bootstrap", "0")
+    shown = " ".join(inside(*quick).split())
+    assert "no cost: a nominal coverage sets no price of a miss" in shown
+    assert "k = 0 " not in shown
+    own = " ".join(inside(*quick, "--y-axis", "deficit").split())
+    assert "a unit missed worth 20, by the interval score at 0.9: now" in own
+    asked = " ".join(inside(*quick, "--miss-cost", "10").split())
+    assert "cost in units of width, a miss worth 10: now" in asked
+    held = csv.read_csv(good)
+    score = howsure.assess(held["y"], howsure.Intervals(held["lower_90"], held["upper_90"], 0.9))
+    assert f"now {score.value('interval_score'):.5g}," in own
+    unnamed = tmp_path / "unnamed.csv"
+    csv.write_csv(
+        pa.table({"y": held["y"], "lower": held["lower_90"], "upper": held["upper_90"]}), unnamed
+    )
+    shown = " ".join(inside("characteristic", unnamed, "--bootstrap", "0").split())
+    assert "no cost: no nominal coverage is known" in shown
+
+
+def test_characteristic_takes_the_range_of_the_partial_area(good: Path) -> None:
+    quick = ("characteristic", good, "--bootstrap", "0")
+    shown = inside(*quick, "--range", "0", "0.5")
+    assert "miss rate 0 … 0.5" in shown
+    held = csv.read_csv(good)
+    low, high = (held[name].to_numpy() for name in ("lower_90", "upper_90"))
+    curve = characteristic_curve(held["y"].to_numpy(), held["mean"].to_numpy(), low, high)
+    assert f"{curve.partial_area(y_range=(0.0, 0.5)).value:.5g} y" in shown
+    assert "deficit 0.1 … 2" in inside(*quick, "--y-axis", "deficit", "--range", "0.1", "2")
+    with pytest.raises(InputError, match="--range must be two rising numbers between 0 and 1"):
+        inside(*quick, "--range", "0", "5")
 
 
 def test_characteristic_draws(good: Path, tmp_path: Path) -> None:

@@ -266,8 +266,21 @@ def characteristic(
     want: Annotated[
         list[str], typer.Option(metavar="NAME=NUMBER", help="A wish: miss_rate=0.1; repeat.")
     ] = [],  # noqa: B006
-    x_weight: Annotated[float, typer.Option(help="Price of the x axis.")] = 1.0,
-    y_weight: Annotated[float, typer.Option(help="Price of the y axis.")] = 1.0,
+    miss_cost: Annotated[
+        float | None,
+        typer.Option(
+            help="Width that a miss is worth, in units of y; of deficit, per unit missed. By "
+            "default the price of the nominal coverage, where it has one."
+        ),
+    ] = None,
+    range_: Annotated[
+        tuple[float, float] | None,
+        typer.Option(
+            "--range",
+            metavar="LOW HIGH",
+            help="Part of the y axis for areas and gains: 0 0.2 of miss rates if omitted.",
+        ),
+    ] = None,
     bootstrap: Annotated[int, typer.Option(help="Resamples for intervals; 0 for none.")] = 1000,
     plot: Annotated[Path | None, typer.Option(help="Draw to .png, .svg or .pdf.")] = None,
     seed: Seed = 0,
@@ -277,8 +290,7 @@ def characteristic(
     """Trace what misses cost in width: areas, gains, operating points, costs."""
     from howsure.cli.characteristic import run
 
-    prices = (x_weight, y_weight)
-    run(files, x, y_axis, want, prices, bootstrap, plot, seed, read)
+    run(files, (x, y_axis), want, miss_cost, range_, bootstrap, plot, seed, read)
 
 
 @app.command()
