@@ -229,6 +229,21 @@ def test_help_and_version_are_light() -> None:
     assert "howsure 0." in inside("--version")
 
 
+def test_metrics_finds_what_the_field_calls_it() -> None:
+    shown = inside("metrics", "PICP")
+    assert "(empirical_coverage)" in shown
+    assert "also" in shown
+    assert "interval coverage" in " ".join(shown.split())
+    with pytest.raises(InputError, match=r"got 'pipc'; did you mean empirical_coverage\?"):
+        inside("metrics", "pipc")
+
+
+def test_with_takes_a_synonym(good: Path) -> None:
+    inside("assess", good, "--with", "Winkler score", "--no-trials")
+    with pytest.raises(InputError, match=r"--with must be .*got 'pipc'; did you mean"):
+        inside("assess", good, "--with", "pipc")
+
+
 def test_characteristic_prints_every_convention(good: Path) -> None:
     shown = inside("characteristic", good, "--want", "miss_rate=0.1", "--bootstrap", "50")
     for word in ("exact", "paper", "uq360", "as predicted", "miss_rate = 0.1", "0 … 0.2"):

@@ -640,6 +640,48 @@ def characteristic_curve(
     return replace(curve_of(bands, x, y_axis), outputs=outputs)
 
 
+def auucc(
+    y: npt.ArrayLike,
+    point: npt.ArrayLike,
+    lower: npt.ArrayLike,
+    upper: npt.ArrayLike,
+    *,
+    weights: npt.ArrayLike | None = None,
+) -> float:
+    """Area under the characteristics curve of bandwidth and miss rate; lower is better.
+
+    Parameters
+    ----------
+    y, point : array-like of shape (n,)
+        What happened, and the forecasts about which intervals are scaled.
+    lower, upper : array-like of shape (n,)
+        Ends of the intervals, with the forecasts inside.
+    weights : array-like of shape (n,), optional
+        Frequency weights of the rows.
+
+    Returns
+    -------
+    float
+        In the units of y; infinite where no scale captures some rows.
+
+    Raises
+    ------
+    InputError
+        As `characteristic_curve`.
+
+    Notes
+    -----
+    The exact area of `CharacteristicCurve.area`. Source: Navrátil et al. 2021, section 2.2.
+
+    Examples
+    --------
+    >>> auucc([1.0, -2.0, 0.5, 3.0], [0.0] * 4, [-1, -1, -1, -2], [1, 1, 1, 2])
+    1.5625
+    """
+    found = characteristic_curve(y, point, lower, upper, weights=weights).area()
+    return found.value if found.complete else math.inf
+
+
 def curve_of(bands: Bands, x_axis: XAxis, y_axis: YAxis) -> CharacteristicCurve:
     """The curve of bands that were checked already.
 

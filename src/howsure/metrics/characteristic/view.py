@@ -219,6 +219,12 @@ _ENTRIES = (
     Metric(
         name="auucc",
         title="Area under the characteristics curve (AUUCC)",
+        synonyms=(
+            "UCC",
+            "UCC area",
+            "uncertainty characteristics curve",
+            "area under the uncertainty characteristics curve",
+        ),
         question=Question.TRADE,
         meaning="Bandwidth needed, averaged over all miss rates; the exact step area.",
         formula="mean z · mean k, with k the scale that captures a row",
@@ -241,6 +247,7 @@ _ENTRIES = (
     Metric(
         name="characteristic_gain",
         title="Gain over a constant band",
+        synonyms=("AUUCC gain", "UCC gain"),
         question=Question.TRADE,
         meaning="AUUCC against that of a constant band with the mean distances below and above.",
         formula="100 (A_const − AUUCC)/A_const; A_const is the MAE where bands are symmetric",
@@ -263,6 +270,7 @@ _ENTRIES = (
     Metric(
         name="characteristic_partial_gain",
         title="Gain at low miss rates",
+        synonyms=("partial AUUCC gain", "partial gain"),
         question=Question.TRADE,
         meaning="The gain where the miss rate is at most 20 %, where intervals are used.",
         formula="100 (A_const − A)/A_const, areas where ρ ≤ 0.2",
