@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -242,6 +243,31 @@ def test_with_takes_a_synonym(good: Path) -> None:
     inside("assess", good, "--with", "Winkler score", "--no-trials")
     with pytest.raises(InputError, match=r"--with must be .*got 'pipc'; did you mean"):
         inside("assess", good, "--with", "pipc")
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("howsure ch", ["check", "characteristic"]),
+        ("howsure bench s", ["status", "show", "submit"]),
+        ("howsure metrics interval_", ["interval_score"]),
+        ("howsure characteristic --miss", ["--miss-cost"]),
+    ],
+)
+def test_a_shell_completes_commands_options_and_measures(words: str, found: list[str]) -> None:
+    code = "import sys; sys.argv[0] = 'howsure'; from howsure.cli.entry import main; main()"
+    place = str(len(words.split()) - 1)
+    asked = {"COMP_WORDS": words, "COMP_CWORD": place, "_HOWSURE_COMPLETE": "complete_bash"}
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **asked},
+    )
+    assert run.returncode == 0, run.stderr
+    assert set(found) <= set(run.stdout.split())
+    assert "--install-completion" in inside("--help")
 
 
 def test_characteristic_prints_every_convention(good: Path) -> None:

@@ -21,7 +21,6 @@ app = typer.Typer(
     name="howsure",
     help="How sure is a regression model, and is it right to be?",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -50,6 +49,13 @@ CsvSafe = Annotated[
         help="Put ' before cells that a spreadsheet would run: those that begin with = + - or @.",
     ),
 ]
+
+
+def _measures(incomplete: str) -> list[str]:
+    """Names of measures that begin so, for the shell."""
+    from howsure.metrics.catalogue import catalogue
+
+    return [name for name in catalogue() if name.startswith(incomplete)]
 
 
 def _version(wanted: bool) -> None:
@@ -365,7 +371,9 @@ def simulate(
 
 @app.command()
 def metrics(
-    name: Annotated[str | None, typer.Argument(help="One measure, in full.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="One measure, in full.", autocompletion=_measures)
+    ] = None,
 ) -> None:
     """List the measures: direction, notion tested, formula, source."""
     from howsure.cli.metrics import run
