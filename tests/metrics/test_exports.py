@@ -124,6 +124,8 @@ def test_the_face_finds_names_and_submodules() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         howsure.nonsense  # noqa: B018
     assert "as_method" in dir(howsure.methods)
+    for name in dir(howsure.methods):
+        assert getattr(howsure.methods, name) is not None
 
 
 def test_an_estimate_is_a_number_and_a_line() -> None:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from howsure.methods.catalogue import method_named as method_named
     from howsure.methods.catalogue import method_spec as method_spec
     from howsure.methods.catalogue import methods as methods
-    from howsure.methods.conformal import Conformalized as Conformalized
-    from howsure.methods.conformal import SplitConformal as SplitConformal
+    from howsure.methods.conformal.inductive import SplitConformal as SplitConformal
+    from howsure.methods.conformal.quantile import Conformalized as Conformalized
     from howsure.methods.interface import COVERAGES as COVERAGES
     from howsure.methods.interface import Beliefs as Beliefs
     from howsure.methods.interface import Fitted as Fitted
@@ -32,7 +32,7 @@ _HOMES = {
     "BayesianRidge": "howsure.methods.linear",
     "Beliefs": "howsure.methods.interface",
     "COVERAGES": "howsure.methods.interface",
-    "Conformalized": "howsure.methods.conformal",
+    "Conformalized": "howsure.methods.conformal.quantile",
     "Fitted": "howsure.methods.interface",
     "GaussianProcess": "howsure.methods.regressors",
     "LinearT": "howsure.methods.linear",
@@ -40,7 +40,7 @@ _HOMES = {
     "NaiveBootstrap": "howsure.methods.bootstrap",
     "QuantileForest": "howsure.methods.quantile_forest",
     "Selective": "howsure.methods.selective",
-    "SplitConformal": "howsure.methods.conformal",
+    "SplitConformal": "howsure.methods.conformal.inductive",
     "as_method": "howsure.methods.regressors",
     "method_named": "howsure.methods.catalogue",
     "method_spec": "howsure.methods.catalogue",

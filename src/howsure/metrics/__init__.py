@@ -9,8 +9,8 @@ Examples
 >>> from howsure.metrics import crps_normal, ence, interval_score
 >>> interval_score([1.0, 5.0], [0.0, 0.0], [2.0, 2.0], coverage=0.5)
 array([ 2., 14.])
->>> crps_normal([0.0], [0.0], [1.0]).mean().round(4)
-0.2337
+>>> crps_normal([0.0], [0.0], [1.0]).round(4)
+array([0.2337])
 >>> float(ence([1.0, -1.0, 4.0, -4.0], [0.0] * 4, [1.0, 1.0, 2.0, 2.0], bins=2))
 0.5
 """

@@ -375,10 +375,10 @@ class CharacteristicCurve:
         >>> curve.on(x="bandwidth", y_axis="deficit").cost(coverage=0.9).cost_now
         12.5
         """
-        if (miss_cost is None) == (coverage is None):
-            raise InputError("one of miss_cost and coverage must be given")
-        if miss_cost is None:
+        if coverage is not None and miss_cost is None:
             miss_cost = self._own_price(check_fraction(coverage, "coverage"))
+        elif miss_cost is None or coverage is not None:
+            raise InputError("one of miss_cost and coverage must be given")
         elif not 0.0 <= miss_cost < math.inf:
             raise InputError(f"miss_cost must be finite and at least 0, got {miss_cost!r}")
         x_weight, y_weight = 2.0, float(miss_cost)
