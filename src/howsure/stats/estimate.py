@@ -42,7 +42,7 @@ class Noise:
     end: Callable[[float], float]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """What any measure that is no plain mean returns: a number with all that is known of it.
 
@@ -94,11 +94,6 @@ class Estimate:
 
     def __float__(self) -> float:
         return float(self.value)
-
-    def __repr__(self) -> str:
-        null = "" if math.isnan(self.null) else f", null={self.null:.6g}"
-        reason = f", reason={self.reason!r}" if self.reason else ""
-        return f"Estimate(value={self.value:.6g}{null}{reason})"
 
 
 @lru_cache(maxsize=16)
