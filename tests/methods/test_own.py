@@ -168,10 +168,31 @@ class Stuck(Mine):
         raise TypeError("cannot pickle a lock")
 
 
+class Columns(Mine):
+    def predict(self, x: Any) -> Any:
+        return np.column_stack(self.ends(x))
+
+
+class Levels(Mine):
+    def predict(self, x: Any) -> Any:
+        lower, upper = self.ends(x)
+        return {0.05: lower, 0.95: upper}
+
+
+class MeanAndSd(Mine):
+    def predict(self, x: Any) -> Any:
+        return {"mean": np.full(len(x), self.mean), "sd": np.full(len(x), self.sd)}
+
+
+class Models(Mine):
+    def predict(self, x: Any) -> Any:
+        return {"a": super().predict(x), "b": super().predict(x)}
+
+
 GOOD = [Mine, Quiet, Elsewhere, ThirdByPlace, OnlyByName, Believes, Ends, Frozen, Drawn, Holds]
 
 
-@pytest.mark.parametrize("kind", [*GOOD, Bare, SaysIt])
+@pytest.mark.parametrize("kind", [*GOOD, Bare, SaysIt, Columns, Levels, MeanAndSd])
 @pytest.mark.parametrize("given", [lambda kind: kind, lambda kind: kind()], ids=["class", "object"])
 def test_a_class_of_its_own_is_tested_like_any_method(kind: type, given: Any) -> None:
     result = pointwise("linear", given(kind), coverages=(0.9,), trials=3, n_train=40, n_test=20)
@@ -235,6 +256,7 @@ def test_an_estimators_random_states_are_drawn() -> None:
         (Point, "Point.predict"),
         (Short, r"Short.predict\(x\) must have a row for each of the 20 of x, got 19"),
         (Missing, r"Missing.predict\(x\): lower must hold no missing values"),
+        (Models, r"Models.predict\(x\): one model was wanted, got a, b"),
         (Nothing, r"Nothing.predict\(x\) must return a prediction, got None"),
         (Lost, r"Lost.fit must return itself, or what has predict\(x\), got int"),
         (Stuck, "Stuck must be one that can be copied for every fit: cannot pickle a lock"),
