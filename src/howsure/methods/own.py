@@ -205,8 +205,8 @@ def takes_rng(thing: Any) -> bool:
     Examples
     --------
     >>> from sklearn.linear_model import LinearRegression
-    >>> takes_rng(LinearRegression())
-    False
+    >>> takes_rng(LinearRegression()), takes_rng(LinearRegression)
+    (False, False)
     """
     names = _arguments(thing)
     if "rng" in names:
@@ -217,9 +217,10 @@ def takes_rng(thing: Any) -> bool:
 
 def _arguments(thing: Any) -> dict[str, inspect.Parameter]:
     try:
-        return dict(inspect.signature(thing.fit).parameters)
+        found = list(inspect.signature(thing.fit).parameters.items())
     except (AttributeError, TypeError, ValueError):
         return {}
+    return dict(found[1:] if isinstance(thing, type) else found)
 
 
 def _copied(thing: Any, name: str, rng: np.random.Generator) -> Any:

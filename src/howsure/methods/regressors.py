@@ -234,6 +234,19 @@ def as_method(thing: Any, coverages: tuple[float, ...] | None = None) -> Method:
     return SplitConformal(thing, coverages=wanted)
 
 
+def is_own(thing: Any) -> bool:
+    """Whether it is an own class with ``fit(x, y, rng)``, its instance, or a function making one.
+
+    Examples
+    --------
+    >>> is_own(GaussianProcess()), is_own(print)
+    (False, False)
+    """
+    if isinstance(thing, Method):
+        return False
+    return takes_rng(thing) or (inspect.isfunction(thing) and makes_method(thing))
+
+
 def makes_method(maker: Any) -> bool:
     """Whether a class can be fitted, or a function is annotated to return what can.
 

@@ -40,9 +40,9 @@ class Conformalized(InductiveConformal):
 
     Parameters
     ----------
-    method : Method, object with fit and predict, or callable
-        What gives intervals: a method, or what `as_method` makes one of, trained on one part of
-        the rows; or a function from inputs, shape (m, d), to ends (lower, upper), each of shape
+    method : Method, object with fit(x, y, rng) and predict(x), or callable
+        What gives intervals: a method, or an own class as `as_method` takes it, trained on one
+        part of the rows; or a function from inputs, shape (m, d), to ends (lower, upper), each of shape
         (m,), used as it is at every coverage.
     move : {"offset", "scale"}
         ``offset``: both ends move outward by one distance; around quantile regression this is
@@ -76,9 +76,9 @@ class Conformalized(InductiveConformal):
 
     def __post_init__(self) -> None:
         InductiveConformal.__post_init__(self)
-        if hasattr(self.method, "fit"):
-            from howsure.methods.regressors import as_method  # which imports this package
+        from howsure.methods.regressors import as_method, is_own  # which import this package
 
+        if is_own(self.method):
             object.__setattr__(self, "method", as_method(self.method, self.coverages))
         if not isinstance(self.method, Method):
             if not comes_trained(self.method):
