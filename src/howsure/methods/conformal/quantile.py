@@ -42,8 +42,8 @@ class Conformalized(InductiveConformal):
     ----------
     method : Method, object with fit(x, y, rng) and predict(x), or callable
         What gives intervals: a method, or an own class as `as_method` takes it, trained on one
-        part of the rows; or a function from inputs, shape (m, d), to ends (lower, upper), each of shape
-        (m,), used as it is at every coverage.
+        part of the rows; or a function from inputs, shape (m, d), to ends (lower, upper), each of
+        shape (m,), used as it is at every coverage.
     move : {"offset", "scale"}
         ``offset``: both ends move outward by one distance; around quantile regression this is
         CQR. ``scale``: the interval is stretched about its point forecast (its midpoint where it
