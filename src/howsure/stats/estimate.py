@@ -92,6 +92,9 @@ class Estimate:
     squares: FloatArray | None = None
     noise: Noise | None = None
 
+    def __float__(self) -> float:
+        return float(self.value)
+
 
 @lru_cache(maxsize=16)
 def noise_of_bins(bins: int) -> FloatArray:
