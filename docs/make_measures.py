@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from pathlib import Path
 
+from howsure import metrics
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.metric import Metric
 
@@ -23,6 +25,7 @@ def page(metric: Metric) -> str:
         target = "depends on the data" if math.isnan(metric.target) else f"{metric.target:g}"
     needs = [f"`{', '.join((*form.needs, *form.keywords.values()))}`" for form in metric.forms]
     notes = [f"- {form.note}" for form in metric.forms if form.note]
+    functions = [f"`howsure.metrics.{name}`" for name in _functions(metric)]
     scale = metric.laws.scale
     powers = {"varies": "varies", "log": "adds log s", 0.0: "invariant", 1.0: "multiplies it by s"}
     power = powers[scale]
@@ -42,6 +45,8 @@ def page(metric: Metric) -> str:
         f"| computed at each coverage | {'yes' if metric.per_coverage else 'no'} |",
         f"| computed from | {' or '.join(needs) if needs else 'the groups of rows'} |",
         f"| source | {metric.source} |",
+        *([f"| also called | {_cell(', '.join(metric.synonyms))} |"] if metric.synonyms else []),
+        *([f"| on arrays | {', '.join(functions)} |"] if functions else []),
         "",
         "## Laws",
         "",
@@ -65,6 +70,17 @@ def index() -> str:
             question = metric.question
             lines += [f"## {question.value}", ""]
         lines.append(f"- [{metric.title}]({metric.name}.md): {metric.meaning}")
+    lines += [
+        "## On arrays",
+        "",
+        "`howsure.metrics` has these functions, which need no report.",
+        "",
+    ]
+    for name in metrics.__all__:
+        function = getattr(metrics, name)
+        first = inspect.getdoc(function).partition("\n")[0]
+        parameters = ", ".join(inspect.signature(function).parameters)
+        lines.append(f"- `{name}({parameters})`: {first}")
     return "\n".join(lines).replace("\n## ", "\n\n## ") + "\n"
 
 
@@ -72,6 +88,15 @@ def pages() -> dict[str, str]:
     """Every file of the folder, by name."""
     made = {f"{name}.md": page(metric) for name, metric in catalogue().items()}
     return {"README.md": index(), **made}
+
+
+def _functions(metric: Metric) -> list[str]:
+    """Exported functions that make it: of its name, of its forms, and of one kind of content."""
+    made = [form.function for form in metric.forms]
+    rest = [name for name in metrics.__all__ if name not in catalogue()]
+    kinds = {name for name in rest if name.startswith(f"{metric.name}_")}
+    named = {name for name in metrics.__all__ if getattr(metrics, name) in made}
+    return [n for n in metrics.__all__ if n == metric.name or n in kinds | named]
 
 
 def _reflection(law: str) -> str:

@@ -6,10 +6,11 @@ number. Names are loaded when first asked for, so importing howsure costs little
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+import pkgutil
+from typing import TYPE_CHECKING
 
 from howsure._version import __version__
+from howsure.core.lazy import exporting
 
 if TYPE_CHECKING:
     from howsure.core.errors import HowsureError as HowsureError
@@ -42,12 +43,17 @@ _HOMES = {
 
 __all__ = ["__version__", *sorted(_HOMES)]
 
+_WITHIN = {"cli", "core", "stats"}
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'howsure' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+
+def _rooms() -> tuple[str, ...]:
+    """Submodules that users import from."""
+    names = (module.name for module in pkgutil.iter_modules(__path__))
+    return tuple(name for name in names if not name.startswith("_") and name not in _WITHIN)
+
+
+__getattr__, _names = exporting(__name__, _HOMES, _rooms)
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return ["__version__", *_names()]

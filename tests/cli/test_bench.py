@@ -242,3 +242,55 @@ def test_warnings_of_howsure_are_notes(
     told = capsys.readouterr().err
     assert told.startswith("note: left out, as their data are not on this machine: blood, digits")
     assert ".py" not in told
+
+
+OWN_PLAN = """
+[plan]
+name = "own"
+protocol = "pointwise"
+seeds = [0]
+[options]
+coverages = [0.9]
+simulations = 3
+n_train = 30
+n_test = 20
+[worlds]
+line = "linear"
+[methods]
+mine = { method = "own_for_bench:Mine", factor = 2.0 }
+"""
+OWN = """
+import numpy as np
+from howsure import Intervals
+
+class Mine:
+    def __init__(self, factor=1.0):
+        self.factor = factor
+    def fit(self, x, y, rng):
+        self.mean, self.reach = np.mean(y), self.factor * 1.645 * np.std(y)
+        return self
+    def predict(self, x):
+        if self.factor < 0:
+            raise ValueError("a factor below 0")
+        n = len(x)
+        return Intervals(np.full(n, self.mean - self.reach), np.full(n, self.mean + self.reach))
+"""
+
+
+def test_a_class_of_its_own_is_benched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_for_bench.py").write_text(OWN, encoding="utf-8")
+    plan = tmp_path / "own.toml"
+    plan.write_text(OWN_PLAN, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    options = ("--store", str(tmp_path / "kept"), "--jobs", "0")
+    told = call("run", str(plan), *options)
+    assert told.exit_code == 0, told.output
+    assert "1 done" in told.stdout
+    assert "1 there already" in call("run", str(plan), *options).stdout
+    plan.write_text(OWN_PLAN.replace("2.0", "3.0"), encoding="utf-8")
+    assert "1 done" in call("run", str(plan), *options).stdout
+    plan.write_text(OWN_PLAN.replace("2.0", "-1.0"), encoding="utf-8")
+    failed = call("run", str(plan), *options)
+    assert failed.exit_code == 1
+    words = "all 3 simulations failed; the first in predict: ValueError: a factor below 0"
+    assert words in " ".join(failed.output.split())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ from howsure.cli.check import parse_limits
 from howsure.cli.main import app
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.records import Record
+from howsure.metrics.characteristic import characteristic_curve
 from howsure.report.check import judge
 from howsure.report.limits import Limit
 
@@ -230,12 +232,86 @@ def test_help_and_version_are_light() -> None:
     assert "howsure 0." in inside("--version")
 
 
+def test_metrics_finds_what_the_field_calls_it() -> None:
+    shown = inside("metrics", "PICP")
+    assert "(empirical_coverage)" in shown
+    assert "also" in shown
+    assert "interval coverage" in " ".join(shown.split())
+    with pytest.raises(InputError, match=r"got 'pipc'; did you mean empirical_coverage\?"):
+        inside("metrics", "pipc")
+
+
+def test_with_takes_a_synonym(good: Path) -> None:
+    inside("assess", good, "--with", "Winkler score", "--no-trials")
+    with pytest.raises(InputError, match=r"--with must be .*got 'pipc'; did you mean"):
+        inside("assess", good, "--with", "pipc")
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("howsure ch", ["check", "characteristic"]),
+        ("howsure bench s", ["status", "show", "submit"]),
+        ("howsure metrics interval_", ["interval_score"]),
+        ("howsure characteristic --miss", ["--miss-cost"]),
+    ],
+)
+def test_a_shell_completes_commands_options_and_measures(words: str, found: list[str]) -> None:
+    code = "import sys; sys.argv[0] = 'howsure'; from howsure.cli.entry import main; main()"
+    place = str(len(words.split()) - 1)
+    asked = {"COMP_WORDS": words, "COMP_CWORD": place, "_HOWSURE_COMPLETE": "complete_bash"}
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **asked},
+    )
+    assert run.returncode == 0, run.stderr
+    assert set(found) <= set(run.stdout.split())
+    assert "--install-completion" in inside("--help")
+
+
 def test_characteristic_prints_every_convention(good: Path) -> None:
     shown = inside("characteristic", good, "--want", "miss_rate=0.1", "--bootstrap", "50")
-    for word in ("exact", "paper", "uq360", "as predicted", "miss_rate = 0.1", "regret"):
+    for word in ("exact", "paper", "uq360", "as predicted", "miss_rate = 0.1", "0 … 0.2"):
         assert word in shown
     with pytest.raises(InputError, match="--want must look like"):
         inside("characteristic", good, "--want", "k=1")
+
+
+def test_characteristic_supposes_no_price(good: Path, tmp_path: Path) -> None:
+    """The prices were 1 and 1: the advice was to miss every row, at k = 0."""
+    quick = ("characteristic", good, "--bootstrap", "0")
+    shown = " ".join(inside(*quick).split())
+    assert "no cost: a nominal coverage sets no price of a miss" in shown
+    assert "k = 0 " not in shown
+    own = " ".join(inside(*quick, "--y-axis", "deficit").split())
+    assert "a unit missed worth 20, by the interval score at 0.9: now" in own
+    asked = " ".join(inside(*quick, "--miss-cost", "10").split())
+    assert "cost in units of width, a miss worth 10: now" in asked
+    held = csv.read_csv(good)
+    score = howsure.assess(held["y"], howsure.Intervals(held["lower_90"], held["upper_90"], 0.9))
+    assert f"now {score.value('interval_score'):.5g}," in own
+    unnamed = tmp_path / "unnamed.csv"
+    csv.write_csv(
+        pa.table({"y": held["y"], "lower": held["lower_90"], "upper": held["upper_90"]}), unnamed
+    )
+    shown = " ".join(inside("characteristic", unnamed, "--bootstrap", "0").split())
+    assert "no cost: no nominal coverage is known" in shown
+
+
+def test_characteristic_takes_the_range_of_the_partial_area(good: Path) -> None:
+    quick = ("characteristic", good, "--bootstrap", "0")
+    shown = inside(*quick, "--range", "0", "0.5")
+    assert "miss rate 0 … 0.5" in shown
+    held = csv.read_csv(good)
+    low, high = (held[name].to_numpy() for name in ("lower_90", "upper_90"))
+    curve = characteristic_curve(held["y"].to_numpy(), held["mean"].to_numpy(), low, high)
+    assert f"{curve.partial_area(y_range=(0.0, 0.5)).value:.5g} y" in shown
+    assert "deficit 0.1 … 2" in inside(*quick, "--y-axis", "deficit", "--range", "0.1", "2")
+    with pytest.raises(InputError, match="--range must be two rising numbers between 0 and 1"):
+        inside(*quick, "--range", "0", "5")
 
 
 def test_characteristic_draws(good: Path, tmp_path: Path) -> None:

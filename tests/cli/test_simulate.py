@@ -53,6 +53,22 @@ class Point(Ridge):
     pass
 """
 
+OWN = """
+import numpy as np
+from howsure import Distribution
+
+
+class Mine:
+    def __init__(self, factor=1.0):
+        self.factor = factor
+
+    def fit(self, x, y, rng):
+        self.mean, self.sd = np.mean(y), self.factor * np.std(y)
+
+    def predict(self, x):
+        return Distribution.normal(np.full(len(x), self.mean), np.full(len(x), self.sd))
+"""
+
 
 def command(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """A real process, as its exit status and its streams are what is promised."""
@@ -268,8 +284,11 @@ def test_a_model_that_breaks_is_reported(table: Path) -> None:
         *("--target", "price", "--method", "mypkg:Broken", "--trials", "2"),
         cwd=table.parent,
     )
-    assert alone.returncode == 2
-    assert "no trial succeeded; first in fit: RuntimeError: this model is broken" in alone.stderr
+    assert alone.returncode == 1
+    assert (
+        "Broken: all 2 trials failed; first in fit: RuntimeError: this model is broken"
+        in " ".join(alone.stderr.split())
+    )
 
 
 @pytest.mark.parametrize(
@@ -344,3 +363,12 @@ def test_any_regressor_of_a_table_is_as_in_python(table: Path) -> None:
     records = json.loads(told.read_text(encoding="utf-8"))["records"]
     found = {r["metric"]: r["value"] for r in records}
     assert found["picf_brier"] == pytest.approx(expected.brier("picf", 0.9).raw)
+
+
+def test_a_class_of_its_own_is_simulated(tmp_path: Path) -> None:
+    """README's interface and no more: no base class, nothing imported but a prediction."""
+    (tmp_path / "mypkg.py").write_text(OWN, encoding="utf-8")
+    told = command("linear", *QUICK, "--method", "mypkg:Mine:factor=2", cwd=tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert "Mine" in told.stdout
+    assert "failed" not in told.stdout

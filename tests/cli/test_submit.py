@@ -45,6 +45,14 @@ class Line(Fitted):
 
     def score(self, x):
         return np.abs(x[:, 0])
+
+class Plain:
+    def fit(self, x, y, rng):
+        self.mean, self.sd = np.mean(y), np.std(y)
+        return self
+
+    def predict(self, x):
+        return Distribution("norm", {"loc": np.full(len(x), self.mean), "scale": self.sd})
 """
 PLAN = """
 [plan]
@@ -119,6 +127,9 @@ def test_with_the_plan_and_worlds_and_options(place: Path) -> None:
     assert "my line" in named.stdout
     regressor = submit("--world", "line", method="sklearn.linear_model:ARDRegression")
     assert "ARDRegression" in regressor.stdout
+    plain = submit("--world", "line", method="my_methods:Plain")
+    assert plain.exit_code == 0, plain.output
+    assert "Plain" in plain.stdout
     again = submit("--world", "line", "--label", "wide", "--option", "scale=3.5")
     assert again.exit_code == 0
 

@@ -59,7 +59,7 @@ COMMANDS = {
     "characteristic": "characteristic normal.csv --want miss_rate=0.1 --bootstrap 200",
     "characteristic_deficit": (
         "characteristic two_models.csv --row-id row --model model --x excess --y-axis deficit "
-        "--bootstrap 0 --x-weight 2"
+        "--bootstrap 0 --miss-cost 2"
     ),
     "simulate": (
         "simulate linear --method linear_t --method quantile_forest:trees=10 --trials 4 "

@@ -263,5 +263,5 @@ def test_specs_tell_options_apart_and_refuse_what_has_no_name() -> None:
 
     with pytest.raises(InputError, match="must be importable"):
         method_spec(SplitConformal(Local()))
-    with pytest.raises(InputError, match="must be a dataclass or have get_params"):
+    with pytest.raises(InputError, match="must be a dataclass, have get_params, or keep"):
         method_spec(SplitConformal(json.JSONDecoder()))

@@ -200,7 +200,8 @@ def test_adapters_are_chosen_by_what_a_regressor_offers() -> None:
 @pytest.mark.parametrize(
     ("thing", "words"),
     [
-        (BayesianRidge, "an instance, got the class BayesianRidge"),
+        (dict, "got the class dict: it was not called"),
+        (Conformalized, r"an instance where options are needed .*method.*, got the class Conf"),
         (len, "fit and predict"),
         (None, "got NoneType"),
         (3, "got int"),

@@ -186,7 +186,7 @@ def test_it_is_a_method_like_others() -> None:
         ({"delta": 2.0}, "delta must lie"),
         ({"rank": "numpy"}, "rank must be"),
         ({"too_few": "cut"}, "too_few"),
-        ({"method": 3}, "method must be a method, or a regressor"),
+        ({"method": 3}, "method must be a method, or an object"),
     ],
 )
 def test_bad_options_are_refused(options: dict[str, Any], words: str) -> None:

@@ -168,7 +168,7 @@ def test_interval_score_is_a_cost_of_bandwidth_and_deficit(alpha):
         # the printed remark has the miss rate in the deficit's place, and 1/(1 + α) as its weight
         printed = point.bandwidth / (1 + alpha) + alpha / (1 + alpha) * point.miss_rate
         assert score.mean() != pytest.approx((1 + alpha) / alpha * printed, rel=0.01)
-    now = curve.cost(x_weight=2.0, y_weight=2.0 / alpha)
+    now = curve.cost(coverage=1.0 - alpha)
     score = (bands.above + bands.below) + 2 / alpha * (
         np.maximum(-bands.below - bands.error, 0) + np.maximum(bands.error - bands.above, 0)
     )

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from scipy.stats import beta
 
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, UnanswerableError
 from howsure.metrics.characteristic import characteristic_curve
 from oracles import characteristic as oracle
 
@@ -148,7 +149,7 @@ def test_lower_bounds_hold_by_simulation():
         curve = characteristic_curve(error, np.zeros(60), -np.ones(60), np.ones(60))
         promise = curve.at(miss_rate=0.2, confidence=0.9).conformal
         failures[0] += promise.knob < promise.coverage_lower
-        chosen = curve.cost(x_weight=1.0, y_weight=1.0).knob  # a setting found by looking
+        chosen = curve.cost(miss_cost=2.0).knob  # a setting found by looking
         failures[1] += chosen < curve.at(knob=chosen, confidence=0.9).conformal.coverage_lower
     assert abs(failures[0] / 2000 - 0.1) < 4 * math.sqrt(0.09 / 2000)
     assert failures[1] / 2000 <= 0.1
@@ -171,12 +172,12 @@ def test_promises_need_exchangeable_rows():
     st.sampled_from(["bandwidth", "excess"]),
     st.sampled_from(["miss_rate", "deficit"]),
     st.sampled_from(["scale", "bias"]),
-    st.integers(0, 10),
+    st.integers(0, 400),
 )
-def test_the_optimum_beats_every_setting(rows, x, y_axis, move, weight):
+def test_the_optimum_beats_every_setting(rows, x, y_axis, move, tenths):
     curve, exact = curve_from(rows, x=x, y_axis=y_axis, move=move)
-    x_weight, y_weight = weight / 10, 1 - weight / 10
-    found = curve.cost(x_weight=x_weight, y_weight=y_weight)
+    x_weight, y_weight = 2.0, tenths / 10
+    found = curve.cost(miss_cost=y_weight)
     knobs = oracle.settings(exact, move)
     tried = knobs + [(a + b) / 2 for a, b in pairwise(knobs)] + [knobs[-1] + 1]
     least = min(
@@ -192,7 +193,7 @@ def test_the_optimum_beats_every_setting(rows, x, y_axis, move, weight):
 
 
 def test_scale_zero_can_be_the_optimum():
-    assert example().cost(x_weight=10.0, y_weight=1.0).knob == 0.0
+    assert example().cost(miss_cost=0.2).knob == 0.0
 
 
 def test_the_median_problem_of_excess_and_deficit():
@@ -202,22 +203,76 @@ def test_the_median_problem_of_excess_and_deficit():
     # the weighted median of k_i with weights z_i
     order = np.argsort(size / band)
     half = np.searchsorted(np.cumsum(band[order]), band.sum() / 2)
-    assert curve.cost(x_weight=0.5, y_weight=0.5).knob == (size / band)[order[half]]
+    assert curve.cost(miss_cost=2.0).knob == (size / band)[order[half]]
 
 
 def test_isocost_lines():
-    found = example().cost(x_weight=1.0, y_weight=4.0)
+    found = example().cost(miss_cost=8.0)
     assert found.slope == -0.25
     assert found.isocost([found.x])[0] == pytest.approx(found.y)
     curve = example()
     assert (curve.y >= found.isocost(curve.x) - 1e-15).all()
     assert found.isocost([found.x_now], cost=found.cost_now)[0] == pytest.approx(found.y_now)
-    free = example().cost(x_weight=1.0, y_weight=0.0)
+    free = example().cost(miss_cost=0.0)
     assert free.slope == -math.inf
     assert np.isnan(free.isocost([1.0])).all()
 
 
-@pytest.mark.parametrize("prices", [(-1.0, 1.0), (1.0, math.inf), (math.nan, 1.0), (0.0, 0.0)])
-def test_prices_are_checked(prices):
-    with pytest.raises(InputError, match="_weight"):
-        example().cost(x_weight=prices[0], y_weight=prices[1])
+@pytest.mark.parametrize("price", [-1.0, math.inf, math.nan])
+def test_prices_are_checked(price):
+    with pytest.raises(InputError, match="miss_cost must be finite and at least 0"):
+        example().cost(miss_cost=price)
+
+
+def test_no_price_is_supposed():
+    """The default was 1 for each axis, at which it was cheapest to miss everything."""
+    for prices in ({}, {"miss_cost": 1.0, "coverage": 0.9}):
+        with pytest.raises(InputError, match="one of miss_cost and coverage must be given"):
+            example().cost(**prices)
+    with pytest.raises(InputError, match="coverage"):
+        example().cost(coverage=90)
+
+
+def scores(curve, knob, alpha):
+    """The mean interval score of bands scaled by a knob, from its definition."""
+    low, high, y = -knob * curve.bands.below, knob * curve.bands.above, curve.bands.error
+    short = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
+    return float(np.mean(high - low + 2.0 / alpha * short))
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.8, 0.95])
+def test_a_coverage_has_its_own_price_on_the_deficit(coverage):
+    rng = np.random.default_rng(5)
+    size, band = np.abs(rng.normal(size=300)), rng.uniform(0.5, 2.0, 300)
+    curve = characteristic_curve(size, 0 * size, -band, band, y_axis="deficit")
+    knobs = np.linspace(0.0, 4.0, 2001)
+    brute = [scores(curve, knob, 1 - coverage) for knob in knobs]
+    found = curve.cost(coverage=coverage)
+    assert found.cost_now == pytest.approx(scores(curve, 1.0, 1 - coverage))
+    assert found.cost <= min(brute) + 1e-12
+    assert found.knob == pytest.approx(knobs[int(np.argmin(brute))], abs=0.02)
+    # the z-weighted miss rate at the cheapest scale is α
+    missed = np.average(size > found.knob * band * (1 + 1e-12), weights=band)
+    assert missed == pytest.approx(1 - coverage, abs=2.0 / 300)
+    excess = curve.on(x="excess", y_axis="deficit").cost(coverage=coverage)
+    assert excess.knob == found.knob
+    assert excess.cost == pytest.approx(found.cost - 2.0 * size.mean())
+
+
+def test_a_coverage_has_no_price_elsewhere():
+    with pytest.raises(UnanswerableError, match="sets no price of a miss"):
+        example().cost(coverage=0.9)
+    lopsided = characteristic_curve(ERROR, 0 * ERROR, -BAND, 2 * BAND, x="excess", y_axis="deficit")
+    with pytest.raises(UnanswerableError, match="bands are not symmetric"):
+        lopsided.cost(coverage=0.9)
+    assert lopsided.on(x="bandwidth", y_axis="deficit").cost(coverage=0.9).cost > 0
+
+
+def test_width_and_misses_are_least_where_the_density_is_the_price_over_one():
+    """Why a coverage has no price on the miss rate: for N(0, s²) it is s / density at the end."""
+    levels = (np.arange(200_000) + 0.5) / 200_000
+    for spread in (1.0, 3.0):
+        y = spread * stats.norm.ppf(levels)
+        curve = characteristic_curve(y, 0 * y, -np.ones_like(y), np.ones_like(y))
+        price = spread / stats.norm.pdf(stats.norm.ppf(0.95))
+        assert curve.cost(miss_cost=price).y == pytest.approx(0.1, abs=0.002)

@@ -160,5 +160,5 @@ def test_notebook_slice(notebook):
     ):
         assert value == pytest.approx(least[name], rel=1e-9), name
     # over all scales, 0 among them, the exact curve can only be cheaper
-    exact = curve.cost(x_weight=1.0 / found.x_unit, y_weight=10.0)
-    assert exact.cost == pytest.approx(cheapest.cost, rel=1e-9)
+    exact = curve.cost(miss_cost=20.0 * found.x_unit)
+    assert exact.cost / (2.0 * found.x_unit) == pytest.approx(cheapest.cost, rel=1e-9)

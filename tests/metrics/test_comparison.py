@@ -15,7 +15,7 @@ from howsure.core.records import Table
 from howsure.core.rng import child
 from howsure.metrics.compare import Standing, compare, standing
 from howsure.metrics.measure import Evaluation, evaluate
-from howsure.metrics.scores import pinball, pinball_samples
+from howsure.metrics.scores import pinball_loss, pinball_samples
 from howsure.metrics.shared import meaning
 from howsure.predictions import (
     Distribution,
@@ -119,7 +119,7 @@ def test_the_same_law_in_every_form_cannot_be_told_apart() -> None:
 
 def test_the_pinball_loss_in_common_is_that_of_exact_quantiles() -> None:
     found = stood(LAW, quantiles(QUARTERS, 0.3))
-    losses = [pinball(Z, np.full(N, stats.norm.ppf(p)), level=p) for p in QUARTERS]
+    losses = [pinball_loss(Z, np.full(N, stats.norm.ppf(p)), level=p) for p in QUARTERS]
     exact = np.mean(losses)
     assert found.values[0] == pytest.approx(exact, rel=1e-12)
 
@@ -205,8 +205,8 @@ def test_pinball_of_samples_by_its_definition() -> None:
         found = pinball_samples(y, draws, level=level)
         for row in range(40):
             parts = [quantile(np.delete(draws[row], j), level) for j in range(9)]
-            lost = np.mean([pinball([y[row]], [q], level=level)[0] for q in parts])
-            whole = pinball([y[row]], [quantile(draws[row], level)], level=level)[0]
+            lost = np.mean([pinball_loss([y[row]], [q], level=level)[0] for q in parts])
+            whole = pinball_loss([y[row]], [quantile(draws[row], level)], level=level)[0]
             assert found[row] == pytest.approx(9 * whole - 8 * lost, abs=1e-12)
 
 
@@ -215,11 +215,11 @@ def test_pinball_of_samples_is_that_of_the_law(size: int, level: float) -> None:
     """Within noise of the exact loss, where the quantile of the draws costs some per cent."""
     rng = child(5, "pinball", str(size))
     y, draws = rng.normal(size=40_000), rng.normal(size=(40_000, size))
-    exact = pinball(y, np.full(len(y), stats.norm.ppf(level)), level=level)
+    exact = pinball_loss(y, np.full(len(y), stats.norm.ppf(level)), level=level)
     gap = pinball_samples(y, draws, level=level) - exact
     assert abs(gap.mean()) < 4 * gap.std() / 200 + 0.005 * exact.mean()
     at = np.quantile(draws, level, axis=1, method="weibull")
-    plain = pinball(y, at, level=level) - exact
+    plain = pinball_loss(y, at, level=level) - exact
     assert plain.mean() > 4 * plain.std() / 200  # which the definition takes out
 
 

@@ -13,7 +13,7 @@ from howsure.core.errors import InputError
 from howsure.metrics.crps import crps_quantiles, crps_samples, truncation_note
 from howsure.metrics.crps_closed import crps_normal
 from howsure.metrics.crps_numeric import crps_numeric
-from howsure.metrics.scores import pinball
+from howsure.metrics.scores import pinball_loss
 from oracles import scores as oracle
 
 RNG = np.random.default_rng(20)
@@ -24,7 +24,7 @@ Y = RNG.normal(size=40)
 def test_crps_of_quantiles_is_the_trapezoid_and_tends_to_the_crps() -> None:
     levels = np.array([0.1, 0.25, 0.6, 0.9])
     table = np.sort(RNG.normal(size=(40, 4)), axis=1)
-    losses = np.stack([pinball(Y, table[:, j], level=p) for j, p in enumerate(levels)], axis=1)
+    losses = np.stack([pinball_loss(Y, table[:, j], level=p) for j, p in enumerate(levels)], axis=1)
     got = crps_quantiles(Y, table, levels)
     np.testing.assert_allclose(got, 2 * np.trapezoid(losses, levels, axis=1), rtol=1e-12)
     fine = (np.arange(4000) + 0.5) / 4000

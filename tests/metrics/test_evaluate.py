@@ -399,7 +399,9 @@ def test_worst_rows_are_the_worst() -> None:
 
 
 def test_unknown_metric() -> None:
-    with pytest.raises(InputError, match="catalogue"):
+    with pytest.raises(
+        InputError, match="metric must be a measure that howsure metrics lists, got"
+    ):
         evaluate(normal_set(5), metrics=["nonsense"])
 
 

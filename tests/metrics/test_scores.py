@@ -18,7 +18,7 @@ from howsure.metrics.crps_closed import crps_laplace, crps_logistic, crps_normal
 from howsure.metrics.scores import (
     interval_score,
     mean_pinball,
-    pinball,
+    pinball_loss,
     weighted_interval_score,
 )
 from oracles import scores as oracle
@@ -102,7 +102,7 @@ def test_scoringrules_adds_the_median_itself() -> None:
 
 def test_pinball_is_the_definition() -> None:
     for level in (0.05, 0.5, 0.9):
-        got = pinball(Y, LOWER, level=level)
+        got = pinball_loss(Y, LOWER, level=level)
         want = [oracle.pinball(*row, level) for row in zip(Y, LOWER, strict=True)]
         np.testing.assert_allclose(got, want, rtol=1e-14)
         np.testing.assert_allclose(
@@ -161,7 +161,7 @@ PROPER: list[tuple[str, Callable[[np.ndarray, float], np.ndarray]]] = [
     ("interval", lambda y, k: _interval(y, k)),
     ("weighted", lambda y, k: _weighted(y, k)),
     ("crps", lambda y, k: crps_normal(y, np.zeros(len(y)), np.full(len(y), k))),
-    ("pinball", lambda y, k: pinball(y, np.full(len(y), 1.2816 * k), level=0.9)),
+    ("pinball", lambda y, k: pinball_loss(y, np.full(len(y), 1.2816 * k), level=0.9)),
 ]
 
 
@@ -199,7 +199,7 @@ def test_the_right_belief_scores_best(
             lambda: weighted_interval_score([1], None, [[0, 0]], [[1, 1]], [0.5, 0.5]),
             "coverages must rise strictly",
         ),
-        (lambda: pinball([1], [1], level=1.0), "level must lie strictly"),
+        (lambda: pinball_loss([1], [1], level=1.0), "level must lie strictly"),
         (lambda: mean_pinball([1], [[1, 2]], [0.5]), "quantiles must have 1 columns"),
     ],
 )

@@ -445,7 +445,7 @@ def test_a_forest_is_a_world_like_any_other() -> None:
         ({"n_test": 0}, "n_test must be"),
         ({"covariates": "both"}, "covariates must be"),
         ({"world": "liner"}, "near: linear"),
-        ({"method": object()}, "a regressor with fit and predict"),
+        ({"method": object()}, "an object with fit and predict"),
         ({"method": linear_quantiles((0.5,)), "coverages": (0.8,)}, "among those of quantile"),
         (
             {

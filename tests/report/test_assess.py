@@ -111,7 +111,7 @@ def test_a_point_forecast_alone_is_answered_as_far_as_it_goes() -> None:
 def test_forms_agree() -> None:
     y, belief = normal(300)
     result = howsure.assess(y, belief, groups={"g": np.arange(300) % 3}, x={"x": y})
-    table = result.table()
+    table = result.to_frame("pyarrow")
     assert table.num_rows == len(result.records)
     plain = json.loads(result.to_json())
     assert len(plain["records"]) == len(result.records)

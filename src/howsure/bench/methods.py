@@ -8,6 +8,7 @@ from typing import Any, Final
 from howsure.core.errors import InputError
 from howsure.methods.catalogue import method_named, method_spec
 from howsure.methods.interface import Method
+from howsure.methods.regressors import as_method
 
 _NO_OPTIONS: Final = ("method", "revision", "n_train")
 
@@ -53,7 +54,7 @@ def make_method(label: str, entry: Mapping[str, Any], coverages: tuple[float, ..
     asks = made.fixed_coverages is not None and hasattr(made, "coverages")
     if asks and "coverages" not in options:
         made = method_named(name, **options, coverages=list(coverages))
-    return made
+    return as_method(made, coverages)
 
 
 def method_identity(method: Method, entry: Mapping[str, Any]) -> dict[str, Any]:

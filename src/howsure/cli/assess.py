@@ -14,13 +14,12 @@ from rich.table import Table
 from howsure.cli.options import CongruenceFlags, ReadOptions
 from howsure.cli.progress import Stages
 from howsure.cli.terminal import SIGNS, Console, escape
-from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
 from howsure.core.formats import short
 from howsure.core.progress import listening, tell
 from howsure.core.records import Direction, Record
 from howsure.inputs import ColumnUse
-from howsure.metrics.catalogue import catalogue
+from howsure.metrics.catalogue import asked_for, catalogue
 from howsure.report.assess import MISSING_IMAGES, WEIGHTS, assess_loaded
 from howsure.report.assessment import Assessment
 from howsure.report.door import source_fact
@@ -57,10 +56,7 @@ def run(
     check_outputs(outputs, files)
     tolerance, ignore = judging
     check_judging(tolerance, ignore)
-    known = {*catalogue(), "group_statistics"}
-    for name in slow:
-        if name not in known:
-            raise InputError(f"--with must name a measure of howsure metrics, got {name!r}")
+    slow = asked_for(slow, "--with")
     source = list(files) if len(files) > 1 else files[0]
     if explain:
         print_explanation(console, read.explain(source))

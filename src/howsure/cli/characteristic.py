@@ -13,15 +13,14 @@ from rich.table import Table
 from howsure.cli.options import ReadOptions
 from howsure.cli.terminal import Console, escape
 from howsure.core.arrays import IntArray
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.files import atomic_write, check_outputs
 from howsure.core.optional import require
 from howsure.core.records import Curve
 from howsure.metrics.characteristic import CharacteristicCurve, OperatingPoint, bootstrap_curve
 from howsure.metrics.characteristic.area import AreaRequest, Convention
-from howsure.metrics.characteristic.bands import XAxis, YAxis
-from howsure.metrics.characteristic.operating import check_prices
-from howsure.metrics.characteristic.view import LOW_MISS_RATE
+from howsure.metrics.characteristic.bands import XAxis, YAxis, check_range
+from howsure.metrics.characteristic.view import LOW_MISS_RATE, traced_coverage
 from howsure.metrics.view import View
 from howsure.predictions import content_order
 
@@ -31,10 +30,10 @@ WISHES = ("miss_rate", "bandwidth", "excess", "deficit", "knob")
 
 def run(
     files: Sequence[Path],
-    x: XAxis,
-    y_axis: YAxis,
+    axes: tuple[XAxis, YAxis],
     wanted: Sequence[str],
-    prices: tuple[float, float],
+    miss_cost: float | None,
+    part: tuple[float, float] | None,
     replicates: int,
     plot: Path | None,
     seed: int,
@@ -42,7 +41,13 @@ def run(
 ) -> None:
     """Print areas by every convention, gains, operating points and costs of each model."""
     wishes = [parse_wish(text) for text in wanted]
-    check_prices(*prices)
+    x, y_axis = axes
+    if miss_cost is not None and not 0.0 <= miss_cost < math.inf:
+        raise InputError(f"--miss-cost must be finite and at least 0, got {miss_cost:g}")
+    if part is not None:
+        check_range(part, "--range", largest=1.0 if y_axis == "miss_rate" else math.inf)
+    elif y_axis == "miss_rate":
+        part = (0.0, LOW_MISS_RATE)
     if replicates < 0 or replicates == 1:
         raise InputError(f"--bootstrap must be at least 2, or 0 for none, got {replicates}")
     if plot is not None:
@@ -55,15 +60,15 @@ def run(
     drawn = []
     for given in loaded.evalsets:
         held = given.take(content_order([given]))
-        curve: CharacteristicCurve = View(held, seed=seed).get("characteristic")
-        curve = curve.on(x=x, y_axis=y_axis)
+        view = View(held, seed=seed)
+        curve: CharacteristicCurve = view.get("characteristic").on(x=x, y_axis=y_axis)
         console.print(f"\n[bold]{escape(held.model)}[/bold]: {x} against {y_axis}, n {held.n:,}")
-        console.print(_areas(curve))
+        console.print(_areas(curve, part))
         if replicates:
             cluster = None if held.cluster is None else held.cluster.codes
             _print_bootstrap(console, curve, cluster, replicates, seed)
         console.print(_points(curve, wishes))
-        _print_cost(console, curve, prices)
+        console.print(_cost(curve, miss_cost, traced_coverage(view)), highlight=False)
         drawn.append(curve.drawn(model=held.model))
     if plot is not None:
         _save(drawn, plot)
@@ -86,16 +91,16 @@ def parse_wish(text: str) -> tuple[str, float]:
     return name, value
 
 
-def _areas(curve: CharacteristicCurve) -> Table:
+def _areas(curve: CharacteristicCurve, part: tuple[float, float] | None) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in ("convention", "part", "area", "gain over a constant band"):
         table.add_column(heading)
     parts: list[tuple[str, tuple[float, float] | None]] = [("whole", None)]
-    if curve.y_axis == "miss_rate":
-        parts.append((f"miss rate ≤ {LOW_MISS_RATE:g}", (0.0, LOW_MISS_RATE)))
+    if part is not None:
+        parts.append((f"{curve.y_axis} {part[0]:g} … {part[1]:g}".replace("_", " "), part))
     for convention in get_args(Convention):
-        for name, part in parts:
-            request = AreaRequest(convention=convention, y_range=part)
+        for name, limits in parts:
+            request = AreaRequest(convention=convention, y_range=limits)
             area, gain = curve.area_by(request), curve.gain_by(request)
             table.add_row(convention, name, f"{area.value:.5g} {area.units}", f"{gain.value:.2f} %")
     return table
@@ -137,13 +142,23 @@ def _points(curve: CharacteristicCurve, wishes: Sequence[tuple[str, float]]) -> 
     return table
 
 
-def _print_cost(console: Console, curve: CharacteristicCurve, prices: tuple[float, float]) -> None:
-    cost = curve.cost(x_weight=prices[0], y_weight=prices[1])
-    console.print(
-        f"cost {prices[0]:g} × {curve.x_axis} + {prices[1]:g} × {curve.y_axis}: now "
-        f"{cost.cost_now:.5g}, least {cost.cost:.5g} at k = {cost.knob:.5g} "
-        f"({curve.x_axis} {cost.x:.4g}, {curve.y_axis} {cost.y:.4g}); regret {cost.regret:.5g}",
-        highlight=False,
+def _cost(curve: CharacteristicCurve, miss_cost: float | None, coverage: float) -> str:
+    """What the present setting costs and where the cost is least, or why there is no price."""
+    per = "a miss" if curve.y_axis == "miss_rate" else "a unit missed"
+    if miss_cost is not None:
+        cost, whose = curve.cost(miss_cost=miss_cost), ""
+    elif math.isnan(coverage):
+        return "no cost: no nominal coverage is known; --miss-cost sets a price"
+    else:
+        try:
+            cost = curve.cost(coverage=coverage)
+        except UnanswerableError as error:
+            return f"no cost: {error}; --miss-cost sets a price"
+        whose = f", by the interval score at {coverage:g}"
+    return (
+        f"cost in units of width, {per} worth {cost.y_weight:.4g}{whose}: now {cost.cost_now:.5g}, "
+        f"least {cost.cost:.5g} at k = {cost.knob:.5g} ({curve.x_axis} {cost.x:.4g}, "
+        f"{curve.y_axis.replace('_', ' ')} {cost.y:.4g}); regret {cost.regret:.5g}"
     )
 
 

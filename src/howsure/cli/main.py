@@ -21,7 +21,6 @@ app = typer.Typer(
     name="howsure",
     help="How sure is a regression model, and is it right to be?",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -50,6 +49,13 @@ CsvSafe = Annotated[
         help="Put ' before cells that a spreadsheet would run: those that begin with = + - or @.",
     ),
 ]
+
+
+def _measures(incomplete: str) -> list[str]:
+    """Names of measures that begin so, for the shell."""
+    from howsure.metrics.catalogue import catalogue
+
+    return [name for name in catalogue() if name.startswith(incomplete)]
 
 
 def _version(wanted: bool) -> None:
@@ -317,8 +323,21 @@ def characteristic(
     want: Annotated[
         list[str], typer.Option(metavar="NAME=NUMBER", help="A wish: miss_rate=0.1; repeat.")
     ] = [],  # noqa: B006
-    x_weight: Annotated[float, typer.Option(help="Price of the x axis.")] = 1.0,
-    y_weight: Annotated[float, typer.Option(help="Price of the y axis.")] = 1.0,
+    miss_cost: Annotated[
+        float | None,
+        typer.Option(
+            help="Width that a miss is worth, in units of y; of deficit, per unit missed. By "
+            "default the price of the nominal coverage, where it has one."
+        ),
+    ] = None,
+    range_: Annotated[
+        tuple[float, float] | None,
+        typer.Option(
+            "--range",
+            metavar="LOW HIGH",
+            help="Part of the y axis for areas and gains: 0 0.2 of miss rates if omitted.",
+        ),
+    ] = None,
     bootstrap: Annotated[int, typer.Option(help="Resamples for intervals; 0 for none.")] = 1000,
     plot: Annotated[Path | None, typer.Option(help="Draw to .png, .svg or .pdf.")] = None,
     seed: Seed = 0,
@@ -328,8 +347,7 @@ def characteristic(
     """Trace what misses cost in width: areas, gains, operating points, costs."""
     from howsure.cli.characteristic import run
 
-    prices = (x_weight, y_weight)
-    run(files, x, y_axis, want, prices, bootstrap, plot, seed, read)
+    run(files, (x, y_axis), want, miss_cost, range_, bootstrap, plot, seed, read)
 
 
 @app.command()
@@ -375,7 +393,7 @@ def simulate(
     decimal: Annotated[Literal[".", ","], typer.Option(help="Decimal mark of text tables.")] = ".",
     seed: Seed = 0,
 ) -> None:
-    """Test a method's intervals at every point of a world whose truth is known."""
+    """Test a method's intervals at every point of a world; exit 1 if every trial failed."""
     from howsure.cli.simulate import Request, run
 
     run(
@@ -404,7 +422,9 @@ def simulate(
 
 @app.command()
 def metrics(
-    name: Annotated[str | None, typer.Argument(help="One measure, in full.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="One measure, in full.", autocompletion=_measures)
+    ] = None,
 ) -> None:
     """List the measures: direction, notion tested, formula, source."""
     from howsure.cli.metrics import run

@@ -5,22 +5,18 @@ from __future__ import annotations
 from rich.padding import Padding
 
 from howsure.cli.terminal import Console, escape
-from howsure.core.errors import InputError
-from howsure.metrics.catalogue import catalogue
+from howsure.metrics.catalogue import catalogue, metric_named
 from howsure.metrics.metric import Metric
 
 
 def run(name: str | None) -> None:
     """Print every measure, or one in full."""
     console = Console()
-    entries = catalogue()
     if name is not None:
-        if name not in entries:
-            raise InputError(f"measure must be one of {', '.join(entries)}, got {name!r}")
-        _print_one(console, entries[name])
+        _print_one(console, metric_named(name, "NAME"))
         return
     question = None
-    for metric in entries.values():
+    for metric in catalogue().values():
         if metric.question != question:
             question = metric.question
             console.print(f"\n[bold]{escape(question.value)}[/bold]")
@@ -36,6 +32,7 @@ def _print_one(console: Console, metric: Metric) -> None:
     console.print(f"[bold]{escape(metric.title)}[/bold] ({metric.name})")
     for label, text in (
         ("question", metric.question.value),
+        ("also", ", ".join(metric.synonyms)),
         ("meaning", metric.meaning),
         ("formula", metric.formula),
         ("direction", metric.direction.value),
@@ -43,4 +40,5 @@ def _print_one(console: Console, metric: Metric) -> None:
         ("tests", metric.notion.value),
         ("source", metric.source),
     ):
-        console.print(f"  {label:<10} {escape(text)}", highlight=False)
+        if text:
+            console.print(f"  {label:<10} {escape(text)}", highlight=False)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
+import typer
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -24,9 +25,9 @@ from rich.progress import (
 from rich.table import Table
 
 from howsure.cli.simulate_table import Missing, read_learning_table
-from howsure.cli.terminal import SIGNS, Console, escape
+from howsure.cli.terminal import SIGNS, Console, escape, say
 from howsure.core import formats
-from howsure.core.errors import HowsureError, InputError
+from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
 from howsure.core.progress import listening
 from howsure.core.registry import unknown
@@ -113,7 +114,10 @@ def run(request: Request) -> None:
     for path in request.outputs:
         console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
     if not any(result.trials for result in results):
-        raise HowsureError(f"no trial succeeded; {_first_failure(results[0])}")
+        for result in results:
+            words = f"all {len(result.failures)} trials failed; {_first_failure(result)}"
+            say(f"howsure: {result.method}: {words}", error=True)
+        raise typer.Exit(1)
 
 
 def make_world(request: Request) -> tuple[World, tuple[str, ...], dict[str, str]]:

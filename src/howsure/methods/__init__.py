@@ -1,1 +1,69 @@
-"""Things that are fitted to data and then make, or mend, predictions."""
+"""Things that are fitted to data and then make, or mend, predictions.
+
+A class of your own needs no base: ``fit(x, y, rng)`` and ``predict(x)`` are enough, see
+`howsure.methods.own.OwnMethod`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from howsure.core.lazy import exporting
+
+if TYPE_CHECKING:
+    from howsure.methods.bootstrap import NaiveBootstrap as NaiveBootstrap
+    from howsure.methods.catalogue import method_named as method_named
+    from howsure.methods.catalogue import method_spec as method_spec
+    from howsure.methods.catalogue import methods as methods
+    from howsure.methods.conformal.inductive import SplitConformal as SplitConformal
+    from howsure.methods.conformal.quantile import Conformalized as Conformalized
+    from howsure.methods.interface import COVERAGES as COVERAGES
+    from howsure.methods.interface import Beliefs as Beliefs
+    from howsure.methods.interface import Fitted as Fitted
+    from howsure.methods.interface import Method as Method
+    from howsure.methods.linear import BayesianRidge as BayesianRidge
+    from howsure.methods.linear import LinearT as LinearT
+    from howsure.methods.quantile_forest import QuantileForest as QuantileForest
+    from howsure.methods.regressors import GaussianProcess as GaussianProcess
+    from howsure.methods.regressors import as_method as as_method
+    from howsure.methods.selective import Selective as Selective
+
+_HOMES = {
+    "BayesianRidge": "howsure.methods.linear",
+    "Beliefs": "howsure.methods.interface",
+    "COVERAGES": "howsure.methods.interface",
+    "Conformalized": "howsure.methods.conformal.quantile",
+    "Fitted": "howsure.methods.interface",
+    "GaussianProcess": "howsure.methods.regressors",
+    "LinearT": "howsure.methods.linear",
+    "Method": "howsure.methods.interface",
+    "NaiveBootstrap": "howsure.methods.bootstrap",
+    "QuantileForest": "howsure.methods.quantile_forest",
+    "Selective": "howsure.methods.selective",
+    "SplitConformal": "howsure.methods.conformal.inductive",
+    "as_method": "howsure.methods.regressors",
+    "method_named": "howsure.methods.catalogue",
+    "method_spec": "howsure.methods.catalogue",
+    "methods": "howsure.methods.catalogue",
+}
+
+__all__ = [
+    "COVERAGES",
+    "BayesianRidge",
+    "Beliefs",
+    "Conformalized",
+    "Fitted",
+    "GaussianProcess",
+    "LinearT",
+    "Method",
+    "NaiveBootstrap",
+    "QuantileForest",
+    "Selective",
+    "SplitConformal",
+    "as_method",
+    "method_named",
+    "method_spec",
+    "methods",
+]
+
+__getattr__, __dir__ = exporting(__name__, _HOMES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import typing
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -12,7 +11,7 @@ from howsure.core.errors import InputError
 from howsure.core.registry import Registry
 from howsure.methods.interface import Method
 from howsure.methods.options import attribute, made, thing
-from howsure.methods.regressors import as_method
+from howsure.methods.regressors import as_method, makes_method
 from howsure.methods.specs import options_of, path_of
 
 _HERE = "howsure.methods"
@@ -112,11 +111,11 @@ def method_named(name: Any, **options: Any) -> Method:
 
     Parameters
     ----------
-    name : str, Method or regressor
-        A name of `methods`, or ``module:attribute`` of a class with ``fit``: a method, or a
-        regressor, which `as_method` wraps by what it can predict. A function serves if it is
-        annotated to return one; nothing else is called. A method or a regressor passes through
-        `as_method`, and takes no options.
+    name : str, Method, regressor or own class
+        A name of `methods`, or ``module:attribute`` of a class with ``fit``: a method, an own
+        class with ``fit(x, y, rng)``, or a regressor, which `as_method` wraps by what it
+        predicts. A function serves if it is annotated to return one; nothing else is called. A
+        method or a regressor passes through `as_method`, and takes no options.
     **options
         Plain values, as TOML, JSON or a shell gives them; text is read where a number is wanted.
         An option that takes a regressor takes its name (``forest``, or ``module:attribute``), or
@@ -158,7 +157,7 @@ def method_named(name: Any, **options: Any) -> Method:
         return factory if not chosen else method_named(factory, **chosen)
     if ":" in name and hasattr(factory, "fit") and not inspect.isclass(factory):
         return as_method(factory) if not chosen else method_named(factory, **chosen)
-    if ":" in name and not _makes_method(factory):
+    if ":" in name and not makes_method(factory):
         raise InputError(
             f"method {name!r} must be a class with fit, as methods and regressors are, or a "
             f"function that is annotated to return one, got {factory!r}: it was not called"
@@ -216,16 +215,6 @@ def _wrapped(factory: Any, options: dict[str, Any], what: str) -> Method:
     return method
 
 
-def _makes_method(factory: Any) -> bool:
-    """Whether something that a user names says of itself that it makes what can be fitted."""
-    if not inspect.isclass(factory):
-        try:
-            factory = typing.get_type_hints(factory).get("return")
-        except (AttributeError, NameError, TypeError):
-            return False
-    return inspect.isclass(factory) and hasattr(factory, "fit")
-
-
 def _is_spec(value: Any) -> bool:
     return isinstance(value, str | Mapping)
 
@@ -238,7 +227,7 @@ def _inner(value: Any, coverages: Any) -> Any:
         raise InputError(f"method must have a name beside its options, got {value!r}")
     if ":" in name and not options and coverages is None:
         found = thing({"name": name}, "method")
-        if callable(found) and not hasattr(found, "fit"):
+        if callable(found) and not hasattr(found, "fit") and not makes_method(found):
             return found
     if coverages is not None and "coverages" not in options:
         ready = method_named(name, **options)

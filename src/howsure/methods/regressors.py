@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import typing
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -21,6 +23,7 @@ from howsure.methods.interface import (
     predict_options,
     trained,
 )
+from howsure.methods.own import OwnMethod, takes_rng
 from howsure.methods.quantile_regression import (
     PredictedQuantiles,
     QuantileRegression,
@@ -169,20 +172,23 @@ class _Spread(Fitted):
         return Beliefs(located("norm", centre, spread))
 
 
-def as_method(thing: Any, coverages: tuple[float, ...] = COVERAGES) -> Method:
-    """A method from what a user has: a method, or a regressor, by what it can predict.
+def as_method(thing: Any, coverages: tuple[float, ...] | None = None) -> Method:
+    """A method from what a user has: a method, an own class, or a regressor, by what it predicts.
 
     Parameters
     ----------
-    thing : Method or scikit-learn regressor
+    thing : Method, object with fit and predict, or what makes one
         A method passes through, and so does a regressor's attribute ``method`` where it is one,
-        as that of `howsure.methods.deep.HeadRegressor`. Another regressor is wrapped by what it
-        offers, in this order: ``predict(x, return_std=True)`` in `PredictedSd`, ``predict(x,
-        quantiles=levels)`` in `PredictedQuantiles`, a parameter ``quantile`` (under the loss
-        ``quantile``, where it has a choice) in `QuantileRegression`, and a point forecast alone
-        in `SplitConformal`.
-    coverages : tuple of float
-        The coverages of methods that fix them.
+        as that of `howsure.methods.deep.HeadRegressor`. A class is made without arguments, and so
+        is a function called that is annotated to return one. What has ``fit(x, y, rng)`` and
+        ``predict(x)`` is a method of its own, see `howsure.methods.own.OwnMethod`. Another
+        regressor is wrapped by what it offers, in this order: ``predict(x, return_std=True)`` in
+        `PredictedSd`, ``predict(x, quantiles=levels)`` in `PredictedQuantiles`, a parameter
+        ``quantile`` (under the loss ``quantile``, where it has a choice) in
+        `QuantileRegression`, and a point forecast alone in `SplitConformal`.
+    coverages : tuple of float, optional
+        The coverages of methods that fix them; `COVERAGES` if omitted. An own method that says
+        none is told them, as its bare intervals may need.
 
     Returns
     -------
@@ -191,7 +197,7 @@ def as_method(thing: Any, coverages: tuple[float, ...] = COVERAGES) -> Method:
     Raises
     ------
     InputError
-        If it is neither, or a class in place of an instance.
+        If it is none of them, or a class or function needs arguments.
 
     Examples
     --------
@@ -200,24 +206,79 @@ def as_method(thing: Any, coverages: tuple[float, ...] = COVERAGES) -> Method:
     ['ARDRegression', 'quantile regression (QuantileRegressor)',
      'split conformal (LinearRegression)']
     """
+    if isinstance(thing, OwnMethod):
+        return thing.at(coverages)
     if isinstance(thing, Method):
         return thing
-    if isinstance(thing, type):
-        raise InputError(f"method must be an instance, got the class {thing.__name__}")
+    if isinstance(thing, type) or inspect.isfunction(thing):
+        return as_method(_called(thing), coverages)
     if not (hasattr(thing, "fit") and hasattr(thing, "predict")):
         raise InputError(
-            "method must be a method, or a regressor with fit and predict, "
+            "method must be a method, or an object with fit and predict, "
             f"got {type(thing).__name__}"
         )
+    if takes_rng(thing):
+        return OwnMethod(thing, coverages)
     own = getattr(thing, "method", None)
     if isinstance(own, Method):
         return own
+    wanted = COVERAGES if coverages is None else coverages
     options = predict_options(thing)
     if "return_std" in options:
         return PredictedSd(thing)
     if "quantiles" in options:
-        return PredictedQuantiles(thing, coverages)
+        return PredictedQuantiles(thing, wanted)
     parameter = quantile_parameter(thing)
     if parameter is not None:
-        return QuantileRegression(thing, parameter, coverages)
-    return SplitConformal(thing, coverages=coverages)
+        return QuantileRegression(thing, parameter, wanted)
+    return SplitConformal(thing, coverages=wanted)
+
+
+def is_own(thing: Any) -> bool:
+    """Whether it is an own class with ``fit(x, y, rng)``, its instance, or a function making one.
+
+    Examples
+    --------
+    >>> is_own(GaussianProcess()), is_own(print)
+    (False, False)
+    """
+    if isinstance(thing, Method):
+        return False
+    return takes_rng(thing) or (inspect.isfunction(thing) and makes_method(thing))
+
+
+def makes_method(maker: Any) -> bool:
+    """Whether a class can be fitted, or a function is annotated to return what can.
+
+    Examples
+    --------
+    >>> makes_method(GaussianProcess), makes_method(print)
+    (True, False)
+    """
+    if not inspect.isclass(maker):
+        try:
+            maker = typing.get_type_hints(maker).get("return")
+        except (AttributeError, NameError, TypeError):
+            return False
+    return inspect.isclass(maker) and hasattr(maker, "fit")
+
+
+def _called(maker: Any) -> Any:
+    """What a class or a function makes without arguments."""
+    what = f"{'class' if isinstance(maker, type) else 'function'} {maker.__name__}"
+    if not makes_method(maker):
+        raise InputError(
+            "method must have fit and predict, or be a class with them or a function that is "
+            f"annotated to return one, got the {what}: it was not called"
+        )
+    needed = [
+        key
+        for key, one in inspect.signature(maker).parameters.items()
+        if one.default is one.empty and one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
+    ]
+    if needed:
+        raise InputError(
+            f"method must be an instance where options are needed ({', '.join(needed)}), "
+            f"got the {what}"
+        )
+    return maker()

@@ -52,12 +52,15 @@ def _told(thing: Any, name: str) -> dict[str, Any]:
 
 
 def options_of(value: Any, name: str) -> dict[str, Any]:
-    """All options of a dataclass or an estimator, as values that JSON knows.
+    """All options of a dataclass, an estimator or a plain class, as values that JSON knows.
+
+    A plain class must keep every argument of its ``__init__`` as the attribute of that name, and
+    nothing else before it is fitted.
 
     Raises
     ------
     InputError
-        If it is neither, or an option cannot be written down.
+        If it is none of them, or an option cannot be written down.
 
     Examples
     --------
@@ -70,9 +73,14 @@ def options_of(value: Any, name: str) -> dict[str, Any]:
     elif hasattr(value, "get_params"):
         held = value.get_params(deep=False)
     else:
-        raise InputError(
-            f"{name} must be a dataclass or have get_params to be written down, got {value!r}"
-        )
+        held = dict(getattr(value, "__dict__", {"": None}))
+        wanted = inspect.signature(type(value)).parameters
+        if set(held) != set(wanted):
+            raise InputError(
+                f"{name} must be a dataclass, have get_params, or keep what its __init__ takes and "
+                f"no more, to be written down; got {value!r}"
+            )
+        held = {key: held[key] for key in wanted}
     return {key: plain(item, f"{name}: {key}") for key, item in held.items()}
 
 

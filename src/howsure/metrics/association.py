@@ -494,6 +494,7 @@ _ENTRIES = (
     Metric(
         name="kendall_tau",
         title="Kendall τ-b of |error| and width",
+        synonyms=("Kendall", "tau", "Kendall tau-b"),
         question=Question.ASSOCIATION,
         meaning="Do wider beliefs go with larger errors? Rank agreement.",
         formula="(C − D)/√((C + D + T_x)(C + D + T_y))",
@@ -517,6 +518,7 @@ _ENTRIES = (
     Metric(
         name="spearman",
         title="Spearman ρ of |error| and width",
+        synonyms=("Spearman correlation", "rho", "rank correlation", "Spearman rho", "SRCC"),
         question=Question.ASSOCIATION,
         meaning="Do wider beliefs go with larger errors? Correlation of ranks.",
         formula="correlation of mid-ranks",
@@ -540,6 +542,7 @@ _ENTRIES = (
     Metric(
         name="binned_r2",
         title="Binned R² of |error| on width",
+        synonyms=("binned R squared",),
         question=Question.ASSOCIATION,
         meaning="How much of the mean error of bins of equal mass their mean width explains.",
         formula="R² of bin means",

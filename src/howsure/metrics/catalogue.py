@@ -6,10 +6,12 @@ obeys, and its value for a perfect model; the tests hold each entry to what it s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 from functools import cache
 from types import MappingProxyType
 
+from howsure.core.errors import InputError
 from howsure.metrics import (
     association,
     coverage,
@@ -62,6 +64,73 @@ def catalogue() -> Mapping[str, Metric]:
     'y'
     """
     return MappingProxyType({entry.name: entry for topic in TOPICS for entry in topic.entries})
+
+
+def metric_named(name: object, argument: str = "metric") -> Metric:
+    """The measure of this name, or of what else the field calls it.
+
+    Parameters
+    ----------
+    name : str
+        A name of the catalogue, a title or a synonym; letters' case, spaces, hyphens and
+        underscores do not matter.
+    argument : str
+        What the caller calls it, for the message.
+
+    Returns
+    -------
+    Metric
+
+    Raises
+    ------
+    InputError
+        If there is none; the message tells the nearest.
+
+    Examples
+    --------
+    >>> metric_named("PICP").name, metric_named("Mean-Width").name
+    ('empirical_coverage', 'mean_width')
+    >>> metric_named("intervall score")
+    Traceback (most recent call last):
+    ...
+    howsure.core.errors.InputError: metric must be a measure that howsure metrics lists,
+    got 'intervall score'; did you mean interval_score?
+    """
+    known = _spellings()
+    wanted = _plain(str(name))
+    if wanted in known:
+        return catalogue()[known[wanted]]
+    near = difflib.get_close_matches(wanted, known, n=3, cutoff=0.6)
+    names = tuple(dict.fromkeys(known[spelling] for spelling in near))
+    hint = f"; did you mean {' or '.join(names)}?" if names else ""
+    raise InputError(f"{argument} must be a measure that howsure metrics lists, got {name!r}{hint}")
+
+
+def asked_for(names: Iterable[str], argument: str) -> tuple[str, ...]:
+    """Slow measures that a user asks for: names or synonyms, or ``group_statistics``.
+
+    Examples
+    --------
+    >>> asked_for(["CCE"], "--with")
+    ('mean_cce',)
+    """
+    return tuple(
+        name if name == "group_statistics" else metric_named(name, argument).name for name in names
+    )
+
+
+@cache
+def _spellings() -> Mapping[str, str]:
+    """Names of measures by every spelling, in plain letters; a name goes before a synonym."""
+    found = {_plain(name): name for name in catalogue()}
+    for name, entry in catalogue().items():
+        for spelling in entry.spellings:
+            found.setdefault(_plain(spelling), name)
+    return MappingProxyType(found)
+
+
+def _plain(text: str) -> str:
+    return "".join(letter for letter in text.casefold() if letter.isalnum())
 
 
 @cache

@@ -9,10 +9,12 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, FloatArray
+from howsure.core.arrays import BoolArray, FloatArray, as_vector, check_interval
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Curve, Direction, Notion
+from howsure.core.weights import check_multiplicities
 from howsure.metrics.metric import (
     BY_UNIT,
     POSITIVE,
@@ -33,7 +35,7 @@ from howsure.predictions import (
     Quantiles,
 )
 from howsure.stats.binomial import clopper_pearson, shift_shares
-from howsure.stats.estimate import Estimate, quantile_statistic, weighted_mean
+from howsure.stats.estimate import Estimate, mean_statistic, quantile_statistic, weighted_mean
 
 if TYPE_CHECKING:
     from howsure.metrics.measure import Evaluation
@@ -43,18 +45,23 @@ if TYPE_CHECKING:
 _NAVRATIL = "Navrátil et al. 2021, section 2.1"
 
 
-def covered(y: FloatArray, lower: FloatArray, upper: FloatArray) -> BoolArray:
+def covered(y: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLike) -> BoolArray:
     """Whether each closed interval holds y; the mean is the empirical coverage (PICP).
 
     Parameters
     ----------
-    y, lower, upper : ndarray of float, shape (n,)
+    y, lower, upper : array-like of shape (n,)
         What happened and the ends of the intervals, in one unit.
 
     Returns
     -------
     ndarray of bool, shape (n,)
         The mean lies in [0, 1] and is best at the nominal coverage.
+
+    Raises
+    ------
+    InputError
+        If a value is missing, lengths differ, or ends cross.
 
     Notes
     -----
@@ -65,101 +72,200 @@ def covered(y: FloatArray, lower: FloatArray, upper: FloatArray) -> BoolArray:
     >>> covered(np.array([1.0, 5.0]), np.array([0.0, 0.0]), np.array([1.0, 4.0]))
     array([ True, False])
     """
-    return (y >= lower) & (y <= upper)
+    truth, low, high = _rows(y, lower, upper)
+    return np.asarray((truth >= low) & (truth <= high))
 
 
-def missed_below(y: FloatArray, lower: FloatArray) -> BoolArray:
+def empirical_coverage(
+    y: npt.ArrayLike,
+    lower: npt.ArrayLike,
+    upper: npt.ArrayLike,
+    *,
+    weights: npt.ArrayLike | None = None,
+) -> Estimate:
+    """Share of rows whose closed interval holds y (PICP); best at the nominal coverage.
+
+    Parameters
+    ----------
+    y, lower, upper : array-like of shape (n,)
+        What happened and the ends of the intervals, in one unit.
+    weights : array-like of shape (n,), optional
+        Multiplicities of the rows.
+
+    Returns
+    -------
+    Estimate
+        In [0, 1], with the influence of each row.
+
+    Raises
+    ------
+    InputError
+        If a value is missing, lengths differ, or ends cross.
+
+    Notes
+    -----
+    The mean of `covered`: prediction interval coverage probability.
+
+    Examples
+    --------
+    >>> empirical_coverage([1.0, 5.0], [0.0, 0.0], [1.0, 4.0]).value
+    0.5
+    """
+    held = covered(y, lower, upper).astype(np.float64)
+    return mean_statistic(held, check_multiplicities(weights, len(held)))
+
+
+def missed_below(y: npt.ArrayLike, lower: npt.ArrayLike) -> BoolArray:
     """Whether y lies below its interval, 1{y_i < l_i}; best at half the nominal miss rate.
 
     Parameters
     ----------
-    y, lower : ndarray of float, shape (n,)
+    y, lower : array-like of shape (n,)
         What happened and the lower ends.
 
     Returns
     -------
     ndarray of bool, shape (n,)
 
+    Raises
+    ------
+    InputError
+        If a value is missing, or lengths differ.
+
     Examples
     --------
     >>> missed_below(np.array([-1.0, 1.0]), np.array([0.0, 0.0]))
     array([ True, False])
     """
-    return np.asarray(y < lower)
+    truth = as_vector(y, "y")
+    return truth < as_vector(lower, "lower", length=len(truth), finite=False)
 
 
-def missed_above(y: FloatArray, upper: FloatArray) -> BoolArray:
+def missed_above(y: npt.ArrayLike, upper: npt.ArrayLike) -> BoolArray:
     """Whether y lies above its interval, 1{y_i > u_i}; best at half the nominal miss rate.
 
     Parameters
     ----------
-    y, upper : ndarray of float, shape (n,)
+    y, upper : array-like of shape (n,)
         What happened and the upper ends.
 
     Returns
     -------
     ndarray of bool, shape (n,)
 
+    Raises
+    ------
+    InputError
+        If a value is missing, or lengths differ.
+
     Examples
     --------
     >>> missed_above(np.array([1.0, 5.0]), np.array([4.0, 4.0]))
     array([False,  True])
     """
-    return np.asarray(y > upper)
+    truth = as_vector(y, "y")
+    return truth > as_vector(upper, "upper", length=len(truth), finite=False)
 
 
-def width(lower: FloatArray, upper: FloatArray) -> FloatArray:
+def width(lower: npt.ArrayLike, upper: npt.ArrayLike) -> FloatArray:
     """Width of each interval, u_i − l_i, in units of y; narrower is better at equal coverage.
 
     Parameters
     ----------
-    lower, upper : ndarray of float, shape (n,)
+    lower, upper : array-like of shape (n,)
         Ends of the intervals.
 
     Returns
     -------
     ndarray of float, shape (n,)
+
+    Raises
+    ------
+    InputError
+        If a value is missing, lengths differ, or ends cross.
 
     Examples
     --------
     >>> width(np.array([0.0]), np.array([3.0]))
     array([3.])
     """
-    return upper - lower
+    low, high = check_interval(lower, upper)
+    return high - low
 
 
-def bandwidth(lower: FloatArray, upper: FloatArray) -> FloatArray:
+def mean_width(
+    lower: npt.ArrayLike, upper: npt.ArrayLike, *, weights: npt.ArrayLike | None = None
+) -> Estimate:
+    """Mean width of the intervals (MPIW), in units of y; narrower is better at equal coverage.
+
+    Parameters
+    ----------
+    lower, upper : array-like of shape (n,)
+        Ends of the intervals.
+    weights : array-like of shape (n,), optional
+        Multiplicities of the rows.
+
+    Returns
+    -------
+    Estimate
+        At least 0, with the influence of each row; infinite where an interval is unbounded.
+
+    Raises
+    ------
+    InputError
+        If a value is missing, lengths differ, or ends cross.
+
+    Examples
+    --------
+    >>> mean_width([0.0, 0.0], [1.0, 3.0]).value
+    2.0
+    """
+    widths = width(lower, upper)
+    return mean_statistic(widths, check_multiplicities(weights, len(widths)))
+
+
+def bandwidth(lower: npt.ArrayLike, upper: npt.ArrayLike) -> FloatArray:
     """Half the width of each interval, in units of y (Navratil et al., equation 2).
 
     Parameters
     ----------
-    lower, upper : ndarray of float, shape (n,)
+    lower, upper : array-like of shape (n,)
         Ends of the intervals.
 
     Returns
     -------
     ndarray of float, shape (n,)
 
+    Raises
+    ------
+    InputError
+        If a value is missing, lengths differ, or ends cross.
+
     Examples
     --------
     >>> bandwidth(np.array([0.0]), np.array([3.0]))
     array([1.5])
     """
-    return (upper - lower) / 2.0
+    return width(lower, upper) / 2.0
 
 
-def excess(y: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+def excess(y: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLike) -> FloatArray:
     """How far a covered y lies from the nearer end, 0 where missed; in units of y.
 
     Parameters
     ----------
-    y, lower, upper : ndarray of float, shape (n,)
+    y, lower, upper : array-like of shape (n,)
         What happened and the ends of the intervals.
 
     Returns
     -------
     ndarray of float, shape (n,)
         Lower is better at equal deficit.
+
+    Raises
+    ------
+    InputError
+        If a value is missing, lengths differ, or ends cross.
 
     Notes
     -----
@@ -170,21 +276,27 @@ def excess(y: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
     >>> excess(np.array([1.0, 9.0]), np.array([0.0, 0.0]), np.array([4.0, 4.0]))
     array([1., 0.])
     """
-    return np.maximum(np.minimum(y - lower, upper - y), 0.0)
+    truth, low, high = _rows(y, lower, upper)
+    return np.maximum(np.minimum(truth - low, high - truth), 0.0)
 
 
-def deficit(y: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+def deficit(y: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLike) -> FloatArray:
     """How far a missed y lies from the nearer end, 0 where covered; in units of y.
 
     Parameters
     ----------
-    y, lower, upper : ndarray of float, shape (n,)
+    y, lower, upper : array-like of shape (n,)
         What happened and the ends of the intervals.
 
     Returns
     -------
     ndarray of float, shape (n,)
         Lower is better.
+
+    Raises
+    ------
+    InputError
+        If a value is missing, lengths differ, or ends cross.
 
     Notes
     -----
@@ -195,17 +307,18 @@ def deficit(y: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
     >>> deficit(np.array([1.0, 9.0]), np.array([0.0, 0.0]), np.array([4.0, 4.0]))
     array([0., 5.])
     """
-    return np.maximum(np.maximum(lower - y, y - upper), 0.0)
+    truth, low, high = _rows(y, lower, upper)
+    return np.maximum(np.maximum(low - truth, truth - high), 0.0)
 
 
 def median_width(
-    lower: FloatArray, upper: FloatArray, *, weights: FloatArray | None = None
+    lower: npt.ArrayLike, upper: npt.ArrayLike, *, weights: FloatArray | None = None
 ) -> Estimate:
     """Median width of the intervals, in units of y.
 
     Parameters
     ----------
-    lower, upper : ndarray of float, shape (n,)
+    lower, upper : array-like of shape (n,)
         Ends of the intervals.
     weights : ndarray of float, shape (n,), optional
         Multiplicities of the rows.
@@ -215,18 +328,23 @@ def median_width(
     Estimate
         The mid-median, with its influence (see `quantile_statistic`).
 
+    Raises
+    ------
+    InputError
+        If a value is missing, lengths differ, or ends cross.
+
     Examples
     --------
     >>> median_width(np.zeros(3), np.array([1.0, 2.0, 9.0])).value
     2.0
     """
-    return quantile_statistic(upper - lower, 0.5, weights=weights)
+    return quantile_statistic(width(lower, upper), 0.5, weights=weights)
 
 
 def normalised_width(
-    y: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
+    y: npt.ArrayLike,
+    lower: npt.ArrayLike,
+    upper: npt.ArrayLike,
     *,
     by: str = "range",
     weights: FloatArray | None = None,
@@ -235,7 +353,7 @@ def normalised_width(
 
     Parameters
     ----------
-    y, lower, upper : ndarray of float, shape (n,)
+    y, lower, upper : array-like of shape (n,)
         What happened and the ends of the intervals.
     by : {"range", "sd"}
         Divide by max y − min y (the literature's NMPIL) or by the population sd of y.
@@ -248,26 +366,39 @@ def normalised_width(
         NaN with a reason where y is constant. By the range there is no influence: its two extremes
         have no standard error, and move further apart with every row.
 
+    Raises
+    ------
+    InputError
+        If a value is missing, lengths differ, or ends cross.
+
     Examples
     --------
     >>> normalised_width(np.array([0.0, 4.0]), np.zeros(2), np.ones(2)).value
     0.25
     """
-    widths = upper - lower
+    truth, low, high = _rows(y, lower, upper)
+    widths = high - low
     mean = float(np.average(widths, weights=weights))
-    centre = float(np.average(y, weights=weights))
-    variance = float(np.average(np.square(y - centre), weights=weights))
-    spread = float(y.max() - y.min()) if by == "range" else math.sqrt(variance)
-    if spread == 0 or y.max() == y.min():
+    centre = float(np.average(truth, weights=weights))
+    variance = float(np.average(np.square(truth - centre), weights=weights))
+    spread = float(truth.max() - truth.min()) if by == "range" else math.sqrt(variance)
+    if spread == 0 or truth.max() == truth.min():
         return Estimate(math.nan, None, reason="y is constant, so its spread is 0")
     value = mean / spread
     if not math.isfinite(value):
         return Estimate(value, None, reason="some intervals are unbounded, or y hardly varies")
     if by == "range":
         return Estimate(value, None, reason="no interval: the range of y is that of two rows alone")
-    squares = np.square(y - centre)
+    squares = np.square(truth - centre)
     influence = (widths - mean) / spread - value * (squares - variance) / (2 * variance)
-    return Estimate(value, influence, squares=np.square(y - (lower + upper) / 2))
+    return Estimate(value, influence, squares=np.square(truth - (low + high) / 2))
+
+
+def _rows(
+    y: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    truth = as_vector(y, "y")
+    return (truth, *check_interval(lower, upper, length=len(truth)))
 
 
 def _missed(covered: BoolArray) -> BoolArray:
@@ -395,6 +526,13 @@ _ENTRIES = (
     Metric(
         name="empirical_coverage",
         title="Empirical coverage (PICP)",
+        synonyms=(
+            "coverage",
+            "prediction interval coverage probability",
+            "ECP",
+            "marginal coverage",
+            "interval coverage",
+        ),
         question=Question.COVERAGE,
         meaning="Share of rows whose y lies in its closed interval or label set.",
         formula="mean 1{l ≤ y ≤ u}",
@@ -412,6 +550,7 @@ _ENTRIES = (
     Metric(
         name="misses_below",
         title="Misses below",
+        synonyms=("lower misses", "below rate"),
         question=Question.COVERAGE,
         meaning="Share of rows whose y lies below its interval.",
         formula="mean 1{y < l}",
@@ -429,6 +568,7 @@ _ENTRIES = (
     Metric(
         name="misses_above",
         title="Misses above",
+        synonyms=("upper misses", "above rate"),
         question=Question.COVERAGE,
         meaning="Share of rows whose y lies above its interval.",
         formula="mean 1{y > u}",
@@ -446,6 +586,7 @@ _ENTRIES = (
     Metric(
         name="miss_rate",
         title="Miss rate",
+        synonyms=("miscoverage", "miscoverage rate", "non-coverage"),
         question=Question.COVERAGE,
         meaning="Share of rows whose y lies outside its interval, 1 − empirical coverage.",
         formula="mean 1{y < l or y > u}",
@@ -463,6 +604,7 @@ _ENTRIES = (
     Metric(
         name="deficit",
         title="Deficit",
+        synonyms=("mean deficit",),
         question=Question.COVERAGE,
         meaning="How far missed values lie from their interval, averaged over all rows.",
         formula="mean max(l − y, y − u, 0)",
@@ -478,6 +620,7 @@ _ENTRIES = (
     Metric(
         name="groups_differ",
         title="Do groups differ?",
+        synonyms=("group differences",),
         question=Question.COVERAGE,
         meaning="P-value of the test that every group is covered as all rows lead one to expect.",
         formula="max over groups of |Σ(c − p̃)| / sd, p̃ the claims shifted to all rows' coverage",
@@ -495,6 +638,7 @@ _ENTRIES = (
     Metric(
         name="worst_group_shortfall",
         title="Shortfall of the worst group",
+        synonyms=("worst group", "worst group coverage"),
         question=Question.COVERAGE,
         meaning="How far the worst group stays below the coverage that its own rows claim.",
         formula="mean claim of the group − c_g",
@@ -512,6 +656,16 @@ _ENTRIES = (
     Metric(
         name="mean_width",
         title="Mean width",
+        synonyms=(
+            "MPIW",
+            "PIAW",
+            "mean prediction interval width",
+            "average width",
+            "interval width",
+            "mean interval width",
+            "AIW",
+            "width",
+        ),
         question=Question.WIDTH,
         meaning="Average width of the intervals; narrower is better at equal coverage.",
         formula="mean (u − l)",
@@ -527,6 +681,7 @@ _ENTRIES = (
     Metric(
         name="median_width",
         title="Median width",
+        synonyms=("median interval width",),
         question=Question.WIDTH,
         meaning="Median width of the intervals.",
         formula="median (u − l)",
@@ -543,6 +698,14 @@ _ENTRIES = (
     Metric(
         name="normalised_width",
         title="Width relative to the range of y",
+        synonyms=(
+            "normalized width",
+            "NMPIW",
+            "PINAW",
+            "NMPIL",
+            "PINRW",
+            "normalized mean prediction interval width",
+        ),
         question=Question.WIDTH,
         meaning="Mean width over the range of y (NMPIL); depends on the most extreme y.",
         formula="mean (u − l) / (max y − min y)",
@@ -565,6 +728,7 @@ _ENTRIES = (
     Metric(
         name="relative_width",
         title="Width relative to the sd of y",
+        synonyms=("width over sd",),
         question=Question.WIDTH,
         meaning="Mean width over the standard deviation of y.",
         formula="mean (u − l) / sd(y)",
@@ -587,6 +751,7 @@ _ENTRIES = (
     Metric(
         name="bandwidth",
         title="Bandwidth",
+        synonyms=("half width", "mean half width"),
         question=Question.WIDTH,
         meaning="Half the average width.",
         formula="mean (u − l) / 2",
@@ -602,6 +767,7 @@ _ENTRIES = (
     Metric(
         name="excess",
         title="Excess",
+        synonyms=("mean excess",),
         question=Question.WIDTH,
         meaning="How far covered values lie from the nearer end, averaged over all rows.",
         formula="mean 1{l ≤ y ≤ u} min(y − l, u − y)",
@@ -617,6 +783,7 @@ _ENTRIES = (
     Metric(
         name="set_size",
         title="Set size",
+        synonyms=("average set size", "inefficiency", "mean set size"),
         question=Question.WIDTH,
         meaning="Average number of labels in a set; smaller is better at equal coverage.",
         formula="mean |C|",
@@ -631,6 +798,7 @@ _ENTRIES = (
     Metric(
         name="empty_sets",
         title="Empty sets",
+        synonyms=("empty set rate",),
         question=Question.WIDTH,
         meaning="Share of rows whose label set holds no label: none of these can be covered.",
         formula="mean 1{|C| = 0}",

@@ -209,6 +209,7 @@ _ENTRIES = (
     Metric(
         name="crps",
         title="CRPS",
+        synonyms=("continuous ranked probability score", "mean CRPS"),
         question=Question.SCORE,
         meaning="A proper score of the whole law (continuous ranked probability score).",
         formula="∫ (F(t) − 1{y ≤ t})² dt",
@@ -236,6 +237,7 @@ _ENTRIES = (
     Metric(
         name="crps_fair",
         title="Fair CRPS of an ensemble",
+        synonyms=("fair CRPS", "unbiased CRPS"),
         question=Question.SCORE,
         meaning="CRPS of the law behind the samples, without the penalty for having few.",
         formula="mean|s − y| − Σ|s − s′| / (2m(m − 1))",

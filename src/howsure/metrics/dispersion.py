@@ -435,6 +435,7 @@ _ENTRIES = (
     Metric(
         name="sharpness",
         title="Sharpness",
+        synonyms=("SHP", "root mean variance"),
         question=Question.WIDTH,
         meaning="Root mean predicted variance: how sure the model claims to be.",
         formula="√mean sd²",
@@ -449,6 +450,13 @@ _ENTRIES = (
     Metric(
         name="mean_squared_z",
         title="Mean squared z-score (ZMS)",
+        synonyms=(
+            "z-score variance",
+            "variance of z",
+            "mean z squared",
+            "reduced chi squared",
+            "MSZ",
+        ),
         question=Question.CALIBRATION,
         meaning="Squared errors over predicted variances: above 1 the sd is too small.",
         formula="mean ((y − μ)/sd)²; of m samples Σ(y − μ)²/Σ(1 + 1/m)sd²",
@@ -488,6 +496,7 @@ _ENTRIES = (
     Metric(
         name="ence",
         title="ENCE",
+        synonyms=("expected normalised calibration error", "expected normalized calibration error"),
         question=Question.CALIBRATION,
         meaning="Expected normalised calibration error: sd against error in bins of equal mass.",
         formula="mean over bins of |RMV_b − RMSE_b| / RMV_b; of m samples as RCE",

@@ -12,10 +12,10 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray, check_fraction
 from howsure.core.brief import brief_repr
-from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
 from howsure.core.records import Curve, Record, Table
-from howsure.metrics.catalogue import catalogue, topics
+from howsure.metrics.catalogue import catalogue, metric_named, topics
 from howsure.metrics.metric import RANGED, SLOW_ROWS, Beside, Form, Metric
 from howsure.metrics.recording import record_of
 from howsure.metrics.view import View, choose_coverages
@@ -79,10 +79,7 @@ def evaluate(
     entries = catalogue()
     if metrics is None:
         metrics = [name for name, e in entries.items() if e.forms and e.beside == beside]
-    names = list(metrics)
-    for name in names:
-        if name not in entries:
-            raise InputError(f"metric must be in the catalogue, got {name!r}")
+    names = list(dict.fromkeys(metric_named(name).name for name in metrics))
     wanted = choose_coverages(evalset, coverages)
     if beside:  # such measures are told at the headline coverage alone
         wanted = wanted[-1:]

@@ -107,6 +107,9 @@ class Metric:
     ----------
     name, title : str
         The name in code and the name for people.
+    synonyms : tuple of str
+        What else the field calls it; `howsure.metrics.catalogue.metric_named` finds it by these,
+        and by the title and what the title has in brackets.
     question : Question
         What it helps to answer.
     meaning, formula, source : str
@@ -153,6 +156,7 @@ class Metric:
     laws: Laws
     standard_normal: float
     notion: Notion = Notion.MARGINAL
+    synonyms: tuple[str, ...] = ()
     target: float | Literal["coverage", "miss", "half miss"] = math.nan
     per_coverage: bool = False
     calibration: bool = False
@@ -162,6 +166,13 @@ class Metric:
     slow: bool = False
     expected: Literal["", "covered", "missed", "below", "above"] = ""
     supposes: str = ""
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """Everything that it is called: name, title and synonyms."""
+        short, _, bracket = self.title.partition(" (")
+        told = (bracket.rstrip(")"),) if bracket else ()
+        return (self.name, self.title, short, *told, *self.synonyms)
 
     def target_at(self, coverage: float) -> float:
         """The value of a perfect model at a nominal coverage.

@@ -6,8 +6,9 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, power_of_two
+from howsure.core.arrays import FloatArray, as_vector, power_of_two
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Direction
 from howsure.metrics.metric import (
@@ -27,54 +28,65 @@ if TYPE_CHECKING:
     from howsure.metrics.view import View
 
 
-def error(y: FloatArray, point: FloatArray) -> FloatArray:
+def error(y: npt.ArrayLike, point: npt.ArrayLike) -> FloatArray:
     """Forecast minus truth, in units of y; the mean is the bias, best at 0.
 
     Parameters
     ----------
-    y, point : ndarray of float, shape (n,)
+    y, point : array-like of shape (n,)
         What happened and what was forecast.
 
     Returns
     -------
     ndarray of float, shape (n,)
+
+    Raises
+    ------
+    InputError
+        If a value is missing or infinite, or lengths differ.
 
     Examples
     --------
     >>> error(np.array([1.0]), np.array([3.0]))
     array([2.])
     """
-    return point - y
+    truth, forecast = _rows(y, point)
+    return forecast - truth
 
 
-def absolute_error(y: FloatArray, point: FloatArray) -> FloatArray:
+def absolute_error(y: npt.ArrayLike, point: npt.ArrayLike) -> FloatArray:
     """|y_i − ŷ_i| in units of y; the mean is the MAE, lower is better.
 
     Parameters
     ----------
-    y, point : ndarray of float, shape (n,)
+    y, point : array-like of shape (n,)
         What happened and what was forecast.
 
     Returns
     -------
     ndarray of float, shape (n,)
 
+    Raises
+    ------
+    InputError
+        If a value is missing or infinite, or lengths differ.
+
     Examples
     --------
     >>> absolute_error(np.array([1.0]), np.array([3.0]))
     array([2.])
     """
-    return np.abs(y - point)
+    return np.abs(error(y, point))
 
 
 def root_mean_squared_error(
-    y: FloatArray, point: FloatArray, *, weights: FloatArray | None = None
+    y: npt.ArrayLike, point: npt.ArrayLike, *, weights: FloatArray | None = None
 ) -> Estimate:
     """√mean (y_i − ŷ_i)², in units of y; lower is better.
 
     Parameters
     ----------
-    y, point : ndarray of float, shape (n,)
+    y, point : array-like of shape (n,)
         What happened and what was forecast.
     weights : ndarray of float, shape (n,), optional
         Multiplicities of the rows.
@@ -84,25 +96,33 @@ def root_mean_squared_error(
     Estimate
         Influence (e_i² − RMSE²)/(2 RMSE).
 
+    Raises
+    ------
+    InputError
+        If a value is missing or infinite, or lengths differ.
+
     Examples
     --------
     >>> root_mean_squared_error(np.array([0.0, 0.0]), np.array([3.0, 4.0])).value
     3.5355
     """
-    unit = power_of_two(y - point)  # so that squares neither vanish nor overflow
-    squares = np.square((y - point) / unit)
+    errors = error(y, point)
+    unit = power_of_two(errors)  # so that squares neither vanish nor overflow
+    squares = np.square(errors / unit)
     mean = float(np.average(squares, weights=weights))
     root = math.sqrt(mean)
-    influence = unit * (squares - mean) / (2 * root) if root > 0 else np.zeros(len(y))
+    influence = unit * (squares - mean) / (2 * root) if root > 0 else np.zeros(len(errors))
     return Estimate(unit * root, influence, squares=squares)
 
 
-def r_squared(y: FloatArray, point: FloatArray, *, weights: FloatArray | None = None) -> Estimate:
+def r_squared(
+    y: npt.ArrayLike, point: npt.ArrayLike, *, weights: FloatArray | None = None
+) -> Estimate:
     """Share of the variance of y that the forecast explains, at most 1; higher is better.
 
     Parameters
     ----------
-    y, point : ndarray of float, shape (n,)
+    y, point : array-like of shape (n,)
         What happened and what was forecast.
     weights : ndarray of float, shape (n,), optional
         Multiplicities of the rows.
@@ -112,16 +132,22 @@ def r_squared(y: FloatArray, point: FloatArray, *, weights: FloatArray | None = 
     Estimate
         1 − mean e²/var y, with its delta-method influence; NaN where y is constant.
 
+    Raises
+    ------
+    InputError
+        If a value is missing or infinite, or lengths differ.
+
     Examples
     --------
     >>> r_squared(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 3.0])).value
     1.0
     """
-    if y.max() == y.min():
+    truth, forecast = _rows(y, point)
+    if truth.max() == truth.min():
         return Estimate(math.nan, None, reason="y is constant, so it has no variance to explain")
-    centred = y - float(np.average(y, weights=weights))
+    centred = truth - float(np.average(truth, weights=weights))
     unit = power_of_two(centred)  # so that squares of small numbers do not vanish
-    squares = np.square((y - point) / unit)
+    squares = np.square((truth - forecast) / unit)
     mean = float(np.average(squares, weights=weights))
     deviations = np.square(centred / unit)
     variance = float(np.average(deviations, weights=weights))
@@ -130,6 +156,11 @@ def r_squared(y: FloatArray, point: FloatArray, *, weights: FloatArray | None = 
     ratio = mean / variance
     influence = (ratio * (deviations - variance) - (squares - mean)) / variance
     return Estimate(1.0 - ratio, influence, squares=squares)
+
+
+def _rows(y: npt.ArrayLike, point: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    truth = as_vector(y, "y")
+    return truth, as_vector(point, "point", length=len(truth))
 
 
 def _point(view: View, coverage: float) -> FloatArray:
@@ -175,6 +206,7 @@ _ENTRIES = (
     Metric(
         name="rmse",
         title="Root mean squared error",
+        synonyms=("root mean square error", "RMS error", "RMSD"),
         question=Question.POINT,
         meaning="Like the mean absolute error, but large errors count more.",
         formula="√mean (y − ŷ)²",
@@ -195,6 +227,7 @@ _ENTRIES = (
     Metric(
         name="bias",
         title="Bias",
+        synonyms=("mean error", "ME", "mean bias error", "MBE"),
         question=Question.POINT,
         meaning="Average of forecast minus truth: above 0 the forecast is too high.",
         formula="mean (ŷ − y)",
@@ -210,6 +243,7 @@ _ENTRIES = (
     Metric(
         name="r_squared",
         title="R²",
+        synonyms=("R2", "coefficient of determination", "r2 score"),
         question=Question.POINT,
         meaning="Share of the variance of y that the point forecast explains.",
         formula="1 − Σ(y − ŷ)²/Σ(y − ȳ)²",

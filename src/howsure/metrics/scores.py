@@ -151,7 +151,7 @@ def weighted_interval_score(
         return overflow_as_inf(total / parts)
 
 
-def pinball(y: npt.ArrayLike, quantile: npt.ArrayLike, *, level: float) -> FloatArray:
+def pinball_loss(y: npt.ArrayLike, quantile: npt.ArrayLike, *, level: float) -> FloatArray:
     """Pinball (quantile) loss of each row.
 
     (y − q)τ where y ≥ q, else (q − y)(1 − τ). Lower is better, at least 0, in the units of y.
@@ -180,7 +180,7 @@ def pinball(y: npt.ArrayLike, quantile: npt.ArrayLike, *, level: float) -> Float
 
     Examples
     --------
-    >>> pinball([1.0, 3.0], [2.0, 2.0], level=0.9)
+    >>> pinball_loss([1.0, 3.0], [2.0, 2.0], level=0.9)
     array([0.1, 0.9])
     """
     truth = as_vector(y, "y")
@@ -278,7 +278,7 @@ def mean_pinball(y: npt.ArrayLike, quantiles: npt.ArrayLike, levels: npt.ArrayLi
 
     Notes
     -----
-    Source as in `pinball`.
+    Source as in `pinball_loss`.
 
     Examples
     --------
@@ -399,6 +399,7 @@ _ENTRIES = (
     Metric(
         name="interval_score",
         title="Interval score (Winkler)",
+        synonyms=("Winkler score", "IS", "MIS", "mean interval score"),
         question=Question.SCORE,
         meaning="Width plus a penalty for each miss; proper for central intervals.",
         formula="(u − l) + (2/α)(l − y)₊ + (2/α)(y − u)₊",
@@ -421,6 +422,7 @@ _ENTRIES = (
     Metric(
         name="weighted_interval_score",
         title="Weighted interval score",
+        synonyms=("WIS",),
         question=Question.SCORE,
         meaning="Interval scores at several coverages in one number, with the median where given.",
         formula="[½|y − m| + Σ (α_k/2) IS_k] / (K + ½)",
@@ -440,6 +442,7 @@ _ENTRIES = (
     Metric(
         name="pinball",
         title="Pinball loss",
+        synonyms=("quantile loss", "quantile score", "mean pinball loss", "check loss", "QL"),
         question=Question.SCORE,
         meaning="Average quantile loss over the given levels.",
         formula="mean over levels τ of (y − q)τ if y ≥ q else (q − y)(1 − τ)",
@@ -454,6 +457,16 @@ _ENTRIES = (
     Metric(
         name="log_score",
         title="Log score",
+        synonyms=(
+            "NLL",
+            "negative log likelihood",
+            "NLPD",
+            "logarithmic score",
+            "log loss",
+            "LogS",
+            "NLPPD",
+            "ignorance score",
+        ),
         question=Question.SCORE,
         meaning="Negative log density of what happened; proper, and harsh on surprises.",
         formula="−log f(y)",
@@ -467,6 +480,7 @@ _ENTRIES = (
     Metric(
         name="impossible_share",
         title="Impossible outcomes",
+        synonyms=("zero density share",),
         question=Question.SCORE,
         meaning="Share of rows whose y has density or probability 0 under its prediction.",
         formula="mean 1{f(y) = 0}",

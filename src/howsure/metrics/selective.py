@@ -523,6 +523,7 @@ _ENTRIES = (
     Metric(
         name="aurc",
         title="Area under the risk–coverage curve",
+        synonyms=("risk coverage",),
         question=Question.ASSOCIATION,
         meaning="Mean error of the most certain rows, averaged over how many are accepted.",
         formula="mean over i of the mean |e| of the i most certain rows",
@@ -546,6 +547,7 @@ _ENTRIES = (
     Metric(
         name="excess_aurc",
         title="Excess AURC",
+        synonyms=("E-AURC",),
         question=Question.ASSOCIATION,
         meaning="AURC above that of the best possible order.",
         formula="AURC − AURC of the oracle order",

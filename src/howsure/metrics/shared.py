@@ -21,7 +21,7 @@ from howsure.metrics.catalogue import catalogue
 from howsure.metrics.crps import crps_samples
 from howsure.metrics.measure import Evaluation
 from howsure.metrics.metric import Question
-from howsure.metrics.scores import pinball, pinball_samples
+from howsure.metrics.scores import pinball_loss, pinball_samples
 from howsure.predictions import Distribution, Intervals, LabelSets, Quantiles, Samples
 from howsure.predictions.base import tail_levels
 
@@ -243,20 +243,20 @@ def _pinball_at(found: Evaluation, level: float, fair: bool) -> FloatArray:
     y = found.evalset.y
     law, members = found.view.held(Distribution), found.view.held(Samples)
     if law is not None:
-        return pinball(y, law.quantile([level])[:, 0], level=level)
+        return pinball_loss(y, law.quantile([level])[:, 0], level=level)
     for belief in (found.view.held(Quantiles), found.view.held(Intervals)):
         if belief is not None and level in _own_levels(belief):
             if isinstance(belief, Quantiles):
-                return pinball(y, belief.quantile([level])[:, 0], level=level)
+                return pinball_loss(y, belief.quantile([level])[:, 0], level=level)
             side = min(level, 1.0 - level)
             lower, upper = belief.interval(round(1.0 - 2.0 * side, _DIGITS))
             end = lower if level < 0.5 else upper
             if not np.isfinite(end).all():
                 raise UnanswerableError("some of its intervals are unbounded")
-            return pinball(y, end, level=level)
+            return pinball_loss(y, end, level=level)
     assert members is not None
     if not fair:
-        return pinball(y, members.quantile([level])[:, 0], level=level)
+        return pinball_loss(y, members.quantile([level])[:, 0], level=level)
     return pinball_samples(y, members.sorted_samples, level=level)
 
 

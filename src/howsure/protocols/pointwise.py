@@ -87,7 +87,7 @@ def pointwise(
     ----------
     world : World or str
         Where data come from, or its name.
-    method : Method or scikit-learn regressor
+    method : Method, regressor, or own class
         What is tested; see `as_method`.
     coverages : tuple of float, optional
         Nominal coverages, all answered in one pass; the method's own if omitted, else 0.7, 0.8,
@@ -131,7 +131,7 @@ def pointwise(
     True
     """
     source = world_named(world)
-    tested = as_method(method, COVERAGES if coverages is None else coverages)
+    tested = as_method(method, coverages)
     answers = _coverages(tested, coverages)
     check_fraction(confidence, "confidence")
     _check_trials(source, first_trial, trials, n_train, n_test)

@@ -15,6 +15,7 @@ from howsure.core.rng import child
 from howsure.data.parts import Part
 from howsure.methods.catalogue import method_named
 from howsure.methods.interface import Fitted, Method
+from howsure.methods.regressors import as_method
 from howsure.methods.selective import SHARE, Selective
 from howsure.predictions import Prediction
 from howsure.protocols.shift import Answers, evaluate_shift
@@ -92,8 +93,8 @@ def run_shift(
     >>> bool(result.value("test_coverage", "shift").mean < 0.1)
     True
     """
-    chosen = method_named(method)
     check_fraction(coverage, "coverage")
+    chosen = as_method(method_named(method), (coverage,))
     _check_coverage(chosen, coverage)
     if not seeds:
         raise InputError("seeds must hold at least one seed, got none")

@@ -29,7 +29,7 @@ from howsure.core.errors import InputError
 from howsure.core.progress import part_of, tell
 from howsure.core.records import Direction, Record, Table
 from howsure.core.rng import child
-from howsure.methods.interface import COVERAGES, Method
+from howsure.methods.interface import Method
 from howsure.methods.regressors import as_method
 from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet
@@ -242,7 +242,7 @@ def over_splits(
         Inputs, in their own units: methods that need scaled columns scale them.
     y : array-like of shape (n,)
         The target; every measure is in its units.
-    method : Method or scikit-learn regressor
+    method : Method, regressor, or own class
         What is tested; see `as_method`.
     splits : sequence of (ndarray of int, ndarray of int), optional
         Row numbers for training and for testing; `published_splits` if omitted.
@@ -280,7 +280,7 @@ def over_splits(
     inputs = as_matrix(x, "x")
     target = as_vector(y, "y", length=len(inputs))
     levels = tuple(check_fraction(c, "coverages") for c in coverages)
-    tested = as_method(method, levels or COVERAGES)
+    tested = as_method(method, levels or None)
     given = published_splits(len(target)) if splits is None else _checked(splits, len(target))
     names = None if metrics is None else list(metrics)
     by_split: list[tuple[Record, ...]] = []

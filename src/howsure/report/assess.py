@@ -21,6 +21,7 @@ from howsure.core.threads import one_thread
 from howsure.core.weights import Weights
 from howsure.inputs import Loaded
 from howsure.inputs.columns import RECALIBRATED
+from howsure.metrics.catalogue import asked_for
 from howsure.metrics.compare import BEST, MOST_MODELS, Standing, compare, standing
 from howsure.metrics.congruence.laws import LAWS
 from howsure.metrics.congruence.view import (
@@ -159,7 +160,8 @@ def assess(
     Returns
     -------
     Assessment
-        With ``.verdict``, ``.findings``, ``.records``, ``.table()``, ``.figures``, ``.to_html()``.
+        With ``.verdict``, ``.findings``, ``.records``, ``.value(name)``, ``.to_frame()``,
+        ``.numbers()``, ``.plot()``, ``.save(path)``.
 
     Raises
     ------
@@ -284,7 +286,7 @@ def assess_sets(
     }
     images = images[order] if images is not None and len(images) == len(order) else None
     evalsets, dependences = follow(evalsets, order)
-    asked = frozenset(slow)
+    asked = frozenset(asked_for(slow, "slow"))
     records: list[Record] = []
     curves: list[Curve] = []
     tables: list[Table] = []

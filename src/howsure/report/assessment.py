@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Final, Literal, final, get_args
 
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Record, Table
-from howsure.report.content import PageContent, VerdictLine
+from howsure.metrics.catalogue import metric_named
+from howsure.report.content import TONES, PageContent, VerdictLine
 from howsure.verdict import Advice, Finding
+from howsure.verdict.findings import State
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from howsure.figures import Figure
 
 
+Library = Literal["pandas", "polars", "pyarrow"]
+_SHOWN: Final = 3
+_LONGEST: Final = 96
+
+
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Assessment:
     """A verdict with everything that it rests on.
 
@@ -68,7 +75,7 @@ class Assessment:
         Parameters
         ----------
         metric : str
-            Name in the catalogue.
+            Name in the catalogue, or what else the field calls it: ``"picp"``, ``"MPIW"``.
         coverage : float, optional
             Nominal coverage; the first assessed if omitted.
         model : str
@@ -77,21 +84,32 @@ class Assessment:
         Raises
         ------
         InputError
-            If no such record exists.
+            If no such record exists; the message tells what is near.
+
+        Examples
+        --------
+        >>> import howsure
+        >>> result = howsure.assess([1.0, 5.0], howsure.Intervals([0.0, 0.0], [2.0, 4.0], 0.9))
+        >>> result.value("PICP"), result.value("mean-width")
+        (0.5, 3.0)
         """
         return self.record(metric, coverage=coverage, model=model).value
 
     def record(self, metric: str, *, coverage: float | None = None, model: str = "") -> Record:
         """The record of a metric over all rows; arguments as in `value`."""
+        known = {record.metric for record in self.records}
+        name = metric if metric in known else metric_named(metric).name
         for record in self.records:
-            if record.metric != metric or (model and record.model != model):
+            if record.metric != name or (model and record.model != model):
                 continue
             if record.group and record.metric != "worst_group_shortfall":
                 continue
             if coverage is None or math.isclose(record.coverage, coverage, abs_tol=1e-9):
                 return record
+        told = f"{metric!r}" if metric == name else f"{metric!r} ({name})"
         at = "" if coverage is None else f" at coverage {coverage:g}"
-        raise InputError(f"metric must be one that was assessed, got {metric!r}{at}")
+        of = f" of model {model!r}" if model else ""
+        raise InputError(f"metric must be one that was assessed, got {told}{at}{of}")
 
     @property
     def unanswered(self) -> tuple[Record, ...]:
@@ -120,17 +138,70 @@ class Assessment:
         items += [item for item in drawable if item.name in beside]
         return plot(items, ax=ax)
 
-    def table(self) -> pa.Table:
-        """Every record as a row of an Arrow table; ``.to_pandas()`` makes a data frame."""
-        import pyarrow as pa
+    def to_frame(self, library: Library = "pandas") -> Any:
+        """Every record as a row of a data frame.
 
-        rows = [record.as_dict() for record in self.records]
-        for row, record in zip(rows, self.records, strict=True):
-            row["options"] = "; ".join(f"{k}={v}" for k, v in record.options.items())
-            row.update(
-                {k: getattr(record, k) for k in row if isinstance(getattr(record, k), float)}
-            )
-        return pa.Table.from_pylist(rows)
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow"}
+            Whose frame. pyarrow comes with howsure.
+
+        Returns
+        -------
+        pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            Columns as the attributes of `Record`; ``options`` as text.
+
+        Raises
+        ------
+        InputError
+            If the library is another.
+        MissingDependencyError
+            If it is not installed.
+
+        Examples
+        --------
+        >>> import howsure
+        >>> result = howsure.assess([1.0, 5.0], howsure.Intervals([0.0, 0.0], [2.0, 4.0], 0.9))
+        >>> result.to_frame("pyarrow").slice(0, 1)["metric"].to_pylist()
+        ['empirical_coverage']
+        """
+        from howsure.report.plain import to_frame
+
+        return to_frame(self.records, library)
+
+    def numbers(self) -> dict[str, float]:
+        """Every finite number over all rows, flat, as MLflow and W&B log them.
+
+        Returns
+        -------
+        dict of str to float
+            By measure, then its coverage where it has one, as ``empirical_coverage_0.9``, after
+            ``model/`` where there are several models. Findings are counted by their state, as
+            ``findings_bad``. Names hold letters, digits and ``_ - . /`` alone.
+
+        Examples
+        --------
+        >>> import howsure
+        >>> result = howsure.assess([1.0, 5.0], howsure.Intervals([0.0, 0.0], [2.0, 4.0], 0.9))
+        >>> result.numbers()["empirical_coverage_0.9"]
+        0.5
+        >>> mlflow.log_metrics(result.numbers())  # doctest: +SKIP
+        >>> wandb.log(result.numbers())  # doctest: +SKIP
+        """
+        models = list(dict.fromkeys(record.model for record in self.records))
+        prefixes = dict(zip(models, _safe(models), strict=True))
+        found: dict[str, float] = {}
+        for record in self.records:
+            whole = not record.group or record.metric == "worst_group_shortfall"
+            if not (whole and math.isfinite(record.value)):
+                continue
+            at = "" if math.isnan(record.coverage) else f"_{record.coverage:g}"
+            before = f"{prefixes[record.model]}/" if len(models) > 1 else ""
+            found.setdefault(f"{before}{record.metric}{at}", float(record.value))
+        for state in get_args(State):
+            count = sum(finding.state == state for finding in self.findings)
+            found[f"findings_{state}"] = float(count)
+        return found
 
     def content(self) -> PageContent:
         """Everything that a page shows, without its form."""
@@ -188,6 +259,13 @@ class Assessment:
     def __str__(self) -> str:
         return self.verdict
 
+    def __repr__(self) -> str:
+        told = [f"  {TONES[line.tone][0]} {_first(line.text)}" for line in self.lines[:_SHOWN]]
+        more = len(self.lines) - len(told)
+        names = "print(result), result.value(name), result.to_frame(), result.save(path)"
+        rest = f"  … {more} more: {names}" if more > 0 else f"  {names}"
+        return "\n".join([f"Assessment: {len(self.records)} records", *told, rest])
+
     def _repr_html_(self) -> str:
         lines = "".join(f"<li>{escape(line.text)}</li>" for line in self.lines)
         rows = "".join(
@@ -200,3 +278,19 @@ class Assessment:
         )
         head = "<tr><th>measure<th>model<th>coverage<th>value<th>interval<th>direction</tr>"
         return f"<ul>{lines}</ul><table><thead>{head}</thead><tbody>{rows}</tbody></table>"
+
+
+def _first(text: str) -> str:
+    """The first sentence, cut where it is long."""
+    sentence = text.partition(". ")[0]
+    return sentence if len(sentence) <= _LONGEST else f"{sentence[:_LONGEST].rstrip()} …"
+
+
+def _safe(names: list[str]) -> list[str]:
+    """Names of letters, digits and ``_ - .``, still distinct."""
+    made: list[str] = []
+    for name in names:
+        plain = re.sub(r"[^A-Za-z0-9_.-]+", "_", name) or "model"
+        copies = (plain if k == 1 else f"{plain}_{k}" for k in itertools.count(1))
+        made.append(next(copy for copy in copies if copy not in made))
+    return made

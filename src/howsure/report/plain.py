@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import io
 import json
 import math
 import re
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, Literal
+
+import pyarrow as pa
 
 from howsure.core import formats
-from howsure.core.convert import json_number, plain
+from howsure.core.convert import checked, json_number, plain
+from howsure.core.errors import MissingDependencyError
 from howsure.core.records import Record, Table
 from howsure.core.text import clean, legible
 from howsure.inputs.write import unformulaic
@@ -51,6 +55,26 @@ def to_csv(content: PageContent) -> str:
     for record in content.records:
         writer.writerow([_csv_cell(getattr(record, name)) for name in names])
     return clean(stream.getvalue())
+
+
+def to_frame(records: Sequence[Record], library: str) -> Any:
+    """Every record as a row of a frame of pandas, polars or pyarrow."""
+    checked(library, Literal["pandas", "polars", "pyarrow"], "library")
+    rows = [record.as_dict() for record in records]
+    for row, record in zip(rows, records, strict=True):
+        row["options"] = "; ".join(f"{k}={v}" for k, v in record.options.items())
+        row.update({k: getattr(record, k) for k in row if isinstance(getattr(record, k), float)})
+    table = pa.Table.from_pylist(rows)
+    if library == "pyarrow":
+        return table
+    try:
+        module = importlib.import_module(library)
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"to_frame({library!r}) needs {library}, which is not installed: "
+            f"run pip install {library}, or take to_frame('pyarrow')"
+        ) from error
+    return table.to_pandas() if library == "pandas" else module.from_arrow(table)
 
 
 def to_markdown(content: PageContent) -> str:

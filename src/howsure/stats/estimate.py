@@ -95,6 +95,9 @@ class Estimate:
 
     __repr__ = brief_repr
 
+    def __float__(self) -> float:
+        return float(self.value)
+
 
 @lru_cache(maxsize=16)
 def noise_of_bins(bins: int) -> FloatArray:

@@ -40,10 +40,10 @@ class Conformalized(InductiveConformal):
 
     Parameters
     ----------
-    method : Method or callable
-        What gives intervals: a method, trained on one part of the rows, or a function from
-        inputs, shape (m, d), to ends (lower, upper), each of shape (m,), used as it is at every
-        coverage.
+    method : Method, object with fit(x, y, rng) and predict(x), or callable
+        What gives intervals: a method, or an own class as `as_method` takes it, trained on one
+        part of the rows; or a function from inputs, shape (m, d), to ends (lower, upper), each of
+        shape (m,), used as it is at every coverage.
     move : {"offset", "scale"}
         ``offset``: both ends move outward by one distance; around quantile regression this is
         CQR. ``scale``: the interval is stretched about its point forecast (its midpoint where it
@@ -76,6 +76,10 @@ class Conformalized(InductiveConformal):
 
     def __post_init__(self) -> None:
         InductiveConformal.__post_init__(self)
+        from howsure.methods.regressors import as_method, is_own  # which import this package
+
+        if is_own(self.method):
+            object.__setattr__(self, "method", as_method(self.method, self.coverages))
         if not isinstance(self.method, Method):
             if not comes_trained(self.method):
                 raise InputError(

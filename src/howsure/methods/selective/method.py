@@ -86,7 +86,7 @@ class Selective(Method):
 
     def __post_init__(self) -> None:
         check_fields(self)
-        object.__setattr__(self, "method", as_method(self.method))
+        object.__setattr__(self, "method", as_method(self.method, self.coverages))
         found = thing(self.score, "score", SCORES)
         if not isinstance(found, FeatureScore | BeliefScore):
             raise InputError(f"score must be a score or the name of one, got {self.score!r}")

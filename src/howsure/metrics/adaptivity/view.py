@@ -322,6 +322,7 @@ _ENTRIES = (
     Metric(
         name="sscv",
         title="SSCV",
+        synonyms=("size-stratified coverage violation", "size stratified coverage", "SSC"),
         question=Question.ADAPTIVITY,
         meaning="Largest violation of coverage over strata of set size.",
         formula="max over strata j of |(1−α) − cov_j|",
@@ -339,6 +340,7 @@ _ENTRIES = (
     Metric(
         name="escv",
         title="ESCV",
+        synonyms=("each-size coverage violation",),
         question=Question.ADAPTIVITY,
         meaning="Largest violation of coverage over exact set sizes.",
         formula="max over sizes j ≥ 1 of |(1−α) − cov_j|",

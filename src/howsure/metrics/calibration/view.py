@@ -152,6 +152,15 @@ _ENTRIES = (
     Metric(
         name="calibration_error",
         title="Regression calibration error",
+        synonyms=(
+            "ECE",
+            "expected calibration error",
+            "QCE",
+            "MACE",
+            "mean absolute calibration error",
+            "regression ECE",
+            "quantile calibration error",
+        ),
         question=Question.CALIBRATION,
         meaning="How far observed shares stray from stated probabilities, over levels.",
         formula="Σ_j w_j |p_j − q_j|^a",
@@ -181,6 +190,7 @@ _ENTRIES = (
     Metric(
         name="miscalibration_area",
         title="Miscalibration area",
+        synonyms=("MA", "miscal area", "calibration area"),
         question=Question.CALIBRATION,
         meaning="Area between the calibration curve and the diagonal, exact.",
         formula="∫ |q(p) − p| dp",
@@ -229,6 +239,7 @@ _ENTRIES = (
     Metric(
         name="pit_uniformity",
         title="Uniformity of the PIT",
+        synonyms=("PIT", "probability integral transform", "PIT histogram", "KS of the PIT"),
         question=Question.CALIBRATION,
         meaning="P-value that the PIT is uniform, from the simultaneous band of its shares.",
         formula="simultaneous ECDF test",

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole, checked
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Curve
 from howsure.core.weights import WeightsKind
 from howsure.metrics.characteristic.area import (
@@ -38,7 +38,6 @@ from howsure.metrics.characteristic.operating import (
     Cost,
     OperatingPoint,
     cheapest,
-    check_prices,
     operating_point,
 )
 from howsure.metrics.characteristic.toolkit import ToolkitCurve, toolkit_curve
@@ -335,16 +334,21 @@ class CharacteristicCurve:
         wanted, value = next(iter(given.items()), ("now", math.nan))
         return operating_point(self.bands, self.trace, wanted, value, confidence)
 
-    def cost(self, *, x_weight: float = 1.0, y_weight: float = 1.0) -> Cost:
-        """The cheapest point under x_weight·x + y_weight·y, and the cost as the model stands.
+    def cost(self, *, miss_cost: float | None = None, coverage: float | None = None) -> Cost:
+        """The cheapest point under 2·x + miss_cost·y, and the cost as the model stands.
 
-        The paper's C(k) has the weights c and 1 − c. On bandwidth and deficit with weights 2 and
-        2/α, the cost at a setting is the mean interval score at coverage 1 − α.
+        Costs are in the units of y, those of width: a bandwidth of 1 is a width of 2.
 
         Parameters
         ----------
-        x_weight, y_weight : float
-            Prices of one unit of either axis, at least 0.
+        miss_cost : float, optional
+            What a miss costs, in units of width, at least 0; on the deficit, what each unit costs
+            by which an interval misses.
+        coverage : float, optional
+            In its place, a nominal coverage 1 − α, whose own price is taken: the one at which the
+            cost is the mean interval score. It is 2/α on bandwidth and deficit, and 2(1 − α)/α on
+            excess and deficit, where the cost is the score less twice the mean error and bands
+            must be symmetric.
 
         Returns
         -------
@@ -353,17 +357,34 @@ class CharacteristicCurve:
         Raises
         ------
         InputError
-            If a price is negative, or both are 0.
+            Unless one of the two is given, or if one leaves its range.
+        UnanswerableError
+            If a nominal coverage sets no price on these axes.
+
+        Notes
+        -----
+        The paper's C(k) has the weights c and 1 − c: the price is 2(1 − c)/c. On the miss rate a
+        coverage has no price of its own: width + p·1{miss} is least where y's density at both
+        ends is 1/p (Casella, Hwang and Robert 1993), so the coverage that a price buys depends
+        on the data. Source of the others: Gneiting and Raftery 2007, eq. 43.
 
         Examples
         --------
         >>> import numpy as np
         >>> error, band = np.array([1, -2, 0.5, 3]), np.array([1, 1, 1, 2])
         >>> curve = characteristic_curve(error, np.zeros(4), -band, band)
-        >>> curve.cost(x_weight=1, y_weight=4).knob
+        >>> curve.cost(miss_cost=8).knob
         2.0
+        >>> curve.on(x="bandwidth", y_axis="deficit").cost(coverage=0.9).cost_now
+        12.5
         """
-        check_prices(x_weight, y_weight)
+        if coverage is not None and miss_cost is None:
+            miss_cost = self._own_price(check_fraction(coverage, "coverage"))
+        elif miss_cost is None or coverage is not None:
+            raise InputError("one of miss_cost and coverage must be given")
+        elif not 0.0 <= miss_cost < math.inf:
+            raise InputError(f"miss_cost must be finite and at least 0, got {miss_cost!r}")
+        x_weight, y_weight = 2.0, float(miss_cost)
         index, cost = cheapest(self.knob, self.x, self.y, x_weight, y_weight)
         now = self.at()
         x_now, y_now = getattr(now, self.x_axis), getattr(now, self.y_axis)
@@ -382,6 +403,23 @@ class CharacteristicCurve:
             x_now=x_now,
             y_now=y_now,
         )
+
+    def _own_price(self, coverage: float) -> float:
+        """What the interval score makes a unit of the y axis cost."""
+        tail = 1.0 - coverage
+        if self.y_axis == "miss_rate":
+            raise UnanswerableError(
+                "a nominal coverage sets no price of a miss: that depends on the density of y at "
+                "the ends; it does on the deficit"
+            )
+        if self.x_axis == "bandwidth":
+            return 2.0 / tail
+        if not np.allclose(self.bands.below, self.bands.above, rtol=1e-9, atol=0.0):
+            raise UnanswerableError(
+                "a nominal coverage sets no price on the excess where bands are not symmetric; it "
+                "does on the bandwidth"
+            )
+        return 2.0 * coverage / tail
 
     def vertices_to_draw(self, points: int = 500) -> IntArray:
         """Vertices to draw: at most so many, spread evenly over both axes, ends included.
@@ -603,6 +641,48 @@ def characteristic_curve(
         else ()
     )
     return replace(curve_of(bands, x, y_axis), outputs=outputs)
+
+
+def auucc(
+    y: npt.ArrayLike,
+    point: npt.ArrayLike,
+    lower: npt.ArrayLike,
+    upper: npt.ArrayLike,
+    *,
+    weights: npt.ArrayLike | None = None,
+) -> float:
+    """Area under the characteristics curve of bandwidth and miss rate; lower is better.
+
+    Parameters
+    ----------
+    y, point : array-like of shape (n,)
+        What happened, and the forecasts about which intervals are scaled.
+    lower, upper : array-like of shape (n,)
+        Ends of the intervals, with the forecasts inside.
+    weights : array-like of shape (n,), optional
+        Frequency weights of the rows.
+
+    Returns
+    -------
+    float
+        In the units of y; infinite where no scale captures some rows.
+
+    Raises
+    ------
+    InputError
+        As `characteristic_curve`.
+
+    Notes
+    -----
+    The exact area of `CharacteristicCurve.area`. Source: Navrátil et al. 2021, section 2.2.
+
+    Examples
+    --------
+    >>> auucc([1.0, -2.0, 0.5, 3.0], [0.0] * 4, [-1, -1, -1, -2], [1, 1, 1, 2])
+    1.5625
+    """
+    found = characteristic_curve(y, point, lower, upper, weights=weights).area()
+    return found.value if found.complete else math.inf
 
 
 def curve_of(bands: Bands, x_axis: XAxis, y_axis: YAxis) -> CharacteristicCurve:

@@ -313,7 +313,7 @@ class Cost:
     x_axis, y_axis : str
         Axes of the curve.
     x_weight, y_weight : float
-        Prices of one unit of either axis.
+        Prices of one unit of either axis; 2 of x, where costs are in units of width.
     move : {"scale", "bias"}
         What the knob does to the bands.
     knob, cost, x, y : float

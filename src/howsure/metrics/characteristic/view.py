@@ -95,7 +95,7 @@ def _partial(bands: Bands, share: float) -> Estimate:
 def characteristic_view(view: View, _: float = math.nan) -> CharacteristicCurve:
     """The bandwidth–miss-rate curve of the intervals nearest to 90 % about the point forecast."""
     evalset = view.evalset
-    lower, upper = _ends(view)
+    lower, upper, _ = _ends(view)
     point = view.get("point")
     if not (np.isfinite(lower).all() and np.isfinite(upper).all()):
         raise UnanswerableError("some intervals are unbounded, so their bands cannot be scaled")
@@ -115,20 +115,26 @@ def characteristic_view(view: View, _: float = math.nan) -> CharacteristicCurve:
 
 def recentred_rows(view: View, _: float = math.nan) -> IntArray:
     """Rows whose point lies outside its interval: the curve has the midpoint in its place."""
-    lower, upper = _ends(view)
+    lower, upper, _ = _ends(view)
     point = view.get("point")
     return np.flatnonzero((point < lower) | (point > upper))
 
 
-def _ends(view: View) -> tuple[FloatArray, FloatArray]:
+def traced_coverage(view: View) -> float:
+    """The nominal coverage of the intervals that the curve scales; NaN where unknown."""
+    return _ends(view)[2]
+
+
+def _ends(view: View) -> tuple[FloatArray, FloatArray, float]:
     for belief in view.evalset.beliefs:
         if isinstance(belief, Intervals):
             nearest = int(np.argmin(np.abs(np.array(belief.coverages or (0.9,)) - 0.9)))
-            return belief.lower[:, nearest], belief.upper[:, nearest]
+            coverage = belief.coverages[nearest] if belief.coverages else math.nan
+            return belief.lower[:, nearest], belief.upper[:, nearest], coverage
     reasons = []
     for coverage in (0.9, 0.8, 0.5):
         try:
-            return view.get("lower", coverage), view.get("upper", coverage)
+            return view.get("lower", coverage), view.get("upper", coverage), coverage
         except UnanswerableError as error:
             reasons.append(str(error))
     raise UnanswerableError(reasons[0])
@@ -170,9 +176,8 @@ def _isocost(curve: CharacteristicCurve, coverages: Sequence[float], model: str)
 
 
 def _interval_cost(curve: CharacteristicCurve, coverage: float) -> Cost:
-    """The cost that is the mean interval score: 2·bandwidth + (2/α)·deficit."""
-    on = curve.on(x="bandwidth", y_axis="deficit")
-    return on.cost(x_weight=2.0, y_weight=2.0 / (1.0 - coverage))
+    """The cost that is the mean interval score."""
+    return curve.on(x="bandwidth", y_axis="deficit").cost(coverage=coverage)
 
 
 def operating_points(evaluation: Evaluation) -> list[Table]:
@@ -214,6 +219,12 @@ _ENTRIES = (
     Metric(
         name="auucc",
         title="Area under the characteristics curve (AUUCC)",
+        synonyms=(
+            "UCC",
+            "UCC area",
+            "uncertainty characteristics curve",
+            "area under the uncertainty characteristics curve",
+        ),
         question=Question.TRADE,
         meaning="Bandwidth needed, averaged over all miss rates; the exact step area.",
         formula="mean z · mean k, with k the scale that captures a row",
@@ -236,6 +247,7 @@ _ENTRIES = (
     Metric(
         name="characteristic_gain",
         title="Gain over a constant band",
+        synonyms=("AUUCC gain", "UCC gain"),
         question=Question.TRADE,
         meaning="AUUCC against that of a constant band with the mean distances below and above.",
         formula="100 (A_const − AUUCC)/A_const; A_const is the MAE where bands are symmetric",
@@ -258,6 +270,7 @@ _ENTRIES = (
     Metric(
         name="characteristic_partial_gain",
         title="Gain at low miss rates",
+        synonyms=("partial AUUCC gain", "partial gain"),
         question=Question.TRADE,
         meaning="The gain where the miss rate is at most 20 %, where intervals are used.",
         formula="100 (A_const − A)/A_const, areas where ρ ≤ 0.2",

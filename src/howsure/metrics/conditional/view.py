@@ -258,6 +258,7 @@ _ENTRIES = (
     Metric(
         name="worst_region",
         title="Coverage in the worst region",
+        synonyms=("worst region coverage",),
         question=Question.CONDITIONAL,
         meaning="Coverage in the part of the inputs that strays most clearly from all rows.",
         formula="coverage of the leaf (two conditions) that the other half finds farthest off",
@@ -278,6 +279,7 @@ _ENTRIES = (
     Metric(
         name="worst_slab",
         title="Coverage in the worst slab",
+        synonyms=("WSC", "worst slab coverage", "worst slice coverage"),
         question=Question.CONDITIONAL,
         meaning="Coverage in the slab of the inputs that is worst beside all rows.",
         formula="coverage of {a ≤ v·x ≤ b}, v in two inputs, where the other half covers least",
@@ -298,6 +300,7 @@ _ENTRIES = (
     Metric(
         name="ert_squared",
         title="Excess risk of the target coverage, squared",
+        synonyms=("ERT", "excess risk of the target", "L2-ERT"),
         question=Question.CONDITIONAL,
         meaning="A bound from below of the mean squared gap of coverage given x.",
         formula="mean (1−α−c)² − mean (h−c)², h(x) cross-fitted, c whether covered, 1−α as claimed",
@@ -317,6 +320,7 @@ _ENTRIES = (
     Metric(
         name="ert_absolute",
         title="Excess risk of the target coverage, absolute",
+        synonyms=("L1-ERT",),
         question=Question.CONDITIONAL,
         meaning="A bound from below of the mean gap of coverage given x.",
         formula="mean sign(h−(1−α))·(c−(1−α)), h(x) cross-fitted",
@@ -336,6 +340,7 @@ _ENTRIES = (
     Metric(
         name="ert_log",
         title="Excess risk of the target coverage, logarithmic",
+        synonyms=("KL-ERT",),
         question=Question.CONDITIONAL,
         meaning="As the squared one, in nats.",
         formula="mean log loss of 1−α less that of h(x), cross-fitted",
@@ -355,6 +360,7 @@ _ENTRIES = (
     Metric(
         name="hsic",
         title="HSIC of width and coverage",
+        synonyms=("Hilbert-Schmidt independence criterion",),
         question=Question.CONDITIONAL,
         meaning="Whether rows of some widths are covered more often than others.",
         formula="normalised Hilbert–Schmidt criterion; bandwidths are median distances",
@@ -375,6 +381,7 @@ _ENTRIES = (
     Metric(
         name="width_correlation",
         title="Correlation of width and coverage",
+        synonyms=("Pearson's correlation of width and coverage",),
         question=Question.CONDITIONAL,
         meaning="Whether wider intervals cover more often, or less.",
         formula="Pearson's r of width and whether covered",
@@ -411,6 +418,7 @@ _ENTRIES = (
     Metric(
         name="coverage_gap",
         title="Coverage gap over groups",
+        synonyms=("CovGap", "class coverage gap"),
         question=Question.CONDITIONAL,
         meaning="Mean distance of groups' coverage from their claim; chance alone gives some.",
         formula="mean over groups of |cov_g − (1−α)|, 1−α as the rows claim it",
@@ -430,6 +438,7 @@ _ENTRIES = (
     Metric(
         name="coverage_gap_debiased",
         title="Coverage gap over groups, without chance",
+        synonyms=("debiased CovGap",),
         question=Question.CONDITIONAL,
         meaning="As the raw gap, squared, with what binomial chance gives taken out.",
         formula="mean over groups of [(cov_g − (1−α))² − α(1−α)/n_g]₊",

@@ -422,6 +422,7 @@ _ENTRIES = (
     Metric(
         name="mean_cce",
         title="Mean conditional congruence error (CCE)",
+        synonyms=("MCCE", "conditional congruence error", "congruence"),
         question=Question.CONGRUENCE,
         meaning="How far the belief is from nature's law, point by point in the inputs.",
         formula="mean over x of ‖Σ_i α_i(x) (φ(y_i) − μ_i)‖, α(x) = (K + nλI)⁻¹ k(x)",
