@@ -343,7 +343,7 @@ def test_limits_come_from_a_file_a_project_and_flags(
         (["--min", "misses_below=5"], r"--min: .* did you mean 0\.05\?"),
         (["--min", "coverage"], "--min must look like MEASURE=LIMIT, got 'coverage'"),
         (["--min", "coverage=x"], "--min coverage must be a number, got 'x'"),
-        (["--max", "crsp=1"], "got 'crsp'; near: crps"),
+        (["--max", "crsp=1"], "got 'crsp'; did you mean crps"),
         (["--min-coverage", "0.9", "--max-coverage", "0.8"], "must not exceed its max"),
         (["--min-coverage", "0.9", "--by", "regio"], "--by names columns of groups: .*'region'"),
         (["--min-coverage", "0.9", "--findings", "drift"], "say fail_on bad or watch"),

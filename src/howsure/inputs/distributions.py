@@ -13,7 +13,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.tensors import to_host
-from howsure.inputs.given import Given
+from howsure.inputs.bare import Given
 from howsure.predictions import Distribution, Quantiles, Samples, mixture
 
 LEVELS: Final = tuple(round(0.01 * step, 2) for step in range(1, 100))

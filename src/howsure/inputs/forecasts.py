@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_vector
 from howsure.core.errors import InputError
+from howsure.inputs.bare import Given
 from howsure.inputs.distributions import library_classes, read_distribution
-from howsure.inputs.given import Given
 from howsure.predictions import Distribution, Intervals, Quantiles, Samples
 
 _DARTS_QUANTILE = re.compile(r"(.*)_q(0?\.\d+)")

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_matrix, as_vector
+from howsure.core.arrays import as_matrix, as_vector
 from howsure.core.errors import InputError
+from howsure.inputs.bare import Given
+from howsure.inputs.distributions import read_distribution
+from howsure.inputs.forecasts import read_forecast
 from howsure.predictions import Prediction, Quantiles
-
-if TYPE_CHECKING:
-    from howsure.inputs.given import Given
 
 _TABPFN_LEVELS = tuple(round(0.1 * step, 1) for step in range(1, 10))
 
@@ -22,10 +22,6 @@ def adapted(
     value: Any, *, n: int, coverage: npt.ArrayLike | None, levels: npt.ArrayLike | None
 ) -> Given | dict[str, Given] | None:
     """A library's object as what is given, by model where it holds several; None of any other."""
-    from howsure.inputs.distributions import read_distribution
-    from howsure.inputs.forecasts import read_forecast
-    from howsure.inputs.given import Given
-
     if isinstance(value, Given):
         return value
     if value is None or isinstance(value, (Prediction, np.ndarray)):
@@ -39,8 +35,6 @@ def adapted(
         return _of_tabpfn(value, n, levels)
     if isinstance(value, tuple) and coverage is None:
         _refuse_variance(value)
-    if isinstance(value, list):
-        return _of_columns(value, n, levels)
     outcome = getattr(value, "outcome", None)  # of what a fitted method of howsure predicts
     if isinstance(outcome, Prediction):
         return Given(predictions=(outcome,))
@@ -68,8 +62,6 @@ def _of_tabpfn(
     value: Mapping[Any, Any], n: int, levels: npt.ArrayLike | None
 ) -> Given | dict[str, Given] | None:
     """TabPFN's mapping of mean, median, mode and a list of quantiles; None of any other."""
-    from howsure.inputs.given import Given
-
     if not {"mean", "median", "quantiles"} <= set(value):
         return None
     columns = list(value["quantiles"])
@@ -79,32 +71,6 @@ def _of_tabpfn(
         )
     given = _TABPFN_LEVELS if levels is None else np.atleast_1d(np.asarray(levels, dtype=float))
     return Given(
-        predictions=(column_quantiles(columns, given, n),),
+        predictions=(Quantiles(given, as_matrix(np.column_stack(columns), "quantiles", length=n)),),
         point=as_vector(value["mean"], "mean of prediction", length=n),
     )
-
-
-def _of_columns(value: list[Any], n: int, levels: npt.ArrayLike | None) -> Given | None:
-    """A list of arrays of shape (n,), one a level; None of any other list."""
-    from howsure.inputs.given import Given
-
-    if levels is None or np.size(levels) != len(value):
-        return None
-    given = np.atleast_1d(np.asarray(levels, dtype=np.float64))
-    if any(not hasattr(part, "shape") or tuple(part.shape) not in ((n,), (n, 1)) for part in value):
-        return None
-    return Given(predictions=(column_quantiles(value, given, n),))
-
-
-def column_quantiles(columns: list[Any], levels: npt.ArrayLike, n: int) -> Quantiles:
-    """Quantiles from one array a level.
-
-    Examples
-    --------
-    >>> column_quantiles([np.zeros(3), np.ones(3)], [0.1, 0.9], 3).values.shape
-    (3, 2)
-    """
-    table: list[FloatArray] = [
-        as_vector(column, "quantiles of prediction", length=n) for column in columns
-    ]
-    return Quantiles(levels, as_matrix(np.column_stack(table), "quantiles", length=n))

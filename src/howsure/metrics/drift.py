@@ -283,6 +283,7 @@ _DRIFT = Metric(
     direction=Direction.LOWER,
     units="1",
     forms=(Form(needs=("coverage_drift",), function=itself, reduce="statistic", weighted=False),),
+    synonyms=("drift",),
     merges="rows",
     laws=Laws(),
     standard_normal=math.nan,
@@ -297,6 +298,7 @@ _ENTRIES = (
     replace(
         _DRIFT,
         name="bias_drift",
+        synonyms=(),
         title="Largest change of bias with time",
         meaning="How far a change of bias over time moved a stated probability.",
         formula="max over splits in time of |mean φ_1 after − before| · max |∫φ_1|",
@@ -306,6 +308,7 @@ _ENTRIES = (
     replace(
         _DRIFT,
         name="spread_drift",
+        synonyms=(),
         title="Largest change of spread with time",
         meaning="How far a change of the errors' size over time moved a stated probability.",
         formula="max over splits in time of |mean φ_2 after − before| · max |∫φ_2|",

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 
 from howsure.core.convert import Bound, Checked, Fraction, check_fields, from_options
 from howsure.core.errors import InputError
-from howsure.core.registry import check_known, unknown
-from howsure.metrics.catalogue import catalogue
+from howsure.core.registry import check_known
+from howsure.metrics.catalogue import catalogue, metric_named
 from howsure.verdict import QUESTIONS, TOLERANCE
 from howsure.verdict.family import check_judging
 
@@ -24,7 +24,6 @@ WORST_GROUP = "worst_group"
 """The coverage of the group that is covered least."""
 PYPROJECT = "pyproject.toml"
 TABLE = "tool.howsure.check"
-_NAMED = {"coverage": "empirical_coverage", "drift": "coverage_drift"}
 _UNJUDGED = ("congruence", "comparison")
 """Findings that a report alone has."""
 
@@ -155,10 +154,14 @@ def limit_of(measure: str, side: Side, value: float, **scope: Any) -> Limit:
     ...
     howsure.core.errors.InputError: limit on coverage must lie in [0, 1], got 90: did you mean 0.9?
     """
-    metric = _NAMED.get(measure, measure)
-    entries = catalogue()
-    if metric != WORST_GROUP and (metric not in entries or not entries[metric].forms):
-        raise InputError(_no_measure(measure))
+    metric, entries = measure, catalogue()
+    if measure != WORST_GROUP:
+        entry = metric_named(measure, "limit")
+        metric = entry.name
+        if metric == "worst_group_shortfall":
+            raise InputError(f"limit on the worst group must be on {WORST_GROUP}, got {measure!r}")
+        if not entry.forms:
+            raise InputError(f"limit must be on a measure with bounds, got {measure!r}")
     if metric == WORST_GROUP and side == "max":
         raise InputError(f"{WORST_GROUP} takes min, the coverage that every group reaches, got max")
     if not math.isfinite(value):
@@ -171,16 +174,6 @@ def limit_of(measure: str, side: Side, value: float, **scope: Any) -> Limit:
         ends += f"{high:g}]" if high < math.inf else "inf)"
         raise InputError(f"limit on {measure} must lie in {ends}, got {value:g}{meant}")
     return Limit(metric, side, float(value), **scope)
-
-
-def _no_measure(measure: str) -> str:
-    """What to say of a name that is no measure with a limit."""
-    if measure == "worst_group_shortfall":
-        return f"limit on the worst group must be on {WORST_GROUP}, got {measure!r}"
-    known = [WORST_GROUP, *_NAMED, *(name for name, entry in catalogue().items() if entry.forms)]
-    near = unknown(measure, known, "").partition("; near: ")[2]
-    told = f"limit must be on a measure that howsure metrics lists, got {measure!r}"
-    return f"{told}; near: {near}" if near else told
 
 
 @dataclass(frozen=True, slots=True)
