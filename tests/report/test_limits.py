@@ -165,8 +165,8 @@ def test_shares_in_percent_are_asked_about_and_other_units_are_not() -> None:
     ("name", "said"),
     [
         ("worst_group_shortfall", "must be on worst_group, got 'worst_group_shortfall'"),
-        ("groups_differ", "howsure metrics lists"),
-        ("covrage", "near: coverage"),
+        ("groups_differ", "measure with bounds"),
+        ("covrage", "did you mean empirical_coverage"),
         ("xyzzy", r"got 'xyzzy'$"),
     ],
 )
