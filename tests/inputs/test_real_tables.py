@@ -21,7 +21,7 @@ def test_intervals_of_a_toolkit(data_dir: Find) -> None:
     """Every column is known by its name; the nominal coverage is not, and stays unknown."""
     path = data_dir("preds_ucc_uq360") / "sample_predict.csv.gz"
     (made,) = load(path).evalsets
-    frame = pd.read_csv(path)
+    frame = pd.read_csv(path, float_precision="round_trip")
     np.testing.assert_array_equal(made.y, frame["actual"])
     np.testing.assert_array_equal(made.point, frame["pred"])
     (belief,) = made.beliefs
@@ -35,7 +35,7 @@ def test_poverty_by_country(data_dir: Find, name: str) -> None:
     """``label`` is y; one model's column is named; countries and years are groups."""
     path = data_dir("preds_poverty_africa") / f"{name}.csv.gz"
     (made,) = load(path, point="Resnet-18 MS", groups="country,year,urban").evalsets
-    frame = pd.read_csv(path)
+    frame = pd.read_csv(path, float_precision="round_trip")
     np.testing.assert_array_equal(made.y, frame["label"])
     np.testing.assert_array_equal(made.point, frame["Resnet-18 MS"])
     for group in ("country", "year"):
@@ -47,7 +47,7 @@ def test_chemistry_with_molecules_as_labels(data_dir: Find) -> None:
     """SMILES hold #, brackets, slashes and backslashes."""
     path = data_dir("preds_chem_pernot") / "RAS2023__logP_150k_LS-GCN_test.csv.gz"
     (made,) = load(path, y="logP", sd="uq", rows="smiles").evalsets
-    frame = pd.read_csv(path)
+    frame = pd.read_csv(path, float_precision="round_trip")
     np.testing.assert_array_equal(made.y, frame["logP"])
     np.testing.assert_array_equal(made.beliefs[0].point(), frame["y_pred"])
     np.testing.assert_array_equal(made.beliefs[0].sd(), frame["uq"])

@@ -9,7 +9,7 @@ from typing import Any
 from howsure.core.arrays import shortened
 from howsure.core.errors import InputError
 from howsure.inputs.encoders.encode import Encoder
-from howsure.inputs.roles import ROLES, Role
+from howsure.inputs.roles import LONG, ROLES, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,11 @@ class Roles:
     def __getitem__(self, role: str) -> tuple[str, ...]:
         return self.columns.get(role, ())
 
+    @property
+    def long(self) -> bool:
+        """Whether a row holds one part of a prediction."""
+        return any(self[role] for role in LONG)
+
     def one(self, role: str) -> str | None:
         """The one column of a role, if there is one."""
         return next(iter(self[role]), None)
@@ -124,6 +129,8 @@ class Roles:
 
     def _words(self, role: Role, place: int) -> str:
         told = role.told or role.name
+        if role.name == "point" and self.long:
+            return "prediction, a part in each row"
         if role.name in ("lower", "upper"):
             share = self.coverages[place]
             return told if share is None else f"{told} at {100 * share:g} %"

@@ -19,7 +19,7 @@ from howsure.inputs.source import MISSING_WORDS, Source, quoted
 from howsure.inputs.values import Labels
 
 _LAST_WINS: Final[tuple[Kind, ...]] = (
-    *("any", "number", "vector"),
+    *("key", "any", "number", "vector"),
     *("text", "time", "name", "label"),
 )
 """As what a column is read that is asked for as several kinds."""
@@ -107,6 +107,8 @@ class Cells:
 def read_cells(source: Source, roles: Roles) -> Cells:
     """Read the columns that have roles; a guessed time that cannot be read loses its role."""
     asked = {(role.kind, name): None for role, name, _ in roles.uses() if role.kind is not None}
+    if roles.long:
+        asked |= {("key", name): None for name in source.names}
     keys = sorted(asked, key=lambda key: get_args(Kind).index(key[0]))
     kinds = {name: kind for wanted in _LAST_WINS for kind, name in keys if kind == wanted}
     table = source.read(kinds)

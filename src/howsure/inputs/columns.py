@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,12 +16,13 @@ from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 from howsure.inputs.assigned import LawColumns, Roles, parse_encode, parse_law
-from howsure.inputs.roles import BY_NAME, ROLES, Columns, Names
-from howsure.inputs.source import listed, quoted
+from howsure.inputs.roles import BY_NAME, LONG, ROLES, Columns, Names
+from howsure.inputs.source import listed, no_column, quoted
 from howsure.predictions import law_named
 from howsure.predictions.counts.family import COUNT_FAMILIES
 
 _PREDICTION: Final = tuple(role.name for role in ROLES if role.of == "belief" and role.kind)
+_LONG_VALUES: Final = frozenset({"value", ".prediction", ".predicted", ".epred"})
 _VARIANCE: Final = frozenset({"var", "variance", "pred_var", "y_var", "predictive_variance"})
 
 
@@ -74,6 +75,7 @@ class _Assignment:
     def __init__(self, names: Sequence[str], said: Columns) -> None:
         self._names = tuple(names)
         self._known = frozenset(names)
+        self._plain = frozenset(map(normal_form, names))
         self._said: dict[str, Any] = {}
         for name, value in said.items():
             if name not in BY_NAME:
@@ -119,7 +121,7 @@ class _Assignment:
                 f"y=COLUMN (--y COLUMN); the columns are {listed(self._names)}"
             )
         self._guess("groups")
-        if not self._guess_recalibrated():
+        if not self._guess_long() and not self._guess_recalibrated():
             self._guess_prediction()
         self._guess("embedding")
         if "features" in self._said:
@@ -142,6 +144,65 @@ class _Assignment:
         )
         self._check(made)
         return made
+
+    def _guess_long(self) -> bool:
+        """The columns of a long table; whether it is one, as far as names tell."""
+        said = [role for role in LONG if self._columns.get(role)]
+        wide = [role for role in _PREDICTION if role != "point" and self._said.get(role)]
+        if said and wide:
+            raise InputError(
+                f"{said[0]} makes the table a long one, whose prediction is one column: say it as "
+                f"point=COLUMN (--point COLUMN), and leave out {wide[0]}"
+            )
+        if wide:
+            return False
+        found = {role: self._matching(role) for role in LONG if role not in self._said}
+        claimed = [name for names in found.values() for name in names]
+        if not said and not claimed:
+            return False
+        free = [name for name in self._free() if name not in claimed]
+        values = list(self._columns.get("point", ()))
+        if "point" not in self._said:
+            values = [name for name in free if BY_NAME["point"].matches(normal_form(name))]
+            values = values or [name for name in free if normal_form(name) in _LONG_VALUES]
+        if not values or (not said and self._reads_wide([n for n in free if n not in values])):
+            if said and not values:
+                raise InputError(
+                    f"a long table needs a column of predictions, and no column's name says that "
+                    f"it is one: say point=COLUMN (--point COLUMN); the columns are "
+                    f"{listed(self._names)}"
+                )
+            return False
+        if len(values) > 1:
+            raise two_readings("point", values)
+        for role, names in found.items():
+            if len(names) > 1:
+                raise two_readings(role, names)
+            self._claim(role, names, guessed=True)
+        if "point" not in self._columns:
+            self._claim("point", values, guessed=True)
+        return True
+
+    def _reads_wide(self, names: Sequence[str]) -> bool:
+        """Whether some of these columns are a prediction other than a point forecast."""
+        plain = _Assignment(names, {})
+        try:
+            plain._guess_prediction()
+        except InputError:
+            return True  # which is told when it is read
+        held = [role for role in _PREDICTION if role not in ("point", "mean")]
+        return any(plain._columns.get(role) for role in held)
+
+    def _matching(self, role: str) -> list[str]:
+        """The free columns whose names say that they play a role."""
+        entry = BY_NAME[role]
+        found = [name for name in self._free() if entry.matches(normal_form(name))]
+        if entry.later and len(found) > 1:
+            later = entry.later.split()
+            found = [name for name in found if normal_form(name) not in later] or found
+        if role == "y" and len(found) > 1 and any(map(BY_NAME["output_type"].matches, self._plain)):
+            found = [name for name in found if normal_form(name) != "target"]  # a hub's own word
+        return found
 
     def _guess_prediction(self) -> None:
         """The free columns whose names say that they are a prediction."""
@@ -220,12 +281,7 @@ class _Assignment:
         if len(trimmed) == 1:
             self._claimed.add(trimmed[0])
             return trimmed[0]
-        near = difflib.get_close_matches(name, self._names[:1000], n=1)
-        hint = f"; perhaps {quoted(near[0])}" if near else ""
-        raise InputError(
-            f"{flag} must name a column of the table, got {quoted(name)}{hint}; the columns are "
-            f"{listed(self._names)}"
-        )
+        raise InputError(no_column(name, self._names, flag))
 
     def _named(self, role: str, name: Any) -> tuple[str, ...]:
         if not isinstance(name, str):
@@ -293,10 +349,9 @@ class _Assignment:
         """The free columns whose names say that they play a role of which no flag speaks."""
         if role in self._columns:
             return
-        entry = BY_NAME[role]
-        found = [name for name in self._free() if entry.matches(normal_form(name))]
-        if len(found) > 1 and not entry.many:
-            raise two_readings(role, found, f"{role}=COLUMN (--{role} COLUMN)")
+        found = self._matching(role)
+        if len(found) > 1 and not BY_NAME[role].many:
+            raise two_readings(role, found)
         self._claim(role, found, guessed=True)
 
     def _guess_law(self) -> None:
@@ -468,7 +523,13 @@ def guessed_pairs(names: Iterable[str], coverage: Coverages) -> tuple[IntervalCo
             )
         key = (end.stem, end.coverage, end.side)
         if key in ends:
-            raise two_readings(f"{end.side}", [ends[key], name], "lower, upper and coverage")
+            chosen = quoted(ends[key])
+            raise two_readings(
+                end.side,
+                [ends[key], name],
+                f"{end.side}={chosen} ({BY_NAME[end.side].option} {shlex.quote(ends[key])}), the "
+                "other end, and coverage= (--coverage)",
+            )
         ends[key] = name
     pairs = []
     for (stem, share, side), name in ends.items():
@@ -515,7 +576,12 @@ def guessed_levels(names: Iterable[str]) -> tuple[dict[float, str], dict[str, st
         if level is None:
             continue
         if level in levels:
-            raise two_readings(f"quantile {level:g}", [levels[level], name], "quantiles")
+            raise two_readings(
+                f"quantile {level:g}",
+                [levels[level], name],
+                f"quantiles={{{level:g}: {quoted(name)}, …}} (--quantile "
+                f"{shlex.quote(f'{level:g}={name}')} …) with every level",
+            )
         levels[level] = name
     if len(levels) == 1 and 0.5 not in levels:
         ((level, name),) = levels.items()
@@ -533,11 +599,16 @@ def as_number(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def two_readings(what: str, found: Sequence[str], flag: str) -> InputError:
-    """The error for a role that several names claim."""
+def two_readings(what: str, found: Sequence[str], spelling: str = "") -> InputError:
+    """The error for a role, or what else is one column, that several names claim."""
+    if not spelling:
+        option = BY_NAME[what].option
+        spelling = " or ".join(
+            f"{what}={quoted(name)} ({option} {shlex.quote(name)})" for name in found[:2]
+        )
     return InputError(
         f"{what} must be one column, and the names of {len(found)} say that they are: "
-        f"{listed(found)}; say {flag}"
+        f"{listed(found)}; say {spelling}"
     )
 
 

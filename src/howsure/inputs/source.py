@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import os
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -107,6 +109,20 @@ def listed(names: Iterable[str], most: int = 20) -> str:
     every = list(names)
     shown = ", ".join(quoted(name) for name in every[:most])
     return shown if len(every) <= most else f"{shown} and {len(every) - most} more"
+
+
+def no_column(name: str, names: Sequence[str], what: str) -> str:
+    """The message for a name that no column has: the nearest one, whatever its case, and all."""
+    near = difflib.get_close_matches(_bare(name), [_bare(known) for known in names[:1000]], n=1)
+    hint = next((f"; perhaps {quoted(n)}" for n in names if near and _bare(n) == near[0]), "")
+    return (
+        f"{what} must name a column of the table, got {quoted(name)}{hint}; the columns are "
+        f"{listed(names)}"
+    )
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[\W_]+", "_", name.strip().casefold())
 
 
 def _reason(error: BaseException) -> str:

@@ -22,7 +22,8 @@ from howsure.inputs.columns import assign_roles
 from howsure.inputs.encoding import embedded
 from howsure.inputs.files import open_table
 from howsure.inputs.frames import FrameTable, MappingTable
-from howsure.inputs.roles import ROLES, Columns
+from howsure.inputs.long import is_long, widened, without_long
+from howsure.inputs.roles import LONG, ROLES, Columns
 from howsure.inputs.source import Source, listed, quoted
 from howsure.inputs.values import Labels, absent
 from howsure.predictions import EvalSet
@@ -157,10 +158,12 @@ def load(
     ):
         if value not in known:
             raise InputError(f"{name} must be {known[0]!r} or {known[1]!r}, got {value!r}")
+    read: list[Cells] = []
     tables: list[Cells] = []
-    for table, roles in _with_roles(sources(source, encoding, decimal), columns):
-        tables.append(read_cells(table, roles))
-        tables[-1].check_finite()
+    opened = list(_read(sources(source, encoding, decimal), columns))
+    for cells in opened:
+        read.append(cells)
+        tables += _by_case(cells, missing, several=len(opened) > 1) if cells.roles.long else [cells]
     gaps = gaps_of(tables, missing)
     parts, unshared = _named_parts(tables, common=common_rows)
     kept = kept_rows(parts, gaps)
@@ -171,7 +174,7 @@ def load(
     with listening(progress):
         vectors, images = embedded(texts, roles, folder=first.folder, title=first.title)
     made = build(parts, crossing=crossing, embedding=vectors)
-    notes = [note for cells in tables for note in cells.notes]
+    notes = list(dict.fromkeys(note for cells in tables for note in cells.notes))
     left = sum(unshared.values())
     dropped = sum(cells.n for cells in tables) - sum(part.n for part in parts) - left
     if dropped:
@@ -184,7 +187,7 @@ def load(
         notes.append(f"rows that not all models hold are left out: {said}")
     return Loaded(
         evalsets=made,
-        explanation=tuple(use for cells in tables for use in cells.explanation),
+        explanation=tuple(use for cells in read for use in cells.explanation),
         dropped=dropped,
         dropped_by=gaps,
         notes=(*notes, *crossing_notes(made)),
@@ -226,7 +229,9 @@ def explain(
     ['y', 'point forecast', 'ignored']
     """
     pairs = _with_roles(sources(source, encoding, decimal), columns)
-    return tuple(use for table, roles in pairs for use in roles.explain(table.names, table.title))
+    return tuple(
+        use for table, roles, _ in pairs for use in roles.explain(table.names, table.title)
+    )
 
 
 def sources(source: Any, encoding: str | None, decimal: str) -> Iterator[Source]:
@@ -244,8 +249,13 @@ def sources(source: Any, encoding: str | None, decimal: str) -> Iterator[Source]
             yield FrameTable(item, title)
 
 
-def _with_roles(tables: Iterator[Source], said: Columns) -> Iterator[tuple[Source, Roles]]:
-    """Roles of each table; after the first, only those that tell of a model, and its groups."""
+def _with_roles(
+    tables: Iterator[Source], said: Columns
+) -> Iterator[tuple[Source, Roles, Columns]]:
+    """Roles of each table, and what is said of it.
+
+    After the first, only those that tell of a model, and its groups.
+    """
     first: Roles | None = None
     for table in tables:
         if first is not None:
@@ -257,7 +267,35 @@ def _with_roles(tables: Iterator[Source], said: Columns) -> Iterator[tuple[Sourc
         except InputError as error:
             raise InputError(f"{table.title}: {error}") from error
         first = first or roles
-        yield table, roles
+        yield table, roles, said
+
+
+def _read(tables: Iterator[Source], said: Columns) -> Iterator[Cells]:
+    """The cells of each table; what names alone take for a long one must have its content."""
+    for table, roles, told in _with_roles(tables, said):
+        cells = read_cells(table, roles)
+        if roles.long and not is_long(cells):
+            cells = read_cells(table, as_wide(table, roles, told))
+        cells.check_finite()
+        yield cells
+
+
+def as_wide(table: Source, long: Roles, said: Columns) -> Roles:
+    """The roles of a table that names alone took for a long one."""
+    plain: Any = without_long(said)
+    roles = assign_roles(table.names, plain)
+    note = "its cells are not those of a long table"
+    notes = {name: note for role in LONG for name in long[role]}
+    return replace(roles, notes={**notes, **roles.notes})
+
+
+def _by_case(cells: Cells, missing: Missing, *, several: bool) -> list[Cells]:
+    """A long table as one with a row for each case, for each model."""
+    parts = split_models(cells)
+    if cells.roles["model"] and several:
+        parts = [replace(part, model=f"{cells.model}/{part.model}") for part in parts]
+    order = cells.roles.only(lambda role: role.name != "model")
+    return widened(cells, [replace(part, roles=order) for part in parts], missing)
 
 
 def gaps_of(tables: Sequence[Cells], missing: Missing) -> dict[str, int]:
