@@ -251,7 +251,12 @@ def test_every_column_is_explained() -> None:
         ColumnUse("lower_90", "lower end at 90 %", "", "t.csv"),
         ColumnUse("upper_90", "upper end at 90 %", "", "t.csv"),
         ColumnUse("q0.5", "quantile 0.5", "", "t.csv"),
-        ColumnUse("note", "ignored", "", "t.csv"),
+        ColumnUse(
+            "note",
+            "ignored",
+            "no role has this name; --groups note or --features note would use it",
+            "t.csv",
+        ),
         ColumnUse(
             "variance", "ignored", "a variance is not read: give its square root as sd", "t.csv"
         ),

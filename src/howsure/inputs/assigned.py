@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -69,6 +70,8 @@ class Roles:
         Roles that no flag gave.
     notes : mapping of str to str
         What to say of a column.
+    model : str
+        The model whose prediction it is, where names of columns say so.
     """
 
     columns: Mapping[str, tuple[str, ...]]
@@ -79,6 +82,7 @@ class Roles:
     weights_kind: str = "frequency"
     guessed: frozenset[str] = frozenset()
     notes: Mapping[str, str] = field(default_factory=dict)
+    model: str = ""
 
     def __getitem__(self, role: str) -> tuple[str, ...]:
         return self.columns.get(role, ())
@@ -119,13 +123,7 @@ class Roles:
 
     def explain(self, names: Iterable[str], source: str = "") -> tuple[ColumnUse, ...]:
         """How each column is read, in the table's order, ignored ones too."""
-        said = self.by_column()
-        return tuple(
-            ColumnUse(
-                name, ", ".join(said.get(name, ["ignored"])), self.notes.get(name, ""), source
-            )
-            for name in names
-        )
+        return explain_models(names, [self], source)
 
     def _words(self, role: Role, place: int) -> str:
         told = role.told or role.name
@@ -141,6 +139,35 @@ class Roles:
         if self.encoder is not None and role.name == "encode":
             return f"{told} {encoder_name(self.encoder)}"
         return told
+
+
+def explain_models(
+    names: Iterable[str], models: Sequence[Roles], source: str = ""
+) -> tuple[ColumnUse, ...]:
+    """How each column of a table is read, in its order, and why the ignored ones are."""
+    said: dict[str, dict[str, None]] = {}
+    notes: dict[str, str] = {}
+    for roles in models:
+        for role, column, words in roles.uses():
+            own = role.of == "belief" and roles.model
+            said.setdefault(column, {})[f"{words} of {roles.model}" if own else words] = None
+        notes.update(roles.notes)
+    long = models[0].long
+    return tuple(
+        ColumnUse(name, ", ".join(said[name]), notes.get(name, ""), source)
+        if name in said
+        else ColumnUse(name, "ignored", notes.get(name) or _why_ignored(name, long), source)
+        for name in names
+    )
+
+
+def _why_ignored(name: str, long: bool) -> str:
+    if not name.strip():
+        return "it has no name"
+    if long:
+        return "no role has this name; it may tell cases of the long table apart"
+    word = shlex.quote(name)
+    return f"no role has this name; --groups {word} or --features {word} would use it"
 
 
 def encoder_name(encoder: Encoder) -> str:

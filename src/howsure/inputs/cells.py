@@ -13,7 +13,7 @@ import numpy.typing as npt
 from howsure.core.arrays import BoolArray, IntArray
 from howsure.core.errors import InputError
 from howsure.inputs import values
-from howsure.inputs.assigned import ColumnUse, Roles
+from howsure.inputs.assigned import Roles
 from howsure.inputs.roles import BY_NAME, Kind
 from howsure.inputs.source import MISSING_WORDS, Source, quoted
 from howsure.inputs.values import Labels
@@ -45,8 +45,8 @@ class Cells:
         Where each row stands in the table.
     notes : tuple of str
         What the reader of a result should know.
-    explanation : tuple of ColumnUse
-        How each column of the table was read.
+    names : tuple of str
+        All columns of the table.
     """
 
     title: str
@@ -56,7 +56,7 @@ class Cells:
     columns: Mapping[tuple[Kind, str], Any]
     places: IntArray
     notes: tuple[str, ...] = ()
-    explanation: tuple[ColumnUse, ...] = ()
+    names: tuple[str, ...] = ()
 
     @property
     def n(self) -> int:
@@ -123,6 +123,12 @@ def read_cells(source: Source, roles: Roles) -> Cells:
                 raise InputError(f"{source.title}: {error}") from error
             notes = {**roles.notes, name: "cells that are neither numbers nor ISO dates"}
             roles = replace(roles.only(lambda role: role.name != "time"), notes=notes)
+    held = columns.get(("label", roles.one("cluster") or ""))
+    series = "cluster" in roles.guessed and roles["cluster"][0].strip().lower() == "unique_id"
+    if series and len(held.labels) < 2:
+        note = {roles["cluster"][0]: "one series alone, which divides nothing"}
+        roles = roles.only(lambda role: role.name != "cluster")
+        roles = replace(roles, notes={**roles.notes, **note})
     remarks = [
         f"column {quoted(name)}: {quoted(word)} is read as a label, not as a missing cell"
         for (kind, name), column in columns.items()
@@ -133,10 +139,10 @@ def read_cells(source: Source, roles: Roles) -> Cells:
     return Cells(
         title=source.title,
         folder=source.folder,
-        model=source.stem,
+        model=roles.model or source.stem,
         roles=roles,
         columns=columns,
         places=np.arange(table.num_rows),
         notes=tuple(f"{source.title}: {said}" for said in (*source.notes, *remarks)),
-        explanation=roles.explain(source.names, source.title),
+        names=source.names,
     )

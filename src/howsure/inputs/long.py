@@ -13,9 +13,10 @@ import numpy as np
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.inputs.assigned import Roles
-from howsure.inputs.cells import Cells
+from howsure.inputs.cells import Cells, read_cells
+from howsure.inputs.columns import assign_roles
 from howsure.inputs.roles import BY_NAME, LONG
-from howsure.inputs.source import listed, quoted
+from howsure.inputs.source import Source, listed, quoted
 from howsure.inputs.values import Labels
 
 _TYPES: Final = ("quantile", "sample", "point", "median", "mean")
@@ -48,13 +49,15 @@ def is_long(cells: Cells) -> bool:
         sure = re.sub(r"[\s\-]+", "_", roles["quantile_level"][0].lower()) == "quantile_level"
         fair = bool(len(held)) and bool(((held > 0) & (held < 1)).all())
         distinct = len(np.unique(held))
-        return sure or (fair and (distinct < len(held) or np.ptp(cells.one("y")) == 0))
+        y = cells.one("y")
+        alone = y is not None and np.ptp(y) == 0
+        return sure or (fair and (distinct < len(held) or alone))
     draws = cells.one("sample_id").codes
     if len(np.unique(draws)) < 2:
         return False
     unit, number = _units(cells, _unit_columns(cells, draws).columns)
     order = np.lexsort((draws, unit))
-    sorted_unit, sorted_draw, y = unit[order], draws[order], cells.one("y")[order]
+    sorted_unit, sorted_draw, y = unit[order], draws[order], _y(cells)[order]
     same = sorted_unit[1:] == sorted_unit[:-1]
     broken = same & ((y[1:] != y[:-1]) | (sorted_draw[1:] == sorted_draw[:-1]))
     whole = np.bincount(unit, minlength=number) > 1
@@ -73,15 +76,20 @@ def widened(cells: Cells, parts: Iterable[Cells], missing: str) -> list[Cells]:
     return [_wide(part, columns, missing) for part in parts]
 
 
-def refused(roles: Roles, title: str, wanted: str) -> InputError:
-    """The error for a long table where none can serve."""
-    name = next(roles[role][0] for role in LONG if roles[role])
-    role = next(role for role in LONG if roles[role])
-    return InputError(
-        f"{title}: {wanted} needs a row for each case, and {quoted(name)} makes this a long table, "
-        f"with a row for each part of a prediction; make it wide first, or say {role}='' "
-        f'({BY_NAME[role].option} "") where it is none'
-    )
+def refuse_long(source: Source, roles: Roles | None = None) -> None:
+    """Raise `InputError` for a long table where a row must be a case."""
+    if roles is None:
+        try:
+            roles = assign_roles(source.names, outcome=False)
+        except InputError:
+            return
+    if roles.long and is_long(read_cells(source, roles)):
+        role = next(role for role in LONG if roles[role])
+        raise InputError(
+            f"{source.title}: each row must be a case, and {quoted(roles[role][0])} makes this a "
+            "long table, with a row for each level or draw; make it wide first, or say "
+            f"{role}='' ({BY_NAME[role].option} \"\") where it is none"
+        )
 
 
 def _row_kinds(cells: Cells) -> IntArray | None:
@@ -162,12 +170,18 @@ def _by_place(cells: Cells, part: IntArray) -> IntArray | None:
     found, first, counts = np.unique(part[order], return_index=True, return_counts=True)
     if len(found) < 2 or len(set(counts.tolist())) > 1:
         return None
-    y = cells.one("y")[order].reshape(len(found), -1)
+    y = _y(cells)[order].reshape(len(found), -1)
     if not (y == y[0]).all() or not telling(y[0]):
         return None
     unit = np.empty(cells.n, dtype=np.int64)
     unit[order] = np.arange(cells.n) - np.repeat(first, counts)
     return unit
+
+
+def _y(cells: Cells) -> FloatArray:
+    """What happened; zeros where that is unknown."""
+    y = cells.one("y")
+    return np.zeros(cells.n) if y is None else np.asarray(y)
 
 
 def telling(y: FloatArray) -> bool:

@@ -15,16 +15,17 @@ import numpy.typing as npt
 from howsure.core.arrays import BoolArray
 from howsure.core.errors import InputError
 from howsure.core.progress import Listener, listening
-from howsure.inputs.assigned import ColumnUse, Roles, encoder_name
+from howsure.inputs.assigned import ColumnUse, Roles, encoder_name, explain_models
 from howsure.inputs.building import Crossing, build, crossing_notes
 from howsure.inputs.cells import Cells, read_cells
-from howsure.inputs.columns import assign_roles
+from howsure.inputs.columns import assign_models, assign_roles
 from howsure.inputs.encoding import embedded
 from howsure.inputs.files import open_table
 from howsure.inputs.frames import FrameTable, MappingTable
 from howsure.inputs.long import is_long, widened, without_long
 from howsure.inputs.roles import LONG, ROLES, Columns
 from howsure.inputs.source import Source, listed, quoted
+from howsure.inputs.stacked import MOST_MODELS, check_unstacked
 from howsure.inputs.values import Labels, absent
 from howsure.predictions import EvalSet
 
@@ -160,10 +161,10 @@ def load(
             raise InputError(f"{name} must be {known[0]!r} or {known[1]!r}, got {value!r}")
     read: list[Cells] = []
     tables: list[Cells] = []
-    opened = list(_read(sources(source, encoding, decimal), columns))
+    opened = list(_read(sources(source, encoding, decimal), columns, many=_is_many(source)))
     for cells in opened:
         read.append(cells)
-        tables += _by_case(cells, missing, several=len(opened) > 1) if cells.roles.long else [cells]
+        tables += _by_case(cells, missing, several=_is_many(source)) if cells.roles.long else [cells]
     gaps = gaps_of(tables, missing)
     parts, unshared = _named_parts(tables, common=common_rows)
     kept = kept_rows(parts, gaps)
@@ -174,6 +175,9 @@ def load(
     with listening(progress):
         vectors, images = embedded(texts, roles, folder=first.folder, title=first.title)
     made = build(parts, crossing=crossing, embedding=vectors)
+    by_table: dict[str, list[Cells]] = {}
+    for cells in read:
+        by_table.setdefault(cells.title, []).append(cells)
     notes = list(dict.fromkeys(note for cells in tables for note in cells.notes))
     left = sum(unshared.values())
     dropped = sum(cells.n for cells in tables) - sum(part.n for part in parts) - left
@@ -187,7 +191,7 @@ def load(
         notes.append(f"rows that not all models hold are left out: {said}")
     return Loaded(
         evalsets=made,
-        explanation=tuple(use for cells in read for use in cells.explanation),
+        explanation=tuple(use for held in by_table.values() for use in _explained(held)),
         dropped=dropped,
         dropped_by=gaps,
         notes=(*notes, *crossing_notes(made)),
@@ -229,9 +233,23 @@ def explain(
     ['y', 'point forecast', 'ignored']
     """
     pairs = _with_roles(sources(source, encoding, decimal), columns)
+    by_table: dict[str, tuple[Source, list[Roles]]] = {}
+    for table, roles, _ in pairs:
+        by_table.setdefault(table.title, (table, []))[1].append(roles)
     return tuple(
-        use for table, roles, _ in pairs for use in roles.explain(table.names, table.title)
+        use
+        for table, models in by_table.values()
+        for use in explain_models(table.names, models, table.title)
     )
+
+
+def _explained(held: Sequence[Cells]) -> tuple[ColumnUse, ...]:
+    """How the columns of one table were read, by its models."""
+    return explain_models(held[0].names, [cells.roles for cells in held], held[0].title)
+
+
+def _is_many(source: Any) -> bool:
+    return isinstance(source, list | tuple) and len(source) > 1
 
 
 def sources(source: Any, encoding: str | None, decimal: str) -> Iterator[Source]:
@@ -263,20 +281,25 @@ def _with_roles(
             left["groups"] = [name for name in first["groups"] if name in table.names]
             said = {**said, **left}
         try:
-            roles = assign_roles(table.names, said)
+            models = assign_models(table.names, said)
         except InputError as error:
             raise InputError(f"{table.title}: {error}") from error
-        first = first or roles
-        yield table, roles, said
+        first = first or models[0]
+        for roles in models:
+            yield table, roles, said
 
 
-def _read(tables: Iterator[Source], said: Columns) -> Iterator[Cells]:
+def _read(tables: Iterator[Source], said: Columns, *, many: bool) -> Iterator[Cells]:
     """The cells of each table; what names alone take for a long one must have its content."""
     for table, roles, told in _with_roles(tables, said):
         cells = read_cells(table, roles)
         if roles.long and not is_long(cells):
             cells = read_cells(table, as_wide(table, roles, told))
         cells.check_finite()
+        if not cells.roles["model"] and not cells.roles.long and told.get("model") is None:
+            check_unstacked(table, cells)
+        if many and roles.model:
+            cells = replace(cells, model=f"{table.stem}/{roles.model}".lstrip("/"))
         yield cells
 
 
@@ -381,7 +404,6 @@ def kept_rows(parts: Sequence[Cells], gaps: Mapping[str, int]) -> npt.NDArray[np
     return kept
 
 
-MOST_MODELS: Final = 100
 _TOLERANCE: Final = 1e-6
 
 
