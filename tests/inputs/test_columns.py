@@ -186,7 +186,11 @@ def test_a_law_that_is_none_is_named(law: str) -> None:
         ("y a", {}, r"a prediction is needed, .* say point=COLUMN, .* columns are 'y', 'a'"),
         ("y target pred", {}, r"say y='y' \(--y y\) or y='target' \(--y target\)"),
         ("Y y pred", {}, r"'Y', 'y'; say y='Y' \(--y Y\) or y='y'"),
-        ("y pred forecast", {}, r"say point='pred' \(--point pred\) or point='forecast' \(--point forecast\)"),
+        (
+            "y pred forecast",
+            {},
+            r"say point='pred' \(--point pred\) or point='forecast' \(--point forecast\)",
+        ),
         ("y std sigma mean", {}, "sd must be one column"),
         ("y pred date time", {}, "time must be one column"),
         ("y lower", {}, "'lower' reads as the lower end .* no column as the other end: say lower="),

@@ -152,20 +152,23 @@ def explain_models(
             own = role.of == "belief" and roles.model
             said.setdefault(column, {})[f"{words} of {roles.model}" if own else words] = None
         notes.update(roles.notes)
-    long = models[0].long
-    return tuple(
-        ColumnUse(name, ", ".join(said[name]), notes.get(name, ""), source)
-        if name in said
-        else ColumnUse(name, "ignored", notes.get(name) or _why_ignored(name, long), source)
-        for name in names
-    )
+    unit = models[0].long and not models[0]["rows"]
+
+    def use(name: str) -> ColumnUse:
+        note = notes.get(name, "")
+        if name in said:
+            return ColumnUse(name, ", ".join(said[name]), note, source)
+        if unit and name.strip() and not note:
+            note = "unless it numbers the rows or follows the level"
+            return ColumnUse(name, "tells cases apart", note, source)
+        return ColumnUse(name, "ignored", note or _why_ignored(name), source)
+
+    return tuple(map(use, names))
 
 
-def _why_ignored(name: str, long: bool) -> str:
+def _why_ignored(name: str) -> str:
     if not name.strip():
         return "it has no name"
-    if long:
-        return "no role has this name; it may tell cases of the long table apart"
     word = shlex.quote(name)
     return f"no role has this name; --groups {word} or --features {word} would use it"
 

@@ -155,9 +155,9 @@ class _Assignment:
         for name in self._free():
             if normal_form(name) in _VARIANCE:
                 self._notes[name] = "a variance is not read: give its square root as sd"
-        return tuple(
-            self._of_family(name, *held).made() for name, held in models.items()
-        ) or (self.made(),)
+        return tuple(self._of_family(name, *held).made() for name, held in models.items()) or (
+            self.made(),
+        )
 
     def made(self) -> Roles:
         """What was decided."""
@@ -211,6 +211,8 @@ class _Assignment:
             if len(names) > 1:
                 raise two_readings(role, names)
             self._claim(role, names, guessed=True)
+            for name in names:
+                self._notes[name] = "if its cells are those of a long table"
         if "point" not in self._columns:
             self._claim("point", values, guessed=True)
         return True

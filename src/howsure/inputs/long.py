@@ -53,9 +53,13 @@ def is_long(cells: Cells) -> bool:
         alone = y is not None and np.ptp(y) == 0
         return sure or (fair and (distinct < len(held) or alone))
     draws = cells.one("sample_id").codes
-    if len(np.unique(draws)) < 2:
+    different = len(np.unique(draws))
+    if different < 2:
         return False
     unit, number = _units(cells, _unit_columns(cells, draws).columns)
+    if cells.one("y") is None:
+        pairs = len(np.unique(unit * len(cells.one("sample_id").labels) + draws))
+        return number > 1 and pairs == cells.n == number * different
     order = np.lexsort((draws, unit))
     sorted_unit, sorted_draw, y = unit[order], draws[order], _y(cells)[order]
     same = sorted_unit[1:] == sorted_unit[:-1]
@@ -114,7 +118,7 @@ def _levels(cells: Cells) -> FloatArray:
     for code in np.unique(held.codes):
         text = str(held.labels[code])
         try:
-            found[code] = round(float(text if "." in text else text.replace(",", ".")), 12)
+            found[code] = float(text if "." in text else text.replace(",", "."))
         except (ValueError, OverflowError):
             continue
     return np.asarray(found[held.codes])
@@ -144,14 +148,15 @@ def _unit_columns(cells: Cells, part: IntArray) -> _Unit:
     roles = cells.roles
     own = {name for role in ("y", "point", "model", *LONG) for name in roles[role]}
     names = [name for kind, name in cells.columns if kind == "key" and name not in own]
-    several = len(np.unique(part)) > 1
+    parts = len(np.unique(part))
+    several = 1 < parts < cells.n
     kept = []
     for name in names:
         held: Labels = cells.columns["key", name]
         used = len(np.unique(held.codes))
         if used < 2 or _NAMELESS.fullmatch(name) or (several and used == cells.n):
             continue
-        if several and len(np.unique(part * len(held.labels) + held.codes)) == len(np.unique(part)):
+        if several and len(np.unique(part * len(held.labels) + held.codes)) == parts:
             continue
         kept.append(name)
     named = [name for name in roles["rows"] if name in kept]
@@ -224,7 +229,11 @@ def _wide(cells: Cells, columns: _Unit, missing: str) -> Cells:
     chosen = kinds == 0
     if chosen.any():
         all_levels = _checked_levels(cells, chosen)
-        found, place = np.unique(all_levels[chosen], return_inverse=True)
+        each = all_levels[chosen]
+        # 0.1 + 0.2 and 0.3 are one level
+        found, place = np.unique(np.round(each, 12), return_inverse=True)
+        found = np.full(len(found), 1.0)
+        np.minimum.at(found, place, each)
         levels = tuple(found.tolist())
         words = [f"level {level:g}" for level in levels]
         table = _table(case, unit[chosen], place, words, value[chosen], said, missing)

@@ -75,6 +75,11 @@ class Role:
         return f"--{(self.flag or self.name).replace('_', '-')}"
 
     @property
+    def shown(self) -> tuple[str, ...]:
+        """The names to show of those that it is recognised by, all or some."""
+        return tuple((self.examples or f"{self.names} {self.later}").split())
+
+    @property
     def guessable(self) -> bool:
         """Whether some names say that a column plays it."""
         return bool(self.names or self.pattern)

@@ -112,6 +112,6 @@ def _rows_again(y: FloatArray, inputs: Sequence[Any], labels: IntArray, used: in
         return True
     sequence = y[np.argsort(labels, kind="stable")].reshape(used, -1)
     steps = np.diff(sequence[0])
-    varied = len(np.unique(sequence[0])) >= max(5, len(steps) / 20)
+    varied = len(np.unique(sequence[0])) >= max(5, len(steps) / 4)
     sorted_ = (steps >= 0).all() or (steps <= 0).all()
     return bool((sequence == sequence[0]).all() and varied and not sorted_)

@@ -164,7 +164,9 @@ def load(
     opened = list(_read(sources(source, encoding, decimal), columns, many=_is_many(source)))
     for cells in opened:
         read.append(cells)
-        tables += _by_case(cells, missing, several=_is_many(source)) if cells.roles.long else [cells]
+        tables += (
+            _by_case(cells, missing, several=_is_many(source)) if cells.roles.long else [cells]
+        )
     gaps = gaps_of(tables, missing)
     parts, unshared = _named_parts(tables, common=common_rows)
     kept = kept_rows(parts, gaps)
@@ -267,9 +269,7 @@ def sources(source: Any, encoding: str | None, decimal: str) -> Iterator[Source]
             yield FrameTable(item, title)
 
 
-def _with_roles(
-    tables: Iterator[Source], said: Columns
-) -> Iterator[tuple[Source, Roles, Columns]]:
+def _with_roles(tables: Iterator[Source], said: Columns) -> Iterator[tuple[Source, Roles, Columns]]:
     """Roles of each table, and what is said of it.
 
     After the first, only those that tell of a model, and its groups.
