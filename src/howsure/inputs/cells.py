@@ -123,10 +123,10 @@ def read_cells(source: Source, roles: Roles) -> Cells:
                 raise InputError(f"{source.title}: {error}") from error
             notes = {**roles.notes, name: "cells that are neither numbers nor ISO dates"}
             roles = replace(roles.only(lambda role: role.name != "time"), notes=notes)
-    held = columns.get(("label", roles.one("cluster") or ""))
-    series = "cluster" in roles.guessed and roles["cluster"][0].strip().lower() == "unique_id"
-    if series and len(held.labels) < 2:
-        note = {roles["cluster"][0]: "one series alone, which divides nothing"}
+    cluster = roles.one("cluster") or ""
+    series = "cluster" in roles.guessed and cluster.strip().lower() == "unique_id"
+    if series and len(columns["label", cluster].labels) < 2:
+        note = {cluster: "one series alone, which divides nothing"}
         roles = roles.only(lambda role: role.name != "cluster")
         roles = replace(roles, notes={**roles.notes, **note})
     remarks = [

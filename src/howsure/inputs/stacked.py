@@ -19,6 +19,8 @@ from howsure.inputs.source import Source, listed, quoted
 from howsure.inputs.values import Labels
 
 MOST_MODELS: Final = 100
+_CHANCE: Final = 1e-3
+"""That labels at random share out rows that are k times there as k models would, at most."""
 
 
 def check_unstacked(table: Source, cells: Cells) -> None:
@@ -30,7 +32,7 @@ def check_unstacked(table: Source, cells: Cells) -> None:
     roles, y = cells.roles, cells.one("y")
     said = {name for role, name, _ in roles.uses() if role.name not in roles.guessed}
     kept = said | {
-        name for role, name, _ in roles.uses() if role.name not in ("groups", "cluster", "features")
+        name for role, name, _ in roles.uses() if role.name != "groups"
     }
     free = [name for name in table.names if name and name not in kept]
     names = cells.one("rows")
@@ -108,9 +110,13 @@ def _rows_again(y: FloatArray, inputs: Sequence[Any], labels: IntArray, used: in
     blocks = units[order].reshape(used, -1)
     if not (blocks == blocks[0]).all():
         return False
-    if telling(blocks[0]) if inputs else telling(y[order].reshape(used, -1)[0]):
-        return True
     sequence = y[np.argsort(labels, kind="stable")].reshape(used, -1)
+    apart = np.count_nonzero(np.diff(labels)) == used - 1 and (sequence == sequence[0]).all()
+    chance = (math.factorial(min(used, 20)) / min(used, 20) ** min(used, 20)) ** blocks.shape[1]
+    if chance > _CHANCE and not apart:
+        return False
+    if telling(blocks[0]) if inputs else telling(sequence[0]):
+        return True
     steps = np.diff(sequence[0])
     varied = len(np.unique(sequence[0])) >= max(5, len(steps) / 4)
     sorted_ = (steps >= 0).all() or (steps <= 0).all()
