@@ -71,7 +71,9 @@ def test_one_series_is_no_cluster() -> None:
     (made,) = loaded.evalsets
     assert made.model == "LGBM"
     assert made.cluster is None
-    assert {use.column: use.note for use in loaded.explanation}["unique_id"].startswith("one series")
+    assert {use.column: use.note for use in loaded.explanation}["unique_id"].startswith(
+        "one series"
+    )
 
 
 def test_names_of_neuralforecast() -> None:
@@ -203,7 +205,7 @@ def test_what_the_caller_says_goes_before() -> None:
 def test_new_rows_of_one_model_are_read_and_of_several_refused() -> None:
     table = {name: column for name, column in frame("LGBM").items() if name != "y"}
     assert load_new(table).evalset.beliefs[0].upper.shape == (N, 2)  # type: ignore[attr-defined]
-    with pytest.raises(InputError, match="one model is needed, .* 'LGBM', 'ETS'"):
+    with pytest.raises(InputError, match=r"one model is needed, .* 'LGBM', 'ETS'"):
         load_new(frame("LGBM", "ETS"))
 
 

@@ -100,7 +100,12 @@ def test_a_rounded_y_in_the_same_order_shows_it() -> None:
     ids=["constant", "two values", "four values", "sorted classes"],
 )
 def test_a_y_of_few_values_shows_nothing(y: Any) -> None:
-    table = {"y": np.tile(y, 2), "mean": np.ones(80), "sd": np.ones(80), "fold": [1] * 40 + [2] * 40}
+    table = {
+        "y": np.tile(y, 2),
+        "mean": np.ones(80),
+        "sd": np.ones(80),
+        "fold": [1] * 40 + [2] * 40,
+    }
     assert load(table).evalsets[0].n == 80
 
 
@@ -135,14 +140,22 @@ def test_random_groups_are_no_models(n: int, k: int, kind: str, seed: int) -> No
         "paired": np.repeat(rng.normal(size=n), 2)[:n],
     }[kind]
     table = {"y": y, "mean": np.zeros(n), "sd": np.ones(n), "group_a": rng.integers(0, k, n)}
-    table |= {"half": np.arange(n) < n // 2, "turn": np.arange(n) % k, "note": rng.choice([*"abc"], n)}
+    table |= {
+        "half": np.arange(n) < n // 2,
+        "turn": np.arange(n) % k,
+        "note": rng.choice([*"abc"], n),
+    }
     if kind == "paired":  # which turn by turn would be two models
         del table["turn"]
     assert load(table).evalsets[0].n == n
 
 
 def test_small_tables_of_few_models() -> None:
-    for labels, rows, order in ((("a", "b"), 5, None), (("a", "b", "c"), 5, 3), (("a", "b"), 10, 2)):
+    for labels, rows, order in (
+        (("a", "b"), 5, None),
+        (("a", "b", "c"), 5, 3),
+        (("a", "b"), 10, 2),
+    ):
         table = {name: np.asarray(column) for name, column in stacked("how", labels).items()}
         kept = np.tile(np.arange(len(Y)) < rows, len(labels))
         table = {name: column[kept] for name, column in table.items()}

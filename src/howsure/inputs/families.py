@@ -1,4 +1,4 @@
-"""Columns of several models in one wide table, each model's named after it: LGBM-lo-90, ridge_sd."""
+"""Columns of several models in one wide table, named after them: LGBM-lo-90, ridge_sd."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ _NIXTLA: Final = re.compile(
     r"|-(?P<median>median))"
 )
 _SPLIT: Final = re.compile(r"[_\-. ]+")
-_SURE_POINTS: Final = frozenset("pred prediction predicted y_pred ypred yhat y_hat".split())
+_SURE_POINTS: Final = frozenset(
+    ("pred", "prediction", "predicted", "y_pred", "ypred", "yhat", "y_hat")
+)
 
 
 def nixtla(names: Sequence[str]) -> Families:

@@ -20,7 +20,7 @@ from howsure.inputs.cells import Cells, read_cells
 from howsure.inputs.columns import RECALIBRATED, assign_roles
 from howsure.inputs.long import refuse_long, without_long
 from howsure.inputs.roles import ROLES, Columns
-from howsure.inputs.source import MISSING_WORDS, Source, listed, quoted
+from howsure.inputs.source import MISSING_WORDS, Source, listed, perhaps, quoted
 from howsure.inputs.tables import Missing, gaps_of, kept_rows, sources, split_models
 from howsure.inputs.values import Labels
 from howsure.predictions import EvalSet
@@ -123,7 +123,7 @@ def load_new(
         if name not in table.names:
             raise InputError(
                 f"{table.title} must hold the column {quoted(name)}, which the recalibration "
-                f"needs; the columns are {listed(table.names)}"
+                f"needs{perhaps(name, table.names)}"
             )
     roles = _roles(table, columns, by, tuple(features), vectors)
     if roles.long:

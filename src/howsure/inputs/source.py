@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,6 +13,7 @@ from typing import Final
 import pyarrow as pa
 
 from howsure.core.errors import HowsureError, InputError
+from howsure.core.registry import nearest
 from howsure.inputs.roles import Kind
 
 COMPRESSION: Final = {".gz": "gzip", ".zst": "zstd"}
@@ -111,18 +110,16 @@ def listed(names: Iterable[str], most: int = 20) -> str:
     return shown if len(every) <= most else f"{shown} and {len(every) - most} more"
 
 
-def no_column(name: str, names: Sequence[str], what: str) -> str:
+def no_column(name: str, names: Sequence[str], what: str, table: str = "the table") -> str:
     """The message for a name that no column has: the nearest one, whatever its case, and all."""
-    near = difflib.get_close_matches(_bare(name), [_bare(known) for known in names[:1000]], n=1)
-    hint = next((f"; perhaps {quoted(n)}" for n in names if near and _bare(n) == near[0]), "")
-    return (
-        f"{what} must name a column of the table, got {quoted(name)}{hint}; the columns are "
-        f"{listed(names)}"
-    )
+    return f"{what} must name a column of {table}, got {quoted(name)}{perhaps(name, names)}"
 
 
-def _bare(name: str) -> str:
-    return re.sub(r"[\W_]+", "_", name.strip().casefold())
+def perhaps(name: str, names: Sequence[str]) -> str:
+    """How a message goes on that names an absent column: the nearest one, and all."""
+    near = nearest(name, names[:1000], most=1, cutoff=0.6)
+    hint = f"; perhaps {quoted(near[0])}" if near else ""
+    return f"{hint}; the columns are {listed(names)}"
 
 
 def _reason(error: BaseException) -> str:

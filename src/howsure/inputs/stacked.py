@@ -31,9 +31,7 @@ def check_unstacked(table: Source, cells: Cells) -> None:
     """
     roles, y = cells.roles, cells.one("y")
     said = {name for role, name, _ in roles.uses() if role.name not in roles.guessed}
-    kept = said | {
-        name for role, name, _ in roles.uses() if role.name != "groups"
-    }
+    kept = said | {name for role, name, _ in roles.uses() if role.name != "groups"}
     free = [name for name in table.names if name and name not in kept]
     names = cells.one("rows")
     if not free or len(y) < 10 or not np.isfinite(y).all():
