@@ -223,12 +223,45 @@ def test_a_hubs_table(tmp_path: Path, ending: str) -> None:
     assert any("4 rows of 'cdf', 'pmf' are not read" in note for note in loaded.notes)
 
 
+def test_a_hubs_older_table() -> None:
+    """Rows of points have no level; its target is what is forecast, not y."""
+    rows = [("quantile", level, forecasts()[:, k]) for k, level in enumerate(LEVELS)]
+    table = hub([*rows, ("point", None, forecasts()[:, 1])])
+    table["type"], table["quantile"] = table.pop("output_type"), table.pop("output_type_id")
+    with pytest.raises(InputError, match=r"got '' in column 'quantile' .*--output-type COLUMN"):
+        load(table)
+    (made,) = load(table, output_type="type").evalsets
+    np.testing.assert_array_equal(quantiles(made).values, forecasts())
+    np.testing.assert_array_equal(made.point, forecasts()[:, 1])
+
+
 def test_a_hubs_draws() -> None:
     values = forecasts()
     table = hub([("sample", f"s{k}", values[:, k]) for k in range(3)])
     (found,) = load(table).evalsets[0].beliefs
     assert isinstance(found, Samples)
     np.testing.assert_array_equal(found.sorted_samples, values)
+
+
+@pytest.mark.parametrize("name", ["range", "interval_range"])
+@pytest.mark.parametrize("percent", [True, False])
+def test_intervals_in_rows(name: str, percent: bool) -> None:
+    """Old tables of scoringutils: both ends of the range 0 are the median."""
+    ends = forecasts()[:, [0, 2, 1, 1]]
+    table = melted(WIDE, ends, range(4), part="part")
+    del table["part"]
+    table |= {"boundary": [side for side in ("lower", "upper") * 2 for _ in range(4)]}
+    table |= {name: [90 if percent else 0.9] * 8 + [0] * 8}
+    (made,) = load(shuffled(table, 1)).evalsets
+    order = np.argsort(made.row_names())
+    np.testing.assert_allclose(quantiles(made).levels, LEVELS)
+    np.testing.assert_array_equal(quantiles(made).values[order], forecasts())
+    with pytest.raises(InputError, match=r"or coverages beside a boundary .* got '(90|0\.9)"):
+        load(
+            {**table, "boundary": ["low"] * 8 + ["up"] * 8},
+            boundary="boundary",
+            quantile_level=name,
+        )
 
 
 def test_columns_that_number_rows_or_follow_the_level_tell_no_cases_apart() -> None:

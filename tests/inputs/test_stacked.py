@@ -150,6 +150,17 @@ def test_random_groups_are_no_models(n: int, k: int, kind: str, seed: int) -> No
     assert load(table).evalsets[0].n == n
 
 
+def test_levels_under_a_name_that_is_not_known() -> None:
+    table = stacked("alpha", (0.05, 0.5, 0.95))
+    table["pred"] = table.pop("mean")
+    del table["sd"]
+    with pytest.raises(InputError, match=r"as shares, are quantile_level='alpha' \(--quantile-lev"):
+        load(table)
+    assert load(table, quantile_level="alpha").evalsets[0].n == 40
+    with pytest.raises(InputError, match="where they are no models$"):
+        load(stacked("alpha", (0.05, 0.5, 0.95)))
+
+
 def test_small_tables_of_few_models() -> None:
     for labels, rows, order in (
         (("a", "b"), 5, None),

@@ -123,8 +123,8 @@ def print_explanation(console: Console, uses: Sequence[ColumnUse]) -> None:
         known.add_column(heading, overflow="fold")
     for role in ROLES:
         if role.shown:
-            several = "such as " * bool(role.examples)
-            known.add_row(role.option, escape(several + ", ".join(role.shown)))
+            beginning = "such as " if role.examples else ""
+            known.add_row(role.option, escape(beginning + ", ".join(role.shown)))
     console.print(known)
 
 

@@ -24,6 +24,8 @@ from howsure.predictions.counts.family import COUNT_FAMILIES
 
 _PREDICTION: Final = tuple(role.name for role in ROLES if role.of == "belief" and role.kind)
 _LONG_VALUES: Final = frozenset({"value", ".prediction", ".predicted", ".epred"})
+_HUB: Final = BY_NAME["output_type"].known | BY_NAME["quantile_level"].known
+_RANGES: Final = frozenset({"interval_range", "range"})
 _VARIANCE: Final = frozenset({"var", "variance", "pred_var", "y_var", "predictive_variance"})
 
 
@@ -189,6 +191,12 @@ class _Assignment:
         if wide:
             return False
         found = {role: self._matching(role) for role in LONG if role not in self._said}
+        if found.get("boundary") and found.get("quantile_level", None) == []:
+            ranges = [name for name in self._free() if normal_form(name) in _RANGES]
+            found["quantile_level"] = ranges
+            found["boundary"] = found["boundary"] if ranges else []
+        elif "quantile_level" not in self._said:
+            found["boundary"] = []
         claimed = [name for names in found.values() for name in names]
         if not said and not claimed:
             return False
@@ -234,8 +242,9 @@ class _Assignment:
         if entry.later and len(found) > 1:
             later = entry.later.split()
             found = [name for name in found if normal_form(name) not in later] or found
-        if role == "y" and len(found) > 1 and any(map(BY_NAME["output_type"].matches, self._plain)):
-            found = [name for name in found if normal_form(name) != "target"]  # a hub's own word
+        hub = "value" in self._plain and not _HUB.isdisjoint(self._plain)
+        if role == "y" and len(found) > 1 and hub:  # whose target is a word for what is forecast
+            found = [name for name in found if normal_form(name) != "target"]
         return found
 
     def _guess_nixtla(self) -> None:

@@ -16,12 +16,13 @@ from howsure.inputs.assigned import Roles
 from howsure.inputs.cells import Cells, read_cells
 from howsure.inputs.columns import assign_roles
 from howsure.inputs.roles import BY_NAME, LONG
-from howsure.inputs.source import Source, listed, quoted
+from howsure.inputs.source import MISSING_WORDS, Source, listed, quoted
 from howsure.inputs.values import Labels
 
 _TYPES: Final = ("quantile", "sample", "point", "median", "mean")
 _UNREAD: Final = ("cdf", "pmf")
 _NAMELESS: Final = re.compile(r"\s*|unnamed: ?\d+|level_0|index", re.IGNORECASE)
+_BESIDE: Final = ", or coverages beside a boundary of lower and upper"
 _ROOM: Final = 20  # cells of the wide table for one of the long one
 
 
@@ -121,7 +122,20 @@ def _levels(cells: Cells) -> FloatArray:
             found[code] = float(text if "." in text else text.replace(",", "."))
         except (ValueError, OverflowError):
             continue
-    return np.asarray(found[held.codes])
+    levels = np.asarray(found[held.codes])
+    if cells.roles["boundary"]:
+        share = levels / 100 if (levels > 1).any() else levels
+        sides = _sides(cells)
+        levels = np.where(np.isfinite(sides), 0.5 + sides * share / 2, math.nan)
+    return levels
+
+
+def _sides(cells: Cells) -> FloatArray:
+    """−1 for the lower end of an interval, 1 for the upper one, NaN for what is neither."""
+    held: Labels = cells.one("boundary")
+    sides = {"lower": -1.0, "upper": 1.0}
+    found = [sides.get(str(label).strip().lower(), math.nan) for label in held.labels]
+    return np.asarray(np.asarray(found)[held.codes])
 
 
 def _part_codes(cells: Cells) -> IntArray:
@@ -200,6 +214,10 @@ def _wide(cells: Cells, columns: _Unit, missing: str) -> Cells:
     roles, notes = cells.roles, list(cells.notes)
     title = cells.title
     kinds = _checked_kinds(cells)
+    if roles["boundary"]:  # both ends of the interval of coverage 0 are the median
+        again = (_levels(cells) == 0.5) & (_sides(cells) > 0)
+        if not again.all():
+            cells, kinds = cells.take(~again), kinds[~again]
     if (kinds < 0).any():
         notes.append(f"{title}: {int((kinds < 0).sum()):,} rows of {listed(_UNREAD)} are not read")
         cells, kinds = cells.take(kinds >= 0), kinds[kinds >= 0]
@@ -329,11 +347,15 @@ def _checked_levels(cells: Cells, chosen: BoolArray) -> FloatArray:
         (name,) = cells.roles["quantile_level"]
         row = int(np.argmax(wrong))
         held: Labels = cells.columns["key", name]
-        got = str(held.labels[held.codes[row]])
+        label = held.labels[held.codes[row]]
+        got = "" if label is None else str(label)
+        points = "; where such rows hold points, output_type=COLUMN (--output-type COLUMN) says so"
         raise InputError(
-            f"{cells.title}: quantile_level must hold levels between 0 and 1, got {quoted(got)} in "
+            f"{cells.title}: quantile_level must hold levels between 0 and 1"
+            f"{_BESIDE * bool(cells.roles['boundary'])}, got {quoted(got)} in "
             f"column {quoted(name)} at row {int(cells.places[row])}, counting from 0; "
             f"quantile_level='' (--quantile-level \"\") reads no long table"
+            f"{points * (got in MISSING_WORDS)}"
         )
     return levels
 

@@ -292,6 +292,14 @@ ROLES: Final = (
         told="what the row predicts",
         names="output_type",
     ),
+    Role(
+        "boundary",
+        "long",
+        "key",
+        "Column of lower and upper, where levels are coverages.",
+        told="which end of the interval is in this row",
+        names="boundary",
+    ),
 )
 """Every role, in the order in which flags and explanations tell of them."""
 
@@ -328,3 +336,4 @@ class Columns(TypedDict, total=False):
     quantile_level: str | None
     sample_id: str | None
     output_type: str | None
+    boundary: str | None

@@ -66,7 +66,20 @@ def check_unstacked(table: Source, cells: Cells) -> None:
             f"rows{more}, as models under one another do: say model={quoted(name)} "
             f"({BY_NAME['model'].option} {shlex.quote(name)}), or model='' "
             f'({BY_NAME["model"].option} "") where they are no models'
+            + _levels_said(cells, name, shown)
         )
+
+
+def _levels_said(cells: Cells, name: str, labels: Sequence[str]) -> str:
+    """How to say that the labels are levels, where they can be."""
+    wide = [role for role in ("lower", "sd", "quantiles", "samples", "law") if cells.roles[role]]
+    try:
+        shares = not wide and all(0 < float(label) < 100 for label in labels)
+    except ValueError:
+        return ""
+    option = BY_NAME["quantile_level"].option
+    said = f"quantile_level={quoted(name)} ({option} {shlex.quote(name)})"
+    return f"; levels of quantiles, as shares, are {said}" if shares else ""
 
 
 def _codes(columns: Sequence[Any]) -> IntArray:
