@@ -70,12 +70,15 @@ hubs write them. It is read with a row for each case:
 The prediction is the column of the point forecast, or one that is called `value`. Rows with the
 same name (`--row-id`) are one case; without names, rows that agree in all other columns. Columns
 that number the rows, or follow the level, are left out of that. Where no other column is there, the
-first rows of every level are one case, and so on, if y agrees. Each case must have one y, and every
-level once; `--missing drop` leaves out cases that lack some. Draws need no common numbers, but
-every case needs as many. Where a column `boundary` says lower and upper, `range` or
-`interval_range` holds coverages, as in older tables of `scoringutils`. In a hub's table, `output_type` says whether `output_type_id` is a level
-or a draw, and its medians or means are the point forecast. All other columns may serve as groups,
+first rows of every level are one case, and so on, if y agrees.
+
+Each case must have one y, and every level once; `--missing drop` leaves out cases that lack some.
+Draws need no common numbers, but every case needs as many. All other columns may serve as groups,
 features, weights or time, as long as they do not differ within a case.
+
+Where a column `boundary` says lower and upper, `range` or `interval_range` holds coverages, as in
+older tables of `scoringutils`. In a hub's table, `output_type` says whether `output_type_id` is a
+level or a draw, and its medians or means are the point forecast.
 
 Names alone make no long table: levels must lie between 0 and 1, draws must share their y. A command
 that adds columns to a table, such as `howsure recalibrate`, takes no long one.

@@ -157,7 +157,7 @@ def test_levels_under_a_name_that_is_not_known() -> None:
     with pytest.raises(InputError, match=r"as shares, are quantile_level='alpha' \(--quantile-lev"):
         load(table)
     assert load(table, quantile_level="alpha").evalsets[0].n == 40
-    with pytest.raises(InputError, match="where they are no models$"):
+    with pytest.raises(InputError, match=r"where they are no models$"):
         load(stacked("alpha", (0.05, 0.5, 0.95)))
 
 

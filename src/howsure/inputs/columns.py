@@ -191,7 +191,7 @@ class _Assignment:
         if wide:
             return False
         found = {role: self._matching(role) for role in LONG if role not in self._said}
-        if found.get("boundary") and found.get("quantile_level", None) == []:
+        if found.get("boundary") and found.get("quantile_level") == []:
             ranges = [name for name in self._free() if normal_form(name) in _RANGES]
             found["quantile_level"] = ranges
             found["boundary"] = found["boundary"] if ranges else []

@@ -117,6 +117,8 @@ def load(
     y, point, mean, sd, image, weights, cluster, time, model, rows : str, optional
         The column of a role. For all roles: names decide where nothing is said (docs/inputs.md
         lists them), and ``""`` leaves a role empty. Paths of images start from the table's folder.
+    quantile_level, sample_id, output_type, boundary : str, optional
+        Columns of a long table, a row for each level or draw, whose values `point` holds.
     lower, upper : str or sequence of str, optional
         Columns of the ends of intervals, in one order.
     coverage : float or sequence of float, optional
@@ -490,7 +492,7 @@ def _aligned(first: Cells, other: Cells) -> Cells:
             ]
             raise InputError(
                 f"models must be given on the same rows, got {' and '.join(apart)}; "
-                "common_rows=True (--common-rows) compares those that all hold"
+                f"common_rows=True (--common-rows) compares those that all hold{_no_models(first)}"
             )
         return other.take(np.asarray([place[name] for name in ours], dtype=np.int64))
     if first.n != other.n:
@@ -498,8 +500,17 @@ def _aligned(first: Cells, other: Cells) -> Cells:
             f"models must be given on the same rows, got {first.n} rows of "
             f"{quoted(first.model)} and {other.n} of {quoted(other.model)}; with a column of row "
             "names (rows=, --row-id), common_rows=True (--common-rows) compares those that all hold"
+            f"{_no_models(first)}"
         )
     return other
+
+
+def _no_models(part: Cells) -> str:
+    """How to say that the labels of a column are no models, where only its name says so."""
+    held = part.roles["model"]
+    if not held or "model" not in part.roles.guessed:
+        return ""
+    return f"; model='' (--model \"\") says that {quoted(held[0])} holds no models"
 
 
 def _keys(part: Cells) -> list[str] | None:
