@@ -217,6 +217,8 @@ def test_a_law_that_is_none_is_named(law: str) -> None:
         ("y a", {"quantiles": {0.5: "c"}}, "quantiles must name a column of the table, got 'c'"),
         ("y pred", {"y": "target"}, "y must name a column of the table, got 'target'"),
         ("y predicted_mean", {"point": "predicted_men"}, "perhaps 'predicted_mean'"),
+        ("CRIM MEDV pred", {"y": "medv"}, "got 'medv'; perhaps 'MEDV'; the columns are"),
+        ("y y_pred", {"point": "Y Pred"}, "perhaps 'y_pred'"),
         ("y pred", {"samples": "s_*"}, r"samples must match a column, got the pattern 's_\*'"),
         ("y pred", {"groups": [1]}, "groups must hold names of columns"),
         ("y pred", {"y": 3}, "y must be the name of a column, got 3"),
