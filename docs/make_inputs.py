@@ -13,6 +13,7 @@ HEADINGS = {
     "inputs": "Inputs of the model",
     "rows": "What else is known of the rows",
     "order": "Which rows are which",
+    "long": "Long tables",
 }
 START = """\
 # Columns of a table
@@ -40,6 +41,49 @@ quantile is its level. Of a family of such names, each helps to read the others:
 `q95`, and alone it is not read.
 """
 
+MODELS = """
+Several models may stand in one table, in either of two ways.
+
+- **Under one another**, with a column that names the model of a row. Where no column's name says
+  so, and the labels of one each hold the same rows, that is an error: the column may be the model.
+  `--model COLUMN` says that it is, and `--model ""` that it is not. The same rows are rows of the
+  same names, or of the same y and inputs, where y varies enough for that to be no chance.
+- **Beside one another**, each model's columns named after it, as nixtla's libraries write them:
+  `LGBM`, `LGBM-lo-90`, `LGBM-hi-90`, `ETS`, `ETS-lo-90`, …, also `NHITS-median` and `NHITS-ql0.05`.
+  Any other names will do that begin or end with the model, such as `ridge_mean`, `ridge_sd`,
+  `forest_mean`, `forest_sd`, if there are two models at least and each has what the others have.
+  Names are read so only where no column is a prediction without a model's name.
+
+Where `unique_id` and `ds` both stand, `ds` is the time, and `unique_id` the cluster if it holds
+several series.
+"""
+LONG = """
+A long table holds a row for each level or draw of each prediction, as `scoringutils` and forecast
+hubs write them. It is read with a row for each case:
+
+| location | target_end_date | observed | model | quantile_level | predicted |
+|---|---|---|---|---|---|
+| DE | 2021-05-01 | 106 | ridge | 0.05 | 81 |
+| DE | 2021-05-01 | 106 | ridge | 0.5 | 104 |
+| DE | 2021-05-01 | 106 | ridge | 0.95 | 127 |
+
+The prediction is the column of the point forecast, or one that is called `value`. Rows with the
+same name (`--row-id`) are one case; without names, rows that agree in all other columns. Columns
+that number the rows, or follow the level, are left out of that. Where no other column is there, the
+first rows of every level are one case, and so on, if y agrees.
+
+Each case must have one y, and every level once; `--missing drop` leaves out cases that lack some.
+Draws need no common numbers, but every case needs as many. All other columns may serve as groups,
+features, weights or time, as long as they do not differ within a case.
+
+Where a column `boundary` says lower and upper, `range` or `interval_range` holds coverages, as in
+older tables of `scoringutils`. In a hub's table, `output_type` says whether `output_type_id` is a
+level or a draw, and its medians or means are the point forecast.
+
+Names alone make no long table: levels must lie between 0 and 1, draws must share their y. A command
+that adds columns to a table, such as `howsure recalibrate`, takes no long one.
+"""
+
 
 def page() -> str:
     """The whole page."""
@@ -50,7 +94,7 @@ def page() -> str:
             f"## {heading}\n\n| flag | keyword | meaning | recognised names |\n|---|---|---|---|\n"
             + "\n".join(lines)
             + "\n"
-            + LAWS * (part == "belief")
+            + {"belief": LAWS, "order": MODELS, "long": LONG}.get(part, "")
         )
     return "\n".join(parts)
 
@@ -58,9 +102,7 @@ def page() -> str:
 def _line(role: Role) -> str:
     takes = f" {role.metavar}" if role.metavar else ""
     flag = f"`--{(role.flag or role.name).replace('_', '-')}{takes}`"
-    names = ", ".join(f"`{name}`" for name in role.names.split())
-    if role.examples:
-        names = f"such as {', '.join(f'`{name}`' for name in role.examples.split())}"
+    names = "such as " * bool(role.examples) + ", ".join(f"`{name}`" for name in role.shown)
     if role.choices:
         names = f"takes {' or '.join(f'`{choice}`' for choice in role.choices)}"
     return f"| {flag} | `{role.name}` | {role.help} | {names or 'none'} |"

@@ -85,6 +85,8 @@ def test_explain_input(good: Path) -> None:
     for column in ("y", "lower_90", "upper_90", "mean", "sd", "region"):
         assert column in shown
     assert "cover 9" not in shown
+    assert "Names that are recognised" in shown
+    assert "--quantile-level" in shown
 
 
 def test_the_sense_of_weights_is_printed(tmp_path: Path) -> None:

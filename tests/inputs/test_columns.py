@@ -184,9 +184,13 @@ def test_a_law_that_is_none_is_named(law: str) -> None:
     [
         ("a pred", {}, r"y must be a column .* say y=COLUMN \(--y COLUMN\); the columns are 'a'"),
         ("y a", {}, r"a prediction is needed, .* say point=COLUMN, .* columns are 'y', 'a'"),
-        ("y target pred", {}, r"'y', 'target'; say y=COLUMN \(--y COLUMN\)"),
-        ("Y y pred", {}, "'Y', 'y'; say y=COLUMN"),
-        ("y pred forecast", {}, r"'pred', 'forecast'; say point=COLUMN \(--point COLUMN\)"),
+        ("y target pred", {}, r"say y='y' \(--y y\) or y='target' \(--y target\)"),
+        ("Y y pred", {}, r"'Y', 'y'; say y='Y' \(--y Y\) or y='y'"),
+        (
+            "y pred forecast",
+            {},
+            r"say point='pred' \(--point pred\) or point='forecast' \(--point forecast\)",
+        ),
         ("y std sigma mean", {}, "sd must be one column"),
         ("y pred date time", {}, "time must be one column"),
         ("y lower", {}, "'lower' reads as the lower end .* no column as the other end: say lower="),
@@ -213,6 +217,8 @@ def test_a_law_that_is_none_is_named(law: str) -> None:
         ("y a", {"quantiles": {0.5: "c"}}, "quantiles must name a column of the table, got 'c'"),
         ("y pred", {"y": "target"}, "y must name a column of the table, got 'target'"),
         ("y predicted_mean", {"point": "predicted_men"}, "perhaps 'predicted_mean'"),
+        ("CRIM MEDV pred", {"y": "medv"}, "got 'medv'; perhaps 'MEDV'; the columns are"),
+        ("y y_pred", {"point": "Y Pred"}, "perhaps 'y_pred'"),
         ("y pred", {"samples": "s_*"}, r"samples must match a column, got the pattern 's_\*'"),
         ("y pred", {"groups": [1]}, "groups must hold names of columns"),
         ("y pred", {"y": 3}, "y must be the name of a column, got 3"),
@@ -251,7 +257,12 @@ def test_every_column_is_explained() -> None:
         ColumnUse("lower_90", "lower end at 90 %", "", "t.csv"),
         ColumnUse("upper_90", "upper end at 90 %", "", "t.csv"),
         ColumnUse("q0.5", "quantile 0.5", "", "t.csv"),
-        ColumnUse("note", "ignored", "", "t.csv"),
+        ColumnUse(
+            "note",
+            "ignored",
+            "no role has this name; --groups note or --features note would use it",
+            "t.csv",
+        ),
         ColumnUse(
             "variance", "ignored", "a variance is not read: give its square root as sd", "t.csv"
         ),

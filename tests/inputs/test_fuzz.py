@@ -42,6 +42,14 @@ options = st.fixed_dictionaries(
         "rows": st.sampled_from(["id", "y", ""]),
         "model": st.sampled_from(["model", "region", ""]),
         "time": st.sampled_from(["time", "y", "region", ""]),
+        "quantile_level": st.sampled_from(["sd", "region", "q0.1", ""]),
+        "sample_id": st.sampled_from(["id", "region", "y", ""]),
+        "output_type": st.sampled_from(["region", "id", ""]),
+        "boundary": st.sampled_from(["region", ""]),
+        "quantiles": st.just(""),
+        "lower": st.just(""),
+        "upper": st.just(""),
+        "sd": st.just(""),
     },
 )
 
@@ -111,6 +119,8 @@ names = st.sampled_from(
     [
         *("y", "pred", "mean", "sd", "lower", "upper", "q05", "q95", "s_1", "s_2", "weight"),
         *("time", "id", "model", "group", "x_1", "emb_1", "cluster", "<b>", ""),
+        *("quantile_level", "sample", "output_type", "boundary", "range", "value", "algo"),
+        *("unique_id", "ds", "a-lo-90", "a-hi-90", "a", "b_mean", "b_sd", "c_mean", "c_sd"),
     ]
 )
 

@@ -59,6 +59,8 @@ def test_names_are_recognised(role: Role) -> None:
     others = {"y": "y", "point": "pred"}
     if role.name in ("sd", "mean"):
         others = {"y": "y", "mean": "mu", "sd": "sigma"}
+    if role.name == "boundary":
+        others["quantile_level"] = "range"
     for name in (*role.names.split(), *role.examples.split()):
         assert normal_form(name) == name
         names = [*(held for other, held in others.items() if other != role.name), name]

@@ -19,6 +19,7 @@ from howsure.core.formats import short
 from howsure.core.progress import listening, tell
 from howsure.core.records import Direction, Record
 from howsure.inputs import ColumnUse
+from howsure.inputs.roles import ROLES
 from howsure.metrics.catalogue import asked_for, catalogue
 from howsure.report.assess import MISSING_IMAGES, WEIGHTS, assess_loaded
 from howsure.report.assessment import Assessment
@@ -113,6 +114,14 @@ def print_explanation(console: Console, uses: Sequence[ColumnUse]) -> None:
         cells = (*([use.source] if several else []), use.column, use.role, use.note)
         table.add_row(*(escape(cell) for cell in cells))
     console.print(table)
+    known = Table(title="Names that are recognised", title_justify="left")
+    for heading in ("flag", "names, whatever their case"):
+        known.add_column(heading, overflow="fold")
+    for role in ROLES:
+        if role.shown:
+            beginning = "such as " if role.examples else ""
+            known.add_row(role.option, escape(beginning + ", ".join(role.shown)))
+    console.print(known)
 
 
 def print_overview(console: Console, result: Assessment) -> None:

@@ -12,11 +12,10 @@ import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError
-from howsure.core.registry import unknown
 from howsure.inputs import open_table, values
 from howsure.inputs.encoders.tabular import tabular_encoder
 from howsure.inputs.roles import Kind
-from howsure.inputs.source import Source, listed, quoted
+from howsure.inputs.source import Source, listed, no_column, quoted
 
 RARE: Final = "(other)"
 """What stands for labels that are too rare for a column of their own."""
@@ -59,7 +58,8 @@ def read_learning_table(
     source = open_table(path, encoding=encoding, decimal=decimal)
     for name in (target, *features):
         if name not in source.names:
-            raise InputError(f"{source.title}: {unknown(name, source.names, 'column')}")
+            flag = "--target" if name == target else "--features"
+            raise InputError(no_column(name, source.names, flag, source.title))
     wanted = [name for name in features or source.names if name != target]
     if not wanted:
         raise InputError(f"{source.title} must have a column beside {quoted(target)}, got none")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import re
 from collections.abc import Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
@@ -91,10 +92,27 @@ class Registry:
             ) from error
 
 
+def nearest(name: str, known: Iterable[str], most: int = 3, cutoff: float = 0.5) -> list[str]:
+    """The known names that are near to a name, whatever their case and the marks between words.
+
+    >>> nearest("medv", ["CRIM", "MEDV"]), nearest("y true", ["y_true"])
+    (['MEDV'], ['y_true'])
+    """
+    plain: dict[str, list[str]] = {}
+    for each in known:
+        plain.setdefault(_bare(each), []).append(each)
+    found = difflib.get_close_matches(_bare(name), plain, n=most, cutoff=cutoff)
+    return [each for match in found for each in plain[match]][:most]
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[\W_]+", "_", name.strip().casefold())
+
+
 def unknown(name: object, known: Iterable[str], argument: str) -> str:
     """The message for a name that is not known: what there is, and what is near."""
     names = list(known)
-    near = difflib.get_close_matches(str(name).lower(), names, n=3, cutoff=0.5)
+    near = nearest(str(name), names)
     hint = f"; near: {', '.join(near)}" if near else ""
     return f"{argument} must be one of {', '.join(names)}, got {name!r}{hint}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from howsure.core.arrays import shortened
 from howsure.core.errors import InputError
 from howsure.inputs.encoders.encode import Encoder
-from howsure.inputs.roles import ROLES, Role
+from howsure.inputs.roles import LONG, ROLES, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,8 @@ class Roles:
         Roles that no flag gave.
     notes : mapping of str to str
         What to say of a column.
+    model : str
+        The model whose prediction it is, where names of columns say so.
     """
 
     columns: Mapping[str, tuple[str, ...]]
@@ -79,9 +82,15 @@ class Roles:
     weights_kind: str = "frequency"
     guessed: frozenset[str] = frozenset()
     notes: Mapping[str, str] = field(default_factory=dict)
+    model: str = ""
 
     def __getitem__(self, role: str) -> tuple[str, ...]:
         return self.columns.get(role, ())
+
+    @property
+    def long(self) -> bool:
+        """Whether a row holds one part of a prediction."""
+        return any(self[role] for role in LONG)
 
     def one(self, role: str) -> str | None:
         """The one column of a role, if there is one."""
@@ -114,16 +123,12 @@ class Roles:
 
     def explain(self, names: Iterable[str], source: str = "") -> tuple[ColumnUse, ...]:
         """How each column is read, in the table's order, ignored ones too."""
-        said = self.by_column()
-        return tuple(
-            ColumnUse(
-                name, ", ".join(said.get(name, ["ignored"])), self.notes.get(name, ""), source
-            )
-            for name in names
-        )
+        return explain_models(names, [self], source)
 
     def _words(self, role: Role, place: int) -> str:
         told = role.told or role.name
+        if role.name == "point" and self.long:
+            return "prediction, a part in each row"
         if role.name in ("lower", "upper"):
             share = self.coverages[place]
             return told if share is None else f"{told} at {100 * share:g} %"
@@ -134,6 +139,38 @@ class Roles:
         if self.encoder is not None and role.name == "encode":
             return f"{told} {encoder_name(self.encoder)}"
         return told
+
+
+def explain_models(
+    names: Iterable[str], models: Sequence[Roles], source: str = ""
+) -> tuple[ColumnUse, ...]:
+    """How each column of a table is read, in its order, and why the ignored ones are."""
+    said: dict[str, dict[str, None]] = {}
+    notes: dict[str, str] = {}
+    for roles in models:
+        for role, column, words in roles.uses():
+            own = role.of == "belief" and roles.model
+            said.setdefault(column, {})[f"{words} of {roles.model}" if own else words] = None
+        notes.update(roles.notes)
+    unit = models[0].long and not models[0]["rows"]
+
+    def use(name: str) -> ColumnUse:
+        note = notes.get(name, "")
+        if name in said:
+            return ColumnUse(name, ", ".join(said[name]), note, source)
+        if unit and name.strip() and not note:
+            note = "unless it numbers the rows or follows the level"
+            return ColumnUse(name, "tells cases apart", note, source)
+        return ColumnUse(name, "ignored", note or _why_ignored(name), source)
+
+    return tuple(map(use, names))
+
+
+def _why_ignored(name: str) -> str:
+    if not name.strip():
+        return "it has no name"
+    word = shlex.quote(name)
+    return f"no role has this name; --groups {word} or --features {word} would use it"
 
 
 def encoder_name(encoder: Encoder) -> str:

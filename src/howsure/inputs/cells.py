@@ -13,13 +13,13 @@ import numpy.typing as npt
 from howsure.core.arrays import BoolArray, IntArray
 from howsure.core.errors import InputError
 from howsure.inputs import values
-from howsure.inputs.assigned import ColumnUse, Roles
+from howsure.inputs.assigned import Roles
 from howsure.inputs.roles import BY_NAME, Kind
 from howsure.inputs.source import MISSING_WORDS, Source, quoted
 from howsure.inputs.values import Labels
 
 _LAST_WINS: Final[tuple[Kind, ...]] = (
-    *("any", "number", "vector"),
+    *("key", "any", "number", "vector"),
     *("text", "time", "name", "label"),
 )
 """As what a column is read that is asked for as several kinds."""
@@ -45,8 +45,8 @@ class Cells:
         Where each row stands in the table.
     notes : tuple of str
         What the reader of a result should know.
-    explanation : tuple of ColumnUse
-        How each column of the table was read.
+    names : tuple of str
+        All columns of the table.
     """
 
     title: str
@@ -56,7 +56,7 @@ class Cells:
     columns: Mapping[tuple[Kind, str], Any]
     places: IntArray
     notes: tuple[str, ...] = ()
-    explanation: tuple[ColumnUse, ...] = ()
+    names: tuple[str, ...] = ()
 
     @property
     def n(self) -> int:
@@ -107,6 +107,8 @@ class Cells:
 def read_cells(source: Source, roles: Roles) -> Cells:
     """Read the columns that have roles; a guessed time that cannot be read loses its role."""
     asked = {(role.kind, name): None for role, name, _ in roles.uses() if role.kind is not None}
+    if roles.long:
+        asked |= {("key", name): None for name in source.names}
     keys = sorted(asked, key=lambda key: get_args(Kind).index(key[0]))
     kinds = {name: kind for wanted in _LAST_WINS for kind, name in keys if kind == wanted}
     table = source.read(kinds)
@@ -121,6 +123,12 @@ def read_cells(source: Source, roles: Roles) -> Cells:
                 raise InputError(f"{source.title}: {error}") from error
             notes = {**roles.notes, name: "cells that are neither numbers nor ISO dates"}
             roles = replace(roles.only(lambda role: role.name != "time"), notes=notes)
+    cluster = roles.one("cluster") or ""
+    series = "cluster" in roles.guessed and cluster.strip().lower() == "unique_id"
+    if series and len(columns["label", cluster].labels) < 2:
+        note = {cluster: "one series alone, which divides nothing"}
+        roles = roles.only(lambda role: role.name != "cluster")
+        roles = replace(roles, notes={**roles.notes, **note})
     remarks = [
         f"column {quoted(name)}: {quoted(word)} is read as a label, not as a missing cell"
         for (kind, name), column in columns.items()
@@ -131,10 +139,10 @@ def read_cells(source: Source, roles: Roles) -> Cells:
     return Cells(
         title=source.title,
         folder=source.folder,
-        model=source.stem,
+        model=roles.model or source.stem,
         roles=roles,
         columns=columns,
         places=np.arange(table.num_rows),
         notes=tuple(f"{source.title}: {said}" for said in (*source.notes, *remarks)),
-        explanation=roles.explain(source.names, source.title),
+        names=source.names,
     )

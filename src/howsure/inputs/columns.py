@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from copy import copy
 from fnmatch import fnmatchcase
-from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 from howsure.inputs.assigned import LawColumns, Roles, parse_encode, parse_law
-from howsure.inputs.roles import BY_NAME, ROLES, Columns, Names
-from howsure.inputs.source import listed, quoted
+from howsure.inputs.families import alike, checked, nixtla
+from howsure.inputs.names import Bound, bound, normal_form, quantile_levels
+from howsure.inputs.roles import BY_NAME, LONG, ROLES, Columns, Names
+from howsure.inputs.source import listed, no_column, quoted
 from howsure.predictions import law_named
 from howsure.predictions.counts.family import COUNT_FAMILIES
 
 _PREDICTION: Final = tuple(role.name for role in ROLES if role.of == "belief" and role.kind)
+_LONG_VALUES: Final = frozenset({"value", ".prediction", ".predicted", ".epred"})
+_HUB: Final = BY_NAME["output_type"].known | BY_NAME["quantile_level"].known
+_RANGES: Final = frozenset({"interval_range", "range"})
 _VARIANCE: Final = frozenset({"var", "variance", "pred_var", "y_var", "predictive_variance"})
 
 
@@ -65,7 +69,27 @@ def assign_roles(
     >>> roles["mean"], roles["sd"], roles["groups"]
     (('pred',), ('std',), ('region',))
     """
-    return _Assignment(names, said or {}).roles(outcome=outcome)
+    found = assign_models(names, said, outcome=outcome)
+    if len(found) > 1:
+        raise InputError(
+            f"one model is needed, and names of columns say that there are {len(found)}: "
+            f"{listed(roles.model for roles in found)}; drop the columns of the others"
+        )
+    return found[0]
+
+
+def assign_models(
+    names: Sequence[str], said: Columns | None = None, *, outcome: bool = True
+) -> tuple[Roles, ...]:
+    """The role of each column, for each model that the names of columns tell; see `assign_roles`.
+
+    Examples
+    --------
+    >>> names = ["y", "ridge_mean", "ridge_sd", "forest_mean", "forest_sd"]
+    >>> [(roles.model, roles["sd"]) for roles in assign_models(names)]
+    [('ridge', ('ridge_sd',)), ('forest', ('forest_sd',))]
+    """
+    return _Assignment(names, said or {}).models(outcome=outcome)
 
 
 class _Assignment:
@@ -74,6 +98,7 @@ class _Assignment:
     def __init__(self, names: Sequence[str], said: Columns) -> None:
         self._names = tuple(names)
         self._known = frozenset(names)
+        self._plain = frozenset(map(normal_form, names))
         self._said: dict[str, Any] = {}
         for name, value in said.items():
             if name not in BY_NAME:
@@ -87,6 +112,7 @@ class _Assignment:
         self._coverages: tuple[float | None, ...] = ()
         self._levels: tuple[float, ...] = ()
         self._law: LawColumns | None = None
+        self._model = ""
         for role in ROLES:
             if role.many or role.kind is None or role.name in ("encode", "law"):
                 continue
@@ -108,8 +134,9 @@ class _Assignment:
         if "quantiles" in self._said:
             self._set_levels(flagged_levels(self._said["quantiles"], self._column))
 
-    def roles(self, *, outcome: bool) -> Roles:
+    def models(self, *, outcome: bool) -> tuple[Roles, ...]:
         """Let the names decide what is still open."""
+        self._guess_nixtla()
         for entry in ROLES:
             if entry.of in ("outcome", "order", "rows") and entry.guessable and not entry.many:
                 self._guess(entry.name)
@@ -119,8 +146,10 @@ class _Assignment:
                 f"y=COLUMN (--y COLUMN); the columns are {listed(self._names)}"
             )
         self._guess("groups")
-        if not self._guess_recalibrated():
+        models: dict[str, tuple[_Assignment, dict[str, str]]] = {}
+        if not self._guess_long() and not self._guess_recalibrated():
             self._guess_prediction()
+            models = self._guess_families()
         self._guess("embedding")
         if "features" in self._said:
             self._columns["features"] = self._expanded(self._features, "features", self._free())
@@ -128,8 +157,15 @@ class _Assignment:
         for name in self._free():
             if normal_form(name) in _VARIANCE:
                 self._notes[name] = "a variance is not read: give its square root as sd"
+        return tuple(self._of_family(name, *held).made() for name, held in models.items()) or (
+            self.made(),
+        )
+
+    def made(self) -> Roles:
+        """What was decided."""
         weighed = normal_form("".join(self._columns.get("weights", ())))
         made = Roles(
+            model=self._model,
             columns={name: held for name, held in self._columns.items() if held},
             coverages=self._coverages,
             levels=self._levels,
@@ -142,6 +178,125 @@ class _Assignment:
         )
         self._check(made)
         return made
+
+    def _guess_long(self) -> bool:
+        """The columns of a long table; whether it is one, as far as names tell."""
+        said = [role for role in LONG if self._columns.get(role)]
+        wide = [role for role in _PREDICTION if role != "point" and self._said.get(role)]
+        if said and wide:
+            raise InputError(
+                f"{said[0]} makes the table a long one, whose prediction is one column: say it as "
+                f"point=COLUMN (--point COLUMN), and leave out {wide[0]}"
+            )
+        if wide:
+            return False
+        found = {role: self._matching(role) for role in LONG if role not in self._said}
+        if found.get("boundary") and found.get("quantile_level") == []:
+            ranges = [name for name in self._free() if normal_form(name) in _RANGES]
+            found["quantile_level"] = ranges
+            found["boundary"] = found["boundary"] if ranges else []
+        elif "quantile_level" not in self._said:
+            found["boundary"] = []
+        claimed = [name for names in found.values() for name in names]
+        if not said and not claimed:
+            return False
+        free = [name for name in self._free() if name not in claimed]
+        values = list(self._columns.get("point", ()))
+        if "point" not in self._said:
+            values = [name for name in free if BY_NAME["point"].matches(normal_form(name))]
+            values = values or [name for name in free if normal_form(name) in _LONG_VALUES]
+        if not values or (not said and self._reads_wide([n for n in free if n not in values])):
+            if said and not values:
+                raise InputError(
+                    f"a long table needs a column of predictions, and no column's name says that "
+                    f"it is one: say point=COLUMN (--point COLUMN); the columns are "
+                    f"{listed(self._names)}"
+                )
+            return False
+        if len(values) > 1:
+            raise two_readings("point", values)
+        for role, names in found.items():
+            if len(names) > 1:
+                raise two_readings(role, names)
+            self._claim(role, names, guessed=True)
+            for name in names:
+                self._notes[name] = "if its cells are those of a long table"
+        if "point" not in self._columns:
+            self._claim("point", values, guessed=True)
+        return True
+
+    def _reads_wide(self, names: Sequence[str]) -> bool:
+        """Whether some of these columns are a prediction other than a point forecast."""
+        plain = _Assignment(names, {})
+        try:
+            plain._guess_prediction()
+        except InputError:
+            return True  # which is told when it is read
+        held = [role for role in _PREDICTION if role not in ("point", "mean")]
+        return any(plain._columns.get(role) for role in held)
+
+    def _matching(self, role: str) -> list[str]:
+        """The free columns whose names say that they play a role."""
+        entry = BY_NAME[role]
+        found = [name for name in self._free() if entry.matches(normal_form(name))]
+        if entry.later and len(found) > 1:
+            later = entry.later.split()
+            found = [name for name in found if normal_form(name) not in later] or found
+        hub = "value" in self._plain and not _HUB.isdisjoint(self._plain)
+        if role == "y" and len(found) > 1 and hub:  # whose target is a word for what is forecast
+            found = [name for name in found if normal_form(name) != "target"]
+        return found
+
+    def _guess_nixtla(self) -> None:
+        """The columns that say which series and when, where both stand as nixtla calls them."""
+        if not self._plain.issuperset(("unique_id", "ds")):
+            return
+        for role, plain in (("time", "ds"), ("cluster", "unique_id")):
+            if role not in self._columns and not self._matching(role):
+                found = [name for name in self._free() if normal_form(name) == plain]
+                self._claim(role, found[:1], guessed=True)
+        for name in self._free():
+            if normal_form(name) == "cutoff":
+                self._notes[name] = "when the forecast was made, which plays no role"
+
+    def _guess_families(self) -> dict[str, tuple[_Assignment, dict[str, str]]]:
+        """The predictions of several models that columns are named after, by model.
+
+        Each with the columns that its names stand for; where there is any other prediction, none.
+        """
+        silent = not any(self._said.get(role) for role in _PREDICTION)
+        if not silent or self._law or any(self._columns.get(role) for role in _PREDICTION):
+            return {}
+        found = nixtla(self._free()) or alike(self._free())
+        made: dict[str, tuple[_Assignment, dict[str, str]]] = {}
+        for model, held in found.items():
+            own = {plain: name for name, plain in held.items()}
+            try:
+                one = _Assignment(list(held.values()), {"coverage": self._said.get("coverage")})
+                one._guess_prediction()
+            except InputError as error:
+                raise checked(model, held, error) from error
+            made[model] = one, own
+        for held in found.values():
+            self._claimed.update(held)
+        return made
+
+    def _of_family(self, model: str, made: _Assignment, own: Mapping[str, str]) -> _Assignment:
+        """The same with the prediction of one model."""
+        one = copy(self)
+        one._model = model
+        one._guessed = self._guessed | made._guessed
+        one._notes = {**self._notes, **{own[name]: note for name, note in made._notes.items()}}
+        one._columns = {
+            **self._columns,
+            **{
+                role: tuple(own[name] for name in held)
+                for role, held in made._columns.items()
+                if role in _PREDICTION
+            },
+        }
+        one._coverages, one._levels = made._coverages, made._levels
+        return one
 
     def _guess_prediction(self) -> None:
         """The free columns whose names say that they are a prediction."""
@@ -220,12 +375,7 @@ class _Assignment:
         if len(trimmed) == 1:
             self._claimed.add(trimmed[0])
             return trimmed[0]
-        near = difflib.get_close_matches(name, self._names[:1000], n=1)
-        hint = f"; perhaps {quoted(near[0])}" if near else ""
-        raise InputError(
-            f"{flag} must name a column of the table, got {quoted(name)}{hint}; the columns are "
-            f"{listed(self._names)}"
-        )
+        raise InputError(no_column(name, self._names, flag))
 
     def _named(self, role: str, name: Any) -> tuple[str, ...]:
         if not isinstance(name, str):
@@ -293,10 +443,9 @@ class _Assignment:
         """The free columns whose names say that they play a role of which no flag speaks."""
         if role in self._columns:
             return
-        entry = BY_NAME[role]
-        found = [name for name in self._free() if entry.matches(normal_form(name))]
-        if len(found) > 1 and not entry.many:
-            raise two_readings(role, found, f"{role}=COLUMN (--{role} COLUMN)")
+        found = self._matching(role)
+        if len(found) > 1 and not BY_NAME[role].many:
+            raise two_readings(role, found)
         self._claim(role, found, guessed=True)
 
     def _guess_law(self) -> None:
@@ -468,7 +617,13 @@ def guessed_pairs(names: Iterable[str], coverage: Coverages) -> tuple[IntervalCo
             )
         key = (end.stem, end.coverage, end.side)
         if key in ends:
-            raise two_readings(f"{end.side}", [ends[key], name], "lower, upper and coverage")
+            chosen = quoted(ends[key])
+            raise two_readings(
+                end.side,
+                [ends[key], name],
+                f"{end.side}={chosen} ({BY_NAME[end.side].option} {shlex.quote(ends[key])}), the "
+                "other end, and coverage= (--coverage)",
+            )
         ends[key] = name
     pairs = []
     for (stem, share, side), name in ends.items():
@@ -515,7 +670,12 @@ def guessed_levels(names: Iterable[str]) -> tuple[dict[float, str], dict[str, st
         if level is None:
             continue
         if level in levels:
-            raise two_readings(f"quantile {level:g}", [levels[level], name], "quantiles")
+            raise two_readings(
+                f"quantile {level:g}",
+                [levels[level], name],
+                f"quantiles={{{level:g}: {quoted(name)}, …}} (--quantile "
+                f"{shlex.quote(f'{level:g}={name}')} …) with every level",
+            )
         levels[level] = name
     if len(levels) == 1 and 0.5 not in levels:
         ((level, name),) = levels.items()
@@ -533,11 +693,16 @@ def as_number(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def two_readings(what: str, found: Sequence[str], flag: str) -> InputError:
-    """The error for a role that several names claim."""
+def two_readings(what: str, found: Sequence[str], spelling: str = "") -> InputError:
+    """The error for a role, or what else is one column, that several names claim."""
+    if not spelling:
+        option = BY_NAME[what].option
+        spelling = " or ".join(
+            f"{what}={quoted(name)} ({option} {shlex.quote(name)})" for name in found[:2]
+        )
     return InputError(
         f"{what} must be one column, and the names of {len(found)} say that they are: "
-        f"{listed(found)}; say {flag}"
+        f"{listed(found)}; say {spelling}"
     )
 
 
@@ -601,109 +766,3 @@ def _level_items(given: Mapping[float, str] | str | Sequence[str]) -> list[tuple
             raise InputError(f"a quantile must be LEVEL=COLUMN, such as 0.05=low, got {text!r}")
         items.append((number, name))
     return items
-
-
-_PREFIX = r"(?:(?P<prefix>pi|ci|y|yhat|y_hat|y_pred|pred|prediction|forecast|interval|obs_ci)_?)?"
-_NUMBER = r"\d+(?:[._]\d+)?"
-_BOUND = re.compile(
-    _PREFIX + rf"(?:(?P<before>{_NUMBER})_?)?"
-    r"(?:(?P<lower>lower|lwr|lo|lb)|(?P<upper>upper|upr|hi|ub))"
-    rf"(?:_?(?:bound|limit|pi|ci))?(?:_?(?P<after>{_NUMBER})(?:%|pct)?)?",
-    re.ASCII,
-)
-_QUANTILE = re.compile(
-    r"(?P<prefix>(?:(?:y|yhat|y_hat|y_pred|pred|prediction|forecast)_)?"
-    rf"(?:q|quantile|p|pct|percentile))_?(?P<number>{_NUMBER})",
-    re.ASCII,
-)
-_BARE = re.compile(r"(?P<level>0?\.\d+)|(?P<percent>\d+(?:\.\d+)?)%", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """One end of an interval, as a name tells it.
-
-    Attributes
-    ----------
-    side : {"lower", "upper"}
-        Which end.
-    stem : str
-        The words before it, which the other end shares.
-    coverage : float, optional
-        Nominal coverage, where the name holds a number that can be nothing else.
-    unclear : bool
-        Whether the name holds a number that may mean several things.
-    """
-
-    side: Literal["lower", "upper"]
-    stem: str
-    coverage: float | None
-    unclear: bool
-
-
-@lru_cache(maxsize=1 << 17)  # a table may have a hundred thousand columns
-def normal_form(name: str) -> str:
-    """The name as it is compared."""
-    return re.sub(r"[\s\-]+", "_", name.strip().lower())
-
-
-def bound(name: str) -> Bound | None:
-    """Read a name as that of an interval's end."""
-    match = _BOUND.fullmatch(normal_form(name))
-    if match is None or (match["before"] and match["after"]):
-        return None
-    number = match["before"] or match["after"]
-    side: Literal["lower", "upper"] = "lower" if match["lower"] else "upper"
-    share = None if number is None else _share(number)
-    return Bound(side, match["prefix"] or "", share, number is not None and share is None)
-
-
-def quantile_levels(names: Iterable[str]) -> dict[str, float | None]:
-    """Read names as those of quantiles; None where a name may mean several levels."""
-    found: dict[str, float | None] = {}
-    families: dict[str, dict[str, str]] = {}
-    for name in names:
-        plain = normal_form(name)
-        bare = _BARE.fullmatch(plain)
-        if plain == "median":
-            found[name] = 0.5
-        elif bare is not None:
-            found[name] = float(bare["level"] or 0) or _round(float(bare["percent"] or 0) / 100)
-        elif (match := _QUANTILE.fullmatch(plain)) is not None:
-            families.setdefault(match["prefix"], {})[name] = match["number"].replace("_", ".")
-    for prefix, family in families.items():
-        numbers = set(family.values())
-        percent = any("." in number and float(number) >= 1 for number in numbers)
-        mixed = prefix.endswith(("p", "pct", "percentile")) and any("." not in n for n in numbers)
-        for name, number in family.items():
-            if "." not in number:
-                found[name] = _whole_level(number, numbers)
-            elif percent:
-                found[name] = _round(float(number) / 100)
-            else:
-                found[name] = None if mixed else float(number)
-    return {name: level for name, level in found.items() if level is None or 0 < level < 1}
-
-
-def _share(number: str) -> float | None:
-    if "." in number or "_" in number:
-        value = float(number.replace("_", "."))
-        share = value if value < 1 else _round(value / 100)
-        return share if 0 < share < 1 else None
-    return int(number) / 100 if len(number) == 2 and number[0] != "0" else None
-
-
-def _whole_level(digits: str, family: set[str]) -> float | None:
-    """Level of a number without a point; 0 where it is none."""
-    if int(digits) == 0 or len(digits) > 3:
-        return 0.0
-    if len(digits) == 1:
-        return int(digits) / 100 if str(100 - int(digits)) in family else None
-    if len(digits) == 2:
-        return int(digits) / 100
-    clear = any(len(other) == 3 and other[0] != "0" for other in family - {"100"})
-    return int(digits) / 1000 if clear and digits != "100" else None
-
-
-def _round(value: float) -> float:
-    return round(value, 12)

@@ -19,8 +19,9 @@ from howsure.inputs.assigned import Roles
 from howsure.inputs.building import Crossing, build, crossing_notes
 from howsure.inputs.cells import Cells, read_cells
 from howsure.inputs.columns import RECALIBRATED, assign_roles
+from howsure.inputs.long import refuse_long, without_long
 from howsure.inputs.roles import ROLES, Columns
-from howsure.inputs.source import MISSING_WORDS, Source, listed, quoted
+from howsure.inputs.source import MISSING_WORDS, Source, listed, perhaps, quoted
 from howsure.inputs.tables import Missing, gaps_of, kept_rows, sources, split_models
 from howsure.inputs.values import Labels
 from howsure.predictions import EvalSet
@@ -125,9 +126,13 @@ def load_new(
         if name not in table.names:
             raise InputError(
                 f"{table.title} must hold the column {quoted(name)}, which the recalibration "
-                f"needs; the columns are {listed(table.names)}"
+                f"needs{perhaps(name, table.names)}"
             )
     roles = _roles(table, columns, by, tuple(features), vectors)
+    if roles.long:
+        refuse_long(table, roles)
+        plain: Any = without_long(columns)
+        roles = _roles(table, plain, by, tuple(features), vectors)
     needed = roles.only(lambda role: role.of in ("belief", "order") and role.name != "rows")
     asked = {"groups": tuple(by), "features": tuple(features), "embedding": tuple(vectors)}
     needed = replace(needed, columns={**needed.columns, **asked})

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Final, Literal, TypedDict
 if TYPE_CHECKING:
     from howsure.inputs.encoders.encode import Encoder
 
-Kind = Literal["number", "label", "any", "vector", "text", "time", "name"]
-"""What a column shall be read as; a vector is a number or a list of numbers in each cell."""
+Kind = Literal["number", "label", "any", "vector", "text", "time", "name", "key"]
+"""What a column shall be read as; a vector is a number or a list of numbers in each cell.
+
+A key is anything that is equal or not, what is missing included.
+"""
 Names = str | Sequence[str] | None
 
 
@@ -25,9 +28,9 @@ class Role:
     ----------
     name, help : str
         Its keyword, and its flag in one line.
-    of : {"outcome", "belief", "inputs", "rows", "order"}
+    of : {"outcome", "belief", "inputs", "rows", "order", "long"}
         Whether it holds y, a model's belief, inputs of a model, what else is known of the rows,
-        or which rows are which.
+        which rows are which, or which part of a belief a row of a long table holds.
     kind : str, optional
         What its columns are read as.
     many, repeats : bool
@@ -40,12 +43,14 @@ class Role:
         How a column that plays it is explained, where that is not its name.
     pattern, names : str
         Names of columns, in normal form, that say that they play it.
+    later : str
+        Names that say so where none of the others stands.
     examples : str
         Some names, where a pattern or a rule decides.
     """
 
     name: str
-    of: Literal["outcome", "belief", "inputs", "rows", "order"]
+    of: Literal["outcome", "belief", "inputs", "rows", "order", "long"]
     kind: Kind | None
     help: str
     many: bool = False
@@ -56,17 +61,23 @@ class Role:
     told: str = ""
     pattern: str = ""
     names: str = ""
+    later: str = ""
     examples: str = ""
 
     @cached_property
     def known(self) -> frozenset[str]:
         """The names that say that a column plays it."""
-        return frozenset(self.names.split())
+        return frozenset((*self.names.split(), *self.later.split()))
 
     @property
     def option(self) -> str:
         """Its flag on the command line."""
         return f"--{(self.flag or self.name).replace('_', '-')}"
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The names to show of those that it is recognised by, all or some."""
+        return tuple((self.examples or f"{self.names} {self.later}").split())
 
     @property
     def guessable(self) -> bool:
@@ -241,7 +252,12 @@ ROLES: Final = (
         "time", "rows", "time", "Column that orders the rows.", names="time timestamp datetime date"
     ),
     Role(
-        "model", "order", "label", "Column that names the model of a row.", names="model model_name"
+        "model",
+        "order",
+        "label",
+        "Column that names the model of a row.",
+        names="model model_name",
+        later="model_id algo algorithm learner regressor estimator forecaster",
     ),
     Role(
         "rows",
@@ -252,8 +268,43 @@ ROLES: Final = (
         told="name of the row",
         names="id row_id rowid row",
     ),
+    Role(
+        "quantile_level",
+        "long",
+        "key",
+        "Column of quantile levels, one a row.",
+        told="level of the quantile in this row",
+        names="quantile_level quantile q_level level tau output_type_id",
+    ),
+    Role(
+        "sample_id",
+        "long",
+        "key",
+        "Column that numbers draws, one a row.",
+        told="number of the draw in this row",
+        names="sample_id sample draw draw_id .draw member ensemble_member realization",
+    ),
+    Role(
+        "output_type",
+        "long",
+        "key",
+        "Column that says quantile, sample, median or mean.",
+        told="what the row predicts",
+        names="output_type",
+    ),
+    Role(
+        "boundary",
+        "long",
+        "key",
+        "Column of lower and upper, where levels are coverages.",
+        told="which end of the interval is in this row",
+        names="boundary",
+    ),
 )
 """Every role, in the order in which flags and explanations tell of them."""
+
+LONG: Final = tuple(role.name for role in ROLES if role.of == "long")
+"""Roles of a long table, which holds a row for each part of a prediction."""
 
 BY_NAME: Final[Mapping[str, Role]] = MappingProxyType({role.name: role for role in ROLES})
 
@@ -282,3 +333,7 @@ class Columns(TypedDict, total=False):
     time: str | None
     model: str | None
     rows: str | None
+    quantile_level: str | None
+    sample_id: str | None
+    output_type: str | None
+    boundary: str | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -13,6 +13,7 @@ from typing import Final
 import pyarrow as pa
 
 from howsure.core.errors import HowsureError, InputError
+from howsure.core.registry import nearest
 from howsure.inputs.roles import Kind
 
 COMPRESSION: Final = {".gz": "gzip", ".zst": "zstd"}
@@ -107,6 +108,18 @@ def listed(names: Iterable[str], most: int = 20) -> str:
     every = list(names)
     shown = ", ".join(quoted(name) for name in every[:most])
     return shown if len(every) <= most else f"{shown} and {len(every) - most} more"
+
+
+def no_column(name: str, names: Sequence[str], what: str, table: str = "the table") -> str:
+    """The message for a name that no column has: the nearest one, whatever its case, and all."""
+    return f"{what} must name a column of {table}, got {quoted(name)}{perhaps(name, names)}"
+
+
+def perhaps(name: str, names: Sequence[str]) -> str:
+    """How a message goes on that names an absent column: the nearest one, and all."""
+    near = nearest(name, names[:1000], most=1, cutoff=0.6)
+    hint = f"; perhaps {quoted(near[0])}" if near else ""
+    return f"{hint}; the columns are {listed(names)}"
 
 
 def _reason(error: BaseException) -> str:

@@ -16,15 +16,17 @@ from howsure.core.arrays import BoolArray
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.progress import Listener, listening
-from howsure.inputs.assigned import ColumnUse, Roles, encoder_name
+from howsure.inputs.assigned import ColumnUse, Roles, encoder_name, explain_models
 from howsure.inputs.building import Crossing, build, crossing_notes
 from howsure.inputs.cells import Cells, read_cells
-from howsure.inputs.columns import assign_roles
+from howsure.inputs.columns import assign_models, assign_roles
 from howsure.inputs.encoding import embedded
 from howsure.inputs.files import open_table
 from howsure.inputs.frames import FrameTable, MappingTable
-from howsure.inputs.roles import ROLES, Columns
+from howsure.inputs.long import is_long, widened, without_long
+from howsure.inputs.roles import LONG, ROLES, Columns
 from howsure.inputs.source import Source, listed, quoted
+from howsure.inputs.stacked import MOST_MODELS, check_unstacked
 from howsure.inputs.values import Labels, absent
 from howsure.predictions import EvalSet
 
@@ -118,6 +120,8 @@ def load(
     y, point, mean, sd, image, weights, cluster, time, model, rows : str, optional
         The column of a role. For all roles: names decide where nothing is said (docs/inputs.md
         lists them), and ``""`` leaves a role empty. Paths of images start from the table's folder.
+    quantile_level, sample_id, output_type, boundary : str, optional
+        Columns of a long table, a row for each level or draw, whose values `point` holds.
     lower, upper : str or sequence of str, optional
         Columns of the ends of intervals, in one order.
     coverage : float or sequence of float, optional
@@ -160,10 +164,14 @@ def load(
     ):
         if value not in known:
             raise InputError(f"{name} must be {known[0]!r} or {known[1]!r}, got {value!r}")
+    read: list[Cells] = []
     tables: list[Cells] = []
-    for table, roles in _with_roles(sources(source, encoding, decimal), columns):
-        tables.append(read_cells(table, roles))
-        tables[-1].check_finite()
+    opened = list(_read(sources(source, encoding, decimal), columns, many=_is_many(source)))
+    for cells in opened:
+        read.append(cells)
+        tables += (
+            _by_case(cells, missing, several=_is_many(source)) if cells.roles.long else [cells]
+        )
     gaps = gaps_of(tables, missing)
     parts, unshared = _named_parts(tables, common=common_rows)
     kept = kept_rows(parts, gaps)
@@ -174,7 +182,10 @@ def load(
     with listening(progress):
         vectors, images = embedded(texts, roles, folder=first.folder, title=first.title)
     made = build(parts, crossing=crossing, embedding=vectors)
-    notes = [note for cells in tables for note in cells.notes]
+    by_table: dict[str, list[Cells]] = {}
+    for cells in read:
+        by_table.setdefault(cells.title, []).append(cells)
+    notes = list(dict.fromkeys(note for cells in tables for note in cells.notes))
     left = sum(unshared.values())
     dropped = sum(cells.n for cells in tables) - sum(part.n for part in parts) - left
     if dropped:
@@ -187,7 +198,7 @@ def load(
         notes.append(f"rows that not all models hold are left out: {said}")
     return Loaded(
         evalsets=made,
-        explanation=tuple(use for cells in tables for use in cells.explanation),
+        explanation=tuple(use for held in by_table.values() for use in _explained(held)),
         dropped=dropped,
         dropped_by=gaps,
         notes=(*notes, *crossing_notes(made)),
@@ -229,7 +240,23 @@ def explain(
     ['y', 'point forecast', 'ignored']
     """
     pairs = _with_roles(sources(source, encoding, decimal), columns)
-    return tuple(use for table, roles in pairs for use in roles.explain(table.names, table.title))
+    by_table: dict[str, tuple[Source, list[Roles]]] = {}
+    for table, roles, _ in pairs:
+        by_table.setdefault(table.title, (table, []))[1].append(roles)
+    return tuple(
+        use
+        for table, models in by_table.values()
+        for use in explain_models(table.names, models, table.title)
+    )
+
+
+def _explained(held: Sequence[Cells]) -> tuple[ColumnUse, ...]:
+    """How the columns of one table were read, by its models."""
+    return explain_models(held[0].names, [cells.roles for cells in held], held[0].title)
+
+
+def _is_many(source: Any) -> bool:
+    return isinstance(source, list | tuple) and len(source) > 1
 
 
 def sources(source: Any, encoding: str | None, decimal: str) -> Iterator[Source]:
@@ -247,8 +274,11 @@ def sources(source: Any, encoding: str | None, decimal: str) -> Iterator[Source]
             yield FrameTable(item, title)
 
 
-def _with_roles(tables: Iterator[Source], said: Columns) -> Iterator[tuple[Source, Roles]]:
-    """Roles of each table; after the first, only those that tell of a model, and its groups."""
+def _with_roles(tables: Iterator[Source], said: Columns) -> Iterator[tuple[Source, Roles, Columns]]:
+    """Roles of each table, and what is said of it.
+
+    After the first, only those that tell of a model, and its groups.
+    """
     first: Roles | None = None
     for table in tables:
         if first is not None:
@@ -256,11 +286,44 @@ def _with_roles(tables: Iterator[Source], said: Columns) -> Iterator[tuple[Sourc
             left["groups"] = [name for name in first["groups"] if name in table.names]
             said = {**said, **left}
         try:
-            roles = assign_roles(table.names, said)
+            models = assign_models(table.names, said)
         except InputError as error:
             raise InputError(f"{table.title}: {error}") from error
-        first = first or roles
-        yield table, roles
+        first = first or models[0]
+        for roles in models:
+            yield table, roles, said
+
+
+def _read(tables: Iterator[Source], said: Columns, *, many: bool) -> Iterator[Cells]:
+    """The cells of each table; what names alone take for a long one must have its content."""
+    for table, roles, told in _with_roles(tables, said):
+        cells = read_cells(table, roles)
+        if roles.long and not is_long(cells):
+            cells = read_cells(table, as_wide(table, roles, told))
+        cells.check_finite()
+        if not cells.roles["model"] and not cells.roles.long and told.get("model") is None:
+            check_unstacked(table, cells)
+        if many and roles.model:
+            cells = replace(cells, model=f"{table.stem}/{roles.model}".lstrip("/"))
+        yield cells
+
+
+def as_wide(table: Source, long: Roles, said: Columns) -> Roles:
+    """The roles of a table that names alone took for a long one."""
+    plain: Any = without_long(said)
+    roles = assign_roles(table.names, plain)
+    note = "its cells are not those of a long table"
+    notes = {name: note for role in LONG for name in long[role]}
+    return replace(roles, notes={**notes, **roles.notes})
+
+
+def _by_case(cells: Cells, missing: Missing, *, several: bool) -> list[Cells]:
+    """A long table as one with a row for each case, for each model."""
+    parts = split_models(cells)
+    if cells.roles["model"] and several:
+        parts = [replace(part, model=f"{cells.model}/{part.model}") for part in parts]
+    order = cells.roles.only(lambda role: role.name != "model")
+    return widened(cells, [replace(part, roles=order) for part in parts], missing)
 
 
 def gaps_of(tables: Sequence[Cells], missing: Missing) -> dict[str, int]:
@@ -346,7 +409,6 @@ def kept_rows(parts: Sequence[Cells], gaps: Mapping[str, int]) -> npt.NDArray[np
     return kept
 
 
-MOST_MODELS: Final = 100
 _TOLERANCE: Final = 1e-6
 
 
@@ -433,7 +495,7 @@ def _aligned(first: Cells, other: Cells) -> Cells:
             ]
             raise InputError(
                 f"models must be given on the same rows, got {' and '.join(apart)}; "
-                "common_rows=True (--common-rows) compares those that all hold"
+                f"common_rows=True (--common-rows) compares those that all hold{_no_models(first)}"
             )
         return other.take(np.asarray([place[name] for name in ours], dtype=np.int64))
     if first.n != other.n:
@@ -441,8 +503,17 @@ def _aligned(first: Cells, other: Cells) -> Cells:
             f"models must be given on the same rows, got {first.n} rows of "
             f"{quoted(first.model)} and {other.n} of {quoted(other.model)}; with a column of row "
             "names (rows=, --row-id), common_rows=True (--common-rows) compares those that all hold"
+            f"{_no_models(first)}"
         )
     return other
+
+
+def _no_models(part: Cells) -> str:
+    """How to say that the labels of a column are no models, where only its name says so."""
+    held = part.roles["model"]
+    if not held or "model" not in part.roles.guessed:
+        return ""
+    return f"; model='' (--model \"\") says that {quoted(held[0])} holds no models"
 
 
 def _keys(part: Cells) -> list[str] | None:

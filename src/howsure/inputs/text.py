@@ -108,6 +108,7 @@ class TextFile(Source):
             "number": number,
             "vector": number,
             "label": pa.dictionary(pa.int32(), pa.string()),
+            "key": pa.dictionary(pa.int32(), pa.string()),
         }
         options = pacsv.ConvertOptions(
             include_columns=kept,

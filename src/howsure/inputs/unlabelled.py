@@ -17,6 +17,7 @@ from howsure.inputs.assigned import Roles
 from howsure.inputs.building import build
 from howsure.inputs.cells import read_cells
 from howsure.inputs.encoding import embedded
+from howsure.inputs.long import refuse_long
 from howsure.inputs.roles import Kind
 from howsure.inputs.source import Source, quoted
 from howsure.inputs.tables import Loaded, sources
@@ -98,6 +99,7 @@ def load_unlabelled(
     ([5.0, 6.0], [0])
     """
     table = next(sources(source, encoding, decimal))
+    refuse_long(table)
     (reference,) = like.evalsets
     roles = _input_roles(table, like.roles, reference)
     cells = read_cells(table, roles)
@@ -156,6 +158,7 @@ def load_inputs(
     {'x': array([1., 2.])}
     """
     table = next(sources(source, encoding, decimal))
+    refuse_long(table)
     _check_present(table, tuple(like), "features")
     return _features(table, like)
 

@@ -119,6 +119,22 @@ def labels(column: pa.ChunkedArray, name: str, *, from_text: bool = False) -> La
     return Labels(moved[codes], _label_array(list(place), name, from_text=from_text))
 
 
+def keys(column: pa.ChunkedArray, name: str) -> Labels:
+    """A column as codes of what is equal; a missing cell is None, as is every nested one."""
+    if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
+        return Labels(np.zeros(len(column), dtype=np.int64), np.array([None], dtype=object))
+    if not pa.types.is_dictionary(column.type):
+        column = _plain(column).dictionary_encode()
+    coded = column.unify_dictionaries().combine_chunks()
+    found = coded.dictionary
+    if pa.types.is_float32(found.type) or pa.types.is_float16(found.type):
+        found = found.cast(pa.float32()).cast(pa.string()).cast(pa.float64())  # 0.05 stays 0.05
+    codes = pc.fill_null(coded.indices.cast(pa.int64()), len(found)).to_numpy()
+    array = np.empty(len(found) + 1, dtype=object)
+    array[:-1] = found.to_pylist()
+    return Labels(np.asarray(codes), array)
+
+
 def times(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
     """A column as moments: dates (UTC) or numbers."""
     plain = _plain(column)
@@ -201,6 +217,8 @@ def as_kind(
             return times(column, name)
         case "name":
             return names(column, name)
+        case "key":
+            return keys(column, name)
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

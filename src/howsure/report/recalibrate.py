@@ -23,7 +23,7 @@ from howsure.inputs.building import Crossing
 from howsure.inputs.columns import RECALIBRATED
 from howsure.inputs.new import NewRows, load_new, typed
 from howsure.inputs.roles import ROLES, Columns
-from howsure.inputs.source import listed, quoted
+from howsure.inputs.source import listed, no_column, quoted
 from howsure.inputs.tables import Missing, sources
 from howsure.methods.conformal import DELTA, RankRule, TooFew
 from howsure.predictions import EvalSet, LabelSets
@@ -407,10 +407,7 @@ def _held_out(
             table = next(sources(source, reading["encoding"], reading["decimal"]))
             for name in by:
                 if name not in table.names:
-                    raise InputError(
-                        f"by must name a column of {table.title}, got {quoted(name)}; the columns "
-                        f"are {listed(table.names)}"
-                    )
+                    raise InputError(no_column(name, table.names, "by", table.title))
             groups = columns.get("groups")
             named = groups.split(",") if isinstance(groups, str) else list(groups or ())
             columns = {**columns, "groups": [*filter(None, named), *by]}

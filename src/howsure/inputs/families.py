@@ -1,0 +1,125 @@
+"""Columns of several models in one wide table, named after them: LGBM-lo-90, ridge_sd."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from howsure.core.errors import InputError
+from howsure.inputs.names import bound, is_quantile, normal_form
+from howsure.inputs.roles import BY_NAME
+from howsure.inputs.source import listed, quoted
+
+Families = dict[str, dict[str, str]]
+"""For each model its columns, by what each would be called were the model alone."""
+
+_NUMBER: Final = r"\d+(?:\.\d+)?"
+_NIXTLA: Final = re.compile(
+    rf"(?P<model>.+?)(?:-(?P<side>lo|hi)-(?P<percent>{_NUMBER})|[-_]ql(?P<level>0?\.\d+)"
+    r"|-(?P<median>median))"
+)
+_SPLIT: Final = re.compile(r"[_\-. ]+")
+_SURE_POINTS: Final = frozenset(
+    ("pred", "prediction", "predicted", "y_pred", "ypred", "yhat", "y_hat")
+)
+
+
+def nixtla(names: Sequence[str]) -> Families:
+    """Models by the columns that nixtla's libraries write: ``LGBM``, ``LGBM-lo-90``, ….
+
+    Examples
+    --------
+    >>> nixtla(["ds", "LGBM", "LGBM-lo-90", "LGBM-hi-90"])
+    {'LGBM': {'LGBM': 'point', 'LGBM-lo-90': 'lower_0.9', 'LGBM-hi-90': 'upper_0.9'}}
+    """
+    matches = {name: match for name in names if (match := _NIXTLA.fullmatch(name))}
+    models = [match["model"] for match in matches.values() if not match["median"]]
+    found: Families = {model: {} for model in dict.fromkeys(models)}
+    for name in names:
+        match = matches.get(name)
+        if name in found:
+            found[name][name] = "point"
+        elif match is not None and match["model"] in found:
+            found[match["model"]][name] = _plain(match)
+    return found
+
+
+def _plain(match: re.Match[str]) -> str:
+    if match["median"]:
+        return "median"
+    if match["level"]:
+        return f"q{float(match['level']):g}"
+    side = "lower" if match["side"] == "lo" else "upper"
+    return f"{side}_{round(float(match['percent']) / 100, 12):g}"
+
+
+def alike(names: Sequence[str]) -> Families:
+    """Models whose names begin the names of their columns, or end them: ``ridge_sd``, ``sd_ridge``.
+
+    There must be two at least, and each must have what the others have.
+
+    Raises
+    ------
+    InputError
+        If some have ends of intervals, and not all have what the others have.
+    """
+    for first in (True, False):
+        found: Families = {}
+        for name in names:
+            parts = _parts(name, model_first=first)
+            if parts is not None:
+                found.setdefault(parts[0], {})[name] = parts[1]
+        sets = {model: frozenset(held.values()) for model, held in found.items()}
+        whole = {model: held for model, held in sets.items() if _is_whole(held)}
+        if len(whole) < 2:
+            continue
+        if len(set(sets.values())) == 1:
+            return found
+        ends = {model for model, held in sets.items() if any(bound(name) for name in held)}
+        if ends.issuperset(whole):
+            every = frozenset().union(*(sets[model] for model in ends))
+            for model in sorted(ends):
+                if sets[model] != every:
+                    raise InputError(
+                        f"names of columns say that there are models {listed(sorted(ends))}, and "
+                        f"{quoted(model)} has no {listed(sorted(every - sets[model]))}: complete "
+                        "it or drop it, or say lower=, upper= and coverage= of one (--lower, "
+                        "--upper, --coverage)"
+                    )
+    return {}
+
+
+def _parts(name: str, *, model_first: bool) -> tuple[str, str] | None:
+    """The model and the rest of a name; of several readings that of the shortest model."""
+    found = []
+    for match in _SPLIT.finditer(name):
+        head, tail = name[: match.start()], name[match.end() :]
+        model, rest = (head, tail) if model_first else (tail, head)
+        plain = normal_form(rest)
+        if model and _is_prediction(plain) and not _is_prediction(normal_form(model)):
+            found.append((model, plain))
+    return min(found, key=lambda pair: len(pair[0]), default=None)
+
+
+def _is_prediction(plain: str) -> bool:
+    return (
+        any(BY_NAME[role].matches(plain) for role in ("mean", "sd", "point"))
+        or bound(plain) is not None
+        or is_quantile(plain)
+    )
+
+
+def _is_whole(names: frozenset[str]) -> bool:
+    """Whether these names are a prediction."""
+    sd = any(BY_NAME["sd"].matches(name) for name in names)
+    centre = any(BY_NAME[role].matches(name) for role in ("mean", "point") for name in names)
+    sides = [end.side for name in names if (end := bound(name)) is not None]
+    quantiles = sum(map(is_quantile, names))
+    ends = bool(sides) and sides.count("lower") == sides.count("upper")
+    return (sd and centre) or ends or quantiles > 1 or bool(names & _SURE_POINTS)
+
+
+def checked(model: str, held: Mapping[str, str], error: InputError) -> InputError:
+    """The error for one model's columns."""
+    return InputError(f"the columns of the model {quoted(model)} ({listed(held)}): {error}")

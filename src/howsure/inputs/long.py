@@ -1,0 +1,471 @@
+"""Long tables, a row for each level or draw of a prediction, made wide: a row for each case."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.errors import InputError
+from howsure.inputs.assigned import Roles
+from howsure.inputs.cells import Cells, read_cells
+from howsure.inputs.columns import assign_roles
+from howsure.inputs.roles import BY_NAME, LONG
+from howsure.inputs.source import MISSING_WORDS, Source, listed, quoted
+from howsure.inputs.values import Labels
+
+_TYPES: Final = ("quantile", "sample", "point", "median", "mean")
+_UNREAD: Final = ("cdf", "pmf")
+_NAMELESS: Final = re.compile(r"\s*|unnamed: ?\d+|level_0|index", re.IGNORECASE)
+_BESIDE: Final = ", or coverages beside a boundary of lower and upper"
+_ROOM: Final = 20  # cells of the wide table for one of the long one
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """The columns that tell which rows are of one case, and those that do not though they vary."""
+
+    columns: tuple[str, ...]
+    said: str
+
+
+def is_long(cells: Cells) -> bool:
+    """Whether the content is that of a long table, where names alone say that it is."""
+    roles = cells.roles
+    if any(roles[role] and role not in roles.guessed for role in LONG):
+        return True
+    kinds = _row_kinds(cells)
+    if kinds is None:
+        return False
+    if roles["output_type"]:
+        return True
+    if roles["quantile_level"]:
+        levels = _levels(cells)
+        held = levels[np.isfinite(levels)]
+        sure = re.sub(r"[\s\-]+", "_", roles["quantile_level"][0].lower()) == "quantile_level"
+        fair = bool(len(held)) and bool(((held > 0) & (held < 1)).all())
+        distinct = len(np.unique(held))
+        y = cells.one("y")
+        alone = y is not None and np.ptp(y) == 0
+        return sure or (fair and (distinct < len(held) or alone))
+    draws = cells.one("sample_id").codes
+    different = len(np.unique(draws))
+    if different < 2:
+        return False
+    unit, number = _units(cells, _unit_columns(cells, draws).columns)
+    if cells.one("y") is None:
+        pairs = len(np.unique(unit * len(cells.one("sample_id").labels) + draws))
+        return number > 1 and pairs == cells.n == number * different
+    order = np.lexsort((draws, unit))
+    sorted_unit, sorted_draw, y = unit[order], draws[order], _y(cells)[order]
+    same = sorted_unit[1:] == sorted_unit[:-1]
+    broken = same & ((y[1:] != y[:-1]) | (sorted_draw[1:] == sorted_draw[:-1]))
+    whole = np.bincount(unit, minlength=number) > 1
+    whole[sorted_unit[1:][broken]] = False
+    return bool(whole.mean() > 0.5) or _by_place(cells, draws) is not None
+
+
+def without_long(said: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said of columns, and that the table is no long one."""
+    return {**said, **{role: said.get(role) or "" for role in LONG}}
+
+
+def widened(cells: Cells, parts: Iterable[Cells], missing: str) -> list[Cells]:
+    """The parts of a long table, one for each model, with a row for each case."""
+    columns = _unit_columns(cells, _part_codes(cells))
+    return [_wide(part, columns, missing) for part in parts]
+
+
+def refuse_long(source: Source, roles: Roles | None = None) -> None:
+    """Raise `InputError` for a long table where a row must be a case."""
+    if roles is None:
+        try:
+            roles = assign_roles(source.names, outcome=False)
+        except InputError:
+            return
+    if roles.long and is_long(read_cells(source, roles)):
+        role = next(role for role in LONG if roles[role])
+        raise InputError(
+            f"{source.title}: each row must be a case, and {quoted(roles[role][0])} makes this a "
+            "long table, with a row for each level or draw; make it wide first, or say "
+            f"{role}='' ({BY_NAME[role].option} \"\") where it is none"
+        )
+
+
+def _row_kinds(cells: Cells) -> IntArray | None:
+    """What each row holds, as a place in `_TYPES`, −1 for what is not read; None if untold."""
+    roles = cells.roles
+    if not roles["output_type"]:
+        both = roles["quantile_level"] and roles["sample_id"]
+        return None if both else np.full(cells.n, 1 if roles["sample_id"] else 0)
+    held = cells.one("output_type")
+    names = [str(label).strip().lower() for label in held.labels]
+    used = np.unique(held.codes)
+    if not {names[code] for code in used} <= {*_TYPES, *_UNREAD}:
+        return None
+    place = [_TYPES.index(name) if name in _TYPES else -1 for name in names]
+    return np.asarray(np.asarray(place)[held.codes])
+
+
+def _levels(cells: Cells) -> FloatArray:
+    """The level that each row names; NaN where it names none."""
+    held = cells.one("quantile_level")
+    found = np.full(len(held.labels), math.nan)
+    for code in np.unique(held.codes):
+        text = str(held.labels[code])
+        try:
+            found[code] = float(text if "." in text else text.replace(",", "."))
+        except (ValueError, OverflowError):
+            continue
+    levels = np.asarray(found[held.codes])
+    if cells.roles["boundary"]:
+        share = levels / 100 if (levels > 1).any() else levels
+        sides = _sides(cells)
+        levels = np.where(np.isfinite(sides), 0.5 + sides * share / 2, math.nan)
+    return levels
+
+
+def _sides(cells: Cells) -> FloatArray:
+    """−1 for the lower end of an interval, 1 for the upper one, NaN for what is neither."""
+    held: Labels = cells.one("boundary")
+    sides = {"lower": -1.0, "upper": 1.0}
+    found = [sides.get(str(label).strip().lower(), math.nan) for label in held.labels]
+    return np.asarray(np.asarray(found)[held.codes])
+
+
+def _part_codes(cells: Cells) -> IntArray:
+    """Codes of what says which part of a prediction each row holds."""
+    return _units(cells, [name for role in LONG for name in cells.roles[role]])[0]
+
+
+def _units(cells: Cells, names: Iterable[str]) -> tuple[IntArray, int]:
+    """Codes of rows that are equal in some columns, and how many codes there are."""
+    codes, number = np.zeros(cells.n, dtype=np.int64), 1
+    for name in names:
+        held: Labels = cells.columns["key", name]
+        codes = codes * len(held.labels) + held.codes
+        found, codes = np.unique(codes, return_inverse=True)
+        number = len(found)
+    return codes, number
+
+
+def _unit_columns(cells: Cells, part: IntArray) -> _Unit:
+    """Which columns tell cases apart.
+
+    All that have no other office, but for those that number the rows, or follow the level alone.
+    """
+    roles = cells.roles
+    own = {name for role in ("y", "point", "model", *LONG) for name in roles[role]}
+    names = [name for kind, name in cells.columns if kind == "key" and name not in own]
+    parts = len(np.unique(part))
+    several = 1 < parts < cells.n
+    kept = []
+    for name in names:
+        held: Labels = cells.columns["key", name]
+        used = len(np.unique(held.codes))
+        if used < 2 or _NAMELESS.fullmatch(name) or (several and used == cells.n):
+            continue
+        if several and len(np.unique(part * len(held.labels) + held.codes)) == parts:
+            continue
+        kept.append(name)
+    named = [name for name in roles["rows"] if name in kept]
+    if named:
+        return _Unit(tuple(named), f"told apart by {quoted(named[0])}")
+    said = f"told apart by {listed(kept)}" if kept else "told apart by their order"
+    return _Unit(tuple(kept), said)
+
+
+def _by_place(cells: Cells, part: IntArray) -> IntArray | None:
+    """Cases by the place of their rows among those of the same part, where y shows that it is so.
+
+    The place says nothing where y hardly varies, or is not the same in every part.
+    """
+    order = np.argsort(part, kind="stable")
+    found, first, counts = np.unique(part[order], return_index=True, return_counts=True)
+    if len(found) < 2 or len(set(counts.tolist())) > 1:
+        return None
+    y = _y(cells)[order].reshape(len(found), -1)
+    if not (y == y[0]).all() or not telling(y[0]):
+        return None
+    unit = np.empty(cells.n, dtype=np.int64)
+    unit[order] = np.arange(cells.n) - np.repeat(first, counts)
+    return unit
+
+
+def _y(cells: Cells) -> FloatArray:
+    """What happened; zeros where that is unknown."""
+    y = cells.one("y")
+    return np.zeros(cells.n) if y is None else np.asarray(y)
+
+
+def telling(y: FloatArray) -> bool:
+    """Whether y varies enough for rows to be known by it."""
+    distinct = len(np.unique(y))
+    return distinct >= 5 and 2 * distinct >= len(y)
+
+
+def _wide(cells: Cells, columns: _Unit, missing: str) -> Cells:
+    """One model's long table as one with a row for each case."""
+    roles, notes = cells.roles, list(cells.notes)
+    title = cells.title
+    kinds = _checked_kinds(cells)
+    if roles["boundary"]:  # both ends of the interval of coverage 0 are the median
+        again = (_levels(cells) == 0.5) & (_sides(cells) > 0)
+        if not again.all():
+            cells, kinds = cells.take(~again), kinds[~again]
+    if (kinds < 0).any():
+        notes.append(f"{title}: {int((kinds < 0).sum()):,} rows of {listed(_UNREAD)} are not read")
+        cells, kinds = cells.take(kinds >= 0), kinds[kinds >= 0]
+    if cells.n == 0:
+        raise InputError(f"{title}: a row of a quantile, a draw or a point is needed, got none")
+    unit, number = _units(cells, columns.columns)
+    said = columns.said
+    if not columns.columns:
+        placed = _by_place(cells, _part_codes(cells))
+        if placed is not None:
+            unit, number = placed, int(placed.max()) + 1
+    _, first = np.unique(unit, return_index=True)
+    rank = np.empty(number, dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(number)
+    unit, first = rank[unit], np.sort(first)
+    _check_one_y(cells, unit, first, said)
+    case = _Case(cells, columns.columns, first)
+    _check_constant(cells, unit, first, columns)
+    value = cells.one("point")
+    held = {
+        key: column.take(first) if isinstance(column, Labels) else column[first]
+        for key, column in cells.columns.items()
+        if key[0] != "key" and key[1] not in roles["point"]
+    }
+    made = {name: got for name, got in roles.columns.items() if name not in (*LONG, "point")}
+    levels: tuple[float, ...] = ()
+    chosen = kinds == 0
+    if chosen.any():
+        all_levels = _checked_levels(cells, chosen)
+        each = all_levels[chosen]
+        # 0.1 + 0.2 and 0.3 are one level
+        found, place = np.unique(np.round(each, 12), return_inverse=True)
+        found = np.full(len(found), 1.0)
+        np.minimum.at(found, place, each)
+        levels = tuple(found.tolist())
+        words = [f"level {level:g}" for level in levels]
+        table = _table(case, unit[chosen], place, words, value[chosen], said, missing)
+        made["quantiles"] = tuple(f"{roles['point'][0]} at {level:g}" for level in levels)
+        held |= {("number", n): table[:, k] for k, n in enumerate(made["quantiles"])}
+    chosen = kinds == 1
+    if chosen.any():
+        table = _draws(case, cells, unit, chosen, value, said, missing)
+        made["samples"] = tuple(f"draw {k + 1}" for k in range(table.shape[1]))
+        held |= {("number", n): table[:, k] for k, n in enumerate(made["samples"])}
+    for kind in (2, 3, 4):
+        chosen = kinds == kind
+        if chosen.any() and "point" not in made:
+            place = np.zeros(int(chosen.sum()), dtype=np.int64)
+            table = _table(case, unit[chosen], place, [_TYPES[kind]], value[chosen], said, missing)
+            made["point"] = (_TYPES[kind],)
+            held["number", _TYPES[kind]] = table[:, 0]
+    if columns.columns and not roles["rows"]:
+        made["rows"] = ("case",)
+        held["name", "case"] = case.names()
+    notes.append(f"{title}: {cells.n:,} rows of a long table are {number:,} cases, {said}")
+    return replace(
+        cells,
+        roles=replace(roles, columns=made, levels=levels),
+        columns=held,
+        places=cells.places[first] if columns.columns else np.arange(number),
+        notes=tuple(notes),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """Cases by their first rows, to be told by the columns that tell them apart."""
+
+    cells: Cells
+    columns: tuple[str, ...]
+    first: IntArray
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def told(self, case: int) -> str:
+        """One case in words."""
+        if not self.columns:
+            return f"case {case}, counting from 0"
+        row = self.first[case]
+        held = [(name, self.cells.columns["key", name]) for name in self.columns[:5]]
+        return ", ".join(f"{name} {quoted(str(col.labels[col.codes[row]]))}" for name, col in held)
+
+    def names(self) -> Any:
+        """All of them, by the cells of those columns."""
+        parts = []
+        for name in self.columns:
+            held: Labels = self.cells.columns["key", name]
+            texts = np.asarray(["" if x is None else str(x) for x in held.labels], dtype=object)
+            parts.append(texts[held.codes[self.first]].tolist())
+        joined = [", ".join(cells) for cells in zip(*parts, strict=True)]
+        if len(set(joined)) < len(joined):
+            joined = [" | ".join(map(repr, cells)) for cells in zip(*parts, strict=True)]
+        array = np.empty(len(joined), dtype=object)
+        array[:] = joined
+        return array
+
+
+def _checked_kinds(cells: Cells) -> IntArray:
+    kinds, roles = _row_kinds(cells), cells.roles
+    if kinds is not None:
+        for kind, role in ((0, "quantile_level"), (1, "sample_id")):
+            found = roles[role] or (roles["quantile_level"] if kind else ())
+            if (kinds == kind).any() and not found:
+                raise InputError(
+                    f"{cells.title}: rows of the type {_TYPES[kind]!r} need a column that says "
+                    f"which: say {role}=COLUMN ({BY_NAME[role].option} COLUMN)"
+                )
+        return kinds
+    if roles["output_type"]:
+        held = cells.one("output_type")
+        got = [str(held.labels[code]) for code in np.unique(held.codes)]
+        raise InputError(
+            f"{cells.title}: output_type must hold {listed((*_TYPES, *_UNREAD))}, got {listed(got)}"
+        )
+    raise InputError(
+        f"{cells.title}: quantile_level ({quoted(roles['quantile_level'][0])}) and sample_id "
+        f"({quoted(roles['sample_id'][0])}) both say what a row holds: say one of them as '' "
+        '(--quantile-level "" or --sample-id ""), or output_type=COLUMN (--output-type COLUMN)'
+    )
+
+
+def _checked_levels(cells: Cells, chosen: BoolArray) -> FloatArray:
+    levels = _levels(cells)
+    wrong = chosen & ~((levels > 0) & (levels < 1))
+    if wrong.any():
+        (name,) = cells.roles["quantile_level"]
+        row = int(np.argmax(wrong))
+        held: Labels = cells.columns["key", name]
+        label = held.labels[held.codes[row]]
+        got = "" if label is None else str(label)
+        points = "; where such rows hold points, output_type=COLUMN (--output-type COLUMN) says so"
+        raise InputError(
+            f"{cells.title}: quantile_level must hold levels between 0 and 1"
+            f"{_BESIDE * bool(cells.roles['boundary'])}, got {quoted(got)} in "
+            f"column {quoted(name)} at row {int(cells.places[row])}, counting from 0; "
+            f"quantile_level='' (--quantile-level \"\") reads no long table"
+            f"{points * (got in MISSING_WORDS)}"
+        )
+    return levels
+
+
+def _check_one_y(cells: Cells, unit: IntArray, first: IntArray, said: str) -> None:
+    y = cells.one("y")
+    ours = y[first][unit]
+    wrong = (y != ours) & ~(np.isnan(y) & np.isnan(ours))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        count = len(np.unique(unit[wrong]))
+        raise InputError(
+            f"{cells.title}: y must be one number for each case of a long table, got several in "
+            f"{count:,} of {len(first):,} cases {said} (first: {y[first[unit[row]]]:g} and "
+            f"{y[row]:g}); perhaps a column that tells cases apart is missing"
+        )
+
+
+def _check_constant(cells: Cells, unit: IntArray, first: IntArray, columns: _Unit) -> None:
+    """Raise where what is known of rows differs within a case."""
+    for role, name, _ in cells.roles.uses():
+        if role.kind in (None, "key") or role.name in ("y", "point", "model"):
+            continue
+        if name in columns.columns or ("key", name) not in cells.columns:
+            continue
+        codes = cells.columns["key", name].codes
+        if (codes != codes[first][unit]).any():
+            raise InputError(
+                f"{cells.title}: {role.name} must be the same in all rows of a case, and "
+                f"{quoted(name)} differs within cases {columns.said}; say {role.name}='' "
+                f'({role.option} "") to leave it out'
+            )
+
+
+def _table(
+    case: _Case,
+    unit: IntArray,
+    place: IntArray,
+    words: list[str],
+    value: FloatArray,
+    said: str,
+    missing: str,
+) -> FloatArray:
+    """A row for each case and a column for each part."""
+    width = len(words)
+    pair = unit * width + place
+    counts = np.bincount(unit, minlength=len(case))
+    ordered = np.sort(pair)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    title = case.cells.title
+    if len(twice):
+        which, part = divmod(int(twice[0]), width)
+        raise InputError(
+            f"{title}: a case must have each level once, got {words[part]} twice of "
+            f"{case.told(which)}; cases are {said}: perhaps a column that tells them apart is "
+            "missing; rows=COLUMN (--row-id COLUMN) names one"
+        )
+    short = np.flatnonzero(counts < width)
+    if len(short) and (missing == "error" or len(case) * width > _ROOM * len(unit) + 1_000_000):
+        held = np.zeros(width, dtype=np.bool_)
+        held[place[unit == short[0]]] = True
+        lacking = words[int(np.argmin(held))]
+        raise InputError(
+            f"{title}: every case must have {_all(words)}, got {len(short):,} of {len(case):,} "
+            f"cases without some (first: {lacking} of {case.told(int(short[0]))}); cases are "
+            f"{said}; missing='drop' (--missing drop) leaves such cases out"
+        )
+    table = np.full((len(case), width), math.nan)
+    table.reshape(-1)[pair] = value
+    return table
+
+
+def _all(words: list[str]) -> str:
+    return f"its {words[0]}" if len(words) == 1 else f"all {len(words)} {words[0].split()[0]}s"
+
+
+def _draws(
+    case: _Case,
+    cells: Cells,
+    unit: IntArray,
+    chosen: BoolArray,
+    value: FloatArray,
+    said: str,
+    missing: str,
+) -> FloatArray:
+    """Draws of each case in the order of their numbers, which need not be those of another."""
+    (name,) = cells.roles["sample_id"] or cells.roles["quantile_level"]
+    held: Labels = cells.columns["key", name]
+    used = np.unique(held.codes[chosen])
+    rank = np.zeros(len(held.labels), dtype=np.int64)
+    rank[sorted(used.tolist(), key=lambda code: _numbered(held.labels[code]))] = np.arange(
+        len(used)
+    )
+    own, draw = unit[chosen], rank[held.codes[chosen]]
+    order = np.lexsort((draw, own))
+    same = (own[order][1:] == own[order][:-1]) & (draw[order][1:] == draw[order][:-1])
+    counts = np.bincount(own, minlength=len(case))
+    width = int(counts.max())
+    starts = np.cumsum(counts) - counts
+    place = np.empty(len(own), dtype=np.int64)
+    place[order] = np.arange(len(own)) - np.repeat(starts, counts)
+    if same.any():
+        place = draw  # so that the same draw is met twice
+        width = len(used)
+    words = [f"draw {k + 1}" for k in range(width)]
+    return _table(case, own, place, words, value[chosen], said, missing)
+
+
+def _numbered(label: Any) -> tuple[float, str]:
+    """Labels in the order of the numbers in them."""
+    text = str(label)
+    digits = re.search(r"\d+", text)
+    return (float(digits[0]) if digits else math.inf), text

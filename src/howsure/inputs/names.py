@@ -1,0 +1,119 @@
+"""What the names of single columns say: ends of intervals and levels of quantiles."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+_PREFIX = r"(?:(?P<prefix>pi|ci|y|yhat|y_hat|y_pred|pred|prediction|forecast|interval|obs_ci)_?)?"
+_NUMBER = r"\d+(?:[._]\d+)?"
+_BOUND = re.compile(
+    _PREFIX + rf"(?:(?P<before>{_NUMBER})_?)?"
+    r"(?:(?P<lower>lower|lwr|lo|lb)|(?P<upper>upper|upr|hi|ub))"
+    rf"(?:_?(?:bound|limit|pi|ci))?(?:_?(?P<after>{_NUMBER})(?:%|pct)?)?",
+    re.ASCII,
+)
+_QUANTILE = re.compile(
+    r"(?P<prefix>(?:(?:y|yhat|y_hat|y_pred|pred|prediction|forecast)_)?"
+    rf"(?:q|quantile|p|pct|percentile))_?(?P<number>{_NUMBER})",
+    re.ASCII,
+)
+_BARE = re.compile(r"(?P<level>0?\.\d+)|(?P<percent>\d+(?:\.\d+)?)%", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One end of an interval, as a name tells it.
+
+    Attributes
+    ----------
+    side : {"lower", "upper"}
+        Which end.
+    stem : str
+        The words before it, which the other end shares.
+    coverage : float, optional
+        Nominal coverage, where the name holds a number that can be nothing else.
+    unclear : bool
+        Whether the name holds a number that may mean several things.
+    """
+
+    side: Literal["lower", "upper"]
+    stem: str
+    coverage: float | None
+    unclear: bool
+
+
+@lru_cache(maxsize=1 << 17)  # a table may have a hundred thousand columns
+def normal_form(name: str) -> str:
+    """The name as it is compared."""
+    return re.sub(r"[\s\-]+", "_", name.strip().lower())
+
+
+def bound(name: str) -> Bound | None:
+    """Read a name as that of an interval's end."""
+    match = _BOUND.fullmatch(normal_form(name))
+    if match is None or (match["before"] and match["after"]):
+        return None
+    number = match["before"] or match["after"]
+    side: Literal["lower", "upper"] = "lower" if match["lower"] else "upper"
+    share = None if number is None else _share(number)
+    return Bound(side, match["prefix"] or "", share, number is not None and share is None)
+
+
+def quantile_levels(names: Iterable[str]) -> dict[str, float | None]:
+    """Read names as those of quantiles; None where a name may mean several levels."""
+    found: dict[str, float | None] = {}
+    families: dict[str, dict[str, str]] = {}
+    for name in names:
+        plain = normal_form(name)
+        bare = _BARE.fullmatch(plain)
+        if plain == "median":
+            found[name] = 0.5
+        elif bare is not None:
+            found[name] = float(bare["level"] or 0) or _round(float(bare["percent"] or 0) / 100)
+        elif (match := _QUANTILE.fullmatch(plain)) is not None:
+            families.setdefault(match["prefix"], {})[name] = match["number"].replace("_", ".")
+    for prefix, family in families.items():
+        numbers = set(family.values())
+        percent = any("." in number and float(number) >= 1 for number in numbers)
+        mixed = prefix.endswith(("p", "pct", "percentile")) and any("." not in n for n in numbers)
+        for name, number in family.items():
+            if "." not in number:
+                found[name] = _whole_level(number, numbers)
+            elif percent:
+                found[name] = _round(float(number) / 100)
+            else:
+                found[name] = None if mixed else float(number)
+    return {name: level for name, level in found.items() if level is None or 0 < level < 1}
+
+
+def is_quantile(plain: str) -> bool:
+    """Whether a name, in normal form, may be that of a quantile."""
+    return plain == "median" or bool(_QUANTILE.fullmatch(plain) or _BARE.fullmatch(plain))
+
+
+def _share(number: str) -> float | None:
+    if "." in number or "_" in number:
+        value = float(number.replace("_", "."))
+        share = value if value < 1 else _round(value / 100)
+        return share if 0 < share < 1 else None
+    return int(number) / 100 if len(number) == 2 and number[0] != "0" else None
+
+
+def _whole_level(digits: str, family: set[str]) -> float | None:
+    """Level of a number without a point; 0 where it is none."""
+    if int(digits) == 0 or len(digits) > 3:
+        return 0.0
+    if len(digits) == 1:
+        return int(digits) / 100 if str(100 - int(digits)) in family else None
+    if len(digits) == 2:
+        return int(digits) / 100
+    clear = any(len(other) == 3 and other[0] != "0" for other in family - {"100"})
+    return int(digits) / 1000 if clear and digits != "100" else None
+
+
+def _round(value: float) -> float:
+    return round(value, 12)

@@ -1,0 +1,134 @@
+"""Rows of several models under one another, where no column was taken for the model's name."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.errors import InputError
+from howsure.inputs import values
+from howsure.inputs.cells import Cells
+from howsure.inputs.long import telling
+from howsure.inputs.roles import BY_NAME
+from howsure.inputs.source import Source, listed, quoted
+from howsure.inputs.values import Labels
+
+MOST_MODELS: Final = 100
+_CHANCE: Final = 1e-3
+"""That labels at random share out rows that are k times there as k models would, at most."""
+
+
+def check_unstacked(table: Source, cells: Cells) -> None:
+    """Raise `InputError` where the labels of a column evidently are models on the same rows.
+
+    They are where each label has the same rows: the same names of rows or, without names, the
+    same y and inputs, as often and varied enough for that to be no chance.
+    """
+    roles, y = cells.roles, cells.one("y")
+    said = {name for role, name, _ in roles.uses() if role.name not in roles.guessed}
+    kept = said | {name for role, name, _ in roles.uses() if role.name != "groups"}
+    free = [name for name in table.names if name and name not in kept]
+    names = cells.one("rows")
+    if not free or len(y) < 10 or not np.isfinite(y).all():
+        return
+    units = _codes([y])
+    if names is not None:
+        units = _codes([names.astype(str)])
+        if len(np.unique(units)) == len(units) or not _one_y(units, y):
+            return
+    elif math.gcd(*np.unique(units, return_counts=True)[1].tolist()) < 2:
+        return
+    inputs = [column for role in ("features", "time") for column in cells.of(role).values()]
+    held = table.read(dict.fromkeys(free, "key"))
+    found = []
+    for name in free:
+        labels = values.keys(held[name], name)
+        used = len(np.unique(labels.codes))
+        if not 2 <= used <= MOST_MODELS:
+            continue
+        others = [c for c in inputs if not (isinstance(c, Labels) and _same(c.codes, labels.codes))]
+        if names is not None:
+            sure = _names_again(units, labels.codes, y)
+        else:
+            sure = _rows_again(y, others, labels.codes, used)
+        if sure:
+            found.append((name, [str(labels.labels[c]) for c in np.unique(labels.codes)]))
+    if found:
+        name, shown = found[0]
+        more = f" (as do those of {listed(n for n, _ in found[1:])})" * (len(found) > 1)
+        raise InputError(
+            f"{cells.title}: the labels of {quoted(name)} ({listed(shown, 3)}) each hold the same "
+            f"rows{more}, as models under one another do: say model={quoted(name)} "
+            f"({BY_NAME['model'].option} {shlex.quote(name)}), or model='' "
+            f'({BY_NAME["model"].option} "") where they are no models'
+            + _levels_said(cells, name, shown)
+        )
+
+
+def _levels_said(cells: Cells, name: str, labels: Sequence[str]) -> str:
+    """How to say that the labels are levels, where they can be."""
+    wide = [role for role in ("lower", "sd", "quantiles", "samples", "law") if cells.roles[role]]
+    try:
+        shares = not wide and all(0 < float(label) < 100 for label in labels)
+    except ValueError:
+        return ""
+    option = BY_NAME["quantile_level"].option
+    said = f"quantile_level={quoted(name)} ({option} {shlex.quote(name)})"
+    return f"; levels of quantiles, as shares, are {said}" if shares else ""
+
+
+def _codes(columns: Sequence[Any]) -> IntArray:
+    """Codes of rows that are equal in all columns."""
+    codes = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        own = np.unique(column, return_inverse=True)[1]
+        codes = np.unique(codes * (int(own.max()) + 1) + own, return_inverse=True)[1]
+    return np.asarray(codes)
+
+
+def _same(one: IntArray, other: IntArray) -> bool:
+    """Whether two columns of codes divide rows alike."""
+    pairs = len(np.unique(_codes([one, other])))
+    return pairs == len(np.unique(one)) == len(np.unique(other))
+
+
+def _one_y(units: IntArray, y: FloatArray) -> bool:
+    """Whether rows of one name have one y, and y varies."""
+    first = np.unique(units, return_index=True)[1]
+    return bool((y[first][units] == y).all()) and len(np.unique(y)) >= 5
+
+
+def _names_again(units: IntArray, labels: IntArray, y: FloatArray) -> bool:
+    """Whether most names of rows stand under several labels, and none twice under one."""
+    if len(np.unique(_codes([units, labels]))) < len(units):
+        return False
+    return bool((np.bincount(units) > 1).mean() > 0.5)
+
+
+def _rows_again(y: FloatArray, inputs: Sequence[Any], labels: IntArray, used: int) -> bool:
+    """Whether all labels hold the same rows, told by y and by what else is known of inputs."""
+    counts = np.unique(labels, return_counts=True)[1]
+    if len(set(counts.tolist())) > 1 or counts[0] < 5:
+        return False
+    plain = [column.codes if isinstance(column, Labels) else column for column in inputs]
+    units = _codes([y, *plain])
+    order = np.lexsort((units, labels))
+    blocks = units[order].reshape(used, -1)
+    if not (blocks == blocks[0]).all():
+        return False
+    sequence = y[np.argsort(labels, kind="stable")].reshape(used, -1)
+    apart = np.count_nonzero(np.diff(labels)) == used - 1 and (sequence == sequence[0]).all()
+    chance = (math.factorial(min(used, 20)) / min(used, 20) ** min(used, 20)) ** blocks.shape[1]
+    if chance > _CHANCE and not apart:
+        return False
+    if telling(blocks[0]) if inputs else telling(sequence[0]):
+        return True
+    steps = np.diff(sequence[0])
+    varied = len(np.unique(sequence[0])) >= max(5, len(steps) / 4)
+    sorted_ = (steps >= 0).all() or (steps <= 0).all()
+    return bool((sequence == sequence[0]).all() and varied and not sorted_)
