@@ -108,7 +108,7 @@ def test_a_project_holds_limits(tmp_path: Path) -> None:
             "limit 1: limit on mae must be a number, got nan",
         ),
         ('limits = [{measure = "mae", max = -1}]', r"limit on mae must lie in \[0, inf\), got -1$"),
-        ('limits = [{measure = "maee", max = 1}]', "howsure metrics lists, got 'maee'; did you mean mae"),
+        ('limits = [{measure = "maee", max = 1}]', "got 'maee'; did you mean mae"),
         (
             'limits = [{measure = "coverage", min = 0.9}, {measure = "coverage", min = 90}]',
             r"limit 2: limit on coverage must lie in \[0, 1\], got 90: did you mean 0.9\?",
