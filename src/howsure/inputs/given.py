@@ -17,8 +17,9 @@ from howsure.inputs.assigned import Roles
 from howsure.inputs.bare import Arrays, Given, numbers, within
 from howsure.inputs.building import beliefs_of
 from howsure.inputs.cells import read_cells
-from howsure.inputs.columns import assign_roles, bound, normal_form, quantile_levels
+from howsure.inputs.columns import assign_roles
 from howsure.inputs.frames import MappingTable, is_frame
+from howsure.inputs.names import bound, normal_form, quantile_levels
 from howsure.inputs.objects import adapted
 from howsure.inputs.roles import BY_NAME
 from howsure.inputs.source import listed, refusing
