@@ -598,15 +598,15 @@ def check_nixtla(found: Any, predicted: Any) -> None:
         np.testing.assert_array_equal(high, predicted[f"lm-hi-{coverage}"])
 
 
-@pytest.mark.xfail(strict=False, reason="nixtla's columns, keys among them, are read with tables")
 def test_nixtla_frame_beside_y_is_read_by_its_columns() -> None:
     predicted, _ = nixtla()
-    given = read(predicted, 10)
+    found = read_given(predicted, n=10)
+    assert list(found) == ["lm"]
+    given = found["lm"]
     check_nixtla(given.predictions[0], predicted)
     np.testing.assert_array_equal(given.point, predicted["lm"])
 
 
-@pytest.mark.xfail(strict=False, reason="nixtla's columns are read with tables")
 def test_nixtla_frame_with_y_is_read_by_its_columns() -> None:
     predicted, truth = nixtla()
     (held,) = load(truth.merge(predicted)).evalsets

@@ -15,7 +15,7 @@ from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 from howsure.inputs.assigned import LawColumns, Roles, parse_encode, parse_law
-from howsure.inputs.families import alike, checked, nixtla
+from howsure.inputs.families import FEWEST_SERIES, alike, checked, nixtla
 from howsure.inputs.names import Bound, bound, normal_form, quantile_levels
 from howsure.inputs.roles import BY_NAME, LONG, ROLES, Columns, Names
 from howsure.inputs.source import listed, no_column, quoted
@@ -255,6 +255,8 @@ class _Assignment:
             if role not in self._columns and not self._matching(role):
                 found = [name for name in self._free() if normal_form(name) == plain]
                 self._claim(role, found[:1], guessed=True)
+                if role == "cluster":
+                    self._notes[found[0]] = f"groups, where series are fewer than {FEWEST_SERIES}"
         for name in self._free():
             if normal_form(name) == "cutoff":
                 self._notes[name] = "when the forecast was made, which plays no role"

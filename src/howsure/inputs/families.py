@@ -14,6 +14,11 @@ from howsure.inputs.source import listed, quoted
 Families = dict[str, dict[str, str]]
 """For each model its columns, by what each would be called were the model alone."""
 
+KEYS: Final = ("unique_id", "ds", "cutoff")
+"""What nixtla calls the series of a row, its time, and when it was forecast."""
+FEWEST_SERIES: Final = 10
+"""From which on guessed series are clusters; a few clusters prove nothing, so they are groups."""
+
 _NUMBER: Final = r"\d+(?:\.\d+)?"
 _NIXTLA: Final = re.compile(
     rf"(?P<model>.+?)(?:-(?P<side>lo|hi)-(?P<percent>{_NUMBER})|[-_]ql(?P<level>0?\.\d+)"

@@ -17,7 +17,8 @@ from howsure.inputs.assigned import Roles
 from howsure.inputs.bare import Arrays, Given, numbers, within
 from howsure.inputs.building import beliefs_of
 from howsure.inputs.cells import read_cells
-from howsure.inputs.columns import assign_roles
+from howsure.inputs.columns import assign_models
+from howsure.inputs.families import KEYS
 from howsure.inputs.frames import MappingTable, is_frame
 from howsure.inputs.names import bound, normal_form, quantile_levels
 from howsure.inputs.objects import adapted
@@ -170,9 +171,11 @@ class _Reader:
             )
         columns = {str(key): one for key, one in value.items()}
         if all(_is_column(one) for one in columns.values()):
-            roles = self._recognised(list(columns), name)
-            if roles is not None:
-                return {"": self._columns(columns, roles, name, frame=frame)}
+            found = self._recognised(list(columns), name)
+            if found:
+                return {
+                    roles.model: self._columns(columns, roles, name, frame=frame) for roles in found
+                }
         if frame:
             return {"": self._unnamed(columns, name)}
         models: dict[str, Given] = {}
@@ -199,8 +202,8 @@ class _Reader:
         table = [as_vector(one, f"{name}[{key!r}]", length=self.n) for key, one in value.items()]
         return self.arrays.quantiles(levels, np.column_stack(table), name)
 
-    def _recognised(self, names: Sequence[str], name: str) -> Roles | None:
-        """The roles of columns, if they are of one prediction with uncertainty; None if none is.
+    def _recognised(self, names: Sequence[str], name: str) -> list[Roles]:
+        """The roles of columns of predictions with uncertainty, by model; none if none is.
 
         Raises
         ------
@@ -208,6 +211,7 @@ class _Reader:
             If some are and others are not, or one of them is y.
         """
         said: Any = {"coverage": self.coverages or None}
+        keys = _keys(names)
         outcomes = [column for column in names if BY_NAME["y"].matches(normal_form(column))]
         if outcomes:
             raise InputError(
@@ -215,25 +219,27 @@ class _Reader:
                 "howsure.assess(table); otherwise leave that column out"
             )
         try:
-            roles = assign_roles(names, said, outcome=False).only(lambda role: role.of == "belief")
+            made = assign_models(names, said, outcome=False)
         except InputError as error:
             if any(_tells_uncertainty(column) for column in names):
                 raise InputError(
                     f"{name}: {error}; these are keywords of howsure.load({{'y': y, **{name}}}, …)"
                 ) from error
-            return None
-        told = roles["lower"] or roles["sd"] or roles["samples"] or roles.law
-        if not told and len(roles.levels) < 2:
-            return None
-        used = roles.by_column()
-        rest = [column for column in names if column not in used]
+            return []
+        found = [roles.only(lambda role: role.of == "belief") for roles in made]
+        for roles in found:
+            told = roles["lower"] or roles["sd"] or roles["samples"] or roles.law
+            if not told and len(roles.levels) < 2:
+                return []
+        used = [column for roles in found for column in roles.by_column()]
+        rest = [column for column in names if column not in used and column not in keys]
         if rest:
             raise InputError(
                 f"{name} has columns of one model ({listed(used)}) and others ({listed(rest)}): "
                 "give only the columns of one model, or several models as "
-                f"{{'name': {{{next(iter(used))!r}: …}}, …}}"
+                f"{{'name': {{{used[0]!r}: …}}, …}}"
             )
-        return roles
+        return found
 
     def _columns(
         self, columns: Mapping[str, Any], roles: Roles, name: str, *, frame: bool
@@ -262,10 +268,13 @@ class _Reader:
         with within(name):
             made = beliefs_of(cells, "error")
         uses = ", ".join(f"{c} {' and '.join(said)}" for c, said in roles.by_column().items())
-        held = "columns" if frame else "keys"
-        return Given(
-            predictions=made, point=cells.one("point"), notes=(f"{held} of {name} read as: {uses}",)
-        )
+        notes = [f"{'columns' if frame else 'keys'} of {name} read as: {uses}"]
+        if keys := _keys(list(columns)):
+            notes.append(
+                f"{', '.join(keys)} play no role beside a y of its own; as a column of the frame, "
+                "y is assessed by series and time"
+            )
+        return Given(predictions=made, point=cells.one("point"), notes=tuple(notes))
 
     def _frame(self, value: Any, name: str) -> dict[str, Given]:
         """A data frame: as a mapping of its columns, which are never models."""
@@ -307,6 +316,14 @@ def _is_column(value: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)
+
+
+def _keys(names: Sequence[str]) -> list[str]:
+    """Columns that say which row of nixtla's it is: they play no role beside a y of its own."""
+    known = {normal_form(name): name for name in names}
+    if not known.keys() >= set(KEYS[:2]):
+        return []
+    return [known[plain] for plain in KEYS if plain in known]
 
 
 def _tells_uncertainty(name: str) -> bool:

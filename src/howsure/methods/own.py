@@ -234,9 +234,10 @@ def _copied(thing: Any, name: str, rng: np.random.Generator) -> Any:
 def _only(value: Any, n: int, coverage: Any) -> Prediction | None:
     """The one prediction of what was given; None for a point forecast alone."""
     models = read_given(value, n=n, coverage=coverage)
-    if set(models) != {""}:
+    if len(models) != 1:
         raise InputError(f"one model was wanted, got {', '.join(models)}")
-    found = models[""].predictions
+    (given,) = models.values()
+    found = given.predictions
     if len(found) > 1:
         raise InputError(f"one prediction was wanted, got {len(found)}")
     return found[0] if found else None

@@ -193,9 +193,9 @@ class _Asked:
 
     def _read(self, value: Any) -> Given:
         found = read_given(value, n=self.n, coverage=self.coverages or None, levels=self.levels)
-        if list(found) != [""]:
+        if len(found) != 1:
             raise InputError(f"must predict for one model, got {', '.join(found)}")
-        return found[""]
+        return next(iter(found.values()))
 
     def _call(self, model: Any, method: str, **options: Any) -> Any:
         """What a method of the model says at X."""
