@@ -192,6 +192,26 @@ def test_recalibrate_mends_coverage(tmp_path: Path) -> None:
     assert abs(record["value"] - 0.9) < 0.02
 
 
+def test_assess_prints_what_matters_and_more_on_demand(good: Path, tmp_path: Path) -> None:
+    brief = inside("assess", good)
+    assert "Interval score (Winkler) at 90 %" in brief
+    assert "Median width" not in brief
+    assert "--all shows every number" in brief
+    assert "Median width" in inside("assess", good, "--all")
+    held = json.loads(inside("assess", good, "--json"))
+    assert held["verdict"][0]["text"][:20] in brief
+    page = tmp_path / "quiet.json"
+    assert inside("assess", good, "--quiet", "-o", page) == ""
+    assert json.loads(page.read_text(encoding="utf-8"))["records"] == held["records"]
+    for wrong, said in (
+        (("--quiet",), "--quiet prints nothing"),
+        (("--all", "--json"), "--all and --json"),
+        (("--json", "--reference", good), "--json is of labelled tables"),
+    ):
+        with pytest.raises(InputError, match=said):
+            inside("assess", good, *wrong)
+
+
 def test_metrics_lists_the_catalogue() -> None:
     shown = inside("metrics")
     assert "empirical_coverage" in shown

@@ -101,6 +101,11 @@ def assess(
     ] = True,
     confidence: Confidence = 0.95,
     seed: Seed = 0,
+    all_: Annotated[bool, typer.Option("--all", help="Print every number.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing; for use with -o.")] = False,
+    json_: Annotated[
+        bool, typer.Option("--json", help="Print the report as JSON, and nothing else.")
+    ] = False,
     progress: Annotated[
         bool | None,
         typer.Option(
@@ -113,7 +118,13 @@ def assess(
     read: ReadOptions,
 ) -> None:
     """Give a verdict on predictions: coverage, calibration, groups, width, error."""
+    printed = {"all": all_, "quiet": quiet, "json": json_}
+    said = [name for name, given in printed.items() if given]
+    if len(said) > 1:
+        raise InputError(f"--{said[0]} and --{said[1]} say each what is printed: give one of them")
     if reference is not None:
+        if said:
+            raise InputError(f"--{said[0]} is of labelled tables: leave --reference out")
         from howsure.cli.monitor import run as watch
 
         if len(files) != 1:
@@ -128,7 +139,7 @@ def assess(
 
     judging = (tolerance, ignore)
     choices = (confidence, seed, progress, tuned, read, trials)
-    run(files, output, explain_input, with_, judging, *choices)
+    run(files, output, explain_input, with_, judging, *choices, *said)  # type: ignore[arg-type]
 
 
 @app.command()

@@ -564,7 +564,11 @@ def _with_advice(
     findings: list[Finding], lines: list[VerdictLine], made: Trials, model: str, several: bool
 ) -> tuple[list[Finding], list[VerdictLine]]:
     """What is bad of a model by its cost, and the next step behind it."""
-    mine = [place for place, each in enumerate(findings) if each.model == model]
+    mine = [
+        place
+        for place, each in enumerate(findings)
+        if each.model == model and each.id != "comparison"  # which is of all, and comes first
+    ]
     told = ordered([findings[place] for place in mine], made.costs)
     findings, lines = list(findings), list(lines)
     # a model on which nothing can be judged has a line, but no finding
