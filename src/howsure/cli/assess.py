@@ -97,6 +97,7 @@ def run(
         return
     for held in result.tables:
         if held.name == OVERVIEW:
+            console.print()
             print_grid(console, table_grid(held))
     print_verdict(console, result)
     if shown == "all":
@@ -164,8 +165,9 @@ def print_grid(console: Console, grid: Grid) -> None:
             table.add_column(escape(grid.columns[place].title), justify=justify, no_wrap=True)
         for row in part.rows:
             table.add_row(*(escape(row[place].text) for place in shown))
-        console.print()
         console.print(table)
+        if others:
+            console.print()
     for note in grid.notes:
         console.print(escape(note), style="dim", highlight=False)
 

@@ -108,7 +108,7 @@ def in_brief(content: PageContent) -> PageContent:
     return replace(
         content,
         facts=facts,
-        tables=(*kept[OVERVIEW], numbers, *groups, *kept["mends"]),
+        tables=(*kept[OVERVIEW], numbers, *groups, *(kept["mends"] if content.advice else ())),
         records=(),
         curves=(),
         glossary=(),
