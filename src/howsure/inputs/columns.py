@@ -15,7 +15,7 @@ from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 from howsure.inputs.assigned import LawColumns, Roles, parse_encode, parse_law
-from howsure.inputs.families import alike, checked, nixtla
+from howsure.inputs.families import alike, nixtla
 from howsure.inputs.names import Bound, bound, normal_form, quantile_levels
 from howsure.inputs.roles import BY_NAME, LONG, ROLES, Columns, Names
 from howsure.inputs.source import listed, no_column, quoted
@@ -275,7 +275,9 @@ class _Assignment:
                 one = _Assignment(list(held.values()), {"coverage": self._said.get("coverage")})
                 one._guess_prediction()
             except InputError as error:
-                raise checked(model, held, error) from error
+                raise InputError(
+                    f"the columns of the model {quoted(model)} ({listed(held)}): {error}"
+                ) from error
             made[model] = one, own
         for held in found.values():
             self._claimed.update(held)

@@ -18,9 +18,9 @@ from howsure.inputs.bare import Arrays, Given, numbers, within
 from howsure.inputs.building import beliefs_of
 from howsure.inputs.cells import read_cells
 from howsure.inputs.columns import assign_roles
+from howsure.inputs.forecasts import read_foreign
 from howsure.inputs.frames import MappingTable, is_frame
 from howsure.inputs.names import bound, normal_form, quantile_levels
-from howsure.inputs.objects import adapted
 from howsure.inputs.roles import BY_NAME
 from howsure.inputs.source import listed, refusing
 from howsure.predictions import Distribution, Prediction
@@ -110,14 +110,12 @@ class _Reader:
 
     def read(self, value: Any, name: str) -> dict[str, Given]:
         """The models that a value holds; `name` is what a message calls it."""
-        found = adapted(
-            value,
-            n=self.n,
-            coverage=self.coverages or None,
-            levels=self.levels,
-        )
-        if found is not None:
-            return found if isinstance(found, dict) else {"": found}
+        if isinstance(value, Given):
+            return {"": value}
+        if not (value is None or isinstance(value, Prediction | np.ndarray)):
+            found = read_foreign(value, self.n, self.coverages or None, self.levels)
+            if found is not None:
+                return {"": found}
         if (kinds := self._explicit(value, name)) is not None:
             if self.levels is not None and name == "prediction":
                 raise InputError(

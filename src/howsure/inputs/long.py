@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import InputError
@@ -145,13 +146,19 @@ def _part_codes(cells: Cells) -> IntArray:
 
 def _units(cells: Cells, names: Iterable[str]) -> tuple[IntArray, int]:
     """Codes of rows that are equal in some columns, and how many codes there are."""
-    codes, number = np.zeros(cells.n, dtype=np.int64), 1
-    for name in names:
-        held: Labels = cells.columns["key", name]
-        codes = codes * len(held.labels) + held.codes
-        found, codes = np.unique(codes, return_inverse=True)
-        number = len(found)
-    return codes, number
+    held = [cells.columns["key", name].codes for name in names]
+    codes = codes_of(held) if held else np.zeros(cells.n, dtype=np.int64)
+    return codes, int(codes.max(initial=-1)) + 1
+
+
+def codes_of(columns: Sequence[npt.NDArray[Any]]) -> IntArray:
+    """Codes from 0 on of rows that are equal in all columns."""
+    codes = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        coded = column.dtype.kind == "i"
+        own = column - column.min(initial=0) if coded else np.unique(column, return_inverse=True)[1]
+        codes = np.unique(codes * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1]
+    return np.asarray(codes)
 
 
 def _unit_columns(cells: Cells, part: IntArray) -> _Unit:
