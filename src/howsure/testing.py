@@ -20,8 +20,8 @@ from howsure.core.registry import check_known
 from howsure.inputs import Loaded
 from howsure.metrics.view import choose_coverages
 from howsure.report.check import Checked, check
-from howsure.report.door import ROWS, is_table, named_labels, opened
-from howsure.report.limits import Rules, limit_of, read_rules, rules_from, with_more
+from howsure.report.door import ROWS, columns_of, is_table, named_labels, opened
+from howsure.report.limits import Rules, limit_of, limits_of, read_rules, rules_from, with_more
 from howsure.verdict import TOLERANCE
 
 __all__ = ["assert_covers", "assert_holds"]
@@ -88,17 +88,12 @@ def assert_covers(
         known = {c for held in loaded.evalsets for c in choose_coverages(held, wanted)}
         if any(math.isnan(each) for each in known):
             raise InputError("coverage of the intervals is unknown: say coverage=0.9, or min")
-        pairs = [
-            limit_of(
-                "coverage", "min", round(float(np.maximum(each - TOLERANCE, 0.0)), 12), at=each
-            )
-            for each in sorted(known)
-        ]
+        least = {each: round(np.maximum(each - TOLERANCE, 0.0), 12) for each in sorted(known)}
+        limits = [limit_of("coverage", "min", value, at=each) for each, value in least.items()]
     else:
-        sides = (("min", min), ("max", max))
-        pairs = [limit_of("coverage", s, v) for s, v in sides if v is not None]  # type: ignore[arg-type]
+        limits = limits_of("coverage", min, max)
     rules = Rules(
-        limits=tuple(pairs),
+        limits=tuple(limits),
         by=columns,
         confidence=confidence,
         undecided="fail" if require_proof else "pass",
@@ -192,14 +187,8 @@ def _loaded(
     else:
         names = (by,) if isinstance(by, str) else tuple(by or ())
         if not isinstance(y, Loaded):
-            given["groups"] = list(dict.fromkeys([*_names(held), *names, *columns])) or None
+            given["groups"] = columns_of(held, *names, *columns) or None
     return opened(y, prediction, coverage=coverage, **given), names
-
-
-def _names(groups: Any) -> list[str]:
-    """Names of columns, in one text or several."""
-    many = groups.split(",") if isinstance(groups, str) else groups or ()
-    return [str(name).strip() for name in many]
 
 
 def _assert(found: Checked) -> None:

@@ -118,17 +118,7 @@ class OwnMethod(Method):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedOwn(Fitted):
-    """What a user's own method has fitted.
-
-    Attributes
-    ----------
-    model : object
-        What ``fit`` returned; its ``features``, ``score`` and ``notes`` are seen from here.
-    name : str
-        The method's, for messages.
-    coverages : tuple of float, optional
-        Nominal coverages of bare intervals.
-    """
+    """What an own method has fitted; its ``features``, ``score`` and ``notes`` are seen too."""
 
     model: Any
     name: str
@@ -140,14 +130,7 @@ class FittedOwn(Fitted):
         raise AttributeError(name)
 
     def predict(self, x: npt.ArrayLike) -> Beliefs:
-        """What is believed at the rows of x.
-
-        Raises
-        ------
-        InputError
-            If ``predict`` gives a point forecast alone, another number of rows, several models or
-            several predictions, or what no adapter reads; the message names the class.
-        """
+        """What is believed at the rows of x; a message of what does not serve names the class."""
         inputs = np.asarray(x)
         try:
             value = self.model.predict(inputs)

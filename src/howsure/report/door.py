@@ -166,6 +166,13 @@ def features_of(x: Any) -> dict[str, npt.ArrayLike]:
     return {f"x{j}": table[:, j] for j in range(table.shape[1])}
 
 
+def columns_of(groups: Any, *more: str) -> list[str]:
+    """Names of columns of groups, in one text or several, and further ones."""
+    many = groups.split(",") if isinstance(groups, str) else groups or ()
+    names = [str(name).strip() for name in many]
+    return list(dict.fromkeys(name for name in (*names, *more) if name))
+
+
 def named_labels(groups: Any) -> dict[str, npt.ArrayLike]:
     """Labels of rows by name; an array is called after itself, or ``group``."""
     if groups is None:
