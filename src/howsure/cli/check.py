@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 from howsure.cli.options import ReadOptions
 from howsure.cli.terminal import SIGNS, Console, escape, say
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, within
 from howsure.core.files import atomic_write, check_outputs
 from howsure.core.text import legible
 from howsure.inputs import Loaded
@@ -69,10 +69,8 @@ def parse_limits(
 
 
 def _limit(flag: str, metric: str, side: Any, value: float) -> Limit:
-    try:
+    with within(flag):
         return limit_of(metric, side, value)
-    except InputError as error:
-        raise InputError(f"{flag}: {error}") from error
 
 
 def rules_for(

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
 
 from howsure.core.arrays import check_fraction
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, within
 from howsure.core.registry import unknown
 from howsure.inputs.assigned import LawColumns, Roles, parse_encode, parse_law
 from howsure.inputs.families import alike, nixtla
@@ -271,13 +271,9 @@ class _Assignment:
         made: dict[str, tuple[_Assignment, dict[str, str]]] = {}
         for model, held in found.items():
             own = {plain: name for name, plain in held.items()}
-            try:
+            with within(f"the columns of the model {quoted(model)} ({listed(held)})"):
                 one = _Assignment(list(held.values()), {"coverage": self._said.get("coverage")})
                 one._guess_prediction()
-            except InputError as error:
-                raise InputError(
-                    f"the columns of the model {quoted(model)} ({listed(held)}): {error}"
-                ) from error
             made[model] = one, own
         for held in found.values():
             self._claimed.update(held)

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_vector, check_fraction
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, within
 from howsure.core.tensors import to_host
 from howsure.inputs.assigned import Roles
-from howsure.inputs.bare import Arrays, Given, numbers, within
+from howsure.inputs.bare import Arrays, Given, numbers
 from howsure.inputs.building import beliefs_of
 from howsure.inputs.cells import read_cells
 from howsure.inputs.columns import assign_roles

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray
 from howsure.core.brief import brief_repr
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, within
 from howsure.core.progress import Listener, listening
 from howsure.inputs.assigned import ColumnUse, Roles, encoder_name, explain_models
 from howsure.inputs.building import Crossing, build, crossing_notes
@@ -281,10 +281,8 @@ def _with_roles(tables: Iterator[Source], said: Columns) -> Iterator[tuple[Sourc
             left: Any = {role.name: "" for role in ROLES if role.of in ("inputs", "rows")}
             left["groups"] = [name for name in first["groups"] if name in table.names]
             said = {**said, **left}
-        try:
+        with within(table.title):
             models = assign_models(table.names, said)
-        except InputError as error:
-            raise InputError(f"{table.title}: {error}") from error
         first = first or models[0]
         for roles in models:
             yield table, roles, said

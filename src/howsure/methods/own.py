@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import as_vector
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, within
 from howsure.inputs.given import read_given
 from howsure.methods.interface import Beliefs, Fitted, Method, checked_coverages, seeded_clone
 from howsure.predictions import Intervals, Prediction
@@ -132,10 +132,8 @@ class FittedOwn(Fitted):
     def predict(self, x: npt.ArrayLike) -> Beliefs:
         """What is believed at the rows of x; a message of what does not serve names the class."""
         inputs = np.asarray(x)
-        try:
+        with within(f"{self.name}.predict(x)"):
             value = self.model.predict(inputs)
-        except InputError as error:
-            raise InputError(f"{self.name}.predict(x): {error}") from error
         if not isinstance(value, Beliefs):
             return Beliefs(self._read(value, len(inputs)))
         for part in (value.outcome, value.mean):

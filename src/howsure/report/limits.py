@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from howsure.core.convert import Bound, Checked, Fraction, check_fields, from_options
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, within
 from howsure.core.registry import check_known
 from howsure.metrics.catalogue import catalogue, metric_named
 from howsure.verdict import QUESTIONS, TOLERANCE
@@ -177,7 +177,7 @@ class _Table(Checked):
 
 def rules_from(given: Mapping[str, Any], name: str) -> Rules:
     """Rules from the tables of a file, or a mapping like it; messages begin with its name."""
-    try:
+    with within(name):
         tables = given.get("limits", ())
         if isinstance(tables, str | Mapping) or not isinstance(tables, Iterable):
             raise InputError(
@@ -188,20 +188,16 @@ def rules_from(given: Mapping[str, Any], name: str) -> Rules:
         made = from_options(Rules, {**given, "limits": tuple(limits)}, "key")
         if not made.judges:
             raise InputError('nothing is to be judged: give limits, or fail_on = "bad"')
-    except InputError as error:
-        raise InputError(f"{name}: {error}") from error
     return made
 
 
 def _limits(table: Any, place: int) -> list[Limit]:
-    try:
+    with within(f"limit {place}"):
         if not isinstance(table, Mapping):
             raise InputError(
                 f'it must be a table such as {{measure = "mae", max = 2}}, got {table!r}'
             )
         return from_options(_Table, table, "key").limits()
-    except InputError as error:
-        raise InputError(f"limit {place}: {error}") from error
 
 
 def read_rules(path: str | os.PathLike[str]) -> Rules:
