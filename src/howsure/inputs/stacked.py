@@ -53,7 +53,7 @@ def check_unstacked(table: Source, cells: Cells) -> None:
             continue
         others = [c for c in inputs if not (isinstance(c, Labels) and _same(c.codes, labels.codes))]
         if names is not None:
-            sure = _names_again(units, labels.codes, y)
+            sure = _names_again(units, labels.codes)
         else:
             sure = _rows_again(y, others, labels.codes, used)
         if sure:
@@ -94,7 +94,7 @@ def _one_y(units: IntArray, y: FloatArray) -> bool:
     return bool((y[first][units] == y).all()) and len(np.unique(y)) >= 5
 
 
-def _names_again(units: IntArray, labels: IntArray, y: FloatArray) -> bool:
+def _names_again(units: IntArray, labels: IntArray) -> bool:
     """Whether most names of rows stand under several labels, and none twice under one."""
     if len(np.unique(codes_of([units, labels]))) < len(units):
         return False

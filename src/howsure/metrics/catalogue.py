@@ -67,24 +67,9 @@ def catalogue() -> Mapping[str, Metric]:
 
 
 def metric_named(name: object, argument: str = "metric") -> Metric:
-    """The measure of this name, or of what else the field calls it.
+    """The measure of this name, title or synonym, in any case and with any marks between words.
 
-    Parameters
-    ----------
-    name : str
-        A name of the catalogue, a title or a synonym; letters' case, spaces, hyphens and
-        underscores do not matter.
-    argument : str
-        What the caller calls it, for the message.
-
-    Returns
-    -------
-    Metric
-
-    Raises
-    ------
-    InputError
-        If there is none; the message tells the nearest.
+    `argument` is what the caller calls it; the message for an unknown name tells the nearest.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from howsure.core.labels import as_labels
 from howsure.core.tensors import to_host
 from howsure.inputs.distributions import LEVELS, library_classes
 from howsure.inputs.given import Given, read_given
-from howsure.methods.interface import Method, located, parameters_of, predict_options
+from howsure.methods.interface import Method, located, parameters_of, predict_options, told_normals
 from howsure.methods.quantile_regression import central_levels, quantile_parameter
 from howsure.predictions import Intervals, Prediction, Quantiles
 from howsure.predictions.base import wanted_levels
@@ -177,9 +177,8 @@ class _Asked:
         if own is not None:
             return self._of_list([model])
         if "return_std" in options:
-            mean, sd = self._call(model, "predict", return_std=True)
-            mean, sd = (as_vector(part, "forecast", length=self.n) for part in (mean, sd))
-            return Given(predictions=(located("norm", mean, sd),), notes=_without_noise(model))
+            found = told_normals(self._call(model, "predict", return_std=True), self.n)
+            return Given(predictions=(found,), notes=_without_noise(model))
         return self._of_predict(model)
 
     def _coverages(self) -> tuple[float, ...]:
