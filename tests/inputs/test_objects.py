@@ -13,8 +13,8 @@ from scipy import stats
 from extras import needs
 from howsure import Distribution, Intervals, Quantiles, Samples, assess, load
 from howsure.core.errors import InputError
+from howsure.inputs.forecasts import read_foreign
 from howsure.inputs.given import Given, read_given
-from howsure.inputs.objects import adapted
 from howsure.predictions import MixtureLaw
 
 N = 40
@@ -548,7 +548,7 @@ def test_what_a_method_of_howsure_predicts_is_its_outcome() -> None:
 def test_a_lazy_frame_is_left_to_others_without_a_look_at_its_columns() -> None:
     """Which polars warns of, as it costs a plan."""
     pl = needs("polars")
-    assert adapted(pl.LazyFrame({"mean": [0.0]}), n=1, coverage=None, levels=None) is None
+    assert read_foreign(pl.LazyFrame({"mean": [0.0]}), n=1) is None
 
 
 def test_a_model_instead_of_its_prediction_is_told_its_door() -> None:

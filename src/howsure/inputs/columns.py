@@ -12,10 +12,10 @@ from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
 
 from howsure.core.arrays import check_fraction
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, within
 from howsure.core.registry import unknown
 from howsure.inputs.assigned import LawColumns, Roles, parse_encode, parse_law
-from howsure.inputs.families import FEWEST_SERIES, alike, checked, nixtla
+from howsure.inputs.families import FEWEST_SERIES, alike, nixtla
 from howsure.inputs.names import Bound, bound, normal_form, quantile_levels
 from howsure.inputs.roles import BY_NAME, LONG, ROLES, Columns, Names
 from howsure.inputs.source import listed, no_column, quoted
@@ -273,11 +273,9 @@ class _Assignment:
         made: dict[str, tuple[_Assignment, dict[str, str]]] = {}
         for model, held in found.items():
             own = {plain: name for name, plain in held.items()}
-            try:
+            with within(f"the columns of the model {quoted(model)} ({listed(held)})"):
                 one = _Assignment(list(held.values()), {"coverage": self._said.get("coverage")})
                 one._guess_prediction()
-            except InputError as error:
-                raise checked(model, held, error) from error
             made[model] = one, own
         for held in found.values():
             self._claimed.update(held)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from howsure.core.errors import InputError
@@ -123,8 +123,3 @@ def _is_whole(names: frozenset[str]) -> bool:
     quantiles = sum(map(is_quantile, names))
     ends = bool(sides) and sides.count("lower") == sides.count("upper")
     return (sd and centre) or ends or quantiles > 1 or bool(names & _SURE_POINTS)
-
-
-def checked(model: str, held: Mapping[str, str], error: InputError) -> InputError:
-    """The error for one model's columns."""
-    return InputError(f"the columns of the model {quoted(model)} ({listed(held)}): {error}")

@@ -11,17 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_vector, check_fraction
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, within
 from howsure.core.tensors import to_host
 from howsure.inputs.assigned import Roles
-from howsure.inputs.bare import Arrays, Given, numbers, within
+from howsure.inputs.bare import Arrays, Given, numbers
 from howsure.inputs.building import beliefs_of
 from howsure.inputs.cells import read_cells
 from howsure.inputs.columns import assign_models
 from howsure.inputs.families import KEYS
+from howsure.inputs.forecasts import read_foreign
 from howsure.inputs.frames import MappingTable, is_frame
 from howsure.inputs.names import bound, normal_form, quantile_levels
-from howsure.inputs.objects import adapted
 from howsure.inputs.roles import BY_NAME
 from howsure.inputs.source import listed, refusing
 from howsure.predictions import Distribution, Prediction
@@ -94,33 +94,18 @@ class _Reader:
 
     arrays: Arrays
 
-    @property
-    def n(self) -> int:
-        """Number of rows of y."""
-        return self.arrays.n
-
-    @property
-    def coverages(self) -> tuple[float, ...]:
-        """The coverages that are said."""
-        return self.arrays.coverages
-
-    @property
-    def levels(self) -> FloatArray | None:
-        """The levels that are said."""
-        return self.arrays.levels
-
     def read(self, value: Any, name: str) -> dict[str, Given]:
         """The models that a value holds; `name` is what a message calls it."""
-        found = adapted(
-            value,
-            n=self.n,
-            coverage=self.coverages or None,
-            levels=self.levels,
-        )
-        if found is not None:
-            return found if isinstance(found, dict) else {"": found}
+        if isinstance(value, Given):
+            return {"": value}
+        if not (value is None or isinstance(value, Prediction | np.ndarray)):
+            found = read_foreign(
+                value, self.arrays.n, self.arrays.coverages or None, self.arrays.levels
+            )
+            if found is not None:
+                return {"": found}
         if (kinds := self._explicit(value, name)) is not None:
-            if self.levels is not None and name == "prediction":
+            if self.arrays.levels is not None and name == "prediction":
                 raise InputError(
                     "levels are said of bare arrays, and prediction says itself what it is: leave "
                     "levels out"
@@ -139,7 +124,7 @@ class _Reader:
         if isinstance(value, Prediction):
             return (value,)
         if hasattr(value, "dist") and hasattr(value, "args"):
-            return (Distribution.from_scipy(value, n=self.n),)
+            return (Distribution.from_scipy(value, n=self.arrays.n),)
         if not isinstance(value, list | tuple):
             return None
         if not value:
@@ -194,12 +179,14 @@ class _Reader:
                 f"{name} has numbers as keys, which are levels of quantiles (names of models are "
                 f"text): {error}"
             ) from error
-        if self.levels is not None and sorted(keys) != sorted(self.levels.tolist()):
+        if self.arrays.levels is not None and sorted(keys) != sorted(self.arrays.levels.tolist()):
             raise InputError(
                 f"levels must be left out where the keys of {name} are levels, got "
-                f"{self.levels.tolist()} beside {keys}"
+                f"{self.arrays.levels.tolist()} beside {keys}"
             )
-        table = [as_vector(one, f"{name}[{key!r}]", length=self.n) for key, one in value.items()]
+        table = [
+            as_vector(one, f"{name}[{key!r}]", length=self.arrays.n) for key, one in value.items()
+        ]
         return self.arrays.quantiles(levels, np.column_stack(table), name)
 
     def _recognised(self, names: Sequence[str], name: str) -> list[Roles]:
@@ -210,7 +197,7 @@ class _Reader:
         InputError
             If some are and others are not, or one of them is y.
         """
-        said: Any = {"coverage": self.coverages or None}
+        said: Any = {"coverage": self.arrays.coverages or None}
         keys = _keys(names)
         outcomes = [column for column in names if BY_NAME["y"].matches(normal_form(column))]
         if outcomes:
@@ -250,7 +237,7 @@ class _Reader:
                 f"{name} holds ends of intervals, and nothing says at which coverage: say "
                 "coverage=0.9"
             )
-        if self.levels is not None and name == "prediction":
+        if self.arrays.levels is not None and name == "prediction":
             raise InputError(
                 f"levels are said of bare arrays, and the names in {name} say what it holds: "
                 f"leave levels out, or give howsure.Quantiles(levels, …)"
@@ -263,8 +250,8 @@ class _Reader:
                 f"(first at row {int(np.argmax(gone))})"
             )
         cells.check_finite()
-        if cells.n != self.n:
-            raise InputError(f"{name} must have {self.n} rows as y has, got {cells.n}")
+        if cells.n != self.arrays.n:
+            raise InputError(f"{name} must have {self.arrays.n} rows as y has, got {cells.n}")
         with within(name):
             made = beliefs_of(cells, "error")
         uses = ", ".join(f"{c} {' and '.join(said)}" for c, said in roles.by_column().items())
@@ -291,8 +278,8 @@ class _Reader:
 
     def _unnamed(self, columns: Mapping[str, Any], name: str) -> Given:
         """A frame whose columns' names say nothing of uncertainty."""
-        wanted = 2 if self.levels is None else len(self.levels)
-        said = self.levels is not None or len(self.coverages) == 1
+        wanted = 2 if self.arrays.levels is None else len(self.arrays.levels)
+        said = self.arrays.levels is not None or len(self.arrays.coverages) == 1
         if len(columns) == 1 or (said and len(columns) == wanted):
             return self.arrays.one(numbers(list(columns.values()), name).T, name)
         raise InputError(
