@@ -28,6 +28,7 @@ TABLE = np.column_stack([LOW, MEAN, HIGH])
 LEVELS = [0.1, 0.5, 0.9]
 ENDS = np.stack([np.column_stack([LOW, LOW - 1]), np.column_stack([HIGH, HIGH + 1])], axis=1)
 """As MAPIE gives them, shape (n, 2, k)."""
+CROSSED = np.where(np.arange(N)[:, None] == 3, TABLE[:, ::-1], TABLE)
 HOLED = np.where(np.arange(N) == 3, np.nan, MEAN)
 
 
@@ -168,7 +169,8 @@ def test_a_point_forecast_beside_intervals_is_kept() -> None:
         (TABLE, {"levels": [0.1, 0.9]}, r"must have shape \(60, 2\) or \(2, 60\).*got \(60, 3\)"),
         (TABLE, {"levels": [10, 50, 90]}, r"did you mean 0\.1, 0\.5, 0\.9\?"),
         (TABLE, {"levels": [0.5, 0.5, 0.9]}, "levels must rise strictly"),
-        (TABLE[:, ::-1], {"levels": LEVELS}, "prediction: quantiles must rise.*crossing='sort'"),
+        (TABLE[:, ::-1], {"levels": LEVELS}, r"prediction: quantiles must rise.*levels\[::-1\]"),
+        (CROSSED, {"levels": LEVELS}, r"Quantiles\(levels, values, crossing='sort'\)"),
         (TABLE[:, :1].T, {}, "fits none of the readings for 60 rows"),
         (np.zeros((7, 9)), {}, r"shape \(7, 9\) fits none.*\(60,\).*\(60, 2\).*levels.*\(60, m\)"),
         (DRAWS[None], {}, r"shape \(1, 60, 20\) fits none"),
