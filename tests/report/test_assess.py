@@ -260,3 +260,13 @@ def test_advice_keeps_the_line_of_a_model_on_which_nothing_can_be_judged() -> No
     assert sum(line.text.startswith("wide: Nothing can be judged") for line in found.lines) == 1
     judged = [line.text for line in found.lines if line.tone != "info"]
     assert len(judged) == len(set(judged)) == len(found.findings) + 1
+
+
+def test_groups_of_a_frame_are_its_columns_and_a_name_alone_is_refused() -> None:
+    pd = needs("pandas")
+    y = np.random.default_rng(0).normal(size=300)
+    frame = pd.DataFrame({"side": np.where(y > 0, "up", "down"), "third": np.arange(300) % 3})
+    named = howsure.assess(y, np.zeros(300), groups=dict(frame), trials=False)
+    assert howsure.assess(y, np.zeros(300), groups=frame, trials=False).records == named.records
+    with pytest.raises(InputError, match=r"got the text 'side'.*groups=\{'side': labels\}"):
+        howsure.assess(y, np.zeros(300), groups="side")

@@ -9,7 +9,14 @@ from typing import ClassVar, Literal, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, FloatArray, as_matrix, as_vector, check_levels, plain_array
+from howsure.core.arrays import (
+    BoolArray,
+    FloatArray,
+    as_matrix,
+    as_vector,
+    check_levels,
+    plain_array,
+)
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.predictions.base import (
     Prediction,

@@ -138,6 +138,11 @@ def features_of(x: Any) -> dict[str, npt.ArrayLike]:
 def _named(groups: Any) -> dict[str, npt.ArrayLike] | None:
     if groups is None:
         return None
-    if isinstance(groups, Mapping):
-        return {str(name): value for name, value in groups.items()}
+    if isinstance(groups, Mapping) or is_frame(groups):
+        return features_of(groups)
+    if isinstance(groups, str):
+        raise InputError(
+            f"groups must hold a label a row, got the text {groups!r}: give the column itself, "
+            f"groups={{{groups!r}: labels}}"
+        )
     return {str(getattr(groups, "name", None) or "group"): np.asarray(groups)}
