@@ -301,7 +301,8 @@ def _read(tables: Iterator[Source], said: Columns, *, many: bool) -> Iterator[Ce
         if roles.long and not is_long(cells):
             cells = read_cells(table, as_wide(table, roles, told))
         cells.check_finite()
-        if not cells.roles["model"] and not cells.roles.long and told.get("model") is None:
+        denied = "quantile_level" if cells.roles["model"] else "model"
+        if not cells.roles.long and told.get(denied) is None:
             check_unstacked(table, cells)
         if many and roles.model:
             cells = replace(cells, model=f"{table.stem}/{roles.model}".lstrip("/"))
