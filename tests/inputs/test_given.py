@@ -416,3 +416,23 @@ def test_laws_of_moved_rows_are_refused() -> None:
     for law in (stats.norm(moved, 1.0), stats.norm(loc=moved, scale=1.0)):
         with pytest.raises(InputError, match=r"prediction\.(args\[0\]|kwds\['loc'\]) must have"):
             check_row_order(y, {"prediction": law})
+
+
+NIXTLA = {
+    f"{model}{end}": values
+    for model in ("LGBM", "ETS")
+    for end, values in (("", MEAN), ("-lo-90", LOW), ("-hi-90", HIGH))
+}
+
+
+def test_columns_named_after_several_models_are_those_models() -> None:
+    pd = needs("pandas")
+    for value in (NIXTLA, pd.DataFrame(NIXTLA)):
+        found = read_given(value, n=N)
+        assert list(found) == ["LGBM", "ETS"]
+        same(found["ETS"], INTERVALS, MEAN)
+    wide = {f"{model}_{part}": v for model in "ab" for part, v in (("mean", MEAN), ("sd", SD))}
+    assert list(read_given(wide, n=N)) == ["a", "b"]
+    same(read_given(pd.DataFrame(wide), n=N)["b"], NORMAL)
+    with pytest.raises(InputError, match=r"models \('LGBM', 'ETS'\) and others \('ds'\): leave"):
+        read_given(pd.DataFrame({"ds": np.arange(N), **NIXTLA}), n=N)

@@ -18,6 +18,7 @@ from howsure.inputs.bare import Arrays, Given, numbers, within
 from howsure.inputs.building import beliefs_of
 from howsure.inputs.cells import read_cells
 from howsure.inputs.columns import assign_roles
+from howsure.inputs.families import Families, alike, nixtla
 from howsure.inputs.frames import MappingTable, is_frame
 from howsure.inputs.names import bound, normal_form, quantile_levels
 from howsure.inputs.objects import adapted
@@ -181,6 +182,9 @@ class _Reader:
             roles = self._recognised(list(columns), name)
             if roles is not None:
                 return {"": self._columns(columns, roles, name, frame=frame)}
+            families = nixtla(list(columns)) or alike(list(columns))
+            if families:
+                return self._families(columns, families, name, frame=frame)
         if frame:
             return {"": self._unnamed(columns, name)}
         models: dict[str, Given] = {}
@@ -189,6 +193,23 @@ class _Reader:
                 raise InputError(f"{name}[{key!r}] must hold a prediction, got None")
             for inner, given in self.read(one, f"{name}[{key!r}]").items():
                 models[f"{key}/{inner}" if inner else key] = given
+        return models
+
+    def _families(
+        self, columns: Mapping[str, Any], families: Families, name: str, *, frame: bool
+    ) -> dict[str, Given]:
+        """Several models, each of the columns that are named after it."""
+        used = {column for held in families.values() for column in held}
+        rest = [column for column in columns if column not in used]
+        if rest:
+            raise InputError(
+                f"{name} has columns of models ({listed(families)}) and others ({listed(rest)}): "
+                "leave those out, or give y as a column too, as howsure.assess(table)"
+            )
+        models: dict[str, Given] = {}
+        for model, held in families.items():
+            parts = {plain: columns[column] for column, plain in held.items()}
+            models[model] = self._mapping(parts, f"{name}[{model!r}]", frame=frame)[""]
         return models
 
     def _by_level(self, value: Mapping[Any, Any], name: str) -> Given:

@@ -423,7 +423,7 @@ def _table(
         raise InputError(
             f"{title}: every case must have {_all(words)}, got {len(short):,} of {len(case):,} "
             f"cases without some (first: {lacking} of {case.told(int(short[0]))}); cases are "
-            f"{said}; missing='drop' (--missing drop) leaves such cases out"
+            f"{said}. howsure.load(…, missing='drop') (--missing drop) leaves such cases out"
         )
     table = np.full((len(case), width), math.nan)
     table.reshape(-1)[pair] = value

@@ -338,8 +338,8 @@ def gaps_of(tables: Sequence[Cells], missing: Missing) -> dict[str, int]:
                 for name, gone in found.items()
             )
             raise InputError(
-                f"{cells.title}: no cell may be missing, got {said}, rows counted from 0; "
-                "missing='drop' (--missing drop) leaves such rows out"
+                f"{cells.title}: no cell may be missing, got {said}, rows counted from 0. "
+                "howsure.load(…, missing='drop') (--missing drop) leaves such rows out"
             )
         for name, gone in found.items():
             counts[name] = counts.get(name, 0) + int(gone.sum())
