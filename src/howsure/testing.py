@@ -18,9 +18,10 @@ from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known
 from howsure.inputs import Loaded
+from howsure.inputs.frames import is_frame
 from howsure.metrics.view import choose_coverages
 from howsure.report.check import Checked, check
-from howsure.report.door import from_arrays, from_table, is_table
+from howsure.report.door import features_of, from_arrays, from_table, is_table
 from howsure.report.limits import Rules, limit_of, read_rules, rules_from, with_more
 from howsure.verdict import TOLERANCE
 
@@ -224,8 +225,8 @@ def _labels(groups: Any) -> dict[str, Any]:
     """Labels of rows by name; an array is called after itself, or ``group``."""
     if groups is None:
         return {}
-    if isinstance(groups, Mapping):
-        return {str(name): value for name, value in groups.items()}
+    if isinstance(groups, Mapping) or is_frame(groups):
+        return dict(features_of(groups))
     return {str(getattr(groups, "name", None) or "group"): groups}
 
 

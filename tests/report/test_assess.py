@@ -270,3 +270,15 @@ def test_groups_of_a_frame_are_its_columns_and_a_name_alone_is_refused() -> None
     assert howsure.assess(y, np.zeros(300), groups=frame, trials=False).records == named.records
     with pytest.raises(InputError, match=r"got the text 'side'.*groups=\{'side': labels\}"):
         howsure.assess(y, np.zeros(300), groups="side")
+
+
+def test_what_was_not_assessed_is_told_with_what_was() -> None:
+    y = np.random.default_rng(0).normal(size=50)
+    normal = Distribution.normal(np.zeros(50), np.ones(50))
+    result = howsure.assess(y, {"a": normal, "b": normal}, trials=False)
+    with pytest.raises(InputError, match=r"of model 'c'; the models are 'a', 'b'$"):
+        result.value("crps", model="c")
+    with pytest.raises(InputError, match=r"it was at 0\.9: assess\(…, coverage=0\.5\) asks for mo"):
+        result.value("picp", coverage=0.5)
+    asked = howsure.assess(y, normal, coverage=0.5, trials=False)
+    assert asked.value("picp", coverage=0.5) == np.mean(np.abs(y) <= stats.norm.ppf(0.75))

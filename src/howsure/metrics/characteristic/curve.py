@@ -409,8 +409,8 @@ class CharacteristicCurve:
         tail = 1.0 - coverage
         if self.y_axis == "miss_rate":
             raise UnanswerableError(
-                "a nominal coverage sets no price of a miss: that depends on the density of y at "
-                "the ends; it does on the deficit"
+                "a nominal coverage sets no price of a miss, which depends on the density of y at "
+                "the ends. It sets one of the deficit"
             )
         if self.x_axis == "bandwidth":
             return 2.0 / tail
