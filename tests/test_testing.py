@@ -154,7 +154,8 @@ def test_the_file_of_the_command_serves(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match=r"^2 of 2 fail"):
         assert_holds(Y, normal(0.6), limits=path, groups=groups, fail_on="never", findings=())
     with pytest.raises(
-        InputError, match="by must name a column of groups, got 'region', and none were given"
+        InputError,
+        match=r"got 'region', and none .*give by=\{'region': labels\}$",
     ):
         assert_holds(Y, normal(), limits=path)
     table = {"y": Y, "mean": ZERO, "sd": 0.6 * ONE, "region": REGION}
@@ -168,3 +169,15 @@ def test_no_test_framework_is_imported() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+def test_groups_of_a_frame_are_its_columns() -> None:
+    pd = needs("pandas")
+    y = np.random.default_rng(0).normal(size=400)
+    normal = howsure.Distribution.normal(np.zeros(400), np.ones(400))
+    side = np.where(np.arange(400) < 200, "a", "b")
+    with pytest.raises(AssertionError, match="side=a") as named:
+        assert_covers(y, normal, min=0.99, by={"side": side})
+    with pytest.raises(AssertionError) as framed:
+        assert_covers(y, normal, min=0.99, by=pd.DataFrame({"side": side}))
+    assert str(framed.value) == str(named.value)

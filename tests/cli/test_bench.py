@@ -281,8 +281,9 @@ def test_a_class_of_its_own_is_benched(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "own_for_bench.py").write_text(OWN, encoding="utf-8")
     plan = tmp_path / "own.toml"
     plan.write_text(OWN_PLAN, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    options = ("--store", str(tmp_path / "kept"), "--jobs", "0")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    options = ("--store", str(tmp_path / "kept"))
     told = call("run", str(plan), *options)
     assert told.exit_code == 0, told.output
     assert "1 done" in told.stdout

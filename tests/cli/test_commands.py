@@ -368,3 +368,15 @@ def test_decimal_commas(tmp_path: Path) -> None:
     path = tmp_path / "komma.csv"
     path.write_text("y;lower_90;upper_90\n1,5;0,5;2,5\n9,5;0,5;2,5\n", encoding="utf-8")
     assert "50 %" in inside("assess", path, "--decimal", ",")
+
+
+def test_a_constant_band_gains_nothing(good: Path) -> None:
+    """It was 1.4e-14, and −0.00 % beside it."""
+    table = csv.read_csv(good).to_pydict()
+    y = np.asarray(table["y"], dtype=float)
+    flat = good.with_name("flat.csv")
+    lines = [f"{v!r},{0.1},{0.7}" for v in y.tolist()]
+    flat.write_text("\n".join(["y,mean,sd", *lines]), encoding="utf-8")
+    shown = inside("characteristic", flat, "--bootstrap", "50")
+    assert "bootstrap gain: 0 (0 … 0)" in shown
+    assert "-0.00 %" not in shown

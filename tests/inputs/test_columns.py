@@ -309,3 +309,10 @@ def test_every_reading_is_sound_or_an_error(columns: list[str], flags: Any) -> N
         assert share is None or 0 < share < 1
     assert list(made.levels) == sorted(set(made.levels))
     assert len(made.levels) == len(made["quantiles"])
+
+
+def test_a_melted_table_is_told_its_spellings() -> None:
+    with pytest.raises(InputError, match=r"model='variable', point='value'.*quantile_level='vari"):
+        assign_roles(["id", "y", "variable", "value"])
+    assert assign_roles(["y", "variable", "value"], {"quantile_level": "variable"}).long
+    assert assign_roles(["y", "variable", "value"], {"model": "variable", "point": "value"})

@@ -16,7 +16,7 @@ from extras import needs
 from howsure import Distribution, Intervals, Quantiles, Samples
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.inputs.given import Given, read_given
+from howsure.inputs.given import Given, check_row_order, read_given
 
 N = 60
 RNG = child(0, "given")
@@ -28,6 +28,7 @@ TABLE = np.column_stack([LOW, MEAN, HIGH])
 LEVELS = [0.1, 0.5, 0.9]
 ENDS = np.stack([np.column_stack([LOW, LOW - 1]), np.column_stack([HIGH, HIGH + 1])], axis=1)
 """As MAPIE gives them, shape (n, 2, k)."""
+CROSSED = np.where(np.arange(N)[:, None] == 3, TABLE[:, ::-1], TABLE)
 HOLED = np.where(np.arange(N) == 3, np.nan, MEAN)
 
 
@@ -168,7 +169,8 @@ def test_a_point_forecast_beside_intervals_is_kept() -> None:
         (TABLE, {"levels": [0.1, 0.9]}, r"must have shape \(60, 2\) or \(2, 60\).*got \(60, 3\)"),
         (TABLE, {"levels": [10, 50, 90]}, r"did you mean 0\.1, 0\.5, 0\.9\?"),
         (TABLE, {"levels": [0.5, 0.5, 0.9]}, "levels must rise strictly"),
-        (TABLE[:, ::-1], {"levels": LEVELS}, "prediction: quantiles must rise.*crossing='sort'"),
+        (TABLE[:, ::-1], {"levels": LEVELS}, r"prediction: quantiles must rise.*levels\[::-1\]"),
+        (CROSSED, {"levels": LEVELS}, r"Quantiles\(levels, values, crossing='sort'\)"),
         (TABLE[:, :1].T, {}, "fits none of the readings for 60 rows"),
         (np.zeros((7, 9)), {}, r"shape \(7, 9\) fits none.*\(60,\).*\(60, 2\).*levels.*\(60, m\)"),
         (DRAWS[None], {}, r"shape \(1, 60, 20\) fits none"),
@@ -209,7 +211,6 @@ def test_swapped_ends_are_not_read_as_means_and_sds() -> None:
     [
         ({}, {}, "it is empty"),
         ({0.5: MEAN, "a": MEAN}, {}, "numbers alone as keys .* or text alone.*0.5 and 'a'"),
-        ({5: LOW, 95: HIGH}, {}, r"levels of quantiles \(names of models are text\).*0.05, 0.95"),
         ({0.1: LOW, 0.9: HIGH[1:]}, {}, r"prediction\[0.9\] must have 60 rows"),
         ({0.1: LOW, 0.9: HIGH}, {"levels": [0.2, 0.9]}, "levels must be left out"),
         ({0.1: HIGH, 0.9: LOW}, {}, "prediction: quantiles must rise"),
@@ -369,3 +370,69 @@ def test_every_shape_is_read_or_refused(
         assert found.predictions or found.point is not None
         assert {made.n for made in found.predictions} <= {n}
         assert {len(made) for made in (found.point,) if made is not None} <= {n}
+
+
+class _Model:
+    """What has predict alone."""
+
+    def predict(self, x: Any) -> Any:
+        return x
+
+
+@pytest.mark.parametrize(
+    ("value", "said", "match"),
+    [
+        ((MEAN, 0.5), {}, r"prediction\[1\] must have 60 .*Distribution\.normal\(mean, 0\.5\)$"),
+        ([_Model(), _Model()], {}, r"got 2 models: say howsure\.assess_model\(prediction, X, y\)$"),
+        ([stats.norm(0, 1)] * N, {}, r"such as stats\.norm\(mean, sd\), got 60 laws"),
+        ({0.9: (LOW, HIGH)}, {}, r"prediction\[0\.9\] must be one array.*coverage=0\.9$"),
+        ({"a": MEAN, "b": None}, {}, r"prediction\['b'\] must hold a prediction, got None"),
+        ({5: LOW, 95: HIGH}, {}, r"did you mean 0\.05, 0\.95\?.* names of models are text$"),
+    ],
+)
+def test_what_has_another_spelling_is_told_it(value: Any, said: Any, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        read(value, **said)
+
+
+def test_a_frame_with_a_model_a_column_is_told_its_spelling() -> None:
+    pd = needs("pandas")
+    frame = pd.DataFrame({"ridge": MEAN, "forest": LOW})
+    with pytest.raises(InputError, match=r"\{c: prediction\[c\] for c in prediction\.columns\}"):
+        read(frame)
+    found = read_given({c: frame[c] for c in frame.columns}, n=N)
+    assert list(found) == ["ridge", "forest"]
+
+
+def test_many_columns_are_noted_by_the_first() -> None:
+    (note,) = read({f"s_{j}": DRAWS[:, j] for j in range(20)}).notes
+    assert note.endswith("s_8 sample and 11 more")
+
+
+def test_laws_of_moved_rows_are_refused() -> None:
+    pd = needs("pandas")
+    y = pd.Series(MEAN)
+    moved = y.iloc[::-1]
+    for law in (stats.norm(moved, 1.0), stats.norm(loc=moved, scale=1.0)):
+        with pytest.raises(InputError, match=r"prediction\.(args\[0\]|kwds\['loc'\]) must have"):
+            check_row_order(y, {"prediction": law})
+
+
+NIXTLA = {
+    f"{model}{end}": values
+    for model in ("LGBM", "ETS")
+    for end, values in (("", MEAN), ("-lo-90", LOW), ("-hi-90", HIGH))
+}
+
+
+def test_columns_named_after_several_models_are_those_models() -> None:
+    pd = needs("pandas")
+    for value in (NIXTLA, pd.DataFrame(NIXTLA)):
+        found = read_given(value, n=N)
+        assert list(found) == ["LGBM", "ETS"]
+        same(found["ETS"], INTERVALS, MEAN)
+    wide = {f"{model}_{part}": v for model in "ab" for part, v in (("mean", MEAN), ("sd", SD))}
+    assert list(read_given(wide, n=N)) == ["a", "b"]
+    same(read_given(pd.DataFrame(wide), n=N)["b"], NORMAL)
+    with pytest.raises(InputError, match=r"models \('LGBM', 'ETS'\) and others \('ds'\): leave"):
+        read_given(pd.DataFrame({"ds": np.arange(N), **NIXTLA}), n=N)

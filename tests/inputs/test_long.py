@@ -327,7 +327,7 @@ def changed(name: str, row: int, value: Any) -> Table:
             without(LONG, 1, 6),
             {},
             r"every case must have all 3 levels, got 2 of 4 cases without some \(first: level "
-            r"0\.5 of place 'FR', horizon '1'\).*missing='drop' \(--missing drop\)",
+            r"0\.5 of place 'FR', horizon '1'\).*missing='drop'\) \(--missing drop\)",
         ),
         (
             without(melted(WIDE, forecasts(), [1, 2, 3], part="sample_id"), 11),

@@ -187,3 +187,37 @@ def test_real_tables_raise_no_alarm(data_dir: Find, name: str) -> None:
     columns = list(open_table(path).names)
     for y, point in ((columns[-1], columns[0]), (columns[0], columns[-1])):
         assert load(path, y=y, point=point, lower="").evalsets
+
+
+@pytest.mark.parametrize(
+    ("name", "levels", "match"),
+    [
+        ("q", (0.05, 0.5, 0.95), r"'q' \('0.05', '0.5', '0.95'\) .*say quantile_level='q' \(--q"),
+        ("quantile", (5, 50, 95), r"'quantile'.*say quantile_level='quantile'"),
+    ],
+)
+def test_levels_beside_a_column_of_models(name: str, levels: Any, match: str) -> None:
+    parts = [stacked(name, levels) | {"model": [m] * (40 * len(levels))} for m in ("a", "b")]
+    table: dict[str, Any] = {key: [*parts[0][key], *parts[1][key]] for key in parts[0]}
+    table["pred"] = table.pop("mean")
+    del table["sd"]
+    with pytest.raises(InputError, match=match):
+        load(table)
+    assert len(load(table, quantile_level="").evalsets) == 2
+    if levels[0] < 1:
+        first, second = load(table, quantile_level=name).evalsets
+        assert first.n == second.n == 40
+
+
+def test_folds_and_horizons_beside_a_column_of_models_are_no_levels() -> None:
+    parts = [stacked("horizon", (1, 2, 3)) | {"model": [m] * 120} for m in ("a", "b")]
+    table = {key: [*parts[0][key], *parts[1][key]] for key in parts[0]}
+    assert len(load(table).evalsets) == 2
+
+
+def test_levels_in_percent_are_told() -> None:
+    table = stacked("quantile_level", (5, 50, 95))
+    table["pred"] = table.pop("mean")
+    del table["sd"]
+    with pytest.raises(InputError, match=r"did you mean 0\.05\? Divide the column by 100"):
+        load(table)

@@ -192,8 +192,8 @@ def test_missing_cells_are_counted_and_located() -> None:
         load(table, groups="region")
     assert str(caught.value) == (
         "the table: no cell may be missing, got 1 in 'y' (first at row 1), 2 in 'pred' (first at "
-        "row 2), 2 in 'region' (first at row 3), rows counted from 0; missing='drop' (--missing "
-        "drop) leaves such rows out"
+        "row 2), 2 in 'region' (first at row 3), rows counted from 0. howsure.load(…, "
+        "missing='drop') (--missing drop) leaves such rows out"
     )
     loaded = load(table, groups="region", missing="drop")
     (made,) = loaded.evalsets

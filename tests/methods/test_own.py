@@ -355,3 +355,17 @@ def test_a_fitted_one_travels(module: str) -> None:
     again = pickle.loads(pickle.dumps((method, fitted)))[1]
     assert again.predict(np.zeros((2, 1))).outcome.n == 2
     assert not hasattr(fitted, "score")
+
+
+def test_a_class_without_rng_that_predicts_more_is_told_what_it_lacks() -> None:
+    class NoRng:
+        def fit(self, x: Any, y: Any) -> None:
+            self.mean = np.mean(y)
+
+        def predict(self, x: Any) -> Any:
+            return Distribution.normal(np.full(len(x), self.mean), np.ones(len(x)))
+
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(40, 2)), rng.normal(size=40)
+    with pytest.raises(InputError, match=r"one number a row, got Distribution.* fit\(x, y, rng\)"):
+        as_method(NoRng()).fit(x, y, rng)

@@ -258,3 +258,25 @@ def test_advice_keeps_the_line_of_a_model_on_which_nothing_can_be_judged() -> No
     assert sum(line.text.startswith("wide: Nothing can be judged") for line in found.lines) == 1
     judged = [line.text for line in found.lines if line.tone != "info"]
     assert len(judged) == len(set(judged)) == len(found.findings) + 1
+
+
+def test_groups_of_a_frame_are_its_columns_and_a_name_alone_is_refused() -> None:
+    pd = needs("pandas")
+    y = np.random.default_rng(0).normal(size=300)
+    frame = pd.DataFrame({"side": np.where(y > 0, "up", "down"), "third": np.arange(300) % 3})
+    named = howsure.assess(y, np.zeros(300), groups=dict(frame), trials=False)
+    assert howsure.assess(y, np.zeros(300), groups=frame, trials=False).records == named.records
+    with pytest.raises(InputError, match=r"got the text 'side'.*groups=\{'side': labels\}"):
+        howsure.assess(y, np.zeros(300), groups="side")
+
+
+def test_what_was_not_assessed_is_told_with_what_was() -> None:
+    y = np.random.default_rng(0).normal(size=50)
+    normal = Distribution.normal(np.zeros(50), np.ones(50))
+    result = howsure.assess(y, {"a": normal, "b": normal}, trials=False)
+    with pytest.raises(InputError, match=r"of model 'c'; the models are 'a', 'b'$"):
+        result.value("crps", model="c")
+    with pytest.raises(InputError, match=r"it was at 0\.9: assess\(…, coverage=0\.5\) asks for mo"):
+        result.value("picp", coverage=0.5)
+    asked = howsure.assess(y, normal, coverage=0.5, trials=False)
+    assert asked.value("picp", coverage=0.5) == np.mean(np.abs(y) <= stats.norm.ppf(0.75))

@@ -90,7 +90,7 @@ def test_the_worst_group_is_of_all_columns_where_none_is_named() -> None:
     assert worst.upper_confidence == pytest.approx(1 - 0.05 / 4)
     bare = EvalSet.checked(np.zeros(50), Intervals(-np.ones(50), np.ones(50), coverage=0.9))
     with pytest.raises(
-        InputError, match=r"worst_group ≥ 0\.5 cannot be judged: there are no groups"
+        InputError, match=r"worst_group ≥ 0\.5 cannot be judged: no groups are named"
     ):
         judged(bare, limit_of("worst_group", "min", 0.5))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from howsure.cli.entry import Interrupted
+from howsure.cli.entry import Interrupted, import_from_here
 from howsure.cli.submit import KEPT, submit
 from howsure.cli.terminal import Console, escape, say
 from howsure.core.errors import InputError
@@ -55,6 +55,7 @@ _REPORTS: Final = {
 @app.callback()
 def root() -> None:
     """Run plans of experiments, resume them, and show their results."""
+    import_from_here()
 
 
 @app.command(epilog="Example: howsure bench run smoke --jobs 2")

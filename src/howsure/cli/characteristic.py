@@ -102,7 +102,9 @@ def _areas(curve: CharacteristicCurve, part: tuple[float, float] | None) -> Tabl
         for name, limits in parts:
             request = AreaRequest(convention=convention, y_range=limits)
             area, gain = curve.area_by(request), curve.gain_by(request)
-            table.add_row(convention, name, f"{area.value:.5g} {area.units}", f"{gain.value:.2f} %")
+            table.add_row(
+                convention, name, f"{area.value:.5g} {area.units}", f"{_percent(gain.value):.2f} %"
+            )
     return table
 
 
@@ -115,8 +117,16 @@ def _print_bootstrap(
 ) -> None:
     found = bootstrap_curve(curve, replicates=replicates, cluster=cluster, seed=seed)
     for name, number in (("area", found.area), ("gain", found.gain)):
-        text = f"{name}: {number.value:.5g} ({number.lower:.5g} … {number.upper:.5g})"
+        value, low, high = number.value, number.lower, number.upper
+        if name == "gain":
+            value, low, high = map(_percent, (value, low, high))
+        text = f"{name}: {value:.5g} ({low:.5g} … {high:.5g})"
         console.print(f"bootstrap {text}, {replicates:,} resamples, exact", highlight=False)
+
+
+def _percent(value: float) -> float:
+    """A gain as it is shown: 0 where it differs from that by rounding alone."""
+    return 0.0 if abs(value) < 1e-9 else value
 
 
 def _points(curve: CharacteristicCurve, wishes: Sequence[tuple[str, float]]) -> Table:

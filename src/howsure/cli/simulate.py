@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from howsure.cli.entry import import_from_here
 from howsure.cli.simulate_table import Missing, read_learning_table
 from howsure.cli.terminal import SIGNS, Console, escape, say
 from howsure.core import formats
@@ -92,7 +92,7 @@ def run(request: Request) -> None:
     stop = None
     if request.until is not None:
         stop = Precision(standard_error=request.until, of=request.of)
-    _import_from_here()
+    import_from_here()
     tested = [_Tested.of(spec, tuple(request.coverages)) for spec in request.methods]
     console = Console()
     with _bar() as bar:
@@ -299,13 +299,6 @@ def _bar() -> Iterator[Progress]:
         disable=not console.is_terminal,
     ) as bar:
         yield bar
-
-
-def _import_from_here() -> None:
-    """Make modules of the current folder importable, as ``python -m`` does."""
-    here = os.getcwd()
-    if here not in sys.path:
-        sys.path.insert(0, here)
 
 
 def _world_name(source: str) -> str | None:

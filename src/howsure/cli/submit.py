@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -69,8 +67,6 @@ def submit(
     if output is not None:
         form_of(output)
         check_outputs([output], [Path(plan)])
-    if ":" in method and os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
     told = _on_worlds(load_plan(plan, set_), world)
     name = label or method.rpartition(":")[2]
     alone, whole = _entered(told, name, {"method": method, **_options(option)})

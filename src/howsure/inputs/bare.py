@@ -59,6 +59,11 @@ class Arrays:
         if isinstance(value, list | tuple):
             if (pair := self._pair(value, name)) is not None:
                 return self._two(*pair, name)
+            if len(value) == 2 and np.ndim(value[0]) == 1 and np.ndim(value[1]) == 0:
+                raise InputError(
+                    f"{name}[1] must have {self.n} rows as y has, got one number; for one sd of "
+                    f"all rows give howsure.Distribution.normal(mean, {value[1]})"
+                )
             if isinstance(value, tuple) and self.levels is None and _holds_arrays(value):
                 raise InputError(
                     f"{name} of {len(value)} arrays may be quantiles or samples: say levels=[…] "
@@ -227,7 +232,7 @@ class Arrays:
             return self._intervals(lower, upper, name)
         except InputError as error:
             if (lower > upper).any():
-                raise InputError(f"{error}; for (mean, sd) give {_NORMAL}") from error
+                raise InputError(f"{error}. For (mean, sd) give {_NORMAL}") from error
             raise
 
     def _intervals(self, lower: FloatArray, upper: FloatArray, name: str) -> Given:
@@ -252,8 +257,8 @@ class Arrays:
         n = self.n
         if not shape:
             return InputError(
-                f"{name} must be an array, a mapping or a table of {n} rows, a prediction such as "
-                "howsure.Quantiles, or a frozen SciPy law, got one number"
+                f"{name} must have {n} rows as y has: an array, a mapping, a table or a "
+                "prediction such as howsure.Quantiles, got one number"
             )
         return InputError(
             f"{name} of shape {shape} fits none of the readings for {n} rows of y. "
@@ -275,8 +280,8 @@ def numbers(value: Any, name: str) -> FloatArray:
         )
     if array.ndim == 0 and array.dtype.kind not in "iuf":
         raise InputError(
-            f"{name} must be an array of numbers, a mapping, a data frame, a frozen SciPy law, or "
-            "one of Intervals, Quantiles, Distribution, Samples, LabelSets, got "
+            f"{name} must be an array of numbers, a mapping, a data frame, a frozen SciPy law, "
+            "Intervals, Quantiles, Distribution, Samples or LabelSets, got "
             f"{type(value).__name__}"
         )
     return as_numbers(array, name)

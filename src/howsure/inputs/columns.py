@@ -485,6 +485,7 @@ class _Assignment:
                 "point=COLUMN, lower= and upper=, mean= and sd=, quantiles=, samples= or law= "
                 f"(--point, …); the columns are {listed(self._names)}"
                 + (f" ({said})" if said else "")
+                + (_MELTED if {"variable", "value"} <= set(self._names) else "")
             )
         y = roles.one("y")
         if y in held:
@@ -496,6 +497,11 @@ class _Assignment:
             raise InputError("lower and upper must be two columns, got one for both")
 
 
+_MELTED: Final = (
+    ". A melted table goes in as it was before, or as model='variable', point='value' "
+    "(--model variable --point value); with levels as variable, quantile_level='variable' "
+    "(--quantile-level variable)"
+)
 _MARKS: Final = ("_loc", "_weight_1")  # some parameter of every law that is not one of counts
 _STEMS: Final = {
     "weight": "w weight pi prob probability",

@@ -34,6 +34,10 @@ _COLUMNS: Final = (
 )
 
 
+_MOST_USES: Final = 9
+"""Columns beyond which a note says how the first ones were read."""
+
+
 def read_given(
     value: Any,
     *,
@@ -71,6 +75,9 @@ def _check_order(y: Any, value: Any, name: str) -> None:
         for place, one in enumerate(value[:1000]):
             if hasattr(one, "index"):
                 _check_order(y, one, f"{name}[{place}]")
+    elif hasattr(value, "dist") and hasattr(value, "args"):
+        _check_order(y, tuple(value.args), f"{name}.args")
+        _check_order(y, value.kwds, f"{name}.kwds")
     elif _same_labels_moved(own, other):
         way = f"give {name}.loc[y.index]"
         if not own.is_unique:
@@ -130,6 +137,7 @@ class _Reader:
         if not value:
             return ()
         if not any(isinstance(part, Prediction) for part in value):
+            _refuse_objects(value, name)
             return None
         for part in value:
             if not isinstance(part, Prediction):
@@ -165,6 +173,8 @@ class _Reader:
             return {"": self._unnamed(columns, name)}
         models: dict[str, Given] = {}
         for key, one in columns.items():
+            if one is None:
+                raise InputError(f"{name}[{key!r}] must hold a prediction, got None")
             for inner, given in self.read(one, f"{name}[{key!r}]").items():
                 models[f"{key}/{inner}" if inner else key] = given
         return models
@@ -176,14 +186,21 @@ class _Reader:
             levels = wanted_levels(keys)
         except InputError as error:
             raise InputError(
-                f"{name} has numbers as keys, which are levels of quantiles (names of models are "
-                f"text): {error}"
+                f"{error}. Numbers as keys of {name} are levels of quantiles; names of models are "
+                "text"
             ) from error
         if self.arrays.levels is not None and sorted(keys) != sorted(self.arrays.levels.tolist()):
             raise InputError(
                 f"levels must be left out where the keys of {name} are levels, got "
                 f"{self.arrays.levels.tolist()} beside {keys}"
             )
+        for key, one in value.items():
+            if isinstance(one, tuple) and len(one) == 2 and self.arrays.n != 2:
+                raise InputError(
+                    f"{name}[{key!r}] must be one array, as numbers for keys are levels of "
+                    "quantiles, got two. Ends of intervals go in as (lower, upper) with "
+                    f"coverage={key!r}"
+                )
         table = [
             as_vector(one, f"{name}[{key!r}]", length=self.arrays.n) for key, one in value.items()
         ]
@@ -220,6 +237,12 @@ class _Reader:
                 return []
         used = [column for roles in found for column in roles.by_column()]
         rest = [column for column in names if column not in used and column not in keys]
+        if rest and len(found) > 1:
+            models = listed(roles.model for roles in found)
+            raise InputError(
+                f"{name} has columns of models ({models}) and others ({listed(rest)}): leave those "
+                "out, or give y as a column too, as howsure.assess(table)"
+            )
         if rest:
             raise InputError(
                 f"{name} has columns of one model ({listed(used)}) and others ({listed(rest)}): "
@@ -254,7 +277,9 @@ class _Reader:
             raise InputError(f"{name} must have {self.arrays.n} rows as y has, got {cells.n}")
         with within(name):
             made = beliefs_of(cells, "error")
-        uses = ", ".join(f"{c} {' and '.join(said)}" for c, said in roles.by_column().items())
+        every = [f"{column} {' and '.join(said)}" for column, said in roles.by_column().items()]
+        rest = len(every) - _MOST_USES
+        uses = ", ".join(every[:_MOST_USES]) + (f" and {rest} more" if rest > 0 else "")
         notes = [f"{'columns' if frame else 'keys'} of {name} read as: {uses}"]
         if keys := _keys(list(columns)):
             notes.append(
@@ -283,9 +308,24 @@ class _Reader:
         if len(columns) == 1 or (said and len(columns) == wanted):
             return self.arrays.one(numbers(list(columns.values()), name).T, name)
         raise InputError(
-            f"{name} has the columns {listed(columns)}, whose names do not say what they hold. "
+            f"{name} has the columns {listed(columns, 6)}, whose names do not say what they hold. "
             f"Names that do are {_COLUMNS}. Or give one column, or an array with coverage= or "
-            "levels="
+            "levels=. If each column is a model's forecast, give "
+            f"{{c: {name}[c] for c in {name}.columns}}"
+        )
+
+
+def _refuse_objects(value: Sequence[Any], name: str) -> None:
+    """Refuse a list of models, or of laws for a row each."""
+    if callable(getattr(value[0], "predict", None)):
+        raise InputError(
+            f"{name} must be what models predict, got {len(value)} models: say "
+            f"howsure.assess_model({name}, X, y)"
+        )
+    if hasattr(value[0], "dist") and hasattr(value[0], "args"):
+        raise InputError(
+            f"{name} must be one law whose parameters are arrays, such as stats.norm(mean, sd), "
+            f"got {len(value)} laws"
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.arrays import BoolArray, FloatArray, IntArray, in_percent
 from howsure.core.errors import InputError
 from howsure.inputs.assigned import Roles
 from howsure.inputs.cells import Cells, read_cells
@@ -357,11 +357,13 @@ def _checked_levels(cells: Cells, chosen: BoolArray) -> FloatArray:
         held: Labels = cells.columns["key", name]
         label = held.labels[held.codes[row]]
         got = "" if label is None else str(label)
+        percent = in_percent(float(got)) if got.isdigit() else ""
+        percent += " Divide the column by 100; " if percent else "; "
         points = "; where such rows hold points, output_type=COLUMN (--output-type COLUMN) says so"
         raise InputError(
             f"{cells.title}: quantile_level must hold levels between 0 and 1"
             f"{_BESIDE * bool(cells.roles['boundary'])}, got {quoted(got)} in "
-            f"column {quoted(name)} at row {int(cells.places[row])}, counting from 0; "
+            f"column {quoted(name)} at row {int(cells.places[row])}, counting from 0{percent}"
             f"quantile_level='' (--quantile-level \"\") reads no long table"
             f"{points * (got in MISSING_WORDS)}"
         )
@@ -426,7 +428,7 @@ def _table(case: _Case, chosen: BoolArray, place: IntArray, words: list[str]) ->
         raise InputError(
             f"{title}: every case must have {_all(words)}, got {len(short):,} of {len(case):,} "
             f"cases without some (first: {lacking} of {case.told(int(short[0]))}); cases are "
-            f"{said}; missing='drop' (--missing drop) leaves such cases out"
+            f"{said}. howsure.load(…, missing='drop') (--missing drop) leaves such cases out"
         )
     table = np.full((len(case), width), math.nan)
     table.reshape(-1)[pair] = case.cells.one("point")[chosen]

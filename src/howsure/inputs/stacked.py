@@ -14,6 +14,7 @@ from howsure.core.errors import InputError
 from howsure.inputs import values
 from howsure.inputs.cells import Cells
 from howsure.inputs.long import codes_of, telling
+from howsure.inputs.names import normal_form
 from howsure.inputs.roles import BY_NAME
 from howsure.inputs.source import Source, listed, quoted
 from howsure.inputs.values import Labels
@@ -27,8 +28,16 @@ def check_unstacked(table: Source, cells: Cells) -> None:
     """Raise `InputError` where the labels of a column evidently are models on the same rows.
 
     They are where each label has the same rows: the same names of rows or, without names, the
-    same y and inputs, as often and varied enough for that to be no chance.
+    same y and inputs, as often and varied enough for that to be no chance. Where a column was
+    taken for the model's name, it is asked of the first model, and of levels of quantiles alone.
     """
+    models = cells.one("model")
+    if models is not None and _is_wide(cells):
+        return
+    rows = np.arange(cells.n)
+    if models is not None:
+        rows = np.flatnonzero(models.codes == models.codes[0])
+        cells = cells.take(rows)
     roles, y = cells.roles, cells.one("y")
     said = {name for role, name, _ in roles.uses() if role.name not in roles.guessed}
     kept = said | {name for role, name, _ in roles.uses() if role.name != "groups"}
@@ -47,9 +56,12 @@ def check_unstacked(table: Source, cells: Cells) -> None:
     held = table.read(dict.fromkeys(free, "key"))
     found = []
     for name in free:
-        labels = values.keys(held[name], name)
+        labels = values.keys(held[name], name).take(rows)
         used = len(np.unique(labels.codes))
         if not 2 <= used <= MOST_MODELS:
+            continue
+        shown = [str(labels.labels[c]) for c in np.unique(labels.codes)]
+        if models is not None and not _are_levels(name, shown):
             continue
         others = [c for c in inputs if not (isinstance(c, Labels) and _same(c.codes, labels.codes))]
         if names is not None:
@@ -57,7 +69,14 @@ def check_unstacked(table: Source, cells: Cells) -> None:
         else:
             sure = _rows_again(y, others, labels.codes, used)
         if sure:
-            found.append((name, [str(labels.labels[c]) for c in np.unique(labels.codes)]))
+            found.append((name, shown))
+    if found and models is not None:
+        name, shown = found[0]
+        raise InputError(
+            f"{cells.title}: the labels of {quoted(name)} ({listed(shown, 3)}) each hold the same "
+            f"rows of one model, as levels of quantiles do: say {_as_levels(name)}, or "
+            f"quantile_level='' ({BY_NAME['quantile_level'].option} \"\") where they are none"
+        )
     if found:
         name, shown = found[0]
         more = f" (as do those of {listed(n for n, _ in found[1:])})" * (len(found) > 1)
@@ -72,14 +91,33 @@ def check_unstacked(table: Source, cells: Cells) -> None:
 
 def _levels_said(cells: Cells, name: str, labels: Sequence[str]) -> str:
     """How to say that the labels are levels, where they can be."""
-    wide = [role for role in ("lower", "sd", "quantiles", "samples", "law") if cells.roles[role]]
-    try:
-        shares = not wide and all(0 < float(label) < 100 for label in labels)
-    except ValueError:
-        return ""
+    shares = not _is_wide(cells) and _lie_within(labels, 100)
+    return f"; levels of quantiles, as shares, are {_as_levels(name)}" if shares else ""
+
+
+def _as_levels(name: str) -> str:
+    """How to say that a column holds levels."""
     option = BY_NAME["quantile_level"].option
-    said = f"quantile_level={quoted(name)} ({option} {shlex.quote(name)})"
-    return f"; levels of quantiles, as shares, are {said}" if shares else ""
+    return f"quantile_level={quoted(name)} ({option} {shlex.quote(name)})"
+
+
+def _are_levels(name: str, labels: Sequence[str]) -> bool:
+    """Whether labels beside a model's name are levels: shares, or per cent where the name helps."""
+    known = BY_NAME["quantile_level"].matches(normal_form(name))
+    return _lie_within(labels, 100 if known else 1)
+
+
+def _lie_within(labels: Sequence[str], most: float) -> bool:
+    """Whether all labels are numbers between 0 and another."""
+    try:
+        return all(0 < float(label) < most for label in labels)
+    except ValueError:
+        return False
+
+
+def _is_wide(cells: Cells) -> bool:
+    """Whether a row holds more than a point forecast."""
+    return any(cells.roles[role] for role in ("lower", "sd", "quantiles", "samples", "law"))
 
 
 def _same(one: IntArray, other: IntArray) -> bool:

@@ -295,7 +295,8 @@ def _read(tables: Iterator[Source], said: Columns, *, many: bool) -> Iterator[Ce
         if roles.long and not is_long(cells):
             cells = read_cells(table, as_wide(table, roles, told))
         cells.check_finite()
-        if not cells.roles["model"] and not cells.roles.long and told.get("model") is None:
+        denied = "quantile_level" if cells.roles["model"] else "model"
+        if not cells.roles.long and told.get(denied) is None:
             check_unstacked(table, cells)
         if many and roles.model:
             cells = replace(cells, model=f"{table.stem}/{roles.model}".lstrip("/"))
@@ -331,8 +332,8 @@ def gaps_of(tables: Sequence[Cells], missing: Missing) -> dict[str, int]:
                 for name, gone in found.items()
             )
             raise InputError(
-                f"{cells.title}: no cell may be missing, got {said}, rows counted from 0; "
-                "missing='drop' (--missing drop) leaves such rows out"
+                f"{cells.title}: no cell may be missing, got {said}, rows counted from 0. "
+                "howsure.load(…, missing='drop') (--missing drop) leaves such rows out"
             )
         for name, gone in found.items():
             counts[name] = counts.get(name, 0) + int(gone.sum())

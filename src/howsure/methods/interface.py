@@ -276,7 +276,13 @@ def point_of(fitted: Any, x: npt.ArrayLike) -> FloatArray:
         If it is not one finite number a row.
     """
     inputs = as_matrix(x, "x")
-    return as_vector(fitted.predict(inputs), "the regressor's forecast", length=len(inputs))
+    forecast = fitted.predict(inputs)
+    if isinstance(forecast, Prediction | tuple | dict):
+        raise InputError(
+            f"a class with fit(x, y) must predict one number a row, got {type(forecast).__name__}. "
+            "One that says how sure it is has fit(x, y, rng)"
+        )
+    return as_vector(forecast, "the regressor's forecast", length=len(inputs))
 
 
 def located(family: str, mean: FloatArray, sd: FloatArray, **shape: float) -> Distribution:

@@ -117,7 +117,9 @@ class EvalSet:
                 )
             belief.check_outcomes(truth)
         if not held and point is None:
-            raise InputError("a prediction is needed: a point forecast or a belief, got neither")
+            raise InputError(
+                "a prediction is needed, such as intervals or a point forecast, got none"
+            )
         if weights is not None and not isinstance(weights, Weights):
             weights = Weights.checked(weights, weights_kind, length=n)
         if weights is not None and len(weights.values) != n:

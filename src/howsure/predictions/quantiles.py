@@ -9,7 +9,14 @@ from typing import ClassVar, Literal, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_levels, plain_array
+from howsure.core.arrays import (
+    BoolArray,
+    FloatArray,
+    as_matrix,
+    as_vector,
+    check_levels,
+    plain_array,
+)
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.predictions.base import (
     Prediction,
@@ -78,16 +85,12 @@ class Quantiles(Prediction):
                 f"first, and values have shape {table.shape}){turned}"
             )
         table = table[:, order]
-        crossed = (table[:, 1:] < table[:, :-1]).any(axis=1)
+        crossed = np.asarray((table[:, 1:] < table[:, :-1]).any(axis=1))
         if crossing not in ("error", "sort"):
             raise InputError(f"crossing must be 'error' or 'sort', got {crossing!r}")
         if crossed.any():
             if crossing == "error":
-                raise InputError(
-                    f"quantiles must rise with their level, got {int(crossed.sum())} rows where "
-                    f"they cross (first at row {int(np.argmax(crossed))}); "
-                    "crossing='sort' (of howsure.Quantiles or howsure.load) puts each row in order"
-                )
+                raise InputError(_told_crossing(table, crossed))
             table = np.sort(table, axis=1)
         object.__setattr__(self, "levels", check_levels(given[order]))
         object.__setattr__(self, "values", np.ascontiguousarray(table))
@@ -191,6 +194,23 @@ def _swapped(levels: npt.ArrayLike, values: npt.ArrayLike) -> bool:
         return False
     given, other = as_vector(levels, "levels"), as_vector(values, "quantiles")
     return not _are_shares(given) and _are_shares(other)
+
+
+def _told_crossing(table: FloatArray, crossed: BoolArray) -> str:
+    """The message for rows that do not rise, of columns in the order of their levels."""
+    count = int(crossed.sum())
+    told = (
+        f"quantiles must rise with their level, got {count} {'row' if count == 1 else 'rows'} "
+        f"where they cross (first at row {int(np.argmax(crossed))})"
+    )
+    if len(table) == table.shape[1] and (np.diff(table, axis=0) >= 0).all():
+        return f"{told}; they look transposed: give values.T"
+    if count == len(table) > 1 and (np.diff(table, axis=1) <= 0).all():
+        return f"{told}; as each row falls, levels look reversed: give levels[::-1]"
+    return (
+        f"{told}. To sort each row give howsure.Quantiles(levels, values, crossing='sort'); of a "
+        "table, howsure.load(table, crossing='sort') or --crossing sort"
+    )
 
 
 def _are_shares(values: FloatArray) -> bool:

@@ -108,7 +108,21 @@ class Assessment:
         told = f"{metric!r}" if metric == name else f"{metric!r} ({name})"
         at = "" if coverage is None else f" at coverage {coverage:g}"
         of = f" of model {model!r}" if model else ""
-        raise InputError(f"metric must be one that was assessed, got {told}{at}{of}")
+        raise InputError(
+            f"metric must be one that was assessed, got {told}{at}{of}{self._held(name, coverage)}"
+        )
+
+    def _held(self, name: str, coverage: float | None) -> str:
+        """How a message goes on of a metric that was not assessed so: at what it was."""
+        of = [record for record in self.records if record.metric == name]
+        models = ", ".join(dict.fromkeys(repr(record.model) for record in of))
+        if coverage is None or not of:
+            return f"; the models are {models}" if of else ""
+        known = sorted({record.coverage for record in of if not math.isnan(record.coverage)})
+        shares = ", ".join(f"{share:g}" for share in known)
+        return (
+            f"; it was at {shares}: assess(…, coverage={coverage:g}) asks for more" if known else ""
+        )
 
     @property
     def unanswered(self) -> tuple[Record, ...]:

@@ -305,7 +305,7 @@ def _columns(held: EvalSet, limit: Limit, rules: Rules) -> tuple[str, ...]:
     if limit.metric == WORST_GROUP and not by:
         by = tuple(held.groups)
         if not by:
-            raise InputError(f"{limit} cannot be judged: there are no groups; name their columns")
+            raise InputError(f"{limit} cannot be judged: no groups are named: say by (--by COLUMN)")
     return tuple(dict.fromkeys(by))
 
 
@@ -316,7 +316,10 @@ def _parts(held: EvalSet, by: Sequence[str]) -> list[tuple[str, EvalSet]]:
     parts: list[tuple[str, EvalSet]] = []
     for name in by:
         if not held.groups:
-            raise InputError(f"by must name a column of groups, got {name!r}, and none were given")
+            raise InputError(
+                f"by must name a column of groups, got {name!r}, and none were given: "
+                f"give by={{{name!r}: labels}}"
+            )
         check_known(name, held.groups, "by")
         column: Categories = held.groups[name]
         if len(column.labels) > MOST_LABELS:

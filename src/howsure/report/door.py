@@ -177,6 +177,11 @@ def named_labels(groups: Any) -> dict[str, npt.ArrayLike]:
     """Labels of rows by name; an array is called after itself, or ``group``."""
     if groups is None:
         return {}
-    if isinstance(groups, Mapping):
-        return {str(name): value for name, value in groups.items()}
+    if isinstance(groups, Mapping) or is_frame(groups):
+        return features_of(groups)
+    if isinstance(groups, str):
+        raise InputError(
+            f"groups must hold a label a row, got the text {groups!r}: give the column itself, "
+            f"groups={{{groups!r}: labels}}"
+        )
     return {str(getattr(groups, "name", None) or "group"): groups}
