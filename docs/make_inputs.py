@@ -54,8 +54,8 @@ Several models may stand in one table, in either of two ways.
   `forest_mean`, `forest_sd`, if there are two models at least and each has what the others have.
   Names are read so only where no column is a prediction without a model's name.
 
-Where `unique_id` and `ds` both stand, `ds` is the time, and `unique_id` the cluster if it holds
-several series.
+Where `unique_id` and `ds` both stand, `ds` is the time. `unique_id` is the cluster if it holds ten
+series or more, and a group if it holds fewer.
 """
 LONG = """
 A long table holds a row for each level or draw of each prediction, as `scoringutils` and forecast

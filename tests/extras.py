@@ -21,7 +21,12 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).parents[1]
-MODULES = {"pillow": "PIL", "dask": "distributed", "vl-convert-python": "vl_convert"}
+MODULES = {
+    "pillow": "PIL",
+    "dask": "distributed",
+    "vl-convert-python": "vl_convert",
+    "pyyaml": "yaml",
+}
 
 
 def named(variable: str) -> frozenset[str]:

@@ -27,21 +27,14 @@ if TYPE_CHECKING:
     from howsure.report.recalibrate import recalibrate as recalibrate
 
 _HOMES = {
-    "Assessment": "howsure.report.assessment",
-    "Distribution": "howsure.predictions",
-    "EvalSet": "howsure.predictions",
-    "HowsureError": "howsure.core.errors",
-    "Intervals": "howsure.predictions",
-    "LabelSets": "howsure.predictions",
-    "Quantiles": "howsure.predictions",
-    "Samples": "howsure.predictions",
-    "assess": "howsure.report.assess",
-    "assess_model": "howsure.report.model",
-    "load": "howsure.inputs",
-    "recalibrate": "howsure.report.recalibrate",
+    "core.errors": "HowsureError",
+    "inputs": "load",
+    "predictions": "Distribution EvalSet Intervals LabelSets Quantiles Samples",
+    "report.assess": "assess",
+    "report.assessment": "Assessment",
+    "report.model": "assess_model",
+    "report.recalibrate": "recalibrate",
 }
-
-__all__ = ["__version__", *sorted(_HOMES)]
 
 _WITHIN = {"cli", "core", "stats"}
 
@@ -52,7 +45,8 @@ def _rooms() -> tuple[str, ...]:
     return tuple(name for name in names if not name.startswith("_") and name not in _WITHIN)
 
 
-__getattr__, _names = exporting(__name__, _HOMES, _rooms)
+__getattr__, _names, _all = exporting(__name__, _HOMES, _rooms)
+__all__ = ["__version__", *_all]
 
 
 def __dir__() -> list[str]:

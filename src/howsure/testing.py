@@ -18,19 +18,13 @@ from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known
 from howsure.inputs import Loaded
-from howsure.inputs.frames import is_frame
 from howsure.metrics.view import choose_coverages
 from howsure.report.check import Checked, check
-from howsure.report.door import features_of, from_arrays, from_table, is_table
-from howsure.report.limits import Rules, limit_of, read_rules, rules_from, with_more
+from howsure.report.door import ROWS, columns_of, is_table, named_labels, opened
+from howsure.report.limits import Rules, limit_of, limits_of, read_rules, rules_from, with_more
 from howsure.verdict import TOLERANCE
 
 __all__ = ["assert_covers", "assert_holds"]
-
-_COLUMNS = (
-    *("point", "x", "embedding", "encode", "image", "groups", "weights", "weights_kind"),
-    *("cluster", "time", "rows", "model"),
-)
 
 
 def assert_covers(
@@ -94,17 +88,12 @@ def assert_covers(
         known = {c for held in loaded.evalsets for c in choose_coverages(held, wanted)}
         if any(math.isnan(each) for each in known):
             raise InputError("coverage of the intervals is unknown: say coverage=0.9, or min")
-        pairs = [
-            limit_of(
-                "coverage", "min", round(float(np.maximum(each - TOLERANCE, 0.0)), 12), at=each
-            )
-            for each in sorted(known)
-        ]
+        least = {each: round(np.maximum(each - TOLERANCE, 0.0), 12) for each in sorted(known)}
+        limits = [limit_of("coverage", "min", value, at=each) for each, value in least.items()]
     else:
-        sides = (("min", min), ("max", max))
-        pairs = [limit_of("coverage", s, v) for s, v in sides if v is not None]  # type: ignore[arg-type]
+        limits = limits_of("coverage", min, max)
     rules = Rules(
-        limits=tuple(pairs),
+        limits=tuple(limits),
         by=columns,
         confidence=confidence,
         undecided="fail" if require_proof else "pass",
@@ -189,45 +178,17 @@ def _loaded(
 ) -> tuple[Loaded, tuple[str, ...]]:
     """What was given as evaluation sets, and the names of the columns of `by`."""
     for name in given:
-        check_known(name, (*_COLUMNS, "levels", *_CHOICES), "keyword")
-    said = {**dict.fromkeys(_COLUMNS), **given}
-    if prediction is None and is_table(y):
+        check_known(name, (*ROWS, "levels", *_CHOICES), "keyword")
+    held = given.get("groups")
+    if prediction is not None or not is_table(y):
+        added = {} if isinstance(by, str) else named_labels(by)
+        names = (by,) if isinstance(by, str) else tuple(added)
+        given["groups"] = {**named_labels(held), **added} or None
+    else:
         names = (by,) if isinstance(by, str) else tuple(by or ())
         if not isinstance(y, Loaded):
-            named = dict.fromkeys([*_names(said["groups"]), *names, *columns])
-            said["groups"] = list(named) or None
-        said.pop("levels", None)
-        return from_table(
-            y, {**said, "features": said.pop("x"), "coverage": coverage or None}
-        ), names
-    labels = _labels(said["groups"])
-    names = (by,) if isinstance(by, str) else ()
-    if by is not None and not names:
-        added = _labels(by)
-        names, labels = tuple(added), {**labels, **added}
-    defaults = {"weights_kind": "frequency", "model": "model", "levels": None}
-    filled = {name: value for name, value in said.items() if value is not None}
-    made = from_arrays(
-        y,
-        prediction,
-        **{**said, **defaults, **filled, "groups": labels or None, "coverage": list(coverage)},
-    )
-    return made, names
-
-
-def _names(groups: Any) -> list[str]:
-    """Names of columns, in one text or several."""
-    many = groups.split(",") if isinstance(groups, str) else groups or ()
-    return [str(name).strip() for name in many]
-
-
-def _labels(groups: Any) -> dict[str, Any]:
-    """Labels of rows by name; an array is called after itself, or ``group``."""
-    if groups is None:
-        return {}
-    if isinstance(groups, Mapping) or is_frame(groups):
-        return dict(features_of(groups))
-    return {str(getattr(groups, "name", None) or "group"): groups}
+            given["groups"] = columns_of(held, *names, *columns) or None
+    return opened(y, prediction, coverage=coverage, **given), names
 
 
 def _assert(found: Checked) -> None:

@@ -192,6 +192,26 @@ def test_recalibrate_mends_coverage(tmp_path: Path) -> None:
     assert abs(record["value"] - 0.9) < 0.02
 
 
+def test_assess_prints_what_matters_and_more_on_demand(good: Path, tmp_path: Path) -> None:
+    brief = inside("assess", good)
+    assert "Interval score (Winkler) at 90 %" in brief
+    assert "Median width" not in brief
+    assert "--all shows every number" in brief
+    assert "Median width" in inside("assess", good, "--all")
+    held = json.loads(inside("assess", good, "--json"))
+    assert held["verdict"][0]["text"][:20] in brief
+    page = tmp_path / "quiet.json"
+    assert inside("assess", good, "--quiet", "-o", page) == ""
+    assert json.loads(page.read_text(encoding="utf-8"))["records"] == held["records"]
+    for wrong, said in (
+        (("--quiet",), "--quiet prints nothing"),
+        (("--all", "--json"), "--all and --json"),
+        (("--json", "--reference", good), "--json is of labelled tables"),
+    ):
+        with pytest.raises(InputError, match=said):
+            inside("assess", good, *wrong)
+
+
 def test_metrics_lists_the_catalogue() -> None:
     shown = inside("metrics")
     assert "empirical_coverage" in shown
@@ -286,10 +306,10 @@ def test_characteristic_supposes_no_price(good: Path, tmp_path: Path) -> None:
     """The prices were 1 and 1: the advice was to miss every row, at k = 0."""
     quick = ("characteristic", good, "--bootstrap", "0")
     shown = " ".join(inside(*quick).split())
-    assert "no cost: a nominal coverage sets no price of a miss" in shown
     assert "k = 0 " not in shown
+    assert "a unit missed worth 20, by the interval score at 0.9: now" in shown
     own = " ".join(inside(*quick, "--y-axis", "deficit").split())
-    assert "a unit missed worth 20, by the interval score at 0.9: now" in own
+    assert shown.partition("cost in units")[2] == own.partition("cost in units")[2]
     asked = " ".join(inside(*quick, "--miss-cost", "10").split())
     assert "cost in units of width, a miss worth 10: now" in asked
     held = csv.read_csv(good)

@@ -14,6 +14,7 @@ import pytest
 from pyarrow import csv
 from typer.testing import CliRunner
 
+from extras import needs
 from howsure.cli.main import app
 
 ROOT = Path(__file__).parents[2]
@@ -134,7 +135,7 @@ def test_the_workflow_is_sound_and_its_command_runs(folder: Path) -> None:
 
 
 def test_the_workflow_is_yaml_of_the_right_form() -> None:
-    yaml = pytest.importorskip("yaml")
+    yaml = needs("yaml")
     held = yaml.safe_load(WORKFLOW)
     assert held[True] == ["push", "pull_request"]  # YAML 1.1 reads the key "on" as true
     steps = held["jobs"]["check"]["steps"]

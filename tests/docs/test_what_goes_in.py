@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.linear_model import BayesianRidge, LinearRegression
 
 import howsure
 from extras import needs
@@ -25,20 +28,56 @@ READ = [(code.strip("`"), kind) for _, code, kind in (row for row in ROWS if len
 REFUSED = [(code.strip("`"), asked) for code, asked in (row for row in ROWS if len(row) == 2)]
 
 
+N = 40
+
+
+def models(code: str, x: Any, y: Any) -> dict[str, Any]:
+    """The fitted models, and what came of them, that a line speaks of."""
+    found: dict[str, Any] = {}
+    if "mapie_model" in code:
+        regression = needs("mapie.regression")
+        made = regression.SplitConformalRegressor(LinearRegression().fit(x, y))
+        found["mapie_model"] = made.conformalize(x, y)
+    if "ngboost_model" in code:
+        made = needs("ngboost").NGBRegressor(n_estimators=5, verbose=False)
+        found["ngboost_model"] = made.fit(x, y)
+    if "skpro_model" in code:
+        made = needs("skpro.regression.residual").ResidualDouble(LinearRegression())
+        pd = needs("pandas")
+        found |= {"skpro_model": made.fit(pd.DataFrame(x), pd.DataFrame(y)), "X": pd.DataFrame(x)}
+    if "forecaster" in code:
+        naive = needs("sktime.forecasting.naive")
+        found["forecaster"] = naive.NaiveForecaster(strategy="mean").fit(needs("pandas").Series(y))
+        found["fh"] = np.arange(1, len(y) + 1)
+    if "nixtla_frame" in code:
+        table = {"unique_id": ["a"] * len(y), "ds": range(len(y)), "y": y, "linear": y}
+        table |= {"linear-lo-90": y - 1, "linear-hi-90": y + 1}
+        found["nixtla_frame"] = needs("pandas").DataFrame(table)
+    if "ridge" in code:
+        found["ridge"] = BayesianRidge().fit(x, y)
+    for name, level in (("low", 0.05), ("middle", 0.5), ("high", 0.95)):
+        if "middle" in code:
+            made = GradientBoostingRegressor(loss="quantile", alpha=level, n_estimators=5)
+            found[name] = made.fit(x, y)
+    return found
+
+
 def held(code: str) -> dict[str, Any]:
     """The names that the page speaks of."""
-    n, rng = 40, child(0, "page")
+    n, rng = N, child(0, "page")
     mean = 4.0 + rng.normal(size=n)
     sd = np.full(n, 0.8)
     lower, upper = mean - 1.3, mean + 1.3
     samples = mean[:, None] + 0.8 * rng.normal(size=(n, 19))
     libraries = {"pd": "pandas", "pl": "polars", "torch": "torch"}
     used = {short: needs(name) for short, name in libraries.items() if f"{short}." in code}
-    return used | {
+    y = mean + 0.8 * rng.normal(size=n)
+    known = {
         "howsure": howsure,
         "np": np,
         "stats": stats,
-        "y": mean + 0.8 * rng.normal(size=n),
+        "y": y,
+        "X": mean[:, None],
         "point": mean,
         "mean": mean,
         "sd": sd,
@@ -49,6 +88,9 @@ def held(code: str) -> dict[str, Any]:
         "samples": samples,
         "square": rng.normal(size=(n, n)),
     }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of other libraries
+        return known | used | models(code, mean[:, None], y)
 
 
 def test_the_page_holds_lines() -> None:

@@ -38,7 +38,7 @@ def frame(*models: str, ids: Any = ("a", "b"), coverages: Any = (90, 50), **besi
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet", "mapping"])
 def test_a_frame_of_nixtla_is_several_models(tmp_path: Path, ending: str) -> None:
-    table = frame("LGBM", "ETS")
+    table = frame("LGBM", "ETS", ids=tuple("abcdefghij"))
     source: Any = table
     if ending != "mapping":
         source = tmp_path / f"cv{ending}"
@@ -56,7 +56,7 @@ def test_a_frame_of_nixtla_is_several_models(tmp_path: Path, ending: str) -> Non
         np.testing.assert_array_equal(made.y, Y)
         assert made.time is not None
         assert made.cluster is not None
-        assert made.cluster.labels.tolist() == ["a", "b"]
+        assert made.cluster.labels.tolist() == list("abcdefghij")
     uses = {use.column: (use.role, use.note) for use in loaded.explanation}
     assert len(uses) == len(table) == len(loaded.explanation)
     assert uses["ETS"][0] == "point forecast of ETS"
@@ -74,6 +74,26 @@ def test_one_series_is_no_cluster() -> None:
     assert {use.column: use.note for use in loaded.explanation}["unique_id"].startswith(
         "one series"
     )
+
+
+def test_few_series_are_groups() -> None:
+    loaded = load(frame("LGBM", ids=("a", "b")))
+    (made,) = loaded.evalsets
+    assert made.cluster is None
+    assert list(made.groups) == ["unique_id"]
+    (use,) = (use for use in loaded.explanation if use.column == "unique_id")
+    assert (use.role, use.note[:9]) == ("group", "2 series,")
+    assert load(frame("LGBM"), cluster="unique_id").evalsets[0].cluster is not None
+
+
+def test_forecasts_of_two_models_beside_y() -> None:
+    table = frame("LGBM", "ETS")
+    y = table.pop("y")
+    result = howsure.assess(y, table, trials=False)
+    assert {record.model for record in result.records} == {"LGBM", "ETS"}
+    both = howsure.assess({"y": y, **table}, groups="", time="", trials=False)
+    assert result.value("mean_width", model="ETS") == both.value("mean_width", model="ETS")
+    assert "unique_id, ds, cutoff play no role" in result.facts["Reading"]
 
 
 def test_names_of_neuralforecast() -> None:

@@ -434,8 +434,6 @@ def test_columns_named_after_several_models_are_those_models() -> None:
     wide = {f"{model}_{part}": v for model in "ab" for part, v in (("mean", MEAN), ("sd", SD))}
     assert list(read_given(wide, n=N)) == ["a", "b"]
     same(read_given(pd.DataFrame(wide), n=N)["b"], NORMAL)
-    with pytest.raises(InputError, match=r"models \('LGBM', 'ETS'\) and others \('ds'\): leave"):
-        read_given(pd.DataFrame({"ds": np.arange(N), **NIXTLA}), n=N)
 
 
 def test_two_arrays_by_name_at_a_coverage_are_not_two_point_forecasts() -> None:

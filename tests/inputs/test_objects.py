@@ -13,8 +13,8 @@ from scipy import stats
 from extras import needs
 from howsure import Distribution, Intervals, Quantiles, Samples, assess, load
 from howsure.core.errors import InputError
+from howsure.inputs.forecasts import read_foreign
 from howsure.inputs.given import Given, read_given
-from howsure.inputs.objects import adapted
 from howsure.predictions import MixtureLaw
 
 N = 40
@@ -548,7 +548,7 @@ def test_what_a_method_of_howsure_predicts_is_its_outcome() -> None:
 def test_a_lazy_frame_is_left_to_others_without_a_look_at_its_columns() -> None:
     """Which polars warns of, as it costs a plan."""
     pl = needs("polars")
-    assert adapted(pl.LazyFrame({"mean": [0.0]}), n=1, coverage=None, levels=None) is None
+    assert read_foreign(pl.LazyFrame({"mean": [0.0]}), n=1) is None
 
 
 def test_a_model_instead_of_its_prediction_is_told_its_door() -> None:
@@ -598,15 +598,15 @@ def check_nixtla(found: Any, predicted: Any) -> None:
         np.testing.assert_array_equal(high, predicted[f"lm-hi-{coverage}"])
 
 
-@pytest.mark.xfail(strict=False, reason="nixtla's columns, keys among them, are read with tables")
 def test_nixtla_frame_beside_y_is_read_by_its_columns() -> None:
     predicted, _ = nixtla()
-    given = read(predicted, 10)
+    found = read_given(predicted, n=10)
+    assert list(found) == ["lm"]
+    given = found["lm"]
     check_nixtla(given.predictions[0], predicted)
     np.testing.assert_array_equal(given.point, predicted["lm"])
 
 
-@pytest.mark.xfail(strict=False, reason="nixtla's columns are read with tables")
 def test_nixtla_frame_with_y_is_read_by_its_columns() -> None:
     predicted, truth = nixtla()
     (held,) = load(truth.merge(predicted)).evalsets

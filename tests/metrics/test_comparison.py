@@ -430,3 +430,12 @@ def test_all_pairs_of_models_are_in_the_table_of_differences() -> None:
     table = compare(evaluated(LAW, members(30, 1.0, "x"), quantiles(FIVE), None))
     pairs = set(zip(table.columns["model_a"], table.columns["model_b"], strict=True))
     assert pairs == set(itertools.combinations("abcd", 2))
+
+
+def test_the_comparison_comes_first_where_advice_is_given_too() -> None:
+    """It stood last of the lines of the model that was tried."""
+    models = {"one": Distribution.normal(ZERO, 0.6), "two": Distribution.normal(ZERO, 0.601)}
+    result = howsure.assess(Z, models)
+    assert result.advice is not None
+    assert result.findings[0].id == "comparison"
+    assert result.lines[0].text == result.findings[0].sentence

@@ -603,3 +603,11 @@ def test_a_target_that_is_transformed_keeps_its_level(seen: dict[str, Any]) -> N
         QuantileRegressor(quantile=0.9), transformer=StandardScaler()
     )
     np.testing.assert_array_equal(quantiles(said(seen, fitted(model))).levels, [0.9])
+
+
+def test_a_negative_sd_is_refused() -> None:
+    class Wrong:
+        def predict(self, X: Any, return_std: bool = False) -> Any:
+            return np.zeros(len(X)), np.full(len(X), -1.0)
+
+    assert "sd must not be negative, got -1" in refused(Wrong())

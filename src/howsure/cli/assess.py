@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from rich.console import JustifyMethod
 from rich.table import Table
@@ -14,6 +15,7 @@ from rich.table import Table
 from howsure.cli.options import CongruenceFlags, ReadOptions
 from howsure.cli.progress import Stages
 from howsure.cli.terminal import SIGNS, Console, escape
+from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
 from howsure.core.formats import short
 from howsure.core.progress import listening, tell
@@ -25,10 +27,13 @@ from howsure.report.assess import MISSING_IMAGES, WEIGHTS, assess_loaded
 from howsure.report.assessment import Assessment
 from howsure.report.door import source_fact
 from howsure.report.forms import form_of
+from howsure.report.key_numbers import key_numbers
 from howsure.report.overview import OVERVIEW
-from howsure.report.page.sections import table_grid
+from howsure.report.page.sections import Grid, table_grid
 from howsure.verdict.family import check_judging
 
+Shown = Literal["brief", "all", "quiet", "json"]
+_NARROWEST, _WIDE = 24, 90  # columns of text for titles; for standard errors beside intervals
 _ARROWS = {
     Direction.LOWER: "↓",
     Direction.HIGHER: "↑",
@@ -49,8 +54,11 @@ def run(
     tuned: CongruenceFlags,
     read: ReadOptions,
     trials: bool = True,
+    shown: Shown = "brief",
 ) -> None:
     """Read, assess, print, and write what is asked for."""
+    if shown == "quiet" and not outputs:
+        raise InputError("--quiet prints nothing: say with -o where the report goes")
     console = Console()
     for path in outputs:
         form_of(path)
@@ -83,9 +91,20 @@ def run(
         for path in outputs:
             tell(f"writing {path.name}")
             result.save(path)
-    print_overview(console, result)
+    if shown == "json":
+        sys.stdout.write(result.to_json())
+    if shown in ("json", "quiet"):
+        return
+    for held in result.tables:
+        if held.name == OVERVIEW:
+            console.print()
+            print_grid(console, table_grid(held))
     print_verdict(console, result)
-    print_records(console, result)
+    if shown == "all":
+        print_records(console, result)
+    else:
+        print_grid(console, table_grid(key_numbers(result.records)))
+        console.print("--all shows every number, -o report.html a page.", style="dim")
     for path in outputs:
         console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
 
@@ -124,34 +143,33 @@ def print_explanation(console: Console, uses: Sequence[ColumnUse]) -> None:
     console.print(known)
 
 
-def print_overview(console: Console, result: Assessment) -> None:
-    """Models by questions, in as many parts as the width takes; nothing of one model."""
-    for held in result.tables:
-        if held.name != OVERVIEW:
-            continue
-        grid = table_grid(held)
-        (part,) = grid.parts
-        cells = list(zip(*([cell.text for cell in row] for row in part.rows), strict=True))
-        name, *others = range(len(grid.columns))
-        widths = [
-            max(map(len, (column.title, *texts))) + 2
-            for column, texts in zip(grid.columns, cells, strict=True)
-        ]
-        while others:
-            room, shown = console.width - widths[name], [name]
-            while others and (len(shown) == 1 or room >= widths[others[0]]):
-                shown.append(others.pop(0))
-                room -= widths[shown[-1]]
-            table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-            for place in shown:
-                justify: JustifyMethod = "right" if grid.columns[place].numeric else "left"
-                table.add_column(escape(grid.columns[place].title), justify=justify, no_wrap=True)
-            for row in part.rows:
-                table.add_row(*(escape(row[place].text) for place in shown))
+def print_grid(console: Console, grid: Grid) -> None:
+    """A table, in as many parts beside its first column as the width takes."""
+    (part,) = grid.parts
+    if not part.rows:
+        return
+    cells = list(zip(*([cell.text for cell in row] for row in part.rows), strict=True))
+    name, *others = range(len(grid.columns))
+    widths = [
+        max(map(len, (column.title, *texts))) + 2
+        for column, texts in zip(grid.columns, cells, strict=True)
+    ]
+    while others:
+        room, shown = console.width - widths[name], [name]
+        while others and (len(shown) == 1 or room >= widths[others[0]]):
+            shown.append(others.pop(0))
+            room -= widths[shown[-1]]
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        for place in shown:
+            justify: JustifyMethod = "right" if grid.columns[place].numeric else "left"
+            table.add_column(escape(grid.columns[place].title), justify=justify, no_wrap=True)
+        for row in part.rows:
+            table.add_row(*(escape(row[place].text) for place in shown))
+        console.print(table)
+        if others:
             console.print()
-            console.print(table)
-        for note in grid.notes:
-            console.print(escape(note), style="dim", highlight=False)
+    for note in grid.notes:
+        console.print(escape(note), style="dim", highlight=False)
 
 
 def print_verdict(console: Console, result: Assessment) -> None:
@@ -163,7 +181,7 @@ def print_verdict(console: Console, result: Assessment) -> None:
             console.print(f"  [bold]{escape(line.command)}[/bold]", highlight=False, soft_wrap=True)
     for silent in result.tables:
         if silent.name == "not_judged":
-            told = zip(silent.columns["id"], silent.columns["reason"], strict=True)
+            told = dict.fromkeys(zip(silent.columns["id"], silent.columns["reason"], strict=True))
             listed = "; ".join(f"{name} ({reason})" for name, reason in told)
             console.print(f"Not judged: {escape(listed)}.", style="dim", highlight=False)
     if MISSING_IMAGES in result.facts:
@@ -175,25 +193,27 @@ def print_verdict(console: Console, result: Assessment) -> None:
 
 
 def print_records(console: Console, result: Assessment) -> None:
-    """All answered records over all rows, by question; then what could not be answered, and why."""
+    """All answered records over all rows, by model and question; then what was not, and why."""
     entries = catalogue()
-    several = len({record.model for record in result.records}) > 1
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for heading in ("measure", *(["model"] if several else [])):
-        table.add_column(heading, overflow="fold")
-    for heading in ("at", "value", "± se", "interval", "perfect", ""):
-        table.add_column(heading, justify="right", no_wrap=True)
     shown = [r for r in result.records if not r.group and not math.isnan(r.value)]
-    for question in dict.fromkeys(metric.question for metric in entries.values()):
-        rows = [r for r in shown if entries[r.metric].question == question]
-        for position, record in enumerate(rows):
-            if position == 0:
-                table.add_row()
-            cells = [escape(entries[record.metric].title)]
-            if several:
-                cells.append(escape(record.model))
-            table.add_row(*cells, *_cells(record))
-    console.print(table)
+    models = list(dict.fromkeys(record.model for record in shown))
+    for model in models:
+        if len(models) > 1:
+            console.print(f"\n[bold]{escape(model)}[/bold]", highlight=False)
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        table.add_column("measure", overflow="fold", min_width=_NARROWEST)
+        headings = ("at", "value", "± se", "interval", "perfect", "")
+        kept = [k for k, name in enumerate(headings) if name != "± se" or console.width >= _WIDE]
+        for k in kept:
+            table.add_column(headings[k], justify="right", no_wrap=True)
+        for question in dict.fromkeys(metric.question for metric in entries.values()):
+            rows = [r for r in shown if r.model == model and entries[r.metric].question == question]
+            for position, record in enumerate(rows):
+                if position == 0:
+                    table.add_row()
+                cells = _cells(record)
+                table.add_row(escape(entries[record.metric].title), *(cells[k] for k in kept))
+        console.print(table)
     console.print("↓ lower is better  ↑ higher is better  ◎ closer to perfect", style="dim")
     _print_unanswered(console, result)
 

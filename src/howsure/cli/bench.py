@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from howsure.bench import Combined, Plan
     from howsure.results import Store
 
-app = typer.Typer(name="bench", no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+app = typer.Typer(name="bench", no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
 
 Name = Annotated[str, typer.Argument(metavar="PLAN", help="A plan's name, or a TOML file.")]
 StoreFolder = Annotated[
@@ -58,7 +58,7 @@ def root() -> None:
     import_from_here()
 
 
-@app.command()
+@app.command(epilog="Example: howsure bench run smoke --jobs 2")
 def run(
     plan: Name,
     store: StoreFolder = _STORE,
@@ -106,7 +106,7 @@ def run(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(epilog="Example: howsure bench status smoke")
 def status(
     plan: Name,
     store: StoreFolder = _STORE,
@@ -121,7 +121,7 @@ def status(
     print_status(Console(), survey(told, kept))
 
 
-@app.command()
+@app.command(epilog="Example: howsure bench show smoke --metric all")
 def show(
     plan: Name,
     store: StoreFolder = _STORE,
@@ -155,7 +155,7 @@ def show(
     say(f"written: {output}")
 
 
-@app.command()
+@app.command(epilog="Example: howsure bench report smoke -o smoke.html")
 def report(
     plan: Name,
     output: Annotated[
@@ -179,10 +179,10 @@ def report(
     say(f"written: {output}")
 
 
-app.command()(submit)
+app.command(epilog="Example: howsure bench submit mypkg:MyMethod")(submit)
 
 
-@app.command()
+@app.command(epilog="Example: howsure bench plans")
 def plans() -> None:
     """List the plans that come with howsure."""
     from howsure.bench import load_plan, plan_names

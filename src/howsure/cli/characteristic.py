@@ -13,7 +13,7 @@ from rich.table import Table
 from howsure.cli.options import ReadOptions
 from howsure.cli.terminal import Console, escape
 from howsure.core.arrays import IntArray
-from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.errors import InputError
 from howsure.core.files import atomic_write, check_outputs
 from howsure.core.optional import require
 from howsure.core.records import Curve
@@ -153,18 +153,18 @@ def _points(curve: CharacteristicCurve, wishes: Sequence[tuple[str, float]]) -> 
 
 
 def _cost(curve: CharacteristicCurve, miss_cost: float | None, coverage: float) -> str:
-    """What the present setting costs and where the cost is least, or why there is no price."""
-    per = "a miss" if curve.y_axis == "miss_rate" else "a unit missed"
+    """What the present setting costs and where the cost is least, or why there is no price.
+
+    Without a price, that of the interval score: on bandwidth and deficit, whatever the axes.
+    """
     if miss_cost is not None:
         cost, whose = curve.cost(miss_cost=miss_cost), ""
     elif math.isnan(coverage):
         return "no cost: no nominal coverage is known; --miss-cost sets a price"
     else:
-        try:
-            cost = curve.cost(coverage=coverage)
-        except UnanswerableError as error:
-            return f"no cost: {error}. --miss-cost sets a price"
-        whose = f", by the interval score at {coverage:g}"
+        curve = curve.on(x="bandwidth", y_axis="deficit")
+        cost, whose = curve.cost(coverage=coverage), f", by the interval score at {coverage:g}"
+    per = "a miss" if curve.y_axis == "miss_rate" else "a unit missed"
     return (
         f"cost in units of width, {per} worth {cost.y_weight:.4g}{whose}: now {cost.cost_now:.5g}, "
         f"least {cost.cost:.5g} at k = {cost.knob:.5g} ({curve.x_axis} {cost.x:.4g}, "

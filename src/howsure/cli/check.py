@@ -14,17 +14,17 @@ from xml.etree import ElementTree
 
 from howsure.cli.options import ReadOptions
 from howsure.cli.terminal import SIGNS, Console, escape, say
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, within
 from howsure.core.files import atomic_write, check_outputs
 from howsure.core.text import legible
 from howsure.inputs import Loaded
 from howsure.report.check import Answer, Checked, Outcome, check
+from howsure.report.door import columns_of
 from howsure.report.limits import (
     PYPROJECT,
     TABLE,
     Limit,
     Rules,
-    Side,
     limit_of,
     project_rules,
     read_rules,
@@ -37,17 +37,7 @@ _NO_XML = re.compile("[\ufffe\uffff]")
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """How the outcome is told, besides the exit status.
-
-    Attributes
-    ----------
-    json : bool
-        As JSON on stdout, instead of lines.
-    junit : Path, optional
-        As a file of JUnit's XML.
-    github : bool, optional
-        As annotations of GitHub; None where its own variable decides.
-    """
+    """How the outcome is told besides; if None, GitHub's own variable decides on annotations."""
 
     json: bool = False
     junit: Path | None = None
@@ -62,7 +52,7 @@ def parse_limits(
     for flag, given in named.items():
         if given is not None:
             side, _, metric = flag.partition("_")
-            limits.append(_limit(f"--{flag.replace('_', '-')}", metric, _side(side), given))
+            limits.append(_limit(f"--{flag.replace('_', '-')}", metric, side, given))
     for side, texts in (("min", least), ("max", most)):
         for text in texts:
             metric, sign, number = text.partition("=")
@@ -74,19 +64,13 @@ def parse_limits(
                 value = math.nan
             if math.isnan(value):
                 raise InputError(f"--{side} {metric} must be a number, got {number!r}")
-            limits.append(_limit(f"--{side}", metric, _side(side), value))
+            limits.append(_limit(f"--{side}", metric, side, value))
     return tuple(limits)
 
 
-def _side(side: str) -> Side:
-    return "min" if side == "min" else "max"
-
-
-def _limit(flag: str, metric: str, side: Side, value: float) -> Limit:
-    try:
+def _limit(flag: str, metric: str, side: Any, value: float) -> Limit:
+    with within(flag):
         return limit_of(metric, side, value)
-    except InputError as error:
-        raise InputError(f"{flag}: {error}") from error
 
 
 def rules_for(
@@ -142,11 +126,10 @@ def run(
 
 def _load(files: Sequence[Path], rules: Rules, source: str, read: ReadOptions) -> Loaded:
     """The tables, with the columns by which limits are judged as groups."""
-    named: Any = read.columns.get("groups")
     if not rules.columns:
         return read.load(list(files))
-    groups = [name.strip() for name in (named or "").split(",") if name.strip()]
-    columns: Any = {**read.columns, "groups": list(dict.fromkeys([*groups, *rules.columns]))}
+    groups = columns_of(read.columns.get("groups"), *rules.columns)
+    columns: Any = {**read.columns, "groups": groups}
     try:
         return replace(read, columns=columns).load(list(files))
     except InputError as error:

@@ -15,7 +15,7 @@ from howsure.core.registry import unknown
 if TYPE_CHECKING:
     from howsure.data.catalogue import Entry
 
-app = typer.Typer(name="data", no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+app = typer.Typer(name="data", no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A data set: see howsure data list.")]
 Folder = Annotated[Path | None, typer.Option(help="The set's folder; by default it is looked for.")]
@@ -26,7 +26,7 @@ def root() -> None:
     """List data sets, get them, and check what is there."""
 
 
-@app.command(name="list")
+@app.command(name="list", epilog="Example: howsure data list")
 def list_() -> None:
     """List the data sets: what each is, its licence, and where it lies."""
     from howsure.data.catalogue import entries
@@ -45,10 +45,10 @@ def list_() -> None:
         where = "drawn when asked for" if entry.kind == "drawn images" and not place else there
         text = escape(f"licence: {entry.licence}; {where}")
         console.print(Padding(text, (0, 0, 0, 4)), style="dim", highlight=False)
-    console.print("\nhowsure data get NAME gets one, or says how.", highlight=False)
+    console.print("\nhowsure data get cells gets one, or says how.", highlight=False)
 
 
-@app.command()
+@app.command(epilog="Example: howsure data get cells")
 def get(name: Name, folder: Folder = None) -> None:
     """Download a set, or say how to get it by hand; exit 1 if it is not there in the end."""
     from howsure.data.obtain import check as examined
@@ -67,7 +67,7 @@ def get(name: Name, folder: Folder = None) -> None:
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(epilog="Example: howsure data check cells")
 def check(
     name: Name,
     folder: Folder = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -22,8 +23,10 @@ app = typer.Typer(
     help="How sure is a regression model, and is it right to be?",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    rich_markup_mode="rich",
 )
+
+_NARROWEST = 40
 
 Files = Annotated[
     list[Path], typer.Argument(help="Tables of predictions; several are several models.")
@@ -69,13 +72,16 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None:
     """How sure is a regression model, and is it right to be?"""
 
 
-@app.command()
+@app.command(epilog="Example: howsure assess predictions.csv --groups region -o report.html")
 @reads_tables
 @tunes_congruence
 def assess(
@@ -101,10 +107,15 @@ def assess(
     ] = True,
     confidence: Confidence = 0.95,
     seed: Seed = 0,
+    all_: Annotated[bool, typer.Option("--all", help="Print every number.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing; for use with -o.")] = False,
+    json_: Annotated[
+        bool, typer.Option("--json", help="Print the report as JSON, and nothing else.")
+    ] = False,
     progress: Annotated[
         bool | None,
         typer.Option(
-            "--progress/--no-progress", help="Tell of long work; by default on a terminal only."
+            "--progress/--no-progress", help="Show progress; by default in a terminal only."
         ),
     ] = None,
     *,
@@ -113,7 +124,13 @@ def assess(
     read: ReadOptions,
 ) -> None:
     """Give a verdict on predictions: coverage, calibration, groups, width, error."""
+    printed = {"all": all_, "quiet": quiet, "json": json_}
+    said = [name for name, given in printed.items() if given]
+    if len(said) > 1:
+        raise InputError(f"--{said[0]} and --{said[1]} say each what is printed: give one of them")
     if reference is not None:
+        if said:
+            raise InputError(f"--{said[0]} is of labelled tables: leave --reference out")
         from howsure.cli.monitor import run as watch
 
         if len(files) != 1:
@@ -128,10 +145,10 @@ def assess(
 
     judging = (tolerance, ignore)
     choices = (confidence, seed, progress, tuned, read, trials)
-    run(files, output, explain_input, with_, judging, *choices)
+    run(files, output, explain_input, with_, judging, *choices, *said)  # type: ignore[arg-type]
 
 
-@app.command()
+@app.command(epilog="Example: howsure check predictions.csv --min-coverage 0.85 --by region")
 @reads_tables
 def check(
     files: Files,
@@ -234,7 +251,9 @@ def _names(text: str | None) -> tuple[str, ...] | None:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-@app.command()
+@app.command(
+    epilog="Example: howsure recalibrate new.csv --calibration held_out.csv -o recalibrated.csv"
+)
 @reads_tables
 def recalibrate(
     file: Annotated[Path, typer.Argument(help="Table of new predictions; it needs no y.")],
@@ -310,7 +329,9 @@ def recalibrate(
     )
 
 
-@app.command()
+@app.command(
+    epilog="Example: howsure characteristic predictions.csv --want miss_rate=0.1 --plot curve.png"
+)
 @reads_tables
 def characteristic(
     files: Files,
@@ -321,7 +342,10 @@ def characteristic(
         Literal["miss_rate", "deficit"], typer.Option("--y-axis", help="What misses are.")
     ] = "miss_rate",
     want: Annotated[
-        list[str], typer.Option(metavar="NAME=NUMBER", help="A wish: miss_rate=0.1; repeat.")
+        list[str],
+        typer.Option(
+            metavar="NAME=NUMBER", help="Operating point to find, such as miss_rate=0.1; repeat."
+        ),
     ] = [],  # noqa: B006
     miss_cost: Annotated[
         float | None,
@@ -350,7 +374,9 @@ def characteristic(
     run(files, (x, y_axis), want, miss_cost, range_, bootstrap, plot, seed, read)
 
 
-@app.command()
+@app.command(
+    epilog="Example: howsure simulate heteroscedastic --method naive_bootstrap -o pointwise.html"
+)
 def simulate(
     source: Annotated[
         str, typer.Argument(metavar="WORLD|TABLE", help="A world's name, or a table of your own.")
@@ -420,7 +446,7 @@ def simulate(
     )
 
 
-@app.command()
+@app.command(epilog="Example: howsure metrics PICP")
 def metrics(
     name: Annotated[
         str | None, typer.Argument(help="One measure, in full.", autocompletion=_measures)
@@ -438,6 +464,9 @@ app.add_typer(data_app)
 
 def main() -> int:
     """Run the command line; its status, which for an error of input is 2, with one clear line."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdigit() and int(columns) < _NARROWEST:  # where panels of help would be empty
+        os.environ["TERMINAL_WIDTH"] = str(_NARROWEST)
     with warnings.catch_warnings():
         warnings.simplefilter("always", HowsureWarning)
         warnings.showwarning = partial(_noted, warnings.showwarning)

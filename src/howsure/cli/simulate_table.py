@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, within
 from howsure.inputs import open_table, values
 from howsure.inputs.encoders.tabular import tabular_encoder
 from howsure.inputs.roles import Kind
@@ -105,13 +105,11 @@ def _columns(
     kinds: dict[str, Kind] = {**dict.fromkeys(wanted, "any"), target: "number"}
     held = source.read(kinds)
     text, mark = source.from_text, source.decimal
-    try:
+    with within(source.title):
         y = values.numbers(held[target], target, decimal=mark)
         return y, {
             name: values.feature(held[name], name, from_text=text, decimal=mark) for name in wanted
         }
-    except InputError as error:
-        raise InputError(f"{source.title}: {error}") from error
 
 
 def _gap(column: FloatArray | values.Labels) -> BoolArray:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class HowsureError(Exception):
     """Base of every error that howsure raises on purpose.
@@ -35,3 +38,12 @@ class MissingDependencyError(HowsureError, ImportError):
 
 class HowsureWarning(UserWarning):
     """Something the reader of a result must know."""
+
+
+@contextmanager
+def within(title: str) -> Iterator[None]:
+    """Begin the message of a wrong input with what it is part of."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{title}: {error}") from error

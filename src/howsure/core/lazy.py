@@ -10,32 +10,22 @@ from typing import Any
 
 def exporting(
     package: str, homes: Mapping[str, str], rooms: Callable[[], tuple[str, ...]] = tuple
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package that exports names of its modules.
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """``__getattr__``, ``__dir__`` and ``__all__`` of a package, by the names of each module.
 
-    Parameters
-    ----------
-    package : str
-        Its dotted name.
-    homes : mapping of str to str
-        Where each name is defined: a module's dotted name.
-    rooms : callable
-        Gives the names of submodules to be found too.
-
-    Returns
-    -------
-    tuple of callable
+    `rooms` gives submodules to be found too. Type checkers need the names as imports besides.
 
     Examples
     --------
-    >>> find, names = exporting("howsure.core", {"sqrt": "math"})
-    >>> find("sqrt")(4.0), names()
-    (2.0, ['sqrt'])
+    >>> find, names, _ = exporting("howsure.core", {"errors": "HowsureError InputError"})
+    >>> find("InputError").__name__, names()
+    ('InputError', ['HowsureError', 'InputError'])
     """
+    home = {name: module for module, held in homes.items() for name in held.split()}
 
     def find(name: str) -> Any:
-        if name in homes:
-            return getattr(importlib.import_module(homes[name]), name)
+        if name in home:
+            return getattr(importlib.import_module(f"{package}.{home[name]}"), name)
         if not name.startswith("_") and name in rooms():
             return importlib.import_module(f"{package}.{name}")
         raise AttributeError(
@@ -45,6 +35,6 @@ def exporting(
         )
 
     def names() -> list[str]:
-        return sorted({*homes, *rooms()})
+        return sorted({*home, *rooms()})
 
-    return find, names
+    return find, names, sorted(home)

@@ -1,7 +1,10 @@
 """Tables, from files and from memory, read into evaluation sets; each name loads when asked for."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from howsure.core.lazy import exporting
 
 if TYPE_CHECKING:
     from howsure.inputs.assigned import ColumnUse as ColumnUse
@@ -22,21 +25,14 @@ if TYPE_CHECKING:
     from howsure.inputs.write import write_table as write_table
 
 _HOMES = {
-    "assigned": ("ColumnUse", "LawColumns", "Roles", "parse_law"),
-    "columns": ("assign_roles",),
-    "files": ("open_table",),
-    "new": ("NewRows", "load_new"),
-    "source": ("Source",),
-    "tables": ("Loaded", "explain", "load"),
-    "unlabelled": ("Unlabelled", "load_inputs", "load_unlabelled"),
-    "write": ("write_table",),
+    "assigned": "ColumnUse LawColumns Roles parse_law",
+    "columns": "assign_roles",
+    "files": "open_table",
+    "new": "NewRows load_new",
+    "source": "Source",
+    "tables": "Loaded explain load",
+    "unlabelled": "Unlabelled load_inputs load_unlabelled",
+    "write": "write_table",
 }
 
-__all__ = [name for names in _HOMES.values() for name in names]
-
-
-def __getattr__(name: str) -> Any:
-    for home, names in _HOMES.items():
-        if name in names:
-            return getattr(importlib.import_module(f"howsure.inputs.{home}"), name)
-    raise AttributeError(f"module 'howsure.inputs' has no attribute {name!r}")
+__getattr__, __dir__, __all__ = exporting(__name__, _HOMES)

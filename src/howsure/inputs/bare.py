@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray, as_matrix, as_numbers, as_vector, plain_array
 from howsure.core.brief import brief_repr
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, within
 from howsure.core.tensors import is_tensor, to_host
 from howsure.predictions import Distribution, Intervals, Prediction, Quantiles, Samples
 
@@ -276,15 +275,6 @@ class Arrays:
             f"Quantiles have shape ({n}, k), with levels=[…] of k numbers; samples ({n}, m). "
             f"Intervals at k coverages have shape ({n}, 2, k)"
         )
-
-
-@contextmanager
-def within(name: str) -> Iterator[None]:
-    """Begin the message of an error with the name of what was given."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{name}: {error}") from error
 
 
 def numbers(value: Any, name: str) -> FloatArray:

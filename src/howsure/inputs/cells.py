@@ -14,6 +14,7 @@ from howsure.core.arrays import BoolArray, IntArray
 from howsure.core.errors import InputError
 from howsure.inputs import values
 from howsure.inputs.assigned import Roles
+from howsure.inputs.families import FEWEST_SERIES
 from howsure.inputs.roles import BY_NAME, Kind
 from howsure.inputs.source import MISSING_WORDS, Source, quoted
 from howsure.inputs.values import Labels
@@ -124,11 +125,8 @@ def read_cells(source: Source, roles: Roles) -> Cells:
             notes = {**roles.notes, name: "cells that are neither numbers nor ISO dates"}
             roles = replace(roles.only(lambda role: role.name != "time"), notes=notes)
     cluster = roles.one("cluster") or ""
-    series = "cluster" in roles.guessed and cluster.strip().lower() == "unique_id"
-    if series and len(columns["label", cluster].labels) < 2:
-        note = {cluster: "one series alone, which divides nothing"}
-        roles = roles.only(lambda role: role.name != "cluster")
-        roles = replace(roles, notes={**roles.notes, **note})
+    if "cluster" in roles.guessed and cluster.strip().lower() == "unique_id":
+        roles = _few_series(roles, cluster, len(columns["label", cluster].labels))
     remarks = [
         f"column {quoted(name)}: {quoted(word)} is read as a label, not as a missing cell"
         for (kind, name), column in columns.items()
@@ -146,3 +144,15 @@ def read_cells(source: Source, roles: Roles) -> Cells:
         notes=tuple(f"{source.title}: {said}" for said in (*source.notes, *remarks)),
         names=source.names,
     )
+
+
+def _few_series(roles: Roles, column: str, count: int) -> Roles:
+    """Series told by nixtla's name for them: a few are groups, as a few clusters prove nothing."""
+    if count >= FEWEST_SERIES:
+        return roles
+    held = {**roles.columns, "cluster": ()}
+    note = "one series alone, which divides nothing"
+    if count > 1:
+        held["groups"] = (*roles["groups"], column)
+        note = f"{count} series, which are groups; {FEWEST_SERIES} or more are clusters"
+    return replace(roles, columns=held, notes={**roles.notes, column: note})

@@ -12,10 +12,10 @@ from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
 
 from howsure.core.arrays import check_fraction
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, within
 from howsure.core.registry import unknown
 from howsure.inputs.assigned import LawColumns, Roles, parse_encode, parse_law
-from howsure.inputs.families import alike, checked, nixtla
+from howsure.inputs.families import FEWEST_SERIES, alike, nixtla
 from howsure.inputs.names import Bound, bound, normal_form, quantile_levels
 from howsure.inputs.roles import BY_NAME, LONG, ROLES, Columns, Names
 from howsure.inputs.source import listed, no_column, quoted
@@ -255,6 +255,8 @@ class _Assignment:
             if role not in self._columns and not self._matching(role):
                 found = [name for name in self._free() if normal_form(name) == plain]
                 self._claim(role, found[:1], guessed=True)
+                if role == "cluster":
+                    self._notes[found[0]] = f"groups, where series are fewer than {FEWEST_SERIES}"
         for name in self._free():
             if normal_form(name) == "cutoff":
                 self._notes[name] = "when the forecast was made, which plays no role"
@@ -271,11 +273,9 @@ class _Assignment:
         made: dict[str, tuple[_Assignment, dict[str, str]]] = {}
         for model, held in found.items():
             own = {plain: name for name, plain in held.items()}
-            try:
+            with within(f"the columns of the model {quoted(model)} ({listed(held)})"):
                 one = _Assignment(list(held.values()), {"coverage": self._said.get("coverage")})
                 one._guess_prediction()
-            except InputError as error:
-                raise checked(model, held, error) from error
             made[model] = one, own
         for held in found.values():
             self._claimed.update(held)

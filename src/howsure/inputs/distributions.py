@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 import numpy as np
@@ -19,79 +19,69 @@ from howsure.predictions import Distribution, Quantiles, Samples, mixture
 LEVELS: Final = tuple(round(0.01 * step, 2) for step in range(1, 100))
 """At which a distribution of an unknown family is read."""
 
-Arrays = dict[str, FloatArray]
 Family = tuple[str, tuple[str, ...], Callable[..., Mapping[str, npt.ArrayLike]]]
 
-_LOCATED = ("loc", "scale")
+
+def _called(family: str, **attributes: str) -> Family:
+    """A family of SciPy's whose parameters are attributes by other names."""
+    names = tuple(attributes)
+    return family, tuple(attributes.values()), lambda *held: dict(zip(names, held, strict=True))
+
+
+_LOCATED = {"loc": "loc", "scale": "scale"}
 _TORCH: Final[dict[str, Family]] = {
-    "Normal": ("norm", _LOCATED, lambda loc, scale: {"loc": loc, "scale": scale}),
-    "LogNormal": ("lognorm", _LOCATED, lambda loc, scale: {"s": scale, "scale": np.exp(loc)}),
-    "Laplace": ("laplace", _LOCATED, lambda loc, scale: {"loc": loc, "scale": scale}),
-    "Cauchy": ("cauchy", _LOCATED, lambda loc, scale: {"loc": loc, "scale": scale}),
-    "Gumbel": ("gumbel_r", _LOCATED, lambda loc, scale: {"loc": loc, "scale": scale}),
-    "StudentT": (
-        "t",
-        ("df", *_LOCATED),
-        lambda df, loc, scale: {"df": df, "loc": loc, "scale": scale},
-    ),
+    "Normal": _called("norm", **_LOCATED),
+    "LogNormal": ("lognorm", ("loc", "scale"), lambda mu, s: {"s": s, "scale": np.exp(mu)}),
+    "Laplace": _called("laplace", **_LOCATED),
+    "Cauchy": _called("cauchy", **_LOCATED),
+    "Gumbel": _called("gumbel_r", **_LOCATED),
+    "StudentT": _called("t", df="df", **_LOCATED),
     "Gamma": ("gamma", ("concentration", "rate"), lambda a, rate: {"a": a, "scale": 1.0 / rate}),
-    "Beta": ("beta", ("concentration1", "concentration0"), lambda a, b: {"a": a, "b": b}),
+    "Beta": _called("beta", a="concentration1", b="concentration0"),
     "Exponential": ("expon", ("rate",), lambda rate: {"scale": 1.0 / rate}),
     "Uniform": ("uniform", ("low", "high"), lambda low, high: {"loc": low, "scale": high - low}),
-    "Weibull": (
-        "weibull_min",
-        ("concentration", "scale"),
-        lambda c, scale: {"c": c, "scale": scale},
-    ),
-    "HalfNormal": ("halfnorm", ("scale",), lambda scale: {"scale": scale}),
-    "HalfCauchy": ("halfcauchy", ("scale",), lambda scale: {"scale": scale}),
-    "Pareto": ("pareto", ("alpha", "scale"), lambda b, scale: {"b": b, "scale": scale}),
-    "Poisson": ("poisson", ("rate",), lambda rate: {"mu": rate}),
+    "Weibull": _called("weibull_min", c="concentration", scale="scale"),
+    "HalfNormal": _called("halfnorm", scale="scale"),
+    "HalfCauchy": _called("halfcauchy", scale="scale"),
+    "Pareto": _called("pareto", b="alpha", scale="scale"),
+    "Poisson": _called("poisson", mu="rate"),
     # torch counts successes of probability probs before total_count failures, SciPy the reverse
     "NegativeBinomial": (
         "nbinom",
         ("total_count", "probs"),
         lambda n, probs: {"n": n, "p": 1.0 - probs},
     ),
-    "Binomial": ("binom", ("total_count", "probs"), lambda n, probs: {"n": n, "p": probs}),
+    "Binomial": _called("binom", n="total_count", p="probs"),
     # torch counts the failures, SciPy the trials
     "Geometric": ("geom", ("probs",), lambda p: {"p": p, "loc": np.full_like(p, -1.0)}),
     # each row's own distribution, whatever ties the rows, as of a Gaussian process
-    "MultivariateNormal": (
-        "norm",
-        ("mean", "stddev"),
-        lambda mean, sd: {"loc": mean, "scale": sd},
-    ),
+    "MultivariateNormal": _called("norm", loc="mean", scale="stddev"),
 }
 _SKPRO: Final[dict[str, Family]] = {
-    "Normal": ("norm", ("mu", "sigma"), lambda mu, sigma: {"loc": mu, "scale": sigma}),
-    "Laplace": ("laplace", ("mu", "scale"), lambda mu, scale: {"loc": mu, "scale": scale}),
-    "Logistic": ("logistic", ("mu", "scale"), lambda mu, scale: {"loc": mu, "scale": scale}),
-    "Cauchy": ("cauchy", ("mu", "scale"), lambda mu, scale: {"loc": mu, "scale": scale}),
-    "TDistribution": (
-        "t",
-        ("mu", "sigma", "df"),
-        lambda mu, sigma, df: {"loc": mu, "scale": sigma, "df": df},
-    ),
+    "Normal": _called("norm", loc="mu", scale="sigma"),
+    "Laplace": _called("laplace", loc="mu", scale="scale"),
+    "Logistic": _called("logistic", loc="mu", scale="scale"),
+    "Cauchy": _called("cauchy", loc="mu", scale="scale"),
+    "TDistribution": _called("t", df="df", loc="mu", scale="sigma"),
     "LogNormal": ("lognorm", ("mu", "sigma"), lambda mu, s: {"s": s, "scale": np.exp(mu)}),
     "Gamma": ("gamma", ("alpha", "beta"), lambda a, beta: {"a": a, "scale": 1.0 / beta}),
-    "Beta": ("beta", ("alpha", "beta"), lambda a, b: {"a": a, "b": b}),
+    "Beta": _called("beta", a="alpha", b="beta"),
     "Exponential": ("expon", ("rate",), lambda rate: {"scale": 1.0 / rate}),
     "Uniform": ("uniform", ("lower", "upper"), lambda a, b: {"loc": a, "scale": b - a}),
-    "Weibull": ("weibull_min", ("k", "scale"), lambda k, scale: {"c": k, "scale": scale}),
-    "HalfNormal": ("halfnorm", ("sigma",), lambda sigma: {"scale": sigma}),
-    "Poisson": ("poisson", ("mu",), lambda mu: {"mu": mu}),
+    "Weibull": _called("weibull_min", c="k", scale="scale"),
+    "HalfNormal": _called("halfnorm", scale="sigma"),
+    "Poisson": _called("poisson", mu="mu"),
     "NegativeBinomial": (
         "nbinom",
         ("mu", "alpha"),
         lambda mu, alpha: {"n": alpha, "p": alpha / (alpha + mu)},
     ),
-    "Binomial": ("binom", ("n", "p"), lambda n, p: {"n": n, "p": p}),
+    "Binomial": _called("binom", n="n", p="p"),
 }
 _SCIPY: Final[dict[str, Family]] = {
-    "Normal": ("norm", ("mu", "sigma"), lambda mu, sigma: {"loc": mu, "scale": sigma}),
+    "Normal": _called("norm", loc="mu", scale="sigma"),
     "Uniform": ("uniform", ("a", "b"), lambda a, b: {"loc": a, "scale": b - a}),
-    "Binomial": ("binom", ("n", "p"), lambda n, p: {"n": n, "p": p}),
+    "Binomial": _called("binom", n="n", p="p"),
 }
 
 
@@ -180,23 +170,28 @@ def _mixture_of_torch(value: Any, n: int) -> Distribution | None:
     name = next((c for c in library_classes(parts, "torch") if c in _TORCH), None)
     if name is None or name == "MultivariateNormal":
         return None
-    weights = np.asarray(to_host(value.mixture_distribution.probs), dtype=np.float64)
-    count = weights.shape[-1]
+    probs = value.mixture_distribution.probs
+    table = partial(_by_part, count=probs.shape[-1], n=n)
+    return _mixed(
+        lambda k: _mapped(_TORCH, name, lambda held: table(getattr(parts, held))[:, k]),
+        table(probs),
+    )
 
-    def table(values: Any) -> FloatArray:
-        array = np.asarray(to_host(values), dtype=np.float64)
-        if array.size not in (count, n * count):
-            raise InputError(
-                f"prediction must hold one mixture of one number for each of the {n} rows of y, "
-                f"got components of shape {array.shape}"
-            )
-        return np.broadcast_to(array.reshape(-1, count), (n, count))
 
-    def part(k: int) -> Distribution:
-        return _mapped(_TORCH, name, lambda held: table(getattr(parts, held))[:, k])
+def _by_part(values: Any, count: int, n: int) -> FloatArray:
+    """Numbers of the parts of mixtures, the same for all rows or not, as one row each."""
+    array = np.asarray(to_host(values), dtype=np.float64)
+    if array.size not in (count, n * count):
+        raise InputError(
+            f"prediction must hold one mixture of one number for each of the {n} rows of y, "
+            f"got components of shape {array.shape}"
+        )
+    return np.broadcast_to(array.reshape(-1, count), (n, count))
 
-    shares = table(weights)
-    return mixture([part(k) for k in range(count)], shares / shares.sum(axis=1, keepdims=True))
+
+def _mixed(part: Callable[[int], Distribution], shares: FloatArray) -> Distribution:
+    parts = [part(k) for k in range(shares.shape[1])]
+    return mixture(parts, shares / shares.sum(axis=1, keepdims=True))
 
 
 def _moved(value: Any, n: int) -> Distribution | None:
@@ -287,19 +282,10 @@ def _known_of_skpro(value: Any, name: str, n: int) -> Distribution | Samples | N
         weights = None if value.weights is None else np.asarray(value.weights, dtype=np.float64)
         return mixture(plain, None if weights is None else weights / weights.sum())
     if name == "NormalMixture":
-        return _normals_of_skpro(held, n)
+        keys, count = ("pi", "mu", "sigma"), np.shape(held["pi"])[-1]
+        shares, mu, sigma = (_by_part(held[key], count, n) for key in keys)
+        return _mixed(lambda k: Distribution.normal(mu[:, k], sigma[:, k]), shares)
     return None
-
-
-def _normals_of_skpro(held: Mapping[str, Any], n: int) -> Distribution | None:
-    """A mixture of normals: weights (n, k), means and sds (n, k) or (n, k, 1)."""
-    tables = [np.asarray(held[key], dtype=np.float64) for key in ("pi", "mu", "sigma")]
-    count = tables[0].shape[-1]
-    if any(table.size not in (count, n * count) for table in tables):
-        return None
-    shares, mu, sigma = (np.broadcast_to(t.reshape(-1, count), (n, count)) for t in tables)
-    parts = [Distribution.normal(mu[:, k], sigma[:, k]) for k in range(count)]
-    return mixture(parts, shares / shares.sum(axis=1, keepdims=True))
 
 
 def _samples_of_skpro(value: Any, n: int) -> Samples | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from howsure.core.errors import InputError
@@ -13,6 +13,11 @@ from howsure.inputs.source import listed, quoted
 
 Families = dict[str, dict[str, str]]
 """For each model its columns, by what each would be called were the model alone."""
+
+KEYS: Final = ("unique_id", "ds", "cutoff")
+"""What nixtla calls the series of a row, its time, and when it was forecast."""
+FEWEST_SERIES: Final = 10
+"""From which on guessed series are clusters; a few clusters prove nothing, so they are groups."""
 
 _NUMBER: Final = r"\d+(?:\.\d+)?"
 _NIXTLA: Final = re.compile(
@@ -118,8 +123,3 @@ def _is_whole(names: frozenset[str]) -> bool:
     quantiles = sum(map(is_quantile, names))
     ends = bool(sides) and sides.count("lower") == sides.count("upper")
     return (sd and centre) or ends or quantiles > 1 or bool(names & _SURE_POINTS)
-
-
-def checked(model: str, held: Mapping[str, str], error: InputError) -> InputError:
-    """The error for one model's columns."""
-    return InputError(f"the columns of the model {quoted(model)} ({listed(held)}): {error}")

@@ -1,25 +1,31 @@
-"""Forecasts of other libraries: sktime's and skpro's frames, GluonTS, darts."""
+"""What other libraries predict, each by a small adapter that never imports the library."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.arrays import FloatArray, as_matrix, as_vector
 from howsure.core.errors import InputError
 from howsure.inputs.bare import Given
 from howsure.inputs.distributions import library_classes, read_distribution
-from howsure.predictions import Distribution, Intervals, Quantiles, Samples
+from howsure.predictions import Distribution, Intervals, Prediction, Quantiles, Samples
 
+_TABPFN_LEVELS = tuple(round(0.1 * step, 1) for step in range(1, 10))
 _DARTS_QUANTILE = re.compile(r"(.*)_q(0?\.\d+)")
 
 
-def read_forecast(value: Any, n: int) -> Given | None:
-    """A library's forecasts of n rows; None of anything else."""
+def read_foreign(
+    value: Any, n: int, coverage: npt.ArrayLike | None = None, levels: npt.ArrayLike | None = None
+) -> Given | None:
+    """A library's predictions of n rows; None of anything else."""
+    found = read_distribution(value, n)
+    if found is not None:
+        return found
     if "DataFrame" in library_classes(value, "pandas") and value.columns.nlevels > 1:
         return _of_frame(value, list(value.columns))
     if "TimeSeries" in library_classes(value, "darts"):
@@ -27,6 +33,18 @@ def read_forecast(value: Any, n: int) -> Given | None:
     series = list(value) if isinstance(value, (list, tuple, Iterator)) else [value]
     if series and all("Forecast" in library_classes(one, "gluonts") for one in series):
         return _of_gluonts(series, n)
+    if isinstance(value, Mapping):
+        return _of_tabpfn(value, n, levels)
+    if isinstance(value, tuple) and coverage is None:
+        _refuse_variance(value)
+    outcome = getattr(value, "outcome", None)  # of what a fitted method of howsure predicts
+    if isinstance(outcome, Prediction):
+        return Given(predictions=(outcome,))
+    if callable(getattr(value, "predict", None)) and hasattr(value, "fit"):
+        raise InputError(
+            f"prediction must be what a model predicts, got a model, {type(value).__name__}: say "
+            "howsure.assess_model(model, X, y)"
+        )
     return None
 
 
@@ -159,3 +177,29 @@ def _stacked(held: Sequence[Any]) -> Distribution | Quantiles:
         name: np.concatenate([one.parameters[name] for one in held]) for name in held[0].parameters
     }
     return Distribution(held[0].law, parameters)
+
+
+def _refuse_variance(value: tuple[Any, ...]) -> None:
+    """Refuse a forecast beside a frame of one column, which is what ``predict_var`` gives."""
+    frame = len(value) == 2 and "DataFrame" in library_classes(value[1], "pandas")
+    if frame and value[1].shape[1] == 1:
+        raise InputError(
+            "prediction holds a frame of one column, which may be a variance (of predict_var) or a "
+            "standard deviation: give howsure.Distribution.normal(mean, variance**0.5), or the sd"
+        )
+
+
+def _of_tabpfn(value: Mapping[Any, Any], n: int, levels: npt.ArrayLike | None) -> Given | None:
+    """TabPFN's mapping of mean, median, mode and a list of quantiles; None of any other."""
+    if not {"mean", "median", "quantiles"} <= set(value):
+        return None
+    columns = list(value["quantiles"])
+    if levels is None and len(columns) != len(_TABPFN_LEVELS):
+        raise InputError(
+            f"levels must say what the {len(columns)} quantiles of prediction are, got none"
+        )
+    given = _TABPFN_LEVELS if levels is None else np.atleast_1d(np.asarray(levels, dtype=float))
+    return Given(
+        predictions=(Quantiles(given, as_matrix(np.column_stack(columns), "quantiles", length=n)),),
+        point=as_vector(value["mean"], "mean of prediction", length=n),
+    )

@@ -11,17 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_vector, check_fraction
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, within
 from howsure.core.tensors import to_host
 from howsure.inputs.assigned import Roles
-from howsure.inputs.bare import Arrays, Given, numbers, within
+from howsure.inputs.bare import Arrays, Given, numbers
 from howsure.inputs.building import beliefs_of
 from howsure.inputs.cells import read_cells
-from howsure.inputs.columns import assign_roles
-from howsure.inputs.families import Families, alike, nixtla
+from howsure.inputs.columns import assign_models
+from howsure.inputs.families import KEYS
+from howsure.inputs.forecasts import read_foreign
 from howsure.inputs.frames import MappingTable, is_frame
 from howsure.inputs.names import bound, normal_form, quantile_levels
-from howsure.inputs.objects import adapted
 from howsure.inputs.roles import BY_NAME
 from howsure.inputs.source import listed, refusing
 from howsure.predictions import Distribution, Prediction
@@ -101,33 +101,18 @@ class _Reader:
 
     arrays: Arrays
 
-    @property
-    def n(self) -> int:
-        """Number of rows of y."""
-        return self.arrays.n
-
-    @property
-    def coverages(self) -> tuple[float, ...]:
-        """The coverages that are said."""
-        return self.arrays.coverages
-
-    @property
-    def levels(self) -> FloatArray | None:
-        """The levels that are said."""
-        return self.arrays.levels
-
     def read(self, value: Any, name: str) -> dict[str, Given]:
         """The models that a value holds; `name` is what a message calls it."""
-        found = adapted(
-            value,
-            n=self.n,
-            coverage=self.coverages or None,
-            levels=self.levels,
-        )
-        if found is not None:
-            return found if isinstance(found, dict) else {"": found}
+        if isinstance(value, Given):
+            return {"": value}
+        if not (value is None or isinstance(value, Prediction | np.ndarray)):
+            found = read_foreign(
+                value, self.arrays.n, self.arrays.coverages or None, self.arrays.levels
+            )
+            if found is not None:
+                return {"": found}
         if (kinds := self._explicit(value, name)) is not None:
-            if self.levels is not None and name == "prediction":
+            if self.arrays.levels is not None and name == "prediction":
                 raise InputError(
                     "levels are said of bare arrays, and prediction says itself what it is: leave "
                     "levels out"
@@ -146,7 +131,7 @@ class _Reader:
         if isinstance(value, Prediction):
             return (value,)
         if hasattr(value, "dist") and hasattr(value, "args"):
-            return (Distribution.from_scipy(value, n=self.n),)
+            return (Distribution.from_scipy(value, n=self.arrays.n),)
         if not isinstance(value, list | tuple):
             return None
         if not value:
@@ -179,15 +164,14 @@ class _Reader:
             )
         columns = {str(key): one for key, one in value.items()}
         if all(_is_column(one) for one in columns.values()):
-            roles = self._recognised(list(columns), name)
-            if roles is not None:
-                return {"": self._columns(columns, roles, name, frame=frame)}
-            families = nixtla(list(columns)) or alike(list(columns))
-            if families:
-                return self._families(columns, families, name, frame=frame)
+            found = self._recognised(list(columns), name)
+            if found:
+                return {
+                    roles.model: self._columns(columns, roles, name, frame=frame) for roles in found
+                }
         if frame:
             return {"": self._unnamed(columns, name)}
-        if self.coverages and len(columns) == 2 and all(map(_is_column, columns.values())):
+        if self.arrays.coverages and len(columns) == 2 and all(map(_is_column, columns.values())):
             raise InputError(
                 f"{name} of {listed(columns)} may be ends of intervals or two point forecasts: for "
                 "ends name them 'lower' and 'upper', for points leave coverage out"
@@ -200,23 +184,6 @@ class _Reader:
                 models[f"{key}/{inner}" if inner else key] = given
         return models
 
-    def _families(
-        self, columns: Mapping[str, Any], families: Families, name: str, *, frame: bool
-    ) -> dict[str, Given]:
-        """Several models, each of the columns that are named after it."""
-        used = {column for held in families.values() for column in held}
-        rest = [column for column in columns if column not in used]
-        if rest:
-            raise InputError(
-                f"{name} has columns of models ({listed(families)}) and others ({listed(rest)}): "
-                "leave those out, or give y as a column too, as howsure.assess(table)"
-            )
-        models: dict[str, Given] = {}
-        for model, held in families.items():
-            parts = {plain: columns[column] for column, plain in held.items()}
-            models[model] = self._mapping(parts, f"{name}[{model!r}]", frame=frame)[""]
-        return models
-
     def _by_level(self, value: Mapping[Any, Any], name: str) -> Given:
         """Quantiles whose keys are their levels."""
         keys = [float(key) for key in value]
@@ -227,30 +194,33 @@ class _Reader:
                 f"{error}. Numbers as keys of {name} are levels of quantiles; names of models are "
                 "text"
             ) from error
-        if self.levels is not None and sorted(keys) != sorted(self.levels.tolist()):
+        if self.arrays.levels is not None and sorted(keys) != sorted(self.arrays.levels.tolist()):
             raise InputError(
                 f"levels must be left out where the keys of {name} are levels, got "
-                f"{self.levels.tolist()} beside {keys}"
+                f"{self.arrays.levels.tolist()} beside {keys}"
             )
         for key, one in value.items():
-            if isinstance(one, tuple) and len(one) == 2 and self.n != 2:
+            if isinstance(one, tuple) and len(one) == 2 and self.arrays.n != 2:
                 raise InputError(
                     f"{name}[{key!r}] must be one array, as numbers for keys are levels of "
                     "quantiles, got two. Ends of intervals go in as (lower, upper) with "
                     f"coverage={key!r}"
                 )
-        table = [as_vector(one, f"{name}[{key!r}]", length=self.n) for key, one in value.items()]
+        table = [
+            as_vector(one, f"{name}[{key!r}]", length=self.arrays.n) for key, one in value.items()
+        ]
         return self.arrays.quantiles(levels, np.column_stack(table), name)
 
-    def _recognised(self, names: Sequence[str], name: str) -> Roles | None:
-        """The roles of columns, if they are of one prediction with uncertainty; None if none is.
+    def _recognised(self, names: Sequence[str], name: str) -> list[Roles]:
+        """The roles of columns of predictions with uncertainty, by model; none if none is.
 
         Raises
         ------
         InputError
             If some are and others are not, or one of them is y.
         """
-        said: Any = {"coverage": self.coverages or None}
+        said: Any = {"coverage": self.arrays.coverages or None}
+        keys = _keys(names)
         outcomes = [column for column in names if BY_NAME["y"].matches(normal_form(column))]
         if outcomes:
             raise InputError(
@@ -258,25 +228,27 @@ class _Reader:
                 "howsure.assess(table); otherwise leave that column out"
             )
         try:
-            roles = assign_roles(names, said, outcome=False).only(lambda role: role.of == "belief")
+            made = assign_models(names, said, outcome=False)
         except InputError as error:
             if any(_tells_uncertainty(column) for column in names):
                 raise InputError(
                     f"{name}: {error}; these are keywords of howsure.load({{'y': y, **{name}}}, …)"
                 ) from error
-            return None
-        told = roles["lower"] or roles["sd"] or roles["samples"] or roles.law
-        if not told and len(roles.levels) < 2:
-            return None
-        used = roles.by_column()
-        rest = [column for column in names if column not in used]
+            return []
+        found = [roles.only(lambda role: role.of == "belief") for roles in made]
+        for roles in found:
+            told = roles["lower"] or roles["sd"] or roles["samples"] or roles.law
+            if not told and len(roles.levels) < 2:
+                return []
+        used = [column for roles in found for column in roles.by_column()]
+        rest = [column for column in names if column not in used and column not in keys]
         if rest:
             raise InputError(
                 f"{name} has columns of one model ({listed(used)}) and others ({listed(rest)}): "
                 "give only the columns of one model, or several models as "
-                f"{{'name': {{{next(iter(used))!r}: …}}, …}}"
+                f"{{'name': {{{used[0]!r}: …}}, …}}"
             )
-        return roles
+        return found
 
     def _columns(
         self, columns: Mapping[str, Any], roles: Roles, name: str, *, frame: bool
@@ -287,7 +259,7 @@ class _Reader:
                 f"{name} holds ends of intervals, and nothing says at which coverage: say "
                 "coverage=0.9"
             )
-        if self.levels is not None and name == "prediction":
+        if self.arrays.levels is not None and name == "prediction":
             raise InputError(
                 f"levels are said of bare arrays, and the names in {name} say what it holds: "
                 f"leave levels out, or give howsure.Quantiles(levels, …)"
@@ -300,17 +272,20 @@ class _Reader:
                 f"(first at row {int(np.argmax(gone))})"
             )
         cells.check_finite()
-        if cells.n != self.n:
-            raise InputError(f"{name} must have {self.n} rows as y has, got {cells.n}")
+        if cells.n != self.arrays.n:
+            raise InputError(f"{name} must have {self.arrays.n} rows as y has, got {cells.n}")
         with within(name):
             made = beliefs_of(cells, "error")
         every = [f"{column} {' and '.join(said)}" for column, said in roles.by_column().items()]
         rest = len(every) - _MOST_USES
         uses = ", ".join(every[:_MOST_USES]) + (f" and {rest} more" if rest > 0 else "")
-        held = "columns" if frame else "keys"
-        return Given(
-            predictions=made, point=cells.one("point"), notes=(f"{held} of {name} read as: {uses}",)
-        )
+        notes = [f"{'columns' if frame else 'keys'} of {name} read as: {uses}"]
+        if keys := _keys(list(columns)):
+            notes.append(
+                f"{', '.join(keys)} play no role beside a y of its own; as a column of the frame, "
+                "y is assessed by series and time"
+            )
+        return Given(predictions=made, point=cells.one("point"), notes=tuple(notes))
 
     def _frame(self, value: Any, name: str) -> dict[str, Given]:
         """A data frame: as a mapping of its columns, which are never models."""
@@ -327,8 +302,8 @@ class _Reader:
 
     def _unnamed(self, columns: Mapping[str, Any], name: str) -> Given:
         """A frame whose columns' names say nothing of uncertainty."""
-        wanted = 2 if self.levels is None else len(self.levels)
-        said = self.levels is not None or len(self.coverages) == 1
+        wanted = 2 if self.arrays.levels is None else len(self.arrays.levels)
+        said = self.arrays.levels is not None or len(self.arrays.coverages) == 1
         if len(columns) == 1 or (said and len(columns) == wanted):
             return self.arrays.one(numbers(list(columns.values()), name).T, name)
         raise InputError(
@@ -367,6 +342,14 @@ def _is_column(value: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)
+
+
+def _keys(names: Sequence[str]) -> list[str]:
+    """Columns that say which row of nixtla's it is: they play no role beside a y of its own."""
+    known = {normal_form(name): name for name in names}
+    if not known.keys() >= set(KEYS[:2]):
+        return []
+    return [known[plain] for plain in KEYS if plain in known]
 
 
 def _tells_uncertainty(name: str) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, in_percent
 from howsure.core.errors import InputError
@@ -145,13 +146,19 @@ def _part_codes(cells: Cells) -> IntArray:
 
 def _units(cells: Cells, names: Iterable[str]) -> tuple[IntArray, int]:
     """Codes of rows that are equal in some columns, and how many codes there are."""
-    codes, number = np.zeros(cells.n, dtype=np.int64), 1
-    for name in names:
-        held: Labels = cells.columns["key", name]
-        codes = codes * len(held.labels) + held.codes
-        found, codes = np.unique(codes, return_inverse=True)
-        number = len(found)
-    return codes, number
+    held = [cells.columns["key", name].codes for name in names]
+    codes = codes_of(held) if held else np.zeros(cells.n, dtype=np.int64)
+    return codes, int(codes.max(initial=-1)) + 1
+
+
+def codes_of(columns: Sequence[npt.NDArray[Any]]) -> IntArray:
+    """Codes from 0 on of rows that are equal in all columns."""
+    codes = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        coded = column.dtype.kind == "i"
+        own = column - column.min(initial=0) if coded else np.unique(column, return_inverse=True)[1]
+        codes = np.unique(codes * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1]
+    return np.asarray(codes)
 
 
 def _unit_columns(cells: Cells, part: IntArray) -> _Unit:
@@ -224,7 +231,6 @@ def _wide(cells: Cells, columns: _Unit, missing: str) -> Cells:
     if cells.n == 0:
         raise InputError(f"{title}: a row of a quantile, a draw or a point is needed, got none")
     unit, number = _units(cells, columns.columns)
-    said = columns.said
     if not columns.columns:
         placed = _by_place(cells, _part_codes(cells))
         if placed is not None:
@@ -233,10 +239,9 @@ def _wide(cells: Cells, columns: _Unit, missing: str) -> Cells:
     rank = np.empty(number, dtype=np.int64)
     rank[np.argsort(first)] = np.arange(number)
     unit, first = rank[unit], np.sort(first)
-    _check_one_y(cells, unit, first, said)
-    case = _Case(cells, columns.columns, first)
-    _check_constant(cells, unit, first, columns)
-    value = cells.one("point")
+    case = _Case(cells, columns, unit, first, missing)
+    _check_one_y(case)
+    _check_constant(case)
     held = {
         key: column.take(first) if isinstance(column, Labels) else column[first]
         for key, column in cells.columns.items()
@@ -254,25 +259,25 @@ def _wide(cells: Cells, columns: _Unit, missing: str) -> Cells:
         np.minimum.at(found, place, each)
         levels = tuple(found.tolist())
         words = [f"level {level:g}" for level in levels]
-        table = _table(case, unit[chosen], place, words, value[chosen], said, missing)
+        table = _table(case, chosen, place, words)
         made["quantiles"] = tuple(f"{roles['point'][0]} at {level:g}" for level in levels)
         held |= {("number", n): table[:, k] for k, n in enumerate(made["quantiles"])}
     chosen = kinds == 1
     if chosen.any():
-        table = _draws(case, cells, unit, chosen, value, said, missing)
+        table = _draws(case, chosen)
         made["samples"] = tuple(f"draw {k + 1}" for k in range(table.shape[1]))
         held |= {("number", n): table[:, k] for k, n in enumerate(made["samples"])}
     for kind in (2, 3, 4):
         chosen = kinds == kind
         if chosen.any() and "point" not in made:
             place = np.zeros(int(chosen.sum()), dtype=np.int64)
-            table = _table(case, unit[chosen], place, [_TYPES[kind]], value[chosen], said, missing)
+            table = _table(case, chosen, place, [_TYPES[kind]])
             made["point"] = (_TYPES[kind],)
             held["number", _TYPES[kind]] = table[:, 0]
     if columns.columns and not roles["rows"]:
         made["rows"] = ("case",)
         held["name", "case"] = case.names()
-    notes.append(f"{title}: {cells.n:,} rows of a long table are {number:,} cases, {said}")
+    notes.append(f"{title}: {cells.n:,} rows of a long table are {number:,} cases, {columns.said}")
     return replace(
         cells,
         roles=replace(roles, columns=made, levels=levels),
@@ -284,27 +289,30 @@ def _wide(cells: Cells, columns: _Unit, missing: str) -> Cells:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """Cases by their first rows, to be told by the columns that tell them apart."""
+    """Which rows are of one case, with the first of each, and the columns that tell them apart."""
 
     cells: Cells
-    columns: tuple[str, ...]
+    columns: _Unit
+    unit: IntArray
     first: IntArray
+    missing: str
 
     def __len__(self) -> int:
         return len(self.first)
 
     def told(self, case: int) -> str:
         """One case in words."""
-        if not self.columns:
+        columns = self.columns.columns[:5]
+        if not columns:
             return f"case {case}, counting from 0"
         row = self.first[case]
-        held = [(name, self.cells.columns["key", name]) for name in self.columns[:5]]
+        held = [(name, self.cells.columns["key", name]) for name in columns]
         return ", ".join(f"{name} {quoted(str(col.labels[col.codes[row]]))}" for name, col in held)
 
     def names(self) -> Any:
         """All of them, by the cells of those columns."""
         parts = []
-        for name in self.columns:
+        for name in self.columns.columns:
             held: Labels = self.cells.columns["key", name]
             texts = np.asarray(["" if x is None else str(x) for x in held.labels], dtype=object)
             parts.append(texts[held.codes[self.first]].tolist())
@@ -362,7 +370,8 @@ def _checked_levels(cells: Cells, chosen: BoolArray) -> FloatArray:
     return levels
 
 
-def _check_one_y(cells: Cells, unit: IntArray, first: IntArray, said: str) -> None:
+def _check_one_y(case: _Case) -> None:
+    cells, unit, first = case.cells, case.unit, case.first
     y = cells.one("y")
     ours = y[first][unit]
     wrong = (y != ours) & ~(np.isnan(y) & np.isnan(ours))
@@ -371,20 +380,21 @@ def _check_one_y(cells: Cells, unit: IntArray, first: IntArray, said: str) -> No
         count = len(np.unique(unit[wrong]))
         raise InputError(
             f"{cells.title}: y must be one number for each case of a long table, got several in "
-            f"{count:,} of {len(first):,} cases {said} (first: {y[first[unit[row]]]:g} and "
+            f"{count:,} of {len(first):,} cases {case.columns.said} (first: {ours[row]:g} and "
             f"{y[row]:g}); perhaps a column that tells cases apart is missing"
         )
 
 
-def _check_constant(cells: Cells, unit: IntArray, first: IntArray, columns: _Unit) -> None:
+def _check_constant(case: _Case) -> None:
     """Raise where what is known of rows differs within a case."""
+    cells, columns = case.cells, case.columns
     for role, name, _ in cells.roles.uses():
         if role.kind in (None, "key") or role.name in ("y", "point", "model"):
             continue
         if name in columns.columns or ("key", name) not in cells.columns:
             continue
         codes = cells.columns["key", name].codes
-        if (codes != codes[first][unit]).any():
+        if (codes != codes[case.first][case.unit]).any():
             raise InputError(
                 f"{cells.title}: {role.name} must be the same in all rows of a case, and "
                 f"{quoted(name)} differs within cases {columns.said}; say {role.name}='' "
@@ -392,22 +402,15 @@ def _check_constant(cells: Cells, unit: IntArray, first: IntArray, columns: _Uni
             )
 
 
-def _table(
-    case: _Case,
-    unit: IntArray,
-    place: IntArray,
-    words: list[str],
-    value: FloatArray,
-    said: str,
-    missing: str,
-) -> FloatArray:
-    """A row for each case and a column for each part."""
+def _table(case: _Case, chosen: BoolArray, place: IntArray, words: list[str]) -> FloatArray:
+    """A row for each case and a column for each part, of the rows that are chosen."""
+    unit = case.unit[chosen]
     width = len(words)
     pair = unit * width + place
     counts = np.bincount(unit, minlength=len(case))
     ordered = np.sort(pair)
     twice = ordered[1:][ordered[1:] == ordered[:-1]]
-    title = case.cells.title
+    title, said = case.cells.title, case.columns.said
     if len(twice):
         which, part = divmod(int(twice[0]), width)
         raise InputError(
@@ -416,7 +419,9 @@ def _table(
             "missing; rows=COLUMN (--row-id COLUMN) names one"
         )
     short = np.flatnonzero(counts < width)
-    if len(short) and (missing == "error" or len(case) * width > _ROOM * len(unit) + 1_000_000):
+    if len(short) and (
+        case.missing == "error" or len(case) * width > _ROOM * len(unit) + 1_000_000
+    ):
         held = np.zeros(width, dtype=np.bool_)
         held[place[unit == short[0]]] = True
         lacking = words[int(np.argmin(held))]
@@ -426,7 +431,7 @@ def _table(
             f"{said}. howsure.load(…, missing='drop') (--missing drop) leaves such cases out"
         )
     table = np.full((len(case), width), math.nan)
-    table.reshape(-1)[pair] = value
+    table.reshape(-1)[pair] = case.cells.one("point")[chosen]
     return table
 
 
@@ -434,24 +439,17 @@ def _all(words: list[str]) -> str:
     return f"its {words[0]}" if len(words) == 1 else f"all {len(words)} {words[0].split()[0]}s"
 
 
-def _draws(
-    case: _Case,
-    cells: Cells,
-    unit: IntArray,
-    chosen: BoolArray,
-    value: FloatArray,
-    said: str,
-    missing: str,
-) -> FloatArray:
+def _draws(case: _Case, chosen: BoolArray) -> FloatArray:
     """Draws of each case in the order of their numbers, which need not be those of another."""
-    (name,) = cells.roles["sample_id"] or cells.roles["quantile_level"]
-    held: Labels = cells.columns["key", name]
+    roles = case.cells.roles
+    (name,) = roles["sample_id"] or roles["quantile_level"]
+    held: Labels = case.cells.columns["key", name]
     used = np.unique(held.codes[chosen])
     rank = np.zeros(len(held.labels), dtype=np.int64)
     rank[sorted(used.tolist(), key=lambda code: _numbered(held.labels[code]))] = np.arange(
         len(used)
     )
-    own, draw = unit[chosen], rank[held.codes[chosen]]
+    own, draw = case.unit[chosen], rank[held.codes[chosen]]
     order = np.lexsort((draw, own))
     same = (own[order][1:] == own[order][:-1]) & (draw[order][1:] == draw[order][:-1])
     counts = np.bincount(own, minlength=len(case))
@@ -463,7 +461,7 @@ def _draws(
         place = draw  # so that the same draw is met twice
         width = len(used)
     words = [f"draw {k + 1}" for k in range(width)]
-    return _table(case, own, place, words, value[chosen], said, missing)
+    return _table(case, chosen, place, words)
 
 
 def _numbered(label: Any) -> tuple[float, str]:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.brief import brief_repr
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, within
 from howsure.core.weights import Weights
 from howsure.inputs.assigned import Roles
 from howsure.inputs.building import Crossing, build, crossing_notes
@@ -193,10 +193,8 @@ def _roles(
         given[name] = list(dict.fromkeys([*needed, *(n for n in asked if n in table.names)]))
         if said.get(name) is None and not needed:
             del given[name]
-    try:
+    with within(table.title):
         return assign_roles(table.names, given, outcome=False)
-    except InputError as error:
-        raise InputError(f"{table.title}: {error}") from error
 
 
 def _names(given: Any) -> list[str]:

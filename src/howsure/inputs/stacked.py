@@ -13,7 +13,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.inputs import values
 from howsure.inputs.cells import Cells
-from howsure.inputs.long import telling
+from howsure.inputs.long import codes_of, telling
 from howsure.inputs.names import normal_form
 from howsure.inputs.roles import BY_NAME
 from howsure.inputs.source import Source, listed, quoted
@@ -45,9 +45,9 @@ def check_unstacked(table: Source, cells: Cells) -> None:
     names = cells.one("rows")
     if not free or len(y) < 10 or not np.isfinite(y).all():
         return
-    units = _codes([y])
+    units = codes_of([y])
     if names is not None:
-        units = _codes([names.astype(str)])
+        units = codes_of([names.astype(str)])
         if len(np.unique(units)) == len(units) or not _one_y(units, y):
             return
     elif math.gcd(*np.unique(units, return_counts=True)[1].tolist()) < 2:
@@ -65,7 +65,7 @@ def check_unstacked(table: Source, cells: Cells) -> None:
             continue
         others = [c for c in inputs if not (isinstance(c, Labels) and _same(c.codes, labels.codes))]
         if names is not None:
-            sure = _names_again(units, labels.codes, y)
+            sure = _names_again(units, labels.codes)
         else:
             sure = _rows_again(y, others, labels.codes, used)
         if sure:
@@ -120,18 +120,9 @@ def _is_wide(cells: Cells) -> bool:
     return any(cells.roles[role] for role in ("lower", "sd", "quantiles", "samples", "law"))
 
 
-def _codes(columns: Sequence[Any]) -> IntArray:
-    """Codes of rows that are equal in all columns."""
-    codes = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        own = np.unique(column, return_inverse=True)[1]
-        codes = np.unique(codes * (int(own.max()) + 1) + own, return_inverse=True)[1]
-    return np.asarray(codes)
-
-
 def _same(one: IntArray, other: IntArray) -> bool:
     """Whether two columns of codes divide rows alike."""
-    pairs = len(np.unique(_codes([one, other])))
+    pairs = len(np.unique(codes_of([one, other])))
     return pairs == len(np.unique(one)) == len(np.unique(other))
 
 
@@ -141,9 +132,9 @@ def _one_y(units: IntArray, y: FloatArray) -> bool:
     return bool((y[first][units] == y).all()) and len(np.unique(y)) >= 5
 
 
-def _names_again(units: IntArray, labels: IntArray, y: FloatArray) -> bool:
+def _names_again(units: IntArray, labels: IntArray) -> bool:
     """Whether most names of rows stand under several labels, and none twice under one."""
-    if len(np.unique(_codes([units, labels]))) < len(units):
+    if len(np.unique(codes_of([units, labels]))) < len(units):
         return False
     return bool((np.bincount(units) > 1).mean() > 0.5)
 
@@ -154,7 +145,7 @@ def _rows_again(y: FloatArray, inputs: Sequence[Any], labels: IntArray, used: in
     if len(set(counts.tolist())) > 1 or counts[0] < 5:
         return False
     plain = [column.codes if isinstance(column, Labels) else column for column in inputs]
-    units = _codes([y, *plain])
+    units = codes_of([y, *plain])
     order = np.lexsort((units, labels))
     blocks = units[order].reshape(used, -1)
     if not (blocks == blocks[0]).all():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import Parameter, signature
 from typing import Any, Final, Literal, Unpack
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray
 from howsure.core.brief import brief_repr
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, within
 from howsure.core.progress import Listener, listening
 from howsure.inputs.assigned import ColumnUse, Roles, encoder_name, explain_models
 from howsure.inputs.building import Crossing, build, crossing_notes
@@ -164,14 +164,11 @@ def load(
     ):
         if value not in known:
             raise InputError(f"{name} must be {known[0]!r} or {known[1]!r}, got {value!r}")
-    read: list[Cells] = []
+    many = _is_many(source)
+    read = list(_read(sources(source, encoding, decimal), columns, many=many))
     tables: list[Cells] = []
-    opened = list(_read(sources(source, encoding, decimal), columns, many=_is_many(source)))
-    for cells in opened:
-        read.append(cells)
-        tables += (
-            _by_case(cells, missing, several=_is_many(source)) if cells.roles.long else [cells]
-        )
+    for cells in read:
+        tables += _by_case(cells, missing, several=many) if cells.roles.long else [cells]
     gaps = gaps_of(tables, missing)
     parts, unshared = _named_parts(tables, common=common_rows)
     kept = kept_rows(parts, gaps)
@@ -182,9 +179,6 @@ def load(
     with listening(progress):
         vectors, images = embedded(texts, roles, folder=first.folder, title=first.title)
     made = build(parts, crossing=crossing, embedding=vectors)
-    by_table: dict[str, list[Cells]] = {}
-    for cells in read:
-        by_table.setdefault(cells.title, []).append(cells)
     notes = list(dict.fromkeys(note for cells in tables for note in cells.notes))
     left = sum(unshared.values())
     dropped = sum(cells.n for cells in tables) - sum(part.n for part in parts) - left
@@ -198,7 +192,7 @@ def load(
         notes.append(f"rows that not all models hold are left out: {said}")
     return Loaded(
         evalsets=made,
-        explanation=tuple(use for held in by_table.values() for use in _explained(held)),
+        explanation=_explained((cells.names, cells.title, cells.roles) for cells in read),
         dropped=dropped,
         dropped_by=gaps,
         notes=(*notes, *crossing_notes(made)),
@@ -240,19 +234,21 @@ def explain(
     ['y', 'point forecast', 'ignored']
     """
     pairs = _with_roles(sources(source, encoding, decimal), columns)
-    by_table: dict[str, tuple[Source, list[Roles]]] = {}
-    for table, roles, _ in pairs:
-        by_table.setdefault(table.title, (table, []))[1].append(roles)
+    return _explained((table.names, table.title, roles) for table, roles, _ in pairs)
+
+
+def _explained(
+    read: Iterable[tuple[Sequence[str], str, Roles]],
+) -> tuple[ColumnUse, ...]:
+    """How the columns of each table were read, by its models."""
+    tables: dict[str, tuple[Sequence[str], list[Roles]]] = {}
+    for names, title, roles in read:
+        tables.setdefault(title, (names, []))[1].append(roles)
     return tuple(
         use
-        for table, models in by_table.values()
-        for use in explain_models(table.names, models, table.title)
+        for title, (names, models) in tables.items()
+        for use in explain_models(names, models, title)
     )
-
-
-def _explained(held: Sequence[Cells]) -> tuple[ColumnUse, ...]:
-    """How the columns of one table were read, by its models."""
-    return explain_models(held[0].names, [cells.roles for cells in held], held[0].title)
 
 
 def _is_many(source: Any) -> bool:
@@ -285,10 +281,8 @@ def _with_roles(tables: Iterator[Source], said: Columns) -> Iterator[tuple[Sourc
             left: Any = {role.name: "" for role in ROLES if role.of in ("inputs", "rows")}
             left["groups"] = [name for name in first["groups"] if name in table.names]
             said = {**said, **left}
-        try:
+        with within(table.title):
             models = assign_models(table.names, said)
-        except InputError as error:
-            raise InputError(f"{table.title}: {error}") from error
         first = first or models[0]
         for roles in models:
             yield table, roles, said

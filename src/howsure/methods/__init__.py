@@ -29,41 +29,15 @@ if TYPE_CHECKING:
     from howsure.methods.selective import Selective as Selective
 
 _HOMES = {
-    "BayesianRidge": "howsure.methods.linear",
-    "Beliefs": "howsure.methods.interface",
-    "COVERAGES": "howsure.methods.interface",
-    "Conformalized": "howsure.methods.conformal.quantile",
-    "Fitted": "howsure.methods.interface",
-    "GaussianProcess": "howsure.methods.regressors",
-    "LinearT": "howsure.methods.linear",
-    "Method": "howsure.methods.interface",
-    "NaiveBootstrap": "howsure.methods.bootstrap",
-    "QuantileForest": "howsure.methods.quantile_forest",
-    "Selective": "howsure.methods.selective",
-    "SplitConformal": "howsure.methods.conformal.inductive",
-    "as_method": "howsure.methods.regressors",
-    "method_named": "howsure.methods.catalogue",
-    "method_spec": "howsure.methods.catalogue",
-    "methods": "howsure.methods.catalogue",
+    "bootstrap": "NaiveBootstrap",
+    "catalogue": "method_named method_spec methods",
+    "conformal.inductive": "SplitConformal",
+    "conformal.quantile": "Conformalized",
+    "interface": "Beliefs COVERAGES Fitted Method",
+    "linear": "BayesianRidge LinearT",
+    "quantile_forest": "QuantileForest",
+    "regressors": "GaussianProcess as_method",
+    "selective": "Selective",
 }
 
-__all__ = [
-    "COVERAGES",
-    "BayesianRidge",
-    "Beliefs",
-    "Conformalized",
-    "Fitted",
-    "GaussianProcess",
-    "LinearT",
-    "Method",
-    "NaiveBootstrap",
-    "QuantileForest",
-    "Selective",
-    "SplitConformal",
-    "as_method",
-    "method_named",
-    "method_spec",
-    "methods",
-]
-
-__getattr__, __dir__ = exporting(__name__, _HOMES)
+__getattr__, __dir__, __all__ = exporting(__name__, _HOMES)

@@ -297,6 +297,15 @@ def located(family: str, mean: FloatArray, sd: FloatArray, **shape: float) -> Di
     return Distribution(family, {**parameters, "loc": mean, "scale": np.maximum(sd, _TINY)})
 
 
+def told_normals(made: Any, n: int, of: str = "") -> Distribution:
+    """Normal laws by the means and sds that ``predict(x, return_std=True)`` gives."""
+    mean, sd = made
+    spread = as_vector(sd, f"{of}sd", length=n)
+    if (spread < 0).any():
+        raise InputError(f"{of}sd must not be negative, got {spread.min():g}")
+    return located("norm", as_vector(mean, f"{of}mean", length=n), spread)
+
+
 def predict_options(regressor: Any) -> set[str]:
     """Names of what a regressor's predict takes; a pipeline hands options to its last step.
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import as_vector
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, within
 from howsure.inputs.given import read_given
 from howsure.methods.interface import Beliefs, Fitted, Method, checked_coverages, seeded_clone
 from howsure.predictions import Intervals, Prediction
@@ -118,17 +118,7 @@ class OwnMethod(Method):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedOwn(Fitted):
-    """What a user's own method has fitted.
-
-    Attributes
-    ----------
-    model : object
-        What ``fit`` returned; its ``features``, ``score`` and ``notes`` are seen from here.
-    name : str
-        The method's, for messages.
-    coverages : tuple of float, optional
-        Nominal coverages of bare intervals.
-    """
+    """What an own method has fitted; its ``features``, ``score`` and ``notes`` are seen too."""
 
     model: Any
     name: str
@@ -140,19 +130,10 @@ class FittedOwn(Fitted):
         raise AttributeError(name)
 
     def predict(self, x: npt.ArrayLike) -> Beliefs:
-        """What is believed at the rows of x.
-
-        Raises
-        ------
-        InputError
-            If ``predict`` gives a point forecast alone, another number of rows, several models or
-            several predictions, or what no adapter reads; the message names the class.
-        """
+        """What is believed at the rows of x; a message of what does not serve names the class."""
         inputs = np.asarray(x)
-        try:
+        with within(f"{self.name}.predict(x)"):
             value = self.model.predict(inputs)
-        except InputError as error:
-            raise InputError(f"{self.name}.predict(x): {error}") from error
         if not isinstance(value, Beliefs):
             return Beliefs(self._read(value, len(inputs)))
         for part in (value.outcome, value.mean):
@@ -234,9 +215,10 @@ def _copied(thing: Any, name: str, rng: np.random.Generator) -> Any:
 def _only(value: Any, n: int, coverage: Any) -> Prediction | None:
     """The one prediction of what was given; None for a point forecast alone."""
     models = read_given(value, n=n, coverage=coverage)
-    if set(models) != {""}:
+    if len(models) != 1:
         raise InputError(f"one model was wanted, got {', '.join(models)}")
-    found = models[""].predictions
+    (given,) = models.values()
+    found = given.predictions
     if len(found) > 1:
         raise InputError(f"one prediction was wanted, got {len(found)}")
     return found[0] if found else None

@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_matrix, as_vector
+from howsure.core.arrays import FloatArray, as_matrix
 from howsure.core.errors import InputError
 from howsure.methods.conformal.inductive import SplitConformal
 from howsure.methods.interface import (
@@ -21,6 +21,7 @@ from howsure.methods.interface import (
     checked_rows,
     located,
     predict_options,
+    told_normals,
     trained,
 )
 from howsure.methods.own import OwnMethod, takes_rng
@@ -164,12 +165,8 @@ class _Spread(Fitted):
     def predict(self, x: npt.ArrayLike) -> Beliefs:
         """Normal laws of a new y at each row of x."""
         inputs = as_matrix(x, "x")
-        mean, sd = self.model.predict(inputs, return_std=True)
-        spread = as_vector(sd, "the regressor's sd", length=len(inputs))
-        if (spread < 0).any():
-            raise InputError(f"the regressor's sd must not be negative, got {spread.min():g}")
-        centre = as_vector(mean, "the regressor's mean", length=len(inputs))
-        return Beliefs(located("norm", centre, spread))
+        made = self.model.predict(inputs, return_std=True)
+        return Beliefs(told_normals(made, len(inputs), "the regressor's "))
 
 
 def as_method(thing: Any, coverages: tuple[float, ...] | None = None) -> Method:

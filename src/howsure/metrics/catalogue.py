@@ -6,12 +6,12 @@ obeys, and its value for a perfect model; the tests hold each entry to what it s
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from types import MappingProxyType
 
 from howsure.core.errors import InputError
+from howsure.core.registry import nearest
 from howsure.metrics import (
     association,
     coverage,
@@ -67,24 +67,9 @@ def catalogue() -> Mapping[str, Metric]:
 
 
 def metric_named(name: object, argument: str = "metric") -> Metric:
-    """The measure of this name, or of what else the field calls it.
+    """The measure of this name, title or synonym, in any case and with any marks between words.
 
-    Parameters
-    ----------
-    name : str
-        A name of the catalogue, a title or a synonym; letters' case, spaces, hyphens and
-        underscores do not matter.
-    argument : str
-        What the caller calls it, for the message.
-
-    Returns
-    -------
-    Metric
-
-    Raises
-    ------
-    InputError
-        If there is none; the message tells the nearest.
+    `argument` is what the caller calls it; the message for an unknown name tells the nearest.
 
     Examples
     --------
@@ -100,7 +85,7 @@ def metric_named(name: object, argument: str = "metric") -> Metric:
     wanted = _plain(str(name))
     if wanted in known:
         return catalogue()[known[wanted]]
-    near = difflib.get_close_matches(wanted, known, n=3, cutoff=0.7)
+    near = nearest(wanted, known, cutoff=0.7)
     names = tuple(dict.fromkeys(known[spelling] for spelling in near))
     hint = f"; did you mean {' or '.join(names)}?" if names else ""
     raise InputError(f"{argument} must be a measure that howsure metrics lists, got {name!r}{hint}")

@@ -102,10 +102,6 @@ def empirical_coverage(
     InputError
         If a value is missing, lengths differ, or ends cross.
 
-    Notes
-    -----
-    The mean of `covered`: prediction interval coverage probability.
-
     Examples
     --------
     >>> empirical_coverage([1.0, 5.0], [0.0, 0.0], [1.0, 4.0]).value
@@ -225,27 +221,7 @@ def mean_width(
 
 
 def bandwidth(lower: npt.ArrayLike, upper: npt.ArrayLike) -> FloatArray:
-    """Half the width of each interval, in units of y (Navratil et al., equation 2).
-
-    Parameters
-    ----------
-    lower, upper : array-like of shape (n,)
-        Ends of the intervals.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If a value is missing, lengths differ, or ends cross.
-
-    Examples
-    --------
-    >>> bandwidth(np.array([0.0]), np.array([3.0]))
-    array([1.5])
-    """
+    """Half the width of each interval, in units of y (Navrátil et al., equation 2)."""
     return width(lower, upper) / 2.0
 
 

@@ -37,7 +37,7 @@ from howsure.metrics.metric import SLOW_ROWS
 from howsure.predictions import EvalSet, content_order
 from howsure.report.assessment import Assessment
 from howsure.report.content import VerdictLine, noted
-from howsure.report.door import from_arrays, from_table, is_table, source_fact
+from howsure.report.door import opened, source_fact
 from howsure.report.images import MODELS, image_table, missing_images
 from howsure.report.overview import overview
 from howsure.verdict import QUESTIONS, TOLERANCE, Finding, judge
@@ -190,38 +190,29 @@ def assess(
     """
     given = () if coverage is None else coverage
     wanted = as_vector(given, "coverage", scalar=True).tolist() if np.size(given) else []
-    named = {
-        "point": point,
-        "embedding": embedding,
-        "encode": encode,
-        "image": image,
-        "groups": groups,
-        "weights": weights,
-        "weights_kind": weights_kind,
-        "cluster": cluster,
-        "time": time,
-        "rows": rows,
-        "model": model,
-    }
     with listening(progress):
-        if prediction is None and is_table(y):
-            if levels is not None:
-                raise InputError(
-                    "levels are of bare arrays; those of a table's columns are in their names, or "
-                    "in howsure.load(table, quantiles={level: column})"
-                )
-            columns = {**named, "features": x, "coverage": wanted or None}
-            columns["common_rows"] = common_rows or None
-            loaded, facts = from_table(y, columns), source_fact(y)
-        else:
-            named |= {"weights_kind": weights_kind or "frequency", "model": model or "model"}
-            named |= {"coverage": wanted, "levels": levels}
-            if common_rows:
-                raise InputError("common_rows is of tables; arrays are of the same rows already")
-            loaded, facts = from_arrays(y, prediction, x=x, **named), {}
+        loaded = opened(
+            y,
+            prediction,
+            point=point,
+            x=x,
+            embedding=embedding,
+            encode=encode,
+            image=image,
+            groups=groups,
+            weights=weights,
+            weights_kind=weights_kind,
+            cluster=cluster,
+            time=time,
+            rows=rows,
+            model=model,
+            common_rows=common_rows,
+            coverage=wanted,
+            levels=levels,
+        )
         return assess_loaded(
             loaded,
-            facts=facts,
+            facts=source_fact(y),
             coverages=wanted,
             confidence=confidence,
             seed=seed,
@@ -564,7 +555,11 @@ def _with_advice(
     findings: list[Finding], lines: list[VerdictLine], made: Trials, model: str, several: bool
 ) -> tuple[list[Finding], list[VerdictLine]]:
     """What is bad of a model by its cost, and the next step behind it."""
-    mine = [place for place, each in enumerate(findings) if each.model == model]
+    mine = [
+        place
+        for place, each in enumerate(findings)
+        if each.model == model and each.id != "comparison"  # which is of all, and comes first
+    ]
     told = ordered([findings[place] for place in mine], made.costs)
     findings, lines = list(findings), list(lines)
     # a model on which nothing can be judged has a line, but no finding

@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, final, get_args
 
@@ -247,10 +246,10 @@ class Assessment:
         return to_json(self.content())
 
     def to_markdown(self) -> str:
-        """The verdict and the records as Markdown."""
-        from howsure.report.plain import to_markdown
+        """A screen or two of Markdown, as for a pull request: the verdict and the key numbers."""
+        from howsure.report.plain import in_brief, to_markdown
 
-        return to_markdown(self.content())
+        return to_markdown(in_brief(self.content()))
 
     def to_csv(self) -> str:
         """Every record as a line of CSV."""
@@ -281,17 +280,9 @@ class Assessment:
         return "\n".join([f"Assessment: {len(self.records)} records", *told, rest])
 
     def _repr_html_(self) -> str:
-        lines = "".join(f"<li>{escape(line.text)}</li>" for line in self.lines)
-        rows = "".join(
-            f"<tr><td>{escape(r.metric)}</td><td>{escape(r.model)}</td>"
-            f"<td>{'' if math.isnan(r.coverage) else f'{r.coverage:g}'}</td>"
-            f"<td>{r.value:.4g}</td><td>{r.lower:.4g} – {r.upper:.4g}</td>"
-            f"<td>{escape(r.direction.value)}</td></tr>"
-            for r in self.records
-            if not r.group and not math.isnan(r.value)
-        )
-        head = "<tr><th>measure<th>model<th>coverage<th>value<th>interval<th>direction</tr>"
-        return f"<ul>{lines}</ul><table><thead>{head}</thead><tbody>{rows}</tbody></table>"
+        from howsure.report.notebook import notebook
+
+        return notebook(self)
 
 
 def _first(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -36,28 +36,9 @@ _NOTHING_SEEN = {"support": "every y is possible under its prediction"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of one limit, for one model, coverage and group.
+    """What became of one limit, for one model, coverage and group (as ``column=value``, or empty).
 
-    Attributes
-    ----------
-    limit : Limit
-        What was asked.
-    model, group : str
-        Of which model; in which group, as ``column=value``, empty for all rows.
-    coverage : float
-        At which nominal coverage; NaN where the measure has none.
-    state : {"holds", "fails", "undecided"}
-        Whether bounds prove that it holds, that it fails, or neither.
-    failed : bool
-        Whether it fails the whole.
-    value, lower, upper : float
-        The measure and the bounds by which it was judged.
-    lower_confidence, upper_confidence : float
-        Confidence of each bound alone.
-    n : float
-        Rows behind the value.
-    reason : str
-        What limits the value, or why there is none.
+    Each bound has its own confidence; `reason` says what limits the value, or why there is none.
     """
 
     limit: Limit
@@ -92,25 +73,13 @@ class Outcome:
     def as_dict(self) -> dict[str, Any]:
         """As values that JSON knows."""
         limit = {"measure": self.limit.metric, "side": self.limit.side, "limit": self.limit.value}
-        names = (
-            *("model", "group", "coverage", "state", "failed", "value", "lower", "upper"),
-            *("lower_confidence", "upper_confidence", "n", "reason", "sentence"),
-        )
-        held = {name: getattr(self, name) for name in names}
-        return dict(plain({**limit, **held}, json_number))
+        held = {each.name: getattr(self, each.name) for each in fields(self)[1:]}
+        return dict(plain({**limit, **held, "sentence": self.sentence}, json_number))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What became of one finding of the verdict.
-
-    Attributes
-    ----------
-    finding : Finding
-        What was found.
-    failed : bool
-        Whether it fails the whole.
-    """
+    """What became of one finding of the verdict."""
 
     finding: Finding
     failed: bool
@@ -145,17 +114,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What became of all rules.
-
-    Attributes
-    ----------
-    rules : Rules
-        What was asked.
-    outcomes : tuple of Outcome
-        One for each limit, model, coverage and group.
-    answers : tuple of Answer
-        One for each finding of each model, if the verdict was judged.
-    """
+    """What became of all rules: of each limit, and of each finding if the verdict was judged."""
 
     rules: Rules
     outcomes: tuple[Outcome, ...]
@@ -392,7 +351,7 @@ def _in_part(
         if good.metric != limit.measured:
             continue
         lower, upper = (good.lower, bad.upper) if least else (bad.lower, good.upper)
-        levels = tuple(1.0 - tail for tail in (tails if least else tails[::-1]))
+        below, above = tails if least else tails[::-1]
         record = replace(good, lower=lower, upper=upper)
         state = judge(limit, record, slack_of(measured[0], record))
         made.append(
@@ -406,8 +365,8 @@ def _in_part(
                 value=record.value,
                 lower=lower,
                 upper=upper,
-                lower_confidence=levels[0],
-                upper_confidence=levels[1],
+                lower_confidence=1.0 - below,
+                upper_confidence=1.0 - above,
                 n=record.n,
                 reason=record.reason,
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,12 @@ from howsure.inputs.frames import is_frame
 from howsure.inputs.given import check_row_order, read_given
 from howsure.predictions import EvalSet
 
+ROWS: Final = (
+    *("point", "x", "embedding", "encode", "image", "groups", "weights", "weights_kind"),
+    *("cluster", "time", "rows", "model"),
+)
+"""Keywords of `assess` that say what the rows are."""
+
 
 def is_table(value: object) -> bool:
     """Whether a value is a table, the path of one, several paths, or what `load` returned."""
@@ -29,7 +35,32 @@ def is_table(value: object) -> bool:
     return is_frame(value)
 
 
-def from_table(table: Any, columns: Mapping[str, Any]) -> Loaded:
+def opened(
+    y: Any,
+    prediction: Any,
+    *,
+    coverage: Sequence[float] = (),
+    levels: npt.ArrayLike | None = None,
+    common_rows: bool = False,
+    **said: Any,
+) -> Loaded:
+    """A table, or arrays; what else `assess` takes of rows is said by its keywords, None if not."""
+    named = {**dict.fromkeys(ROWS), **said}
+    if prediction is None and is_table(y):
+        if levels is not None:
+            raise InputError(
+                "levels are of bare arrays; those of a table's columns are in their names, or in "
+                "howsure.load(table, quantiles={level: column})"
+            )
+        named |= {"features": named.pop("x"), "coverage": list(coverage) or None}
+        return _from_table(y, {**named, "common_rows": common_rows or None})
+    if common_rows:
+        raise InputError("common_rows is of tables; arrays are of the same rows already")
+    named["weights_kind"] = named["weights_kind"] or "frequency"
+    return _from_arrays(y, prediction, coverage=coverage, levels=levels, **named)
+
+
+def _from_table(table: Any, columns: Mapping[str, Any]) -> Loaded:
     """Read a table, unless it was read already; columns that are None were not given."""
     chosen: Any = {name: value for name, value in columns.items() if value is not None}
     if not isinstance(table, Loaded):
@@ -50,7 +81,7 @@ def source_fact(table: Any) -> dict[str, str]:
     return {"Source": ", ".join(os.path.basename(path) for path in paths)} if paths else {}
 
 
-def from_arrays(
+def _from_arrays(
     y: npt.ArrayLike,
     prediction: Any,
     *,
@@ -58,7 +89,7 @@ def from_arrays(
     groups: Any,
     encode: Any,
     image: Any,
-    model: str,
+    model: str | None,
     coverage: Sequence[float],
     levels: npt.ArrayLike | None,
     **known: Any,
@@ -99,8 +130,8 @@ def from_arrays(
             given.predictions,
             point=given.point if point is None else point,
             features=features,
-            groups=_named(groups),
-            model=name or model,
+            groups=named_labels(groups) or None,
+            model=name or model or "model",
             **known,
         )
         for name, given in models.items()
@@ -135,9 +166,17 @@ def features_of(x: Any) -> dict[str, npt.ArrayLike]:
     return {f"x{j}": table[:, j] for j in range(table.shape[1])}
 
 
-def _named(groups: Any) -> dict[str, npt.ArrayLike] | None:
+def columns_of(groups: Any, *more: str) -> list[str]:
+    """Names of columns of groups, in one text or several, and further ones."""
+    many = groups.split(",") if isinstance(groups, str) else groups or ()
+    names = [str(name).strip() for name in many]
+    return list(dict.fromkeys(name for name in (*names, *more) if name))
+
+
+def named_labels(groups: Any) -> dict[str, npt.ArrayLike]:
+    """Labels of rows by name; an array is called after itself, or ``group``."""
     if groups is None:
-        return None
+        return {}
     if isinstance(groups, Mapping) or is_frame(groups):
         return features_of(groups)
     if isinstance(groups, str):
@@ -145,4 +184,4 @@ def _named(groups: Any) -> dict[str, npt.ArrayLike] | None:
             f"groups must hold a label a row, got the text {groups!r}: give the column itself, "
             f"groups={{{groups!r}: labels}}"
         )
-    return {str(getattr(groups, "name", None) or "group"): np.asarray(groups)}
+    return {str(getattr(groups, "name", None) or "group"): groups}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from howsure.core.convert import Bound, Checked, Fraction, check_fields, from_options
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, within
 from howsure.core.registry import check_known
 from howsure.metrics.catalogue import catalogue, metric_named
 from howsure.verdict import QUESTIONS, TOLERANCE
@@ -32,20 +32,8 @@ _UNJUDGED = ("congruence", "comparison")
 class Limit:
     """A bound on a measure: at least, or at most, a number.
 
-    Attributes
-    ----------
-    metric : str
-        A measure of the catalogue, or ``worst_group``.
-    side : {"min", "max"}
-        Whether the measure must be at least or at most the value.
-    value : float
-        The number.
-    at : float, optional
-        The nominal coverage at which it must hold; None for each that is assessed.
-    model : str
-        The model for which it must hold; empty for every one.
-    by : tuple of str, optional
-        Columns in each group of which it must hold; None leaves that to the rules.
+    `at` is the nominal coverage, None for each that is assessed; `model` is empty for every one;
+    `by` names columns in each group of which it holds, None leaves that to the rules.
     """
 
     metric: str
@@ -66,26 +54,10 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a table must keep to pass, and how that is judged.
+    """What a table must keep to pass, and how that is judged; docs/check.md tells of each key.
 
-    Attributes
-    ----------
-    limits : tuple of Limit
-        Bounds on measures.
-    by : tuple of str
-        Columns in each group of which limits hold that name none of their own.
-    confidence : float
-        Confidence of each bound; of both ends together if intervals are two-sided.
-    sided : {"one", "two"}
-        Whether limits are judged by one-sided bounds, or by two-sided intervals.
-    undecided : {"pass", "fail"}
-        What becomes of a limit that is neither proven to hold nor to fail.
-    fail_on : {"never", "watch", "bad"}
-        Which findings of the verdict fail; unless ``never``, the verdict is judged.
-    findings, ignore : tuple of str
-        Ids of the findings to judge (all, if none is named), and of those to leave out.
-    tolerance : float
-        Miscoverage that does no harm to the verdict, as a share.
+    `confidence` is that of each bound, of both ends together if intervals are two-sided. The
+    verdict is judged unless `fail_on` is ``never``; of its findings all, if none is named.
     """
 
     limits: tuple[Limit, ...] = ()
@@ -176,6 +148,12 @@ def limit_of(measure: str, side: Side, value: float, **scope: Any) -> Limit:
     return Limit(metric, side, float(value), **scope)
 
 
+def limits_of(measure: str, least: float | None, most: float | None, **scope: Any) -> list[Limit]:
+    """The limits on a measure that are not None."""
+    sides: tuple[tuple[Side, float | None], ...] = (("min", least), ("max", most))
+    return [limit_of(measure, side, value, **scope) for side, value in sides if value is not None]
+
+
 @dataclass(frozen=True, slots=True)
 class _Table(Checked):
     """One entry of ``limits`` as it is written."""
@@ -194,13 +172,12 @@ class _Table(Checked):
         if self.min is None and self.max is None:
             raise InputError(f"{self.measure} must have min or max, got neither")
         scope = {"at": self.at, "model": self.model, "by": self.by}
-        sides: tuple[tuple[Side, float | None], ...] = (("min", self.min), ("max", self.max))
-        return [limit_of(self.measure, s, v, **scope) for s, v in sides if v is not None]
+        return limits_of(self.measure, self.min, self.max, **scope)
 
 
 def rules_from(given: Mapping[str, Any], name: str) -> Rules:
     """Rules from the tables of a file, or a mapping like it; messages begin with its name."""
-    try:
+    with within(name):
         tables = given.get("limits", ())
         if isinstance(tables, str | Mapping) or not isinstance(tables, Iterable):
             raise InputError(
@@ -211,20 +188,16 @@ def rules_from(given: Mapping[str, Any], name: str) -> Rules:
         made = from_options(Rules, {**given, "limits": tuple(limits)}, "key")
         if not made.judges:
             raise InputError('nothing is to be judged: give limits, or fail_on = "bad"')
-    except InputError as error:
-        raise InputError(f"{name}: {error}") from error
     return made
 
 
 def _limits(table: Any, place: int) -> list[Limit]:
-    try:
+    with within(f"limit {place}"):
         if not isinstance(table, Mapping):
             raise InputError(
                 f'it must be a table such as {{measure = "mae", max = 2}}, got {table!r}'
             )
         return from_options(_Table, table, "key").limits()
-    except InputError as error:
-        raise InputError(f"limit {place}: {error}") from error
 
 
 def read_rules(path: str | os.PathLike[str]) -> Rules:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from howsure.core.labels import as_labels
 from howsure.core.tensors import to_host
 from howsure.inputs.distributions import LEVELS, library_classes
 from howsure.inputs.given import Given, read_given
-from howsure.methods.interface import Method, located, parameters_of, predict_options
+from howsure.methods.interface import Method, located, parameters_of, predict_options, told_normals
 from howsure.methods.quantile_regression import central_levels, quantile_parameter
 from howsure.predictions import Intervals, Prediction, Quantiles
 from howsure.predictions.base import wanted_levels
@@ -172,14 +172,13 @@ class _Asked:
             return self._of_tabpfn(model, options)
         if "quantiles" in options:
             at = self._levels()
-            return self._quantiles([self._call(model, "predict", quantiles=at.tolist())], at)
+            return self._quantiles(self._call(model, "predict", quantiles=at.tolist()), at)
         own = told_levels(model)
         if own is not None:
             return self._of_list([model])
         if "return_std" in options:
-            mean, sd = self._call(model, "predict", return_std=True)
-            mean, sd = (as_vector(part, "forecast", length=self.n) for part in (mean, sd))
-            return Given(predictions=(located("norm", mean, sd),), notes=_without_noise(model))
+            found = told_normals(self._call(model, "predict", return_std=True), self.n)
+            return Given(predictions=(found,), notes=_without_noise(model))
         return self._of_predict(model)
 
     def _coverages(self) -> tuple[float, ...]:
@@ -193,9 +192,9 @@ class _Asked:
 
     def _read(self, value: Any) -> Given:
         found = read_given(value, n=self.n, coverage=self.coverages or None, levels=self.levels)
-        if list(found) != [""]:
+        if len(found) != 1:
             raise InputError(f"must predict for one model, got {', '.join(found)}")
-        return found[""]
+        return next(iter(found.values()))
 
     def _call(self, model: Any, method: str, **options: Any) -> Any:
         """What a method of the model says at X."""
@@ -269,7 +268,7 @@ class _Asked:
 
     def _skpro_quantiles(self, model: Any, at: FloatArray) -> Given:
         made = self._call(model, "predict_quantiles", alpha=at.tolist())
-        return self._quantiles([np.asarray(made)], at)
+        return self._quantiles(np.asarray(made), at)
 
     def _of_tabpfn(self, model: Any, options: set[str]) -> Given:
         """Quantiles of TabPFN, a list of one array a level, or of TabICL, shape (n, k)."""
@@ -282,7 +281,9 @@ class _Asked:
             )
         asked = {option: at.tolist()}
         made = self._call(model, "predict", output_type="quantiles", **asked)
-        return self._quantiles(made if isinstance(made, (list, tuple)) else [made], at)
+        return self._quantiles(
+            np.column_stack(made) if isinstance(made, (list, tuple)) else made, at
+        )
 
     def _of_predict(self, model: Any) -> Given:
         """What predict gives without being asked for more."""
@@ -300,7 +301,7 @@ class _Asked:
         shape = np.shape(made)
         if len(shape) == 2 and shape[1] > 1:
             if self.levels is not None:
-                return self._quantiles([made], self.levels)
+                return self._quantiles(made, self.levels)
             raise InputError(
                 f"predicts an array of shape {shape}: if these are quantiles, say levels=, one a "
                 "column"
@@ -337,7 +338,7 @@ class _Asked:
                     f"predicts {table.shape[1]} quantiles in all, but levels= holds "
                     f"{len(self.levels)}"
                 )
-            return self._quantiles([table], self.levels)
+            return self._quantiles(table, self.levels)
         silent = [place for place, own in enumerate(told) if own is None]
         if silent:
             place = silent[0]
@@ -354,13 +355,12 @@ class _Asked:
                 f"tells level {twice:g} twice: give one regressor a level, or a mapping of names "
                 "to models to compare them"
             )
-        return self._quantiles([table], found)
+        return self._quantiles(table, found)
 
-    def _quantiles(self, tables: Sequence[Any], levels: npt.ArrayLike) -> Given:
+    def _quantiles(self, table: Any, levels: npt.ArrayLike) -> Given:
         """Quantiles of separate columns, which may cross: each row is sorted, and it is told."""
         given = np.asarray(levels, dtype=np.float64)
-        columns = [as_matrix(part, "forecast", length=self.n) for part in tables]
-        table = np.hstack(columns)
+        table = as_matrix(table, "forecast", length=self.n)
         if table.shape[1] != len(given):
             raise InputError(f"predicts {table.shape[1]} columns for {len(given)} levels")
         made = Quantiles(given, table, crossing="sort")
@@ -447,8 +447,7 @@ def told_levels(model: Any) -> tuple[float, ...] | None:
 def _numbers(value: Any) -> tuple[float, ...] | None:
     if value is None:
         return None
-    parts = value if isinstance(value, Iterable) and not isinstance(value, str) else [value]
-    return tuple(float(part) for part in parts)
+    return tuple(np.ravel(value).astype(np.float64).tolist())
 
 
 def _failure(model: Any, method: str, X: Any, error: Exception) -> str:

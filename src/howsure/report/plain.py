@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -19,8 +19,10 @@ from howsure.core.convert import checked, json_number, plain
 from howsure.core.errors import MissingDependencyError
 from howsure.core.records import Record, Table
 from howsure.core.text import clean, legible
+from howsure.figures.tables import worst_first
 from howsure.inputs.write import unformulaic
-from howsure.report.content import PageContent
+from howsure.report.content import TONES, PageContent
+from howsure.report.key_numbers import key_numbers
 from howsure.report.overview import OVERVIEW
 from howsure.report.page import sections
 
@@ -96,6 +98,36 @@ def to_markdown(content: PageContent) -> str:
     return legible("\n\n".join(blocks), lines=True) + "\n"
 
 
+def in_brief(content: PageContent) -> PageContent:
+    """A screen or two of a report: its verdict, the key numbers, groups, and what was tried."""
+    rest = "The page (-o report.html) and the JSON form hold every number."
+    facts = {name: content.facts[name] for name in _BRIEF_FACTS if name in content.facts}
+    kept = {name: [t for t in content.tables if t.name == name] for name in (OVERVIEW, *_BRIEF)}
+    groups = [_first_rows(table) for table in kept["groups"]]
+    numbers = replace(key_numbers(content.records), notes=rest)
+    return replace(
+        content,
+        facts=facts,
+        tables=(*kept[OVERVIEW], numbers, *groups, *(kept["mends"] if content.advice else ())),
+        records=(),
+        curves=(),
+        glossary=(),
+    )
+
+
+_BRIEF_FACTS = ("Source", "Rows", "Models", "Dropped rows", "Reading", "Notes")
+_BRIEF = ("groups", "mends")
+_FEW = 8
+
+
+def _first_rows(table: Table) -> Table:
+    """The worst rows of a table of groups, under its own columns."""
+    order = worst_first(table)[:_FEW]
+    columns = {name: held[order] for name, held in table.columns.items()}
+    said = f"The worst {len(order)} of {len(table):,}." if len(order) < len(table) else ""
+    return replace(table, columns=columns, notes=said or table.notes)
+
+
 def _table_blocks(tables: Sequence[Table], content: PageContent) -> list[str]:
     longest = max(map(len, tables), default=0)
     blocks: list[str] = []
@@ -104,18 +136,20 @@ def _table_blocks(tables: Sequence[Table], content: PageContent) -> list[str]:
     return blocks
 
 
-def escape(text: object) -> str:
-    """Text that Markdown shows as it is, on one line, with no markup and no HTML."""
+def escape(text: object, *, inside: bool = False) -> str:
+    """Text that Markdown shows as it is, on one line, with no markup and no HTML.
+
+    Inside of a line, nothing can begin a list.
+    """
     line = " ".join(str(text).split())
     line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     line = re.sub(r"([\\`*_\[\]#|~$])", r"\\\1", line)
-    return re.sub(r"^(\d*)([-+.)=])", r"\1\\\2", line)
+    return line if inside else re.sub(r"^(\d*)([-+.)=])", r"\1\\\2", line)
 
 
 def _verdict_line(line: Any) -> str:
-    question = f"{escape(line.question)} " if line.question else ""
     command = f" `{line.command.replace('`', '')}`" if line.command else ""
-    return f"- **{line.tone}**: {question}{escape(line.text)}{command}"
+    return f"- {TONES[line.tone][0]} {escape(line.text, inside=True)}{command}"
 
 
 def _record_blocks(content: PageContent) -> list[str]:
@@ -143,7 +177,9 @@ def _markdown_grid(grid: sections.Grid) -> str:
 def _markdown_rows(grid: sections.Grid, rows: Sequence[Sequence[sections.Cell]]) -> str:
     titles = [escape(column.title) for column in grid.columns]
     rules = ["--:" if column.numeric else ":--" for column in grid.columns]
-    cells = [[escape(f"{cell.text} {cell.small}".strip()) for cell in row] for row in rows]
+    cells = [
+        [escape(f"{cell.text} {cell.small}".strip(), inside=True) for cell in row] for row in rows
+    ]
     lines = [titles, rules, *cells]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
 from howsure.core.brief import brief_repr
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, within
 from howsure.core.records import Table
 from howsure.core.registry import unknown
 from howsure.core.threads import one_thread
@@ -39,6 +39,7 @@ from howsure.recalibration import (
 from howsure.recalibration import recalibrate as fitted_and_applied
 from howsure.recalibration.kept import Scale
 from howsure.recalibration.sets import NO_PROBABILITIES
+from howsure.report.door import columns_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -408,13 +409,9 @@ def _held_out(
             for name in by:
                 if name not in table.names:
                     raise InputError(no_column(name, table.names, "by", table.title))
-            groups = columns.get("groups")
-            named = groups.split(",") if isinstance(groups, str) else list(groups or ())
-            columns = {**columns, "groups": [*filter(None, named), *by]}
-        try:
+            columns = {**columns, "groups": columns_of(columns.get("groups"), *by)}
+        with within("calibration"):
             source = load(source, **reading, **columns)
-        except InputError as error:
-            raise InputError(f"calibration: {error}") from error
     if len(source.evalsets) != 1:
         names = ", ".join(held.model for held in source.evalsets)
         raise InputError(f"calibration must hold one model, got {names}")

@@ -410,14 +410,14 @@ class CharacteristicCurve:
         if self.y_axis == "miss_rate":
             raise UnanswerableError(
                 "a nominal coverage sets no price of a miss, which depends on the density of y at "
-                "the ends. It sets one of the deficit"
+                "the ends: give miss_cost, or take the deficit as the y axis"
             )
         if self.x_axis == "bandwidth":
             return 2.0 / tail
         if not np.allclose(self.bands.below, self.bands.above, rtol=1e-9, atol=0.0):
             raise UnanswerableError(
-                "a nominal coverage sets no price on the excess where bands are not symmetric; it "
-                "does on the bandwidth"
+                "a nominal coverage sets no price on the excess where bands are not symmetric: "
+                "take the bandwidth as the x axis"
             )
         return 2.0 * coverage / tail
 

@@ -22,6 +22,7 @@ TABLE_TITLES = {
     OVERVIEW: "Models and questions",
     "groups": "Coverage by group",
     "worst_rows": "The worst rows",
+    "key_numbers": "Key numbers",
     "mends": "What was tried",
     "models": "Differences between models",
     "characteristic_points": "Operating points",

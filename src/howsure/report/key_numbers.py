@@ -1,0 +1,90 @@
+"""The numbers that a reader looks for first, models beside one another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from howsure.core import formats
+from howsure.core.records import Record, Table
+from howsure.metrics.catalogue import catalogue
+
+KEY_NUMBERS: Final = "key_numbers"
+"""The name of the table."""
+_MOST: Final = 10
+_MAIN: Final = 0.9  # of several coverages, that nearest to it speaks for all but coverage itself
+_COVERAGES: Final = 3
+_SOUGHT: Final = (
+    *("empirical_coverage", "mean_width", "set_size", "interval_score", "crps", "mae", "rmse"),
+    *("pit_bias", "pit_spread", "characteristic_partial_gain", "worst_region", "pinball"),
+    *("weighted_interval_score", "log_score", "misses_below", "misses_above", "r_squared"),
+)
+"""Measures in the order in which they are looked for."""
+
+
+def key_numbers(records: Sequence[Record]) -> Table:
+    """At most ten measures of all rows, in the catalogue's order; a column for each model.
+
+    Of one model, its value stands beside the interval and what a perfect model shows.
+    """
+    whole = [r for r in records if not r.group and not math.isnan(r.value)]
+    models = list(dict.fromkeys(record.model for record in whole))
+    known = {(r.metric, _at(r.coverage), r.model): r for r in reversed(whole)}
+    rows = _rows(whole)
+    entries = catalogue()
+    titles = [
+        entries[name].title + (f" at {formats.level(at)}" if at >= 0 else "") for name, at in rows
+    ]
+    columns = {"measure": titles}
+    if len(models) == 1:
+        found = [known[name, at, models[0]] for name, at in rows]
+        columns["value"] = [
+            formats.estimate(record.value, record.standard_error)[0] for record in found
+        ]
+        columns["interval"] = [formats.interval(r.lower, r.upper) for r in found]
+        columns["perfect"] = [formats.short(_perfect(record)) for record in found]
+    else:
+        for model in models:
+            each = [known.get((name, at, model)) for name, at in rows]
+            columns[model] = ["" if record is None else _estimate(record) for record in each]
+    several = len(models) != 1
+    return Table(
+        name=KEY_NUMBERS,
+        columns={name: np.array(held, dtype=object) for name, held in columns.items()},
+        labels={name: name for name in models} if several else {},
+        notes="Value ± standard error." if several and rows else "",
+    )
+
+
+def _at(coverage: float) -> float:
+    """A coverage as a key, for NaN is no number's equal."""
+    return -1.0 if math.isnan(coverage) else coverage
+
+
+def _rows(whole: Sequence[Record]) -> list[tuple[str, float]]:
+    """Which measures at which coverages."""
+    given = list(dict.fromkeys(_at(record.coverage) for record in whole))
+    main = min((at for at in given if at >= 0), key=lambda at: abs(at - _MAIN), default=-1.0)
+    answered = {(record.metric, _at(record.coverage)) for record in whole}
+    chosen: list[tuple[str, float]] = []
+    for name in _SOUGHT:
+        levels = [at for at in given if (name, at) in answered]
+        if name == "empirical_coverage":
+            levels = sorted(sorted(levels, key=lambda at: abs(at - main))[:_COVERAGES])
+        else:
+            levels = [at for at in levels if at in (main, -1.0)]
+        chosen += [(name, at) for at in levels]
+    places = {name: place for place, name in enumerate(catalogue())}
+    return sorted(chosen[:_MOST], key=lambda row: places[row[0]])
+
+
+def _estimate(record: Record) -> str:
+    value, error = formats.estimate(record.value, record.standard_error)
+    return f"{value} ± {error}" if error else value
+
+
+def _perfect(record: Record) -> float:
+    return record.null if not math.isnan(record.null) else record.target
