@@ -85,7 +85,7 @@ class Quantiles(Prediction):
                 f"first, and values have shape {table.shape}){turned}"
             )
         table = table[:, order]
-        crossed = (table[:, 1:] < table[:, :-1]).any(axis=1)
+        crossed: BoolArray = np.asarray((table[:, 1:] < table[:, :-1]).any(axis=1))
         if crossing not in ("error", "sort"):
             raise InputError(f"crossing must be 'error' or 'sort', got {crossing!r}")
         if crossed.any():
