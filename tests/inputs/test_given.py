@@ -434,5 +434,19 @@ def test_columns_named_after_several_models_are_those_models() -> None:
     wide = {f"{model}_{part}": v for model in "ab" for part, v in (("mean", MEAN), ("sd", SD))}
     assert list(read_given(wide, n=N)) == ["a", "b"]
     same(read_given(pd.DataFrame(wide), n=N)["b"], NORMAL)
-    with pytest.raises(InputError, match=r"models \('LGBM', 'ETS'\) and others \('ds'\): leave"):
-        read_given(pd.DataFrame({"ds": np.arange(N), **NIXTLA}), n=N)
+
+
+def test_two_arrays_by_name_at_a_coverage_are_not_two_point_forecasts() -> None:
+    for held in ({"low": LOW, "up": HIGH}, {"start": LOW, "end": HIGH}):
+        with pytest.raises(InputError, match=r"name them 'lower' and 'upper'"):
+            read_given(held, n=N, coverage=0.9)
+        assert len(read_given(held, n=N)) == 2
+    same(read({"lower": LOW, "upper": HIGH}, coverage=0.9), INTERVALS)
+    assert len(read_given({"a": MEAN, "b": DRAWS}, n=N, coverage=0.9)) == 2
+
+
+def test_three_arrays_at_a_coverage_are_told_where_the_point_goes() -> None:
+    for value in ((MEAN, LOW, HIGH), [MEAN, LOW, HIGH], TABLE):
+        with pytest.raises(InputError, match=r"give \(lower, upper\) with point=point"):
+            read_given(value, n=N, coverage=0.9)
+    same(read((MEAN, (LOW, HIGH)), coverage=0.9), INTERVALS, MEAN)

@@ -68,6 +68,7 @@ class Arrays:
                 raise InputError(
                     f"{name} of {len(value)} arrays may be quantiles or samples: say levels=[…] "
                     f"with {len(value)} levels, or give howsure.Samples(np.column_stack({name}))"
+                    f"{self._point_beside(len(value))}"
                 )
         return self.one(numbers(value, name), name)
 
@@ -81,6 +82,8 @@ class Arrays:
         if isinstance(value, list) and len(parts[0]) != self.n:
             return None
         first, second = (part[:, 0] if part.shape[1:] == (1,) else part for part in parts)
+        if first.shape == (self.n,) and second.shape[1:] == (self.n,) and len(second) != self.n:
+            second = second.T  # (point, (lower, upper)), or a row a level
         for place, part in enumerate((first, second)):
             if len(part) != self.n:
                 raise InputError(
@@ -191,7 +194,7 @@ class Arrays:
             raise InputError(
                 f"{name} of shape {shape} has its columns in one order in every row, as quantiles "
                 f"have: say levels=[…] with {table.shape[1]} levels, or give "
-                f"howsure.Samples({name}{turned})"
+                f"howsure.Samples({name}{turned}){self._point_beside(table.shape[1])}"
             )
         note = f"{name} of shape {shape} read as {table.shape[1]} samples a row"
         return Given(predictions=(Samples(table),), notes=(note,))
@@ -252,6 +255,12 @@ class Arrays:
             f"{told} holds ends of intervals at {count} coverages: say each in its order, such "
             f"as coverage={such}, got {came}"
         )
+
+    def _point_beside(self, count: int) -> str:
+        """How a message on three arrays goes on where a coverage is said."""
+        if not self.coverages or count != 3:
+            return ""
+        return ". For ends and a point forecast give (lower, upper) with point=point"
 
     def _misfit(self, shape: tuple[int, ...], name: str) -> InputError:
         n = self.n

@@ -171,6 +171,11 @@ class _Reader:
                 }
         if frame:
             return {"": self._unnamed(columns, name)}
+        if self.arrays.coverages and len(columns) == 2 and all(map(_is_column, columns.values())):
+            raise InputError(
+                f"{name} of {listed(columns)} may be ends of intervals or two point forecasts: for "
+                "ends name them 'lower' and 'upper', for points leave coverage out"
+            )
         models: dict[str, Given] = {}
         for key, one in columns.items():
             if one is None:
