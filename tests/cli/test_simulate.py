@@ -376,3 +376,20 @@ def test_a_class_of_its_own_is_simulated(tmp_path: Path) -> None:
     assert told.returncode == 0, told.stderr
     assert "Mine" in told.stdout
     assert "failed" not in told.stdout
+
+
+def test_quantiles_that_do_not_reach_a_coverage_name_the_flag(tmp_path: Path) -> None:
+    (tmp_path / "mypkg.py").write_text(
+        "class Quantiles:\n"
+        "    def fit(self, x, y, rng):\n"
+        "        pass\n"
+        "    def predict(self, x):\n"
+        "        return {0.05: x[:, 0] - 2, 0.5: x[:, 0], 0.95: x[:, 0] + 2}\n",
+        encoding="utf-8",
+    )
+    asked = ("linear", "--trials", "2", "--method", "mypkg:Quantiles")
+    told = command(*asked, cwd=tmp_path)
+    assert told.returncode == 1
+    assert "0.025" in told.stderr
+    assert "--coverage asks for others" in " ".join(told.stderr.split())
+    assert command(*asked, "--coverage", "0.9", cwd=tmp_path).returncode == 0

@@ -27,7 +27,7 @@ from howsure.cli.entry import import_from_here
 from howsure.cli.simulate_table import Missing, read_learning_table
 from howsure.cli.terminal import SIGNS, Console, escape, say
 from howsure.core import formats
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.files import check_outputs
 from howsure.core.progress import listening
 from howsure.core.registry import unknown
@@ -254,7 +254,8 @@ def print_report(console: Console, report: PointwiseReport) -> None:
 
 def _first_failure(result: PointwiseResult) -> str:
     first = result.failures[0]
-    return f"first in {first.stage}: {first.error}: {first.message}"
+    hint = " (--coverage asks for others)" if first.error == UnanswerableError.__name__ else ""
+    return f"first in {first.stage}: {first.error}: {first.message}{hint}"
 
 
 def _compared(part: WorldPart) -> Table:
