@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from typing import Any
 
-import click
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from howsure.cli.main import app
 
 
-def commands(found: click.Command, path: tuple[str, ...]) -> dict[str, click.Command]:
+def commands(found: Any, path: tuple[str, ...]) -> dict[str, Any]:
     """Every command by its whole name."""
     inner = getattr(found, "commands", None)
     if inner is None:
@@ -41,6 +41,13 @@ def test_help_shows_panels_and_the_example(name: str) -> None:
     shown = CliRunner().invoke(app, [*name.split()[1:], "--help"], terminal_width=100).stdout
     assert "─ Options ─" in shown
     assert "Example: howsure" in shown
+
+
+def test_errors_of_usage_stand_on_plain_lines() -> None:
+    result = CliRunner().invoke(app, ["assess", "x.csv", "--missing", "odd"], terminal_width=40)
+    assert result.exit_code == 2
+    assert "'odd' is not one of 'error', 'drop'" in result.output
+    assert "│" not in result.output
 
 
 def test_options_that_read_tables_have_a_panel_of_their_own() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+from typer.core import TyperGroup
 
 from howsure.cli.bench import app as bench_app
 from howsure.cli.data import app as data_app
@@ -18,8 +19,22 @@ from howsure.cli.options import CongruenceFlags, ReadOptions, reads_tables, shar
 from howsure.cli.terminal import say
 from howsure.core.errors import HowsureError, HowsureWarning, InputError
 
+
+class _Commands(TyperGroup):
+    """Help in panels, but errors on plain lines, which no box breaks."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        self.rich_markup_mode = None
+        return super().main(*args, **extra)
+
+    def format_help(self, *args: Any) -> None:
+        self.rich_markup_mode = "rich"
+        super().format_help(*args)
+
+
 app = typer.Typer(
     name="howsure",
+    cls=_Commands,
     help="How sure is a regression model, and is it right to be?",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, final
 
 import numpy as np
 
-from howsure.core.arrays import check_fraction
+from howsure.core.arrays import FloatArray, check_fraction
 from howsure.core.errors import UnanswerableError
 from howsure.core.faults import attempt
 from howsure.core.rng import row_keys
@@ -195,8 +195,19 @@ def _key(name: str, coverage: float) -> tuple[str, float]:
     return name, coverage if known is not None and known.per_coverage else 0.0
 
 
+def _central(levels: FloatArray) -> list[float]:
+    """Coverages between two of these levels that lie alike on both sides."""
+    lower = levels[levels < 0.5]
+    paired = np.isclose(lower[:, None], 1.0 - levels[None, :], rtol=0.0, atol=1e-9).any(axis=1)
+    return [round(1.0 - 2.0 * float(level), 12) for level in lower[paired]]
+
+
 def choose_coverages(evalset: EvalSet, wanted: Sequence[float] = ()) -> tuple[float, ...]:
-    """The nominal coverages to assess: 0.9, or the highest that the predictions reach."""
+    """The nominal coverages to assess: 0.9, or the highest that the predictions reach.
+
+    Of quantiles alone, that of two given levels which is nearest to 0.9: between levels a right
+    quantile is not on the line.
+    """
     if len(wanted):
         return tuple(check_fraction(c, "coverage") for c in wanted)
     for belief in evalset.beliefs:
@@ -207,6 +218,10 @@ def choose_coverages(evalset: EvalSet, wanted: Sequence[float] = ()) -> tuple[fl
     widest = [belief.widest for belief in evalset.beliefs if belief.answers("interval")]
     if 0.0 < max(widest, default=0.0) < 0.9 - 1e-9:
         return (max(widest),)
+    tables = [belief for belief in evalset.beliefs if isinstance(belief, Quantiles)]
+    given = [coverage for table in tables for coverage in _central(table.levels)]
+    if given and len(tables) == len(widest):
+        return (min(given, key=lambda coverage: abs(coverage - 0.9)),)
     out_of_reach = attempt(
         "nominal coverages", lambda: View(evalset).get("ends", 0.9) is None, lambda _: bool(widest)
     )

@@ -82,8 +82,10 @@ def _rows(whole: Sequence[Record]) -> list[tuple[str, float]]:
 
 
 def _estimate(record: Record) -> str:
+    """A value and its standard error, unless that is of rounding alone."""
     value, error = formats.estimate(record.value, record.standard_error)
-    return f"{value} ± {error}" if error else value
+    told = record.standard_error > 1e-12 * abs(record.value)
+    return f"{value} ± {error}" if told else formats.number(record.value)
 
 
 def _perfect(record: Record) -> float:
