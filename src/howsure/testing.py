@@ -47,7 +47,7 @@ def assert_covers(
     y, prediction
         What happened and what was predicted, or a table of both, as `howsure.assess` takes them.
     coverage : float, optional
-        Nominal coverage; that of the intervals, or 0.9, if omitted.
+        Nominal coverage; as in `howsure.assess` if omitted.
     min, max : float, optional
         Least and most empirical coverage. Without either, the nominal coverage less 0.01.
     by : array-like of shape (n,), mapping of such, or names, optional

@@ -611,3 +611,18 @@ def test_a_negative_sd_is_refused() -> None:
             return np.zeros(len(X)), np.full(len(X), -1.0)
 
     assert "sd must not be negative, got -1" in refused(Wrong())
+
+
+def test_rows_of_x_in_another_order_than_y_are_refused() -> None:
+    """They were taken by their place: every prediction met another row's y."""
+    pd = needs("pandas")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=60)})
+    y = frame["a"] + rng.normal(size=60)
+    model = BayesianRidge().fit(frame, y)
+    turned = frame.iloc[::-1]
+    with pytest.raises(InputError, match=r"X must have its rows in the order of y.*X\.loc"):
+        assess_model(model, turned, y)
+    with pytest.raises(InputError, match="groups must have its rows in the order of y"):
+        assess_model(model, frame, y, groups=pd.Series(np.arange(60) % 2)[::-1])
+    assert assess_model(model, turned.loc[y.index], y, trials=False).value("mae") < 1.2

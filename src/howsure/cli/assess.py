@@ -7,7 +7,6 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 from rich.console import JustifyMethod
 from rich.table import Table
@@ -27,12 +26,11 @@ from howsure.report.assess import MISSING_IMAGES, WEIGHTS, assess_loaded
 from howsure.report.assessment import Assessment
 from howsure.report.door import source_fact
 from howsure.report.forms import form_of
-from howsure.report.key_numbers import key_numbers
 from howsure.report.overview import OVERVIEW
 from howsure.report.page.sections import Grid, table_grid
+from howsure.report.short_forms import key_numbers
 from howsure.verdict.family import check_judging
 
-Shown = Literal["brief", "all", "quiet", "json"]
 _NARROWEST, _WIDE = 24, 90  # columns of text for titles; for standard errors beside intervals
 _ARROWS = {
     Direction.LOWER: "↓",
@@ -54,7 +52,7 @@ def run(
     tuned: CongruenceFlags,
     read: ReadOptions,
     trials: bool = True,
-    shown: Shown = "brief",
+    shown: str = "brief",
 ) -> None:
     """Read, assess, print, and write what is asked for."""
     if shown == "quiet" and not outputs:

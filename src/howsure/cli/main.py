@@ -160,7 +160,8 @@ def assess(
 
     judging = (tolerance, ignore)
     choices = (confidence, seed, progress, tuned, read, trials)
-    run(files, output, explain_input, with_, judging, *choices, *said)  # type: ignore[arg-type]
+    shown = said[0] if said else "brief"
+    run(files, output, explain_input, with_, judging, *choices, shown=shown)
 
 
 @app.command(epilog="Example: howsure check predictions.csv --min-coverage 0.85 --by region")

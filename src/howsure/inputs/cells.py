@@ -14,7 +14,8 @@ from howsure.core.arrays import BoolArray, IntArray
 from howsure.core.errors import InputError
 from howsure.inputs import values
 from howsure.inputs.assigned import Roles
-from howsure.inputs.families import FEWEST_SERIES
+from howsure.inputs.families import FEWEST_SERIES, KEYS
+from howsure.inputs.names import normal_form
 from howsure.inputs.roles import BY_NAME, Kind
 from howsure.inputs.source import MISSING_WORDS, Source, quoted
 from howsure.inputs.values import Labels
@@ -125,7 +126,7 @@ def read_cells(source: Source, roles: Roles) -> Cells:
             notes = {**roles.notes, name: "cells that are neither numbers nor ISO dates"}
             roles = replace(roles.only(lambda role: role.name != "time"), notes=notes)
     cluster = roles.one("cluster") or ""
-    if "cluster" in roles.guessed and cluster.strip().lower() == "unique_id":
+    if "cluster" in roles.guessed and normal_form(cluster) == KEYS[0]:
         roles = _few_series(roles, cluster, len(columns["label", cluster].labels))
     remarks = [
         f"column {quoted(name)}: {quoted(word)} is read as a label, not as a missing cell"

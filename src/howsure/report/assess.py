@@ -132,7 +132,8 @@ def assess(
     common_rows : bool
         Whether models in tables of unequal rows are compared on those that all hold, by `rows`.
     coverage : float or sequence of float
-        Nominal coverages to assess; those of the intervals, or 0.9, if omitted. It is also what
+        Nominal coverages to assess; if omitted, those of the intervals, or 0.9; of quantiles
+        alone, that of two given levels which is nearest to 0.9. It is also what
         says that bare arrays are ends of intervals, at these coverages in this order.
     levels : float or array-like of shape (k,), optional
         Says that bare arrays are quantiles, at these levels in this order.

@@ -247,7 +247,8 @@ class Assessment:
 
     def to_markdown(self) -> str:
         """A screen or two of Markdown, as for a pull request: the verdict and the key numbers."""
-        from howsure.report.plain import in_brief, to_markdown
+        from howsure.report.plain import to_markdown
+        from howsure.report.short_forms import in_brief
 
         return to_markdown(in_brief(self.content()))
 
@@ -280,7 +281,7 @@ class Assessment:
         return "\n".join([f"Assessment: {len(self.records)} records", *told, rest])
 
     def _repr_html_(self) -> str:
-        from howsure.report.notebook import notebook
+        from howsure.report.short_forms import notebook
 
         return notebook(self)
 

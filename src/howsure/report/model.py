@@ -15,7 +15,7 @@ from howsure.core.errors import InputError
 from howsure.core.labels import as_labels
 from howsure.core.tensors import to_host
 from howsure.inputs.distributions import LEVELS, library_classes
-from howsure.inputs.given import Given, read_given
+from howsure.inputs.given import Given, check_row_order, read_given
 from howsure.methods.interface import Method, located, parameters_of, predict_options, told_normals
 from howsure.methods.quantile_regression import central_levels, quantile_parameter
 from howsure.predictions import Intervals, Prediction, Quantiles
@@ -80,11 +80,12 @@ def assess_model(
     >>> result.facts["Models"], result.facts["Beliefs"]
     ('BayesianRidge', 'distributions')
     """
-    target = as_vector(y, "y")
-    _check_rows(X, len(target))
+    check_row_order(y, {"X": X})
+    n = len(as_vector(y, "y"))
+    _check_rows(X, n)
     wanted = np.atleast_1d(np.asarray(coverage, dtype=np.float64))
     at = None if levels is None else wanted_levels(levels)
-    asked = _Asked(X, len(target), tuple(wanted.tolist()), at)
+    asked = _Asked(X, n, tuple(wanted.tolist()), at)
     named = isinstance(model, Mapping)
     models = model if named else {_title(model): model}
     if not models:
@@ -101,7 +102,7 @@ def assess_model(
             first = next(iter(given))
             notes = (*given[first].notes, left_out)
             given[first] = replace(given[first], notes=notes)
-    return assess(target, given, x=x, coverage=coverage, **options)
+    return assess(y, given, x=x, coverage=coverage, **options)
 
 
 def _title(model: Any) -> str:

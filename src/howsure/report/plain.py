@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -19,10 +19,8 @@ from howsure.core.convert import checked, json_number, plain
 from howsure.core.errors import MissingDependencyError
 from howsure.core.records import Record, Table
 from howsure.core.text import clean, legible
-from howsure.figures.tables import worst_first
 from howsure.inputs.write import unformulaic
 from howsure.report.content import TONES, PageContent
-from howsure.report.key_numbers import key_numbers
 from howsure.report.overview import OVERVIEW
 from howsure.report.page import sections
 
@@ -96,36 +94,6 @@ def to_markdown(content: PageContent) -> str:
     if content.command:
         blocks += ["## Reproduce", fenced(content.command)]
     return legible("\n\n".join(blocks), lines=True) + "\n"
-
-
-def in_brief(content: PageContent) -> PageContent:
-    """A screen or two of a report: its verdict, the key numbers, groups, and what was tried."""
-    rest = "The page (-o report.html) and the JSON form hold every number."
-    facts = {name: content.facts[name] for name in _BRIEF_FACTS if name in content.facts}
-    kept = {name: [t for t in content.tables if t.name == name] for name in (OVERVIEW, *_BRIEF)}
-    groups = [_first_rows(table) for table in kept["groups"]]
-    numbers = replace(key_numbers(content.records), notes=rest)
-    return replace(
-        content,
-        facts=facts,
-        tables=(*kept[OVERVIEW], numbers, *groups, *(kept["mends"] if content.advice else ())),
-        records=(),
-        curves=(),
-        glossary=(),
-    )
-
-
-_BRIEF_FACTS = ("Source", "Rows", "Models", "Dropped rows", "Reading", "Notes")
-_BRIEF = ("groups", "mends")
-_FEW = 8
-
-
-def _first_rows(table: Table) -> Table:
-    """The worst rows of a table of groups, under its own columns."""
-    order = worst_first(table)[:_FEW]
-    columns = {name: held[order] for name, held in table.columns.items()}
-    said = f"The worst {len(order)} of {len(table):,}." if len(order) < len(table) else ""
-    return replace(table, columns=columns, notes=said or table.notes)
 
 
 def _table_blocks(tables: Sequence[Table], content: PageContent) -> list[str]:

@@ -1,16 +1,28 @@
-"""The numbers that a reader looks for first, models beside one another."""
+"""Short forms of a report: the key numbers, a screen of Markdown, what a notebook shows."""
 
 from __future__ import annotations
 
+import importlib.util
+import io
 import math
+import re
 from collections.abc import Sequence
-from typing import Final
+from dataclasses import replace
+from html import escape
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from howsure.core import formats
 from howsure.core.records import Record, Table
+from howsure.figures.tables import worst_first
 from howsure.metrics.catalogue import catalogue
+from howsure.report.content import TONES, PageContent
+from howsure.report.overview import OVERVIEW
+from howsure.report.page.sections import Grid, table_grid
+
+if TYPE_CHECKING:
+    from howsure.report.assessment import Assessment
 
 KEY_NUMBERS: Final = "key_numbers"
 """The name of the table."""
@@ -90,3 +102,82 @@ def _estimate(record: Record) -> str:
 
 def _perfect(record: Record) -> float:
     return record.null if not math.isnan(record.null) else record.target
+
+
+def in_brief(content: PageContent) -> PageContent:
+    """A screen or two of a report: its verdict, the key numbers, groups, and what was tried."""
+    rest = "The HTML and JSON forms of this report hold every number."
+    facts = {name: content.facts[name] for name in _BRIEF_FACTS if name in content.facts}
+    kept = {name: [t for t in content.tables if t.name == name] for name in (OVERVIEW, *_BRIEF)}
+    groups = [_first_rows(table) for table in kept["groups"]]
+    numbers = replace(key_numbers(content.records), notes=rest)
+    return replace(
+        content,
+        facts=facts,
+        tables=(*kept[OVERVIEW], numbers, *groups, *(kept["mends"] if content.advice else ())),
+        records=(),
+        curves=(),
+        glossary=(),
+    )
+
+
+_BRIEF_FACTS = ("Source", "Rows", "Models", "Dropped rows", "Reading", "Notes")
+_BRIEF = ("groups", "mends")
+_FEW = 8
+
+
+def _first_rows(table: Table) -> Table:
+    """The worst rows of a table of groups, under its own columns."""
+    order = worst_first(table)[:_FEW]
+    columns = {name: held[order] for name, held in table.columns.items()}
+    said = f"The worst {len(order)} of {len(table):,}." if len(order) < len(table) else ""
+    return replace(table, columns=columns, notes=said or table.notes)
+
+
+_PICTURES: Final = ("interval_calibration", "groups", "characteristic")
+"""Figures in the order in which one is chosen."""
+
+
+def notebook(result: Assessment) -> str:
+    """The assessment as a fragment of HTML without scripts."""
+    lines = "".join(
+        f"<li>{TONES[line.tone][0]} {escape(line.text)}"
+        + (f"<br><code>{escape(line.command)}</code>" if line.command else "")
+        + "</li>"
+        for line in result.lines
+    )
+    tables = [table for table in result.tables if table.name == OVERVIEW]
+    grids = [table_grid(table) for table in (*tables, key_numbers(result.records))]
+    return (
+        f'<ul style="list-style:none;padding-left:0">{lines}</ul>'
+        + "".join(map(_table, grids))
+        + _picture(result)
+    )
+
+
+def _table(grid: Grid) -> str:
+    (part,) = grid.parts
+    if not part.rows:
+        return ""
+    head = "".join(f"<th>{escape(column.title)}</th>" for column in grid.columns)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell.text)}</td>" for cell in row) + "</tr>"
+        for row in part.rows
+    )
+    notes = "".join(f"<p>{escape(note)}</p>" for note in grid.notes)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{notes}"
+
+
+def _picture(result: Assessment) -> str:
+    """One figure as SVG; nothing without matplotlib, or where there is none to draw."""
+    names = [*(curve.name for curve in result.curves), *(table.name for table in result.tables)]
+    name = next((name for name in _PICTURES if name in names), None)
+    if name is None or importlib.util.find_spec("matplotlib") is None:
+        return ""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.0, 4.0), layout="constrained")
+    result.plot(name, ax=figure.subplots())
+    stream = io.StringIO()
+    figure.savefig(stream, format="svg", metadata={"Date": None})
+    return re.sub(r"^.*?(?=<svg)", "", stream.getvalue(), flags=re.DOTALL)

@@ -12,7 +12,7 @@ import howsure
 from extras import needs
 from howsure.core.rng import child
 from howsure.report.assessment import Assessment
-from howsure.report.key_numbers import key_numbers
+from howsure.report.short_forms import key_numbers
 
 N = 300
 Z = child(0, "brief").normal(size=N)
