@@ -53,8 +53,19 @@ def test_models_stand_side_by_side() -> None:
     assert list(table.columns) == ["measure", "right", HOSTILE]
     titles = table.columns["measure"].tolist()
     told = dict(zip(titles, table.columns["right"], strict=True))
-    assert "±" in told["CRPS"]
+    assert "±" in told["Mean absolute error"]
     assert told["Mean width at 90 %"] == "3.29"  # of equal widths, without an error
+
+
+def test_scores_that_depend_on_the_kind_are_not_set_side_by_side() -> None:
+    """CRPS of three quantiles is smaller than that of the law whose quantiles they are."""
+    levels = [0.05, 0.5, 0.95]
+    table = howsure.Quantiles(levels, NORMAL.quantile(levels))
+    result = howsure.assess(Z, {"law": NORMAL, "quantiles": table}, trials=False)
+    assert result.value("crps", model="quantiles") < 0.9 * result.value("crps", model="law")
+    titles = key_numbers(result.records).columns["measure"].tolist()
+    assert not {"CRPS", "Pinball loss", "Weighted interval score"} & set(titles)
+    assert "Interval score (Winkler) at 90 %" in titles
 
 
 def test_nothing_is_answered_by_nothing() -> None:

@@ -35,6 +35,9 @@ _SOUGHT: Final = (
     *("weighted_interval_score", "log_score", "misses_below", "misses_above", "r_squared"),
 )
 """Measures in the order in which they are looked for."""
+_OF_KINDS: Final = ("crps", "pinball", "weighted_interval_score")
+"""Scores that mean another thing for quantiles than for distributions: models are compared by the
+score that means the same for all, which stands in their overview."""
 
 
 def key_numbers(records: Sequence[Record]) -> Table:
@@ -45,13 +48,14 @@ def key_numbers(records: Sequence[Record]) -> Table:
     whole = [r for r in records if not r.group and not math.isnan(r.value)]
     models = list(dict.fromkeys(record.model for record in whole))
     known = {(r.metric, _at(r.coverage), r.model): r for r in reversed(whole)}
-    rows = _rows(whole)
+    several = len(models) != 1
+    rows = _rows([r for r in whole if not (several and r.metric in _OF_KINDS)])
     entries = catalogue()
     titles = [
         entries[name].title + (f" at {formats.level(at)}" if at >= 0 else "") for name, at in rows
     ]
     columns = {"measure": titles}
-    if len(models) == 1:
+    if not several:
         found = [known[name, at, models[0]] for name, at in rows]
         columns["value"] = [
             formats.estimate(record.value, record.standard_error)[0] for record in found
@@ -62,7 +66,6 @@ def key_numbers(records: Sequence[Record]) -> Table:
         for model in models:
             each = [known.get((name, at, model)) for name, at in rows]
             columns[model] = ["" if record is None else _estimate(record) for record in each]
-    several = len(models) != 1
     return Table(
         name=KEY_NUMBERS,
         columns={name: np.array(held, dtype=object) for name, held in columns.items()},
