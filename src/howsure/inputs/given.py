@@ -92,7 +92,12 @@ def _same_labels_moved(own: Any, other: Any) -> bool:
     """Whether two values are indexes of pandas that hold the same labels in different orders."""
     if not (hasattr(own, "equals") and hasattr(other, "equals")) or len(own) != len(other):
         return False
-    return not own.equals(other) and Counter(own.tolist()) == Counter(other.tolist())
+    if own.equals(other):
+        return False
+    try:
+        return bool(own.sort_values().equals(other.sort_values()))
+    except TypeError:  # labels of several types have no order
+        return Counter(own.tolist()) == Counter(other.tolist())
 
 
 @dataclass(frozen=True, slots=True)
