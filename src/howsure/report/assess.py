@@ -36,7 +36,7 @@ from howsure.metrics.measure import Evaluation, curves_of, evaluate, tables_of, 
 from howsure.metrics.metric import SLOW_ROWS
 from howsure.predictions import EvalSet, content_order
 from howsure.report.assessment import Assessment
-from howsure.report.content import VerdictLine, noted
+from howsure.report.document import VerdictLine, noted
 from howsure.report.door import opened, source_fact
 from howsure.report.images import MODELS, image_table, missing_images
 from howsure.report.overview import overview

@@ -26,7 +26,7 @@ from howsure.metrics.congruence.exhibits import (
 from howsure.predictions import EvalSet
 from howsure.report.assess import missing_fact
 from howsure.report.assessment import Assessment
-from howsure.report.content import VerdictLine
+from howsure.report.document import VerdictLine
 from howsure.report.images import image_table
 from howsure.report.monitor import FLAGGED, OUTSIDE, Judged, Monitor, scored
 from howsure.stats.binomial import clopper_pearson, holm
