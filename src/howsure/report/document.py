@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,6 +96,11 @@ class GlossaryEntry:
     notion: str = ""
     units: str = ""
     question: str = ""
+
+
+def slug(kind: str, name: str) -> str:
+    """A safe anchor for a section or a measure."""
+    return f"{kind}-{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}"
 
 
 def noted(facts: Mapping[str, str], notes: Sequence[str]) -> Mapping[str, str]:
@@ -193,8 +199,8 @@ class Section:
     ----------
     title : str
         The question, or what the section holds.
-    anchor : str
-        Its name in links, unique in the document.
+    label : str
+        It in a word, for links, and unique in the document; the title where it is empty.
     lines : tuple of VerdictLine
         Sentences, the most important first.
     choices : tuple of Choice
@@ -210,13 +216,18 @@ class Section:
     """
 
     title: str
-    anchor: str = ""
+    label: str = ""
     lines: tuple[VerdictLine, ...] = ()
     choices: tuple[Choice, ...] = ()
     grids: tuple[Grid, ...] = ()
     galleries: tuple[Gallery, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     folded: bool = False
+
+    @property
+    def anchor(self) -> str:
+        """Its name in the address of a page."""
+        return slug("section", self.label or self.title)
 
 
 @final

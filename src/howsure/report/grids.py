@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,11 +13,13 @@ from howsure.core.records import Direction, Record, Table
 from howsure.figures.tables import worst_first
 from howsure.figures.text import headed
 from howsure.metrics.catalogue import catalogue
-from howsure.report.document import TONES, Cell, Column, GlossaryEntry, Grid, Rows
+from howsure.report.document import TONES, Cell, Column, GlossaryEntry, Grid, Rows, slug
 from howsure.report.overview import LEGEND, OVERVIEW
 
-ROWS_LIMIT = 200
+ROWS_LIMIT = 100
 """The most rows of one table on a page."""
+OF = " · "
+"""What stands between a table's title and its model."""
 TABLE_TITLES = {
     OVERVIEW: "Models and questions",
     "groups": "Coverage by group",
@@ -188,7 +189,7 @@ def table_grid(
         cells.append([Cell(text=text, key=sort_key(value)) for text, value in pairs])
     title = TABLE_TITLES.get(table.name) or headed(table.name.replace("_", " "))
     if table.model:
-        title += f" · {table.model}"
+        title += OF + table.model
     part = Rows(rows=tuple(zip(*cells, strict=True)))
     return Grid(title=title, columns=tuple(columns), parts=(part,), notes=tuple(notes))
 
@@ -248,11 +249,6 @@ def _column_title(table: Table, name: str) -> str:
     if table.name in INPUT_TABLES:
         return INPUT_TABLES[table.name].get(name, name)
     return COLUMN_TITLES.get(name) or headed(name.replace("_", " "))
-
-
-def anchor(name: str) -> str:
-    """A safe anchor for a measure."""
-    return "measure-" + re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def _heading(record: Record, entries: dict[str, GlossaryEntry]) -> str:
@@ -384,7 +380,7 @@ def _measure(record: Record, entries: dict[str, GlossaryEntry], *, group: bool) 
     meta = " · ".join(part for part in (named, formats.details(record), record.reason) if part)
     known = record.metric in entries
     title = _title(record.metric, entries)
-    return Cell(text=title, small=meta, link=anchor(record.metric) if known else "")
+    return Cell(text=title, small=meta, link=slug("measure", record.metric) if known else "")
 
 
 def _value(record: Record) -> Cell:

@@ -69,13 +69,12 @@ class PartedReport(ABC):
             sections=tuple(
                 Section(
                     title=part.name,
-                    anchor=f"part-{number}",
                     lines=part.lines,
                     choices=part.panels,
                     grids=part.grids,
                     facts=part.facts,
                 )
-                for number, part in enumerate(self.parts, 1)
+                for part in self.parts
             ),
             lines=self.lines,
             records=self.records,

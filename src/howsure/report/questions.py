@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, final
@@ -58,8 +58,8 @@ class _Topic:
 
     Attributes
     ----------
-    anchor : str
-        Its name in links.
+    label : str
+        As in `Section`.
     title : str
         Its title; that of its only finding, or of its first figure, where it is empty.
     ids : tuple of str
@@ -72,7 +72,7 @@ class _Topic:
         As in `Section`.
     """
 
-    anchor: str
+    label: str
     title: str = ""
     ids: tuple[str, ...] = ()
     asked: tuple[str, ...] = ()
@@ -82,44 +82,44 @@ class _Topic:
 
 
 _TOPICS: Final = (
-    _Topic(anchor="models", ids=("comparison",), figures=("models",), tables=("models", OVERVIEW)),
+    _Topic(label="Models", ids=("comparison",), figures=("models",), tables=("models", OVERVIEW)),
     _Topic(
-        anchor="coverage",
+        label="Coverage",
         ids=("coverage", "one_sided", "support", "sets"),
         figures=("intervals",),
         tables=("intervals",),
     ),
     _Topic(
-        anchor="distribution",
+        label="Distribution",
         title="Is the predictive distribution right?",
         ids=("bias", "spread", "skew", "tails"),
     ),
-    _Topic(anchor="groups", ids=("groups",), figures=("groups",), tables=("groups",)),
+    _Topic(label="Groups", ids=("groups",), figures=("groups",), tables=("groups",)),
     _Topic(
-        anchor="inputs",
+        label="Inputs",
         ids=("outside", "region", "congruence"),
         figures=("cce_tree", "cce_map", "local_pit"),
         tables=("conditional_regions", "conditional_parts", "cce_tree", "cce_map", "cce_rows"),
     ),
     _Topic(
-        anchor="rows",
+        label="Rows",
         title="Which rows should not be trusted?",
         tables=("outside", "monitor"),
     ),
     _Topic(
-        anchor="rejection",
+        label="Rejection",
         asked=("Does it help to withhold suspect rows?",),
         figures=("rejection", "rejection_nll"),
     ),
     _Topic(
-        anchor="widths",
+        label="Widths",
         ids=("width", "trade"),
         figures=("error_by_width", "risk_coverage", "characteristic", "characteristic_deficit"),
         tables=("characteristic_points",),
     ),
-    _Topic(anchor="time", ids=("drift", "dependence"), figures=("rolling_coverage",)),
-    _Topic(anchor="tried", title="What was tried", tables=("mends",), folded=True),
-    _Topic(anchor="others", title="Other figures and tables", folded=True),
+    _Topic(label="Time", ids=("drift", "dependence"), figures=("rolling_coverage",)),
+    _Topic(label="Tried", title="What was tried", tables=("mends",), folded=True),
+    _Topic(label="Others", title="Other figures and tables", folded=True),
 )
 _UNLISTED: Final = ("cce_images", "not_judged")
 
@@ -149,12 +149,11 @@ def document_of(
         ]
     told = list(lines[:1])
     told += [line for line in lines[1:] if line.question == STEP][:1]
-    states = state_grid(findings, tables, {section.anchor for section in sections})
+    states = state_grid(findings, tables, {section.label: section.anchor for section in sections})
     return Document(
         title=title,
         opening=Section(
             title="Verdict",
-            anchor="verdict",
             lines=tuple(told),
             choices=() if first is None else (first,),
             grids=() if states is None else (states,),
@@ -189,7 +188,7 @@ def _choice(alike: Sequence[Figure]) -> Choice:
 
 
 def state_grid(
-    findings: Sequence[Finding], tables: Sequence[Table], anchors: Iterable[str] = ()
+    findings: Sequence[Finding], tables: Sequence[Table], anchors: Mapping[str, str]
 ) -> Grid | None:
     """Questions by models: the state of each finding, and its size where it is a fault."""
     held: dict[str, dict[str, Finding]] = {}
@@ -202,16 +201,15 @@ def state_grid(
     if not models:
         return None
     shown = models[:MOST_COLUMNS]
-    known = set(anchors)
-    rows = [] if ranked is None else _scores(ranked, shown)
+    rows = [] if ranked is None else _scores(ranked, shown, anchors.get("Models", ""))
     asked = {finding.id: finding.question for finding in findings}
     for name in sorted(asked, key=_place):
         if name == "comparison" or not any(name in held[model] for model in shown):
             continue
-        topic = next((topic.anchor for topic in _TOPICS if name in topic.ids), "")
+        topic = next((topic.label for topic in _TOPICS if name in topic.ids), "")
         label = QUESTIONS[name].label if name in QUESTIONS else asked[name]
         cells = [_state(held[model].get(name)) for model in shown]
-        rows.append((Cell(text=label, link=topic if topic in known else ""), *cells))
+        rows.append((Cell(text=label, link=anchors.get(topic, "")), *cells))
     notes = (
         (f"The first {len(shown)} of {len(order or models):,} models.",)
         if len(order or models) > len(shown)
@@ -245,15 +243,15 @@ def _size(finding: Finding) -> str:
     return f"{number} %" if finding.unit in ("ratio − 1", "mean error") else ""
 
 
-def _scores(ranked: Table, models: Sequence[str]) -> list[tuple[Cell, ...]]:
+def _scores(ranked: Table, models: Sequence[str], link: str) -> list[tuple[Cell, ...]]:
     """The mean score of each model, and whether it is in the best set."""
     if "score" not in ranked.columns:
         return []
     places = {str(name): place for place, name in enumerate(ranked.columns["model"])}
     values = [grids.number_cell(float(ranked.columns["score"][places[m]])) for m in models]
     best = [Cell(text=str(ranked.columns["best_set"][places[m]])) for m in models]
-    score = Cell(text=ranked.labels.get("score", "Score"), link="models")
-    return [(score, *values), (Cell(text="In the best set", link="models"), *best)]
+    score = Cell(text=ranked.labels.get("score", "Score"), link=link)
+    return [(score, *values), (Cell(text="In the best set", link=link), *best)]
 
 
 def _sections(
@@ -279,13 +277,13 @@ def _sections(
             held = [table for table in tables if table.name not in placed_tables]
         choices = tuple(_choice(by_name[name]) for name in names if name in by_name)
         made = tuple(_grids(held))
-        own = tuple(pictures) if topic.anchor == "inputs" else ()
+        own = tuple(pictures) if topic.label == "Inputs" else ()
         if not (told or choices or made or own):
             continue
         told.sort(key=lambda line: line.tone not in _TOLD)
         yield Section(
             title=topic.title or _title(told, choices, made),
-            anchor=topic.anchor,
+            label=topic.label,
             lines=tuple(told),
             choices=choices,
             grids=made,
@@ -319,13 +317,13 @@ def _numbers(records: Sequence[Record], tables: Sequence[Table]) -> Iterator[Sec
     told = (grids.record_grid(records, entries), grids.group_grid(records, entries))
     made = tuple(grid for grid in told if grid is not None)
     if made:
-        yield Section(title="Every number", anchor="numbers", grids=made, folded=True)
+        yield Section(title="Every number", label="Numbers", grids=made, folded=True)
     silent = grids.table_grids([table for table in tables if table.name == "not_judged"])
     missing = grids.unanswered_grid(records, entries)
     lost = (*silent, *([] if missing is None else [missing]))
     if lost:
         yield Section(
-            title="What could not be judged, and why", anchor="silent", grids=lost, folded=True
+            title="What could not be judged, and why", label="Silent", grids=lost, folded=True
         )
 
 

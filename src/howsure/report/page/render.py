@@ -19,14 +19,16 @@ from howsure.core.errors import MissingDependencyError
 from howsure.core.faults import attempt, collected
 from howsure.core.optional import require
 from howsure.core.text import clean
-from howsure.report import grids
-from howsure.report.document import TONES, Choice, Document, Section, noted
+from howsure.report.document import TONES, Choice, Document, Section, noted, slug
+from howsure.report.grids import OF
 from howsure.report.page.figures import Block, block_of
 from howsure.report.page.theme import properties
 
 FACT_LENGTH = 48
 """Facts up to this length stand under the title; all stand at the end."""
 FACT_COUNT = 6
+MOST_NAMED = 4
+"""How many of the things in a fold its title names."""
 WIDE_STATES = 4
 """Columns past which the states of models take the whole width."""
 
@@ -78,7 +80,7 @@ def render(document: Document) -> str:
             style=_style(),
             code=code,
             policy=_policy(code),
-            anchor=grids.anchor,
+            slug=slug,
         )
     )
 
@@ -89,9 +91,10 @@ def _part(section: Section, tables: int, counter: Iterator[int]) -> _Part:
     choices = tuple(choice for choice in choices if choice.options)
     rest = [choice.options[0].blocks[0].figure.title for choice in choices[1:]]
     rest += [gallery.title for gallery in section.galleries]
-    rest += [grid.title for grid in section.grids[tables if choices else 1 :]]
+    rest += [grid.title.partition(OF)[0] for grid in section.grids[tables if choices else 1 :]]
     wide = any(len(grid.columns) > WIDE_STATES for grid in section.grids[:1])
-    more = " · ".join(dict.fromkeys(filter(None, rest)))
+    names = list(dict.fromkeys(filter(None, rest)))
+    more = ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
     return _Part(section=section, choices=choices, more=more, wide=wide)
 
 
