@@ -83,23 +83,20 @@ def bare() -> Any:
     return howsure.assess(data.y, ends, coverage=0.9, groups=data.groups)
 
 
-def label_sets(n: int = 1000) -> tuple[Any, Any, Any]:
-    """Labels, sets of labels that hold too few, and a group."""
+def labels() -> Any:
+    """Nothing but sets of labels; at one site the labels are often others."""
+    n = 1000
     rng = np.random.default_rng(5)
+    site = rng.choice(["A", "B", "C"], n)
     shares = rng.dirichlet(np.full(5, 0.7), n)
     label = (rng.random((n, 1)) > np.cumsum(shares, axis=1)).sum(axis=1)
+    label = np.where((site == "C") & (rng.random(n) < 0.3), rng.integers(0, 5, n), label)
     order = np.argsort(-shares, axis=1)
-    before = np.cumsum(np.take_along_axis(shares, order, 1), axis=1) < 0.86
+    before = np.cumsum(np.take_along_axis(shares, order, 1), axis=1) < 0.8
     kept = np.hstack([np.ones((n, 1), dtype=bool), before[:, :-1]])
     member = np.zeros((n, 5), dtype=bool)
     np.put_along_axis(member, order, kept, 1)
-    return label, howsure.LabelSets(member, coverage=0.9), rng.choice(["A", "B", "C"], n)
-
-
-def labels() -> Any:
-    """Nothing but label sets."""
-    y, sets, site = label_sets()
-    return howsure.assess(y, sets, groups={"site": site})
+    return howsure.assess(label, howsure.LabelSets(member, coverage=0.9), groups={"site": site})
 
 
 def monitor() -> Any:
