@@ -18,6 +18,7 @@ from howsure.figures.tables import worst_first
 from howsure.figures.text import headed, one_line
 from howsure.report import grids
 from howsure.report.document import (
+    TONES,
     Cell,
     Choice,
     Column,
@@ -219,14 +220,14 @@ def state_grid(
         sized = len(shown) <= MOST_SIZED
         cells = [_state(held[model].get(name), sized=sized) for model in shown]
         rows.append((Cell(text=label, link=anchors.get(topic, "")), *cells))
-    notes = (
-        (f"The first {len(shown)} of {len(order or models):,} models.",)
-        if len(order or models) > len(shown)
-        else ()
-    )
+    found = [held[model][name].state for model in shown for name in held[model]]
+    marks = [" ".join(TONES[tone]) for tone in TONES if tone in found]
+    notes = ["  ".join(marks)]
+    if len(order or models) > len(shown):
+        notes.insert(0, f"The first {len(shown)} of {len(order or models):,} models.")
     titles = shown if len(models) > 1 else ["Finding"]
     columns = (Column(title="Question"), *(Column(title=one_line(t, 60)) for t in titles))
-    return Grid(title="", columns=columns, parts=(Rows(rows=tuple(rows)),), notes=notes)
+    return Grid(title="", columns=columns, parts=(Rows(rows=tuple(rows)),), notes=tuple(notes))
 
 
 def _place(name: str) -> int:
