@@ -55,6 +55,8 @@ class Axis:
         Names of the positions of a category axis, all different.
     clamp : bool
         Whether what lies beyond `domain` is drawn at its end.
+    labelled : bool
+        Whether its numbers are shown; ranks of rows tell a reader nothing.
     """
 
     title: str = ""
@@ -63,6 +65,7 @@ class Axis:
     zero: bool = False
     categories: tuple[str, ...] = ()
     clamp: bool = False
+    labelled: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +116,7 @@ class Layer:
     labels : tuple of str
         The name of each mark (a row, a group), for the hover text.
     faint : bool
-        Whether it stands behind the others: thinner, dotted.
+        Whether it stands behind the others: thinner, dotted; intervals are paler.
     listed : bool
         Whether the legend names its series.
     shape : int, optional

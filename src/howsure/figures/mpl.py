@@ -73,7 +73,8 @@ def _draw_layer(ax: Axes, figure: Figure, layer: Layer) -> None:
         case Mark.INTERVALS:
             lines = ax.hlines if figure.is_horizontal() else ax.vlines
             place = layer.y if figure.is_horizontal() else x
-            lines(place, layer.lower, layer.upper, color=colour, linewidth=1.4, alpha=0.75)
+            alpha = 0.35 if layer.faint else 0.75
+            lines(place, layer.lower, layer.upper, color=colour, linewidth=1.4, alpha=alpha)
         case Mark.BARS:
             width = layer.upper - layer.lower
             ax.bar(
@@ -142,7 +143,9 @@ def _dress(ax: Axes, axis: Axis, which: str) -> None:
         target.set_ticks(range(len(shown)), labels=shown)
         set_limits(len(shown) - 0.5, -0.5)
         return
-    if axis.kind == "percent":
+    if not axis.labelled:
+        target.set_ticks([])
+    elif axis.kind == "percent":
         ticker = require("matplotlib.ticker", extra="plots")
         target.set_major_formatter(ticker.PercentFormatter(1.0, decimals=None))
     if axis.domain is not None:

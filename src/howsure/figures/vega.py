@@ -20,6 +20,7 @@ MAP_HEIGHT = 420
 LABEL_LIMIT = 260
 ROW_HEIGHT = 22
 FEW_ROW_HEIGHT = 32
+_INTERVAL = {"strokeWidth": 1.75, "opacity": 0.75}
 _FORMATS = {"number": ",.4~g", "percent": ".1%"}
 
 
@@ -188,7 +189,8 @@ def _mark(layer: Layer, palette: Palette, *, clip: bool) -> Spec:
                 "strokeWidth": 1,
             }
         case Mark.INTERVALS:
-            return {"type": "rule", "strokeWidth": 1.75, "opacity": 0.75}
+            look = {"strokeWidth": 1.5, "opacity": 0.35} if layer.faint else _INTERVAL
+            return {"type": "rule", **look}
         case Mark.BARS:
             return {"type": "bar", "opacity": 0.55, "stroke": palette.surface, "strokeWidth": 1}
         case Mark.RULE:
@@ -239,7 +241,9 @@ def _channel(axis: Axis, field: str) -> Spec:
             "axis": {"title": title, "grid": False},
         }
     drawn: Spec = {"title": title}
-    if axis.kind == "percent":
+    if not axis.labelled:
+        drawn |= {"labels": False, "grid": False}
+    elif axis.kind == "percent":
         drawn["format"] = ".0%" if axis.domain is not None else ".3~p"
     return {"field": field, "type": "quantitative", "scale": scale, "axis": drawn}
 
