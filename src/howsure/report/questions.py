@@ -73,7 +73,7 @@ class _Topic:
     figures, tables : tuple of str
         Names; a figure or a table without a topic stands under the last.
     folded : bool
-        As in `Section`.
+        As in `Section`; one without a title of its own is folded too where no sentence answers.
     """
 
     label: str
@@ -91,7 +91,6 @@ _TOPICS: Final = (
         label="Coverage",
         ids=("coverage", "one_sided", "support", "sets"),
         figures=("intervals",),
-        tables=("intervals",),
     ),
     _Topic(
         label="Distribution",
@@ -103,7 +102,7 @@ _TOPICS: Final = (
         label="Inputs",
         ids=("outside", "region", "congruence"),
         figures=("cce_tree", "cce_map", "local_pit"),
-        tables=("conditional_regions", "conditional_parts", "cce_tree", "cce_map", "cce_rows"),
+        tables=("conditional_regions", "conditional_parts", "cce_rows"),
     ),
     _Topic(
         label="Rows",
@@ -125,7 +124,8 @@ _TOPICS: Final = (
     _Topic(label="Tried", title="What was tried", tables=("mends",), folded=True),
     _Topic(label="Others", title="Other figures and tables", folded=True),
 )
-_UNLISTED: Final = ("cce_images", "not_judged")
+_UNLISTED: Final = ("cce_images", "cce_map", "cce_tree", "intervals", "not_judged")
+"""Tables that stand elsewhere: pictures, what is silent, and the data of figures."""
 
 
 def document_of(
@@ -298,7 +298,7 @@ def _sections(
             choices=choices,
             grids=made,
             galleries=own,
-            folded=topic.folded,
+            folded=topic.folded or not (told or topic.title),
         )
 
 
