@@ -411,9 +411,10 @@ def _title(done: Sequence[Evaluation], facts: Mapping[str, str]) -> str:
     names = [found.evalset.model for found in done]
     if facts.get("Source"):
         data = f"in {one_line(facts['Source'], _LONGEST)}"
-    elif len(names) > 1:
-        told = [one_line(name, _LONGEST // 2) for name in names]
-        data = f"of {len(names)} models" if len(names) > 3 else f"of {' and '.join(told)}"
+    elif len(names) > 3:
+        data = f"of {len(names)} models"
+    elif names != [_UNNAMED]:
+        data = f"of {' and '.join(one_line(name, _LONGEST // 2) for name in names)}"
     else:
         rows = done[0].evalset.n
         data = f"of {rows:,} predictions" if rows > 1 else "of this prediction"
@@ -421,6 +422,7 @@ def _title(done: Sequence[Evaluation], facts: Mapping[str, str]) -> str:
 
 
 _LONGEST = 60
+_UNNAMED = "model"  # as sets are called whose model has no name
 
 
 def _in_detail(done: Sequence[Evaluation], ranked: Standing | None) -> tuple[set[str], str]:

@@ -110,18 +110,19 @@ _TOPICS: Final = (
         tables=("outside", "monitor"),
     ),
     _Topic(
-        label="Rejection",
-        asked=("Does it help to withhold suspect rows?",),
-        figures=("rejection", "rejection_nll"),
-    ),
-    _Topic(
         label="Widths",
         ids=("width", "trade"),
         figures=("error_by_width", "risk_coverage", "characteristic", "characteristic_deficit"),
         tables=("characteristic_points",),
     ),
     _Topic(label="Time", ids=("drift", "dependence"), figures=("rolling_coverage",)),
+    _Topic(
+        label="Rejection",
+        asked=("Does it help to withhold suspect rows?",),
+        figures=("rejection", "rejection_nll"),
+    ),
     _Topic(label="Tried", title="What was tried", tables=("mends",), folded=True),
+    _Topic(label="Worst", title="The worst rows", tables=("worst_rows",), folded=True),
     _Topic(label="Others", title="Other figures and tables", folded=True),
 )
 _UNLISTED: Final = ("cce_images", "cce_map", "cce_tree", "intervals", "not_judged")
@@ -153,14 +154,12 @@ def document_of(
             *_sections(lines, findings, shown, shown_tables, pictures),
             *_numbers(records, entries, tables),
         ]
-    told = list(lines[:1])
-    told += [line for line in lines[1:] if line.question == STEP][:1]
     states = state_grid(findings, tables, {section.label: section.anchor for section in sections})
     return Document(
         title=title,
         opening=Section(
             title="Verdict",
-            lines=tuple(told),
+            lines=_answer(lines, findings, tables),
             choices=() if first is None else (first,),
             grids=() if states is None else (states,),
         ),
@@ -175,6 +174,18 @@ def document_of(
         glossary=entries,
         command=command,
     )
+
+
+def _answer(
+    lines: Sequence[VerdictLine], findings: Sequence[Finding], tables: Sequence[Table]
+) -> tuple[VerdictLine, ...]:
+    """The headline, what is worst of the best of several models, and the next step."""
+    ranked = next((table for table in tables if table.name == OVERVIEW and len(table)), None)
+    best = "" if ranked is None else str(ranked.columns["model"][0])
+    faults = {each.sentence for each in findings if each.model == best and each.state == "bad"}
+    rest = lines[1:]
+    worst = [line for line in rest if line.text.removeprefix(f"{best}: ") in faults][:1]
+    return (*lines[:1], *worst, *[line for line in rest if line.question == STEP][:1])
 
 
 def _first_figure(figures: Sequence[Figure]) -> Choice | None:
