@@ -52,7 +52,7 @@ def noise_given_inputs(
     >>> error = np.abs(rng.normal(size=1000)) * np.where(x[:, 0] > 0.5, 2.0, 1.0)
     >>> found = noise_given_inputs(error, x, ["age", "dose"])
     >>> found.details["where"], found.p < 1e-6
-    ('age > 0.4985, dose > 0.777', True)
+    ('age > 0.4985 and dose > 0.777', True)
     """
     n = len(error)
     if n < FEWEST:
