@@ -176,6 +176,8 @@ class Figure:
         What colours measure; every layer of such a figure is shaded.
     naming : str
         What the labels of points name.
+    label : str
+        Which of several figures of one name it is, such as a model.
 
     Examples
     --------
@@ -195,6 +197,7 @@ class Figure:
     notes: tuple[str, ...] = ()
     shades: Shades | None = None
     naming: str = "Point"
+    label: str = ""
 
     __repr__ = brief_repr
 
