@@ -159,8 +159,8 @@ class SetRecalibrator(Recalibrator):
         stated = _stated(belief_of(evalset, LabelSets))
         if stated.shape[1] != self.classes:
             raise InputError(
-                f"the rows must have probabilities of {self.classes} classes as the calibration rows do, got "
-                f"{stated.shape[1]}"
+                f"the rows must have probabilities of {self.classes} classes as the calibration "
+                f"rows do, got {stated.shape[1]}"
             )
         value = self.parameters[0].value
         if self.method == TEMPERATURE:
