@@ -28,16 +28,17 @@ each column is read.
 Names are compared in lower case, with spaces and hyphens as underscores.
 
 `howsure recalibrate` adds columns whose names begin with `recalibrated_`, such as
-`recalibrated_sd`. Where a table has such predictions, they are read in place of the originals; flags
+`recalibrated_sd`. Where a table has such predictions, they are read in place of the originals. Flags
 that name a prediction (`--mean mean --sd sd`) read the originals. The point forecast is kept where
 there is no recalibrated mean. Rows to be recalibrated need no y.
 """
 LAWS = """
 A point forecast beside an sd is the mean of a normal distribution; a mean without an sd is a point
 forecast. The names of a distribution's parameters begin with its name (`t_df`), and all must be
-there. The parts of a mixture of normal distributions may be called `w1`, `mean1`, `sd1`, `w2`, `mean2`, `sd2`, …. A number in the
-name of an interval's end is its nominal coverage, in per cent or as a share; one in the name of a
-quantile is its level. Such names are read together: `q5` is 5 % beside `q95`, and is not read alone.
+there. The parts of a mixture of normal distributions may be called `w1`, `mean1`, `sd1`, `w2`,
+`mean2`, `sd2`, …. A number in the name of an interval's end is its nominal coverage, in per cent or
+as a share; one in the name of a quantile is its level. Such names are read together: `q5` is 5 %
+beside `q95`, and is not read alone.
 """
 
 MODELS = """
@@ -45,8 +46,8 @@ One table may hold several models, in either of two ways.
 
 - **Under one another**, with a column that names the model of each row. If no column has such a
   name, but each label of some column has the same rows, that is an error: it may be the model.
-  `--model COLUMN` states that it is, and `--model ""` that it is not. Rows are the same if they have
-  the same name, or the same y and inputs, where y varies enough for that to be no chance.
+  `--model COLUMN` states that it is, and `--model ""` that it is not. Rows are the same if they
+  have the same name, or the same y and inputs, where y varies enough for that to be no chance.
 - **Beside one another**, each model's columns named after it, as nixtla's libraries write them:
   `LGBM`, `LGBM-lo-90`, `LGBM-hi-90`, `ETS`, `ETS-lo-90`, …, also `NHITS-median` and `NHITS-ql0.05`.
   Other names that begin or end with the model are read too, such as `ridge_mean`, `ridge_sd`,
