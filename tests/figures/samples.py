@@ -467,7 +467,7 @@ def content() -> PageContent:
         facts={
             "Rows": "12,000",
             "Models": "boosted trees",
-            "Beliefs": "intervals, distribution, point",
+            "Predictions": "intervals, distribution, point",
             "Nominal coverage": "0.9",
             "Seed": "0",
             "howsure": "0.1.0",

@@ -577,7 +577,7 @@ def _judged(
         for place, name in enumerate(names)
         if several or name != "model"
     }
-    notes = "Questions of the verdict that do not apply here, and why."
+    notes = "Questions that do not apply to these data, and why."
     return findings, lines, Table(name="not_judged", columns=columns, notes=notes), states
 
 
@@ -622,10 +622,10 @@ def _trial_table(made: Trials, model: str) -> list[Table]:
         del columns["reason"]
     title = made.score or "score"
     notes = (
-        f"Share of the {title} that each mend saves on held-out fifths, with its 95 % interval; "
-        "which bad findings it heals, and which it leaves."
+        f"By how much each method lowers the {title} on held-out fifths, with a 95 % interval. "
+        "Heals and leaves name the bad findings that it corrects, and those that remain."
     )
-    labels = {"mend": "method", "reason": "why it was not tried"}
+    labels = {"mend": "method", "reason": "why not tried"}
     return [Table(name="mends", columns=columns, labels=labels, model=model, notes=notes)]
 
 
@@ -645,7 +645,7 @@ def _facts(
     facts = {
         "Rows": f"{first.n:,}",
         "Models": ", ".join(found.evalset.model for found in done),
-        "Beliefs": ", ".join([*kinds, *(["point"] if first.point is not None else [])]),
+        "Predictions": ", ".join([*kinds, *(["point"] if first.point is not None else [])]),
         "Nominal coverage": ", ".join(known) or "unknown",
         "Confidence of intervals": f"{confidence:g}",
         "Seed": str(seed),
@@ -664,10 +664,10 @@ def _sense(weights: Weights) -> str:
     """In which sense weights were taken, how much they come to, and how to say the other."""
     if weights.kind == "frequency":
         return (
-            f"frequency, {weights.total:,.0f} rows in all: a weight of 2 is a row twice "
+            f"frequency, {weights.total:,.0f} rows in all: a weight of 2 is a row seen twice "
             "(weights kind importance: a weight is a share of another population)"
         )
     return (
         f"importance, effective n {weights.effective_n:,.1f}: a weight is a share of another "
-        "population (weights kind frequency: a weight of 2 is a row twice)"
+        "population (weights kind frequency: a weight of 2 is a row seen twice)"
     )
