@@ -27,7 +27,11 @@ class Power:
 
     def __init__(self, n: int, seed: int = 3) -> None:
         rng = np.random.default_rng(seed)
-        hour, self.temperature, self.wind = np.arange(n) % 24, rng.normal(12, 8, n), rng.gamma(2, 3, n)
+        hour, self.temperature, self.wind = (
+            np.arange(n) % 24,
+            rng.normal(12, 8, n),
+            rng.gamma(2, 3, n),
+        )
         self.region = rng.choice(["north", "south", "east", "west"], n, p=[0.2, 0.3, 0.3, 0.2])
         self.season = np.array(["winter", "spring", "summer", "autumn"])[np.arange(n) * 4 // n]
         base = 50 + 12 * np.sin(2 * np.pi * hour / 24) - 0.4 * self.temperature
@@ -143,9 +147,7 @@ def many_groups() -> Any:
     data = Power(25_000)
     place = np.where(np.arange(25_000) % 2, np.arange(25_000) // 2 % 100, np.arange(25_000) // 2)
     site = np.array([f"site {k:05d}" for k in place])
-    return howsure.assess(
-        data.y, data.models["boosted trees"], groups={"site": site}, trials=False
-    )
+    return howsure.assess(data.y, data.models["boosted trees"], groups={"site": site}, trials=False)
 
 
 def many_models() -> Any:
