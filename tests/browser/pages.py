@@ -60,16 +60,15 @@ class Power:
 
 
 def one() -> Any:
-    """One model, with groups, features and a next step."""
+    """One model with groups, and a next step."""
     data = Power(1000)
-    return howsure.assess(
-        data.y, data.models["boosted trees"], x=data.x, groups=data.groups, model="boosted trees"
-    )
+    name = "boosted trees"
+    return howsure.assess(data.y, data.models[name], groups=data.groups, model=name)
 
 
 def two() -> Any:
     """Two models with groups and features, and a next step."""
-    data = Power(1500)
+    data = Power(1000)
     models = {name: data.models[name] for name in ("boosted trees", "linear")}
     return howsure.assess(data.y, models, x=data.x, groups=data.groups)
 
@@ -168,10 +167,10 @@ def one_row() -> Any:
 
 def long_names() -> Any:
     """Two models whose names have a hundred characters."""
-    data = Power(500)
+    data = Power(300)
     names = ("boosted trees", "linear")
     models = {(name + " with monotone constraints " * 5)[:100]: data.models[name] for name in names}
-    return howsure.assess(data.y, models, x=data.x, groups=data.groups, trials=False)
+    return howsure.assess(data.y, models, groups=data.groups, trials=False)
 
 
 SIX: Final[Mapping[str, Callable[[], Any]]] = MappingProxyType(
