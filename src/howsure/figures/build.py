@@ -13,7 +13,7 @@ from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.faults import attempt
 from howsure.core.records import Curve, Table
-from howsure.figures.figure import Axis, Figure, Layer, Mark, sample_points
+from howsure.figures.figure import Axis, Figure, Layer, Mark
 from howsure.figures.groups import groups_figure
 from howsure.figures.intervals import interval_figures
 from howsure.figures.layouts import (
@@ -37,11 +37,10 @@ from howsure.figures.parts import (
 )
 from howsure.figures.tables import figure_of_table
 from howsure.figures.text import distinct, headed, one_line
+from howsure.figures.thinning import placed, thinned
 
 TIME_UNITS = {"ms since 1970": 1e-3, "seconds since 1970": 1.0}
 """Words in an x label that make a time axis, with the seconds in one unit of x."""
-POINTS_LIMIT = 400
-"""The most points drawn of one curve."""
 
 
 def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tuple[Figure, ...]:
@@ -139,7 +138,7 @@ def _figure_of_curves(
     families: dict[str, list[Curve]],
     tables: Sequence[Table],
 ) -> Figure | None:
-    drawn = [_in_seconds(thin) for thin in map(_drawable, family) if len(thin.x)]
+    drawn = [_in_seconds(curve) for curve in map(placed, family) if len(curve.x)]
     if not drawn:
         return None
     shown = drawn[:SERIES_LIMIT]
@@ -150,7 +149,7 @@ def _figure_of_curves(
     x_axis, tail = _x_axis(shown, layout)
     y_axis = _y_axis(shown, layout)
     edge = x_axis.domain[1] if tail and x_axis.domain else math.inf
-    shown = [_up_to(curve, edge) for curve in shown]
+    shown = [thinned(_up_to(curve, edge)) for curve in shown]
     alone = len(shown) == 1
     data = [
         layer
@@ -187,7 +186,11 @@ def _companions(
 ) -> dict[str, list[Curve]]:
     """The curves that may stand behind a figure's own, ready to be drawn."""
     return {
-        name: [_up_to(thin, edge) for thin in map(_drawable, families.get(name, ())) if len(thin.x)]
+        name: [
+            thinned(_up_to(curve, edge))
+            for curve in map(placed, families.get(name, ()))
+            if len(curve.x)
+        ]
         for name in layout.companions
     }
 
@@ -213,25 +216,6 @@ def _told_of(
 def _in_seconds(curve: Curve) -> Curve:
     unit = next((unit for words, unit in TIME_UNITS.items() if words in curve.x_label.lower()), 1.0)
     return curve if unit == 1.0 else replace(curve, x=curve.x * unit)
-
-
-def _drawable(curve: Curve) -> Curve:
-    """The curve without points that have no place, and with no more points than can be seen."""
-    finite = np.flatnonzero(np.isfinite(curve.x) & np.isfinite(curve.y))
-    index = finite[sample_points(curve.x[finite], POINTS_LIMIT)]
-
-    def at(part: FloatArray | None) -> FloatArray | None:
-        return None if part is None else part[index]
-
-    return replace(
-        curve,
-        x=curve.x[index],
-        y=curve.y[index],
-        lower=at(curve.lower),
-        upper=at(curve.upper),
-        reference=at(curve.reference),
-        hover={name: part[index] for name, part in curve.hover.items()},
-    )
 
 
 def _up_to(curve: Curve, edge: float) -> Curve:
