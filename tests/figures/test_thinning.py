@@ -59,7 +59,7 @@ def test_few_steps_stay_steps() -> None:
 
 
 def test_bands_keep_their_shape_too_and_columns_stay_together() -> None:
-    wild = np.sin(30 * GRID)
+    wild = np.sin(12 * GRID)
     curve = Curve(
         name="other",
         x=GRID,
