@@ -99,8 +99,8 @@ def test_models_in_groups_make_one_figure_a_group() -> None:
     ]
     figures = figures_of(curves)
     assert [figure.title for figure in figures] == [
-        "Calibration curve (r=N)",
-        "Calibration curve (r=S)",
+        "Reliability diagram (calibration curve) (r=N)",
+        "Reliability diagram (calibration curve) (r=S)",
     ]
     assert all(labels(figure) == ["a", "b"] for figure in figures)
 
@@ -267,7 +267,6 @@ def test_low_miss_rates_are_shaded_and_said() -> None:
     (zone,) = layers(figure, Mark.ZONE)
     assert (zone.lower, zone.upper) == (0.0, LOW_MISS_RATE)
     assert "miss rate at most 20 %" in labels(figure)
-    assert "low miss rates" in figure.reading
     x = np.array([0.0, 1.0])
     deficit = Curve(name="characteristic_curve", x=x, y=1 - x, y_label="deficit (units of y)")
     assert not layers(only(deficit), Mark.ZONE)
@@ -276,7 +275,7 @@ def test_low_miss_rates_are_shaded_and_said() -> None:
 def test_the_deficit_stands_above_a_line_of_equal_interval_score() -> None:
     _, _, marks = samples.characteristic()
     figure = only(*samples.deficit(), marks)
-    assert figure.question == "Is the scale of the bands right?"
+    assert figure.question == "Would scaling the intervals improve their score?"
     line, constant = (layer for layer in layers(figure, Mark.LINE) if layer.colour == REFERENCE)
     if line.faint:
         line, constant = constant, line
@@ -360,7 +359,7 @@ def test_differences_in_several_units_share_an_axis_of_half_widths() -> None:
     np.testing.assert_allclose(width, 2.0)
     assert figure.title == "Paired differences: boosted trees − linear"
     undecided = next(x for x in layers(figure, Mark.POINTS) if x.series == "undecided")
-    assert undecided.labels == ("mae",)
+    assert undecided.labels == ("MAE",)
 
 
 def test_a_model_keeps_its_colour_whichever_is_favoured_first() -> None:
@@ -440,3 +439,68 @@ def test_what_is_no_curve_is_refused() -> None:
         plot(samples.worst_rows())
     with pytest.raises(InputError, match="got 2"):
         plot([samples.calibration(), samples.pit_ecdf()])
+
+
+def test_a_model_keeps_its_colour_where_another_has_no_curve() -> None:
+    calibration = [samples.calibration(model, 0.1) for model in "abc"]
+    widths = [samples.error_by_width(model) for model in "ac"]
+    lone = samples.pit_histogram("c")
+    figures = figures_of([*calibration, *widths, lone])
+    told = [
+        {layer.series: layer.colour for layer in figure.layers if layer.series in "abc"}
+        for figure in figures
+    ]
+    assert told == [{"a": 0, "b": 1, "c": 2}, {"c": 2}, {"a": 0, "c": 2}]
+
+
+@pytest.mark.parametrize(("count", "bands"), [(1, 1), (3, 3), (4, 0)])
+def test_at_most_three_bands_lie_over_each_other(count: int, bands: int) -> None:
+    curves = [samples.rolling(f"m{i}") for i in range(count)]
+    curves = [replace(c, y=c.y - 0.01 * i, lower=c.y - 0.02 * i) for i, c in enumerate(curves)]
+    figure = only(*curves)
+    assert len(layers(figure, Mark.BAND)) == bands
+    assert ("Bands are drawn for at most 3 models." in figure.notes) == (bands == 0)
+
+
+def test_more_than_two_models_are_compared_by_one_score() -> None:
+    pairs = [samples.models(a, b) for a, b in ("ab", "ac", "bc")]
+    columns = {
+        name: np.concatenate([table.columns[name] for table in pairs]) for name in pairs[0].columns
+    }
+    columns["coverage"] = np.where(columns["metric"] == "interval_score", 0.9, math.nan)
+    figure = only(Table(name="models", columns=columns))
+    assert figure.title == "Paired differences in CRPS"
+    assert figure.y.categories == ("a − b", "a − c", "b − c")
+    assert figure.x.title == "Difference"
+    points = np.concatenate([layer.x for layer in layers(figure, Mark.POINTS)])
+    np.testing.assert_allclose(points, -0.13)
+    rest = columns["metric"] != "crps"
+    columns = {name: column[rest] for name, column in columns.items()}
+    assert (
+        only(Table(name="models", columns=columns)).title == "Paired differences in interval score"
+    )
+
+
+def test_notes_of_several_models_say_whose_they_are() -> None:
+    curves = [replace(samples.rolling(model), notes=f"change of {model}.") for model in "ab"]
+    assert only(*curves).notes[:2] == ("a: Change of a.", "b: Change of b.")
+    same = [replace(curve, notes="One thing.") for curve in curves]
+    assert only(*same).notes[0] == "One thing."
+    assert only(replace(curves[0], notes="A thing.")).notes[0] == "A thing."
+
+
+def test_diagrams_with_a_diagonal_are_square() -> None:
+    curves = [samples.calibration(), samples.calibration(name="interval_calibration")]
+    assert [figure.square for figure in figures_of(curves)] == [True, True]
+    assert not only(samples.pit_ecdf()).square
+
+
+def test_no_two_figures_ask_the_same_but_of_models() -> None:
+    for content in (samples.content(), samples.several_models()):
+        figures = figures_of(content.curves, content.tables)
+        asked: dict[str, set[str]] = {}
+        for figure in figures:
+            asked.setdefault(figure.question, set()).add(figure.name)
+            assert all(len(part.split()) <= 25 for part in figure.reading.split(". "))
+            assert figure.reading.count(". ") <= 1
+        assert all(len(names) == 1 for names in asked.values())

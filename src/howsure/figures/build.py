@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -29,6 +29,7 @@ from howsure.figures.maps import map_figures
 from howsure.figures.marks import mark_layers
 from howsure.figures.palette import SERIES_LIMIT
 from howsure.figures.parts import (
+    BANDS_LIMIT,
     band_layers,
     companion_layers,
     data_layers,
@@ -91,7 +92,7 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
             continue
         layout = layout_of(name)
         for part in _parts(family):
-            make = partial(_figure_of_curves, name, part, layout, families, kept)
+            make = partial(_figure_of_curves, name, part, layout, families, kept, places)
             figure = attempt(f"figure of {name}", make, lambda _: None)
             if figure is not None:
                 ordered.append((layout.order, figure))
@@ -137,12 +138,13 @@ def _figure_of_curves(
     layout: Layout,
     families: dict[str, list[Curve]],
     tables: Sequence[Table],
+    places: Mapping[str, int],
 ) -> Figure | None:
     drawn = [_in_seconds(curve) for curve in map(placed, family) if len(curve.x)]
     if not drawn:
         return None
     shown = drawn[:SERIES_LIMIT]
-    notes = [headed(curve.notes, 400) for curve in shown if curve.notes]
+    notes = _notes_of(shown)
     if len(shown) < len(drawn):
         notes.append(f"Shown: the first {len(shown)} of {len(drawn)}.")
     labels = _series_labels(shown, layout)
@@ -151,16 +153,22 @@ def _figure_of_curves(
     edge = x_axis.domain[1] if tail and x_axis.domain else math.inf
     shown = [thinned(_up_to(curve, edge)) for curve in shown]
     alone = len(shown) == 1
+    grouped = len({curve.group for curve in shown}) > 1
+    colours = [i if grouped else places.get(c.model, i) for i, c in enumerate(shown)]
     data = [
         layer
-        for place, (curve, label) in enumerate(zip(shown, labels, strict=True))
-        for layer in data_layers(curve, label, place, layout, alone=alone)
+        for curve, label, colour in zip(shown, labels, colours, strict=True)
+        for layer in data_layers(curve, label, colour, layout, alone=alone)
     ]
-    companions = companion_layers(shown, labels, layout, _companions(layout, families, edge))
-    places = {curve.model: place for place, curve in enumerate(shown)}
-    marks, shapes = mark_layers(tables, layout.points, places)
+    beside = _companions(layout, families, edge)
+    companions = companion_layers(shown, labels, layout, colours, beside)
+    at = {curve.model: colour for curve, colour in zip(shown, colours, strict=True)}
+    marks, shapes = mark_layers(tables, layout.points, at)
     zones = zone_layers(layout, y_axis)
-    behind = [*band_layers(shown, labels, layout), *reference_layers(shown, labels, layout)]
+    behind = [
+        *band_layers(shown, labels, layout, colours),
+        *reference_layers(shown, labels, layout, colours),
+    ]
     layers = [*zones, *behind, *companions, *data, *marks]
     if data and data[0].mark is Mark.BARS:
         layers = [*data, *behind, *marks]
@@ -178,7 +186,20 @@ def _figure_of_curves(
         y=y_axis,
         layers=tuple(layers),
         notes=tuple(dict.fromkeys(notes)),
+        square=layout.square,
     )
+
+
+def _notes_of(curves: Sequence[Curve]) -> list[str]:
+    """What curves say, under their model's name where that differs from model to model."""
+    told = {curve.model: headed(curve.notes, 400) for curve in curves if curve.notes}
+    if len(set(told.values())) < 2:
+        return list(dict.fromkeys(told.values()))
+    heads = {model: f"{one_line(model, 60)}: " for model in told}
+    return [
+        note if note.lower().startswith(heads[model].lower()) else heads[model] + note
+        for model, note in told.items()
+    ]
 
 
 def _companions(
@@ -296,9 +317,15 @@ def _unlisted(layers: Sequence[Layer], curves: Sequence[Curve], layout: Layout) 
     """What the legend leaves to words, as it would say it once for each model."""
     hidden = [layer for layer in layers if not layer.listed]
     told = []
+    banded = sum(curve.lower is not None for curve in curves)
+    about = layout.mark is not Mark.POINTS and banded > BANDS_LIMIT
+    if about and not any(layer.mark is Mark.BAND for layer in layers):
+        told.append(f"Bands are drawn for at most {BANDS_LIMIT} models.")
     if any(layer.mark is Mark.BAND for layer in hidden):
         told.append(f"Shaded: {one_line(curves[0].band, 120) or layout.band}.")
     if any(layer.faint for layer in hidden):
+        own = any(layer.series.startswith(f"{layout.reference} · ") for layer in hidden)
         crowd = [companion.words for companion in layout.companions.values() if companion.crowd]
-        told.append(f"Dotted: {', '.join(crowd or [layout.reference])}.")
+        named = dict.fromkeys([*([layout.reference] if own else []), *crowd])
+        told.append(f"Dotted: {', '.join(named)}.")
     return [" ".join(told)] if told else []

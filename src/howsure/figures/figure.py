@@ -182,6 +182,8 @@ class Figure:
         What colours measure; every layer of such a figure is shaded.
     naming : str
         What the labels of points name.
+    square : bool
+        Whether both axes are drawn with one length.
 
     Examples
     --------
@@ -201,6 +203,7 @@ class Figure:
     notes: tuple[str, ...] = ()
     shades: Shades | None = None
     naming: str = "Point"
+    square: bool = False
 
     __repr__ = brief_repr
 

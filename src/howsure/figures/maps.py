@@ -20,7 +20,7 @@ _EXTREME = 1e150
 """Beyond this size, numbers have no class; below its inverse, they are all one."""
 _HOVERED = (
     ("cce", "CCE"),
-    ("perfect", "CCE of a right model"),
+    ("perfect", "CCE of a calibrated model"),
     ("p_value", "p-value"),
 )
 
@@ -90,9 +90,8 @@ def _map_figure(table: Table, rows: IntArray, edges: tuple[float, ...]) -> Figur
         question="Where is the model wrong?",
         title="Congruence at every row" + of_model(table),
         reading=(
-            "Each point is a row. The stronger its colour, the farther the predictive law is from "
-            "what happened at like inputs (CCE). Strong points that lie together show where; "
-            "hover tells what a right model would score there."
+            "The stronger a row's colour, the farther its predictive distribution is from what "
+            "happened at like inputs (CCE). Strong points that lie together show where."
         ),
         x=Axis(title=x),
         y=Axis(title=y),

@@ -77,6 +77,8 @@ def to_vega(
         layers[-1]["transform"] = [{"calculate": series, "as": "series"}]
     horizontal = figure.is_horizontal()
     height = MAP_HEIGHT if figure.shades else HEIGHT
+    if figure.square and not isinstance(width, str):
+        height = width
     return {
         "$schema": SCHEMA,
         "width": width,

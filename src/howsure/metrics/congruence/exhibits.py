@@ -43,7 +43,7 @@ def map_table(
     seed: int = 0,
 ) -> Table:
     """Congruence errors over a plane."""
-    notes = "Where the predictive law is far from the data; the p-values are pointwise."
+    notes = "Where the predictive distribution is far from the data; p-values are pointwise."
     chosen = np.arange(len(rows))
     if rows.shape[1] == 1:
         plane = np.stack([rows[:, 0], second[1]], axis=1)
@@ -114,7 +114,7 @@ def extremes_table(
         name="cce_rows",
         columns=columns,
         model=part.model,
-        notes="Rows where the predictive law is farthest from the data, and nearest to it.",
+        notes="Rows whose predictive distribution is farthest from the data, and nearest to it.",
     )
 
 
