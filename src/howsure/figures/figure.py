@@ -184,6 +184,8 @@ class Figure:
         What the labels of points name.
     label : str
         Which of several figures of one name it is, such as a model.
+    square : bool
+        Whether both axes are drawn with one length.
 
     Examples
     --------
@@ -204,6 +206,7 @@ class Figure:
     shades: Shades | None = None
     naming: str = "Point"
     label: str = ""
+    square: bool = False
 
     __repr__ = brief_repr
 
