@@ -20,6 +20,7 @@ MAP_HEIGHT = 420
 LABEL_LIMIT = 260
 ROW_HEIGHT = 22
 FEW_ROW_HEIGHT = 32
+_ALIGNED = {"start": ("left", 4), "middle": ("center", 0), "end": ("right", -4)}
 _FORMATS = {"number": ",.4~g", "percent": ".1%"}
 
 
@@ -67,7 +68,7 @@ def to_vega(
         layers[0]["encoding"]["color"] = colour
     layers.append(_hover_layer(figure, colour, {name for row in hovered for name in row}))
     horizontal = figure.is_horizontal()
-    height = MAP_HEIGHT if figure.shades else HEIGHT
+    height = figure.height or (MAP_HEIGHT if figure.shades else HEIGHT)
     return {
         "$schema": SCHEMA,
         "width": width,
@@ -146,7 +147,7 @@ def config_of(palette: Palette) -> Spec:
 
 def _layer(figure: Figure, layer: Layer, palette: Palette) -> Spec:
     encoding: Spec = {}
-    if layer.series:
+    if layer.series and layer.mark is not Mark.TEXT:
         encoding["color"] = {"datum": layer.series}
     mark = _mark(layer, palette, clip=_is_cut(figure, layer))
     rows = _rows(figure, layer)
@@ -188,13 +189,24 @@ def _mark(layer: Layer, palette: Palette, *, clip: bool) -> Spec:
                 "strokeWidth": 1,
             }
         case Mark.INTERVALS:
-            return {"type": "rule", "strokeWidth": 1.75, "opacity": 0.75}
+            return {"type": "rule", "strokeWidth": 1.75 * layer.size, "opacity": 0.75}
         case Mark.BARS:
             return {"type": "bar", "opacity": 0.55, "stroke": palette.surface, "strokeWidth": 1}
         case Mark.RULE:
             return {"type": "rule", "strokeWidth": 1.5, **dash}
         case Mark.ZONE:
             return {"type": "rect", "opacity": 0.1}
+        case Mark.TEXT:
+            return {
+                "type": "text",
+                "align": _ALIGNED[layer.anchor][0],
+                "dx": _ALIGNED[layer.anchor][1],
+                "dy": {"expr": "indexof(datum.label, '\\n') < 0 ? 0 : -7"},
+                "baseline": "middle",
+                "color": palette.reference if layer.colour < 0 else palette.ink,
+                "fontSize": 12,
+                "lineBreak": "\n",
+            }
 
 
 def _position(figure: Figure, layer: Layer) -> Spec:
@@ -208,9 +220,11 @@ def _position(figure: Figure, layer: Layer) -> Spec:
             ends = {"x": _channel(figure.x, "lo"), "x2": {"field": "hi"}}
             return {**ends, "y": y, "y2": {"datum": 0}}
         case Mark.BAND | Mark.INTERVALS:
-            if figure.is_horizontal():
+            if figure.lies_along_x(layer):
                 return {"x": _channel(figure.x, "lo"), "x2": {"field": "hi"}, "y": y}
             return {"x": x, "y": _channel(figure.y, "lo"), "y2": {"field": "hi"}}
+        case Mark.TEXT:
+            return {"x": x, "y": y, "text": {"field": "label", "type": "nominal"}}
     return {"x": x, "y": y}
 
 
@@ -238,8 +252,8 @@ def _channel(axis: Axis, field: str) -> Spec:
             "scale": {"type": "utc"},
             "axis": {"title": title, "grid": False},
         }
-    drawn: Spec = {"title": title}
-    if axis.kind == "percent":
+    drawn: Spec | None = {"title": title} if axis.shown else None
+    if drawn is not None and axis.kind == "percent":
         drawn["format"] = ".0%" if axis.domain is not None else ".3~p"
     return {"field": field, "type": "quantitative", "scale": scale, "axis": drawn}
 
@@ -331,7 +345,8 @@ def _hover_text(figure: Figure, present: set[str]) -> str:
     if "series" in present:
         parts.append(("Series", "series", "category"))
     parts.append((figure.x.title or "x", "x", x_kind))
-    parts.append((figure.y.title or ("Row" if y_kind == "category" else "y"), "y", y_kind))
+    if figure.y.shown:
+        parts.append((figure.y.title or ("Row" if y_kind == "category" else "y"), "y", y_kind))
     if "lo" in present:
         bars = any(layer.mark is Mark.BARS for layer in figure.layers)
         along = x_kind if figure.is_horizontal() or bars else y_kind
