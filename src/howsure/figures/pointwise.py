@@ -249,7 +249,7 @@ def intervals_over_truth(run: OneRun, words: Words, *, colour: int) -> Figure:
 
 
 def _points(run: OneRun, chosen: IntArray, colour: int) -> list[Layer]:
-    """What happened, told apart by whether the intervals hold it."""
+    """Observations, told apart by whether the intervals contain them."""
     x, y = run.x[chosen], run.y[chosen]
     inside = (run.lower[chosen] <= y) & (y <= run.upper[chosen])
     kinds: list[tuple[BoolArray, str, int, int]] = [

@@ -157,9 +157,9 @@ def _medians(found: Sequence[MethodComparison]) -> Grid:
         parts.append(Part(title=_heading(result, found), rows=tuple(rows)))
     told = sorted({f"{m}: {why}." for r in found for (m, _), why in r.reasons.items()})
     notes = (
-        "Medians over the splits. Beside T-CV and T-SS stands a shared rank: 1 + the number of "
-        "methods that are significantly better (Friedman, then Wilcoxon–Holm). Splits share "
-        "rows, so that the tests are too sure.",
+        "Medians over the splits. Small: a shared rank, 1 + the number of methods that are "
+        "significantly better (Friedman, then Wilcoxon–Holm). Splits share rows, so these tests "
+        "are overconfident.",
         *told,
     )
     return Grid(title="Methods", columns=tuple(columns), parts=tuple(parts), notes=notes)
@@ -197,8 +197,8 @@ def _published(found: Sequence[MethodComparison]) -> Grid | None:
     )
     of = "nine nets on ImageNet" if found[0].units == "labels" else "four nets on visual acuity"
     notes = (
-        f"Published: averages over {of} (Jang and Lee 2025). Data and models differ, so that "
-        "patterns can be compared and numbers cannot.",
+        f"Published: averages over {of} (Jang and Lee 2025). Data and models differ: compare "
+        "patterns, not values.",
     )
     return Grid(title="Beside the published", columns=columns, parts=tuple(parts), notes=notes)
 
@@ -230,13 +230,9 @@ def _panels(
 def _figures(result: MethodComparison) -> tuple[Figure, ...]:
     figures = []
     for measure in _RANKED:
-        values = {"here": dict(zip(result.methods, result.median(measure).tolist(), strict=True))}
-        known = published_of(result, measure)
-        shared = {name: known[name] for name in result.methods if name in known}
-        if shared:
-            values["published, other data"] = shared
-        rules = (Rule(at=result.floor.median, label="perfect model"),) if measure == "t_cv" else ()
-        figures.append(methods_figure(values, measure, rules=rules))
+        medians = dict(zip(result.methods, result.median(measure).tolist(), strict=True))
+        rules = (Rule(at=result.floor.median, label="chance alone"),) if measure == "t_cv" else ()
+        figures.append(methods_figure({result.task: medians}, measure, rules=rules))
     if result.repeats > 1 and len(result.methods) > 2:
         for measure in _RANKED:
             ranks: Table = result.ranks(measure).table(f"ranks_{measure}")

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-import numpy as np
-
+from howsure.core import formats
 from howsure.protocols.adaptivity_result import MethodComparison
-from howsure.report.content import GlossaryEntry, Tone, VerdictLine
+from howsure.report.content import GlossaryEntry, VerdictLine
+from howsure.report.shift_words import counted, listed, named
 
 Averages = Mapping[float, Mapping[str, tuple[float, ...]]]
 """By coverage and measure: an average over models for each method."""
@@ -74,7 +74,7 @@ GLOSSARY: Final = (
     GlossaryEntry(
         name="t_cv",
         title="T-CV",
-        meaning="Largest violation of coverage over cells of equal mass by ease.",
+        meaning="Largest gap between coverage and its nominal level over cells of similar difficulty.",
         formula="max_b |(1−α) − cov_b|",
         source="Jang and Lee 2025, equation 3",
         direction="lower is better",
@@ -83,7 +83,7 @@ GLOSSARY: Final = (
     GlossaryEntry(
         name="t_ss",
         title="T-SS",
-        meaning="How well mean size follows mean difficulty over cells by ease.",
+        meaning="How well mean size follows mean difficulty over cells of similar difficulty.",
         formula="sign(β)·R² of the line through the cells",
         source="Jang and Lee 2025, equation 4",
         direction="higher is better",
@@ -92,7 +92,7 @@ GLOSSARY: Final = (
     GlossaryEntry(
         name="sscv",
         title="SSCV",
-        meaning="Largest violation of coverage over strata of set size.",
+        meaning="Largest coverage gap over strata of set size.",
         source="Angelopoulos et al. 2021",
         direction="lower is better",
         notion="local",
@@ -100,7 +100,7 @@ GLOSSARY: Final = (
     GlossaryEntry(
         name="escv",
         title="ESCV",
-        meaning="Largest violation of coverage over each exact set size.",
+        meaning="Largest coverage gap over each exact set size.",
         source="Huang et al. 2024, two-sided as in Jang and Lee 2025",
         direction="lower is better",
         notion="local",
@@ -108,7 +108,7 @@ GLOSSARY: Final = (
     GlossaryEntry(
         name="set_deficit",
         title="Deficit",
-        meaning="Labels by which sets fall short of the true one.",
+        meaning="How many labels sets lack to contain the true one.",
         formula="mean max(0, rank − size)",
         direction="lower is better",
         units="labels",
@@ -116,7 +116,7 @@ GLOSSARY: Final = (
     GlossaryEntry(
         name="set_excess",
         title="Excess",
-        meaning="Labels that sets hold past the true one.",
+        meaning="How many labels sets contain beyond the true one.",
         formula="mean max(0, size − rank)",
         direction="lower is better",
         units="labels",
@@ -132,8 +132,16 @@ def published_of(comparison: MethodComparison, measure: str) -> dict[str, float]
     return dict(zip(methods, held[measure], strict=True)) if measure in held else {}
 
 
+def title_of(comparisons: Sequence[MethodComparison]) -> str:
+    """What was studied."""
+    methods = len({method for held in comparisons for method in held.methods})
+    tasks = list(dict.fromkeys(held.task for held in comparisons))
+    on = f"{counted(methods, 'method')} on {named(tasks, 'task')}"
+    return f"Do prediction methods cover easy and hard inputs alike? {on}"
+
+
 def method_lines(comparison: MethodComparison) -> tuple[VerdictLine, ...]:
-    """One sentence a method: does it hold coverage at every ease, do sizes follow difficulty?"""
+    """Of each method: is coverage alike for easy and hard inputs, does size follow difficulty?"""
     floor = comparison.floor
     lines = []
     for name, violation, slope in zip(
@@ -148,29 +156,36 @@ def method_lines(comparison: MethodComparison) -> tuple[VerdictLine, ...]:
         sizes = (
             comparison.reasons.get((name, "t_ss"), "T-SS is not known")
             if math.isnan(slope)
-            else f"T-SS is {slope:.2f}"
+            else f"T-SS, how well size follows difficulty, is {slope:.2f}"
         )
         text = (
-            f"T-CV is {violation:.3f}, {told} what chance shows of a perfect model "
-            f"({floor.median:.3f} in the median, 95 % below {floor.upper:.3f}); {sizes}."
+            f"T-CV, the largest coverage gap over difficulty, is {violation:.3f}, {told} what "
+            f"chance alone shows (median {floor.median:.3f}, 95 % below {floor.upper:.3f}). "
+            f"{sizes[:1].upper()}{sizes[1:]}."
         )
         lines.append(VerdictLine(text=text, tone="undecided" if held else "bad", question=name))
     return tuple(lines)
 
 
 def headline(comparisons: Sequence[MethodComparison]) -> VerdictLine | None:
-    """The main message: how many tests hold coverage at every ease."""
-    values = np.concatenate([held.median("t_cv") for held in comparisons])
-    floors = np.concatenate([np.full(len(held.methods), held.floor.upper) for held in comparisons])
-    known = np.isfinite(values)
-    if not known.any():
+    """How many methods cover easy and hard inputs alike, as far as chance allows to say."""
+    tests = [
+        (held.task, method, bool(violation <= held.floor.upper))
+        for held in comparisons
+        for method, violation in zip(held.methods, held.median("t_cv").tolist(), strict=True)
+        if math.isfinite(violation)
+    ]
+    if not tests:
         return None
-    good = int((values[known] <= floors[known]).sum())
-    total = int(known.sum())
-    tasks = len({held.task for held in comparisons})
+    tasks = list(dict.fromkeys(task for task, _, _ in tests))
+    good = [method for _, method, alike in tests if alike]
+    of = "methods" if len(tasks) == 1 else "tests of a method"
     text = (
-        f"In {good} of {total} tests of methods on {tasks} {'task' if tasks == 1 else 'tasks'}, "
-        "coverage holds from the hardest rows to the easiest, as far as chance lets one see."
+        f"{len(good) or 'None'} of {len(tests)} {of} on {named(tasks, 'task')} "
+        f"{'shows' if len(good) == 1 else 'show'} no significant coverage gap between easy and "
+        f"hard inputs at nominal {formats.level(comparisons[0].coverage)}"
     )
-    tone: Tone = "bad" if good == 0 else "undecided"
-    return VerdictLine(text=text, tone=tone)
+    text += f": {listed(good, 3)}." if good and len(tasks) == 1 else "."
+    if 0 < len(good) < len(tests):
+        text += " The gaps of the others are larger than chance alone explains."
+    return VerdictLine(text=text, tone="undecided" if good else "bad")

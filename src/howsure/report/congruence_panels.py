@@ -50,7 +50,7 @@ def colours_of(models: Sequence[str]) -> dict[str, int]:
 
 
 def models_panel(found: Sequence[Found], *, counts: bool) -> Panel | None:
-    """CCE and ECE of every model, beside a right model and the published."""
+    """CCE and ECE of every model, beside a correctly specified one."""
     figures = []
     cce = {one.model: one.mean("cce") for one in found}
     if any(map(math.isfinite, cce.values())):
@@ -62,7 +62,6 @@ def models_panel(found: Sequence[Found], *, counts: bool) -> Panel | None:
                 spreads={one.model: one.data_sd("cce") for one in found},
             ),
             Dots(series="a right model", values=nulls, colour=REFERENCE),
-            Dots(series="published", values=_printed(found, "cce"), colour=1),
         ]
         figures.append(models_figure(dots, "cce", models=[one.model for one in found]))
     cells = {one.model: one.mean("ece_exact") for one in found}
@@ -71,14 +70,9 @@ def models_panel(found: Sequence[Found], *, counts: bool) -> Panel | None:
         dots = [Dots(series="spread over cells" if counts else "here", values=cells)]
         if counts:
             dots.append(Dots(series="by P(Y ≤ y)", values=plain, colour=2))
-        dots.append(Dots(series="published", values=_printed(found, "ece"), colour=1))
         note = "By P(Y ≤ y), laws of counts have a large ECE even when right." if counts else ""
         figures.append(models_figure(dots, "ece", models=[one.model for one in found], note=note))
     return _panel("", [("", figures)]) if figures else None
-
-
-def _printed(found: Sequence[Found], measure: str) -> dict[str, float]:
-    return {one.model: row.value for one in found for row in one.printed if row.measure == measure}
 
 
 def input_panel(

@@ -28,7 +28,7 @@ from howsure.protocols.shift_views import (
     shift_ranks,
 )
 from howsure.report.page.pointwise_panels import Option, Panel
-from howsure.report.shift_findings import Finding, home_method, key_of, published_of
+from howsure.report.shift_findings import Finding, home_method, key_of
 
 _STEP: Final = re.compile(r"step-(\d+)")
 _FEW_RANKED: Final = 3
@@ -146,14 +146,14 @@ def _changes(findings: Sequence[Finding]) -> list[Panel]:
 
 
 def _degrees(findings: Sequence[Finding], places: Mapping[str, int]) -> list[Panel]:
-    """Coverage and prediction rate by degree of shift, those that predict every row first."""
+    """Coverage and prediction rate by degree of shift, those that accept every row first."""
     curves = curves_of(findings)
     selective = {found.method for found in findings if found.selective}
     options = []
     for group in dict.fromkeys(curve.group for curve in curves):
         own = [curve for curve in curves if curve.group == group]
         task = group.removeprefix("task=")
-        for label, wanted in (("every row predicted", False), ("rows may be declined", True)):
+        for label, wanted in (("every row accepted", False), ("rows may be rejected", True)):
             chosen = [curve for curve in own if (curve.model in selective) == wanted]
             covered = [curve for curve in chosen if curve.reference is not None]
             rates = [curve for curve in chosen if curve.reference is None] if wanted else []
@@ -164,32 +164,20 @@ def _degrees(findings: Sequence[Finding], places: Mapping[str, int]) -> list[Pan
 
 
 def task_panels(findings: Sequence[Finding]) -> tuple[Panel, ...]:
-    """Dot plots of every test part; published numbers belong to the main test."""
+    """Dot plots of every test part."""
     if not findings:
         return ()
-    main = findings[0].result.tests[0]
     tests = dict.fromkeys(test for found in findings for test in found.result.tests)
-    options = tuple(
-        Option(label=test, figures=_measures(findings, test, published=test == main))
-        for test in tests
-    )
+    options = tuple(Option(label=test, figures=_measures(findings, test)) for test in tests)
     return (Panel(label="Test", options=options, wide=False),)
 
 
-def _measures(findings: Sequence[Finding], test: str, *, published: bool) -> tuple[Figure, ...]:
+def _measures(findings: Sequence[Finding], test: str) -> tuple[Figure, ...]:
     held = [found for found in findings if test in found.result.tests]
     figures = []
     for measure in _DRAWN:
         shown = [f for f in held if f.selective] if measure == "prediction_rate" else held
         records = [found.record(measure, test) for found in shown]
-        if not any(math.isfinite(record.value) for record in records):
-            continue
-        theirs = {
-            one.method: one.mean
-            for found in shown
-            if published
-            for one in published_of(found)
-            if one.quantity == measure
-        }
-        figures.append(measure_figure(records, theirs))
+        if any(math.isfinite(record.value) for record in records):
+            figures.append(measure_figure(records))
     return tuple(figures)

@@ -100,7 +100,7 @@ def task_part(findings: Sequence[Finding], coverage: float) -> WorldPart:
 
 
 def _ordered(findings: Sequence[Finding]) -> tuple[str, ...]:
-    """Methods from the one that keeps its coverage most often on; then by coverage error."""
+    """Methods by how often coverage is nominal, the most often first; then by coverage error."""
     tasks = tuple(dict.fromkeys(found.task for found in findings))
 
     def key(method: str) -> tuple[int, float]:
@@ -136,12 +136,12 @@ def _averages(findings: Sequence[Finding], methods: Sequence[str]) -> Grid:
                 share_cell(rate),
             )
         )
-    titles = ("Coverage holds", "Off by, points", "By chance alone", "Prediction rate")
+    titles = ("Nominal coverage on", "Coverage error, points", "Chance alone", "Prediction rate")
     columns = (Column(title="Method"), *(Column(title=t, numeric=True) for t in titles))
     notes = (
-        "Averages over datasets, of their main tests: |coverage − nominal| in points, ± its "
-        "standard error with datasets held fixed; what a model that covers just as claimed "
-        "would show by chance alone; the share of rows predicted.",
+        "Averages over datasets, of their main tests. Coverage error is |coverage − nominal|, "
+        "± its standard error for these datasets. Chance alone: the error of a model of nominal "
+        "coverage.",
     )
     return Grid(title="Averages", columns=columns, parts=(Part(rows=tuple(rows)),), notes=notes)
 
@@ -160,10 +160,10 @@ def _by_task(findings: Sequence[Finding], methods: Sequence[str], measure: str) 
     notes = [f"Small: {_level(findings)} intervals over models and rows, in percent."]
     if measure == "test_coverage":
         notes.insert(
-            0, f"Nominal {formats.level(coverage)}; of the rows predicted. {legend(coverage)}"
+            0, f"Nominal {formats.level(coverage)}; of the accepted rows. {legend(coverage)}"
         )
     else:
-        notes.insert(0, "Share of rows predicted, by the methods that may decline rows.")
+        notes.insert(0, "Share of rows accepted, by the methods that may reject rows.")
     columns = (Column(title="Method"), *(Column(title=task, numeric=True) for task in tasks))
     title = "Coverage by dataset" if measure == "test_coverage" else "Prediction rate by dataset"
     return Grid(title=title, columns=columns, parts=(Part(rows=tuple(rows)),), notes=tuple(notes))
@@ -173,8 +173,8 @@ def legend(coverage: float) -> str:
     """What the marks of verdicts mean."""
     points = f"{100 * TOLERANCE * (1 - coverage):.2g} points"
     return (
-        f"{MARKS['holds']} within {points}; {MARKS['too low']} surely lower, "
-        f"{MARKS['too high']} surely higher; {MARKS['not told']} beyond, but perhaps by chance."
+        f"{MARKS['covers']} within {points} of nominal; {MARKS['under-covers']} significantly "
+        f"below, {MARKS['over-covers']} significantly above; {MARKS['undecided']} undecided."
     )
 
 
@@ -214,7 +214,7 @@ def _tests(findings: Sequence[Finding]) -> Grid:
             reasons.setdefault(why, {})[found.method] = None
     limits = (f"{', '.join(methods)}: {why}." for why, methods in reasons.items())
     notes = (
-        f"Of the rows predicted. {legend(findings[0].result.coverage)} "
+        f"Of the accepted rows. {legend(findings[0].result.coverage)} "
         f"Small: {_level(findings)} intervals over models and rows.",
         *limits,
         *told,
@@ -278,8 +278,8 @@ def _beside(findings: Sequence[Finding]) -> Grid | None:
     named = "tables" if len(tables) > 1 else "table"
     notes = (
         f"Published: {named} {', '.join(tables)} of Gustafsson, Danelljan and Schön (TMLR 2023), "
-        f"± the sd over five runs. Ours come from {images if drawn else 'other networks'}, so "
-        "that patterns can be compared and digits cannot.",
+        f"± the sd over five runs. Ours come from {images if drawn else 'other networks'}: "
+        "compare patterns, not values.",
     )
     return Grid(title="Beside the published", columns=columns, parts=tuple(parts), notes=notes)
 
