@@ -15,7 +15,7 @@ import pytest
 from extras import absent
 from figures import samples
 from howsure.core.records import Record, Table
-from howsure.report.content import GlossaryEntry, PageContent, VerdictLine
+from howsure.report.document import GlossaryEntry, PageContent, VerdictLine
 from howsure.report.page.render import render_page
 
 HOSTILE = (

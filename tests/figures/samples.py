@@ -9,7 +9,7 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.records import Curve, Direction, Notion, Record, Table
-from howsure.report.content import GlossaryEntry, PageContent, VerdictLine
+from howsure.report.document import GlossaryEntry, PageContent, VerdictLine
 
 LEVELS = np.linspace(0.0, 1.0, 41)
 

@@ -166,7 +166,7 @@ def report(
     profile: Profile = None,
 ) -> None:
     """Draw the report page of a plan's results."""
-    from howsure.report.forms import form_of
+    from howsure.report.document import form_of
 
     form_of(output)
     check_outputs([output], [Path(plan)])

@@ -17,7 +17,7 @@ from howsure.core.registry import unknown
 
 if TYPE_CHECKING:
     from howsure.bench import Plan, RunSummary
-    from howsure.report.page.sections import Grid
+    from howsure.report.document import Grid
     from howsure.report.shift import ShiftPage
     from howsure.results import Store
 
@@ -61,7 +61,7 @@ def submit(
     """Put a method on the leaderboard of the shift benchmark; exit 1 if a trial failed."""
     from howsure.bench import load_plan
     from howsure.core.files import check_outputs
-    from howsure.report.forms import form_of
+    from howsure.report.document import form_of
     from howsure.results import Store
 
     if output is not None:

@@ -186,6 +186,8 @@ class Figure:
         What the labels of points name.
     height : int
         Height of the drawing in pixels; by its kind where 0.
+    label : str
+        Which of several figures of one name it is, such as a model.
 
     Examples
     --------
@@ -206,6 +208,7 @@ class Figure:
     shades: Shades | None = None
     naming: str = "Point"
     height: int = 0
+    label: str = ""
 
     __repr__ = brief_repr
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from howsure.core import formats
 from howsure.protocols.adaptivity_result import MethodComparison
-from howsure.report.content import GlossaryEntry, VerdictLine
+from howsure.report.document import GlossaryEntry, VerdictLine
 from howsure.report.shift_words import counted, listed, named
 
 Averages = Mapping[float, Mapping[str, tuple[float, ...]]]

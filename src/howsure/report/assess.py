@@ -19,6 +19,7 @@ from howsure.core.progress import Listener, listening, tell
 from howsure.core.records import Curve, Record, Table
 from howsure.core.threads import one_thread
 from howsure.core.weights import Weights
+from howsure.figures.text import one_line
 from howsure.inputs import Loaded
 from howsure.inputs.columns import RECALIBRATED
 from howsure.metrics.catalogue import asked_for
@@ -36,7 +37,7 @@ from howsure.metrics.measure import Evaluation, curves_of, evaluate, tables_of, 
 from howsure.metrics.metric import SLOW_ROWS
 from howsure.predictions import EvalSet, content_order
 from howsure.report.assessment import Assessment
-from howsure.report.content import VerdictLine, noted
+from howsure.report.document import VerdictLine, noted
 from howsure.report.door import opened, source_fact
 from howsure.report.images import MODELS, image_table, missing_images
 from howsure.report.overview import overview
@@ -393,7 +394,25 @@ def assess_sets(
             [*notes, *faults],
         ),
         command=command,
+        title=_title(done, facts or {}),
     )
+
+
+def _title(done: Sequence[Evaluation], facts: Mapping[str, str]) -> str:
+    """What is asked, with the name of the data: its file, its models, or its number of rows."""
+    names = [found.evalset.model for found in done]
+    if facts.get("Source"):
+        data = f"in {one_line(facts['Source'], _LONGEST)}"
+    elif len(names) > 1:
+        told = [one_line(name, _LONGEST // 2) for name in names]
+        data = f"of {len(names)} models" if len(names) > 3 else f"of {' and '.join(told)}"
+    else:
+        rows = done[0].evalset.n
+        data = f"of {rows:,} predictions" if rows > 1 else "of this prediction"
+    return f"Can the uncertainty {data} be trusted?"
+
+
+_LONGEST = 60
 
 
 def _in_detail(done: Sequence[Evaluation], ranked: Standing | None) -> tuple[set[str], str]:

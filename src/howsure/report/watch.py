@@ -16,6 +16,7 @@ from howsure.core.brief import brief_repr
 from howsure.core.formats import p_words, percent
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.threads import one_thread
+from howsure.figures.text import one_line
 from howsure.inputs import Unlabelled
 from howsure.metrics.congruence.exhibits import (
     LOSSES,
@@ -26,7 +27,7 @@ from howsure.metrics.congruence.exhibits import (
 from howsure.predictions import EvalSet
 from howsure.report.assess import missing_fact
 from howsure.report.assessment import Assessment
-from howsure.report.content import VerdictLine
+from howsure.report.document import VerdictLine
 from howsure.report.images import image_table
 from howsure.report.monitor import FLAGGED, OUTSIDE, Judged, Monitor, scored
 from howsure.stats.binomial import clopper_pearson, holm
@@ -110,9 +111,14 @@ def watch(
             **missing_fact(new.images, new.names),
         },
         command=command,
-        title="Which rows to distrust?",
+        title=f"Which rows{_of(facts)} can be trusted?",
     )
     return Watched(table, report)
+
+
+def _of(facts: Mapping[str, str] | None) -> str:
+    source = (facts or {}).get("Source", "")
+    return f" of {one_line(source, 60)}" if source else ""
 
 
 def _findings(monitor: Monitor, judged: Judged, table: Table) -> tuple[Finding, ...]:
