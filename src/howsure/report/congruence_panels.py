@@ -35,7 +35,7 @@ from howsure.protocols.congruence_rejection import Rejection
 from howsure.protocols.congruence_reliability import Reliability
 from howsure.protocols.congruence_result import CongruenceRun
 from howsure.protocols.congruence_views import over_input
-from howsure.report.congruence_findings import Found
+from howsure.report.congruence_findings import CORRECT, Found
 from howsure.report.document import Choice, Option
 
 ALL: Final = "all models"
@@ -44,7 +44,7 @@ INSIDE: Final = 0.95
 
 
 def colours_of(models: Sequence[str]) -> dict[str, int]:
-    """One colour a model, the last of all for the true law."""
+    """One colour a model, the last of all for the true distribution."""
     places = {name: place for place, name in enumerate(m for m in models if m != TRUTH)}
     return {**places, TRUTH: SERIES_LIMIT - 1}
 
@@ -57,20 +57,20 @@ def models_panel(found: Sequence[Found], *, counts: bool) -> Choice | None:
         nulls = {one.model: one.mean("cce_null") for one in found}
         dots = [
             Dots(
-                series="here, ± sd over data",
+                series="CCE, ± sd over bootstrap samples",
                 values=cce,
                 spreads={one.model: one.data_sd("cce") for one in found},
             ),
-            Dots(series="a right model", values=nulls, colour=REFERENCE),
+            Dots(series=CORRECT, values=nulls, colour=REFERENCE),
         ]
         figures.append(models_figure(dots, "cce", models=[one.model for one in found]))
     cells = {one.model: one.mean("ece_exact") for one in found}
     if any(map(math.isfinite, cells.values())):
         plain = {one.model: one.mean("ece") for one in found}
-        dots = [Dots(series="spread over cells" if counts else "here", values=cells)]
+        dots = [Dots(series="spread over cells" if counts else "ECE", values=cells)]
         if counts:
             dots.append(Dots(series="by P(Y ≤ y)", values=plain, colour=2))
-        note = "By P(Y ≤ y), laws of counts have a large ECE even when right." if counts else ""
+        note = "By P(Y ≤ y), predictive distributions of counts have a large ECE even when correct." if counts else ""
         figures.append(models_figure(dots, "ece", models=[one.model for one in found], note=note))
     return _panel("", [("", figures)]) if figures else None
 
@@ -80,7 +80,7 @@ def input_panel(
     found: Sequence[Found],
     places: Mapping[str, int],
 ) -> Choice | None:
-    """Beliefs, calibration and CCE over the only column of x, of one set of data."""
+    """Predictions, calibration and CCE over the only column of x, of one set of data."""
     curves = over_x(studies)
     calibrations = _calibrations(studies)
     held = {one.model: one for one in studies.beliefs if one.x is not None}

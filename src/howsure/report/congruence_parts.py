@@ -108,7 +108,7 @@ def reliability_part(found: Reliability, worlds: Sequence[World]) -> WorldPart:
     titles = ("CCE", "ECE", "Pairs", "Welch t", "p, any difference", "p, CCE varies more")
     notes = (
         "Means over pairs of a task and a model (here, also of a set of data) of sd by mean over "
-        "bootstrap samples. Pairs of one task share their rows, so that p is too sure.",
+        "bootstrap samples. Pairs of one task share their rows, so p is too small.",
     )
     return WorldPart(
         name="Reliability",
