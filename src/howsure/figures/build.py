@@ -14,8 +14,10 @@ from howsure.core.errors import InputError
 from howsure.core.faults import attempt
 from howsure.core.records import Curve, Table
 from howsure.figures.figure import Axis, Figure, Layer, Mark, sample_points
+from howsure.figures.intervals import interval_figures
 from howsure.figures.layouts import (
     COMPANIONS,
+    INTERVALS_ORDER,
     LAYOUTS,
     MAP_ORDER,
     TABLE_ORDER,
@@ -95,6 +97,8 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
     named = [replace(table, model="") for table in kept] if len(models - {""}) < 2 else kept
     maps: list[Figure] = attempt("maps", partial(map_figures, named), lambda _: [])
     ordered += [(MAP_ORDER, figure) for figure in maps]
+    beside: list[Figure] = attempt("intervals", partial(interval_figures, named), lambda _: [])
+    ordered += [(INTERVALS_ORDER, figure) for figure in beside]
     for table in named:
         figure = attempt(f"figure of {table.name}", partial(figure_of_table, table), lambda _: None)
         if figure is not None:

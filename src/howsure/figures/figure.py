@@ -58,6 +58,8 @@ class Axis:
         Whether what lies beyond `domain` is drawn at its end.
     shown : bool
         Whether it is drawn.
+    labelled : bool
+        Whether its numbers are shown; ranks of rows tell a reader nothing.
     """
 
     title: str = ""
@@ -67,6 +69,7 @@ class Axis:
     categories: tuple[str, ...] = ()
     clamp: bool = False
     shown: bool = True
+    labelled: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +121,7 @@ class Layer:
     labels : tuple of str
         The name of each mark (a row, a group), for the hover text; what a text says.
     faint : bool
-        Whether it stands behind the others: thinner, dotted.
+        Whether it stands behind the others: thinner, dotted; intervals are paler.
     listed : bool
         Whether the legend names its series.
     shape : int, optional

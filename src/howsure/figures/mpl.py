@@ -77,7 +77,7 @@ def _draw_layer(ax: Axes, figure: Figure, layer: Layer) -> None:
         case Mark.INTERVALS:
             along_x = figure.lies_along_x(layer)
             lines, place = (ax.hlines, layer.y) if along_x else (ax.vlines, x)
-            look = {"linewidth": 1.4 * layer.size, "alpha": 0.75}
+            look = {"linewidth": 1.4 * layer.size, "alpha": 0.35 if layer.faint else 0.75}
             lines(place, layer.lower, layer.upper, color=colour, **look)
         case Mark.BARS:
             width = layer.upper - layer.lower
@@ -162,7 +162,9 @@ def _dress(ax: Axes, axis: Axis, which: str) -> None:
         target.set_ticks(range(len(shown)), labels=shown)
         set_limits(len(shown) - 0.5, -0.5)
         return
-    if axis.kind == "percent":
+    if not axis.labelled:
+        target.set_ticks([])
+    elif axis.kind == "percent":
         ticker = require("matplotlib.ticker", extra="plots")
         target.set_major_formatter(ticker.PercentFormatter(1.0, decimals=None))
     if axis.domain is not None:

@@ -189,7 +189,8 @@ def _mark(layer: Layer, palette: Palette, *, clip: bool) -> Spec:
                 "strokeWidth": 1,
             }
         case Mark.INTERVALS:
-            return {"type": "rule", "strokeWidth": 1.75 * layer.size, "opacity": 0.75}
+            width, opacity = (1.5, 0.35) if layer.faint else (1.75, 0.75)
+            return {"type": "rule", "strokeWidth": width * layer.size, "opacity": opacity}
         case Mark.BARS:
             return {"type": "bar", "opacity": 0.55, "stroke": palette.surface, "strokeWidth": 1}
         case Mark.RULE:
@@ -253,7 +254,9 @@ def _channel(axis: Axis, field: str) -> Spec:
             "axis": {"title": title, "grid": False},
         }
     drawn: Spec | None = {"title": title} if axis.shown else None
-    if drawn is not None and axis.kind == "percent":
+    if drawn is not None and not axis.labelled:
+        drawn |= {"labels": False, "grid": False}
+    elif drawn is not None and axis.kind == "percent":
         drawn["format"] = ".0%" if axis.domain is not None else ".3~p"
     return {"field": field, "type": "quantitative", "scale": scale, "axis": drawn}
 

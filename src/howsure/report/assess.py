@@ -33,6 +33,7 @@ from howsure.metrics.congruence.view import (
     unanswered,
 )
 from howsure.metrics.groups import GroupReport, assess_groups
+from howsure.metrics.interval_rows import interval_tables
 from howsure.metrics.measure import Evaluation, curves_of, evaluate, tables_of, worst_rows
 from howsure.metrics.metric import SLOW_ROWS
 from howsure.predictions import EvalSet, content_order
@@ -330,6 +331,13 @@ def assess_sets(
             worst = attempt(f"worst rows of {name}", partial(worst_rows, found), lambda _: None)
             made = (by_group[place], *tables_of(found), worst)
             tables.extend(table for table in made if table is not None)
+        drawn, reasons = attempt(
+            "intervals beside y",
+            partial(interval_tables, [f for f in done if f.evalset.model in shown], seed=seed),
+            lambda reason: ([], [reason]),
+        )
+        tables.extend(drawn)
+        notes.extend(reasons)
         for local in _given_inputs(evalsets, confidence, seed, asked):
             records.extend(local.records)
             tables.extend(tables_of(local))

@@ -159,15 +159,16 @@ def _unseen(wrong: Sequence[Found], found: Sequence[Found]) -> str:
             hidden[measure] += len({bad.model for bad, _ in blind_spots(held, measure)})
     if not compared:
         return ""
-    cells, plain = (compared - hidden[measure] or "none" for measure in ("ece_exact", "ece"))
-    text = f" ECE ranks {cells} of these {compared} behind every accepted model"
+    cells, plain = (compared - hidden[measure] for measure in ("ece_exact", "ece"))
     if compared == 1:
-        text = f" ECE ranks it {'behind every' if cells == 1 else 'before an'} accepted model"
+        if cells == plain:
+            return f" ECE ranks it {'behind every' if cells else 'before an'} accepted model."
+        how = "spread over the cells of counts" if cells else "by P(Y ≤ y) alone"
+        return f" ECE ranks it behind every accepted model only if {how}."
+    text = f" ECE ranks {cells or 'none'} of these {compared} behind every accepted model"
     if cells == plain:
         return f"{text}."
-    if compared == 1:
-        return f"{text} only if {'' if cells == 1 else 'not '}spread over the cells of counts."
-    return f"{text} if spread over the cells of counts, and {plain} by P(Y ≤ y) alone."
+    return f"{text} if spread over the cells of counts, {plain or 'none'} by P(Y ≤ y) alone."
 
 
 def model_lines(
