@@ -10,7 +10,7 @@ from typing import Final
 from howsure.core import formats
 from howsure.protocols.adaptivity_result import MethodComparison
 from howsure.report.document import GlossaryEntry, VerdictLine
-from howsure.report.shift_words import counted, listed, named
+from howsure.report.studies import counted, listed, named
 
 Averages = Mapping[float, Mapping[str, tuple[float, ...]]]
 """By coverage and measure: an average over models for each method."""
@@ -74,7 +74,7 @@ GLOSSARY: Final = (
     GlossaryEntry(
         name="t_cv",
         title="T-CV",
-        meaning="Largest gap between coverage and its nominal level over cells of similar difficulty.",
+        meaning="Largest gap between coverage and nominal over cells of similar difficulty.",
         formula="max_b |(1−α) − cov_b|",
         source="Jang and Lee 2025, equation 3",
         direction="lower is better",

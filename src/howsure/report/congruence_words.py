@@ -25,7 +25,7 @@ from howsure.report.congruence_findings import (
     worst_stretch,
 )
 from howsure.report.document import GlossaryEntry, Tone, VerdictLine
-from howsure.report.shift_words import counted, listed, named
+from howsure.report.studies import counted, listed, named
 
 LEVEL: Final = 0.05
 """Up to which p an order or a trend is called beyond chance."""
@@ -386,8 +386,8 @@ def reliability_lines(found: Reliability) -> tuple[VerdictLine, ...]:
         lines.append(VerdictLine(text=f"Not known: {error}.", question="Here"))
     theirs = published_reliability().test
     text = (
-        f"Published, over 25 pairs of other data (table 2): {formats.share(theirs.means[0])} for CCE "
-        f"and {formats.share(theirs.means[1])} for ECE; p = {theirs.two_sided:.3f} and "
+        f"Over 25 pairs of other data (table 2): {formats.share(theirs.means[0])} for CCE and "
+        f"{formats.share(theirs.means[1])} for ECE; p = {theirs.two_sided:.3f} and "
         f"{theirs.greater:.3f}."
     )
     return (*lines, VerdictLine(text=text, question="Published"))

@@ -18,7 +18,7 @@ from howsure.protocols.pointwise_regions import default_names, failing_regions
 from howsure.protocols.pointwise_result import PointwiseResult, Which
 from howsure.protocols.pointwise_views import failing_ranges
 from howsure.report.document import GlossaryEntry, Tone, VerdictLine
-from howsure.report.shift_words import named
+from howsure.report.studies import named
 
 _APART: Final = 2.0
 """Standard errors of a difference past which methods are told apart."""
@@ -56,8 +56,8 @@ class Finding:
     score : Brier
         Its distance from the nominal coverage over points.
     where : Table
-        Regions where it differs significantly from nominal, those that add most to the score first: where, points,
-        coverage, verdict.
+        Regions where it differs significantly from nominal, those that add most to the score
+        first: where, points, coverage, verdict.
     """
 
     result: PointwiseResult
@@ -78,6 +78,11 @@ class Finding:
     def off(self) -> float:
         """Share of the test points at which coverage differs significantly from nominal."""
         return float((self.verdict != 0).mean())
+
+    @property
+    def tone(self) -> Tone:
+        """Whether it fails, is shown to be right, or neither."""
+        return "bad" if self.off else "good" if self.near else "undecided"
 
     @property
     def near(self) -> bool:
@@ -136,7 +141,7 @@ def method_line(found: Finding, *, owned: bool = False) -> VerdictLine:
         )
         if not found.near:
             text += f" At half of them it may still be off by {_percent(found.reach)}."
-        return VerdictLine(text, "good" if found.near else "undecided", question)
+        return VerdictLine(text, found.tone, question)
     shares = [(float((found.verdict == sign).mean()), words) for sign, words in _VERDICTS.items()]
     told = " and ".join(f"{words} at {_percent(share)}" for share, words in shares if share)
     text = f"{average} It lies {spread}: significantly {told} of them."
@@ -144,7 +149,7 @@ def method_line(found: Finding, *, owned: bool = False) -> VerdictLine:
         where = found.where.columns
         there = _percent(float(where["coverage"][0]))
         text += f" It fails most where {where['where'][0]} ({there} there)."
-    return VerdictLine(text, "bad", question)
+    return VerdictLine(text, found.tone, question)
 
 
 def failed_line(result: PointwiseResult, why: str) -> VerdictLine:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, final
 
-from howsure.core import formats
 from howsure.core.records import Record
 from howsure.protocols.shift_methods import SHIFT_METHODS, VARIATIONS
 from howsure.protocols.shift_published import (
@@ -18,19 +17,20 @@ from howsure.protocols.shift_published import (
     published,
 )
 from howsure.protocols.shift_result import ShiftResult
+from howsure.report.document import Tone
 
 Verdict = Literal["covers", "over-covers", "undecided", "under-covers", "not known"]
 
 TOLERANCE: Final = 0.3
 """How far coverage may be off, as a share of the nominal miscoverage: 3 points at 90 %."""
-MARKS: Final[Mapping[Verdict, str]] = {
-    "covers": "✓",
-    "over-covers": "↑",
-    "undecided": "?",
-    "under-covers": "✕",
-    "not known": formats.MISSING,
+TONE_OF: Final[Mapping[Verdict, Tone]] = {
+    "covers": "good",
+    "over-covers": "watch",
+    "undecided": "undecided",
+    "under-covers": "bad",
+    "not known": "info",
 }
-"""How tables show a verdict."""
+"""How a verdict is shown."""
 
 
 @final

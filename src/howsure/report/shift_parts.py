@@ -12,18 +12,17 @@ import numpy as np
 from howsure.core import formats
 from howsure.core.records import Record
 from howsure.protocols.shift_views import average_errors
-from howsure.report.document import Cell, Column, Grid, Rows
+from howsure.report.document import TONES, Cell, Column, Grid, Rows, Section
 from howsure.report.grids import number_cell, share_cell, sort_key
-from howsure.report.pointwise_sections import WorldPart
 from howsure.report.shift_findings import (
-    MARKS,
     TOLERANCE,
+    TONE_OF,
     Finding,
     kept_count,
     published_of,
     shared_part,
 )
-from howsure.report.shift_panels import across_panels, task_panels
+from howsure.report.shift_panels import across_choices, task_choices, trade_choice
 from howsure.report.shift_words import cost_lines, task_lines
 
 _QUANTITIES: Final[Mapping[str, str]] = {
@@ -34,57 +33,52 @@ _QUANTITIES: Final[Mapping[str, str]] = {
 }
 
 
-def leader_part(findings: Sequence[Finding]) -> WorldPart:
-    """Methods × datasets at one coverage: averages, coverage, prediction rates."""
+def opening(findings: Sequence[Finding], places: Mapping[str, int]) -> Section:
+    """Coverage of methods × datasets at one coverage, and what it costs."""
+    _, inside = _compared(findings)
+    return Section(
+        title="",
+        lines=cost_lines(findings),
+        grids=(_by_task(findings, _ordered(findings), "test_coverage"),),
+        choices=trade_choice(inside, places),
+    )
+
+
+def across_section(findings: Sequence[Finding], places: Mapping[str, int]) -> Section:
+    """Averages, ranks and degrees over all datasets, of the methods and datasets with answers."""
     methods = _ordered(findings)
-    grids = [_averages(findings, methods), _by_task(findings, methods, "test_coverage")]
+    compared, inside = _compared(findings)
+    facts = {
+        "Datasets compared": ", ".join(dict.fromkeys(f.task for f in inside)),
+        "Methods compared": str(len(compared)),
+        "Left out": ", ".join(method for method in methods if method not in compared),
+    }
     selective = [name for name in methods if any(f.selective for f in findings if f.method == name)]
+    grids = [_averages(findings, methods)]
     if selective:
         grids.append(_by_task(findings, selective, "prediction_rate"))
-    return WorldPart(
-        name="Leaderboard",
-        facts={
-            "Datasets": str(len({found.task for found in findings})),
-            "Methods": str(len(methods)),
-        },
-        lines=cost_lines(findings),
+    return Section(
+        title="Across datasets",
+        facts={name: fact for name, fact in facts.items() if fact},
         grids=tuple(grids),
-        panels=(),
-        findings=(),
-        records=(),
+        choices=across_choices(inside, findings, places),
     )
 
 
-def across_part(findings: Sequence[Finding], places: Mapping[str, int]) -> WorldPart | None:
-    """Figures over all datasets, of the methods and datasets that all have answers."""
+def _compared(findings: Sequence[Finding]) -> tuple[tuple[str, ...], list[Finding]]:
+    """The methods that can be compared, and what was found of them on the datasets of all."""
     methods, tasks = shared_part(findings)
-    inside = [f for f in findings if f.method in methods and f.task in tasks]
-    panels = across_panels(inside, findings, places)
-    if not panels:
-        return None
-    left = [m for m in dict.fromkeys(f.method for f in findings) if m not in methods]
-    facts = {"Datasets compared": ", ".join(tasks), "Methods compared": str(len(methods))}
-    if left:
-        facts["Left out"] = ", ".join(left)
-    return WorldPart(
-        name="Across datasets",
-        facts=facts,
-        lines=(),
-        grids=(),
-        panels=panels,
-        findings=(),
-        records=(),
-    )
+    return methods, [f for f in findings if f.method in methods and f.task in tasks]
 
 
-def task_part(findings: Sequence[Finding], coverage: float) -> WorldPart:
+def task_section(findings: Sequence[Finding], coverage: float) -> Section:
     """Everything of one task; sentences and figures are of one coverage, tables of all."""
     spoken = [found for found in findings if found.result.coverage == coverage]
     first = (spoken or findings)[0].result
     grids = [_tests(findings), _validation(findings), _beside(findings)]
     runs = sorted({len(found.result.runs) for found in findings})
-    return WorldPart(
-        name=first.task,
+    return Section(
+        title=first.task,
         facts={
             "Validation rows": f"{first.runs[0].val.n:,}",
             "Test rows": f"{first.runs[0].tests[first.tests[0]].n:,}",
@@ -94,9 +88,7 @@ def task_part(findings: Sequence[Finding], coverage: float) -> WorldPart:
         },
         lines=task_lines(spoken),
         grids=tuple(grid for grid in grids if grid is not None),
-        panels=task_panels(spoken),
-        findings=(),
-        records=tuple(record for found in findings for record in found.records.values()),
+        choices=task_choices(spoken),
     )
 
 
@@ -173,9 +165,10 @@ def _by_task(findings: Sequence[Finding], methods: Sequence[str], measure: str) 
 def legend(coverage: float) -> str:
     """What the marks of verdicts mean."""
     points = f"{100 * TOLERANCE * (1 - coverage):.2g} points"
+    marks = {verdict: TONES[tone][0] for verdict, tone in TONE_OF.items()}
     return (
-        f"{MARKS['covers']} within {points} of nominal; {MARKS['under-covers']} significantly "
-        f"below, {MARKS['over-covers']} significantly above; {MARKS['undecided']} undecided."
+        f"{marks['covers']} within {points} of nominal; {marks['under-covers']} significantly "
+        f"below, {marks['over-covers']} significantly above; {marks['undecided']} undecided."
     )
 
 
@@ -318,10 +311,10 @@ def _measured(found: Finding, measure: str, test: str | None = None) -> Cell:
     record = found.record(measure, test)
     if measure == "prediction_rate" and not found.selective:
         return share_cell(record.value)
-    mark = MARKS[found.verdict(test)] if measure == "test_coverage" else ""
     if math.isnan(record.value):
         return _missing()
-    return share_cell(record.value, small=f"{mark}{formats.between(record)}".strip())
+    cell = share_cell(record.value, small=formats.between(record).strip())
+    return replace(cell, tone=TONE_OF[found.verdict(test)]) if measure == "test_coverage" else cell
 
 
 def _number(record: Record) -> Cell:

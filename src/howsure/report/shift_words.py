@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -12,20 +12,15 @@ from howsure.core import formats
 from howsure.report.document import GlossaryEntry, Tone, VerdictLine
 from howsure.report.shift_findings import (
     TOLERANCE,
+    TONE_OF,
     Finding,
     Verdict,
     home_method,
     kept_count,
     shared_part,
 )
+from howsure.report.studies import counted, listed, named
 
-_TONES: Final[Mapping[Verdict, Tone]] = {
-    "covers": "good",
-    "over-covers": "info",
-    "undecided": "undecided",
-    "under-covers": "bad",
-    "not known": "info",
-}
 _QUESTIONS: Final[Mapping[Verdict, str]] = {
     "covers": "Nominal coverage",
     "over-covers": "Over-covers",
@@ -53,7 +48,7 @@ GLOSSARY: Final = (
     GlossaryEntry(
         name="prediction_rate",
         title="Prediction rate",
-        meaning="Share of test rows that a method accepts; it rejects rows unlike its training data.",
+        meaning="Share of test rows that a method accepts; it may reject unfamiliar ones.",
         source=_SOURCE,
         direction="higher is better",
     ),
@@ -107,7 +102,8 @@ GLOSSARY: Final = (
 
 def title_of(methods: int, datasets: Sequence[str]) -> str:
     """What was studied."""
-    return f"Does coverage survive a shift? {counted(methods, 'method')} on {named(datasets, 'dataset')}"
+    on = f"{counted(methods, 'method')} on {named(datasets, 'dataset')}"
+    return f"Does coverage survive a shift? {on}"
 
 
 def headline(findings: Sequence[Finding]) -> VerdictLine | None:
@@ -179,29 +175,11 @@ def task_lines(findings: Sequence[Finding]) -> tuple[VerdictLine, ...]:
         if not group:
             continue
         told = " ".join(f"{words}." for kind in _KINDS if (words := _group_words(group, kind)))
-        lines.append(VerdictLine(text=told, tone=_TONES[verdict], question=question))
+        lines.append(VerdictLine(text=told, tone=TONE_OF[verdict], question=question))
     size = _shift_words(findings)
     if size:
         lines.append(VerdictLine(text=size, tone="info", question="Size of the shift"))
     return tuple(lines)
-
-
-def listed(parts: Iterable[str], most: int | None = None) -> str:
-    """Parts as a list in words."""
-    known = list(parts)
-    if most is not None and len(known) > most:
-        known = [*known[:most], f"{len(known) - most} more"]
-    return " and ".join(filter(None, (", ".join(known[:-1]), known[-1])))
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def named(names: Sequence[str], noun: str) -> str:
-    """The only name, or how many there are."""
-    return names[0] if len(names) == 1 else counted(len(names), noun)
 
 
 def _where(tasks: int) -> str:
