@@ -99,8 +99,8 @@ def test_rows_stand_in_order_of_time_where_it_is_known() -> None:
 
 
 def test_the_coverage_nearest_to_nine_tenths_is_shown() -> None:
-    y, zero = np.arange(5.0), np.zeros((5, 3))
-    ends = Intervals(zero - [1, 2, 3], zero + [1, 2, 3], coverage=[0.5, 0.8, 0.99])
+    y, half = np.arange(5.0), np.tile([1.0, 2.0, 3.0], (5, 1))
+    ends = Intervals(-half, half, coverage=[0.5, 0.8, 0.99])
     (table,) = made(EvalSet.checked(y, ends))
     assert table.columns["nominal"].tolist() == [0.99] * 5
     assert table.columns["upper"].tolist() == [3.0] * 5

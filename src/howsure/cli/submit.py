@@ -17,48 +17,57 @@ from howsure.core.registry import unknown
 
 if TYPE_CHECKING:
     from howsure.bench import Plan, RunSummary
-    from howsure.report.document import Grid
-    from howsure.report.shift import ShiftPage
+    from howsure.report.document import Document, Grid
     from howsure.results import Store
 
-KEPT: Final = "interrupted: what is done is kept, and the same command goes on from here"
+KEPT: Final = "interrupted: finished trials are kept; the same command continues from here"
 _TAKEN: Final = ("method", "name")
 
 
 def submit(
     method: Annotated[
-        str, typer.Argument(metavar="METHOD", help="A name of methods, or package:attribute.")
+        str, typer.Argument(metavar="METHOD", help="Method by name, or package:attribute.")
     ],
     plan: Annotated[
-        str, typer.Option(help="A plan of the shift benchmark: its name, or a file.")
+        str,
+        typer.Option(metavar="PLAN", help="Plan of the shift benchmark by name, or a TOML file."),
     ] = ("shift_small"),
     store: Annotated[
-        str, typer.Option(help="Where results are kept, and those of the plan are looked for.")
+        str,
+        typer.Option(
+            metavar="PLACE", help="Folder or URL of results, those of the plan's methods included."
+        ),
     ] = "howsure-results",
-    label: Annotated[str | None, typer.Option(help="What to call it.")] = None,
+    label: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Name on the leaderboard.")
+    ] = None,
     option: Annotated[
-        list[str], typer.Option(metavar="KEY=VALUE", help="An option of the method; repeat.")
+        list[str], typer.Option(metavar="KEY=VALUE", help="Option of the method. Repeatable.")
     ] = [],  # noqa: B006
     world: Annotated[
-        list[str], typer.Option(metavar="NAME", help="Only this dataset of the plan; repeat.")
+        list[str],
+        typer.Option(metavar="NAME", help="Run only this dataset of the plan. Repeatable."),
     ] = [],  # noqa: B006
     set_: Annotated[
-        list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change the plan; repeat.")
+        list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change the plan. Repeatable.")
     ] = [],  # noqa: B006
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write .html, .md, .json or .csv.")
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="File to write: .html, .md, .json or .csv."
+        ),
     ] = None,
     jobs: Annotated[
-        int, typer.Option(help="Processes for trials; -1: as many as cores; 0: this one.")
+        int, typer.Option(help="Processes that run trials; -1: one per core; 0: none but this.")
     ] = 1,
     with_plan: Annotated[
-        bool, typer.Option("--with-plan", help="Also run what is missing of the plan's methods.")
+        bool, typer.Option("--with-plan", help="Also run missing trials of the plan's own methods.")
     ] = False,
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Run trials again that failed.")
+        bool, typer.Option("--retry-failed", help="Run failed trials again.")
     ] = False,
 ) -> None:
-    """Put a method on the leaderboard of the shift benchmark; exit 1 if a trial failed."""
+    """Rank a method of your own in the shift benchmark; exit 1 if a trial failed."""
     from howsure.bench import load_plan
     from howsure.core.files import check_outputs
     from howsure.report.document import form_of
@@ -133,7 +142,7 @@ def _run(plan: Plan, store: Store, jobs: int, retry_failed: bool) -> RunSummary:
         raise Interrupted(KEPT) from None
 
 
-def _page(plan: Plan, store: Store, label: str) -> ShiftPage:
+def _page(plan: Plan, store: Store, label: str) -> Document:
     """The leaderboard of what is done; a word on stderr where methods of the plan are missing."""
     from howsure.bench import combined, survey
     from howsure.report.shift import shift_report
@@ -146,17 +155,18 @@ def _page(plan: Plan, store: Store, label: str) -> ShiftPage:
             f"note: {store.location} has no results of {', '.join(missing)}; --with-plan runs them",
             error=True,
         )
-    return shift_report(results, title=f"{plan.name}, with {label}")
+    return shift_report(results, facts={"Plan": plan.name, "Submitted": label})
 
 
-def _print(console: Console, page: ShiftPage, label: str) -> None:
+def _print(console: Console, page: Document, label: str) -> None:
     """The headline, averages over datasets, and coverage on each."""
     if page.headline is not None:
         console.print(page.headline.text, highlight=False, markup=False)
-    for grid in page.parts[0].grids:
+    across = [grid for part in page.sections if part.title == ACROSS for grid in part.grids]
+    for grid in (*page.opening.grids, *across):
         console.print(_table(grid, label))
-    for note in page.parts[0].grids[1].notes[:1]:
-        console.print(note, highlight=False, markup=False)
+    for grid in page.opening.grids:
+        console.print(grid.notes[0], highlight=False, markup=False)
 
 
 def _table(grid: Grid, label: str) -> Table:
@@ -166,7 +176,7 @@ def _table(grid: Grid, label: str) -> Table:
         table.add_column(escape(column.title), justify="right" if column.numeric else "left")
     for part in grid.parts:
         for row in part.rows:
-            texts = [f"{cell.text} {cell.small.partition('(')[0]}".strip() for cell in row]
+            texts = [f"{TONES[cell.tone][0] if cell.tone else ''} {cell.text}" for cell in row]
             style = "bold" if row[0].text == label else ""
-            table.add_row(*map(escape, texts), style=style)
+            table.add_row(*(escape(text.strip()) for text in texts), style=style)
     return table

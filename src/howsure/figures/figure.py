@@ -134,6 +134,8 @@ class Layer:
         Empty, or numbers that colour the points by the figure's `Shades`.
     hover : mapping of str to ndarray of float, shape (k,)
         Further numbers of each mark for the hover text, by their titles.
+    offset : float
+        Shift along a category axis, as a share of a row: models stand below one another.
     """
 
     mark: Mark
@@ -151,6 +153,7 @@ class Layer:
     anchor: Literal["start", "middle", "end"] = "middle"
     shade: FloatArray = field(default_factory=_nothing)
     hover: Mapping[str, FloatArray] = field(default_factory=dict)
+    offset: float = 0.0
 
     __repr__ = brief_repr
 
@@ -254,6 +257,10 @@ class Figure:
     def lies_along_x(self, layer: Layer) -> bool:
         """Whether the ends of a band or an interval are places on the x axis."""
         return self.is_horizontal() or (layer.mark is Mark.INTERVALS and not len(layer.x))
+
+    def lanes(self) -> int:
+        """How many marks stand below one another in a row of a category axis."""
+        return len({layer.offset for layer in self.layers if len(layer.y)}) or 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

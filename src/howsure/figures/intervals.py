@@ -109,7 +109,7 @@ def _figure(rows: _Rows, domain: tuple[float, float]) -> Figure:
         name="intervals",
         question="What do the intervals look like beside y?",
         title=headed(f"{claim}intervals and y{of_model(table)}"),
-        reading="Each bar is a row's interval, and the point is y. Points off their bar are missed.",
+        reading="Each bar is a row's interval, each point its y. Points off their bar are missed.",
         x=rows.axis,
         y=Axis(title=rows.title, domain=domain),
         layers=tuple(layers),

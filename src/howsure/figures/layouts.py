@@ -102,7 +102,7 @@ INTERVALS_ORDER = -1
 TABLE_ORDER = 8
 MAP_ORDER = 9
 PLAIN_ORDER = 10
-"""Places in a report of intervals beside y, of dot plots, of maps, and of curves that have no layout."""
+"""Places in a report of intervals, dot plots, maps, and curves that have no layout."""
 
 LAYOUTS: dict[str, Layout] = {
     "calibration": Layout(

@@ -25,7 +25,9 @@ def draw(figure: Figure, ax: Axes | None = None) -> Axes:
     if ax is None:
         pyplot = require("matplotlib.pyplot", extra="plots")
         rows = len(figure.y.categories)
-        size = (6.4, max(2.4, 0.3 * rows + 1.2)) if rows else (6.0, figure.height / 80 or 4.5)
+        high = max(0.3, 0.12 * figure.lanes() + 0.12)
+        plain = (6.0, figure.height / 80 or 4.5)
+        size = (6.4, max(2.4, high * rows + 1.2)) if rows else plain
         ax = pyplot.subplots(figsize=size, layout="constrained")[1]
     for layer in figure.layers:
         _draw_layer(ax, figure, layer)
@@ -50,7 +52,7 @@ def _draw_layer(ax: Axes, figure: Figure, layer: Layer) -> None:
     colour = LIGHT.colour(layer.colour)
     label = (_plain(layer.series) or None) if layer.listed else None
     layer = _clamped(layer, figure.x)
-    x = _places(layer.x, figure.x)
+    x, y = _places(layer.x, figure.x), layer.y + layer.offset
     reference = layer.colour < 0
     dash = dash_of(layer.colour, faint=layer.faint)
     line: dict[str, Any] = {
@@ -73,10 +75,10 @@ def _draw_layer(ax: Axes, figure: Figure, layer: Layer) -> None:
             shape = MPL_SHAPES[layer.shaped % len(MPL_SHAPES)]
             look: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.6}
             look |= {"markersize": 6.0 * layer.size**0.5, "clip_on": not figure.x.clamp}
-            ax.plot(x, layer.y, shape, color=colour, label=label, zorder=3, **look)
+            ax.plot(x, y, shape, color=colour, label=label, zorder=3, **look)
         case Mark.INTERVALS:
             along_x = figure.lies_along_x(layer)
-            lines, place = (ax.hlines, layer.y) if along_x else (ax.vlines, x)
+            lines, place = (ax.hlines, y) if along_x else (ax.vlines, x)
             look = {"linewidth": 1.4 * layer.size, "alpha": 0.35 if layer.faint else 0.75}
             lines(place, layer.lower, layer.upper, color=colour, **look)
         case Mark.BARS:

@@ -73,7 +73,7 @@ class _Topic:
     figures, tables : tuple of str
         Names; a figure or a table without a topic stands under the last.
     folded : bool
-        As in `Section`.
+        As in `Section`; one without a title of its own is folded too where no sentence answers.
     """
 
     label: str
@@ -91,7 +91,6 @@ _TOPICS: Final = (
         label="Coverage",
         ids=("coverage", "one_sided", "support", "sets"),
         figures=("intervals",),
-        tables=("intervals",),
     ),
     _Topic(
         label="Distribution",
@@ -103,17 +102,12 @@ _TOPICS: Final = (
         label="Inputs",
         ids=("outside", "region", "congruence"),
         figures=("cce_tree", "cce_map", "local_pit"),
-        tables=("conditional_regions", "conditional_parts", "cce_tree", "cce_map", "cce_rows"),
+        tables=("conditional_regions", "conditional_parts", "cce_rows"),
     ),
     _Topic(
         label="Rows",
         title="Which rows should not be trusted?",
         tables=("outside", "monitor"),
-    ),
-    _Topic(
-        label="Rejection",
-        asked=("Does it help to withhold suspect rows?",),
-        figures=("rejection", "rejection_nll"),
     ),
     _Topic(
         label="Widths",
@@ -122,10 +116,17 @@ _TOPICS: Final = (
         tables=("characteristic_points",),
     ),
     _Topic(label="Time", ids=("drift", "dependence"), figures=("rolling_coverage",)),
+    _Topic(
+        label="Rejection",
+        asked=("Does it help to withhold suspect rows?",),
+        figures=("rejection", "rejection_nll"),
+    ),
     _Topic(label="Tried", title="What was tried", tables=("mends",), folded=True),
+    _Topic(label="Worst", title="The worst rows", tables=("worst_rows",), folded=True),
     _Topic(label="Others", title="Other figures and tables", folded=True),
 )
-_UNLISTED: Final = ("cce_images", "not_judged")
+_UNLISTED: Final = ("cce_images", "cce_map", "cce_tree", "intervals", "not_judged")
+"""Tables that stand elsewhere: pictures, what is silent, and the data of figures."""
 
 
 def document_of(
@@ -153,14 +154,12 @@ def document_of(
             *_sections(lines, findings, shown, shown_tables, pictures),
             *_numbers(records, entries, tables),
         ]
-    told = list(lines[:1])
-    told += [line for line in lines[1:] if line.question == STEP][:1]
     states = state_grid(findings, tables, {section.label: section.anchor for section in sections})
     return Document(
         title=title,
         opening=Section(
             title="Verdict",
-            lines=tuple(told),
+            lines=_answer(lines, findings, tables),
             choices=() if first is None else (first,),
             grids=() if states is None else (states,),
         ),
@@ -175,6 +174,18 @@ def document_of(
         glossary=entries,
         command=command,
     )
+
+
+def _answer(
+    lines: Sequence[VerdictLine], findings: Sequence[Finding], tables: Sequence[Table]
+) -> tuple[VerdictLine, ...]:
+    """The headline, what is worst of the best of several models, and the next step."""
+    ranked = next((table for table in tables if table.name == OVERVIEW and len(table)), None)
+    best = "" if ranked is None else str(ranked.columns["model"][0])
+    faults = {each.sentence for each in findings if each.model == best and each.state == "bad"}
+    rest = lines[1:]
+    worst = [line for line in rest if line.text.removeprefix(f"{best}: ") in faults][:1]
+    return (*lines[:1], *worst, *[line for line in rest if line.question == STEP][:1])
 
 
 def _first_figure(figures: Sequence[Figure]) -> Choice | None:
@@ -298,7 +309,7 @@ def _sections(
             choices=choices,
             grids=made,
             galleries=own,
-            folded=topic.folded,
+            folded=topic.folded or not (told or topic.title),
         )
 
 
