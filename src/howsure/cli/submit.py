@@ -160,6 +160,8 @@ def _page(plan: Plan, store: Store, label: str) -> Document:
 
 def _print(console: Console, page: Document, label: str) -> None:
     """The headline, averages over datasets, and coverage on each."""
+    from howsure.report.shift_parts import ACROSS
+
     if page.headline is not None:
         console.print(page.headline.text, highlight=False, markup=False)
     across = [grid for part in page.sections if part.title == ACROSS for grid in part.grids]
@@ -171,6 +173,8 @@ def _print(console: Console, page: Document, label: str) -> None:
 
 def _table(grid: Grid, label: str) -> Table:
     """A table of a page, its marks without intervals; the row of one method is bold."""
+    from howsure.report.document import TONES
+
     table = Table(title=escape(grid.title), title_justify="left")
     for column in grid.columns:
         table.add_column(escape(column.title), justify="right" if column.numeric else "left")

@@ -17,8 +17,8 @@ from howsure.protocols.adaptivity_result import MethodComparison
 from howsure.report.adaptivity_words import (
     GLOSSARY,
     headline,
-    method_lines,
     published_of,
+    task_lines,
     title_of,
 )
 from howsure.report.document import Cell, Choice, Column, Document, Grid, Rows, Section
@@ -122,7 +122,7 @@ def _section(
             "Ease": "surrogate, from the probabilities" if first.surrogate else "from inputs",
         },
         lines=tuple(
-            line for result in found if result.coverage == wanted for line in method_lines(result)
+            line for result in found if result.coverage == wanted for line in task_lines(result)
         ),
         grids=tuple(grid for grid in grids if grid is not None),
         choices=_choices(found, wanted, curves),

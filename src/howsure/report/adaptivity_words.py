@@ -8,8 +8,9 @@ from types import MappingProxyType
 from typing import Final
 
 from howsure.core import formats
+from howsure.figures.adaptivity import TITLES
 from howsure.protocols.adaptivity_result import MethodComparison
-from howsure.report.document import GlossaryEntry, VerdictLine
+from howsure.report.document import GlossaryEntry, Tone, VerdictLine
 from howsure.report.studies import counted, listed, named
 
 Averages = Mapping[float, Mapping[str, tuple[float, ...]]]
@@ -140,31 +141,38 @@ def title_of(comparisons: Sequence[MethodComparison]) -> str:
     return f"Do prediction methods cover easy and hard inputs alike? {on}"
 
 
-def method_lines(comparison: MethodComparison) -> tuple[VerdictLine, ...]:
-    """Of each method: is coverage alike for easy and hard inputs, does size follow difficulty?"""
+def task_lines(comparison: MethodComparison) -> tuple[VerdictLine, ...]:
+    """Which methods cover easy and hard inputs alike, and whose sizes follow difficulty."""
     floor = comparison.floor
-    lines = []
-    for name, violation, slope in zip(
-        comparison.methods, comparison.median("t_cv"), comparison.median("t_ss"), strict=True
-    ):
-        if math.isnan(violation):
-            reason = comparison.reasons.get((name, "t_cv"), "no repeat has an answer")
-            lines.append(VerdictLine(text=f"Not known: {reason}.", question=name))
-            continue
-        held = bool(violation <= floor.upper)
-        told = "within" if held else "beyond"
-        sizes = (
-            comparison.reasons.get((name, "t_ss"), "T-SS is not known")
-            if math.isnan(slope)
-            else f"T-SS, how well size follows difficulty, is {slope:.2f}"
-        )
-        text = (
-            f"T-CV, the largest coverage gap over difficulty, is {violation:.3f}, {told} what "
-            f"chance alone shows (median {floor.median:.3f}, 95 % below {floor.upper:.3f}). "
-            f"{sizes[:1].upper()}{sizes[1:]}."
-        )
-        lines.append(VerdictLine(text=text, tone="undecided" if held else "bad", question=name))
+    gaps = dict(zip(comparison.methods, comparison.median("t_cv").tolist(), strict=True))
+    slopes = dict(zip(comparison.methods, comparison.median("t_ss").tolist(), strict=True))
+    chance = f"Chance alone shows {floor.median:.3f}, 95 % of the time below {floor.upper:.3f}."
+    groups: tuple[tuple[str, Tone, dict[str, float]], ...] = (
+        ("Significant coverage gap", "bad", {m: v for m, v in gaps.items() if v > floor.upper}),
+        ("No significant gap", "undecided", {m: v for m, v in gaps.items() if v <= floor.upper}),
+    )
+    lines = [
+        VerdictLine(text=f"T-CV is {_span(held)}. {chance}", tone=tone, question=question)
+        for question, tone, held in groups
+        if held
+    ]
+    known = {method: slope for method, slope in slopes.items() if math.isfinite(slope)}
+    if known:
+        text = f"T-SS, how well size follows difficulty, is {_span(known)}."
+        lines.append(VerdictLine(text=text, question="Size and difficulty"))
+    for measure, values in (("t_cv", gaps), ("t_ss", slopes)):
+        for method in (method for method, value in values.items() if math.isnan(value)):
+            reason = comparison.reasons.get((method, measure), "no repeat has an answer")
+            text = f"{TITLES[measure]} of {method} is not known: {reason}."
+            lines.append(VerdictLine(text=text, question="Not known"))
     return tuple(lines)
+
+
+def _span(values: Mapping[str, float]) -> str:
+    """Every value where they are few, else the ends of their range."""
+    order = sorted(values, key=values.__getitem__)
+    told = [f"{values[method]:.3f} ({method})" for method in order]
+    return listed(told) if len(told) < 4 else f"{told[0]} to {told[-1]} for {len(told)} methods"
 
 
 def headline(comparisons: Sequence[MethodComparison]) -> VerdictLine | None:

@@ -62,7 +62,7 @@ def opening(worlds: Sequence[World]) -> Section:
         "CCE divided by that of a correctly specified model. ✗ significantly above 1, ? not "
         "significantly.",
     )
-    grid = grid_of("CCE by task, relative", ("Model", *found), rows, notes)
+    grid = grid_of("Relative CCE", ("Model", *found), rows, notes)
     options = [(world.name, cce_figure(world.found)) for world in worlds]
     return Section(title="", grids=(grid,), choices=choice_of("Task", options))
 

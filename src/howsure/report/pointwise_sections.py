@@ -123,21 +123,21 @@ def opening(worlds: Sequence[World], coverage: float) -> Section:
         rows = []
         for found in world.held["picf"]:
             method = found.result.method
-            spread[method if len(worlds) == 1 else f"{method}, {world.name}"] = found.value
+            spread[method if len(worlds) == 1 else f"{world.name}: {method}"] = found.value
             rows.append(
                 (
                     Cell(text=method, tone=found.tone),
                     share_cell(found.mean),
                     share_cell(float((found.verdict < 0).mean())),
                     share_cell(float((found.verdict > 0).mean())),
-                    share_cell(found.typical),
+                    number_cell(100.0 * found.typical),
                 )
             )
         if rows:
             parts.append(Rows(title=world.name if len(worlds) > 1 else "", rows=tuple(rows)))
     if not parts:
         return Section(title="")
-    titles = ("Mean coverage", "Points below", "Points above", "Typical error")
+    titles = ("Mean coverage", "Points below", "Points above", "Typical error, points")
     grid = Grid(
         title=f"Prediction intervals at nominal {formats.level(coverage)}",
         columns=(Column(title="Method"), *(Column(title=t, numeric=True) for t in titles)),

@@ -122,14 +122,13 @@ def title_of(results: Mapping[str, Sequence[PointwiseResult]]) -> str:
     return f"Are prediction intervals right at every x? {on}"
 
 
-def method_line(found: Finding, *, owned: bool = False) -> VerdictLine:
+def method_line(found: Finding) -> VerdictLine:
     """What is to be said of the intervals of one method."""
     result, subject = found.result, _SUBJECT[found.which]
     what = "a new y" if found.which == "picf" else "the true mean"
     low, high = (_percent(float(end)) for end in np.quantile(found.value, [0.05, 0.95]))
-    owner = f"{result.method}: the" if owned else "The"
     average = (
-        f"{owner} {_percent(found.coverage)} {subject} contain {what} with probability "
+        f"The {_percent(found.coverage)} {subject} contain {what} with probability "
         f"{_percent(found.mean)} on average over x."
     )
     question = f"{result.method}: {subject}"
@@ -184,28 +183,27 @@ def headline(found: Sequence[Finding], worlds: int) -> VerdictLine | None:
     """The main message over all prediction intervals tested; None where nothing was."""
     if not found:
         return None
-    if len(found) == 1:
-        return method_line(found[0], owned=True)
     failed = [item for item in found if item.off]
     hidden = sum(abs(item.mean - item.coverage) <= _NEAR for item in failed)
     nominal = _percent(found[0].coverage)
-    places = f"{worlds} worlds" if worlds > 1 else f"world {found[0].result.world}"
+    first = found[0]
+    places = f"{worlds} worlds" if worlds > 1 else f"world {first.result.world}"
+    of = f"The {nominal} prediction intervals of {first.result.method}"
+    near = f"average coverage, within {100 * _NEAR:.0f} points of nominal, hides it."
     if not failed:
-        text = (
-            f"None of {len(found)} methods tested in {places} covers significantly below or above "
-            f"{nominal} at any x."
-        )
+        text = f"None of {len(found)} methods tested in {places} covers significantly below or "
+        text += f"above {nominal} at any x."
+        if len(found) == 1:
+            text = f"{of} do not cover significantly below or above nominal at any x."
         return VerdictLine(text, "good" if all(item.near for item in found) else "undecided")
+    if len(found) == 1:
+        text = f"{of} under- or over-cover significantly at {_percent(first.off)} of test points."
+        return VerdictLine(f"{text} {near[:1].upper()}{near[1:]}" if hidden else text, "bad")
     text = (
         f"In {len(failed)} of {len(found)} tests in {places}, {nominal} prediction intervals "
         "under- or over-cover significantly at some x."
     )
-    if hidden:
-        text += (
-            f" In {hidden} of them average coverage, within {100 * _NEAR:.0f} points of nominal, "
-            "hides it."
-        )
-    return VerdictLine(text, "bad")
+    return VerdictLine(f"{text} In {hidden} of them {near}" if hidden else text, "bad")
 
 
 def _where(

@@ -25,6 +25,8 @@ from howsure.report.shift_findings import (
 from howsure.report.shift_panels import across_choices, task_choices, trade_choice
 from howsure.report.shift_words import cost_lines, task_lines
 
+ACROSS: Final = "Across datasets"
+"""The title of what compares methods over datasets."""
 _QUANTITIES: Final[Mapping[str, str]] = {
     "test_coverage": "Coverage",
     "prediction_rate": "Prediction rate",
@@ -39,7 +41,7 @@ def opening(findings: Sequence[Finding], places: Mapping[str, int]) -> Section:
     return Section(
         title="",
         lines=cost_lines(findings),
-        grids=(_by_task(findings, _ordered(findings), "test_coverage"),),
+        grids=(_states(_by_task(findings, _ordered(findings), "test_coverage")),),
         choices=trade_choice(inside, places),
     )
 
@@ -54,15 +56,21 @@ def across_section(findings: Sequence[Finding], places: Mapping[str, int]) -> Se
         "Left out": ", ".join(method for method in methods if method not in compared),
     }
     selective = [name for name in methods if any(f.selective for f in findings if f.method == name)]
-    grids = [_averages(findings, methods)]
+    grids = [_averages(findings, methods), _by_task(findings, methods, "test_coverage")]
     if selective:
         grids.append(_by_task(findings, selective, "prediction_rate"))
     return Section(
-        title="Across datasets",
+        title=ACROSS,
         facts={name: fact for name, fact in facts.items() if fact},
         grids=tuple(grids),
         choices=across_choices(inside, findings, places),
     )
+
+
+def _states(grid: Grid) -> Grid:
+    """The grid without intervals, which would not fit the first screen."""
+    rows = tuple(tuple(replace(cell, small="") for cell in row) for row in grid.parts[0].rows)
+    return replace(grid, parts=(Rows(rows=rows),), notes=grid.notes[:1])
 
 
 def _compared(findings: Sequence[Finding]) -> tuple[tuple[str, ...], list[Finding]]:

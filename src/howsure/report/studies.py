@@ -36,7 +36,7 @@ def study(
         opening=replace(opening, lines=(*first, *opening.lines)),
         sections=shown,
         lines=(*first, *opening.lines, *told),
-        facts={"howsure": __version__, **facts},
+        facts={**facts, "howsure": __version__},
         **rest,
     )
 
