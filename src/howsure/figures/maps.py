@@ -86,8 +86,8 @@ def _map_figure(table: Table, rows: IntArray, edges: tuple[float, ...], limit: i
     x, y = (headed(table.labels.get(name, name)) for name in ("first", "second"))
     return Figure(
         name="cce_map",
-        question="Where is the model wrong?" + of_model(table),
-        title="Congruence at every row",
+        question="Where is the model wrong?",
+        title="Congruence at every row" + of_model(table),
         reading=(
             "Each point is a row. The stronger its colour, the farther the predictive law is from "
             "what happened at like inputs (CCE). Strong points that lie together show where; "

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, as_vector, check_interval
 from howsure.core.errors import UnanswerableError
-from howsure.core.records import Curve, Direction, Notion
+from howsure.core.records import Curve, Direction, Notion, Table
 from howsure.core.weights import check_multiplicities
 from howsure.metrics.metric import (
     BY_UNIT,
@@ -498,6 +498,26 @@ def _reachable(view: View) -> list[float]:
     return reached
 
 
+def _coverage_table(evaluation: Evaluation) -> list[Table]:
+    """Coverage of all rows at each nominal coverage, beside what the predictions claim."""
+    found = [
+        record
+        for record in evaluation.records
+        if record.metric == "empirical_coverage" and math.isfinite(record.value)
+    ]
+    if not found:
+        return []
+    known = {
+        name: np.array([getattr(record, name) for record in found], dtype=np.float64)
+        for name in ("n", "value", "lower", "upper", "coverage", "null")
+    }
+    nominal, null = known.pop("coverage"), known.pop("null")
+    columns = {"n": known["n"], "empirical_coverage": known["value"]}
+    columns |= {name: known[name] for name in ("lower", "upper")}
+    columns |= {"claimed": np.where(np.isfinite(null), null, nominal), "nominal": nominal}
+    return [Table(name="coverage", columns=columns, model=evaluation.evalset.model)]
+
+
 _ENTRIES = (
     Metric(
         name="empirical_coverage",
@@ -812,4 +832,5 @@ TOPIC = Topic(
         "levelled",
     ),
     curves=(_interval_calibration,),
+    tables=(_coverage_table,),
 )

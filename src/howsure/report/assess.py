@@ -33,6 +33,7 @@ from howsure.metrics.congruence.view import (
     unanswered,
 )
 from howsure.metrics.groups import GroupReport, assess_groups
+from howsure.metrics.interval_rows import interval_tables
 from howsure.metrics.measure import Evaluation, curves_of, evaluate, tables_of, worst_rows
 from howsure.metrics.metric import SLOW_ROWS
 from howsure.predictions import EvalSet, content_order
@@ -330,6 +331,13 @@ def assess_sets(
             worst = attempt(f"worst rows of {name}", partial(worst_rows, found), lambda _: None)
             made = (by_group[place], *tables_of(found), worst)
             tables.extend(table for table in made if table is not None)
+        drawn, reasons = attempt(
+            "intervals beside y",
+            partial(interval_tables, [f for f in done if f.evalset.model in shown], seed=seed),
+            lambda reason: ([], [reason]),
+        )
+        tables.extend(drawn)
+        notes.extend(reasons)
         for local in _given_inputs(evalsets, confidence, seed, asked):
             records.extend(local.records)
             tables.extend(tables_of(local))
@@ -403,9 +411,10 @@ def _title(done: Sequence[Evaluation], facts: Mapping[str, str]) -> str:
     names = [found.evalset.model for found in done]
     if facts.get("Source"):
         data = f"in {one_line(facts['Source'], _LONGEST)}"
-    elif len(names) > 1:
-        told = [one_line(name, _LONGEST // 2) for name in names]
-        data = f"of {len(names)} models" if len(names) > 3 else f"of {' and '.join(told)}"
+    elif len(names) > 3:
+        data = f"of {len(names)} models"
+    elif names != [_UNNAMED]:
+        data = f"of {' and '.join(one_line(name, _LONGEST // 2) for name in names)}"
     else:
         rows = done[0].evalset.n
         data = f"of {rows:,} predictions" if rows > 1 else "of this prediction"
@@ -413,6 +422,7 @@ def _title(done: Sequence[Evaluation], facts: Mapping[str, str]) -> str:
 
 
 _LONGEST = 60
+_UNNAMED = "model"  # as sets are called whose model has no name
 
 
 def _in_detail(done: Sequence[Evaluation], ranked: Standing | None) -> tuple[set[str], str]:

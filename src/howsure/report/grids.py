@@ -224,7 +224,7 @@ def groups_beside(tables: Sequence[Table], *, limit: int = ROWS_LIMIT) -> Grid:
         Column(title="Group"),
         *([Column(title="Nominal", numeric=True)] if several else []),
         Column(title="n", numeric=True),
-        *(Column(title=table.model, numeric=True) for table in tables),
+        *(Column(title=table.model or "Coverage", numeric=True) for table in tables),
     )
     return Grid(
         title=TABLE_TITLES["groups"],
