@@ -121,7 +121,7 @@ def _swatch_kind(mark: Mark) -> str:
 
 def _data_grid(figure: Figure) -> Grid:
     """The figure's numbers, each line thinned to few rows, the strongest points of a map."""
-    layers = [layer for layer in figure.layers if layer.mark is not Mark.INTERVALS]
+    layers = [layer for layer in figure.layers if layer.mark not in {Mark.INTERVALS, Mark.TEXT}]
     shown = _Shown(
         series=any(layer.series for layer in layers),
         label=any(layer.labels for layer in layers) and not figure.is_horizontal(),
