@@ -34,6 +34,15 @@ def distinct(texts: Iterable[object], limit: int = 80) -> tuple[str, ...]:
     return tuple(shown)
 
 
+def abridged(names: Iterable[str], limit: int = 40) -> dict[str, str]:
+    """Longer names without their middle, by name; those that would then look the same stay."""
+    long = {name for name in names if len(name) > limit}
+    half = limit // 2
+    cut = {name: f"{one_line(name[:half])}…{one_line(name[-half:])}" for name in long}
+    shown = list(cut.values())
+    return {name: text for name, text in cut.items() if shown.count(text) == 1}
+
+
 def _shown(char: str) -> str:
     category = unicodedata.category(char)
     if category == "Cs":
