@@ -21,10 +21,12 @@ def headed(text: object, limit: int = 120) -> str:
 
 def distinct(texts: Iterable[object], limit: int = 80) -> tuple[str, ...]:
     """One line for each text, numbered where two would look the same."""
+    names = [str(text) for text in texts]
+    cut = abridged(names, limit)
     seen: set[str] = set()
     shown = []
-    for text in texts:
-        base = one_line(text, limit) or "(empty)"
+    for name in names:
+        base = cut.get(name) or one_line(name, limit) or "(empty)"
         label, count = base, 1
         while label in seen:
             count += 1
