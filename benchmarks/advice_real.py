@@ -22,7 +22,7 @@ from howsure.core.formats import percent
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.metrics.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals, Samples
-from howsure.report.content import TONES
+from howsure.report.document import TONES
 from howsure.verdict import examine
 from howsure.verdict.findings import Finding
 from howsure.verdict.mends import Advice, try_mends

@@ -10,7 +10,7 @@ import pytest
 
 from extras import needs
 from howsure.core.records import Table
-from howsure.report.content import PageContent
+from howsure.report.document import PageContent
 from howsure.report.images import image_table
 from howsure.report.page.render import render_page
 

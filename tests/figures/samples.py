@@ -9,7 +9,8 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.records import Curve, Direction, Notion, Record, Table
-from howsure.report.content import GlossaryEntry, PageContent, VerdictLine
+from howsure.report.document import Document, GlossaryEntry, VerdictLine
+from howsure.report.questions import document_of
 
 LEVELS = np.linspace(0.0, 1.0, 41)
 
@@ -437,13 +438,13 @@ def verdict() -> tuple[VerdictLine, ...]:
     )
 
 
-def content() -> PageContent:
+def content() -> Document:
     """A report with everything in it, of one model."""
     told, oracle = risk_coverage()
     curve, constant, marks = characteristic()
-    return PageContent(
+    return document_of(
         title="wind_forecast.parquet",
-        verdict=verdict(),
+        lines=verdict(),
         records=(*records(), *group_records(30)),
         curves=(
             pit_histogram(),
@@ -459,7 +460,6 @@ def content() -> PageContent:
             *deficit(),
         ),
         tables=(groups(), models(), worst_rows(), marks, *congruence()),
-        glossary=glossary(),
         command=(
             "howsure assess wind_forecast.parquet --y power --lower lo90 --upper hi90 "
             "--coverage 0.9 --groups region -o report.html"
@@ -467,7 +467,7 @@ def content() -> PageContent:
         facts={
             "Rows": "12,000",
             "Models": "boosted trees",
-            "Beliefs": "intervals, distribution, point",
+            "Predictions": "intervals, distribution, point",
             "Nominal coverage": "0.9",
             "Seed": "0",
             "howsure": "0.1.0",
@@ -476,7 +476,7 @@ def content() -> PageContent:
     )
 
 
-def several_models(names: tuple[str, ...] = ("boosted trees", "linear", "deep")) -> PageContent:
+def several_models(names: tuple[str, ...] = ("boosted trees", "linear", "deep")) -> Document:
     """A report that compares models."""
     curves: list[Curve] = []
     for place, name in enumerate(names):
@@ -491,9 +491,9 @@ def several_models(names: tuple[str, ...] = ("boosted trees", "linear", "deep"))
             *characteristic(name)[:2],
             *deficit(name),
         ]
-    return PageContent(
+    return document_of(
         title="Three models on one table",
-        verdict=verdict(),
+        lines=verdict(),
         records=tuple(r for name in names for r in records(name)),
         curves=tuple(curves),
         tables=(
@@ -502,7 +502,6 @@ def several_models(names: tuple[str, ...] = ("boosted trees", "linear", "deep"))
             *(characteristic(name)[2] for name in names),
             *(congruence(name)[0] for name in names[:2]),
         ),
-        glossary=glossary(),
         command="howsure assess a.csv b.csv c.csv -o report.html",
         facts={"Rows": "12,000", "Models": ", ".join(names)},
     )

@@ -20,11 +20,11 @@ from extras import needs
 from figures import samples
 from howsure.core.records import Direction, Record, Table
 from howsure.figures import figures_of
-from howsure.report.content import GlossaryEntry, PageContent, VerdictLine
+from howsure.report.document import GlossaryEntry, PageContent, VerdictLine
 from howsure.report.page import render
 from howsure.report.page.figures import MAP_DATA_LIMIT, blocks_of, script_json
 from howsure.report.page.render import render_page
-from howsure.report.page.sections import ROWS_LIMIT, anchor
+from howsure.report.grids import ROWS_LIMIT, anchor
 
 needs("vl_convert")
 HOSTILE = "</script><script>window.pwned=1</script><img src=x onerror=pwned()>\"'`"
@@ -334,7 +334,7 @@ def test_a_map_has_a_legend_of_its_colours_and_a_short_table(page: str) -> None:
     assert block.data.notes == ("The 100 points with the highest CCE.",)
     titles = [column.title for column in block.data.columns]
     assert titles == [
-        "Row", "First principal coordinate", "Second", "CCE", "CCE of a right model", "p-value",
+        "Row", "First principal coordinate", "Second", "CCE", "CCE of a perfect model", "p-value",
     ]  # fmt: skip
     shown = [float(row[3].text) for row in block.data.parts[0].rows]
     assert shown == sorted(shown, reverse=True)

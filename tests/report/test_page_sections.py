@@ -9,8 +9,8 @@ import numpy as np
 
 from figures import samples
 from howsure.core.records import Notion, Record, Table
-from howsure.report.content import GlossaryEntry, PageContent
-from howsure.report.page.sections import (
+from howsure.report.document import GlossaryEntry, PageContent
+from howsure.report.grids import (
     ROWS_LIMIT,
     group_grid,
     record_grid,

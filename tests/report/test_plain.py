@@ -19,7 +19,7 @@ from markdown_it import MarkdownIt
 
 from figures import samples
 from howsure.core.records import Curve, Record, Table
-from howsure.report.content import PageContent
+from howsure.report.document import PageContent
 from howsure.report.plain import FORMAT, escape, to_csv, to_json, to_markdown
 
 QUIET = settings(derandomize=True, deadline=None, max_examples=300)

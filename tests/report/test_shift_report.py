@@ -16,7 +16,7 @@ from howsure.core.records import Record
 from howsure.protocols.shift import Answers, evaluate_shift
 from howsure.protocols.shift_published import published
 from howsure.protocols.shift_result import MEASURES, ShiftResult
-from howsure.report.page.sections import Grid
+from howsure.report.grids import Grid
 from howsure.report.shift import ShiftPage, shift_report, write_report
 from howsure.report.shift_findings import (
     Finding,

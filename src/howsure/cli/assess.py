@@ -24,10 +24,10 @@ from howsure.inputs.roles import ROLES
 from howsure.metrics.catalogue import asked_for, catalogue
 from howsure.report.assess import MISSING_IMAGES, WEIGHTS, assess_loaded
 from howsure.report.assessment import Assessment
+from howsure.report.document import Grid, form_of
 from howsure.report.door import source_fact
-from howsure.report.forms import form_of
+from howsure.report.grids import table_grid
 from howsure.report.overview import OVERVIEW
-from howsure.report.page.sections import Grid, table_grid
 from howsure.report.short_forms import key_numbers
 from howsure.verdict.family import check_judging
 

@@ -102,7 +102,7 @@ def _flagged(found: Watched, new: Unlabelled) -> Shown | None:
     if not len(flagged):
         return None
     shown = Shown(title="Flagged rows, of the highest CCE", title_justify="left")
-    for heading in ("row", "CCE", "right model", "p", "p nearest", *beside):
+    for heading in ("row", "CCE", "perfect model", "p", "p nearest", *beside):
         shown.add_column(escape(heading), overflow="fold")
     for row in flagged[np.argsort(-columns["cce"][flagged], kind="stable")][:WORST]:
         names = ("cce", "perfect", "p_value", "near_p_value")

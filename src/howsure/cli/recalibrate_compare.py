@@ -17,7 +17,6 @@ from rich.table import Table as Shown
 
 from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
-from howsure.core.files import atomic_write
 from howsure.core.formats import short
 from howsure.core.records import Direction, Table
 from howsure.inputs import write_table
@@ -26,8 +25,8 @@ from howsure.metrics.view import choose_coverages
 from howsure.predictions import EvalSet
 from howsure.recalibration import METHODS, compare_recalibrations
 from howsure.recalibration.base import kinds_of
-from howsure.report import plain
-from howsure.report.content import PageContent
+from howsure.report.document import Document, Section
+from howsure.report.grids import table_grids
 
 ENDINGS = (".csv", ".md", ".json")
 """What a comparison can be written to."""
@@ -155,21 +154,20 @@ def _write(tables: Sequence[Table], output: Path) -> None:
     if ending == ".csv":
         write_table(_together(tables), output)
         return
-    content = PageContent(
+    kept = [  # titles of measures stand beside their names
+        replace(table, columns={k: v for k, v in table.columns.items() if k != "metric"})
+        for table in tables
+    ]
+    Document(
         title="Ways to recalibrate",
+        opening=Section(title=""),
+        sections=tuple(
+            Section(title=grid.title, grids=(replace(grid, title=""),))
+            for grid in table_grids(kept, limit=max(map(len, kept), default=0))
+        ),
         tables=tuple(tables),
         command=shlex.join(["howsure", *sys.argv[1:]]),
-    )
-    atomic_write(output, plain.to_json(content) if ending == ".json" else _markdown(content))
-
-
-def _markdown(content: PageContent) -> str:
-    """Without the names of measures, whose titles stand beside."""
-    tables = tuple(
-        replace(table, columns={k: v for k, v in table.columns.items() if k != "metric"})
-        for table in content.tables
-    )
-    return plain.to_markdown(replace(content, tables=tables))
+    ).save(output)
 
 
 def _together(tables: Sequence[Table]) -> dict[str, npt.NDArray[Any]]:

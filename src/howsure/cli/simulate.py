@@ -35,9 +35,9 @@ from howsure.methods.catalogue import method_named, methods
 from howsure.methods.interface import Method
 from howsure.protocols.pointwise import Precision, pointwise
 from howsure.protocols.pointwise_result import PointwiseResult
-from howsure.report.forms import form_of
-from howsure.report.page.pointwise_sections import WorldPart
+from howsure.report.document import form_of
 from howsure.report.pointwise import PointwiseReport, pointwise_report
+from howsure.report.pointwise_sections import WorldPart
 from howsure.worlds import Covariates, ForestWorld, World, world_named, worlds
 from howsure.worlds.noise import noise_named
 

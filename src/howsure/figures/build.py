@@ -112,6 +112,7 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
             f"figure of {table.name}", partial(figure_of_table, table, places), lambda _: None
         )
         if figure is not None:
+            figure = replace(figure, label=table.model)
             order = MAP_ORDER if table.name.startswith("cce_") else TABLE_ORDER
             ordered.append((order, figure))
     return tuple(figure for _, figure in sorted(ordered, key=lambda pair: pair[0]))

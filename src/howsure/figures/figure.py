@@ -184,6 +184,8 @@ class Figure:
         What the labels of points name.
     square : bool
         Whether both axes are drawn with one length.
+    label : str
+        Which of several figures of one name it is, such as a model.
 
     Examples
     --------
@@ -204,6 +206,7 @@ class Figure:
     shades: Shades | None = None
     naming: str = "Point"
     square: bool = False
+    label: str = ""
 
     __repr__ = brief_repr
 

@@ -115,6 +115,7 @@ def _figure(rows: _Rows, domain: tuple[float, float]) -> Figure:
         layers=tuple(layers),
         notes=tuple(notes),
         naming="Row",
+        label=table.model,
     )
 
 

@@ -20,7 +20,7 @@ _EXTREME = 1e150
 """Beyond this size, numbers have no class; below its inverse, they are all one."""
 _HOVERED = (
     ("cce", "CCE"),
-    ("perfect", "CCE of a calibrated model"),
+    ("perfect", "CCE of a perfect model"),
     ("p_value", "p-value"),
 )
 

@@ -17,11 +17,19 @@ from howsure.figures.adaptivity import TITLES, Rule, ease_figure, methods_figure
 from howsure.figures.ranks import rank_figure
 from howsure.protocols.adaptivity_result import MethodComparison
 from howsure.report.adaptivity_words import GLOSSARY, headline, method_lines, published_of
-from howsure.report.content import GlossaryEntry, VerdictLine
-from howsure.report.page.pointwise_panels import Option, Panel
-from howsure.report.page.pointwise_sections import WorldPart
-from howsure.report.page.sections import Cell, Column, Grid, Part, number_cell
+from howsure.report.document import (
+    Cell,
+    Choice,
+    Column,
+    GlossaryEntry,
+    Grid,
+    Option,
+    Rows,
+    VerdictLine,
+)
+from howsure.report.grids import number_cell
 from howsure.report.parted import PartedReport
+from howsure.report.pointwise_sections import WorldPart
 
 _FIRST_CHOICE: Final = 0.9
 _RANKED: Final = ("t_cv", "t_ss")
@@ -154,7 +162,7 @@ def _medians(found: Sequence[MethodComparison]) -> Grid:
                 small = f"rank {shared[measure][place]}" if measure in shared else ""
                 cells.append(number_cell(float(values[place]), small))
             rows.append(tuple(cells))
-        parts.append(Part(title=_heading(result, found), rows=tuple(rows)))
+        parts.append(Rows(title=_heading(result, found), rows=tuple(rows)))
     told = sorted({f"{m}: {why}." for r in found for (m, _), why in r.reasons.items()})
     notes = (
         "Medians over the splits. Beside T-CV and T-SS stands a shared rank: 1 + the number of "
@@ -186,7 +194,7 @@ def _published(found: Sequence[MethodComparison]) -> Grid | None:
                 for name in shown
             ]
         if rows:
-            parts.append(Part(title=_heading(result, found), rows=tuple(rows)))
+            parts.append(Rows(title=_heading(result, found), rows=tuple(rows)))
     if not parts:
         return None
     columns = (
@@ -205,7 +213,7 @@ def _published(found: Sequence[MethodComparison]) -> Grid | None:
 
 def _panels(
     found: Sequence[MethodComparison], wanted: float, curves: Sequence[Curve]
-) -> tuple[Panel, ...]:
+) -> tuple[Choice, ...]:
     """Curves, and figures by coverage: the one that sentences speak of comes first."""
     made = []
     by_name = {
@@ -218,12 +226,12 @@ def _panels(
         if by_name[name]
     ]
     if drawn:
-        made.append(Panel(label="", options=(Option(label="", figures=tuple(drawn)),), wide=False))
+        made.append(Choice(label="", options=(Option(label="", figures=tuple(drawn)),)))
     options = tuple(
         Option(label=_heading(result, found), figures=_figures(result))
         for result in sorted(found, key=lambda result: result.coverage != wanted)
     )
-    made.append(Panel(label="Coverage", options=options, wide=False))
+    made.append(Choice(label="Coverage", options=options))
     return tuple(made)
 
 

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from howsure.protocols.adaptivity_result import MethodComparison
-from howsure.report.content import GlossaryEntry, Tone, VerdictLine
+from howsure.report.document import GlossaryEntry, Tone, VerdictLine
 
 Averages = Mapping[float, Mapping[str, tuple[float, ...]]]
 """By coverage and measure: an average over models for each method."""

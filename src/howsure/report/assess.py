@@ -19,6 +19,7 @@ from howsure.core.progress import Listener, listening, tell
 from howsure.core.records import Curve, Record, Table
 from howsure.core.threads import one_thread
 from howsure.core.weights import Weights
+from howsure.figures.text import one_line
 from howsure.inputs import Loaded
 from howsure.inputs.columns import RECALIBRATED
 from howsure.metrics.catalogue import asked_for
@@ -37,7 +38,7 @@ from howsure.metrics.measure import Evaluation, curves_of, evaluate, tables_of, 
 from howsure.metrics.metric import SLOW_ROWS
 from howsure.predictions import EvalSet, content_order
 from howsure.report.assessment import Assessment
-from howsure.report.content import VerdictLine, noted
+from howsure.report.document import VerdictLine, noted
 from howsure.report.door import opened, source_fact
 from howsure.report.images import MODELS, image_table, missing_images
 from howsure.report.overview import overview
@@ -401,7 +402,27 @@ def assess_sets(
             [*notes, *faults],
         ),
         command=command,
+        title=_title(done, facts or {}),
     )
+
+
+def _title(done: Sequence[Evaluation], facts: Mapping[str, str]) -> str:
+    """What is asked, with the name of the data: its file, its models, or its number of rows."""
+    names = [found.evalset.model for found in done]
+    if facts.get("Source"):
+        data = f"in {one_line(facts['Source'], _LONGEST)}"
+    elif len(names) > 3:
+        data = f"of {len(names)} models"
+    elif names != [_UNNAMED]:
+        data = f"of {' and '.join(one_line(name, _LONGEST // 2) for name in names)}"
+    else:
+        rows = done[0].evalset.n
+        data = f"of {rows:,} predictions" if rows > 1 else "of this prediction"
+    return f"Can the uncertainty {data} be trusted?"
+
+
+_LONGEST = 60
+_UNNAMED = "model"  # as sets are called whose model has no name
 
 
 def _in_detail(done: Sequence[Evaluation], ranked: Standing | None) -> tuple[set[str], str]:
@@ -556,7 +577,7 @@ def _judged(
         for place, name in enumerate(names)
         if several or name != "model"
     }
-    notes = "Questions of the verdict that do not apply here, and why."
+    notes = "Questions that do not apply to these data, and why."
     return findings, lines, Table(name="not_judged", columns=columns, notes=notes), states
 
 
@@ -601,10 +622,10 @@ def _trial_table(made: Trials, model: str) -> list[Table]:
         del columns["reason"]
     title = made.score or "score"
     notes = (
-        f"Share of the {title} that each mend saves on held-out fifths, with its 95 % interval; "
-        "which bad findings it heals, and which it leaves."
+        f"By how much each method lowers the {title} on held-out fifths, with a 95 % interval. "
+        "Heals and leaves name the bad findings that it corrects, and those that remain."
     )
-    labels = {"mend": "method", "reason": "why it was not tried"}
+    labels = {"mend": "method", "reason": "why not tried"}
     return [Table(name="mends", columns=columns, labels=labels, model=model, notes=notes)]
 
 
@@ -624,7 +645,7 @@ def _facts(
     facts = {
         "Rows": f"{first.n:,}",
         "Models": ", ".join(found.evalset.model for found in done),
-        "Beliefs": ", ".join([*kinds, *(["point"] if first.point is not None else [])]),
+        "Predictions": ", ".join([*kinds, *(["point"] if first.point is not None else [])]),
         "Nominal coverage": ", ".join(known) or "unknown",
         "Confidence of intervals": f"{confidence:g}",
         "Seed": str(seed),
@@ -643,10 +664,10 @@ def _sense(weights: Weights) -> str:
     """In which sense weights were taken, how much they come to, and how to say the other."""
     if weights.kind == "frequency":
         return (
-            f"frequency, {weights.total:,.0f} rows in all: a weight of 2 is a row twice "
+            f"frequency, {weights.total:,.0f} rows in all: a weight of 2 is a row seen twice "
             "(weights kind importance: a weight is a share of another population)"
         )
     return (
         f"importance, effective n {weights.effective_n:,.1f}: a weight is a share of another "
-        "population (weights kind frequency: a weight of 2 is a row twice)"
+        "population (weights kind frequency: a weight of 2 is a row seen twice)"
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, final, get_args
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Record, Table
 from howsure.metrics.catalogue import metric_named
-from howsure.report.content import TONES, PageContent, VerdictLine
+from howsure.report.document import TONES, Document, VerdictLine, save
 from howsure.verdict import Advice, Finding
 from howsure.verdict.findings import State
 
@@ -61,7 +61,7 @@ class Assessment:
     tables: tuple[Table, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
-    title: str = "How sure, and rightly so?"
+    title: str = "Can this uncertainty be trusted?"
 
     @property
     def verdict(self) -> str:
@@ -216,47 +216,39 @@ class Assessment:
             found[f"findings_{state}"] = float(count)
         return found
 
-    def content(self) -> PageContent:
-        """Everything that a page shows, without its form."""
-        from howsure.report.glossary import glossary
+    def document(self) -> Document:
+        """The report that every form is made of."""
+        from howsure.report.questions import document_of
 
-        return PageContent(
+        return document_of(
             title=self.title,
-            verdict=self.lines,
+            lines=self.lines,
             findings=self.findings,
             advice=self.advice,
             records=self.records,
             curves=self.curves,
             tables=self.tables,
-            glossary=glossary(self.records),
-            command=self.command,
             facts=self.facts,
+            command=self.command,
         )
 
     def to_html(self) -> str:
         """One self-contained page that works offline."""
-        from howsure.report.page.render import render_page
-
-        return render_page(self.content())
+        return self.document().to_html()
 
     def to_json(self) -> str:
         """Every record, curve and table as JSON."""
-        from howsure.report.plain import to_json
-
-        return to_json(self.content())
+        return self.document().to_json()
 
     def to_markdown(self) -> str:
         """A screen or two of Markdown, as for a pull request: the verdict and the key numbers."""
-        from howsure.report.plain import to_markdown
-        from howsure.report.short_forms import in_brief
+        from howsure.report.questions import in_brief
 
-        return to_markdown(in_brief(self.content()))
+        return in_brief(self.document()).to_markdown()
 
     def to_csv(self) -> str:
         """Every record as a line of CSV."""
-        from howsure.report.plain import to_csv
-
-        return to_csv(self.content())
+        return self.document().to_csv()
 
     def save(self, path: str | Path) -> None:
         """Write the form that the ending names: .html, .json, .md or .csv, whole or not at all.
@@ -266,9 +258,7 @@ class Assessment:
         InputError
             If the ending is another, or the file cannot be written.
         """
-        from howsure.report import forms
-
-        forms.save(self, path)
+        save(self, path)
 
     def __str__(self) -> str:
         return self.verdict

@@ -17,7 +17,7 @@ from howsure.report.congruence_panels import colours_of, over_x
 from howsure.report.congruence_parts import reliability_of, reliability_part, task_part
 from howsure.report.congruence_tables import published_table
 from howsure.report.congruence_words import GLOSSARY, headline
-from howsure.report.content import GlossaryEntry
+from howsure.report.document import GlossaryEntry
 from howsure.report.parted import PartedReport
 
 

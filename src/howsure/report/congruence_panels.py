@@ -36,7 +36,7 @@ from howsure.protocols.congruence_reliability import Reliability
 from howsure.protocols.congruence_result import CongruenceRun
 from howsure.protocols.congruence_views import over_input
 from howsure.report.congruence_findings import Found
-from howsure.report.page.pointwise_panels import Option, Panel
+from howsure.report.document import Choice, Option
 
 ALL: Final = "all models"
 INSIDE: Final = 0.95
@@ -49,7 +49,7 @@ def colours_of(models: Sequence[str]) -> dict[str, int]:
     return {**places, TRUTH: SERIES_LIMIT - 1}
 
 
-def models_panel(found: Sequence[Found], *, counts: bool) -> Panel | None:
+def models_panel(found: Sequence[Found], *, counts: bool) -> Choice | None:
     """CCE and ECE of every model, beside a right model and the published."""
     figures = []
     cce = {one.model: one.mean("cce") for one in found}
@@ -85,7 +85,7 @@ def input_panel(
     studies: CongruenceStudies,
     found: Sequence[Found],
     places: Mapping[str, int],
-) -> Panel | None:
+) -> Choice | None:
     """Beliefs, calibration and CCE over the only column of x, of one set of data."""
     curves = over_x(studies)
     calibrations = _calibrations(studies)
@@ -158,7 +158,7 @@ def _law(held: ModelBeliefs) -> LawOverX:
     )
 
 
-def severity_panel(result: MonotonicityResult, places: Mapping[str, int]) -> Panel | None:
+def severity_panel(result: MonotonicityResult, places: Mapping[str, int]) -> Choice | None:
     """Measures against severity, one option a perturbation."""
     table = result.table()
     options = []
@@ -175,7 +175,7 @@ def severity_panel(result: MonotonicityResult, places: Mapping[str, int]) -> Pan
 
 def rejection_panel(
     rejections: Sequence[Rejection], places: Mapping[str, int], note: str = ""
-) -> Panel | None:
+) -> Choice | None:
     """What rejection leaves, one option a model; of several sets of data the first."""
     first: dict[str, Rejection] = {}
     for one in rejections:
@@ -195,7 +195,7 @@ def rejection_panel(
 
 def diagnosis_panel(
     diagnoses: Sequence[Diagnosis], places: Mapping[str, int], note: str = ""
-) -> Panel | None:
+) -> Choice | None:
     """CCE without labels against the true error, all models and each."""
     first: dict[str, Diagnosis] = {}
     for one in diagnoses:
@@ -214,14 +214,14 @@ def diagnosis_panel(
     return _panel("Diagnosis of", drawn)
 
 
-def variation_panel(found: Reliability) -> Panel | None:
+def variation_panel(found: Reliability) -> Choice | None:
     """Coefficients of variation by task and model."""
     if not (np.isfinite(found.cce) & np.isfinite(found.ece)).any():
         return None
     return _panel("", [("", [variation_figure(found.table())])])
 
 
-def _panel(label: str, options: Sequence[tuple[str, Sequence[Figure]]]) -> Panel | None:
+def _panel(label: str, options: Sequence[tuple[str, Sequence[Figure]]]) -> Choice | None:
     """A panel of the options that have figures; None where none has."""
     held = tuple(Option(label=name, figures=tuple(figures)) for name, figures in options if figures)
-    return Panel(label=label, options=held, wide=False) if held else None
+    return Choice(label=label, options=held) if held else None

@@ -40,8 +40,9 @@ from howsure.report.congruence_words import (
     reliability_lines,
     robustness_line,
 )
-from howsure.report.page.pointwise_sections import WorldPart
-from howsure.report.page.sections import Cell, number_cell, share_cell
+from howsure.report.document import Cell
+from howsure.report.grids import number_cell, share_cell
+from howsure.report.pointwise_sections import WorldPart
 
 
 def task_part(world: World, places: Mapping[str, int]) -> WorldPart:

@@ -14,7 +14,8 @@ from howsure.core.records import Table
 from howsure.protocols.congruence_perturbations import MonotonicityResult
 from howsure.protocols.congruence_result import TITLES
 from howsure.report.congruence_findings import Found, World, mean_known, printed_source
-from howsure.report.page.sections import Cell, Column, Grid, Part, number_cell, sort_key
+from howsure.report.document import Cell, Column, Grid, Rows
+from howsure.report.grids import number_cell, sort_key
 
 MISSING: Final = Cell(text=formats.MISSING)
 _PRINTED: Final[Mapping[str, str]] = {"mae": "MAE", "cce": "CCE", "ece": "ECE", "nll": "NLL"}
@@ -165,7 +166,7 @@ def trends_grid(result: MonotonicityResult) -> Grid:
                     *(p_cell(curve.page(measure)[1]) for measure in ("cce", "ece", "nll")),
                 )
             )
-        parts.append(Part(title=headed_kind(kind, result), rows=tuple(rows)))
+        parts.append(Rows(title=headed_kind(kind, result), rows=tuple(rows)))
     trials = sorted({len(curve.values["cce"]) for curve in result.curves})
     gamma = "stays that of the rows as they are"
     if result.options.get("gamma_of_y") == "each":
@@ -215,7 +216,7 @@ def rejected_grid(world: World) -> Grid | None:
                 )
             )
         if rows:
-            parts.append(Part(title=title, rows=tuple(rows)))
+            parts.append(Rows(title=title, rows=tuple(rows)))
     titles = ("All rows", "20 % withheld", "50 % withheld", "Gain", "p")
     several = "; of several sets of data, ± the sd of the gain, and the largest p"
     notes = (
@@ -274,7 +275,7 @@ def outliers_grid(world: World) -> Grid | None:
                 cells = (_percent(mean_known(values)) for values in changes.values())
                 rows.append((Cell(text=model), *cells))
         count = "1 row" if spoilt == 1 else f"{spoilt} rows"
-        parts.append(Part(title=f"{setting.capitalize()}, {count}", rows=tuple(rows)))
+        parts.append(Rows(title=f"{setting.capitalize()}, {count}", rows=tuple(rows)))
     if not parts:
         return None
     columns = (Column(title="Model"), *(Column(title=t, numeric=True) for t in _CHANGES))
@@ -292,7 +293,7 @@ def grid_of(
     notes: Sequence[str],
 ) -> Grid:
     columns = (Column(title=titles[0]), *(Column(title=t, numeric=True) for t in titles[1:]))
-    return Grid(title=title, columns=columns, parts=(Part(rows=tuple(rows)),), notes=tuple(notes))
+    return Grid(title=title, columns=columns, parts=(Rows(rows=tuple(rows)),), notes=tuple(notes))
 
 
 def _ratio(value: float) -> Cell:

@@ -18,7 +18,7 @@ from howsure.protocols.congruence_rejection import Rejection
 from howsure.protocols.congruence_reliability import Reliability
 from howsure.protocols.congruence_robustness import Robustness
 from howsure.report.congruence_findings import Found, blind_spots, worst_stretch
-from howsure.report.content import GlossaryEntry, Tone, VerdictLine
+from howsure.report.document import GlossaryEntry, Tone, VerdictLine
 from howsure.report.shift_words import listed
 
 LEVEL: Final = 0.05

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from howsure.core.records import Record
 from howsure.metrics.catalogue import catalogue
-from howsure.report.content import GlossaryEntry
+from howsure.report.document import GlossaryEntry
 
 
 def glossary(records: Iterable[Record]) -> tuple[GlossaryEntry, ...]:
-    """Entries for the metrics among the records, in the catalogue's order."""
-    named = {record.metric for record in records}
+    """Entries for the metrics that have a number, in the catalogue's order."""
+    named = {record.metric for record in records if not math.isnan(record.value)}
     return tuple(
         GlossaryEntry(
             name=metric.name,

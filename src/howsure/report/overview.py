@@ -11,7 +11,7 @@ import numpy.typing as npt
 from howsure.core.records import Table
 from howsure.figures.text import headed
 from howsure.metrics.compare import Standing
-from howsure.report.content import TONES
+from howsure.report.document import TONES
 from howsure.verdict import QUESTIONS
 
 OVERVIEW = "overview"

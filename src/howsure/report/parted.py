@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from howsure.core.records import Curve, Record, Table
-from howsure.core.text import legible
-from howsure.report import plain
-from howsure.report.content import GlossaryEntry, PageContent, VerdictLine
-from howsure.report.forms import grid_markdown, save
-from howsure.report.page.pointwise_render import render_pointwise
-from howsure.report.page.pointwise_sections import WorldPart
+from howsure.report.document import Document, GlossaryEntry, Section, VerdictLine, save
+from howsure.report.pointwise_sections import WorldPart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -63,12 +59,24 @@ class PartedReport(ABC):
         """Every number, part by part."""
         return tuple(record for part in self.parts for record in part.records)
 
-    def content(self) -> PageContent:
+    def document(self) -> Document:
         """Everything, without its form."""
         tables, curves = self.data()
-        return PageContent(
+        first = () if self.headline is None else (self.headline,)
+        return Document(
             title=self.title,
-            verdict=self.lines,
+            opening=Section(title="Verdict", lines=first),
+            sections=tuple(
+                Section(
+                    title=part.name,
+                    lines=part.lines,
+                    choices=part.panels,
+                    grids=part.grids,
+                    facts=part.facts,
+                )
+                for part in self.parts
+            ),
+            lines=self.lines,
             records=self.records,
             curves=curves,
             tables=tables,
@@ -79,44 +87,20 @@ class PartedReport(ABC):
 
     def to_html(self) -> str:
         """One self-contained page that works offline."""
-        shell = PageContent(
-            title=self.title, glossary=self.glossary, command=self.command, facts=self.facts
-        )
-        return render_pointwise(shell, self.headline, self.parts)
+        return self.document().to_html()
 
     def to_markdown(self) -> str:
         """Sentences and tables as Markdown."""
-        blocks = [f"# {plain.escape(self.title)}"]
-        if self.headline is not None:
-            blocks.append(f"**{plain.escape(self.headline.text)}**")
-        for part in self.parts:
-            if part.lines or part.grids:
-                blocks += _told(part)
-        if self.command:
-            blocks += ["## Reproduce", plain.fenced(self.command)]
-        return legible("\n\n".join(filter(None, blocks)), lines=True) + "\n"
+        return self.document().to_markdown()
 
     def to_json(self) -> str:
         """Every record, table and curve as JSON."""
-        return plain.to_json(self.content())
+        return self.document().to_json()
 
     def to_csv(self) -> str:
         """Every record as a line of CSV."""
-        return plain.to_csv(self.content())
+        return self.document().to_csv()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the form that the ending names: .html, .md, .json or .csv, whole or not at all."""
         save(self, path)
-
-
-def _told(part: WorldPart) -> Iterator[str]:
-    """The blocks of a part: facts, sentences, tables."""
-    yield f"## {plain.escape(part.name)}"
-    yield "; ".join(plain.escape(f"{name}: {fact}") for name, fact in part.facts.items())
-    yield "\n".join(
-        f"- **{plain.escape(line.question)}**: {plain.escape(line.text)}" for line in part.lines
-    )
-    for grid in part.grids:
-        yield f"### {plain.escape(grid.title)}"
-        yield from map(plain.escape, grid.notes)
-        yield grid_markdown(grid)

@@ -8,7 +8,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any, Literal
 
@@ -20,39 +20,37 @@ from howsure.core.errors import MissingDependencyError
 from howsure.core.records import Record, Table
 from howsure.core.text import clean, legible
 from howsure.inputs.write import unformulaic
-from howsure.report.content import TONES, PageContent
-from howsure.report.overview import OVERVIEW
-from howsure.report.page import sections
+from howsure.report.document import TONES, Cell, Document, Grid, Section, VerdictLine
 
 FORMAT = "howsure-report/1"
 """The name and version of the JSON form."""
 
 
-def to_json(content: PageContent) -> str:
+def to_json(document: Document) -> str:
     """Everything in a report as JSON: every record, curve and table."""
     whole = {
         "format": FORMAT,
-        "title": content.title,
-        "command": content.command,
-        "facts": {str(name): str(fact) for name, fact in content.facts.items()},
-        "verdict": [plain(line) for line in content.verdict],
-        "findings": [plain(finding, json_number) for finding in content.findings],
-        "advice": None if content.advice is None else plain(content.advice, json_number),
-        "records": [record.as_dict() for record in content.records],
-        "curves": [plain(curve, json_number) for curve in content.curves],
-        "tables": [_table(table) for table in content.tables],
-        "glossary": [plain(entry) for entry in content.glossary],
+        "title": document.title,
+        "command": document.command,
+        "facts": {str(name): str(fact) for name, fact in document.facts.items()},
+        "verdict": [plain(line) for line in document.lines],
+        "findings": [plain(finding, json_number) for finding in document.findings],
+        "advice": None if document.advice is None else plain(document.advice, json_number),
+        "records": [record.as_dict() for record in document.records],
+        "curves": [plain(curve, json_number) for curve in document.curves],
+        "tables": [_table(table) for table in document.tables],
+        "glossary": [plain(entry) for entry in document.glossary],
     }
     return clean(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1)) + "\n"
 
 
-def to_csv(content: PageContent) -> str:
+def to_csv(document: Document) -> str:
     """Every record as a line of CSV."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     names = [part.name for part in fields(Record)]
     writer.writerow(names)
-    for record in content.records:
+    for record in document.records:
         writer.writerow([_csv_cell(getattr(record, name)) for name in names])
     return clean(stream.getvalue())
 
@@ -77,31 +75,32 @@ def to_frame(records: Sequence[Record], library: str) -> Any:
     return table.to_pandas() if library == "pandas" else module.from_arrow(table)
 
 
-def to_markdown(content: PageContent) -> str:
-    """A report as Markdown: the verdict, every record, every table, the glossary."""
-    blocks = [f"# {escape(content.title)}"]
-    if content.facts:
-        facts = content.facts.items()
+def to_markdown(document: Document) -> str:
+    """A report as Markdown: sentences, tables, the glossary."""
+    blocks = [f"# {escape(document.title)}"]
+    if document.facts:
+        facts = document.facts.items()
         blocks.append("\n".join(f"- {escape(name)}: {escape(fact)}" for name, fact in facts))
-    first = [table for table in content.tables if table.name == OVERVIEW]
-    blocks += _table_blocks(first, content)
-    if content.verdict:
-        blocks += ["## Verdict", "\n".join(_verdict_line(line) for line in content.verdict)]
-    blocks += _record_blocks(content)
-    blocks += _table_blocks([t for t in content.tables if t.name != OVERVIEW], content)
-    if content.glossary:
-        blocks += ["## Glossary", *(_glossary_block(entry) for entry in content.glossary)]
-    if content.command:
-        blocks += ["## Reproduce", fenced(content.command)]
-    return legible("\n\n".join(blocks), lines=True) + "\n"
+    blocks.append("\n".join(map(_told, document.opening.lines)))
+    for grid in document.opening.grids:
+        blocks += [f"## {escape(grid.title)}" if grid.title else "", *_grid(grid)]
+    for section in document.sections:
+        if section.lines or section.grids:
+            blocks += _section(section)
+    if document.glossary:
+        blocks += ["## Glossary", *(_glossary_block(entry) for entry in document.glossary)]
+    if document.command:
+        blocks += ["## Reproduce", fenced(document.command)]
+    return legible("\n\n".join(filter(None, blocks)), lines=True) + "\n"
 
 
-def _table_blocks(tables: Sequence[Table], content: PageContent) -> list[str]:
-    longest = max(map(len, tables), default=0)
-    blocks: list[str] = []
-    for grid in sections.table_grids(tables, content.glossary, limit=longest):
-        blocks += [f"## {escape(grid.title)}", *map(escape, grid.notes), _markdown_grid(grid)]
-    return blocks
+def _section(section: Section) -> Iterator[str]:
+    yield f"## {escape(section.title)}"
+    yield "; ".join(escape(f"{name}: {fact}") for name, fact in section.facts.items())
+    yield "\n".join(map(_told, section.lines))
+    for grid in section.grids:
+        yield f"### {escape(grid.title)}" if grid.title else ""
+        yield from _grid(grid)
 
 
 def escape(text: object, *, inside: bool = False) -> str:
@@ -115,41 +114,30 @@ def escape(text: object, *, inside: bool = False) -> str:
     return line if inside else re.sub(r"^(\d*)([-+.)=])", r"\1\\\2", line)
 
 
-def _verdict_line(line: Any) -> str:
+def _told(line: VerdictLine) -> str:
     command = f" `{line.command.replace('`', '')}`" if line.command else ""
     return f"- {TONES[line.tone][0]} {escape(line.text, inside=True)}{command}"
 
 
-def _record_blocks(content: PageContent) -> list[str]:
-    blocks = []
-    grid = sections.record_grid(content)
-    if grid is not None:
-        blocks.append("## Numbers")
-        for part in grid.parts:
-            if part.title:
-                blocks.append(f"### {escape(part.title)}")
-            blocks.append(_markdown_rows(grid, part.rows))
-    groups = sections.group_grid(content, limit=len(content.records))
-    if groups is not None:
-        blocks += [f"## {escape(groups.title)}", _markdown_grid(groups)]
-    lost = sections.unanswered_grid(content, limit=len(content.records))
-    if lost is not None:
-        blocks += [f"## {escape(lost.title)}", _markdown_grid(lost)]
-    return blocks
+def _grid(grid: Grid) -> Iterator[str]:
+    """The notes of a grid, and a Markdown table of each of its parts."""
+    yield from map(escape, grid.notes)
+    for part in grid.parts:
+        yield f"**{escape(part.title, inside=True)}**" if part.title else ""
+        yield _rows(grid, part.rows)
 
 
-def _markdown_grid(grid: sections.Grid) -> str:
-    return _markdown_rows(grid, [row for part in grid.parts for row in part.rows])
-
-
-def _markdown_rows(grid: sections.Grid, rows: Sequence[Sequence[sections.Cell]]) -> str:
+def _rows(grid: Grid, rows: Sequence[Sequence[Cell]]) -> str:
     titles = [escape(column.title) for column in grid.columns]
     rules = ["--:" if column.numeric else ":--" for column in grid.columns]
-    cells = [
-        [escape(f"{cell.text} {cell.small}".strip(), inside=True) for cell in row] for row in rows
-    ]
-    lines = [titles, rules, *cells]
+    lines = [titles, rules, *([escape(_words(cell), inside=True) for cell in row] for row in rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _words(cell: Cell) -> str:
+    """All that a cell shows."""
+    sign = TONES[cell.tone][0] if cell.tone else ""
+    return " ".join(filter(None, (sign, cell.text, cell.small)))
 
 
 def _glossary_block(entry: Any) -> str:

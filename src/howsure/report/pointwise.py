@@ -17,11 +17,9 @@ from howsure.core.records import Curve, Table
 from howsure.figures.text import distinct
 from howsure.protocols.pointwise_result import PointwiseResult
 from howsure.protocols.pointwise_views import curves, points_table, trials_table
-from howsure.report.content import GlossaryEntry
-from howsure.report.forms import form_of
-from howsure.report.page.pointwise_render import names_of
-from howsure.report.page.pointwise_sections import world_part
+from howsure.report.document import GlossaryEntry, form_of
 from howsure.report.parted import PartedReport
+from howsure.report.pointwise_sections import world_part
 from howsure.report.pointwise_words import GLOSSARY, headline
 
 _FIRST_CHOICE: Final = 0.9
@@ -144,3 +142,8 @@ def _coverage(results: Sequence[PointwiseResult], wanted: float | None) -> float
         told = ", ".join(f"{c:g}" for c in shared)
         raise InputError(f"coverage must be one that all methods answered ({told}), got {level:g}")
     return near
+
+
+def names_of(given: Sequence[str] | None, columns: int) -> tuple[str, ...] | None:
+    """Names of columns, if there are any of the right number."""
+    return tuple(given) if given is not None and len(given) == columns else None

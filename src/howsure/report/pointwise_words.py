@@ -17,7 +17,7 @@ from howsure.metrics.pointwise import Brier
 from howsure.protocols.pointwise_regions import default_names, failing_regions
 from howsure.protocols.pointwise_result import PointwiseResult, Which
 from howsure.protocols.pointwise_views import failing_ranges
-from howsure.report.content import GlossaryEntry, Tone, VerdictLine
+from howsure.report.document import GlossaryEntry, Tone, VerdictLine
 
 _APART: Final = 2.0
 """Standard errors of a difference past which methods are told apart."""

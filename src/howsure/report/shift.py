@@ -14,7 +14,7 @@ from howsure.core.errors import InputError
 from howsure.core.records import Curve, Table
 from howsure.protocols.shift_result import ShiftResult
 from howsure.protocols.shift_views import average_errors, leaderboard
-from howsure.report.content import GlossaryEntry
+from howsure.report.document import GlossaryEntry
 from howsure.report.parted import PartedReport
 from howsure.report.shift_findings import Finding, published_of
 from howsure.report.shift_panels import curves_of

@@ -27,7 +27,7 @@ from howsure.protocols.shift_views import (
     shift_against_error,
     shift_ranks,
 )
-from howsure.report.page.pointwise_panels import Option, Panel
+from howsure.report.document import Choice, Option
 from howsure.report.shift_findings import Finding, home_method, key_of, published_of
 
 _STEP: Final = re.compile(r"step-(\d+)")
@@ -42,7 +42,7 @@ _RANKED: Final[Mapping[str, str]] = {
 
 def across_panels(
     inside: Sequence[Finding], findings: Sequence[Finding], places: Mapping[str, int]
-) -> tuple[Panel, ...]:
+) -> tuple[Choice, ...]:
     """Figures over datasets."""
     trade = [_trade(inside, places)] if inside else []
     panels = [*trade, *_ranks(inside, places), *_changes(inside), *_degrees(findings, places)]
@@ -74,9 +74,9 @@ def _home_of(found: Finding, findings: Sequence[Finding]) -> str:
     return max(plain, key=len) + seed if plain else ""
 
 
-def _trade(findings: Sequence[Finding], places: Mapping[str, int]) -> Panel:
+def _trade(findings: Sequence[Finding], places: Mapping[str, int]) -> Choice:
     figure = trade_figure(_with(findings, "prediction_rate", _rates(findings)), places)
-    return Panel(label="", options=(Option(label="", figures=(figure,)),))
+    return Choice(label="", options=(Option(label="", figures=(figure,)),))
 
 
 def _rates(findings: Sequence[Finding]) -> dict[str, float]:
@@ -96,7 +96,7 @@ def _with(findings: Sequence[Finding], column: str, values: Mapping[str, float])
     return replace(table, columns={**table.columns, column: added})
 
 
-def _ranks(findings: Sequence[Finding], places: Mapping[str, int]) -> list[Panel]:
+def _ranks(findings: Sequence[Finding], places: Mapping[str, int]) -> list[Choice]:
     """Critical differences, and mean ranks against coverage error; none for few methods."""
     every = [found for found in findings if not found.selective]
     options, scatters = [], []
@@ -119,14 +119,14 @@ def _ranks(findings: Sequence[Finding], places: Mapping[str, int]) -> list[Panel
             scatters.append(rank_scatter(_with(held, "mean_rank", values), measure, places))
     panels = []
     if options:
-        panels.append(Panel(label="Ranked by", options=tuple(options)))
+        panels.append(Choice(label="Ranked by", options=tuple(options)))
     if scatters:
         option = Option(label="", figures=tuple(scatters))
-        panels.append(Panel(label="", options=(option,), wide=False))
+        panels.append(Choice(label="", options=(option,)))
     return panels
 
 
-def _changes(findings: Sequence[Finding]) -> list[Panel]:
+def _changes(findings: Sequence[Finding]) -> list[Choice]:
     method = home_method([found for found in findings if not found.selective])
     if method is None:
         return []
@@ -142,10 +142,10 @@ def _changes(findings: Sequence[Finding]) -> list[Panel]:
         return []
     told = f"MAE of {method}; errors of {', '.join(known or names)}. {table.notes}"
     figure = change_figure(replace(table, notes=told))
-    return [Panel(label="", options=(Option(label="", figures=(figure,)),))]
+    return [Choice(label="", options=(Option(label="", figures=(figure,)),))]
 
 
-def _degrees(findings: Sequence[Finding], places: Mapping[str, int]) -> list[Panel]:
+def _degrees(findings: Sequence[Finding], places: Mapping[str, int]) -> list[Choice]:
     """Coverage and prediction rate by degree of shift, those that predict every row first."""
     curves = curves_of(findings)
     selective = {found.method for found in findings if found.selective}
@@ -160,10 +160,10 @@ def _degrees(findings: Sequence[Finding], places: Mapping[str, int]) -> list[Pan
             figures = [degree_figure(part, places) for part in (covered, rates) if part]
             if figures:
                 options.append(Option(label=f"{task}, {label}", figures=tuple(figures)))
-    return [Panel(label="Degrees of shift", options=tuple(options), wide=False)] if options else []
+    return [Choice(label="Degrees of shift", options=tuple(options))] if options else []
 
 
-def task_panels(findings: Sequence[Finding]) -> tuple[Panel, ...]:
+def task_panels(findings: Sequence[Finding]) -> tuple[Choice, ...]:
     """Dot plots of every test part; published numbers belong to the main test."""
     if not findings:
         return ()
@@ -173,7 +173,7 @@ def task_panels(findings: Sequence[Finding]) -> tuple[Panel, ...]:
         Option(label=test, figures=_measures(findings, test, published=test == main))
         for test in tests
     )
-    return (Panel(label="Test", options=options, wide=False),)
+    return (Choice(label="Test", options=options),)
 
 
 def _measures(findings: Sequence[Finding], test: str, *, published: bool) -> tuple[Figure, ...]:

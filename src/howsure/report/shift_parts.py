@@ -12,8 +12,9 @@ import numpy as np
 from howsure.core import formats
 from howsure.core.records import Record
 from howsure.protocols.shift_views import average_errors
-from howsure.report.page.pointwise_sections import WorldPart
-from howsure.report.page.sections import Cell, Column, Grid, Part, number_cell, share_cell, sort_key
+from howsure.report.document import Cell, Column, Grid, Rows
+from howsure.report.grids import number_cell, share_cell, sort_key
+from howsure.report.pointwise_sections import WorldPart
 from howsure.report.shift_findings import (
     MARKS,
     TOLERANCE,
@@ -143,7 +144,7 @@ def _averages(findings: Sequence[Finding], methods: Sequence[str]) -> Grid:
         "standard error with datasets held fixed; what a model that covers just as claimed "
         "would show by chance alone; the share of rows predicted.",
     )
-    return Grid(title="Averages", columns=columns, parts=(Part(rows=tuple(rows)),), notes=notes)
+    return Grid(title="Averages", columns=columns, parts=(Rows(rows=tuple(rows)),), notes=notes)
 
 
 def _by_task(findings: Sequence[Finding], methods: Sequence[str], measure: str) -> Grid:
@@ -166,7 +167,7 @@ def _by_task(findings: Sequence[Finding], methods: Sequence[str], measure: str) 
         notes.insert(0, "Share of rows predicted, by the methods that may decline rows.")
     columns = (Column(title="Method"), *(Column(title=task, numeric=True) for task in tasks))
     title = "Coverage by dataset" if measure == "test_coverage" else "Prediction rate by dataset"
-    return Grid(title=title, columns=columns, parts=(Part(rows=tuple(rows)),), notes=tuple(notes))
+    return Grid(title=title, columns=columns, parts=(Rows(rows=tuple(rows)),), notes=tuple(notes))
 
 
 def legend(coverage: float) -> str:
@@ -196,7 +197,7 @@ def _tests(findings: Sequence[Finding]) -> Grid:
                 if found.result.coverage == coverage and test in found.result.tests
             ]
             level = f", nominal {formats.level(coverage)}" if several else ""
-            parts.append(Part(title=f"Test {test}{level}", rows=tuple(rows)))
+            parts.append(Rows(title=f"Test {test}{level}", rows=tuple(rows)))
     if len(parts) == 1:
         parts = [replace(parts[0], title="")]
     units = _units(findings)
@@ -241,7 +242,7 @@ def _validation(findings: Sequence[Finding]) -> Grid:
             if found.result.coverage == coverage
         ]
         title = f"Nominal {formats.level(coverage)}" if len(coverages) > 1 else ""
-        parts.append(Part(title=title, rows=tuple(rows)))
+        parts.append(Rows(title=title, rows=tuple(rows)))
     units = _units(findings)
     titles = (f"MAE{units}", f"Width{units}", "Coverage", "Change of MAE to test")
     columns = (Column(title="Method"), *(Column(title=t, numeric=True) for t in titles))
@@ -268,7 +269,7 @@ def _beside(findings: Sequence[Finding]) -> Grid | None:
                     rows.append((Cell(text=found.method), *show(ours, theirs.mean, theirs.sd)))
             level = f", nominal {formats.level(coverage)}" if several else ""
             if rows:
-                parts.append(Part(title=f"{title}{level}", rows=tuple(rows)))
+                parts.append(Rows(title=f"{title}{level}", rows=tuple(rows)))
     if not parts:
         return None
     titles = ("Here", "Published", "Difference")

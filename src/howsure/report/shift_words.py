@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from howsure.core import formats
-from howsure.report.content import GlossaryEntry, Tone, VerdictLine
+from howsure.report.document import GlossaryEntry, Tone, VerdictLine
 from howsure.report.shift_findings import (
     TOLERANCE,
     Finding,

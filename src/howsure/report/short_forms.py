@@ -7,7 +7,6 @@ import io
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Final
 
@@ -15,11 +14,10 @@ import numpy as np
 
 from howsure.core import formats
 from howsure.core.records import Record, Table
-from howsure.figures.tables import worst_first
 from howsure.metrics.catalogue import catalogue
-from howsure.report.content import TONES, PageContent
+from howsure.report.document import TONES, Grid
+from howsure.report.grids import table_grid
 from howsure.report.overview import OVERVIEW
-from howsure.report.page.sections import Grid, table_grid
 
 if TYPE_CHECKING:
     from howsure.report.assessment import Assessment
@@ -105,36 +103,6 @@ def _estimate(record: Record) -> str:
 
 def _perfect(record: Record) -> float:
     return record.null if not math.isnan(record.null) else record.target
-
-
-def in_brief(content: PageContent) -> PageContent:
-    """A screen or two of a report: its verdict, the key numbers, groups, and what was tried."""
-    rest = "The HTML and JSON forms of this report hold every number."
-    facts = {name: content.facts[name] for name in _BRIEF_FACTS if name in content.facts}
-    kept = {name: [t for t in content.tables if t.name == name] for name in (OVERVIEW, *_BRIEF)}
-    groups = [_first_rows(table) for table in kept["groups"]]
-    numbers = replace(key_numbers(content.records), notes=rest)
-    return replace(
-        content,
-        facts=facts,
-        tables=(*kept[OVERVIEW], numbers, *groups, *(kept["mends"] if content.advice else ())),
-        records=(),
-        curves=(),
-        glossary=(),
-    )
-
-
-_BRIEF_FACTS = ("Source", "Rows", "Models", "Dropped rows", "Reading", "Notes")
-_BRIEF = ("groups", "mends")
-_FEW = 8
-
-
-def _first_rows(table: Table) -> Table:
-    """The worst rows of a table of groups, under its own columns."""
-    order = worst_first(table)[:_FEW]
-    columns = {name: held[order] for name, held in table.columns.items()}
-    said = f"The worst {len(order)} of {len(table):,}." if len(order) < len(table) else ""
-    return replace(table, columns=columns, notes=said or table.notes)
 
 
 _PICTURES: Final = ("interval_calibration", "groups", "characteristic")

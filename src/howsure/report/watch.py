@@ -16,6 +16,7 @@ from howsure.core.brief import brief_repr
 from howsure.core.formats import p_words, percent
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.threads import one_thread
+from howsure.figures.text import one_line
 from howsure.inputs import Unlabelled
 from howsure.metrics.congruence.exhibits import (
     LOSSES,
@@ -26,7 +27,7 @@ from howsure.metrics.congruence.exhibits import (
 from howsure.predictions import EvalSet
 from howsure.report.assess import missing_fact
 from howsure.report.assessment import Assessment
-from howsure.report.content import VerdictLine
+from howsure.report.document import VerdictLine
 from howsure.report.images import image_table
 from howsure.report.monitor import FLAGGED, OUTSIDE, Judged, Monitor, scored
 from howsure.stats.binomial import clopper_pearson, holm
@@ -45,8 +46,8 @@ WITHHELD = 0.2
 FEWEST = 5
 """The fewest rows withheld of which it tells."""
 UNREAD = (
-    "Errors are those of the reference's model at the new inputs. Predictions beside them are read "
-    "only in rows that have y."
+    "Errors are those of the reference's model at the new inputs. Predictions in the new table are "
+    "used only in rows that have y."
 )
 _ONE_INSIDE = "The row lies inside the reference."
 
@@ -110,9 +111,14 @@ def watch(
             **missing_fact(new.images, new.names),
         },
         command=command,
-        title="Which rows to distrust?",
+        title=f"Which rows{_of(facts)} can be trusted?",
     )
     return Watched(table, report)
+
+
+def _of(facts: Mapping[str, str] | None) -> str:
+    source = (facts or {}).get("Source", "")
+    return f" of {one_line(source, 60)}" if source else ""
 
 
 def _findings(monitor: Monitor, judged: Judged, table: Table) -> tuple[Finding, ...]:
@@ -204,7 +210,7 @@ def _near_words(found: Finding, flagged: int, rows: int, power: float) -> str:
     which = f"the {rows:,} rows" if rows > 1 else "the row"
     text = (
         f"Around {which} inside, the prediction is {1.0 + found.effect:.2f} times as far from the "
-        f"data as a right model's ({p_words(found.p)})."
+        f"data as a correctly specified model's ({p_words(found.p)})."
     )
     if flagged:
         text += (
@@ -270,7 +276,7 @@ def _record(monitor: Monitor, judged: Judged) -> Record:
         null_upper=null.upper,
         p=null.p_value,
         reason="",
-        options={**options, "p_of": "a model right throughout the reference"},
+        options={**options, "p_of": "a model correctly specified throughout the reference"},
     )
 
 

@@ -36,6 +36,8 @@ class Question:
     ----------
     asked : str
         The question, for people.
+    label : str
+        It in a word or two, for a table.
     unit : str
         Of the effect and its bounds.
     tolerance : float
@@ -46,6 +48,7 @@ class Question:
     """
 
     asked: str
+    label: str
     unit: str
     tolerance: float = 0.01
     margin: float = 0.03
@@ -53,40 +56,70 @@ class Question:
 
 QUESTIONS: Mapping[str, Question] = MappingProxyType(
     {
-        "coverage": Question(asked="Do the intervals cover as often as they claim?", unit="share"),
+        "coverage": Question(
+            asked="Do the intervals cover as often as they claim?", label="Coverage", unit="share"
+        ),
         "bias": Question(
-            asked="Are the predictions centred?", unit="mean error", tolerance=0.02, margin=0.1
+            asked="Are the predictions centred?",
+            label="Bias",
+            unit="mean error",
+            tolerance=0.02,
+            margin=0.1,
         ),
         "spread": Question(
-            asked="Is the stated spread right?", unit="ratio − 1", tolerance=0.02, margin=0.1
+            asked="Is the stated spread right?",
+            label="Spread",
+            unit="ratio − 1",
+            tolerance=0.02,
+            margin=0.1,
         ),
-        "skew": Question(asked="Is the stated skew right?", unit="share"),
-        "tails": Question(asked="Are the stated tails right?", unit="share"),
-        "one_sided": Question(asked="Are misses as frequent on both sides?", unit="share"),
-        "support": Question(asked="Is every y possible?", unit="share", tolerance=0.0),
-        "groups": Question(asked="Do groups differ in coverage?", unit="share"),
-        "region": Question(asked="Does coverage depend on the inputs?", unit="share"),
+        "skew": Question(asked="Is the stated skew right?", label="Skew", unit="share"),
+        "tails": Question(asked="Are the stated tails right?", label="Tails", unit="share"),
+        "one_sided": Question(
+            asked="Are misses as frequent on both sides?", label="Both sides", unit="share"
+        ),
+        "support": Question(
+            asked="Is every y possible?", label="Support", unit="share", tolerance=0.0
+        ),
+        "groups": Question(asked="Do groups differ in coverage?", label="Groups", unit="share"),
+        "region": Question(
+            asked="Does coverage depend on the inputs?", label="Regions", unit="share"
+        ),
         "congruence": Question(
             asked="Is the prediction right at every input?",
+            label="Congruence",
             unit="ratio − 1",
             tolerance=0.02,
             margin=math.nan,
         ),
         "width": Question(
             asked="Do widths follow the size of the errors?",
+            label="Widths",
             unit="ratio − 1",
             tolerance=0.02,
             margin=0.1,
         ),
         "trade": Question(
-            asked="Do varying widths pay?", unit="ratio − 1", tolerance=0.02, margin=math.nan
+            asked="Do varying widths help?",
+            label="Gain of widths",
+            unit="ratio − 1",
+            tolerance=0.02,
+            margin=math.nan,
         ),
-        "sets": Question(asked="Do sets of every size cover alike?", unit="share"),
+        "sets": Question(
+            asked="Do sets of every size cover alike?", label="Set sizes", unit="share"
+        ),
         "dependence": Question(
-            asked="Are rows independent?", unit="ratio − 1", tolerance=0.1, margin=0.25
+            asked="Are rows independent?",
+            label="Independence",
+            unit="ratio − 1",
+            tolerance=0.1,
+            margin=0.25,
         ),
-        "drift": Question(asked="Does coverage change with time?", unit="share"),
-        "comparison": Question(asked="Which model is better?", unit="y", margin=math.nan),
+        "drift": Question(asked="Does coverage change with time?", label="Drift", unit="share"),
+        "comparison": Question(
+            asked="Which model is better?", label="Best model", unit="y", margin=math.nan
+        ),
     }
 )
 """Every finding by its id, in the order in which what is not bad is told."""
@@ -222,9 +255,9 @@ class Case:
 
 _ABSENT = {
     "": "it was not measured",
-    "groups": "the table holds no groups",
-    "inputs": "the table holds no inputs",
-    "ease": "the table holds no ease",
+    "groups": "the table has no groups",
+    "inputs": "the table has no inputs",
+    "ease": "the table has no ease",
 }
 
 
@@ -498,7 +531,7 @@ _VAGUE = 0.5
 def _congruence(case: Case) -> Draft:
     found = case.get("mean_cce")
     if not found.null > 0:
-        raise UnanswerableError("no right model could be drawn to compare with")
+        raise UnanswerableError("no correctly specified model could be simulated to compare with")
     return Draft(
         id="congruence",
         effect=found.value / found.null - 1.0,
@@ -554,7 +587,7 @@ def _trade(case: Case) -> Draft:
 
 def _sets(case: Case) -> Draft:
     if not any(isinstance(each, LabelSets) for each in case.evalset.beliefs):
-        raise UnanswerableError("the table holds no label sets")
+        raise UnanswerableError("the table has no label sets")
     found, empty = case.get("sscv"), case.get("empty_sets")
     if "where" not in found.options:
         raise UnanswerableError("the sizes of sets were not compared")
@@ -565,7 +598,7 @@ def _sets(case: Case) -> Draft:
 def _dependence(case: Case) -> Draft:
     found = case.dependence
     if isinstance(found, str):
-        raise UnanswerableError(found or "it was not asked")
+        raise UnanswerableError(found or "it was not asked for")
     margin = QUESTIONS["dependence"].margin
     return Draft(
         id="dependence",

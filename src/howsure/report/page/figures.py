@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,18 +13,15 @@ from markupsafe import Markup
 
 from howsure.core import formats
 from howsure.core.arrays import FloatArray
-from howsure.core.faults import attempt
 from howsure.figures import Axis, Figure, Layer, Mark, Shades, to_vega
 from howsure.figures.figure import sample_points
 from howsure.figures.palette import CSS, VEGA_SHAPES, dash_of
-from howsure.report.page.sections import Cell, Column, Grid, Part
+from howsure.report.document import Cell, Column, Grid, Rows
 
 DATA_LIMIT = 41
 """The most rows of each line in a figure's table."""
 MAP_DATA_LIMIT = 100
 """The most rows of a map in its table."""
-LONG_NAME = 24
-"""Rows with longer names than this need a figure over the whole width."""
 _PATHS = {
     "circle": "M12 2.6a3.4 3.4 0 1 0 .01 0z",
     "square": "M9 3h6v6H9z",
@@ -67,26 +62,7 @@ class Block:
     data: Grid
     described: str
     ramp: Ramp | None = None
-    wide: bool = False
-    short: bool = False
-
-
-def blocks_of(figures: Iterable[Figure]) -> list[Block]:
-    """What the page needs to show figures, in two columns without a gap."""
-    blocks: list[Block] = []
-    alone = False
-    made = (attempt(f"figure {f.name}", partial(block_of, f), lambda _: None) for f in figures)
-    for place, block in enumerate(block for block in made if block is not None):
-        names = block.figure.y.categories
-        long = len(names) > 12 or any(len(name) > LONG_NAME for name in names)
-        wide = place == 0 or long or block.ramp is not None
-        if wide and alone:
-            blocks[-1] = replace(blocks[-1], wide=True)
-        alone = not wide and not alone
-        blocks.append(replace(block, wide=wide))
-    if alone:
-        blocks[-1] = replace(blocks[-1], wide=True)
-    return blocks
+    number: int = 0
 
 
 def block_of(figure: Figure) -> Block:
@@ -114,7 +90,6 @@ def block_of(figure: Figure) -> Block:
         data=_data_grid(figure),
         described=f"{figure.title}: {axes}.{told} The data follow as a table.",
         ramp=None if figure.shades is None else _ramp(figure.shades),
-        short=0 < len(figure.y.categories) < 9,
     )
 
 
@@ -167,7 +142,7 @@ def _data_grid(figure: Figure) -> Grid:
     notes: tuple[str, ...] = ()
     if figure.shades is not None and any(len(layer) > MAP_DATA_LIMIT for layer in layers):
         notes = (f"The {MAP_DATA_LIMIT} points with the highest {figure.shades.title}.",)
-    return Grid(title="", columns=tuple(columns), parts=(Part(rows=tuple(rows)),), notes=notes)
+    return Grid(title="", columns=tuple(columns), parts=(Rows(rows=tuple(rows)),), notes=notes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable
-from dataclasses import replace
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import resources
 from types import ModuleType
@@ -18,69 +19,99 @@ from howsure.core.errors import MissingDependencyError
 from howsure.core.faults import attempt, collected
 from howsure.core.optional import require
 from howsure.core.text import clean
-from howsure.figures import figures_of
-from howsure.report.content import TONES, PageContent, noted
-from howsure.report.overview import OVERVIEW
-from howsure.report.page import sections
-from howsure.report.page.figures import blocks_of
-from howsure.report.page.galleries import Gallery, galleries
+from howsure.report.document import TONES, Choice, Document, Section, noted, slug
+from howsure.report.grids import OF
+from howsure.report.page.figures import Block, block_of
 from howsure.report.page.theme import properties
 
 FACT_LENGTH = 48
 """Facts up to this length stand under the title; all stand at the end."""
 FACT_COUNT = 6
+MOST_NAMED = 4
+"""How many of the things in a fold its title names."""
 
 
-def render_page(content: PageContent) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Option:
+    anchor: str
+    label: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choice:
+    name: str
+    label: str
+    options: tuple[_Option, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """A section with its figures ready to be drawn, how many of its tables are shown, and what
+    its fold holds in words.
+    """
+
+    section: Section
+    choices: tuple[_Choice, ...]
+    tables: int
+    more: str
+
+
+def render(document: Document) -> str:
     """The report as one self-contained HTML page, which works offline."""
+    counter = itertools.count()
     with collected() as faults:
-        figures = figures_of(content.curves, content.tables)
-        blocks = blocks_of(figures)
-        shown = [table for table in content.tables if table.name != "cce_images"]
-        first = [table for table in shown if table.name == OVERVIEW]
-        others = [table for table in shown if table.name != OVERVIEW]
-        models, tables = (sections.table_grids(each, content.glossary) for each in (first, others))
-        pictures: list[Gallery] = attempt(
-            "images", partial(galleries, content.tables), lambda _: []
-        )
-    return render_template(
-        "page.html",
-        replace(content, facts=noted(content.facts, faults)),
-        figured=bool(figures),
-        blocks=blocks,
-        galleries=pictures,
-        models=models,
-        tables=tables,
-        records=sections.record_grid(content),
-        groups=sections.group_grid(content),
-        unanswered=sections.unanswered_grid(content),
-    )
-
-
-def render_template(
-    template: str, content: PageContent, *, figured: bool = True, extra: str = "", **context: Any
-) -> str:
-    """A page that extends ``base.html``, with all that every page needs."""
-    library = _drawing_library() if figured else ""
-    own = [Markup(_resource(f"{extra}.js"))] if extra else []
-    code = [*own, *([Markup(library)] if library else []), _own_code()]
-    facts = [(str(name), str(fact)) for name, fact in content.facts.items()]
+        opening = _part(document.opening, counter, first=True)
+        sections = [_part(section, counter) for section in document.sections]
+    facts = [(str(name), str(fact)) for name, fact in noted(document.facts, faults).items()]
+    library = _drawing_library() if any(part.choices for part in (opening, *sections)) else ""
+    code = [*([Markup(library)] if library else []), _own_code()]
     return (
         _environment()
-        .get_template(template)
+        .get_template("page.html")
         .render(
-            content=content,
+            document=document,
+            opening=opening,
+            sections=sections,
             tones=TONES,
             drawn=bool(library),
             facts=facts,
             headline_facts=[fact for fact in facts if len(fact[1]) <= FACT_LENGTH][:FACT_COUNT],
-            style=_style() + Markup(_resource(f"{extra}.css") if extra else ""),
+            style=_style(),
             code=code,
             policy=_policy(code),
-            anchor=sections.anchor,
-            **context,
+            slug=slug,
         )
     )
+
+
+def _part(section: Section, counter: Iterator[int], *, first: bool = False) -> _Part:
+    """A section as its template needs it: one table is shown where nothing else is, or first."""
+    choices = tuple(_choice(choice, counter) for choice in section.choices)
+    choices = tuple(choice for choice in choices if choice.options)
+    tables = int(first or not (choices or section.lines))
+    rest = [choice.options[0].blocks[0].figure.title for choice in choices[1:]]
+    rest += [gallery.title for gallery in section.galleries]
+    rest += [grid.title.partition(OF)[0] for grid in section.grids[tables:]]
+    names = list(dict.fromkeys(filter(None, rest)))
+    more = ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
+    return _Part(section=section, choices=choices, tables=tables, more=more)
+
+
+def _choice(choice: Choice, counter: Iterator[int]) -> _Choice:
+    """A choice whose figures are drawn; one that cannot be drawn is left out, and noted."""
+    number = next(counter)
+    options = []
+    for place, option in enumerate(choice.options):
+        made = (
+            attempt(f"figure {f.name}", partial(block_of, f), lambda _: None)
+            for f in option.figures
+        )
+        blocks = tuple(replace(b, number=next(counter)) for b in made if b is not None)
+        if blocks:
+            anchor = f"choice-{number}-{place}"
+            options.append(_Option(anchor=anchor, label=option.label, blocks=blocks))
+    return _Choice(name=f"choice-{number}", label=choice.label, options=tuple(options))
 
 
 def _drawing_library() -> str:
@@ -99,7 +130,7 @@ def _bundle(converter: ModuleType) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
+    return Environment(
         loader=PackageLoader("howsure.report.page"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -107,7 +138,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment
 
 
 def _finalize(value: Any) -> Any:

@@ -102,8 +102,13 @@
     }
     return spec;
   };
+  // What is folded has no width yet: it is drawn at this one, and again once it is seen.
+  const UNSEEN = 560;
   const draw = (plot) => {
     const spec = fit(JSON.parse(document.getElementById(plot.dataset.spec).textContent));
+    const seen = plot.clientWidth > 0;
+    if (!seen) spec.width = UNSEEN;
+    plot.dataset.seen = String(seen);
     plot.textContent = "";
     return vegaEmbed(plot, spec, {
       actions: false,
@@ -121,16 +126,54 @@
     );
   };
   const plots = typeof vegaEmbed === "undefined" ? [] : $$(".plot");
-  // What a choice hides is drawn once it is chosen.
-  const begun = new Set();
-  const drawShown = () => {
-    const next = plots.filter((plot) => !begun.has(plot) && !plot.closest("[aria-hidden=true]"));
-    next.forEach((plot) => begun.add(plot));
-    return Promise.all(next.map(draw));
+  const drawShown = () =>
+    Promise.all(plots.filter((plot) => plot.dataset.seen !== "true" && plot.clientWidth > 0).map(draw));
+
+  // Switches: of several options one is shown. Without this code all of them are.
+  $$(".switch").forEach((choice) => {
+    const inputs = $$("input", choice);
+    const show = () => {
+      for (const input of inputs) document.getElementById(input.value).hidden = !input.checked;
+    };
+    choice.addEventListener("change", () => { show(); drawShown(); });
+    show();
+  });
+
+  // Folds: opened by hand, by a link to what they hold, and all of them for print.
+  document.addEventListener("toggle", drawShown, true);
+  const reveal = () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    for (let fold = target?.closest("details"); fold; fold = fold.parentElement.closest("details")) {
+      fold.open = true;
+    }
+    const whole = target?.querySelector(":scope > details.whole");
+    if (whole) whole.open = true;
+    target?.scrollIntoView();
   };
-  drawShown().then(() => root.classList.add("ready"));
-  document.addEventListener("change", drawShown);
-  phone.addEventListener("change", () => begun.forEach(draw));
+  addEventListener("hashchange", reveal);
+  const folds = $$("details:not(.data)");
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = folds.filter((fold) => !fold.open);
+    opened.forEach((fold) => { fold.open = true; });
+  });
+  addEventListener("afterprint", () => {
+    opened.forEach((fold) => { fold.open = false; });
+  });
+
+  drawShown().then(() => {
+    root.classList.add("ready");
+    if (location.hash) reveal();
+    const rest = plots.filter((plot) => plot.dataset.seen === undefined);
+    const next = () => {
+      const plot = rest.shift();
+      if (!plot) root.classList.add("complete");
+      else if (plot.dataset.seen !== undefined) next();
+      else draw(plot).then(() => setTimeout(next));
+    };
+    next();
+  });
+  phone.addEventListener("change", () => plots.forEach((plot) => { delete plot.dataset.seen; }) || drawShown());
 
   // The command: copied, or marked for copying where the browser forbids it.
   const copy = document.getElementById("copy");

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, final
+from typing import Final
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from howsure.protocols.pointwise_regions import (
 )
 from howsure.protocols.pointwise_result import PointwiseResult, Which
 from howsure.protocols.pointwise_views import curves
+from howsure.report.document import Choice, Option
 from howsure.report.pointwise_words import Finding
 
 MOST_COLUMNS: Final = 12
@@ -36,41 +36,12 @@ MOST_COLUMNS: Final = 12
 ALL: Final[tuple[Which, ...]] = ("picf", "cicf")
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Option:
-    """Figures that are shown together when a reader chooses them."""
-
-    label: str
-    figures: tuple[Figure, ...]
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Panel:
-    """Figures of a page; where there are several options, the reader chooses one.
-
-    Attributes
-    ----------
-    label : str
-        What is chosen, such as ``Column of x``.
-    options : tuple of Option
-        At least one; the first is shown at once.
-    wide : bool
-        Whether each figure takes the whole width.
-    """
-
-    label: str
-    options: tuple[Option, ...]
-    wide: bool = True
-
-
 def panels(
     results: Sequence[PointwiseResult],
     held: Mapping[Which, Sequence[Finding]],
     coverage: float,
     names: Sequence[str] | None,
-) -> tuple[Panel, ...]:
+) -> tuple[Choice, ...]:
     """Every figure of one world."""
     places = {result.method: place for place, result in enumerate(results)}
     found = [
@@ -86,7 +57,7 @@ def _profiles(
     coverage: float,
     names: Sequence[str] | None,
     places: Mapping[str, int],
-) -> Panel | None:
+) -> Choice | None:
     """Coverage along x: its only column, or the one chosen, or the first principal component."""
     if not held["picf"]:
         return None
@@ -98,7 +69,7 @@ def _profiles(
             for which in ALL
             if held[which]
         ]
-        return Panel(label="", options=(Option(label="", figures=tuple(figures)),))
+        return Choice(label="", options=(Option(label="", figures=tuple(figures)),))
     options = []
     for title, values, notes in _directions(held["picf"], names):
         figures = [
@@ -124,7 +95,7 @@ def _profiles(
             if held[which]
         ]
         options.append(Option(label=title, figures=tuple(figures)))
-    return Panel(label="Along", options=tuple(options))
+    return Choice(label="Along", options=tuple(options))
 
 
 def _along_x(found: Finding) -> Curve:
@@ -203,7 +174,7 @@ def _histograms(
     held: Mapping[Which, Sequence[Finding]],
     coverage: float,
     places: Mapping[str, int],
-) -> Panel | None:
+) -> Choice | None:
     """Coverage over test points, and over trials, for new y and for the mean."""
     figures = []
     points: dict[Which, tuple[str, str]] = {
@@ -251,7 +222,7 @@ def _histograms(
             figures.append(share_histogram(values, coverage, words, places=places, of="trials"))
     if not figures:
         return None
-    return Panel(label="", options=(Option(label="", figures=tuple(figures)),), wide=False)
+    return Choice(label="", options=(Option(label="", figures=tuple(figures)),))
 
 
 def _runs(
@@ -259,7 +230,7 @@ def _runs(
     coverage: float,
     names: Sequence[str] | None,
     places: Mapping[str, int],
-) -> Panel | None:
+) -> Choice | None:
     """The intervals of the first trial over the truth, one method at a time."""
     options = []
     for found in findings:
@@ -283,7 +254,7 @@ def _runs(
         draw = intervals_along_x if alone else intervals_over_truth
         figure = draw(run, words, colour=places[found.result.method])
         options.append(Option(label=found.result.method, figures=(figure,)))
-    return Panel(label="Method", options=tuple(options)) if options else None
+    return Choice(label="Method", options=tuple(options)) if options else None
 
 
 def one_run(result: PointwiseResult, coverage: float) -> OneRun | None:

@@ -1,9 +1,8 @@
-"""The content of a report, cut into what a page shows: plain text in frozen shapes."""
+"""Records and tables as grids: what a reader sees of them, as plain text."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,11 +12,14 @@ from howsure.core.faults import attempt
 from howsure.core.records import Direction, Record, Table
 from howsure.figures.tables import worst_first
 from howsure.figures.text import headed
-from howsure.report.content import TONES, GlossaryEntry, PageContent
+from howsure.metrics.catalogue import catalogue
+from howsure.report.document import TONES, Cell, Column, GlossaryEntry, Grid, Rows, slug
 from howsure.report.overview import LEGEND, OVERVIEW
 
-ROWS_LIMIT = 200
+ROWS_LIMIT = 100
 """The most rows of one table on a page."""
+OF = " · "
+"""What stands between a table's title and its model."""
 TABLE_TITLES = {
     OVERVIEW: "Models and questions",
     "groups": "Coverage by group",
@@ -51,16 +53,6 @@ DIRECTIONS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """One cell: what it shows, what it sorts by, and what stands small beside it."""
-
-    text: str
-    key: str = ""
-    small: str = ""
-    link: str = ""
-
-
 def number_cell(value: float, small: str = "", digits: int = 3) -> Cell:
     """A number with so many significant digits."""
     return Cell(text=formats.number(value, digits), small=small, key=sort_key(value))
@@ -79,66 +71,38 @@ def sort_key(value: object) -> str:
     return repr(held)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """One column: its title and whether it holds numbers."""
-
-    title: str
-    numeric: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """Rows that belong together; they are sorted among themselves."""
-
-    rows: tuple[tuple[Cell, ...], ...]
-    title: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grid:
-    """A table as a page shows it, in one part or several with a heading each."""
-
-    title: str
-    columns: tuple[Column, ...]
-    parts: tuple[Part, ...]
-    notes: tuple[str, ...] = ()
-
-    @property
-    def size(self) -> int:
-        """How many rows it has."""
-        return sum(len(part.rows) for part in self.parts)
-
-
-def record_grid(content: PageContent) -> Grid | None:
+def record_grid(records: Iterable[Record], glossary: Iterable[GlossaryEntry] = ()) -> Grid | None:
     """The numbers of all rows, one part a question (a notion where no question is known)."""
-    whole, _ = split_records(content.records)
+    whole, _ = split_records(records)
     if not whole:
         return None
-    entries = {entry.name: entry for entry in content.glossary}
+    entries = {entry.name: entry for entry in glossary}
     places = {name: place for place, name in enumerate(entries)}
     parts: dict[str, list[Record]] = {}
     for record in sorted(whole, key=lambda record: places.get(record.metric, len(places))):
         parts.setdefault(_heading(record, entries), []).append(record)
-    return _record_grid("", parts, entries)
+    return _record_grid("Every number", parts, entries)
 
 
-def group_grid(content: PageContent, *, limit: int = ROWS_LIMIT) -> Grid | None:
+def group_grid(
+    records: Iterable[Record], glossary: Iterable[GlossaryEntry] = (), *, limit: int = ROWS_LIMIT
+) -> Grid | None:
     """The numbers of groups in one grid, those farthest from their target first."""
-    _, grouped = split_records(content.records)
+    _, grouped = split_records(records)
     if not grouped:
         return None
     ordered = sorted(grouped, key=_departure, reverse=True)
+    kept = dict.fromkeys(_line(record) for record in ordered)
     notes = []
-    if len(ordered) > limit:
+    if len(kept) > limit:
         notes.append(
-            f"The {limit} of {len(ordered):,} that lie farthest from their target, in "
+            f"The {limit} of {len(kept):,} that lie farthest from their target, in "
             "standard errors. The JSON and CSV forms of this report hold all."
         )
-    entries = {entry.name: entry for entry in content.glossary}
-    return _record_grid(
-        "Every measure by group", {"": ordered[:limit]}, entries, groups=True, notes=notes
-    )
+    first = set(list(kept)[:limit])
+    shown = [record for record in ordered if _line(record) in first]
+    entries = {entry.name: entry for entry in glossary}
+    return _record_grid("Every measure by group", {"": shown}, entries, groups=True, notes=notes)
 
 
 def split_records(records: Iterable[Record]) -> tuple[list[Record], list[Record]]:
@@ -149,11 +113,13 @@ def split_records(records: Iterable[Record]) -> tuple[list[Record], list[Record]
     return whole, [r for r in answered if r.group and r.metric in general]
 
 
-def unanswered_grid(content: PageContent, *, limit: int = ROWS_LIMIT) -> Grid | None:
+def unanswered_grid(
+    records: Iterable[Record], glossary: Iterable[GlossaryEntry] = (), *, limit: int = ROWS_LIMIT
+) -> Grid | None:
     """What could not be computed, one row a reason."""
-    entries = {entry.name: entry for entry in content.glossary}
+    entries = {entry.name: entry for entry in glossary}
     reasons: dict[str, dict[str, int]] = {}
-    for record in content.records:
+    for record in records:
         if math.isnan(record.value):
             title = _title(record.metric, entries)
             if math.isfinite(record.coverage):
@@ -171,7 +137,7 @@ def unanswered_grid(content: PageContent, *, limit: int = ROWS_LIMIT) -> Grid | 
     )
     columns = (Column(title="Reason"), Column(title="Measures"))
     return Grid(
-        title="What could not be answered, and why", columns=columns, parts=(Part(rows=rows),)
+        title="What could not be answered, and why", columns=columns, parts=(Rows(rows=rows),)
     )
 
 
@@ -223,9 +189,57 @@ def table_grid(
         cells.append([Cell(text=text, key=sort_key(value)) for text, value in pairs])
     title = TABLE_TITLES.get(table.name) or headed(table.name.replace("_", " "))
     if table.model:
-        title += f" · {table.model}"
-    part = Part(rows=tuple(zip(*cells, strict=True)))
+        title += OF + table.model
+    part = Rows(rows=tuple(zip(*cells, strict=True)))
     return Grid(title=title, columns=tuple(columns), parts=(part,), notes=tuple(notes))
+
+
+def groups_beside(tables: Sequence[Table], *, limit: int = ROWS_LIMIT) -> Grid:
+    """Coverage in groups, a column each model; the group worst in any model first."""
+    held: dict[tuple[str, str, float], dict[str, int]] = {}
+    for place, table in enumerate(tables):
+        names = ("grouping", "group", "nominal")
+        for row, key in enumerate(zip(*(table.columns[name] for name in names), strict=True)):
+            at = float(key[2])
+            found = (str(key[0]), str(key[1]), -1.0 if math.isnan(at) else at)
+            held.setdefault(found, {})[str(place)] = row
+    worst = {
+        key: min(float(tables[int(place)].columns["upper"][row]) for place, row in rows.items())
+        for key, rows in held.items()
+    }
+    shown = sorted(held, key=lambda key: worst[key])[:limit]
+    several = len({key[2] for key in held}) > 1
+    rows = []
+    for key in shown:
+        first, row = next(iter(held[key].items()))
+        cells = [Cell(text=f"{key[0]}: {key[1]}" if key[0] else key[1])]
+        cells += [Cell(text=formats.level(key[2]), key=repr(key[2]))] if several else []
+        cells += [number_cell(float(tables[int(first)].columns["n"][row]), digits=7)]
+        for place, table in enumerate(tables):
+            own = held[key].get(str(place))
+            cells.append(Cell(text="") if own is None else _covered(table, own))
+        rows.append(tuple(cells))
+    notes = [f"The worst {len(shown)} of {len(held):,}."] if len(shown) < len(held) else []
+    columns = (
+        Column(title="Group"),
+        *([Column(title="Nominal", numeric=True)] if several else []),
+        Column(title="n", numeric=True),
+        *(Column(title=table.model or "Coverage", numeric=True) for table in tables),
+    )
+    return Grid(
+        title=TABLE_TITLES["groups"],
+        columns=columns,
+        parts=(Rows(rows=tuple(rows)),),
+        notes=tuple(notes),
+    )
+
+
+def _covered(table: Table, row: int) -> Cell:
+    """Coverage with its interval, in percent."""
+    value, low, high = (
+        float(table.columns[name][row]) for name in ("empirical_coverage", "lower", "upper")
+    )
+    return share_cell(value, formats.interval(100.0 * low, 100.0 * high))
 
 
 def _column_title(table: Table, name: str) -> str:
@@ -237,11 +251,6 @@ def _column_title(table: Table, name: str) -> str:
     return COLUMN_TITLES.get(name) or headed(name.replace("_", " "))
 
 
-def anchor(name: str) -> str:
-    """A safe anchor for a measure."""
-    return "measure-" + re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-
-
 def _heading(record: Record, entries: dict[str, GlossaryEntry]) -> str:
     entry = entries.get(record.metric)
     if entry is not None and entry.question:
@@ -250,7 +259,7 @@ def _heading(record: Record, entries: dict[str, GlossaryEntry]) -> str:
 
 
 def _title(metric: str, entries: dict[str, GlossaryEntry]) -> str:
-    entry = entries.get(metric)
+    entry = entries.get(metric) or catalogue().get(metric)
     return entry.title if entry is not None and entry.title else headed(metric.replace("_", " "))
 
 
@@ -264,6 +273,12 @@ def _departure(record: Record) -> float:
     return abs(record.value - ideal) / record.standard_error
 
 
+def _line(record: Record) -> tuple[object, ...]:
+    """What the records of several models share that stand in one row."""
+    at = -1.0 if math.isnan(record.coverage) else record.coverage
+    return record.metric, at, record.group, record.source, record.units
+
+
 def _record_grid(
     title: str,
     parts: Mapping[str, Sequence[Record]],
@@ -272,10 +287,13 @@ def _record_grid(
     groups: bool = False,
     notes: Sequence[str] = (),
 ) -> Grid:
+    """One row a measure; of several models, a column each."""
     records = [record for part in parts.values() for record in part]
+    models = list(dict.fromkeys(record.model for record in records))
+    if len(models) > 1:
+        return _beside(title, parts, entries, models, groups, notes)
     shown = _Shown(
         group=groups,
-        model=len({record.model for record in records}) > 1,
         perfect=any(_perfect(record) != Cell(text="") for record in records),
         units=any(record.units != "1" for record in records),
     )
@@ -286,7 +304,6 @@ def _record_grid(
     columns = [
         Column(title="Measure"),
         *([Column(title="Group")] if shown.group else []),
-        *([Column(title="Model")] if shown.model else []),
         Column(title="Value", numeric=True),
         Column(title=level, numeric=True),
         *([Column(title="Perfect model", numeric=True)] if shown.perfect else []),
@@ -295,10 +312,42 @@ def _record_grid(
         *([Column(title="Units")] if shown.units else []),
     ]
     grid_parts = tuple(
-        Part(title=heading, rows=tuple(_record_row(record, entries, shown) for record in part))
+        Rows(title=heading, rows=tuple(_record_row(record, entries, shown) for record in part))
         for heading, part in parts.items()
     )
     return Grid(title=title, columns=tuple(columns), parts=grid_parts, notes=tuple(notes))
+
+
+def _beside(
+    title: str,
+    parts: Mapping[str, Sequence[Record]],
+    entries: dict[str, GlossaryEntry],
+    models: Sequence[str],
+    groups: bool,
+    notes: Sequence[str],
+) -> Grid:
+    """The numbers of several models, one beside the other."""
+    made = []
+    for heading, part in parts.items():
+        held: dict[tuple[object, ...], dict[str, Record]] = {}
+        for record in part:
+            held.setdefault(_line(record), {}).setdefault(record.model, record)
+        rows = []
+        for by_model in held.values():
+            first = next(iter(by_model.values()))
+            shared = replace(first, options={}, p=math.nan, reason="")
+            cells = [_measure(shared, entries, group=not groups)]
+            cells += [Cell(text=first.group)] if groups else []
+            cells += [_value(by_model[m]) if m in by_model else Cell(text="") for m in models]
+            rows.append((*cells, _better(first)))
+        made.append(Rows(title=heading, rows=tuple(rows)))
+    columns = (
+        Column(title="Measure"),
+        *([Column(title="Group")] if groups else []),
+        *(Column(title=model, numeric=True) for model in models),
+        Column(title="Better"),
+    )
+    return Grid(title=title, columns=columns, parts=tuple(made), notes=tuple(notes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,7 +355,6 @@ class _Shown:
     """Which of the columns that may be empty a grid of records shows."""
 
     group: bool
-    model: bool
     perfect: bool
     units: bool
 
@@ -314,26 +362,35 @@ class _Shown:
 def _record_row(
     record: Record, entries: dict[str, GlossaryEntry], shown: _Shown
 ) -> tuple[Cell, ...]:
-    value, error = formats.estimate(record.value, record.standard_error)
-    sign, words = DIRECTIONS[record.direction]
-    group = "" if shown.group else record.group
-    meta = " · ".join(part for part in (group, formats.details(record), record.reason) if part)
-    known = record.metric in entries
     return (
-        Cell(
-            text=_title(record.metric, entries),
-            small=meta,
-            link=anchor(record.metric) if known else "",
-        ),
+        _measure(record, entries, group=not shown.group),
         *([Cell(text=record.group)] if shown.group else []),
-        *([Cell(text=record.model)] if shown.model else []),
-        Cell(text=value, small=f"± {error}" if error else "", key=sort_key(record.value)),
+        _value(record),
         Cell(text=formats.interval(record.lower, record.upper), key=sort_key(record.lower)),
         *([_perfect(record)] if shown.perfect else []),
         number_cell(record.n, digits=7),
-        Cell(text=f"{sign}\N{NO-BREAK SPACE}{words}"),
+        _better(record),
         *([Cell(text="" if record.units == "1" else record.units)] if shown.units else []),
     )
+
+
+def _measure(record: Record, entries: dict[str, GlossaryEntry], *, group: bool) -> Cell:
+    """The measure's title, with what decided the number; it leads to the glossary."""
+    named = record.group if group else ""
+    meta = " · ".join(part for part in (named, formats.details(record), record.reason) if part)
+    known = record.metric in entries
+    title = _title(record.metric, entries)
+    return Cell(text=title, small=meta, link=slug("measure", record.metric) if known else "")
+
+
+def _value(record: Record) -> Cell:
+    value, error = formats.estimate(record.value, record.standard_error)
+    return Cell(text=value, small=f"± {error}" if error else "", key=sort_key(record.value))
+
+
+def _better(record: Record) -> Cell:
+    sign, words = DIRECTIONS[record.direction]
+    return Cell(text=f"{sign}\N{NO-BREAK SPACE}{words}")
 
 
 def _perfect(record: Record) -> Cell:

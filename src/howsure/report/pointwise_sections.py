@@ -12,9 +12,9 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.records import Record
 from howsure.protocols.pointwise_result import PointwiseResult, Which
 from howsure.protocols.pointwise_views import records
-from howsure.report.content import VerdictLine
-from howsure.report.page.pointwise_panels import ALL, Panel, panels
-from howsure.report.page.sections import Cell, Column, Grid, Part, number_cell, share_cell
+from howsure.report.document import Cell, Choice, Column, Grid, Rows, VerdictLine
+from howsure.report.grids import number_cell, share_cell
+from howsure.report.pointwise_panels import ALL, panels
 from howsure.report.pointwise_words import (
     Finding,
     comparison_line,
@@ -42,7 +42,7 @@ class WorldPart:
         What was found.
     grids : tuple of Grid
         Methods compared, trials, regions where coverage is off.
-    panels : tuple of Panel
+    panels : tuple of Choice
         Figures.
     findings : tuple of Finding
         Coverage of prediction intervals, one a method that could be judged.
@@ -54,7 +54,7 @@ class WorldPart:
     facts: Mapping[str, str]
     lines: tuple[VerdictLine, ...]
     grids: tuple[Grid, ...]
-    panels: tuple[Panel, ...]
+    panels: tuple[Choice, ...]
     findings: tuple[Finding, ...]
     records: tuple[Record, ...]
 
@@ -159,7 +159,7 @@ def _comparison(
                 continue
             rows.append((Cell(text=result.method), *map(_number, found)))
         if rows:
-            parts.append(Part(title=f"Nominal {formats.level(coverage)}", rows=tuple(rows)))
+            parts.append(Rows(title=f"Nominal {formats.level(coverage)}", rows=tuple(rows)))
     if not parts:
         return None
     columns = [Column(title="Method"), *(Column(title=words, numeric=True) for words, _ in shown)]
@@ -217,7 +217,7 @@ def _trials(
         ("Why they ended", False),
     )
     columns = tuple(Column(title=title, numeric=numeric) for title, numeric in titles)
-    return Grid(title="Trials", columns=columns, parts=(Part(rows=tuple(rows)),))
+    return Grid(title="Trials", columns=columns, parts=(Rows(rows=tuple(rows)),))
 
 
 def _regions(held: Mapping[Which, Sequence[Finding]], coverage: float) -> Grid | None:
@@ -240,7 +240,7 @@ def _regions(held: Mapping[Which, Sequence[Finding]], coverage: float) -> Grid |
                 for row in range(min(len(found.where), MOST_REGIONS))
             ]
         if rows:
-            parts.append(Part(title=_COMPARED[which][0], rows=tuple(rows)))
+            parts.append(Rows(title=_COMPARED[which][0], rows=tuple(rows)))
     if not parts:
         return None
     columns = (

@@ -1,0 +1,357 @@
+"""The one description of a report: what it says, shows and rests on, whatever its form."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal, Protocol, final
+
+from howsure.core.brief import brief_repr
+from howsure.core.errors import InputError
+from howsure.core.files import atomic_write
+from howsure.core.records import Curve, Record, Table
+from howsure.verdict import Advice, Finding
+
+if TYPE_CHECKING:
+    from howsure.figures import Figure
+    from howsure.report.galleries import Gallery
+
+Tone = Literal["good", "watch", "bad", "negligible", "undecided", "info"]
+
+TONES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "good": ("✓", "holds"),
+        "bad": ("✗", "fails"),
+        "watch": ("○", "watch"),
+        "negligible": ("≈", "negligible"),
+        "undecided": ("?", "undecided"),
+        "info": ("→", "note"),
+    }
+)
+"""The mark of each tone, and its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictLine:
+    """One sentence of the verdict.
+
+    Attributes
+    ----------
+    text : str
+        The sentence.
+    tone : {"good", "watch", "bad", "negligible", "undecided", "info"}
+        The state of a finding (see `howsure.verdict.Finding`), or ``info``.
+    question : str
+        The question that it answers, in a few words; may be empty.
+    command : str
+        What does what it advises; may be empty.
+
+    Examples
+    --------
+    >>> VerdictLine(text="The 90 % intervals cover 83.1 %.", tone="bad").tone
+    'bad'
+    """
+
+    text: str
+    tone: Tone = "info"
+    question: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlossaryEntry:
+    """What one measure is.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the catalogue, as in `Record.metric`.
+    title : str
+        Its name in words.
+    meaning : str
+        What it tells, in a sentence or two.
+    formula, source : str
+        How it is computed, and where that is defined.
+    direction, notion, units : str
+        As in `Record`.
+    question : str
+        The question under which the report lists its records; by notion where empty.
+
+    Examples
+    --------
+    >>> GlossaryEntry(name="mae", title="Mean absolute error").name
+    'mae'
+    """
+
+    name: str
+    title: str = ""
+    meaning: str = ""
+    formula: str = ""
+    source: str = ""
+    direction: str = ""
+    notion: str = ""
+    units: str = ""
+    question: str = ""
+
+
+def slug(kind: str, name: str) -> str:
+    """A safe anchor for a section or a measure."""
+    return f"{kind}-{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}"
+
+
+def noted(facts: Mapping[str, str], notes: Sequence[str]) -> Mapping[str, str]:
+    """Facts with further notes under their one heading."""
+    told = "; ".join(dict.fromkeys([*filter(None, [facts.get(_NOTES, "")]), *notes]))
+    return {**facts, _NOTES: told} if told else facts
+
+
+_NOTES = "Notes"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One cell: what it shows, what it sorts by, what stands small beside it, where it leads.
+
+    A cell with a tone shows that tone's mark before its text.
+    """
+
+    text: str
+    key: str = ""
+    small: str = ""
+    link: str = ""
+    tone: Tone | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column: its title and whether it holds numbers."""
+
+    title: str
+    numeric: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Rows that belong together; they are sorted among themselves."""
+
+    rows: tuple[tuple[Cell, ...], ...]
+    title: str = ""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """A table as a reader sees it, in one part or several with a heading each."""
+
+    title: str
+    columns: tuple[Column, ...]
+    parts: tuple[Rows, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """How many rows it has."""
+        return sum(len(part.rows) for part in self.parts)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Option:
+    """Figures that are shown together when a reader chooses them."""
+
+    label: str
+    figures: tuple[Figure, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Choice:
+    """Figures in one place; of several options the reader chooses one, the first is shown.
+
+    Attributes
+    ----------
+    label : str
+        What is chosen, such as ``Column of x``.
+    options : tuple of Option
+        At least one.
+    """
+
+    label: str
+    options: tuple[Option, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Section:
+    """One question of a report: sentences that answer it, then figures and tables.
+
+    A page shows the sentences and the first choice of figures (or the first table where there is
+    none), and folds what follows.
+
+    Attributes
+    ----------
+    title : str
+        The question, or what the section holds.
+    label : str
+        It in a word, for links, and unique in the document; the title where it is empty.
+    lines : tuple of VerdictLine
+        Sentences, the most important first.
+    choices : tuple of Choice
+        Figures.
+    grids : tuple of Grid
+        Tables.
+    galleries : tuple of Gallery
+        Pictures.
+    facts : mapping of str to str
+        What is known of it.
+    folded : bool
+        Whether a page shows nothing of it but the title.
+    """
+
+    title: str
+    label: str = ""
+    lines: tuple[VerdictLine, ...] = ()
+    choices: tuple[Choice, ...] = ()
+    grids: tuple[Grid, ...] = ()
+    galleries: tuple[Gallery, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    folded: bool = False
+
+    @property
+    def anchor(self) -> str:
+        """Its name in the address of a page."""
+        return slug("section", self.label or self.title)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Document:
+    """A report, whatever its form: every page, Markdown, JSON and CSV is made of one.
+
+    Attributes
+    ----------
+    title : str
+        What was studied.
+    opening : Section
+        The first screen: headline, next step, states, one figure. Its title is not shown.
+    sections : tuple of Section
+        One a question, world or task.
+    lines : tuple of VerdictLine
+        Every sentence, the most important first; those of the opening and the sections if omitted.
+    findings : tuple of Finding
+        What the sentences say, as data.
+    advice : Advice, optional
+        The next step, as data.
+    records, curves, tables
+        Every number, curve and small table, for the forms that programs read.
+    facts : mapping of str to str
+        What else is known: rows, file, version, seed.
+    glossary : tuple of GlossaryEntry
+        What the numbers are.
+    command : str
+        What makes this report again.
+
+    Examples
+    --------
+    >>> Document(title="A table", opening=Section(title="")).to_markdown()
+    '# A table\\n'
+    """
+
+    title: str
+    opening: Section
+    sections: tuple[Section, ...] = ()
+    lines: tuple[VerdictLine, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    advice: Advice | None = None
+    records: tuple[Record, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    tables: tuple[Table, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    glossary: tuple[GlossaryEntry, ...] = ()
+    command: str = ""
+
+    __repr__ = brief_repr
+
+    def __post_init__(self) -> None:
+        if not self.lines:
+            told = [*self.opening.lines, *(line for part in self.sections for line in part.lines)]
+            object.__setattr__(self, "lines", tuple(told))
+
+    @property
+    def headline(self) -> VerdictLine | None:
+        """The main message; None where nothing could be judged."""
+        return next(iter(self.opening.lines), None)
+
+    def to_html(self) -> str:
+        """One self-contained page that works offline."""
+        from howsure.report.page.render import render
+
+        return render(self)
+
+    def to_markdown(self) -> str:
+        """Sentences and tables as Markdown."""
+        from howsure.report.plain import to_markdown
+
+        return to_markdown(self)
+
+    def to_json(self) -> str:
+        """Every record, curve and table as JSON."""
+        from howsure.report.plain import to_json
+
+        return to_json(self)
+
+    def to_csv(self) -> str:
+        """Every record as a line of CSV."""
+        from howsure.report.plain import to_csv
+
+        return to_csv(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the form that the ending names: .html, .md, .json or .csv, whole or not at all.
+
+        Raises
+        ------
+        InputError
+            If the ending is another, or the file cannot be written.
+        """
+        save(self, path)
+
+
+class Formed(Protocol):
+    """A report that can be written in every form."""
+
+    def to_html(self) -> str:
+        """One self-contained page that works offline."""
+
+    def to_markdown(self) -> str:
+        """Sentences and tables as Markdown."""
+
+    def to_json(self) -> str:
+        """Everything as JSON."""
+
+    def to_csv(self) -> str:
+        """Every record as a line of CSV."""
+
+
+_ENDINGS: Final = (".html", ".md", ".json", ".csv")
+
+
+def form_of(path: str | os.PathLike[str]) -> str:
+    """The ending of a file that a report may be written to."""
+    ending = Path(path).suffix.lower()
+    if ending not in _ENDINGS:
+        raise InputError(f"path must end in {', '.join(_ENDINGS)}, got {os.fspath(path)!r}")
+    return ending
+
+
+def save(report: Formed, path: str | os.PathLike[str]) -> None:
+    """Write the form that the ending names, whole or not at all."""
+    makers = (report.to_html, report.to_markdown, report.to_json, report.to_csv)
+    atomic_write(path, dict(zip(_ENDINGS, makers, strict=True))[form_of(path)]())

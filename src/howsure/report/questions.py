@@ -1,0 +1,381 @@
+"""An assessment as a document: the answer first, then one section a question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, final
+
+import numpy as np
+
+from howsure.core import formats
+from howsure.core.faults import attempt, collected
+from howsure.core.records import Curve, Record, Table
+from howsure.figures import Figure, figures_of
+from howsure.figures.tables import worst_first
+from howsure.figures.text import headed, one_line
+from howsure.report import grids
+from howsure.report.document import (
+    TONES,
+    Cell,
+    Choice,
+    Column,
+    Document,
+    GlossaryEntry,
+    Grid,
+    Option,
+    Rows,
+    Section,
+    VerdictLine,
+    noted,
+)
+from howsure.report.galleries import Gallery, galleries
+from howsure.report.glossary import glossary
+from howsure.report.overview import OVERVIEW
+from howsure.verdict import QUESTIONS, Advice, Finding
+
+MOST_COLUMNS: Final = 5
+"""The most models that stand side by side on the first screen."""
+MOST_SIZED: Final = 3
+"""The most of them beside whose states sizes stand."""
+MOST_LINES: Final = 6
+"""The most sentences that a section shows at once."""
+STEP: Final = "What would help?"
+"""The question that the next step answers."""
+_CALIBRATION: Final = {
+    "interval_calibration": "Intervals",
+    "calibration": "Quantiles",
+    "pit_histogram": "PIT histogram",
+    "pit_ecdf": "PIT ECDF",
+}
+"""Figures of calibration, in the order of their switch, and what it calls them."""
+_TOLD: Final = ("bad", "watch", "negligible")
+"""States whose size is told beside their mark."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Topic:
+    """What stands in one section.
+
+    Attributes
+    ----------
+    label : str
+        As in `Section`.
+    title : str
+        Its title; that of its only finding, or of its first figure, where it is empty.
+    ids : tuple of str
+        Ids of findings.
+    asked : tuple of str
+        Questions of sentences that are no findings.
+    figures, tables : tuple of str
+        Names; a figure or a table without a topic stands under the last.
+    folded : bool
+        As in `Section`; one without a title of its own is folded too where no sentence answers.
+    """
+
+    label: str
+    title: str = ""
+    ids: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+    folded: bool = False
+
+
+_TOPICS: Final = (
+    _Topic(label="Models", ids=("comparison",), figures=("models",), tables=("models", OVERVIEW)),
+    _Topic(
+        label="Coverage",
+        ids=("coverage", "one_sided", "support", "sets"),
+        figures=("intervals",),
+    ),
+    _Topic(
+        label="Distribution",
+        title="Is the predictive distribution right?",
+        ids=("bias", "spread", "skew", "tails"),
+    ),
+    _Topic(label="Groups", ids=("groups",), figures=("groups",), tables=("groups",)),
+    _Topic(
+        label="Inputs",
+        ids=("outside", "region", "congruence"),
+        figures=("cce_tree", "cce_map", "local_pit"),
+        tables=("conditional_regions", "conditional_parts", "cce_rows"),
+    ),
+    _Topic(
+        label="Rows",
+        title="Which rows should not be trusted?",
+        tables=("outside", "monitor"),
+    ),
+    _Topic(
+        label="Widths",
+        ids=("width", "trade"),
+        figures=("error_by_width", "risk_coverage", "characteristic", "characteristic_deficit"),
+        tables=("characteristic_points",),
+    ),
+    _Topic(label="Time", ids=("drift", "dependence"), figures=("rolling_coverage",)),
+    _Topic(
+        label="Rejection",
+        asked=("Does it help to withhold suspect rows?",),
+        figures=("rejection", "rejection_nll"),
+    ),
+    _Topic(label="Tried", title="What was tried", tables=("mends",), folded=True),
+    _Topic(label="Worst", title="The worst rows", tables=("worst_rows",), folded=True),
+    _Topic(label="Others", title="Other figures and tables", folded=True),
+)
+_UNLISTED: Final = ("cce_images", "cce_map", "cce_tree", "intervals", "not_judged")
+"""Tables that stand elsewhere: pictures, what is silent, and the data of figures."""
+
+
+def document_of(
+    *,
+    title: str,
+    lines: Sequence[VerdictLine] = (),
+    findings: Sequence[Finding] = (),
+    advice: Advice | None = None,
+    records: Sequence[Record] = (),
+    curves: Sequence[Curve] = (),
+    tables: Sequence[Table] = (),
+    facts: Mapping[str, str] | None = None,
+    command: str = "",
+) -> Document:
+    """Everything that was assessed, in the order in which a reader asks."""
+    entries = glossary(records)
+    models = {table.model for table in tables} - {""}
+    shown_tables = [replace(t, model="") for t in tables] if len(models) < 2 else tables
+    with collected() as faults:
+        figures = list(figures_of(curves, tables))
+        first = _first_figure(figures)
+        shown = [f for f in figures if not first or all(f not in o.figures for o in first.options)]
+        pictures: list[Gallery] = attempt("images", partial(galleries, tables), lambda _: [])
+        sections = [
+            *_sections(lines, findings, shown, shown_tables, pictures),
+            *_numbers(records, entries, tables),
+        ]
+    states = state_grid(findings, tables, {section.label: section.anchor for section in sections})
+    return Document(
+        title=title,
+        opening=Section(
+            title="Verdict",
+            lines=_answer(lines, findings, tables),
+            choices=() if first is None else (first,),
+            grids=() if states is None else (states,),
+        ),
+        sections=tuple(sections),
+        lines=tuple(lines),
+        findings=tuple(findings),
+        advice=advice,
+        records=tuple(records),
+        curves=tuple(curves),
+        tables=tuple(tables),
+        facts=noted(facts or {}, faults),
+        glossary=entries,
+        command=command,
+    )
+
+
+def _answer(
+    lines: Sequence[VerdictLine], findings: Sequence[Finding], tables: Sequence[Table]
+) -> tuple[VerdictLine, ...]:
+    """The headline, what is worst of the best of several models, and the next step."""
+    ranked = next((table for table in tables if table.name == OVERVIEW and len(table)), None)
+    best = "" if ranked is None else str(ranked.columns["model"][0])
+    faults = {each.sentence for each in findings if each.model == best and each.state == "bad"}
+    rest = lines[1:]
+    worst = [line for line in rest if line.text.removeprefix(f"{best}: ") in faults][:1]
+    return (*lines[:1], *worst, *[line for line in rest if line.question == STEP][:1])
+
+
+def _first_figure(figures: Sequence[Figure]) -> Choice | None:
+    """Calibration, one form of it at a time; else coverage by group, intervals, or a map."""
+    named = [(label, f) for name, label in _CALIBRATION.items() for f in figures if f.name == name]
+    if named:
+        options = tuple(Option(label=label, figures=(figure,)) for label, figure in named)
+        return Choice(label="Calibration of", options=options)
+    for name in ("groups", "intervals", "cce_map"):
+        alike = [figure for figure in figures if figure.name == name]
+        if alike:
+            return _choice(alike)
+    return None
+
+
+def _choice(alike: Sequence[Figure]) -> Choice:
+    """Figures of one name: one at a time, where there are several."""
+    options = tuple(Option(label=figure.label, figures=(figure,)) for figure in alike)
+    return Choice(label="Model", options=options)
+
+
+def state_grid(
+    findings: Sequence[Finding], tables: Sequence[Table], anchors: Mapping[str, str]
+) -> Grid | None:
+    """Questions by models: the state of each finding, and its size where it is a fault."""
+    held: dict[str, dict[str, Finding]] = {}
+    for finding in findings:
+        if finding.id != "comparison":
+            held.setdefault(finding.model, {})[finding.id] = finding
+    ranked = next((table for table in tables if table.name == OVERVIEW), None)
+    order = [] if ranked is None else [str(name) for name in ranked.columns["model"]]
+    models = [name for name in order if name in held] + [m for m in held if m not in order]
+    if not models:
+        return None
+    shown = models[:MOST_COLUMNS]
+    rows = [] if ranked is None else _scores(ranked, shown, anchors.get("Models", ""))
+    asked = {finding.id: finding.question for finding in findings}
+    for name in sorted(asked, key=_place):
+        if name == "comparison" or not any(name in held[model] for model in shown):
+            continue
+        topic = next((topic.label for topic in _TOPICS if name in topic.ids), "")
+        label = QUESTIONS[name].label if name in QUESTIONS else headed(name)
+        sized = len(shown) <= MOST_SIZED
+        cells = [_state(held[model].get(name), sized=sized) for model in shown]
+        rows.append((Cell(text=label, link=anchors.get(topic, "")), *cells))
+    found = [held[model][name].state for model in shown for name in held[model]]
+    marks = [" ".join(TONES[tone]) for tone in TONES if tone in found]
+    notes = ["  ".join(marks)]
+    if len(order or models) > len(shown):
+        notes.insert(0, f"The first {len(shown)} of {len(order or models):,} models.")
+    titles = shown if len(models) > 1 else ["Finding"]
+    columns = (Column(title="Question"), *(Column(title=one_line(t, 60)) for t in titles))
+    return Grid(title="", columns=columns, parts=(Rows(rows=tuple(rows)),), notes=tuple(notes))
+
+
+def _place(name: str) -> int:
+    names = list(QUESTIONS)
+    return names.index(name) if name in names else -1
+
+
+def _state(finding: Finding | None, *, sized: bool) -> Cell:
+    if finding is None:
+        return Cell(text="")
+    size = _size(finding) if sized and finding.state in _TOLD else ""
+    return Cell(text="", small=size, tone=finding.state)
+
+
+def _size(finding: Finding) -> str:
+    """A departure, short: points of coverage, or percent."""
+    if not np.isfinite(finding.effect):
+        return ""
+    places = 0 if abs(finding.effect) >= 0.1 else 1
+    number = formats.fixed(100.0 * finding.effect, places, plus=True)
+    if finding.unit == "share":
+        return f"{number} points"
+    return f"{number} %" if finding.unit in ("ratio − 1", "mean error") else ""
+
+
+def _scores(ranked: Table, models: Sequence[str], link: str) -> list[tuple[Cell, ...]]:
+    """The mean score of each model, and whether it is in the best set."""
+    if "score" not in ranked.columns:
+        return []
+    places = {str(name): place for place, name in enumerate(ranked.columns["model"])}
+    values = [grids.number_cell(float(ranked.columns["score"][places[m]])) for m in models]
+    best = [Cell(text=str(ranked.columns["best_set"][places[m]])) for m in models]
+    score = Cell(text=ranked.labels.get("score", "Score"), link=link)
+    return [(score, *values), (Cell(text="In the best set", link=link), *best)]
+
+
+def _sections(
+    lines: Sequence[VerdictLine],
+    findings: Sequence[Finding],
+    figures: Sequence[Figure],
+    tables: Sequence[Table],
+    pictures: Sequence[Gallery],
+) -> Iterator[Section]:
+    ids = {finding.question: finding.id for finding in findings}
+    by_name: dict[str, list[Figure]] = {}
+    for figure in figures:
+        by_name.setdefault(figure.name, []).append(figure)
+    placed_figures = {name for topic in _TOPICS for name in topic.figures}
+    placed_tables = {name for topic in _TOPICS for name in topic.tables} | {*_UNLISTED}
+    for topic in _TOPICS:
+        told = [line for line in lines if ids.get(line.question, "") in topic.ids]
+        told += [line for line in lines if line.question in topic.asked]
+        names = topic.figures
+        held = [table for name in topic.tables for table in tables if table.name == name]
+        if topic is _TOPICS[-1]:
+            names = tuple(name for name in by_name if name not in placed_figures)
+            held = [table for table in tables if table.name not in placed_tables]
+        choices = tuple(_choice(by_name[name]) for name in names if name in by_name)
+        made = tuple(_grids(held))
+        own = tuple(pictures) if topic.label == "Inputs" else ()
+        if not (told or choices or made or own):
+            continue
+        told.sort(key=lambda line: line.tone not in _TOLD)
+        yield Section(
+            title=topic.title or _title(told, choices, made),
+            label=topic.label,
+            lines=tuple(told),
+            choices=choices,
+            grids=made,
+            galleries=own,
+            folded=topic.folded or not (told or topic.title),
+        )
+
+
+def _title(lines: Sequence[VerdictLine], choices: Sequence[Choice], made: Sequence[Grid]) -> str:
+    """The question of the first finding, else that of the first figure, else a table's title."""
+    if lines:
+        order = list(QUESTIONS)
+        asked = {QUESTIONS[name].asked: place for place, name in enumerate(order)}
+        return min((line.question for line in lines), key=lambda q: asked.get(q, -1))
+    if choices:
+        return re.sub(r" \([^)]*\)$", "", choices[0].options[0].figures[0].question)
+    return made[0].title
+
+
+def _grids(tables: Sequence[Table]) -> list[Grid]:
+    """Tables as a reader sees them; groups of all models are one."""
+    groups = [table for table in tables if table.name == "groups" and len(table)]
+    others = [table for table in tables if table.name != "groups"]
+    return [*([grids.groups_beside(groups)] if groups else []), *grids.table_grids(others)]
+
+
+def _numbers(
+    records: Sequence[Record], entries: Sequence[GlossaryEntry], tables: Sequence[Table]
+) -> Iterator[Section]:
+    """Every number, and what has none."""
+    told = (grids.record_grid(records, entries), grids.group_grid(records, entries))
+    made = tuple(grid for grid in told if grid is not None)
+    if made:
+        yield Section(title="Every number", label="Numbers", grids=made, folded=True)
+    silent = grids.table_grids([table for table in tables if table.name == "not_judged"])
+    missing = grids.unanswered_grid(records, entries)
+    lost = (*silent, *([] if missing is None else [missing]))
+    if lost:
+        yield Section(
+            title="What could not be judged, and why", label="Silent", grids=lost, folded=True
+        )
+
+
+def in_brief(document: Document) -> Document:
+    """A screen or two of a report: its verdict, the key numbers, groups, and what was tried."""
+    from howsure.report.short_forms import key_numbers
+
+    rest = "The HTML and JSON forms of this report hold every number."
+    numbers = grids.table_grid(replace(key_numbers(document.records), notes=rest))
+    states = [grid for grid in document.opening.grids if len(grid.columns) > 2]
+    groups = [_first_rows(table) for table in document.tables if table.name == "groups"]
+    tried = [table for table in document.tables if table.name == "mends" and document.advice]
+    return replace(
+        document,
+        facts={name: document.facts[name] for name in _BRIEF_FACTS if name in document.facts},
+        opening=replace(document.opening, lines=document.lines, grids=(*states, numbers)),
+        sections=tuple(
+            Section(title=grid.title, grids=(replace(grid, title=""),))
+            for grid in (*_grids(groups), *_grids(tried))
+        ),
+        glossary=(),
+    )
+
+
+_BRIEF_FACTS = ("Source", "Rows", "Models", "Dropped rows", "Reading", "Notes")
+_FEW = 8
+
+
+def _first_rows(table: Table) -> Table:
+    """The worst rows of a table of groups, under its own columns."""
+    order = worst_first(table)[:_FEW]
+    columns = {name: held[order] for name, held in table.columns.items()}
+    said = f"The worst {len(order)} of {len(table):,}." if len(order) < len(table) else ""
+    return replace(table, columns=columns, notes=said or table.notes)
