@@ -23,7 +23,11 @@ vl_convert = needs("vl_convert")
 CONTENT = samples.content()
 FIGURES = figures_of(CONTENT.curves, CONTENT.tables)
 SEVERAL = samples.several_models()
-EVERY = (*FIGURES, *figures_of(SEVERAL.curves, SEVERAL.tables))
+EVERY = (
+    *FIGURES,
+    *figures_of(SEVERAL.curves, SEVERAL.tables),
+    *figures_of(tables=samples.drawn_apart()),
+)
 
 
 def svg_of(figure: Figure, **choices: Any) -> ElementTree.Element:
