@@ -148,7 +148,7 @@ def cost_lines(findings: Sequence[Finding]) -> tuple[VerdictLine, ...]:
     methods, tasks = shared_part(findings)
     inside = [f for f in findings if f.method in methods and f.task in tasks]
     lines = []
-    for selective, question in _KINDS.items():
+    for selective, kind in _KINDS.items():
         held = [found for found in inside if found.selective == selective]
         if not held:
             continue
@@ -156,14 +156,14 @@ def cost_lines(findings: Sequence[Finding]) -> tuple[VerdictLine, ...]:
         off = {method: _mean_of(held, method, "coverage_error") for method in names}
         best, worst = min(off, key=off.__getitem__), max(off, key=off.__getitem__)
         null = float(np.mean([found.record("coverage_error").null for found in held]))
-        text = f"Average coverage error is {_points(off[best])} ({best})"
+        text = f"{kind} have an average coverage error of {_points(off[best])} ({best})"
         if len(off) > 1:
             text += f" to {_points(off[worst])} ({worst})"
-        text += f"; chance alone would show {_points(null)}."
+        text += f". Chance alone would show {_points(null)}."
         if selective:
             rates = [_mean_of(held, method, "prediction_rate") for method in names]
             text += f" The prediction rate is {_range(rates)}."
-        lines.append(VerdictLine(text=text, tone="info", question=question))
+        lines.append(VerdictLine(text=text, question="Coverage error"))
     return tuple(lines)
 
 
