@@ -194,6 +194,8 @@ class Figure:
         Height of the drawing in pixels; by its kind where 0.
     label : str
         Which of several figures of one name it is, such as a model.
+    square : bool
+        Whether both axes are drawn with one length.
 
     Examples
     --------
@@ -215,6 +217,7 @@ class Figure:
     naming: str = "Point"
     height: int = 0
     label: str = ""
+    square: bool = False
 
     __repr__ = brief_repr
 

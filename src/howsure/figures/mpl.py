@@ -34,6 +34,8 @@ def draw(figure: Figure, ax: Axes | None = None) -> Axes:
     ax.set_title(_plain(figure.title), loc="left")
     ax.grid(visible=True, axis="x" if figure.is_horizontal() else "both", color=LIGHT.grid)
     ax.set_axisbelow(True)
+    if figure.square:
+        ax.set_box_aspect(1.0)
     ax.spines[["top", "right"]].set_visible(False)
     _dress(ax, figure.x, "x")
     _dress(ax, figure.y, "y")

@@ -175,7 +175,7 @@ def trends_grid(result: MonotonicityResult) -> Grid:
         f"Mean CCE of the unperturbed data and at the highest severity, over "
         f"{' or '.join(map(str, trials))} trials; steps between severities at which it rises; p of "
         f"Page's test of a rising trend, of each measure. γ of y {gamma}. Trials are bootstrap "
-        "samples of one test part: p says nothing of other models and data.",
+        "samples of one test part, so p does not apply to other models and data.",
     )
     titles = ("Unperturbed", "Highest", "Steps up", "p, CCE", "p, ECE", "p, NLL")
     columns = (Column(title="Model"), *(Column(title=t, numeric=True) for t in titles))
