@@ -153,7 +153,10 @@ def test_a_report_is_drawn(filled: str, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     told = call("report", "smoke", "--store", filled, "-o", str(page))
     assert told.exit_code == 0, told.exception
-    assert "through_zero" in page.read_text(encoding="utf-8")
+    written = page.read_text(encoding="utf-8")
+    assert "<h1>Are prediction intervals right at every x? 2 methods on 2 worlds</h1>" in written
+    assert "through_zero" in written
+    assert "<dd>smoke</dd>" in written
 
 
 def test_plans_are_listed() -> None:
