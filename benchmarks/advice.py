@@ -398,7 +398,8 @@ FAULTS = Section(
     "Advice on planted faults, and what comes of it",
     "Advice is *right* if it corrects that fault, or reaches 90 % of the best candidate's "
     "gain on fresh rows. *Better* counts advice that lowers the score of 200,000 fresh rows. "
-    "*Opposite* counts next advice, on a fresh table recalibrated as advised, that moves intervals most "
+    "*Opposite* counts next advice, on a fresh table recalibrated as advised, that moves "
+    "intervals most "
     "of the way back; *again* counts the tables on which it was sought. Gains are medians, in "
     "percent of the score; *inside* counts fresh gains in the stated interval.\n\n"
     "Bars: right in 90 % at the largest n, and at n = 1,000 for an sd × .8, a bias of .2 sd and "

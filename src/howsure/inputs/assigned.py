@@ -15,7 +15,7 @@ from howsure.inputs.roles import LONG, ROLES, Role
 
 @dataclass(frozen=True, slots=True)
 class LawColumns:
-    """A law of ``scipy.stats`` or of counts; for each parameter, a column or a number."""
+    """A distribution of ``scipy.stats`` or of counts; for each parameter, a column or a number."""
 
     name: str
     parameters: Mapping[str, str | float]
