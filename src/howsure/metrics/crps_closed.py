@@ -113,7 +113,7 @@ def crps_normal(y: npt.ArrayLike, mean: npt.ArrayLike, sd: npt.ArrayLike) -> Flo
 
 
 def crps_logistic(y: npt.ArrayLike, location: npt.ArrayLike, scale: npt.ArrayLike) -> FloatArray:
-    """CRPS of each row's logistic distribution: s [|z| + 2 log(1 + e^−|z|) − 1], z = (y − location)/s.
+    """CRPS of each row's logistic distribution: s [|z| + 2 log(1 + e^−|z|) − 1], z = (y − loc)/s.
 
     Lower is better, at least 0, in the units of y.
 
