@@ -170,7 +170,7 @@ def _why_ignored(name: str) -> str:
     if not name.strip():
         return "it has no name"
     word = shlex.quote(name)
-    return f"no role has this name; --groups {word} or --features {word} would use it"
+    return f"name not recognised; --groups {word} or --features {word} would use it"
 
 
 def encoder_name(encoder: Encoder) -> str:
