@@ -254,7 +254,7 @@ def meaning(
     reds = {
         "Corrected": [n for n in red(before) if n not in red(after)],
         "Still ✗": [n for n in red(before) if n in red(after)],
-        "Newly red": [n for n in red(after) if n not in red(before)],
+        "Newly ✗": [n for n in red(after) if n not in red(before)],
     }
     told = [f"The score {'falls' if new < old else 'rises'} by {100 * abs(old - new) / old:.1f} %."]
     told += [f"{title}: {', '.join(names)}." for title, names in reds.items() if names]
