@@ -174,7 +174,7 @@ def test_plans_are_listed() -> None:
         (("run", "smoke", "--trial-timeout", "0"), "trial_timeout must be a positive number"),
         (("show", "smoke"), "no trial of plan 'smoke' is done"),
         (("report", "smoke", "-o", "x.html"), "no trial of plan 'smoke' is done"),
-        (("show", "smoke", "--format", "parquet"), "must have a file to go to"),
+        (("show", "smoke", "--format", "parquet"), "needs a file to write"),
         (("show", "smoke", "-o", "x.txt"), "must end in .csv, .json, .parquet"),
         (("show", "smoke", "-o", "x.txt", "--format", "table"), "must end in"),
         (("report", "smoke", "-o", "x.txt"), "must end in"),
