@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,12 +20,11 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
 
 from howsure.cli.entry import import_from_here
 from howsure.cli.simulate_table import Missing, read_learning_table
-from howsure.cli.terminal import SIGNS, Console, escape, say
-from howsure.core import formats
+from howsure.cli.show import show_grid, show_lines, show_note
+from howsure.cli.terminal import Console, escape, say
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.files import check_outputs
 from howsure.core.progress import listening
@@ -35,21 +33,12 @@ from howsure.methods.catalogue import method_named, methods
 from howsure.methods.interface import Method
 from howsure.protocols.pointwise import Precision, pointwise
 from howsure.protocols.pointwise_result import PointwiseResult
-from howsure.report.document import form_of
-from howsure.report.pointwise import PointwiseReport, pointwise_report
-from howsure.report.pointwise_sections import WorldPart
+from howsure.report.document import Document, form_of
+from howsure.report.pointwise import pointwise_report
 from howsure.worlds import Covariates, ForestWorld, World, world_named, worlds
 from howsure.worlds.noise import noise_named
 
 _TOY: Final = "toy_"
-_TOLD: Final = (
-    "empirical_coverage",
-    "picf_points_off",
-    "picf_brier_corrected",
-    "prediction_width",
-    "cicp",
-    "cicf_brier_corrected",
-)
 _RESIDUALS: Final = {"out-of-bag": "out_of_bag", "in-sample": "in_sample"}
 
 
@@ -110,7 +99,8 @@ def run(request: Request) -> None:
         )
         for path in request.outputs:
             report.save(path)
-    print_report(console, report)
+    shown = report if isinstance(report, Document) else report.document()
+    print_report(console, shown, results)
     for path in request.outputs:
         console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
     if not any(result.trials for result in results):
@@ -224,63 +214,30 @@ def _result(
     return found
 
 
-def print_report(console: Console, report: PointwiseReport) -> None:
-    """The main message, a line a method, then the tables."""
-    lines = [line for part in report.parts for line in part.lines]
-    if report.headline is not None and len(lines) > 1:
-        lines.insert(0, report.headline)
+def print_report(console: Console, document: Document, results: Sequence[PointwiseResult]) -> None:
+    """The main message, then what was found of each method, and the numbers that decide."""
     console.print()
-    for line in lines:
-        asked = f"{escape(line.question)}. " if line.question and line.tone != "info" else ""
-        text = f"{SIGNS[line.tone]} [dim]{asked}[/dim]{escape(line.text)}"
-        console.print(text, highlight=False)
-    for part in report.parts:
-        console.print()
-        console.print(_compared(part))
-        for result in report.results[part.name]:
-            if result.failures:
-                words = f"{result.method}: {len(result.failures)} trials failed"
-                told = f"{words}; {_first_failure(result)}"
-                console.print(escape(told), style="red", highlight=False)
-            if "standard error" in result.stop:
-                console.print(escape(f"{result.method}: {result.stop}"), highlight=False)
-    console.print(
-        "off: share of test points where coverage is surely off; Brier: corrected for Monte-Carlo "
-        "error, of new y and of the mean. -o report.html or report.md shows all.",
-        style="dim",
-        highlight=False,
-    )
+    show_lines(console, document.opening.lines)
+    for section in document.sections:
+        show_lines(console, section.lines, asked=True)
+    for section in document.sections:
+        for grid in section.grids:
+            if grid.title in _SHOWN:
+                show_grid(console, grid)
+    for result in results:
+        if result.failures:
+            words = f"{result.method}: {len(result.failures)} trials failed"
+            told = f"{words}; {_first_failure(result)}"
+            console.print(escape(told), style="red", highlight=False)
+        if "standard error" in result.stop:
+            console.print(escape(f"{result.method}: {result.stop}"), highlight=False)
+    show_note(console, "-o report.html or report.md shows all.")
 
 
 def _first_failure(result: PointwiseResult) -> str:
     first = result.failures[0]
     hint = " (--coverage asks for others)" if first.error == UnanswerableError.__name__ else ""
     return f"first in {first.stage}: {first.error}: {first.message}{hint}"
-
-
-def _compared(part: WorldPart) -> Table:
-    """Methods beside each other at every coverage, the numbers that decide."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("method", overflow="fold", min_width=18)
-    for title in ("PICP", "off", "Brier", "width", "CICP", "Brier", "log-lik."):
-        table.add_column(title, justify="right", no_wrap=True)
-    held = {(r.model, r.metric, _at(r.coverage)): r.value for r in part.records}
-    for level in sorted({_at(r.coverage) for r in part.records} - {-1.0}):
-        table.add_row(f"[bold]nominal {formats.level(level)}[/bold]")
-        for model in dict.fromkeys(record.model for record in part.records):
-            if (model, "empirical_coverage", level) not in held:
-                continue
-            values = [held[model, metric, level] for metric in _TOLD]
-            values.append(held[model, "log_likelihood", -1.0])
-            cells = [formats.number(value, 3) for value in values]
-            if not math.isnan(values[1]):
-                cells[1] = f"{100 * values[1]:.0f} %"
-            table.add_row(escape(model), *cells)
-    return table
-
-
-def _at(coverage: float) -> float:
-    return -1.0 if math.isnan(coverage) else coverage
 
 
 @contextmanager

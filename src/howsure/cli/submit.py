@@ -8,17 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from rich.table import Table
 
 from howsure.cli.entry import Interrupted
-from howsure.cli.terminal import Console, escape, say
+from howsure.cli.show import show_grid, show_lines
+from howsure.cli.terminal import Console, say
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 
 if TYPE_CHECKING:
     from howsure.bench import Plan, RunSummary
-    from howsure.report.document import Grid
-    from howsure.report.shift import ShiftPage
+    from howsure.report.document import Document
     from howsure.results import Store
 
 KEPT: Final = "interrupted: what is done is kept, and the same command goes on from here"
@@ -133,9 +132,10 @@ def _run(plan: Plan, store: Store, jobs: int, retry_failed: bool) -> RunSummary:
         raise Interrupted(KEPT) from None
 
 
-def _page(plan: Plan, store: Store, label: str) -> ShiftPage:
+def _page(plan: Plan, store: Store, label: str) -> Document:
     """The leaderboard of what is done; a word on stderr where methods of the plan are missing."""
     from howsure.bench import combined, survey
+    from howsure.report.document import Document
     from howsure.report.shift import shift_report
 
     results = combined(plan, survey(plan, store), store).results
@@ -146,27 +146,12 @@ def _page(plan: Plan, store: Store, label: str) -> ShiftPage:
             f"note: {store.location} has no results of {', '.join(missing)}; --with-plan runs them",
             error=True,
         )
-    return shift_report(results, title=f"{plan.name}, with {label}")
+    report = shift_report(results, title=f"{plan.name}, with {label}")
+    return report if isinstance(report, Document) else report.document()
 
 
-def _print(console: Console, page: ShiftPage, label: str) -> None:
+def _print(console: Console, page: Document, label: str) -> None:
     """The headline, averages over datasets, and coverage on each."""
-    if page.headline is not None:
-        console.print(page.headline.text, highlight=False, markup=False)
-    for grid in page.parts[0].grids:
-        console.print(_table(grid, label))
-    for note in page.parts[0].grids[1].notes[:1]:
-        console.print(note, highlight=False, markup=False)
-
-
-def _table(grid: Grid, label: str) -> Table:
-    """A table of a page, its marks without intervals; the row of one method is bold."""
-    table = Table(title=escape(grid.title), title_justify="left")
-    for column in grid.columns:
-        table.add_column(escape(column.title), justify="right" if column.numeric else "left")
-    for part in grid.parts:
-        for row in part.rows:
-            texts = [f"{cell.text} {cell.small.partition('(')[0]}".strip() for cell in row]
-            style = "bold" if row[0].text == label else ""
-            table.add_row(*map(escape, texts), style=style)
-    return table
+    show_lines(console, page.opening.lines)
+    for grid in (*page.opening.grids, *page.sections[0].grids):
+        show_grid(console, grid, bold=label)

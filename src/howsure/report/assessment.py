@@ -242,7 +242,7 @@ class Assessment:
 
     def to_markdown(self) -> str:
         """A screen or two of Markdown, as for a pull request: the verdict and the key numbers."""
-        from howsure.report.questions import in_brief
+        from howsure.report.short_forms import in_brief
 
         return in_brief(self.document()).to_markdown()
 
@@ -273,7 +273,7 @@ class Assessment:
     def _repr_html_(self) -> str:
         from howsure.report.short_forms import notebook
 
-        return notebook(self)
+        return notebook(self.document())
 
 
 def _first(text: str) -> str:

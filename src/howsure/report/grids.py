@@ -24,7 +24,6 @@ TABLE_TITLES = {
     OVERVIEW: "Models and questions",
     "groups": "Coverage by group",
     "worst_rows": "The worst rows",
-    "key_numbers": "Key numbers",
     "mends": "What was tried",
     "models": "Differences between models",
     "characteristic_points": "Operating points",
@@ -34,6 +33,7 @@ TABLE_TITLES = {
     "cce_images": "Images of the highest and the lowest CCE",
     "monitor": "Rows scored without labels",
     "outside": "Rows outside the reference",
+    "flagged": "Flagged rows, of the highest CCE",
 }
 COLUMN_TITLES = {
     "p_value": "p-value",
@@ -212,7 +212,8 @@ def groups_beside(tables: Sequence[Table], *, limit: int = ROWS_LIMIT) -> Grid:
     rows = []
     for key in shown:
         first, row = next(iter(held[key].items()))
-        cells = [Cell(text=f"{key[0]}: {key[1]}" if key[0] else key[1])]
+        named = all(f"{name}=" in key[1] for name in key[0].split(" × "))
+        cells = [Cell(text=key[1] if named or not key[0] else f"{key[0]}: {key[1]}")]
         cells += [Cell(text=formats.level(key[2]), key=repr(key[2]))] if several else []
         cells += [number_cell(float(tables[int(first)].columns["n"][row]), digits=7)]
         for place, table in enumerate(tables):
@@ -224,7 +225,7 @@ def groups_beside(tables: Sequence[Table], *, limit: int = ROWS_LIMIT) -> Grid:
         Column(title="Group"),
         *([Column(title="Nominal", numeric=True)] if several else []),
         Column(title="n", numeric=True),
-        *(Column(title=table.model, numeric=True) for table in tables),
+        *(Column(title=t.model if len(tables) > 1 else "Coverage", numeric=True) for t in tables),
     )
     return Grid(
         title=TABLE_TITLES["groups"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, final
 
@@ -14,7 +14,6 @@ from howsure.core import formats
 from howsure.core.faults import attempt, collected
 from howsure.core.records import Curve, Record, Table
 from howsure.figures import Figure, figures_of
-from howsure.figures.tables import worst_first
 from howsure.figures.text import one_line
 from howsure.report import grids
 from howsure.report.document import (
@@ -325,36 +324,3 @@ def _numbers(records: Sequence[Record], tables: Sequence[Table]) -> Iterator[Sec
         yield Section(
             title="What could not be judged, and why", label="Silent", grids=lost, folded=True
         )
-
-
-def in_brief(document: Document) -> Document:
-    """A screen or two of a report: its verdict, the key numbers, groups, and what was tried."""
-    from howsure.report.short_forms import key_numbers
-
-    rest = "The HTML and JSON forms of this report hold every number."
-    numbers = grids.table_grid(replace(key_numbers(document.records), notes=rest))
-    states = [grid for grid in document.opening.grids if len(grid.columns) > 2]
-    groups = [_first_rows(table) for table in document.tables if table.name == "groups"]
-    tried = [table for table in document.tables if table.name == "mends" and document.advice]
-    return replace(
-        document,
-        facts={name: document.facts[name] for name in _BRIEF_FACTS if name in document.facts},
-        opening=replace(document.opening, lines=document.lines, grids=(*states, numbers)),
-        sections=tuple(
-            Section(title=grid.title, grids=(replace(grid, title=""),))
-            for grid in (*_grids(groups), *_grids(tried))
-        ),
-        glossary=(),
-    )
-
-
-_BRIEF_FACTS = ("Source", "Rows", "Models", "Dropped rows", "Reading", "Notes")
-_FEW = 8
-
-
-def _first_rows(table: Table) -> Table:
-    """The worst rows of a table of groups, under its own columns."""
-    order = worst_first(table)[:_FEW]
-    columns = {name: held[order] for name, held in table.columns.items()}
-    said = f"The worst {len(order)} of {len(table):,}." if len(order) < len(table) else ""
-    return replace(table, columns=columns, notes=said or table.notes)
