@@ -50,10 +50,10 @@ def page(metric: Metric) -> str:
         "",
         "## Laws",
         "",
-        f"Adding a constant to y and beliefs: {metric.laws.translation}. "
+        f"Adding a constant to y and predictions: {metric.laws.translation}. "
         f"Multiplying them by s > 0: {power}. "
         f"Negating them: {_reflection(metric.laws.reflection)}. "
-        "Permuting rows changes nothing, and a frequency weight of two is a row twice.",
+        "Permuting rows changes nothing, and a frequency weight of two is a row seen twice.",
         *([f"{metric.laws.why[0].upper()}{metric.laws.why[1:]}."] if metric.laws.why else []),
         *(["", "## Notes", "", *notes] if notes else []),
         "",

@@ -307,7 +307,7 @@ def test_hovering_a_map_names_the_row_and_what_a_right_model_would_score(opened:
     row = list(table.columns["row"]).index(told["Row"])
     assert float(told["CCE"]) == pytest.approx(table.columns["cce"][row], rel=1e-3)
     assert float(told["p-value"]) == pytest.approx(table.columns["p_value"][row], rel=1e-3)
-    assert told["CCE of a right model"] == "0.007"
+    assert told["CCE of a perfect model"] == "0.007"
 
 
 def test_hovering_a_characteristics_curve_tells_k(opened: Open) -> None:

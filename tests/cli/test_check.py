@@ -142,7 +142,7 @@ def test_drift_is_judged_by_the_interval_of_the_largest_change(tmp_path: Path) -
     assert state(dated(300, 1.0), *time, "--max-drift", "0.05") == "undecided"
     strict = ["check", str(dated(300, 1.0)), *time, "--max-drift", "0.05", "--require-proof"]
     assert CliRunner().invoke(app, strict).exit_code == 1
-    with pytest.raises(InputError, match="cannot be judged: the table holds no time"):
+    with pytest.raises(InputError, match="cannot be judged: the table has no time"):
         state(covering(tmp_path / "t.csv", 45, 50), "--max-drift", "0.05")
 
 
@@ -348,7 +348,7 @@ def test_limits_come_from_a_file_a_project_and_flags(
         (["--min-coverage", "0.9", "--by", "regio"], "--by names columns of groups: .*'region'"),
         (["--min-coverage", "0.9", "--findings", "drift"], "say fail_on bad or watch"),
         (["--fail-on", "bad", "--findings", "drift"], "finding drift cannot be judged: .*no time"),
-        (["--max-drift", "0.1"], "coverage_drift ≤ 0.1 cannot be judged: the table holds no time"),
+        (["--max-drift", "0.1"], "coverage_drift ≤ 0.1 cannot be judged: the table has no time"),
         (["--limits", "gone.toml"], r"gone\.toml cannot be read"),
         (["--min-coverage", "0.9", "--junit", "no/such.xml"], "folder of the output must exist"),
         (["--min-coverage", "0.9", "--confidence", "0.4"], r"confidence must lie in \(0.5, 1\)"),

@@ -206,7 +206,7 @@ def test_assess_prints_what_matters_and_more_on_demand(good: Path, tmp_path: Pat
     for wrong, said in (
         (("--quiet",), "--quiet prints nothing"),
         (("--all", "--json"), "--all and --json"),
-        (("--json", "--reference", good), "--json is of labelled tables"),
+        (("--json", "--reference", good), "--json cannot be given with --reference"),
     ):
         with pytest.raises(InputError, match=said):
             inside("assess", good, *wrong)

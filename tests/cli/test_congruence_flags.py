@@ -62,7 +62,7 @@ def test_a_column_of_texts_is_encoded(tmp_path: Path, model: str) -> None:
     path = reviews(tmp_path / "r.csv", 200, 0)
     out = tmp_path / "r.json"
     shown = inside("assess", path, "--encode", f"text={model}", "-o", out)
-    assert "at some inputs the prediction is far from what happens" in shown
+    assert "at some inputs the predictive distribution is wrong" in shown
     held = json.loads(out.read_text(encoding="utf-8"))
     assert held["facts"]["Embedding"] == f"text by {model}"
     rows = next(t for t in held["tables"] if t["name"] == "cce_rows")["columns"]

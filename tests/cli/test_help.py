@@ -52,5 +52,5 @@ def test_errors_of_usage_stand_on_plain_lines() -> None:
 
 def test_options_that_read_tables_have_a_panel_of_their_own() -> None:
     shown = CliRunner().invoke(app, ["assess", "--help"], terminal_width=100).stdout
-    assert shown.index("─ Options ─") < shown.index("─ How the columns are read ─")
+    assert shown.index("─ Options ─") < shown.index("─ How tables are read ─")
     assert "[bold" not in shown

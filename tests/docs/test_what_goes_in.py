@@ -106,7 +106,7 @@ def test_what_is_passed_is_read_as_the_page_says(code: str, kind: str) -> None:
     if kind.startswith("models "):
         assert {record.model for record in result.records} == set(re.split(r", | ", kind)[1:])
     else:
-        assert result.facts["Beliefs"] == kind
+        assert result.facts["Predictions"] == kind
 
 
 @pytest.mark.parametrize(("code", "asked"), REFUSED, ids=[code for code, _ in REFUSED])

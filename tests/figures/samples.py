@@ -255,6 +255,23 @@ def groups(count: int = 9, model: str = "", names: list[str] | None = None) -> T
     )
 
 
+def coverage(model: str = "", levels: tuple[float, ...] = (0.9,)) -> Table:
+    """Coverage of all rows at some nominal coverages, each a little short."""
+    nominal = np.array(levels)
+    return Table(
+        name="coverage",
+        columns={
+            "n": np.full(len(levels), 2000.0),
+            "empirical_coverage": nominal - 0.05,
+            "lower": nominal - 0.07,
+            "upper": nominal - 0.03,
+            "claimed": nominal,
+            "nominal": nominal,
+        },
+        model=model,
+    )
+
+
 def models(a: str = "boosted trees", b: str = "linear") -> Table:
     """Paired differences in four measures."""
     return Table(
@@ -450,7 +467,7 @@ def content() -> PageContent:
         facts={
             "Rows": "12,000",
             "Models": "boosted trees",
-            "Beliefs": "intervals, distribution, point",
+            "Predictions": "intervals, distribution, point",
             "Nominal coverage": "0.9",
             "Seed": "0",
             "howsure": "0.1.0",

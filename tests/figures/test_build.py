@@ -17,7 +17,7 @@ from howsure.figures import Figure, Layer, Mark, figures_of, plot
 from howsure.figures.build import POINTS_LIMIT
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, sample_points
 from howsure.figures.palette import SERIES_LIMIT
-from howsure.figures.tables import DIFFER, ROWS_LIMIT
+from howsure.figures.tables import DIFFER
 from howsure.metrics.characteristic.view import LOW_MISS_RATE
 
 
@@ -332,60 +332,6 @@ def test_milliseconds_are_drawn_at_the_same_times_as_seconds() -> None:
     assert only(thousandths).x.kind == "time"
 
 
-def test_groups_below_the_nominal_coverage_stand_out() -> None:
-    table = samples.groups()
-    figure = only(table)
-    below = table.columns["upper"] < table.columns["nominal"]
-    shown = [layer for layer in layers(figure, Mark.POINTS) if layer.colour == HIGHLIGHT]
-    assert [layer.labels for layer in shown] == [("North",)]
-    assert below.sum() == 1
-    assert figure.title == "Coverage by region"
-    places = np.argsort(table.columns["empirical_coverage"])
-    told = [str(name).removeprefix("region=") for name in table.columns["group"][places]]
-    assert list(figure.y.categories) == told
-
-
-def test_intervals_and_points_of_groups_lie_where_the_table_says() -> None:
-    table = samples.groups()
-    figure = only(table)
-    for layer in layers(figure, Mark.POINTS):
-        for place, label in enumerate(layer.labels):
-            row = list(table.columns["group"]).index(f"region={label}")
-            assert layer.x[place] == table.columns["empirical_coverage"][row]
-            assert layer.lower[place] == table.columns["lower"][row]
-            assert layer.upper[place] == table.columns["upper"][row]
-            assert figure.y.categories[int(layer.y[place])] == label
-
-
-def test_thousands_of_groups_show_the_worst_and_say_so() -> None:
-    table = samples.groups(3000)
-    figure = only(table)
-    assert len(figure.y.categories) == ROWS_LIMIT
-    assert f"Shown: the {ROWS_LIMIT} worst of 3,000 groups." in figure.notes
-    shown = {label for layer in layers(figure, Mark.POINTS) for label in layer.labels}
-    worst = np.argsort(table.columns["upper"], kind="stable")[:ROWS_LIMIT]
-    assert shown == {str(g).removeprefix("region=") for g in table.columns["group"][worst]}
-
-
-def test_groups_of_two_columns_keep_the_column_in_their_names() -> None:
-    table = samples.groups(2)
-    table.columns["group"][1] = "hour=3"
-    assert set(only(table).y.categories) == {"region=North", "hour=3"}
-
-
-def test_groups_without_a_nominal_coverage_are_drawn_without_a_verdict() -> None:
-    table = samples.groups()
-    table.columns["nominal"][:] = math.nan
-    figure = only(table)
-    assert not layers(figure, Mark.RULE)
-    assert labels(figure) == ["empirical coverage"]
-
-
-def test_groups_of_one_name_stay_apart() -> None:
-    figure = only(samples.groups(3, names=["a", "a", ""]))
-    assert set(figure.y.categories) == {"a", "a (2)", "(empty)"}
-
-
 @pytest.mark.parametrize(
     ("difference", "direction", "favoured"),
     [
@@ -485,9 +431,10 @@ def test_leaves_above_the_mean_stand_out() -> None:
 
 def test_the_model_is_named_where_there_are_several() -> None:
     alone = figures_of(tables=[*samples.congruence("net"), samples.groups(model="net")])
-    assert not any("(net)" in figure.question for figure in alone)
+    assert not any("(net)" in figure.title for figure in alone)
     both = figures_of(tables=[*samples.congruence("net"), *samples.congruence("trees")])
-    assert [figure.question.partition("(")[2] for figure in both] == ["net)", "trees)"] * 2
+    assert [figure.title.partition("(")[2] for figure in both] == ["net)", "trees)"] * 2
+    assert len({figure.question for figure in both}) == 2
 
 
 def test_other_tables_and_tables_without_the_columns_make_no_figure() -> None:

@@ -34,7 +34,7 @@ def test_every_row_is_a_point_where_the_table_says() -> None:
         row = list(table.columns["row"]).index(label)
         shown = (layer.x[place], layer.y[place], layer.shade[place])
         assert shown == tuple(table.columns[name][row] for name in ("first", "second", "cce"))
-        told = (layer.hover["CCE of a right model"][place], layer.hover["p-value"][place])
+        told = (layer.hover["CCE of a perfect model"][place], layer.hover["p-value"][place])
         assert told == (table.columns["perfect"][row], table.columns["p_value"][row])
     assert (np.diff(layer.shade) >= 0).all()  # the worst lie on top
 

@@ -252,8 +252,8 @@ def test_every_column_is_explained() -> None:
     told = assign_roles(names).explain(names, "t.csv")
     assert told == (
         ColumnUse("y", "y", "", "t.csv"),
-        ColumnUse("pred", "point forecast, mean of a normal law", "", "t.csv"),
-        ColumnUse("std", "sd of a normal law", "", "t.csv"),
+        ColumnUse("pred", "point forecast, mean of a normal distribution", "", "t.csv"),
+        ColumnUse("std", "sd of a normal distribution", "", "t.csv"),
         ColumnUse("lower_90", "lower end at 90 %", "", "t.csv"),
         ColumnUse("upper_90", "upper end at 90 %", "", "t.csv"),
         ColumnUse("q0.5", "quantile 0.5", "", "t.csv"),

@@ -313,7 +313,11 @@ def test_tensors_that_require_gradients() -> None:
     [
         (DRAWS.T, {}, "prediction of shape (20, 60) read as 20 samples a row"),
         ((MEAN, SD), {}, "prediction of two arrays read as (mean, sd) of normal distributions"),
-        ({"mean": MEAN, "sd": SD}, {}, "keys of prediction read as: mean mean of a normal law"),
+        (
+            {"mean": MEAN, "sd": SD},
+            {},
+            "keys of prediction read as: mean mean of a normal distribution",
+        ),
         ((LOW, HIGH), {"coverage": 0.9}, ""),
         (TABLE, {"levels": LEVELS}, ""),
         ({0.1: LOW, 0.9: HIGH}, {}, ""),

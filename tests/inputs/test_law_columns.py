@@ -95,7 +95,7 @@ def test_mixtures_of_normal_laws_have_many_names(spelling: tuple[str, str, str, 
     )
     assert belief.cdf(np.ones(3))[0] == pytest.approx(expected[0])
     roles = {use.column: use.role for use in loaded.explanation}
-    assert roles[names[-1]] == "scale_2 of the law norm+norm"
+    assert roles[names[-1]] == "scale_2 of the distribution norm+norm"
 
 
 @pytest.mark.parametrize(

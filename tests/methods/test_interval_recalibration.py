@@ -94,7 +94,9 @@ def test_another_coverage_is_reached_from_the_nearest() -> None:
     assert result.evalset.beliefs[0].coverages == (0.95,)
     assert covered(result.evalset, 0.95) >= 190
     assert any("0.9 were moved to reach 0.95" in note for note in result.notes)
-    assert any("other than the one asked were left out" in note for note in result.notes)
+    assert any(
+        "at other coverages than the one given were left out" in note for note in result.notes
+    )
 
 
 def test_intervals_of_unknown_coverage_need_one() -> None:

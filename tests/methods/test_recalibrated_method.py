@@ -279,7 +279,7 @@ def test_laws_of_another_family_are_refused() -> None:
     held = EvalSet.checked([0.0, 1.0, 2.0], Distribution.normal([0.0] * 3, 1.0))
     fitted = DerivedIntervals(coverages=[0.5]).fit(held)
     other = EvalSet.checked([0.0], Distribution("laplace", {"loc": [0.0]}))
-    with pytest.raises(InputError, match="laws of the family 'norm'"):
+    with pytest.raises(InputError, match="distributions of the family 'norm'"):
         fitted.apply(other)
     with pytest.raises(InputError, match="coverage must be given to make intervals from samples"):
         DerivedIntervals("cqr", "samples")

@@ -404,7 +404,12 @@ def test_an_unused_coverage_is_noted() -> None:
         ("normal", "normal", {"method": "magic"}, "'magic'"),
         ("point", "point", {}, "coverage must be given"),
         ("point", "point", {"coverage": 95}, "strictly between 0 and 1"),
-        ("normal", "laplace", {}, "laws of the family 'laplace'.*got laws of the family 'norm'"),
+        (
+            "normal",
+            "laplace",
+            {},
+            "distributions of the family 'laplace'.*got distributions of the family 'norm'",
+        ),
         ("normal", "normal", {"method": "isotonic", "levels": [0.5, 0.1]}, "rise strictly"),
         ("interval", "interval", {"too_few": "cut"}, "too_few"),
         ("interval", "interval", {"rank": "numpy"}, "rank"),

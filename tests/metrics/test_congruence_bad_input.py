@@ -50,7 +50,7 @@ GOOD = {"x": [0.0, 1.0, 2.0], "y": [0.0, 1.0, 0.5], "belief": Draws([0.0, 1.0, 2
         ({"belief": Draws([0.0, 1.0, 1e300])}, "belief must hold numbers for which rbf"),
         (
             {"belief": Normals([0.0] * 3, [1.0, 1.0, 1e300])},
-            "standard deviations of belief must hold numbers for which rbf",
+            "predicted standard deviations must hold numbers for which rbf",
         ),
         ({"bandwidth": 1e307}, "x must hold numbers for which rbf.*1e.307. stays in the range"),
         ({"x": [0.0, 1e-155, 2e-155]}, "gamma must be a positive number, got inf"),

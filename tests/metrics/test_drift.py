@@ -187,7 +187,7 @@ def test_what_has_no_answer_says_why() -> None:
     lone = EvalSet.checked(np.zeros(50), point=np.zeros(50), time=np.arange(50))
     assert "no " in records(lone)["coverage_drift"].reason
     timeless = EvalSet.checked(np.zeros(50), Distribution.normal(np.zeros(50), np.ones(50)))
-    assert {r.reason for r in records(timeless).values()} == {"the table holds no time"}
+    assert {r.reason for r in records(timeless).values()} == {"the table has no time"}
     sure = Intervals(np.full(50, -9.0), np.full(50, 9.0), coverage=0.9)
     held = EvalSet.checked(np.zeros(50), sure, time=np.arange(50))
     assert records(held)["coverage_drift"].reason == "every row is covered"

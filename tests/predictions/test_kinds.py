@@ -59,4 +59,4 @@ def test_a_new_kind_is_measured_as_the_same_law_by_another(
     for metric in ("empirical_coverage", "mean_squared_z", "miscalibration_area", "kendall_tau"):
         assert new.value(metric) == pytest.approx(known.value(metric), rel=1e-9), metric
     assert new.record("worst_slab").source == "ranges"
-    assert new.record("crps").reason.startswith("the table holds no distributions")
+    assert new.record("crps").reason.startswith("the table has no distributions")

@@ -107,7 +107,7 @@ def test_guarantees_and_parameters_are_those_of_the_groups() -> None:
     assert "0.9 (at least" in fitted.guarantee
     assert "Other groups have no guarantee" in fitted.guarantee
     assert fitted.notes == (
-        "Groups of fewer than 19 calibration rows take what all rows teach: g=c.",
+        "Groups of fewer than 19 calibration rows use the fit to all rows: g=c.",
     )
 
 
@@ -119,7 +119,7 @@ def test_no_group_large_enough_leaves_the_whole_with_its_guarantee() -> None:
     whole = recalibrate(held_out, held_out, method="split", coverage=0.9)
     assert np.array_equal(numbers(made.evalset.beliefs[0]), numbers(whole.evalset.beliefs[0]))
     assert made.notes == (
-        "Groups of fewer than 19 calibration rows take what all rows teach: "
+        "Groups of fewer than 19 calibration rows use the fit to all rows: "
         "g=a; g=b; g=c and 5 more.",
     )
     assert made.guarantees["point"].startswith("No group has rows enough")
@@ -344,7 +344,7 @@ def test_an_unseen_group_takes_what_all_rows_teach_and_says_so(kind: str) -> Non
         groups={"g": ["b", "zebra", "zebra"]},
     )
     made = recalibrate(new, held_out, by="g")
-    assert made.notes[-1] == ("2 rows of groups without calibration rows took what all rows teach.")
+    assert made.notes[-1] == ("2 rows of groups without calibration rows use the fit to all rows.")
     fitted = made.recalibrators[0]
     lone = fitted.transform(new.take(np.array([1])))[0]
     assert np.array_equal(numbers(lone)[0], numbers(made.evalset.beliefs[0])[1])
@@ -375,7 +375,7 @@ def test_a_group_of_three_rows_is_as_the_whole(kind: str) -> None:
     assert values["shift, g=rare"] == values["shift"]
     assert values["factor, g=rare"] == pytest.approx(values["factor"], rel=1e-14)
     assert fitted.notes == (
-        "Groups of fewer than 10 calibration rows take what all rows teach: g=rare.",
+        "Groups of fewer than 10 calibration rows use the fit to all rows: g=rare.",
     )
 
 

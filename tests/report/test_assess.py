@@ -28,7 +28,7 @@ def normal(n: int, factor: float = 1.0, seed: int = 0) -> tuple[np.ndarray, Dist
 def test_a_good_model_passes() -> None:
     y, belief = normal(5_000)
     result = howsure.assess(y, belief)
-    assert "in line with the claim" in result.verdict
+    assert "in line with the nominal coverage" in result.verdict
     assert not {"bad", "negligible"} & {finding.state for finding in result.findings}
 
 

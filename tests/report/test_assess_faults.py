@@ -278,7 +278,7 @@ def test_a_missing_tau_is_no_sign_of_flat_widths() -> None:
     assert "same width" not in unbounded.verdict
     flat = assess(y, Intervals(np.full(400, -1.645), np.full(400, 1.645), coverage=0.9))
     (reason,) = [why for name, why in silent(flat) if name == "width"]
-    assert reason == "every row has the same width, and the table holds no inputs"
+    assert reason == "every row has the same width, and the table has no inputs"
 
 
 def test_importance_weights_of_clusters_count_as_kish_has_it_in_groups() -> None:

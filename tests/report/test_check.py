@@ -239,7 +239,7 @@ def test_named_findings_are_judged_alone_and_must_be_judged() -> None:
     held = covering((900, 900), (1_000, 1_000))
     rules = Rules(fail_on="bad", findings=("coverage", "groups"), ignore=("groups",))
     assert [each.finding.id for each in check([held], rules).answers] == ["coverage"]
-    with pytest.raises(InputError, match="finding drift cannot be judged: the table holds no time"):
+    with pytest.raises(InputError, match="finding drift cannot be judged: the table has no time"):
         check([held], Rules(fail_on="bad", findings=("drift",)))
     n = 100
     y = child(0, "support").normal(size=n)

@@ -334,7 +334,7 @@ def test_a_map_has_a_legend_of_its_colours_and_a_short_table(page: str) -> None:
     assert block.data.notes == ("The 100 points with the highest CCE.",)
     titles = [column.title for column in block.data.columns]
     assert titles == [
-        "Row", "First principal coordinate", "Second", "CCE", "CCE of a right model", "p-value",
+        "Row", "First principal coordinate", "Second", "CCE", "CCE of a perfect model", "p-value",
     ]  # fmt: skip
     shown = [float(row[3].text) for row in block.data.parts[0].rows]
     assert shown == sorted(shown, reverse=True)

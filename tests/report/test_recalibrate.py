@@ -265,7 +265,7 @@ def test_a_kept_recalibration_does_tomorrow_what_it_did_today(tmp_path: Path) ->
             np.testing.assert_array_equal(tomorrow.predictions[name], values)
         assert tomorrow.guarantees == today.guarantees
     for options in ({"method": "scale"}, {"by": "region"}, {"coverage": 0.8}, {"rank": "pac"}):
-        with pytest.raises(InputError, match="a kept recalibration is applied as it is, got"):
+        with pytest.raises(InputError, match="a saved recalibration takes no further options, got"):
             howsure.recalibrate(new, tmp_path / "mend.json", **options)
     assert isinstance(load_mend(tmp_path / "mend.json"), Mend)
 
@@ -322,5 +322,5 @@ def test_a_scipy_law_and_a_normal_one_are_other_kinds() -> None:
     n = held.n
     law = Distribution("t", {"df": np.full(n, 5.0), "loc": np.zeros(n), "scale": np.ones(n)})
     other = EvalSet.checked(held.y, law)
-    with pytest.raises(InputError, match="laws of the family"):
+    with pytest.raises(InputError, match="distributions of the family"):
         howsure.recalibrate(other, held)

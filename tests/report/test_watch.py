@@ -197,7 +197,7 @@ def test_rows_far_away_cannot_be_judged() -> None:
     support, unread = found.report.lines
     assert support.tone == "bad"
     assert support.text.startswith("100 % of 50 rows lie outside the reference (1 % would by")
-    assert "read only in rows that have y" in unread.text
+    assert "used only in rows that have y" in unread.text
     columns = found.table.columns
     assert columns["outside"].all()
     assert not columns["flagged"].any()

@@ -15,7 +15,7 @@ from howsure.verdict.findings import FROM_ALL, QUESTIONS, Draft, Finding, State
 
 STATES: tuple[State, ...] = ("good", "watch", "bad", "negligible", "undecided")
 
-WHERE = "temperature > 21.5, wind ≤ 3.2"
+WHERE = "temperature > 21.5 and wind ≤ 3.2"
 
 
 NAMES = ("forest", "linear model", "boosted trees", "old model", *(f"m{k}" for k in range(5, 11)))

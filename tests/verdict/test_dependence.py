@@ -88,7 +88,7 @@ def test_the_finding_tells_the_effective_number_of_rows() -> None:
     assert told.state == "watch"
     assert told.effect == pytest.approx(8.0, rel=0.25)
     assert told.lower < 8.0 < told.upper
-    assert told.sentence.startswith("Errors follow each other in time (correlation 0.7")
+    assert told.sentence.startswith("Errors are correlated in time (r = 0.7")
     assert ": 3,000 rows count as about 3" in told.sentence
 
 

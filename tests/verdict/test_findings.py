@@ -289,7 +289,7 @@ def test_a_constant_fault_is_no_drift_and_no_time_is_silent() -> None:
     assert states["coverage"] == "bad"
     assert states["drift"] == "undecided"
     _, silent = examine(EvalSet.checked(y, bare))
-    assert silent["drift"] == "the table holds no time"
+    assert silent["drift"] == "the table has no time"
     many = 60_000
     normal = Distribution.normal(np.zeros(many), np.ones(many))
     held = EvalSet.checked(child(2, "held").normal(size=many), normal, time=np.arange(many))

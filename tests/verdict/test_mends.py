@@ -277,9 +277,10 @@ def test_sentences_say_what_is_known() -> None:
         leaves=("region",),
     )
     assert words.next_step(step, (), None) == (
-        "Best next step: move each end of the intervals by a constant of its own. On held-out "
-        "fifths the interval score does not change beyond its error (gain 0.40 %, −0.10 to 0.90). "
-        "It brings the balance of misses and coverage in line. It does not mend coverage given "
+        "Best next step: move the lower and the upper ends of intervals by a constant each. On "
+        "held-out fifths the interval score does not change beyond its error (gain 0.40 %, −0.10 "
+        "to 0.90). "
+        "It brings the balance of misses and coverage in line. It does not correct coverage given "
         "inputs."
     )
 

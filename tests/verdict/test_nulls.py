@@ -245,7 +245,7 @@ def test_what_a_quantile_table_cannot_say() -> None:
     rng = np.random.default_rng(5)
     prediction, draw = WORLDS["quantiles"](rng, 100)
     found = nulls(EvalSet.checked(draw(rng), prediction))
-    outside = "beyond its outermost levels a quantile table says nothing"
+    outside = "quantiles give no distribution beyond their outermost levels"
     for name in ("interval_score", "deficit", "pinball", "crps", "mae", "kendall_tau", "rmse"):
         assert only(found, name).options[WHY] == outside, name
         assert math.isnan(only(found, name).null)
@@ -271,12 +271,12 @@ def test_bare_intervals_are_coins() -> None:
         low, high = stats.binom(90, coverage).ppf([0.025, 0.975]) / 90
         assert (perfect(record), record.null_lower, record.null_upper) == (coverage, low, high)
     for name in ("interval_score", "deficit", "excess", "mae", "kendall_tau", "auucc"):
-        assert only(found, name).options[WHY] == "intervals say only how often y lies inside"
+        assert only(found, name).options[WHY] == "intervals give only how often y lies inside"
 
 
 def test_a_point_alone_has_no_perfect_model() -> None:
     found = nulls(EvalSet.checked(np.arange(20.0), point=np.ones(20)))
-    assert only(found, "mae").options[WHY] == "a point forecast alone does not say how y is drawn"
+    assert only(found, "mae").options[WHY] == "a point forecast alone gives no distribution of y"
 
 
 def test_beside_a_law_intervals_borrow_its_draws() -> None:

@@ -88,9 +88,10 @@ def test_directions_are_those_of_the_signs() -> None:
 
 
 EXACT: dict[tuple[str, State], str] = {
-    ("coverage", "good"): "The 90 % intervals cover 84 % (82.0–86.0): in line with the claim.",
+    ("coverage", "good"): "The 90 % intervals cover 84 % (82.0–86.0): in line with the nominal "
+    "coverage.",
     ("coverage", "watch"): "The 90 % intervals cover 84 % (82.0–86.0). Perhaps they under-cover "
-    "by 6 points: p = 0.01 alone, not proven among all tests.",
+    "by 6 points: p = 0.01 alone, not significant among all tests.",
     ("coverage", "bad"): "The 90 % intervals cover 84 % (82.0–86.0): they under-cover by 6 points.",
     ("coverage", "negligible"): "The 90 % intervals cover 84 % (82.0–86.0): they under-cover by "
     "6 points. This is within the tolerance of 1 point.",
@@ -106,27 +107,31 @@ EXACT: dict[tuple[str, State], str] = {
     ("one_sided", "bad"): "y lies below its interval in 10.5 % of rows and above it in 4.5 %: "
     "misses are mostly below.",
     ("support", "bad"): "0.6 % of y have probability 0 under their prediction: the predictive "
-    "distribution rules out what happened.",
+    "distribution rules out values that occurred.",
     ("groups", "good"): "season=winter covers 82 % of its 1,234 rows; 88 % is expected from all "
     "rows: no group differs by more than 3 points.",
     ("groups", "bad"): "season=winter covers 82 % of its 1,234 rows; 88 % is expected from all "
     "rows: groups differ in coverage. It is at least 8 points short of its claim.",
-    ("region", "watch"): "Where temperature > 21.5, wind ≤ 3.2, coverage is 82 % against an "
-    "expected 88 %. Perhaps coverage depends on the inputs: p = 0.01 alone, not proven among all "
-    "tests.",
-    ("congruence", "bad"): "Mean CCE is 0.34; a right model's would be 0.321: at some inputs the "
-    "prediction is far from what happens.",
+    ("region", "watch"): "Where temperature > 21.5 and wind ≤ 3.2, coverage is 82 % against an "
+    "expected 88 %. Perhaps coverage depends on the inputs: p = 0.01 alone, not significant among "
+    "all tests.",
+    ("congruence", "bad"): "Mean CCE is 0.34; a correctly specified model has 0.321: at some "
+    "inputs the predictive distribution is wrong.",
     ("width", "bad"): "Errors are 1.17 times their stated size where widths are large, 1.21 times "
     "where small: widths overreact.",
-    ("trade", "bad"): "At miss rates up to 20 %, these widths are 6 % worse than a constant band "
-    "(4.0–8.0): a constant band serves better. Over all miss rates they are 3 % better.",
-    ("sets", "bad"): "Sets of 1 label cover 82 % of 1,234 rows, all 88 %: coverage depends on the "
+    ("trade", "bad"): "At miscoverage up to 20 %, these widths are 6 % worse than a constant band "
+    "(4.0–8.0): a constant band is better. Over all levels of miscoverage they are 3 % "
+    "better.",
+    (
+        "sets",
+        "bad",
+    ): "Sets of 1 label cover 82 % of 1,234 rows, all sets 88 %: coverage depends on the "
     "size of the set.",
     ("comparison", "good"): "forest beats linear model in CRPS by 0.06 (p = 0.1).",
-    ("dependence", "watch"): "Errors follow each other in time (correlation 0.06): 3,000 rows "
+    ("dependence", "watch"): "Errors are correlated in time (r = 0.06): 3,000 rows "
     "count as about 1,400.",
-    ("dependence", "good"): "Errors do not follow each other in time (correlation 0.06).",
-    ("dependence", "undecided"): "Errors may follow each other in time (correlation 0.06). Rows "
+    ("dependence", "good"): "Errors are not correlated in time (r = 0.06).",
+    ("dependence", "undecided"): "Errors may be correlated in time (r = 0.06). Rows "
     "are too few to tell.",
     ("drift", "bad"): "Around 2024-03-01 coverage fell from 93.3 % to 87.3 % (83.0–91.0): coverage "
     "drifts. It fell by at least 4 points. Over the last tenth of rows it is 95 %.",

@@ -23,24 +23,37 @@ if TYPE_CHECKING:
 
 app = typer.Typer(name="bench", no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
 
-Name = Annotated[str, typer.Argument(metavar="PLAN", help="A plan's name, or a TOML file.")]
+Name = Annotated[str, typer.Argument(metavar="PLAN", help="Plan by name, or a TOML file.")]
 StoreFolder = Annotated[
-    str, typer.Option("--store", help="Folder where results are kept, or a URL as s3://bucket/x.")
+    str,
+    typer.Option(
+        "--store", metavar="PLACE", help="Folder of results, or a URL such as s3://bucket/x."
+    ),
 ]
 Changes = Annotated[
     list[str],
-    typer.Option("--set", metavar="KEY=VALUE", help="Change the plan, as simulations=20; repeat."),
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Change the plan, such as simulations=20. Repeatable."
+    ),
 ]
 Profile = Annotated[
-    str | None, typer.Option(help="Of a plan with several, as shift: small, paper, tables.")
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Profile of the plan, where it has several. Of shift: small, paper or tables.",
+    ),
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option(help="Processes for trials, 1 by default; -1: as many as cores; 0: this one."),
+    typer.Option(
+        help="Processes that run trials: 1 by default; -1: one per core; 0: none but this."
+    ),
 ]
 Timeout = Annotated[
     float | None,
-    typer.Option(metavar="SECONDS", help="End a trial that takes longer, and keep it as failed."),
+    typer.Option(
+        metavar="SECONDS", help="Stop a trial that takes longer, and record it as failed."
+    ),
 ]
 Format = Literal["table", "csv", "json", "parquet"]
 
@@ -67,15 +80,18 @@ def run(
     trial_timeout: Timeout = None,
     scheduler: Annotated[
         str | None,
-        typer.Option(help="Run on the workers of this Dask scheduler, as tcp://host:8786."),
+        typer.Option(
+            metavar="URL",
+            help="Run on the workers of this Dask scheduler, such as tcp://host:8786.",
+        ),
     ] = None,
     set_: Changes = [],  # noqa: B006
     profile: Profile = None,
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Run trials again that failed.")
+        bool, typer.Option("--retry-failed", help="Run failed trials again.")
     ] = False,
 ) -> None:
-    """Run what is not done yet; exit 0 if no trial failed, 1 if one did, 130 if interrupted."""
+    """Run the trials that are left; exit 0 if none failed, 1 if one did, 130 if interrupted."""
     from howsure.bench import run as run_plan
     from howsure.cli.bench_progress import Shown
 
@@ -103,7 +119,7 @@ def run(
     line = f"{summary.trials} trials: {', '.join(parts)}; {summary.seconds:.1f} s; {store}"
     console.print(line, highlight=False, markup=False, soft_wrap=True)
     if summary.failed or summary.failed_before:
-        say(f"howsure bench status {plan} --store {store} says why", error=True)
+        say(f"howsure bench status {plan} --store {store} shows why", error=True)
         raise typer.Exit(1)
 
 
@@ -114,7 +130,7 @@ def status(
     set_: Changes = [],  # noqa: B006
     profile: Profile = None,
 ) -> None:
-    """Say which trials are done, failed, damaged, at work or missing, and why."""
+    """Show which trials are done, failed, damaged, running or missing, and why."""
     from howsure.bench import survey
     from howsure.cli.bench_tables import print_status
 
@@ -128,13 +144,21 @@ def show(
     store: StoreFolder = _STORE,
     set_: Changes = [],  # noqa: B006
     profile: Profile = None,
-    metric: Annotated[list[str], typer.Option(help="Only this measure, or 'all'; repeat.")] = [],  # noqa: B006
+    metric: Annotated[
+        list[str], typer.Option(metavar="NAME", help="Show only this measure, or all. Repeatable.")
+    ] = [],  # noqa: B006
     format_: Annotated[
-        Format | None, typer.Option("--format", help="By default that of the output's ending.")
+        Format | None,
+        typer.Option("--format", help="Format; by default, by the ending of the output file."),
     ] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write a file.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="File to write: .csv, .json or .parquet."
+        ),
+    ] = None,
 ) -> None:
-    """Show results side by side, or write them as a table: one row a number."""
+    """Show the results side by side, or write them as a table with a row for each number."""
     from howsure.bench import adapter_of
     from howsure.cli.bench_tables import print_results, written
 
@@ -160,20 +184,23 @@ def show(
 def report(
     plan: Name,
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="Write .html, .md, .json or .csv.")
+        Path,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="File to write: .html, .md, .json or .csv."
+        ),
     ],
     store: StoreFolder = _STORE,
     set_: Changes = [],  # noqa: B006
     profile: Profile = None,
 ) -> None:
-    """Draw the report page of a plan's results."""
+    """Write the report page of a plan's results."""
     from howsure.report.document import form_of
 
     form_of(output)
     check_outputs([output], [Path(plan)])
     told, kept = _opened(plan, store, set_, profile)
     if told.protocol not in _REPORTS:
-        raise InputError(f"protocol {told.protocol!r} has no report page: see howsure bench show")
+        raise InputError(f"protocol {told.protocol!r} has no report page: use howsure bench show")
     module, _, name = _REPORTS[told.protocol].partition(":")
     results = _results(told, kept).results
     getattr(importlib.import_module(module), name)(results, output, title=told.name)
@@ -218,7 +245,7 @@ def _form(asked: Format | None, output: Path | None) -> Format:
     endings: dict[str, Format] = {".csv": "csv", ".json": "json", ".parquet": "parquet"}
     if output is None:
         if asked == "parquet":
-            raise InputError("--format parquet must have a file to go to (-o), got none")
+            raise InputError("--format parquet needs a file to write (-o), got none")
         return asked or "table"
     found = asked or endings.get(output.suffix.lower())
     if found is None or found == "table":

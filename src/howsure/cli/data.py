@@ -17,18 +17,23 @@ if TYPE_CHECKING:
 
 app = typer.Typer(name="data", no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A data set: see howsure data list.")]
-Folder = Annotated[Path | None, typer.Option(help="The set's folder; by default it is looked for.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Data set by name: see howsure data list.")
+]
+Folder = Annotated[
+    Path | None,
+    typer.Option(metavar="FOLDER", help="Folder of the data set; found by itself if omitted."),
+]
 
 
 @app.callback()
 def root() -> None:
-    """List data sets, get them, and check what is there."""
+    """List data sets, download them, and check the files."""
 
 
 @app.command(name="list", epilog="Example: howsure data list")
 def list_() -> None:
-    """List the data sets: what each is, its licence, and where it lies."""
+    """List the data sets with their content, licence and place."""
     from howsure.data.catalogue import entries
     from howsure.data.obtain import located
 
@@ -42,15 +47,15 @@ def list_() -> None:
         console.print(title, highlight=False, soft_wrap=True)
         place = located(entry)
         there = f"at {place}" if place else "not on this machine"
-        where = "drawn when asked for" if entry.kind == "drawn images" and not place else there
+        where = "generated on demand" if entry.kind == "drawn images" and not place else there
         text = escape(f"licence: {entry.licence}; {where}")
         console.print(Padding(text, (0, 0, 0, 4)), style="dim", highlight=False)
-    console.print("\nhowsure data get cells gets one, or says how.", highlight=False)
+    console.print("\nhowsure data get NAME downloads one, or shows how.", highlight=False)
 
 
 @app.command(epilog="Example: howsure data get cells")
 def get(name: Name, folder: Folder = None) -> None:
-    """Download a set, or say how to get it by hand; exit 1 if it is not there in the end."""
+    """Download a data set, or show how to get it by hand; exit 1 if it is not there yet."""
     from howsure.data.obtain import check as examined
     from howsure.data.obtain import get as fetch
 
@@ -63,7 +68,7 @@ def get(name: Name, folder: Folder = None) -> None:
         return
     say(f"put it in a folder {entry.folder} under HOWSURE_DATA or the cache of howsure")
     if not all(finding.good for finding in examined(entry, folder)):
-        say(f"then howsure data check {name} says whether it is whole", error=True)
+        say(f"then howsure data check {name} shows whether all files are intact", error=True)
         raise typer.Exit(1)
 
 
@@ -72,17 +77,20 @@ def check(
     name: Name,
     folder: Folder = None,
     record: Annotated[
-        bool, typer.Option("--record", help="Note all hashes, so that later checks see changes.")
+        bool,
+        typer.Option(
+            "--record", help="Record the hash of every file, so that later checks find changes."
+        ),
     ] = False,
 ) -> None:
-    """Say what is there, missing or changed; exit 0 if all is whole, 1 if not."""
+    """Check which files are present, missing or changed; exit 0 if all are intact, 1 if not."""
     from howsure.data.obtain import check as examined
     from howsure.data.obtain import located
     from howsure.data.obtain import record as note
 
     entry = _entry(name)
     if entry.kind == "drawn images" and folder is None and located(entry) is None:
-        say(f"{name} is drawn when asked for: no file is needed")
+        say(f"{name} is generated on demand: no file is needed")
         return
     if record:
         say(f"written: {note(entry, folder)}")

@@ -42,29 +42,53 @@ app = typer.Typer(
 )
 
 _NARROWEST = 40
+_OUTPUT = "Output"
+_LIMITS = "Limits"
+_FINDINGS = "Findings"
 
 Files = Annotated[
-    list[Path], typer.Argument(help="Tables of predictions; several are several models.")
+    list[Path],
+    typer.Argument(
+        metavar="FILE", help="Tables of predictions. Each further table is another model."
+    ),
 ]
 Outputs = Annotated[
     list[Path],
-    typer.Option("-o", "--output", help="Write .html, .json, .md or .csv; repeat."),
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="File to write: .html, .json, .md or .csv. Repeatable.",
+        rich_help_panel=_OUTPUT,
+    ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Fixes all random draws.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of all random draws.")]
 Confidence = Annotated[
-    float, typer.Option(callback=share, help="Confidence of the intervals about numbers.")
+    float, typer.Option(callback=share, help="Confidence level of all confidence intervals.")
 ]
 Tolerance = Annotated[
-    float, typer.Option(callback=share, help="Miscoverage that does no harm, as a share.")
+    float,
+    typer.Option(
+        callback=share,
+        help="Miscoverage, as a share, that is too small to count as a fault.",
+        rich_help_panel=_FINDINGS,
+    ),
 ]
 Ignored = Annotated[
-    list[str], typer.Option("--ignore", metavar="ID", help="Leave a finding out; repeat.")
+    list[str],
+    typer.Option(
+        "--ignore",
+        metavar="ID",
+        help="Leave out the finding of this id. Repeatable.",
+        rich_help_panel=_FINDINGS,
+    ),
 ]
 CsvSafe = Annotated[
     bool,
     typer.Option(
         "--csv-safe",
-        help="Put ' before cells that a spreadsheet would run: those that begin with = + - or @.",
+        help="Put ' before cells that begin with = + - or @, which a spreadsheet would run.",
+        rich_help_panel=_OUTPUT,
     ),
 ]
 
@@ -103,34 +127,55 @@ def assess(
     files: Files,
     output: Outputs = [],  # noqa: B006
     explain_input: Annotated[
-        bool, typer.Option("--explain-input", help="Say how columns were read, and stop.")
+        bool, typer.Option("--explain-input", help="Show how the columns would be read, and stop.")
     ] = False,
     with_: Annotated[
-        list[str], typer.Option("--with", help="Also compute a slow measure by name; repeat.")
+        list[str],
+        typer.Option(
+            "--with", metavar="MEASURE", help="Also compute this slow measure. Repeatable."
+        ),
     ] = [],  # noqa: B006
     reference: Annotated[
         Path | None,
         typer.Option(
-            help="A labelled table; its model is judged at FILE's inputs, not FILE's predictions."
+            metavar="TABLE",
+            help="Labelled table for monitoring: judge its model at the inputs of FILE, "
+            "which needs no y.",
         ),
     ] = None,
     tolerance: Tolerance = 0.01,
     ignore: Ignored = [],  # noqa: B006
     trials: Annotated[
         bool,
-        typer.Option("--trials/--no-trials", help="Try ways to recalibrate on held-out fifths."),
+        typer.Option(
+            "--trials/--no-trials",
+            help="Try ways to recalibrate, and measure their gain on held-out fifths.",
+            rich_help_panel=_FINDINGS,
+        ),
     ] = True,
     confidence: Confidence = 0.95,
     seed: Seed = 0,
-    all_: Annotated[bool, typer.Option("--all", help="Print every number.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing; for use with -o.")] = False,
+    all_: Annotated[
+        bool, typer.Option("--all", help="Print every number.", rich_help_panel=_OUTPUT)
+    ] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet", help="Print nothing, only write what -o names.", rich_help_panel=_OUTPUT
+        ),
+    ] = False,
     json_: Annotated[
-        bool, typer.Option("--json", help="Print the report as JSON, and nothing else.")
+        bool,
+        typer.Option(
+            "--json", help="Print the report as JSON, and nothing else.", rich_help_panel=_OUTPUT
+        ),
     ] = False,
     progress: Annotated[
         bool | None,
         typer.Option(
-            "--progress/--no-progress", help="Show progress; by default in a terminal only."
+            "--progress/--no-progress",
+            help="Show progress. By default, only in a terminal.",
+            rich_help_panel=_OUTPUT,
         ),
     ] = None,
     *,
@@ -138,22 +183,24 @@ def assess(
     tuned: CongruenceFlags,
     read: ReadOptions,
 ) -> None:
-    """Give a verdict on predictions: coverage, calibration, groups, width, error."""
+    """Judge the uncertainty of predictions: coverage, calibration, groups, widths, errors."""
     printed = {"all": all_, "quiet": quiet, "json": json_}
     said = [name for name, given in printed.items() if given]
     if len(said) > 1:
-        raise InputError(f"--{said[0]} and --{said[1]} say each what is printed: give one of them")
+        raise InputError(f"--{said[0]} and --{said[1]} contradict each other: give one of them")
     if reference is not None:
         if said:
-            raise InputError(f"--{said[0]} is of labelled tables: leave --reference out")
+            raise InputError(f"--{said[0]} cannot be given with --reference")
         from howsure.cli.monitor import run as watch
 
         if len(files) != 1:
-            raise InputError(f"--reference scores one file, got {len(files)}")
+            raise InputError(f"--reference must be given with one file, got {len(files)}")
         if explain_input:
-            raise InputError("--explain-input is of one table: leave --reference out")
+            raise InputError("--explain-input cannot be given with --reference")
         if other := sorted({*with_} - {"mean_cce"}):
-            raise InputError(f"--with beside --reference must be mean_cce, got {other[0]!r}")
+            raise InputError(
+                f"--with must be mean_cce where --reference is given, got {other[0]!r}"
+            )
         watch(files[0], reference, output, bool(with_), seed, progress, tuned, read, csv_safe)
         return
     from howsure.cli.assess import run
@@ -172,68 +219,126 @@ def check(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="TOML file of limits; else, if no flag asks, pyproject.toml's.",
+            help="TOML file of limits. Without it and without limits here: pyproject.toml.",
+            rich_help_panel=_LIMITS,
         ),
     ] = None,
     min_: Annotated[
-        list[str], typer.Option("--min", metavar="MEASURE=LIMIT", help="Any measure; repeat.")
+        list[str],
+        typer.Option(
+            "--min",
+            metavar="MEASURE=LIMIT",
+            help="Least value of any measure. Repeatable.",
+            rich_help_panel=_LIMITS,
+        ),
     ] = [],  # noqa: B006
     max_: Annotated[
-        list[str], typer.Option("--max", metavar="MEASURE=LIMIT", help="Any measure; repeat.")
+        list[str],
+        typer.Option(
+            "--max",
+            metavar="MEASURE=LIMIT",
+            help="Greatest value of any measure. Repeatable.",
+            rich_help_panel=_LIMITS,
+        ),
     ] = [],  # noqa: B006
-    min_coverage: Annotated[float | None, typer.Option(help="Least empirical coverage.")] = None,
-    max_coverage: Annotated[float | None, typer.Option(help="Most empirical coverage.")] = None,
-    max_interval_score: Annotated[float | None, typer.Option(help="Most interval score.")] = None,
-    max_crps: Annotated[float | None, typer.Option(help="Most CRPS.")] = None,
-    max_mae: Annotated[float | None, typer.Option(help="Most mean absolute error.")] = None,
-    max_mean_width: Annotated[float | None, typer.Option(help="Most mean width.")] = None,
+    min_coverage: Annotated[
+        float | None, typer.Option(help="Least empirical coverage.", rich_help_panel=_LIMITS)
+    ] = None,
+    max_coverage: Annotated[
+        float | None, typer.Option(help="Greatest empirical coverage.", rich_help_panel=_LIMITS)
+    ] = None,
+    max_interval_score: Annotated[
+        float | None, typer.Option(help="Greatest mean interval score.", rich_help_panel=_LIMITS)
+    ] = None,
+    max_crps: Annotated[
+        float | None, typer.Option(help="Greatest mean CRPS.", rich_help_panel=_LIMITS)
+    ] = None,
+    max_mae: Annotated[
+        float | None, typer.Option(help="Greatest mean absolute error.", rich_help_panel=_LIMITS)
+    ] = None,
+    max_mean_width: Annotated[
+        float | None, typer.Option(help="Greatest mean width.", rich_help_panel=_LIMITS)
+    ] = None,
     max_drift: Annotated[
-        float | None, typer.Option(help="Largest change of coverage with time, as a share.")
+        float | None,
+        typer.Option(
+            help="Greatest change of coverage over time, as a share.", rich_help_panel=_LIMITS
+        ),
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help="Limits hold in every group of these columns."),
+        typer.Option(
+            metavar="A,B",
+            help="Apply the limits to every group of these columns.",
+            rich_help_panel=_LIMITS,
+        ),
     ] = None,
     require_proof: Annotated[
-        bool, typer.Option("--require-proof", help="Fail unless a bound proves the limit held.")
+        bool,
+        typer.Option(
+            "--require-proof",
+            help="Fail unless a confidence bound proves that the limit is kept.",
+            rich_help_panel=_LIMITS,
+        ),
     ] = False,
     sided: Annotated[
         Literal["one", "two"] | None,
-        typer.Option(help="Judge limits by one-sided bounds (default) or two-sided intervals."),
+        typer.Option(
+            help="Judge limits by one-sided bounds (the default) or two-sided intervals.",
+            rich_help_panel=_LIMITS,
+        ),
     ] = None,
     fail_on: Annotated[
         Literal["never", "watch", "bad"] | None,
-        typer.Option(help="Judge the verdict too: fail on a fault (✗), or also on a doubt (○)."),
+        typer.Option(
+            help="Fail on findings too: on faults (bad ✗), or also on doubts (watch ○).",
+            rich_help_panel=_FINDINGS,
+        ),
     ] = None,
     findings: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help="Judge these findings alone: groups,region,drift."),
+        typer.Option(
+            metavar="A,B",
+            help="Judge only these findings, such as groups,region,drift.",
+            rich_help_panel=_FINDINGS,
+        ),
     ] = None,
     ignore: Ignored = [],  # noqa: B006
     tolerance: Annotated[
         float | None,
-        typer.Option(callback=share, help="Miscoverage that does no harm; 0.01 if omitted."),
+        typer.Option(
+            callback=share,
+            help="Miscoverage that is too small to count as a fault; 0.01 if omitted.",
+            rich_help_panel=_FINDINGS,
+        ),
     ] = None,
     confidence: Annotated[
-        float | None, typer.Option(callback=share, help="Confidence of bounds; 0.95 if omitted.")
+        float | None,
+        typer.Option(callback=share, help="Confidence level of bounds; 0.95 if omitted."),
     ] = None,
     json: Annotated[
-        bool, typer.Option("--json", help="Write the outcome to stdout as JSON.")
+        bool,
+        typer.Option("--json", help="Print the outcome as JSON.", rich_help_panel=_OUTPUT),
     ] = False,
     junit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the outcome as JUnit XML.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the outcome as JUnit XML.", rich_help_panel=_OUTPUT
+        ),
     ] = None,
     github: Annotated[
         bool | None,
         typer.Option(
-            "--github/--no-github", help="Annotate a GitHub run; by default inside of one only."
+            "--github/--no-github",
+            help="Annotate the GitHub run. By default, only inside one.",
+            rich_help_panel=_OUTPUT,
         ),
     ] = None,
     seed: Seed = 0,
     *,
     read: ReadOptions,
 ) -> None:
-    """Gate a pipeline: exit 0 if nothing fails, 1 if a limit fails, 2 if it cannot be judged."""
+    """Gate a pipeline: exit 0 if all limits are kept, 1 if one fails, 2 on an error."""
     from howsure.cli.check import Told, parse_limits, rules_for, run
 
     named = {
@@ -272,19 +377,32 @@ def _names(text: str | None) -> tuple[str, ...] | None:
 )
 @reads_tables
 def recalibrate(
-    file: Annotated[Path, typer.Argument(help="Table of new predictions; it needs no y.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Table of new predictions; y is optional.")
+    ],
     calibration: Annotated[
         Path,
-        typer.Option(help="Held-out table with y and predictions, or a .json that --keep wrote."),
+        typer.Option(
+            metavar="TABLE",
+            help="Held-out table with y and predictions, or a .json file written by --keep.",
+        ),
     ],
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Where the new table, or the comparison, goes."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="File for the recalibrated table, or for the comparison.",
+            rich_help_panel=_OUTPUT,
+        ),
     ] = None,
     method: Annotated[
         str | None,
         typer.Option(
-            help="How; a fitting one if omitted; best tries all. To compare: A,B, or all."
+            metavar="NAME",
+            help="Method; best tries all. If omitted, one is chosen by the kind of prediction. "
+            "With --compare: A,B or all.",
         ),
     ] = None,
     by: Annotated[
@@ -292,38 +410,51 @@ def recalibrate(
         typer.Option(metavar="A,B", help="Recalibrate within the groups of these columns."),
     ] = None,
     since: Annotated[
-        str | None, typer.Option(help="Learn from calibration rows from this time on.")
+        str | None,
+        typer.Option(metavar="TIME", help="Learn only from calibration rows since this time."),
     ] = None,
     keep: Annotated[
-        Path | None, typer.Option(help="Keep what was learnt as .json, to apply it again.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Save the fitted recalibration as .json, for use as --calibration.",
+            rich_help_panel=_OUTPUT,
+        ),
     ] = None,
     compare: Annotated[
         bool,
         typer.Option(
             "--compare",
-            help="Compare all ways on FILE, whose y is needed; -o writes .csv, .md or .json.",
+            help="Compare methods on FILE, which needs y. Then -o writes .csv, .md or .json.",
         ),
     ] = False,
     too_few: Annotated[
-        Literal["infinite", "error"], typer.Option(help="Too few held-out rows for a coverage.")
+        Literal["infinite", "error"],
+        typer.Option(help="Where held-out rows are too few: infinite intervals, or an error."),
     ] = "infinite",
     rank: Annotated[
         Literal["conformal", "paper", "pac"],
-        typer.Option(help="Conformal methods: what coverage means."),
+        typer.Option(
+            help="Rank of conformal methods. conformal: coverage holds on average; pac: with "
+            "confidence 1 - delta; paper: as published.",
+        ),
     ] = "conformal",
     delta: Annotated[
         float,
-        typer.Option(callback=share, help="pac: share of held-out tables that may fall short."),
+        typer.Option(
+            callback=share, help="With --rank pac: the chance that coverage may fall short."
+        ),
     ] = 0.05,
     levels: Annotated[
-        str | None, typer.Option(help="Quantile levels to give, as 0.05,0.5,0.95.")
+        str | None,
+        typer.Option(metavar="A,B", help="Quantile levels to write, such as 0.05,0.5,0.95."),
     ] = None,
     csv_safe: CsvSafe = False,
     seed: Seed = 0,
     *,
     read: ReadOptions,
 ) -> None:
-    """Recalibrate predictions by a held-out table; where y is known, show what it changed."""
+    """Recalibrate predictions on a held-out table. Where y is known, show the effect."""
     from howsure.cli.recalibrate import run
 
     run(
@@ -352,22 +483,31 @@ def recalibrate(
 def characteristic(
     files: Files,
     x: Annotated[
-        Literal["bandwidth", "excess"], typer.Option("--x", help="What width is measured by.")
+        Literal["bandwidth", "excess"],
+        typer.Option(
+            "--x",
+            help="Width: half the mean width (bandwidth), or how far y lies inside (excess).",
+        ),
     ] = "bandwidth",
     y_axis: Annotated[
-        Literal["miss_rate", "deficit"], typer.Option("--y-axis", help="What misses are.")
+        Literal["miss_rate", "deficit"],
+        typer.Option(
+            "--y-axis", help="Misses: their share (miss_rate), or how far y lies outside (deficit)."
+        ),
     ] = "miss_rate",
     want: Annotated[
         list[str],
         typer.Option(
-            metavar="NAME=NUMBER", help="Operating point to find, such as miss_rate=0.1; repeat."
+            metavar="NAME=NUMBER",
+            help="Operating point to find, such as miss_rate=0.1. Repeatable.",
         ),
     ] = [],  # noqa: B006
     miss_cost: Annotated[
         float | None,
         typer.Option(
-            help="Width that a miss is worth, in units of y; of deficit, per unit missed. By "
-            "default the price of the nominal coverage, where it has one."
+            metavar="WIDTH",
+            help="Price of a miss (deficit: of a unit missed) as a width, in units of y. "
+            "By default, that of the interval score.",
         ),
     ] = None,
     range_: Annotated[
@@ -375,16 +515,21 @@ def characteristic(
         typer.Option(
             "--range",
             metavar="LOW HIGH",
-            help="Part of the y axis for areas and gains: 0 0.2 of miss rates if omitted.",
+            help="Part of the y axis for areas and gains. Default for miss rates: 0 0.2.",
         ),
     ] = None,
-    bootstrap: Annotated[int, typer.Option(help="Resamples for intervals; 0 for none.")] = 1000,
-    plot: Annotated[Path | None, typer.Option(help="Draw to .png, .svg or .pdf.")] = None,
+    bootstrap: Annotated[
+        int, typer.Option(help="Bootstrap resamples; 0: no confidence intervals.")
+    ] = 1000,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the curves to a .png, .svg or .pdf file."),
+    ] = None,
     seed: Seed = 0,
     *,
     read: ReadOptions,
 ) -> None:
-    """Trace what misses cost in width: areas, gains, operating points, costs."""
+    """Trace the trade-off of width for misses: areas, gains, operating points, costs."""
     from howsure.cli.characteristic import run
 
     run(files, (x, y_axis), want, miss_cost, range_, bootstrap, plot, seed, read)
@@ -395,47 +540,65 @@ def characteristic(
 )
 def simulate(
     source: Annotated[
-        str, typer.Argument(metavar="WORLD|TABLE", help="A world's name, or a table of your own.")
+        str,
+        typer.Argument(
+            metavar="WORLD|TABLE", help="A simulated world by name, or a table of your own."
+        ),
     ],
     method: Annotated[
         list[str],
         typer.Option(
             "--method",
             metavar="NAME[:OPTION=VALUE,…]",
-            help="A method's name, or module:attribute of a method or regressor; repeat.",
+            help="A method by name, or module:attribute of a method or regressor. Repeatable.",
         ),
     ] = [],  # noqa: B006
     output: Outputs = [],  # noqa: B006
-    target: Annotated[str | None, typer.Option(help="The table's column of y.")] = None,
+    target: Annotated[
+        str | None, typer.Option(metavar="COL", help="Column of y in the table.")
+    ] = None,
     features: Annotated[
-        str | None, typer.Option(metavar="A,B", help="The table's columns of x; all if omitted.")
+        str | None, typer.Option(metavar="A,B", help="Columns of x in the table; all if omitted.")
     ] = None,
     coverage: Annotated[
-        list[float], typer.Option(callback=share, help="Nominal coverage, such as 0.9; repeat.")
+        list[float], typer.Option(callback=share, help="Nominal coverage, such as 0.9. Repeatable.")
     ] = [],  # noqa: B006
-    trials: Annotated[int, typer.Option(min=1, help="Training sets to draw, at most.")] = 100,
+    trials: Annotated[
+        int, typer.Option(min=1, help="Greatest number of training sets to draw.")
+    ] = 100,
     until_se: Annotated[
-        float | None, typer.Option(help="Stop once a Monte-Carlo standard error is this small.")
+        float | None,
+        typer.Option(help="Stop early once the Monte-Carlo standard error is this small."),
     ] = None,
-    of: Annotated[Literal["picf", "cicf", "brier"], typer.Option(help="Whose.")] = "picf",
+    of: Annotated[
+        Literal["picf", "cicf", "brier"],
+        typer.Option(help="With --until-se: the quantity whose standard error counts."),
+    ] = "picf",
     noise: Annotated[
-        str | None, typer.Option(help="Noise law, such as normal, student_t3, gamma or laplace.")
+        str | None,
+        typer.Option(help="Noise distribution, such as normal, student_t3, gamma or laplace."),
     ] = None,
     residuals: Annotated[
         Literal["out-of-bag", "in-sample"],
-        typer.Option(help="Residuals that a table's noise comes from."),
+        typer.Option(help="With a table: the residuals that its noise is fitted to."),
     ] = "out-of-bag",
-    train_rows: Annotated[int | None, typer.Option(min=1, help="Rows of a training set.")] = None,
-    test_rows: Annotated[int | None, typer.Option(min=1, help="Test points.")] = None,
+    train_rows: Annotated[
+        int | None, typer.Option(min=1, help="Rows in each training set.")
+    ] = None,
+    test_rows: Annotated[int | None, typer.Option(min=1, help="Number of test points.")] = None,
     covariates: Annotated[
-        Literal["random", "fixed"], typer.Option(help="Whether x is drawn anew in each trial.")
+        Literal["random", "fixed"],
+        typer.Option(help="Draw x anew in each trial (random), or once (fixed)."),
     ] = "random",
-    missing: Annotated[Literal["error", "drop"], typer.Option(help="Missing values.")] = "error",
+    missing: Annotated[
+        Literal["error", "drop"],
+        typer.Option(help="Rows with missing values: stop with an error, or drop them."),
+    ] = "error",
     encoding: Annotated[str | None, typer.Option(help="Text encoding of the table.")] = None,
     decimal: Annotated[Literal[".", ","], typer.Option(help="Decimal mark of text tables.")] = ".",
     seed: Seed = 0,
 ) -> None:
-    """Test a method's intervals at every point of a world; exit 1 if every trial failed."""
+    """Measure a method's coverage at every point of a world; exit 1 if all trials failed."""
     from howsure.cli.simulate import Request, run
 
     run(
@@ -465,10 +628,11 @@ def simulate(
 @app.command(epilog="Example: howsure metrics PICP")
 def metrics(
     name: Annotated[
-        str | None, typer.Argument(help="One measure, in full.", autocompletion=_measures)
+        str | None,
+        typer.Argument(metavar="NAME", help="Show one measure in full.", autocompletion=_measures),
     ] = None,
 ) -> None:
-    """List the measures: direction, notion tested, formula, source."""
+    """List the measures, or show one: its direction, notion, formula and source."""
     from howsure.cli.metrics import run
 
     run(name)

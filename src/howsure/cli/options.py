@@ -11,6 +11,7 @@ from typing import (
     TYPE_CHECKING,
     Annotated,
     Any,
+    Final,
     Literal,
     TypeVar,
     get_origin,
@@ -26,7 +27,15 @@ if TYPE_CHECKING:
     from howsure.metrics.congruence.view import CongruenceOptions
 
 R = TypeVar("R")
-_READ = "How the columns are read"
+_READ = "How tables are read"
+_COLUMNS: Final = {
+    "outcome": "Columns: outcome and predictions",
+    "belief": "Columns: outcome and predictions",
+    "inputs": "Columns: model inputs",
+    "rows": "Columns: groups, time, weights",
+    "order": "Columns: models and rows",
+    "long": "Columns of long tables",
+}
 _CONGRUENCE = "Conditional congruence"
 
 
@@ -47,27 +56,35 @@ class ReadOptions:
     at: Annotated[
         list[float],
         typer.Option(
-            help="Coverage to assess, where it can be derived; repeat.",
+            help="Coverage to assess, where the predictions allow any. Repeatable.",
             callback=share,
-            rich_help_panel=_READ,
+            rich_help_panel=_COLUMNS["outcome"],
         ),
     ] = field(default_factory=list)
     missing: Annotated[
-        Literal["error", "drop"], typer.Option(help="Missing values.", rich_help_panel=_READ)
+        Literal["error", "drop"],
+        typer.Option(
+            help="Rows with missing values: stop with an error, or drop them.",
+            rich_help_panel=_READ,
+        ),
     ] = "error"
     common_rows: Annotated[
         bool,
         typer.Option(
             "--common-rows",
-            help="Compare models on the rows that all hold, by --row-id.",
+            help="Compare models on the rows that all of them predict, matched by --row-id.",
             rich_help_panel=_READ,
         ),
     ] = False
     crossing: Annotated[
-        Literal["error", "sort"], typer.Option(help="Crossing quantiles.", rich_help_panel=_READ)
+        Literal["error", "sort"],
+        typer.Option(
+            help="Crossing quantiles: stop with an error, or sort them.", rich_help_panel=_READ
+        ),
     ] = "error"
     encoding: Annotated[
-        str | None, typer.Option(help="Text encoding of the file.", rich_help_panel=_READ)
+        str | None,
+        typer.Option(help="Encoding of text files, such as latin-1.", rich_help_panel=_READ),
     ] = None
     decimal: Annotated[
         Literal[".", ","],
@@ -122,27 +139,32 @@ class CongruenceFlags:
     gamma: Annotated[
         float | None,
         typer.Option(
-            help="γ of the kernel of the inputs; from their variance if omitted.",
+            help="γ of the kernel on the inputs; from their variance if omitted.",
             rich_help_panel=_CONGRUENCE,
         ),
     ] = None
     regularization: Annotated[
-        float, typer.Option(help="λ of the regression on the inputs.", rich_help_panel=_CONGRUENCE)
+        float,
+        typer.Option(help="λ of the kernel regression on the inputs.", rich_help_panel=_CONGRUENCE),
     ] = 0.1
     kernel: Annotated[
         Literal["auto", "rbf", "laplacian", "polynomial"],
-        typer.Option(help="Kernel of the inputs.", rich_help_panel=_CONGRUENCE),
+        typer.Option(help="Kernel on the inputs.", rich_help_panel=_CONGRUENCE),
     ] = "auto"
     draws: Annotated[
         int | None,
         typer.Option(
-            help="Draws a row; exact where the laws allow it if omitted.",
+            help="Draws per row; if omitted, exact where the distributions allow it.",
             rich_help_panel=_CONGRUENCE,
         ),
     ] = None
     layout: Annotated[
         Literal["pca", "t-sne"],
-        typer.Option("--map", help="Map of the inputs.", rich_help_panel=_CONGRUENCE),
+        typer.Option(
+            "--map",
+            help="How inputs are mapped to two dimensions in the figure.",
+            rich_help_panel=_CONGRUENCE,
+        ),
     ] = "pca"
 
     def options(self) -> CongruenceOptions:
@@ -187,7 +209,7 @@ def _flag(role: Role) -> inspect.Parameter:
         help=role.help,
         metavar=role.metavar,
         callback=share if kind is float else None,
-        rich_help_panel=_READ,
+        rich_help_panel=_COLUMNS[role.of],
     )
     return inspect.Parameter(
         role.name,

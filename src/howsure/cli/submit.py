@@ -20,44 +20,54 @@ if TYPE_CHECKING:
     from howsure.report.document import Document
     from howsure.results import Store
 
-KEPT: Final = "interrupted: what is done is kept, and the same command goes on from here"
+KEPT: Final = "interrupted: finished trials are kept; the same command continues from here"
 _TAKEN: Final = ("method", "name")
 
 
 def submit(
     method: Annotated[
-        str, typer.Argument(metavar="METHOD", help="A name of methods, or package:attribute.")
+        str, typer.Argument(metavar="METHOD", help="Method by name, or package:attribute.")
     ],
     plan: Annotated[
-        str, typer.Option(help="A plan of the shift benchmark: its name, or a file.")
+        str,
+        typer.Option(metavar="PLAN", help="Plan of the shift benchmark by name, or a TOML file."),
     ] = ("shift_small"),
     store: Annotated[
-        str, typer.Option(help="Where results are kept, and those of the plan are looked for.")
+        str,
+        typer.Option(
+            metavar="PLACE", help="Folder or URL of results, those of the plan's methods included."
+        ),
     ] = "howsure-results",
-    label: Annotated[str | None, typer.Option(help="What to call it.")] = None,
+    label: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Name on the leaderboard.")
+    ] = None,
     option: Annotated[
-        list[str], typer.Option(metavar="KEY=VALUE", help="An option of the method; repeat.")
+        list[str], typer.Option(metavar="KEY=VALUE", help="Option of the method. Repeatable.")
     ] = [],  # noqa: B006
     world: Annotated[
-        list[str], typer.Option(metavar="NAME", help="Only this dataset of the plan; repeat.")
+        list[str],
+        typer.Option(metavar="NAME", help="Run only this dataset of the plan. Repeatable."),
     ] = [],  # noqa: B006
     set_: Annotated[
-        list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change the plan; repeat.")
+        list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change the plan. Repeatable.")
     ] = [],  # noqa: B006
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write .html, .md, .json or .csv.")
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="File to write: .html, .md, .json or .csv."
+        ),
     ] = None,
     jobs: Annotated[
-        int, typer.Option(help="Processes for trials; -1: as many as cores; 0: this one.")
+        int, typer.Option(help="Processes that run trials; -1: one per core; 0: none but this.")
     ] = 1,
     with_plan: Annotated[
-        bool, typer.Option("--with-plan", help="Also run what is missing of the plan's methods.")
+        bool, typer.Option("--with-plan", help="Also run missing trials of the plan's own methods.")
     ] = False,
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Run trials again that failed.")
+        bool, typer.Option("--retry-failed", help="Run failed trials again.")
     ] = False,
 ) -> None:
-    """Put a method on the leaderboard of the shift benchmark; exit 1 if a trial failed."""
+    """Rank a method of your own in the shift benchmark; exit 1 if a trial failed."""
     from howsure.bench import load_plan
     from howsure.core.files import check_outputs
     from howsure.report.document import form_of

@@ -14,8 +14,11 @@ from howsure.core.errors import InputError
 from howsure.core.faults import attempt
 from howsure.core.records import Curve, Table
 from howsure.figures.figure import Axis, Figure, Layer, Mark, sample_points
+from howsure.figures.groups import groups_figure
+from howsure.figures.intervals import interval_figures
 from howsure.figures.layouts import (
     COMPANIONS,
+    INTERVALS_ORDER,
     LAYOUTS,
     MAP_ORDER,
     TABLE_ORDER,
@@ -82,6 +85,8 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
         if not isinstance(table, Table):
             raise InputError(f"tables must hold Table objects, got {type(table).__name__}")
     ordered: list[tuple[int, Figure]] = []
+    told = (item.model for item in (*curves, *kept) if item.model)
+    places = {model: place for place, model in enumerate(dict.fromkeys(told))}
     for name, family in families.items():
         if name in COMPANIONS and _host_of(name) in families:
             continue
@@ -91,12 +96,21 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
             figure = attempt(f"figure of {name}", make, lambda _: None)
             if figure is not None:
                 ordered.append((layout.order, figure))
-    models = {curve.model for curve in curves} | {table.model for table in kept}
+    models = {*places, *(table.model for table in kept)}
     named = [replace(table, model="") for table in kept] if len(models - {""}) < 2 else kept
     maps: list[Figure] = attempt("maps", partial(map_figures, named), lambda _: [])
     ordered += [(MAP_ORDER, figure) for figure in maps]
+    beside: list[Figure] = attempt("intervals", partial(interval_figures, named), lambda _: [])
+    ordered += [(INTERVALS_ORDER, figure) for figure in beside]
+    cover = [t for t in kept if t.name == "groups"]
+    if cover or "interval_calibration" not in families:
+        cover = [t for t in kept if t.name in {"coverage", "groups"}]
+    dots = attempt("groups", partial(groups_figure, cover, places), lambda _: None)
+    ordered += [] if dots is None else [(TABLE_ORDER, dots)]
     for table in named:
-        figure = attempt(f"figure of {table.name}", partial(figure_of_table, table), lambda _: None)
+        figure = attempt(
+            f"figure of {table.name}", partial(figure_of_table, table, places), lambda _: None
+        )
         if figure is not None:
             figure = replace(figure, label=table.model)
             order = MAP_ORDER if table.name.startswith("cce_") else TABLE_ORDER

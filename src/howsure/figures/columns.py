@@ -26,5 +26,5 @@ def texts(table: Table, name: str, limit: int = 60) -> list[str]:
 
 
 def of_model(table: Table) -> str:
-    """The table's model in brackets, to end a question with; empty where it has none."""
+    """The table's model in brackets, to end a title with; empty where it has none."""
     return f" ({one_line(table.model, 60)})" if table.model else ""

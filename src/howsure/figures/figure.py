@@ -55,6 +55,8 @@ class Axis:
         Names of the positions of a category axis, all different.
     clamp : bool
         Whether what lies beyond `domain` is drawn at its end.
+    labelled : bool
+        Whether its numbers are shown; ranks of rows tell a reader nothing.
     """
 
     title: str = ""
@@ -63,6 +65,7 @@ class Axis:
     zero: bool = False
     categories: tuple[str, ...] = ()
     clamp: bool = False
+    labelled: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +116,7 @@ class Layer:
     labels : tuple of str
         The name of each mark (a row, a group), for the hover text.
     faint : bool
-        Whether it stands behind the others: thinner, dotted.
+        Whether it stands behind the others: thinner, dotted; intervals are paler.
     listed : bool
         Whether the legend names its series.
     shape : int, optional
@@ -124,6 +127,8 @@ class Layer:
         Empty, or numbers that colour the points by the figure's `Shades`.
     hover : mapping of str to ndarray of float, shape (k,)
         Further numbers of each mark for the hover text, by their titles.
+    offset : float
+        Shift along a category axis, as a share of a row: models stand below one another.
     """
 
     mark: Mark
@@ -140,6 +145,7 @@ class Layer:
     size: float = 1.0
     shade: FloatArray = field(default_factory=_nothing)
     hover: Mapping[str, FloatArray] = field(default_factory=dict)
+    offset: float = 0.0
 
     __repr__ = brief_repr
 
@@ -236,6 +242,10 @@ class Figure:
     def is_horizontal(self) -> bool:
         """Whether the y axis holds categories, so that values lie along x."""
         return self.y.kind == "category"
+
+    def lanes(self) -> int:
+        """How many marks stand below one another in a row of a category axis."""
+        return len({layer.offset for layer in self.layers if len(layer.y)}) or 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,10 +98,11 @@ class Layout:
     fits_curve: bool = False
 
 
+INTERVALS_ORDER = -1
 TABLE_ORDER = 8
 MAP_ORDER = 9
 PLAIN_ORDER = 10
-"""Places in a report of dot plots, of maps, and of curves that have no layout."""
+"""Places in a report of intervals, dot plots, maps, and curves that have no layout."""
 
 LAYOUTS: dict[str, Layout] = {
     "calibration": Layout(

@@ -20,7 +20,7 @@ _EXTREME = 1e150
 """Beyond this size, numbers have no class; below its inverse, they are all one."""
 _HOVERED = (
     ("cce", "CCE"),
-    ("perfect", "CCE of a right model"),
+    ("perfect", "CCE of a perfect model"),
     ("p_value", "p-value"),
 )
 
@@ -86,12 +86,12 @@ def _map_figure(table: Table, rows: IntArray, edges: tuple[float, ...], limit: i
     x, y = (headed(table.labels.get(name, name)) for name in ("first", "second"))
     return Figure(
         name="cce_map",
-        question="Where is the model wrong?" + of_model(table),
-        title="Congruence at every row",
+        question="Where is the model wrong?",
+        title="Congruence at every row" + of_model(table),
         reading=(
             "Each point is a row. The stronger its colour, the farther the predictive law is from "
             "what happened at like inputs (CCE). Strong points that lie together show where; "
-            "hover tells what a right model would score there."
+            "hover shows what a perfect model would score there."
         ),
         x=Axis(title=x),
         y=Axis(title=y),

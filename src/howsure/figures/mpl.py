@@ -24,7 +24,8 @@ def draw(figure: Figure, ax: Axes | None = None) -> Axes:
     if ax is None:
         pyplot = require("matplotlib.pyplot", extra="plots")
         rows = len(figure.y.categories)
-        size = (6.4, max(2.4, 0.3 * rows + 1.2)) if rows else (6.0, 4.5)
+        high = max(0.3, 0.12 * figure.lanes() + 0.12)
+        size = (6.4, max(2.4, high * rows + 1.2)) if rows else (6.0, 4.5)
         ax = pyplot.subplots(figsize=size, layout="constrained")[1]
     for layer in figure.layers:
         _draw_layer(ax, figure, layer)
@@ -46,7 +47,7 @@ def _draw_layer(ax: Axes, figure: Figure, layer: Layer) -> None:
     colour = LIGHT.colour(layer.colour)
     label = (_plain(layer.series) or None) if layer.listed else None
     layer = _clamped(layer, figure.x)
-    x = _places(layer.x, figure.x)
+    x, y = _places(layer.x, figure.x), layer.y + layer.offset
     reference = layer.colour < 0
     dash = dash_of(layer.colour, faint=layer.faint)
     line: dict[str, Any] = {
@@ -69,11 +70,12 @@ def _draw_layer(ax: Axes, figure: Figure, layer: Layer) -> None:
             shape = MPL_SHAPES[layer.shaped % len(MPL_SHAPES)]
             look: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.6}
             look |= {"markersize": 6.0 * layer.size**0.5, "clip_on": not figure.x.clamp}
-            ax.plot(x, layer.y, shape, color=colour, label=label, zorder=3, **look)
+            ax.plot(x, y, shape, color=colour, label=label, zorder=3, **look)
         case Mark.INTERVALS:
             lines = ax.hlines if figure.is_horizontal() else ax.vlines
-            place = layer.y if figure.is_horizontal() else x
-            lines(place, layer.lower, layer.upper, color=colour, linewidth=1.4, alpha=0.75)
+            place = y if figure.is_horizontal() else x
+            alpha = 0.35 if layer.faint else 0.75
+            lines(place, layer.lower, layer.upper, color=colour, linewidth=1.4, alpha=alpha)
         case Mark.BARS:
             width = layer.upper - layer.lower
             ax.bar(
@@ -142,7 +144,9 @@ def _dress(ax: Axes, axis: Axis, which: str) -> None:
         target.set_ticks(range(len(shown)), labels=shown)
         set_limits(len(shown) - 0.5, -0.5)
         return
-    if axis.kind == "percent":
+    if not axis.labelled:
+        target.set_ticks([])
+    elif axis.kind == "percent":
         ticker = require("matplotlib.ticker", extra="plots")
         target.set_major_formatter(ticker.PercentFormatter(1.0, decimals=None))
     if axis.domain is not None:

@@ -1,4 +1,4 @@
-"""Dot plots of tables: groups, differences between models, leaves of a tree."""
+"""Dot plots of tables: differences between models, leaves of a tree."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ CERTAIN = 1e-9
 """Half-width, as a share of a difference, below which the difference has no spread."""
 
 
-def figure_of_table(table: Table) -> Figure | None:
-    """The figure of a table, where its name and columns allow one."""
-    if table.name == "groups":
-        return _groups_figure(table)
+def figure_of_table(table: Table, places: Mapping[str, int]) -> Figure | None:
+    """The figure of a table, where its name and columns allow one.
+
+    `places` are the colours that models have elsewhere.
+    """
     if table.name == "models":
-        return _models_figure(table)
+        return _models_figure(table, places)
     if table.name == "cce_tree":
         return _leaves_figure(table)
     return None
@@ -45,60 +46,7 @@ def worst_first(table: Table) -> IntArray:
     return np.arange(len(table)) if ranks is None else np.argsort(ranks, kind="stable")
 
 
-def _groups_figure(table: Table) -> Figure | None:
-    value, nominal = number(table, "empirical_coverage"), number(table, "nominal")
-    lower, upper = number(table, "lower"), number(table, "upper")
-    if value is None or lower is None or upper is None or nominal is None or not len(table):
-        return None
-    level = float(nominal[0])
-    same = (nominal == level) | (np.isnan(nominal) & np.isnan(level))
-    order = worst_first(table)
-    chosen = order[(same & np.isfinite(value))[order]]
-    if not len(chosen):
-        return None
-    notes = [one_line(table.notes, 400)] if table.notes else []
-    if len(chosen) > ROWS_LIMIT:
-        notes.append(f"Shown: the {ROWS_LIMIT} worst of {len(chosen):,} groups.")
-    rows = chosen[:ROWS_LIMIT]
-    rows = rows[np.argsort(value[rows], kind="stable")]
-    every = _names(table)
-    told, column = _without_column([every[row] for row in rows])
-    names = distinct(told, 60)
-    below, above = upper[rows] < level, lower[rows] > level
-    kinds: list[tuple[BoolArray, str, int]] = [
-        (below, "below the nominal coverage", HIGHLIGHT),
-        (~below & ~above, "empirical coverage" if np.isnan(level) else "consistent with it", 0),
-        (above, "above it", 2),
-    ]
-    layers = []
-    reading = "Each bar is a group's interval."
-    if not np.isnan(level):
-        rule = Layer(mark=Mark.RULE, x=np.array([level]), series="nominal", colour=REFERENCE)
-        layers.append(rule)
-        claim = f"{formats.level(level)}"
-        reading += f" A bar wholly left of the line covers less often than the nominal {claim}."
-    layers += _dot_layers(rows, names, value, lower, upper, kinds)
-    return Figure(
-        name="groups",
-        question="Which groups are let down?" + of_model(table),
-        title=f"Coverage by {column or 'group'}",
-        reading=reading,
-        x=Axis(title="Empirical coverage", kind="percent"),
-        y=Axis(kind="category", categories=names),
-        layers=tuple(layers),
-        notes=tuple(notes),
-    )
-
-
-def _without_column(names: list[str]) -> tuple[list[str], str]:
-    """Names of groups without the column that all of them begin with, and that column."""
-    columns = {name.partition("=")[0] if "=" in name else "" for name in names}
-    if len(columns) > 1 or "" in columns:
-        return names, ""
-    return [name.partition("=")[2] for name in names], columns.pop()
-
-
-def _models_figure(table: Table) -> Figure | None:
+def _models_figure(table: Table, places: Mapping[str, int]) -> Figure | None:
     value, lower, upper = (number(table, name) for name in ("difference", "lower", "upper"))
     if value is None or lower is None or upper is None:
         return None
@@ -120,7 +68,7 @@ def _models_figure(table: Table) -> Figure | None:
     pair = ": " + " − ".join(next(iter(pairs))) if len(pairs) == 1 else ""
     names = distinct((every[row] for row in rows), 60)
     layers = [Layer(mark=Mark.RULE, x=np.array([0.0]), series="no difference", colour=REFERENCE)]
-    kinds = _decisions(table, rows, value, (lower > 0) | (upper < 0))
+    kinds = _decisions(table, rows, value, (lower > 0) | (upper < 0), places)
     scaled = (value / scale, lower / scale, upper / scale)
     layers += _dot_layers(rows, names, *scaled, kinds, hover)
     return Figure(
@@ -153,21 +101,27 @@ def _in_half_widths(
 
 
 def _decisions(
-    table: Table, rows: IntArray, value: FloatArray, apart: BoolArray
+    table: Table, rows: IntArray, value: FloatArray, apart: BoolArray, places: Mapping[str, int]
 ) -> list[tuple[BoolArray, str, int]]:
     """Which model each row favours beyond chance, in the colour that the model has elsewhere."""
     beyond = apart[rows]
     favoured = np.array([_favoured(table, row, float(value[row])) for row in rows], dtype=object)
-    models = list(dict.fromkeys([*texts(table, "model_a"), *texts(table, "model_b")]))
+    models = dict.fromkeys([*_raw(table, "model_a"), *_raw(table, "model_b")])
+    beside = {one_line(model, 60): places.get(model, i) for i, model in enumerate(models)}
     return [
         *(
             (beyond & (favoured == model), f"favours {model}", place)
-            for place, model in enumerate(models)
+            for model, place in beside.items()
             if model
         ),
-        (beyond & (favoured == ""), DIFFER, len(models)),
+        (beyond & (favoured == ""), DIFFER, len({*places.values(), *beside.values()})),
         (~beyond, "undecided", REFERENCE),
     ]
+
+
+def _raw(table: Table, name: str) -> list[str]:
+    column = table.columns.get(name)
+    return [] if column is None else [str(text) for text in column.tolist()]
 
 
 def _told_apart(words: str, names: list[str], chosen: BoolArray) -> list[str]:
@@ -205,8 +159,8 @@ def _leaves_figure(table: Table) -> Figure | None:
     rule = Layer(mark=Mark.RULE, x=np.array([overall]), series="mean of all", colour=REFERENCE)
     return Figure(
         name="cce_tree",
-        question="Which inputs go with the error?" + of_model(table),
-        title="Mean CCE where the inputs are alike",
+        question="Which inputs go with the error?",
+        title="Mean CCE where the inputs are alike" + of_model(table),
         reading=(
             "Each row is a part of the inputs that a shallow tree has found, with its 95 % "
             "interval. One wholly right of the line is a part where the model is more wrong than "
@@ -252,10 +206,7 @@ def _dot_layers(
 
 
 def _names(table: Table) -> list[str]:
-    """What names each row: its group, its point, or its metric and its models."""
-    for name in ("group", "point"):
-        if name in table.columns:
-            return texts(table, name)
+    """What names each row: its metric and its models."""
     metrics, first, second = (texts(table, name) for name in ("metric", "model_a", "model_b"))
     several = len(set(zip(first, second, strict=True))) > 1
     coverage = number(table, "coverage")

@@ -20,6 +20,8 @@ MAP_HEIGHT = 420
 LABEL_LIMIT = 260
 ROW_HEIGHT = 22
 FEW_ROW_HEIGHT = 32
+LANE_HEIGHT = 10
+_INTERVAL = {"strokeWidth": 1.75, "opacity": 0.75}
 _FORMATS = {"number": ",.4~g", "percent": ".1%"}
 
 
@@ -71,7 +73,7 @@ def to_vega(
     return {
         "$schema": SCHEMA,
         "width": width,
-        "height": _height_of_rows(len(figure.y.categories)) if horizontal else height,
+        "height": _height_of_rows(figure) if horizontal else height,
         "autosize": {"type": "fit-x", "contains": "padding"},
         "datasets": {"hovered": hovered},
         "layer": layers,
@@ -104,8 +106,15 @@ def _shade_channel(shades: Shades, palette: Palette, legend: bool) -> Spec:
     return {"field": "shade", "type": "quantitative", "scale": scale, "legend": legend_spec}
 
 
-def _height_of_rows(count: int) -> int:
-    return (ROW_HEIGHT if count > 8 else FEW_ROW_HEIGHT) * count + 10
+def _height_of_rows(figure: Figure) -> int:
+    edge = 0 if figure.lanes() > 1 else 10
+    return _row_height(figure) * len(figure.y.categories) + edge
+
+
+def _row_height(figure: Figure) -> int:
+    """Pixels of a row of a category axis."""
+    usual = ROW_HEIGHT if len(figure.y.categories) > 8 else FEW_ROW_HEIGHT
+    return max(usual, LANE_HEIGHT * figure.lanes() + 8)
 
 
 def config_of(palette: Palette) -> Spec:
@@ -188,7 +197,8 @@ def _mark(layer: Layer, palette: Palette, *, clip: bool) -> Spec:
                 "strokeWidth": 1,
             }
         case Mark.INTERVALS:
-            return {"type": "rule", "strokeWidth": 1.75, "opacity": 0.75}
+            look = {"strokeWidth": 1.5, "opacity": 0.35} if layer.faint else _INTERVAL
+            return {"type": "rule", **look}
         case Mark.BARS:
             return {"type": "bar", "opacity": 0.55, "stroke": palette.surface, "strokeWidth": 1}
         case Mark.RULE:
@@ -199,6 +209,9 @@ def _mark(layer: Layer, palette: Palette, *, clip: bool) -> Spec:
 
 def _position(figure: Figure, layer: Layer) -> Spec:
     x, y = _channel(figure.x, "x"), _channel(figure.y, "y")
+    dodge: Spec = {}
+    if figure.lanes() > 1 and len(layer.y):
+        y, dodge = _in_lanes(y)
     match layer.mark:
         case Mark.RULE:
             return {"x": x} if len(layer.x) else {"y": y}
@@ -209,9 +222,15 @@ def _position(figure: Figure, layer: Layer) -> Spec:
             return {**ends, "y": y, "y2": {"datum": 0}}
         case Mark.BAND | Mark.INTERVALS:
             if figure.is_horizontal():
-                return {"x": _channel(figure.x, "lo"), "x2": {"field": "hi"}, "y": y}
+                return {"x": _channel(figure.x, "lo"), "x2": {"field": "hi"}, "y": y, **dodge}
             return {"x": x, "y": _channel(figure.y, "lo"), "y2": {"field": "hi"}}
-    return {"x": x, "y": y}
+    return {"x": x, "y": y, **dodge}
+
+
+def _in_lanes(y: Spec) -> tuple[Spec, Spec]:
+    """The channel of a category axis whose rows fill their height, and that of the shift in it."""
+    offset = {"field": "dodge", "type": "quantitative", "scale": None}
+    return {**y, "scale": {**y["scale"], "padding": 0}}, {"yOffset": offset}
 
 
 def _channel(axis: Axis, field: str) -> Spec:
@@ -239,7 +258,9 @@ def _channel(axis: Axis, field: str) -> Spec:
             "axis": {"title": title, "grid": False},
         }
     drawn: Spec = {"title": title}
-    if axis.kind == "percent":
+    if not axis.labelled:
+        drawn |= {"labels": False, "grid": False}
+    elif axis.kind == "percent":
         drawn["format"] = ".0%" if axis.domain is not None else ".3~p"
     return {"field": field, "type": "quantitative", "scale": scale, "axis": drawn}
 
@@ -260,6 +281,9 @@ def _rows(figure: Figure, layer: Layer) -> list[Spec]:
             columns[name] = _plain(part)
     if layer.labels:
         columns["label"] = layer.labels
+    if figure.lanes() > 1 and len(layer.y):
+        place = round(_row_height(figure) * (0.5 + layer.offset), 1)
+        columns["dodge"] = [place] * len(layer)
     if len(layer.shade):
         columns["shade"] = _plain(layer.shade)
     titles = _hover_titles(figure)
@@ -298,6 +322,10 @@ def _hover_layer(figure: Figure, colour: Spec, present: set[str]) -> Spec:
     """
     select = {"type": "point", "nearest": True, "on": "pointerover", "clear": "pointerout"}
     lit = {"param": "hover", "empty": False, "value": 1}
+    y = _channel(figure.y, "y")
+    dodge: Spec = {}
+    if figure.lanes() > 1:
+        y, dodge = _in_lanes(y)
     return {
         "data": {"name": "hovered"},
         "params": [{"name": "hover", "select": select}],
@@ -310,7 +338,8 @@ def _hover_layer(figure: Figure, colour: Spec, present: set[str]) -> Spec:
         },
         "encoding": {
             "x": _channel(figure.x, "x"),
-            "y": _channel(figure.y, "y"),
+            "y": y,
+            **dodge,
             "color": colour,
             "opacity": {"condition": lit, "value": 0},
         },

@@ -342,7 +342,7 @@ def binned_r2(
         - u_row * (2 * u_own + u_row) / uu
         - v_row * (2 * v_own + v_row) / vv
     )
-    reason = "the line falls: rows with wider beliefs err less" if uv < 0 else ""
+    reason = "the line falls: rows with wider predictions have smaller errors" if uv < 0 else ""
     own = np.bincount(
         table.codes, weights=np.square(v_own) if weights is None else weights * v_own**2
     )
@@ -496,7 +496,7 @@ _ENTRIES = (
         title="Kendall τ-b of |error| and width",
         synonyms=("Kendall", "tau", "Kendall tau-b"),
         question=Question.ASSOCIATION,
-        meaning="Do wider beliefs go with larger errors? Rank agreement.",
+        meaning="Rank agreement of widths and absolute errors.",
         formula="(C − D)/√((C + D + T_x)(C + D + T_y))",
         source="Kendall 1945",
         direction=Direction.HIGHER,
@@ -520,7 +520,7 @@ _ENTRIES = (
         title="Spearman ρ of |error| and width",
         synonyms=("Spearman correlation", "rho", "rank correlation", "Spearman rho", "SRCC"),
         question=Question.ASSOCIATION,
-        meaning="Do wider beliefs go with larger errors? Correlation of ranks.",
+        meaning="Rank correlation of widths and absolute errors.",
         formula="correlation of mid-ranks",
         source="Spearman 1904",
         direction=Direction.HIGHER,
@@ -544,7 +544,7 @@ _ENTRIES = (
         title="Binned R² of |error| on width",
         synonyms=("binned R squared",),
         question=Question.ASSOCIATION,
-        meaning="How much of the mean error of bins of equal mass their mean width explains.",
+        meaning="Share of the variance of binned errors that mean widths explain.",
         formula="R² of bin means",
         source="definition",
         direction=Direction.HIGHER,

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, as_vector, check_interval
 from howsure.core.errors import UnanswerableError
-from howsure.core.records import Curve, Direction, Notion
+from howsure.core.records import Curve, Direction, Notion, Table
 from howsure.core.weights import check_multiplicities
 from howsure.metrics.metric import (
     BY_UNIT,
@@ -498,6 +498,26 @@ def _reachable(view: View) -> list[float]:
     return reached
 
 
+def _coverage_table(evaluation: Evaluation) -> list[Table]:
+    """Coverage of all rows at each nominal coverage, beside what the predictions claim."""
+    found = [
+        record
+        for record in evaluation.records
+        if record.metric == "empirical_coverage" and math.isfinite(record.value)
+    ]
+    if not found:
+        return []
+    known = {
+        name: np.array([getattr(record, name) for record in found], dtype=np.float64)
+        for name in ("n", "value", "lower", "upper", "coverage", "null")
+    }
+    nominal, null = known.pop("coverage"), known.pop("null")
+    columns = {"n": known["n"], "empirical_coverage": known["value"]}
+    columns |= {name: known[name] for name in ("lower", "upper")}
+    columns |= {"claimed": np.where(np.isfinite(null), null, nominal), "nominal": nominal}
+    return [Table(name="coverage", columns=columns, model=evaluation.evalset.model)]
+
+
 _ENTRIES = (
     Metric(
         name="empirical_coverage",
@@ -598,7 +618,7 @@ _ENTRIES = (
         title="Do groups differ?",
         synonyms=("group differences",),
         question=Question.COVERAGE,
-        meaning="P-value of the test that every group is covered as all rows lead one to expect.",
+        meaning="P-value of the test that all groups have the same coverage, given their claims.",
         formula="max over groups of |Σ(c − p̃)| / sd, p̃ the claims shifted to all rows' coverage",
         source="max-statistic test by permutation, of unequal claims by simulation",
         direction=Direction.NONE,
@@ -616,7 +636,7 @@ _ENTRIES = (
         title="Shortfall of the worst group",
         synonyms=("worst group", "worst group coverage"),
         question=Question.COVERAGE,
-        meaning="How far the worst group stays below the coverage that its own rows claim.",
+        meaning="How far the coverage of the worst group lies below its nominal coverage.",
         formula="mean claim of the group − c_g",
         source="definition",
         direction=Direction.LOWER,
@@ -726,7 +746,7 @@ _ENTRIES = (
     ),
     Metric(
         name="bandwidth",
-        title="Bandwidth",
+        title="Mean half-width (bandwidth)",
         synonyms=("half width", "mean half width"),
         question=Question.WIDTH,
         meaning="Half the average width.",
@@ -776,7 +796,7 @@ _ENTRIES = (
         title="Empty sets",
         synonyms=("empty set rate",),
         question=Question.WIDTH,
-        meaning="Share of rows whose label set holds no label: none of these can be covered.",
+        meaning="Share of rows whose label set is empty, so that it cannot contain the true label.",
         formula="mean 1{|C| = 0}",
         source="definition",
         direction=Direction.NONE,
@@ -812,4 +832,5 @@ TOPIC = Topic(
         "levelled",
     ),
     curves=(_interval_calibration,),
+    tables=(_coverage_table,),
 )

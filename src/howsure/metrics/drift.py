@@ -49,7 +49,7 @@ class PitDrift:
 def _times(view: View, _: float) -> Categories:
     """The times of the rows, in rising order."""
     if view.evalset.time is None:
-        raise UnanswerableError("the table holds no time")
+        raise UnanswerableError("the table has no time")
     return Categories.checked(view.evalset.time, "time")
 
 
@@ -275,9 +275,9 @@ def _in_words(view: View, coverage: float) -> str:
 
 _DRIFT = Metric(
     name="coverage_drift",
-    title="Largest change of coverage with time",
+    title="Largest change of coverage over time",
     question=Question.TIME,
-    meaning="How far coverage less its claim moved at the clearest change over time.",
+    meaning="Change of coverage minus its claim at the clearest change point in time.",
     formula="max over splits in time of |mean (c − p) after − before|, the clearest one",
     source="CUSUM test by permuted batches; Shao and Zhang 2010, Kiefer and Vogelsang 2005",
     direction=Direction.LOWER,
@@ -299,8 +299,8 @@ _ENTRIES = (
         _DRIFT,
         name="bias_drift",
         synonyms=(),
-        title="Largest change of bias with time",
-        meaning="How far a change of bias over time moved a stated probability.",
+        title="Largest change of bias over time",
+        meaning="Largest change of a stated probability by a change of bias over time.",
         formula="max over splits in time of |mean φ_1 after − before| · max |∫φ_1|",
         forms=(stated("pit_drift", "bias"),),
         per_coverage=False,
@@ -309,8 +309,8 @@ _ENTRIES = (
         _DRIFT,
         name="spread_drift",
         synonyms=(),
-        title="Largest change of spread with time",
-        meaning="How far a change of the errors' size over time moved a stated probability.",
+        title="Largest change of spread over time",
+        meaning="Largest change of a stated probability by a change of error size over time.",
         formula="max over splits in time of |mean φ_2 after − before| · max |∫φ_2|",
         forms=(stated("pit_drift", "spread"),),
         per_coverage=False,

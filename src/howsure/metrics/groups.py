@@ -335,8 +335,8 @@ def _coverage_table(
         columns=columns,
         model=evalset.model,
         notes=(
-            f"Bands hold for all groups of a grouping at once ({confidence:.0%}); p-values are "
-            "exact binomial against what the rows claim, Holm-adjusted over all groups."
+            f"Bands are simultaneous for all groups of a grouping ({confidence:.0%}). P-values are "
+            "exact binomial against the claims, Holm-adjusted over all groups."
         ),
     )
 

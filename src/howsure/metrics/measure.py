@@ -91,7 +91,7 @@ def evaluate(
         metric = entries[name]
         for coverage in wanted if metric.per_coverage else (math.nan,):
             if metric.slow and evalset.n > SLOW_ROWS and name not in asked:
-                reason = f"slow past {SLOW_ROWS:,} rows: ask for it with --with {name}"
+                reason = f"slow above {SLOW_ROWS:,} rows: ask for it with --with {name}"
                 records.extend(_unanswered(view, metric, coverage, reason)[0])
                 continue
             made, rows = attempt(

@@ -26,13 +26,13 @@ class Question(StrEnum):
 
     COVERAGE = "Do the intervals cover as often as they claim?"
     WIDTH = "How wide are the intervals?"
-    SCORE = "How good are the beliefs, all in one number?"
+    SCORE = "How good are the predictions, in one number?"
     CALIBRATION = "Do the stated probabilities come true?"
     ASSOCIATION = "Does the width mean anything?"
     TRADE = "What does covering more rows cost in width?"
-    TIME = "Does it hold over time?"
-    CONDITIONAL = "Does coverage hold for every kind of input?"
-    CONGRUENCE = "Is the belief right at every input?"
+    TIME = "Does it change over time?"
+    CONDITIONAL = "Does coverage depend on the inputs?"
+    CONGRUENCE = "Is the prediction right at every input?"
     ADAPTIVITY = "Do widths and sets grow where rows are harder?"
     POINT = "How good is the point forecast?"
 

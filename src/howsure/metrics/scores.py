@@ -468,7 +468,7 @@ _ENTRIES = (
             "ignorance score",
         ),
         question=Question.SCORE,
-        meaning="Negative log density of what happened; proper, and harsh on surprises.",
+        meaning="Negative log density of y; proper, and severe on outliers.",
         formula="−log f(y)",
         source="Good 1952",
         direction=Direction.LOWER,

@@ -147,7 +147,7 @@ def serial_dependence(
         chances.append(chance)
         found.append((name, x, lately))
     if not found:
-        raise UnanswerableError("no row differs from another in what tells of its error")
+        raise UnanswerableError("rows do not differ in what predicts their errors")
     p = _joined(np.concatenate(chances))
     n = float(len(units)) if weights is None else weights.effective_n
     sought = by == "time" and p < LEVEL

@@ -117,7 +117,7 @@ class View:
         """The prediction of a kind, or the reason why there is none."""
         found = self.held(kind)
         if found is None:
-            raise UnanswerableError(f"the table holds no {kind.kind}")
+            raise UnanswerableError(f"the table has no {kind.kind}")
         return found
 
     def ask(
@@ -166,7 +166,7 @@ class View:
             else:
                 self.told(name, kind.kind, coverage)
                 return answer
-        lacking = f"the table holds no {' or '.join(kind.kind for kind in kinds)}"
+        lacking = f"the table has no {' or '.join(kind.kind for kind in kinds)}"
         raise UnanswerableError("; ".join(reasons) or lacking)
 
     def part(self, most: int) -> View:

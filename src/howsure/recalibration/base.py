@@ -174,7 +174,7 @@ def point_of(evalset: EvalSet) -> FloatArray:
 def signature(prediction: Prediction) -> str:
     """What must agree between the rows that a method learns from and those that it mends."""
     if isinstance(prediction, Distribution):
-        return f"laws of the family {prediction.law.name!r}"
+        return f"distributions of the family {prediction.law.name!r}"
     if isinstance(prediction, Samples):
         return f"{prediction.size} samples a row"
     if isinstance(prediction, Quantiles):
@@ -241,12 +241,12 @@ def fit_notes(calibration: EvalSet) -> tuple[str, ...]:
     notes = []
     if not effective_rows(calibration)[1]:
         notes.append(
-            "Importance weights: what was learnt is weighted, with Kish's effective number of "
-            "rows in place of n; it is approximate, and no finite-sample guarantee holds."
+            "Importance weights: the fit is weighted, with Kish's effective number of rows in "
+            "place of n. It is approximate, without a finite-sample guarantee."
         )
     if calibration.cluster is not None:
         notes.append(
-            "The calibration rows come in clusters, so they are not exchangeable one by one: "
+            "The calibration rows come in clusters, so single rows are not exchangeable: "
             "a guarantee that counts rows is optimistic."
         )
     return tuple(notes)

@@ -121,9 +121,11 @@ def compare_recalibrations(
 def _kind(test: EvalSet) -> str:
     kinds = kinds_of(test)
     if len(kinds) > 1:
-        raise InputError(f"test must hold one belief to compare, got {', '.join(kinds)}")
+        raise InputError(
+            f"test must hold one kind of prediction to compare, got {', '.join(kinds)}"
+        )
     if kinds[0] not in METHODS or kinds[0] == LabelSets.kind:
-        raise InputError(f"test must hold a belief that can be recalibrated, got {kinds[0]}")
+        raise InputError(f"test must hold a prediction that can be recalibrated, got {kinds[0]}")
     return kinds[0]
 
 
@@ -169,7 +171,7 @@ def side_by_side(found: Sequence[Evaluation | None]) -> tuple[list[Line], list[s
         other = found[place]
         given = "" if other is None else offered(other)
         named = ", ".join(dict.fromkeys(titles))
-        notes.append(f"Left out, as they mean something else of {given}: {named}.")
+        notes.append(f"Left out, as they mean something else for {given}: {named}.")
         both = [each for each in (found[0], other) if each is not None]
         shared = shared_by_all(both, fair=False) if len(both) == 2 else None
         if shared is None or _told(lines, shared.score, place):

@@ -354,7 +354,9 @@ def recalibrate(
     fitted = tuple(_method(kind, calibration, method, options).fit(calibration) for kind in kinds)
     intervals = {Intervals.kind, POINT} & set(kinds)
     if coverage is not None and not intervals and method not in INTERVAL_METHODS:
-        notes.append("The coverage asked is for intervals and point forecasts: it was not used.")
+        notes.append(
+            "The coverage given applies only to intervals and point forecasts: it was not used."
+        )
     if method is not None:
         notes.extend(
             f"The method {method!r} does not suit {one.belief}: {one.method!r} was used."

@@ -242,7 +242,7 @@ def _few_note(names: Sequence[str], needed: int) -> tuple[str, ...]:
     told = "; ".join(names[:NAMED])
     if len(names) > NAMED:
         told += f" and {len(names) - NAMED} more"
-    return (f"Groups of fewer than {needed} calibration rows take what all rows teach: {told}.",)
+    return (f"Groups of fewer than {needed} calibration rows use the fit to all rows: {told}.",)
 
 
 def _unseen_note(places: IntArray, cells: Cells) -> tuple[str, ...]:
@@ -250,7 +250,7 @@ def _unseen_note(places: IntArray, cells: Cells) -> tuple[str, ...]:
     if not unseen:
         return ()
     return (
-        f"{_counted(unseen, 'row')} of groups without calibration rows took what all rows teach.",
+        f"{_counted(unseen, 'row')} of groups without calibration rows use the fit to all rows.",
     )
 
 
@@ -262,7 +262,7 @@ def _guarantee(calibration: EvalSet, parts: Sequence[Recalibrator], few: Sequenc
         )
     own = parts[1:]
     if not own:
-        return f"No group has rows enough for a guarantee of its own. {parts[0].guarantee}"
+        return f"No group has enough rows for a guarantee of its own. {parts[0].guarantee}"
     quantiles = own[0].belief == Quantiles.kind
     words = []
     for nominal in sorted({each.nominal for each in own[0].parameters}):

@@ -152,7 +152,7 @@ class Encoding:
                 rows = "row" if strange == 1 else "rows"
                 notes.append(
                     f"{strange:,} {rows} with labels of {each.feature} that calibration lacks "
-                    "count as none of the known."
+                    "are treated as none of the known labels."
                 )
         return tuple(notes)
 
@@ -366,8 +366,8 @@ class ByInputs(Method):
                 *_learnt("shift", mean, mean.apply(x), mass),
                 *_learnt("factor", spread, leaves, mass),
             ),
-            "the rows that taught where to change also taught by how much. Conformal "
-            "recalibration on further rows would give one",
+            "the same rows show where to change and by how much. Conformal recalibration on "
+            "further rows would give one",
             *_found(mean, spread),
             encoding=encoding.used(columns),
             mean=_renumbered(mean, columns),
@@ -390,7 +390,7 @@ def _learnt(name: str, tree: Tree, leaves: IntArray, mass: FloatArray) -> Iterat
 
 def _found(mean: Tree, spread: Tree) -> Iterator[str]:
     if len(mean.leaves) == len(spread.leaves) == 1:
-        yield "Nothing was found that depends on the inputs: all rows change alike."
+        yield "No dependence on the inputs was found: all rows change alike."
         return
     for what, tree in (("The mean", mean), ("The spread", spread)):
         if len(tree.leaves) > 1:

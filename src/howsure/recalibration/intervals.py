@@ -217,7 +217,7 @@ class IntervalRecalibrator(Recalibrator):
         """The intervals recalibrated, with a note on those that shrank to a point."""
         lowers, uppers, coverages, notes = [], [], [], []
         if self.moved and self.belief != POINT and len(belief_of(evalset, Intervals).coverages) > 1:
-            notes.append("Intervals at coverages other than the one asked were left out.")
+            notes.append("Intervals at other coverages than the one given were left out.")
         for column in self._chosen(evalset):
             band = _band(evalset, self.belief, column.base, centred=self.centred)
             if self.method in _STRETCHES:

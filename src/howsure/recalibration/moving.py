@@ -102,7 +102,7 @@ class Frame:
             if not np.isfinite(ends).all():
                 raise InputError("intervals must be bounded to be stretched, got infinite ends")
             if not prediction.coverages:
-                raise InputError("the coverage of intervals must be known to learn how they miss")
+                raise InputError("the coverage of intervals must be known to recalibrate them")
             sides = np.array([tail_levels(c) for c in prediction.coverages]).T.ravel()
             half = (prediction.upper[:, -1] - prediction.lower[:, -1]) / 2.0
             made = cls(prediction.point(), half, sides, ends)

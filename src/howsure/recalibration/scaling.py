@@ -78,7 +78,7 @@ class SpreadScaling(Method):
         rows = Rows.of(calibration, Samples.kind)
         words = (
             "on the calibration rows the mean squared error of the samples' mean is (1 + 1/m) "
-            "times their mean variance, as for m samples of the true law"
+            "times their mean variance, as for m samples of the true distribution"
         )
         return rows.mover(AffineMover, "scale", (rows.factor(),), words)
 

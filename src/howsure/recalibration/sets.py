@@ -33,7 +33,7 @@ SCORES: Mapping[str, Callable[[], LabelScore]] = MappingProxyType(
 TEMPERATURE = "temperature"
 NO_PROBABILITIES = (
     "label sets cannot be recalibrated without class probabilities; "
-    "say them: LabelSets(members, coverage, probabilities)"
+    "give them: LabelSets(members, coverage, probabilities)"
 )
 
 
@@ -103,8 +103,8 @@ class ProbabilitySets(Method):
         if self.method == TEMPERATURE:
             learnt = Learnt(name="temperature", value=fit_temperature(stated, y), n=float(n))
             words = (
-                "No finite-sample guarantee: sets hold the nominal probability by the tempered "
-                "probabilities, and cover so far as these are right."
+                "No finite-sample guarantee: sets reach the nominal coverage as far as the "
+                "tempered probabilities are right."
             )
             return replace(made, parameters=(learnt,), guarantee=words)
         how = LabelConformal(
@@ -159,8 +159,8 @@ class SetRecalibrator(Recalibrator):
         stated = _stated(belief_of(evalset, LabelSets))
         if stated.shape[1] != self.classes:
             raise InputError(
-                f"the rows must tell of {self.classes} classes as the calibration rows do, got "
-                f"{stated.shape[1]}"
+                f"the rows must have probabilities of {self.classes} classes as the calibration "
+                f"rows do, got {stated.shape[1]}"
             )
         value = self.parameters[0].value
         if self.method == TEMPERATURE:

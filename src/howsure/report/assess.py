@@ -33,6 +33,7 @@ from howsure.metrics.congruence.view import (
     unanswered,
 )
 from howsure.metrics.groups import GroupReport, assess_groups
+from howsure.metrics.interval_rows import interval_tables
 from howsure.metrics.measure import Evaluation, curves_of, evaluate, tables_of, worst_rows
 from howsure.metrics.metric import SLOW_ROWS
 from howsure.predictions import EvalSet, content_order
@@ -330,6 +331,13 @@ def assess_sets(
             worst = attempt(f"worst rows of {name}", partial(worst_rows, found), lambda _: None)
             made = (by_group[place], *tables_of(found), worst)
             tables.extend(table for table in made if table is not None)
+        drawn, reasons = attempt(
+            "intervals beside y",
+            partial(interval_tables, [f for f in done if f.evalset.model in shown], seed=seed),
+            lambda reason: ([], [reason]),
+        )
+        tables.extend(drawn)
+        notes.extend(reasons)
         for local in _given_inputs(evalsets, confidence, seed, asked):
             records.extend(local.records)
             tables.extend(tables_of(local))
@@ -403,9 +411,10 @@ def _title(done: Sequence[Evaluation], facts: Mapping[str, str]) -> str:
     names = [found.evalset.model for found in done]
     if facts.get("Source"):
         data = f"in {one_line(facts['Source'], _LONGEST)}"
-    elif len(names) > 1:
-        told = [one_line(name, _LONGEST // 2) for name in names]
-        data = f"of {len(names)} models" if len(names) > 3 else f"of {' and '.join(told)}"
+    elif len(names) > 3:
+        data = f"of {len(names)} models"
+    elif names != [_UNNAMED]:
+        data = f"of {' and '.join(one_line(name, _LONGEST // 2) for name in names)}"
     else:
         rows = done[0].evalset.n
         data = f"of {rows:,} predictions" if rows > 1 else "of this prediction"
@@ -413,6 +422,7 @@ def _title(done: Sequence[Evaluation], facts: Mapping[str, str]) -> str:
 
 
 _LONGEST = 60
+_UNNAMED = "model"  # as sets are called whose model has no name
 
 
 def _in_detail(done: Sequence[Evaluation], ranked: Standing | None) -> tuple[set[str], str]:
@@ -567,7 +577,7 @@ def _judged(
         for place, name in enumerate(names)
         if several or name != "model"
     }
-    notes = "Questions of the verdict that do not apply here, and why."
+    notes = "Questions that do not apply to these data, and why."
     return findings, lines, Table(name="not_judged", columns=columns, notes=notes), states
 
 
@@ -612,10 +622,10 @@ def _trial_table(made: Trials, model: str) -> list[Table]:
         del columns["reason"]
     title = made.score or "score"
     notes = (
-        f"Share of the {title} that each mend saves on held-out fifths, with its 95 % interval; "
-        "which bad findings it heals, and which it leaves."
+        f"By how much each method lowers the {title} on held-out fifths, with a 95 % interval. "
+        "Heals and leaves name the bad findings that it corrects, and those that remain."
     )
-    labels = {"mend": "method", "reason": "why it was not tried"}
+    labels = {"mend": "method", "reason": "why not tried"}
     return [Table(name="mends", columns=columns, labels=labels, model=model, notes=notes)]
 
 
@@ -635,7 +645,7 @@ def _facts(
     facts = {
         "Rows": f"{first.n:,}",
         "Models": ", ".join(found.evalset.model for found in done),
-        "Beliefs": ", ".join([*kinds, *(["point"] if first.point is not None else [])]),
+        "Predictions": ", ".join([*kinds, *(["point"] if first.point is not None else [])]),
         "Nominal coverage": ", ".join(known) or "unknown",
         "Confidence of intervals": f"{confidence:g}",
         "Seed": str(seed),
@@ -654,10 +664,10 @@ def _sense(weights: Weights) -> str:
     """In which sense weights were taken, how much they come to, and how to say the other."""
     if weights.kind == "frequency":
         return (
-            f"frequency, {weights.total:,.0f} rows in all: a weight of 2 is a row twice "
+            f"frequency, {weights.total:,.0f} rows in all: a weight of 2 is a row seen twice "
             "(weights kind importance: a weight is a share of another population)"
         )
     return (
         f"importance, effective n {weights.effective_n:,.1f}: a weight is a share of another "
-        "population (weights kind frequency: a weight of 2 is a row twice)"
+        "population (weights kind frequency: a weight of 2 is a row seen twice)"
     )

@@ -305,7 +305,9 @@ def _columns(held: EvalSet, limit: Limit, rules: Rules) -> tuple[str, ...]:
     if limit.metric == WORST_GROUP and not by:
         by = tuple(held.groups)
         if not by:
-            raise InputError(f"{limit} cannot be judged: no groups are named: say by (--by COLUMN)")
+            raise InputError(
+                f"{limit} cannot be judged: no groups are named: give by (--by COLUMN)"
+            )
     return tuple(dict.fromkeys(by))
 
 

@@ -19,7 +19,7 @@ _TITLES = {
     "y": "y",
     "prediction": "predicted",
     "cce": "CCE",
-    "perfect": "right model",
+    "perfect": "perfect model",
     "p_value": "p",
 }
 _SAFE = re.compile(r"data:image/(jpeg|png);base64,[A-Za-z0-9+/]+={0,2}")

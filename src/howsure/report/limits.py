@@ -79,7 +79,9 @@ class Rules:
                 raise InputError(f"findings must be of one table of numbers, got {name!r}")
         if self.fail_on == "never" and (self.findings or self.ignore):
             told = "findings" if self.findings else "ignore"
-            raise InputError(f"{told} chooses of the verdict: say fail_on bad or watch, got never")
+            raise InputError(
+                f"{told} selects findings of the verdict: give fail_on bad or watch, got never"
+            )
         self._check_order()
 
     @property
@@ -214,7 +216,7 @@ def read_rules(path: str | os.PathLike[str]) -> Rules:
         return rules_from(tables, name)
     held = _tool(tables, name)
     if held is None:
-        raise InputError(f"{name} must hold [{TABLE}], and does not")
+        raise InputError(f"{name} must contain the table [{TABLE}]")
     return rules_from(held, f"{name} [{TABLE}]")
 
 

@@ -77,7 +77,7 @@ def assess_model(
     >>> x = rng.normal(size=(600, 1))
     >>> y = x[:, 0] + rng.normal(size=600)
     >>> result = assess_model(BayesianRidge().fit(x[:300], y[:300]), x[300:], y[300:])
-    >>> result.facts["Models"], result.facts["Beliefs"]
+    >>> result.facts["Models"], result.facts["Predictions"]
     ('BayesianRidge', 'distributions')
     """
     check_row_order(y, {"X": X})

@@ -205,11 +205,11 @@ def scored(monitor: Monitor, judged: Judged, names: npt.NDArray[Any]) -> Table:
         labels={"support_p_value": "p of lying inside", "near_p_value": "p of nearest rows"},
         model=monitor.part.model,
         notes=(
-            f"A row is outside where it lies farther from its {monitor.neighbours.near.shape[1]} "
-            f"nearest reference rows than all but {percent(monitor.chance)} of the reference's "
-            "own. It cannot be judged. A row inside is flagged where two errors exceed a right "
-            f"model's at {percent(FLAGGED)}: its CCE, and that of the {monitor.around} nearest "
-            "reference rows alone. By chance, at most that share of right rows is."
+            f"A row is outside if it lies farther from its {monitor.neighbours.near.shape[1]} "
+            f"nearest reference rows than all but {percent(monitor.chance)} of those themselves. "
+            "It cannot be judged. A row inside is flagged if two errors are significant at "
+            f"{percent(FLAGGED)}: its CCE, and that of its {monitor.around} nearest reference rows "
+            f"alone. Of rows without a fault, at most {percent(FLAGGED)} are flagged by chance."
         ),
     )
 

@@ -14,13 +14,16 @@ from howsure.core import formats
 from howsure.core.faults import attempt, collected
 from howsure.core.records import Curve, Record, Table
 from howsure.figures import Figure, figures_of
-from howsure.figures.text import one_line
+from howsure.figures.tables import worst_first
+from howsure.figures.text import headed, one_line
 from howsure.report import grids
 from howsure.report.document import (
+    TONES,
     Cell,
     Choice,
     Column,
     Document,
+    GlossaryEntry,
     Grid,
     Option,
     Rows,
@@ -35,6 +38,8 @@ from howsure.verdict import QUESTIONS, Advice, Finding
 
 MOST_COLUMNS: Final = 5
 """The most models that stand side by side on the first screen."""
+MOST_SIZED: Final = 3
+"""The most of them beside whose states sizes stand."""
 MOST_LINES: Final = 6
 """The most sentences that a section shows at once."""
 STEP: Final = "What would help?"
@@ -68,7 +73,7 @@ class _Topic:
     figures, tables : tuple of str
         Names; a figure or a table without a topic stands under the last.
     folded : bool
-        As in `Section`.
+        As in `Section`; one without a title of its own is folded too where no sentence answers.
     """
 
     label: str
@@ -86,7 +91,6 @@ _TOPICS: Final = (
         label="Coverage",
         ids=("coverage", "one_sided", "support", "sets"),
         figures=("intervals",),
-        tables=("intervals",),
     ),
     _Topic(
         label="Distribution",
@@ -98,17 +102,12 @@ _TOPICS: Final = (
         label="Inputs",
         ids=("outside", "region", "congruence"),
         figures=("cce_tree", "cce_map", "local_pit"),
-        tables=("conditional_regions", "conditional_parts", "cce_tree", "cce_map", "cce_rows"),
+        tables=("conditional_regions", "conditional_parts", "cce_rows"),
     ),
     _Topic(
         label="Rows",
         title="Which rows should not be trusted?",
         tables=("outside", "monitor"),
-    ),
-    _Topic(
-        label="Rejection",
-        asked=("Does it help to withhold suspect rows?",),
-        figures=("rejection", "rejection_nll"),
     ),
     _Topic(
         label="Widths",
@@ -117,10 +116,17 @@ _TOPICS: Final = (
         tables=("characteristic_points",),
     ),
     _Topic(label="Time", ids=("drift", "dependence"), figures=("rolling_coverage",)),
+    _Topic(
+        label="Rejection",
+        asked=("Does it help to withhold suspect rows?",),
+        figures=("rejection", "rejection_nll"),
+    ),
     _Topic(label="Tried", title="What was tried", tables=("mends",), folded=True),
+    _Topic(label="Worst", title="The worst rows", tables=("worst_rows",), folded=True),
     _Topic(label="Others", title="Other figures and tables", folded=True),
 )
-_UNLISTED: Final = ("cce_images", "not_judged")
+_UNLISTED: Final = ("cce_images", "cce_map", "cce_tree", "intervals", "not_judged")
+"""Tables that stand elsewhere: pictures, what is silent, and the data of figures."""
 
 
 def document_of(
@@ -137,23 +143,23 @@ def document_of(
 ) -> Document:
     """Everything that was assessed, in the order in which a reader asks."""
     entries = glossary(records)
+    models = {table.model for table in tables} - {""}
+    shown_tables = [replace(t, model="") for t in tables] if len(models) < 2 else tables
     with collected() as faults:
         figures = list(figures_of(curves, tables))
         first = _first_figure(figures)
         shown = [f for f in figures if not first or all(f not in o.figures for o in first.options)]
         pictures: list[Gallery] = attempt("images", partial(galleries, tables), lambda _: [])
         sections = [
-            *_sections(lines, findings, shown, tables, pictures),
-            *_numbers(records, tables),
+            *_sections(lines, findings, shown, shown_tables, pictures),
+            *_numbers(records, entries, tables),
         ]
-    told = list(lines[:1])
-    told += [line for line in lines[1:] if line.question == STEP][:1]
     states = state_grid(findings, tables, {section.label: section.anchor for section in sections})
     return Document(
         title=title,
         opening=Section(
             title="Verdict",
-            lines=tuple(told),
+            lines=_answer(lines, findings, tables),
             choices=() if first is None else (first,),
             grids=() if states is None else (states,),
         ),
@@ -170,14 +176,29 @@ def document_of(
     )
 
 
+def _answer(
+    lines: Sequence[VerdictLine], findings: Sequence[Finding], tables: Sequence[Table]
+) -> tuple[VerdictLine, ...]:
+    """The headline, what is worst of the best of several models, and the next step."""
+    ranked = next((table for table in tables if table.name == OVERVIEW and len(table)), None)
+    best = "" if ranked is None else str(ranked.columns["model"][0])
+    faults = {each.sentence for each in findings if each.model == best and each.state == "bad"}
+    rest = lines[1:]
+    worst = [line for line in rest if line.text.removeprefix(f"{best}: ") in faults][:1]
+    return (*lines[:1], *worst, *[line for line in rest if line.question == STEP][:1])
+
+
 def _first_figure(figures: Sequence[Figure]) -> Choice | None:
-    """Calibration, one form of it at a time; else coverage overall and by group."""
+    """Calibration, one form of it at a time; else coverage by group, intervals, or a map."""
     named = [(label, f) for name, label in _CALIBRATION.items() for f in figures if f.name == name]
     if named:
         options = tuple(Option(label=label, figures=(figure,)) for label, figure in named)
         return Choice(label="Calibration of", options=options)
-    groups = [figure for figure in figures if figure.name == "groups"]
-    return _choice(groups) if groups else None
+    for name in ("groups", "intervals", "cce_map"):
+        alike = [figure for figure in figures if figure.name == name]
+        if alike:
+            return _choice(alike)
+    return None
 
 
 def _choice(alike: Sequence[Figure]) -> Choice:
@@ -206,17 +227,18 @@ def state_grid(
         if name == "comparison" or not any(name in held[model] for model in shown):
             continue
         topic = next((topic.label for topic in _TOPICS if name in topic.ids), "")
-        label = QUESTIONS[name].label if name in QUESTIONS else asked[name]
-        cells = [_state(held[model].get(name)) for model in shown]
+        label = QUESTIONS[name].label if name in QUESTIONS else headed(name)
+        sized = len(shown) <= MOST_SIZED
+        cells = [_state(held[model].get(name), sized=sized) for model in shown]
         rows.append((Cell(text=label, link=anchors.get(topic, "")), *cells))
-    notes = (
-        (f"The first {len(shown)} of {len(order or models):,} models.",)
-        if len(order or models) > len(shown)
-        else ()
-    )
+    found = [held[model][name].state for model in shown for name in held[model]]
+    marks = [" ".join(TONES[tone]) for tone in TONES if tone in found]
+    notes = ["  ".join(marks)]
+    if len(order or models) > len(shown):
+        notes.insert(0, f"The first {len(shown)} of {len(order or models):,} models.")
     titles = shown if len(models) > 1 else ["Finding"]
     columns = (Column(title="Question"), *(Column(title=one_line(t, 60)) for t in titles))
-    return Grid(title="", columns=columns, parts=(Rows(rows=tuple(rows)),), notes=notes)
+    return Grid(title="", columns=columns, parts=(Rows(rows=tuple(rows)),), notes=tuple(notes))
 
 
 def _place(name: str) -> int:
@@ -224,10 +246,10 @@ def _place(name: str) -> int:
     return names.index(name) if name in names else -1
 
 
-def _state(finding: Finding | None) -> Cell:
+def _state(finding: Finding | None, *, sized: bool) -> Cell:
     if finding is None:
         return Cell(text="")
-    size = _size(finding) if finding.state in _TOLD else ""
+    size = _size(finding) if sized and finding.state in _TOLD else ""
     return Cell(text="", small=size, tone=finding.state)
 
 
@@ -287,7 +309,7 @@ def _sections(
             choices=choices,
             grids=made,
             galleries=own,
-            folded=topic.folded,
+            folded=topic.folded or not (told or topic.title),
         )
 
 
@@ -303,16 +325,16 @@ def _title(lines: Sequence[VerdictLine], choices: Sequence[Choice], made: Sequen
 
 
 def _grids(tables: Sequence[Table]) -> list[Grid]:
-    """Tables as a reader sees them; groups of several models are one."""
+    """Tables as a reader sees them; groups of all models are one."""
     groups = [table for table in tables if table.name == "groups" and len(table)]
-    others = [table for table in tables if table not in groups] if len(groups) > 1 else tables
-    beside = [grids.groups_beside(groups)] if len(groups) > 1 else []
-    return [*beside, *grids.table_grids(others)]
+    others = [table for table in tables if table.name != "groups"]
+    return [*([grids.groups_beside(groups)] if groups else []), *grids.table_grids(others)]
 
 
-def _numbers(records: Sequence[Record], tables: Sequence[Table]) -> Iterator[Section]:
+def _numbers(
+    records: Sequence[Record], entries: Sequence[GlossaryEntry], tables: Sequence[Table]
+) -> Iterator[Section]:
     """Every number, and what has none."""
-    entries = glossary(records)
     told = (grids.record_grid(records, entries), grids.group_grid(records, entries))
     made = tuple(grid for grid in told if grid is not None)
     if made:

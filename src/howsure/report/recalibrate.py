@@ -300,7 +300,7 @@ def recalibrate_tables(
         ]
         if chosen:
             raise InputError(
-                f"a kept recalibration is applied as it is, got {', '.join(chosen)} beside it"
+                f"a saved recalibration takes no further options, got {', '.join(chosen)} beside it"
             )
         rows = _rows(new, kept, columns, reading)
         done = kept.apply(rows.evalset)
@@ -355,7 +355,7 @@ def rows_to_compare(
     rows = _rows(new, Mend(by=tuple(by)), columns, reading)
     if not rows.labelled:
         why = "".join(f" ({note})" for note in rows.notes)
-        raise InputError(f"a comparison judges by y of the new rows, which must be known{why}")
+        raise InputError(f"a comparison needs y of the new rows{why}")
     counted = rows.evalset
     if counted.weights is not None:
         counted = counted.take(np.flatnonzero(counted.weights.values))

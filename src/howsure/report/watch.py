@@ -46,8 +46,8 @@ WITHHELD = 0.2
 FEWEST = 5
 """The fewest rows withheld of which it tells."""
 UNREAD = (
-    "Errors are those of the reference's model at the new inputs. Predictions beside them are read "
-    "only in rows that have y."
+    "Errors are those of the reference's model at the new inputs. Predictions in the new table are "
+    "used only in rows that have y."
 )
 _ONE_INSIDE = "The row lies inside the reference."
 
@@ -210,7 +210,7 @@ def _near_words(found: Finding, flagged: int, rows: int, power: float) -> str:
     which = f"the {rows:,} rows" if rows > 1 else "the row"
     text = (
         f"Around {which} inside, the prediction is {1.0 + found.effect:.2f} times as far from the "
-        f"data as a right model's ({p_words(found.p)})."
+        f"data as a correctly specified model's ({p_words(found.p)})."
     )
     if flagged:
         text += (
@@ -276,7 +276,7 @@ def _record(monitor: Monitor, judged: Judged) -> Record:
         null_upper=null.upper,
         p=null.p_value,
         reason="",
-        options={**options, "p_of": "a model right throughout the reference"},
+        options={**options, "p_of": "a model correctly specified throughout the reference"},
     )
 
 

@@ -100,7 +100,7 @@ QUESTIONS: Mapping[str, Question] = MappingProxyType(
             margin=0.1,
         ),
         "trade": Question(
-            asked="Do varying widths pay?",
+            asked="Do varying widths help?",
             label="Gain of widths",
             unit="ratio − 1",
             tolerance=0.02,
@@ -255,9 +255,9 @@ class Case:
 
 _ABSENT = {
     "": "it was not measured",
-    "groups": "the table holds no groups",
-    "inputs": "the table holds no inputs",
-    "ease": "the table holds no ease",
+    "groups": "the table has no groups",
+    "inputs": "the table has no inputs",
+    "ease": "the table has no ease",
 }
 
 
@@ -531,7 +531,7 @@ _VAGUE = 0.5
 def _congruence(case: Case) -> Draft:
     found = case.get("mean_cce")
     if not found.null > 0:
-        raise UnanswerableError("no right model could be drawn to compare with")
+        raise UnanswerableError("no correctly specified model could be simulated to compare with")
     return Draft(
         id="congruence",
         effect=found.value / found.null - 1.0,
@@ -587,7 +587,7 @@ def _trade(case: Case) -> Draft:
 
 def _sets(case: Case) -> Draft:
     if not any(isinstance(each, LabelSets) for each in case.evalset.beliefs):
-        raise UnanswerableError("the table holds no label sets")
+        raise UnanswerableError("the table has no label sets")
     found, empty = case.get("sscv"), case.get("empty_sets")
     if "where" not in found.options:
         raise UnanswerableError("the sizes of sets were not compared")
@@ -598,7 +598,7 @@ def _sets(case: Case) -> Draft:
 def _dependence(case: Case) -> Draft:
     found = case.dependence
     if isinstance(found, str):
-        raise UnanswerableError(found or "it was not asked")
+        raise UnanswerableError(found or "it was not asked for")
     margin = QUESTIONS["dependence"].margin
     return Draft(
         id="dependence",

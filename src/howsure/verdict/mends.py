@@ -288,10 +288,10 @@ class _Bench:
     def too_few(self) -> str:
         """Why nothing can be tried; empty where it can."""
         if self.evalset.n < FEWEST_ROWS:
-            return f"{self.evalset.n} rows are too few to try mends on held-out folds"
+            return f"{self.evalset.n} rows are too few to try methods on held-out folds"
         cluster = self.evalset.cluster
         if cluster is not None and len(cluster.labels) < FEWEST_UNITS:
-            return f"{len(cluster.labels)} clusters are too few to try mends on held-out folds"
+            return f"{len(cluster.labels)} clusters are too few to try methods on held-out folds"
         return ""
 
     def candidates(self) -> Iterator[tuple[Candidate, tuple[str, ...]]]:

@@ -101,9 +101,9 @@ _GROUPS = 16  # groups whose statistics are drawn
 _TAIL = 0.025
 _Z = float(special.ndtri(1.0 - _TAIL))
 _STILL = "does not depend on y"
-_POINT = "a point forecast alone does not say how y is drawn"
+_POINT = "a point forecast alone gives no distribution of y"
 _MANY = f"statistics of more than {_GROUPS} groups are not drawn"
-_OUTSIDE = "beyond its outermost levels a quantile table says nothing"
+_OUTSIDE = "quantiles give no distribution beyond their outermost levels"
 
 Key = tuple[str, str]
 
@@ -700,7 +700,7 @@ def _drawer(held: EvalSet, asked: _Asked, source: str) -> type[Prediction]:
     if not drawers:
         if not held.beliefs:
             raise UnanswerableError(_POINT)
-        raise UnanswerableError(f"{held.beliefs[0].kind} say only how often y lies inside")
+        raise UnanswerableError(f"{held.beliefs[0].kind} give only how often y lies inside")
     return next((kind for kind in drawers if kind.kind in named), drawers[0])
 
 

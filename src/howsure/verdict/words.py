@@ -44,7 +44,9 @@ def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
     elif finding.state == "negligible":
         told = f"{seen}: {fault}. This is within the tolerance of {_tolerated(finding)}."
     elif finding.state == "watch":
-        told = f"{seen}. Perhaps {fault}: {p_words(finding.p)} alone, not proven among all tests."
+        told = (
+            f"{seen}. Perhaps {fault}: {p_words(finding.p)} alone, not significant among all tests."
+        )
     elif finding.state == "good":
         told = f"{seen}: {well}."
     else:
@@ -56,7 +58,7 @@ def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
 _PART_OF = {
     "skew": "the skew",
     "tails": "the tails",
-    "width": "how widths and errors go together",
+    "width": "how errors depend on widths",
     "groups": "how groups differ",
     "region": "what depends on the inputs",
     "drift": "the drift",
@@ -136,7 +138,9 @@ def _coverage(draft: Draft, _: Finding) -> Words:
     elif abs(least - facts["coverage"]) > 5e-4:
         seen += f", where the predictions claim {percent(least)}"
     way = "under-cover" if draft.effect < 0 else "over-cover"
-    return Words(seen, f"they {way} by {_points(draft.effect)}", "in line with the claim")
+    return Words(
+        seen, f"they {way} by {_points(draft.effect)}", "in line with the nominal coverage"
+    )
 
 
 def _bias(draft: Draft, _: Finding) -> Words:
@@ -203,7 +207,7 @@ def _one_sided(draft: Draft, _: Finding) -> Words:
 def _support(draft: Draft, _: Finding) -> Words:
     told = _small(100.0 * draft.effect, 1)
     seen = f"{told} % of y have probability 0 under their prediction"
-    return Words(seen, "the predictive distribution rules out what happened", "")
+    return Words(seen, "the predictive distribution rules out values that occurred", "")
 
 
 def _groups(draft: Draft, finding: Finding) -> Words:
@@ -240,8 +244,11 @@ def _region(draft: Draft, _: Finding) -> Words:
 
 def _congruence(draft: Draft, _: Finding) -> Words:
     found: Record = draft.facts["record"]
-    seen = f"Mean CCE is {number(found.value, 3)}; a right model's would be {number(found.null, 3)}"
-    return Words(seen, "at some inputs the prediction is far from what happens", "")
+    seen = (
+        f"Mean CCE is {number(found.value, 3)}; "
+        f"a correctly specified model has {number(found.null, 3)}"
+    )
+    return Words(seen, "at some inputs the predictive distribution is wrong", "")
 
 
 def _width(draft: Draft, _: Finding) -> Words:
@@ -250,10 +257,10 @@ def _width(draft: Draft, _: Finding) -> Words:
         fault = "the noise varies with the inputs"
         if not draft.where:
             seen = "Every row has the same width"
-            return Words(seen, fault, "inputs do not tell errors apart")
+            return Words(seen, fault, "the inputs do not predict the size of errors")
         seen = (
-            "Every row has the same width. In the half that inputs single out "
-            f"({draft.where}), errors are {found.value:.2f} times the others"
+            "Every row has the same width. "
+            f"Where {draft.where}, errors are {found.value:.2f} times those elsewhere"
         )
         return Words(seen, fault, "constant noise, as stated")
     wide, narrow = (
@@ -270,9 +277,9 @@ def _width(draft: Draft, _: Finding) -> Words:
 def _trade(draft: Draft, _: Finding) -> Words:
     low, whole = draft.facts["record"], draft.facts["whole"]
     span = _span(low, times=math.copysign(1.0, low.value))
-    seen = f"At miss rates up to 20 %, these widths are {_against(low)} than a constant band{span}"
-    more = f"Over all miss rates they are {_against(whole)}."
-    return Words(seen, "a constant band serves better", "varying widths pay", more)
+    seen = f"At miscoverage up to 20 %, these widths are {_against(low)} than a constant band{span}"
+    more = f"Over all levels of miscoverage they are {_against(whole)}."
+    return Words(seen, "a constant band is better", "the varying widths help", more)
 
 
 def _against(gain: Record) -> str:
@@ -285,7 +292,7 @@ def _sets(draft: Draft, _: Finding) -> Words:
     labels = "label" if draft.where == "1" else "labels"
     seen = (
         f"Sets of {draft.where} {labels} cover {percent(float(facts['value']))} of "
-        f"{float(facts['rows']):,.0f} rows, all {percent(float(facts['expected']))}"
+        f"{float(facts['rows']):,.0f} rows, all sets {percent(float(facts['expected']))}"
     )
     empty = float(facts["empty"])
     more = f"{percent(empty)} of sets are empty." if empty else ""
@@ -296,18 +303,20 @@ def _sets(draft: Draft, _: Finding) -> Words:
 def _dependence(draft: Draft, finding: Finding) -> Words:
     found: Dependence = draft.facts["found"]
     size = found.signal == "size"
-    seen = f"(correlation {fixed(found.correlation, 2)})"
+    seen = f"(r = {fixed(found.correlation, 2)})"
     if found.by == "file":
-        told = f"{'Sizes of e' if size else 'E'}rrors of neighbouring rows in the file go together"
+        told = (
+            f"{'Sizes of e' if size else 'E'}rrors of neighbouring rows in the file are correlated"
+        )
         more = "If rows stand in the order of time, name that column with --time."
         return Words(f"{told} {seen}", "", "", more)
-    how = "follow each other in time" if found.by == "time" else "go together within clusters"
-    told = f"{'Sizes of errors' if size else 'Errors'} {how} {seen}"
+    how = "correlated in time" if found.by == "time" else "correlated within clusters"
+    verb = {"watch": "are", "good": "are not"}.get(finding.state, "may be")
+    told = f"{'Sizes of errors' if size else 'Errors'} {verb} {how} {seen}"
     if finding.state == "watch":
         count = f"{found.n:,.0f} rows count as about {_roughly(found.effective)}"
         few = "These are too few for any test." if found.batches == 1 else ""
         return Words(f"{told}: {count}", "", "", few)
-    told = told.replace(how, f"do not {how}" if finding.state == "good" else f"may {how}")
     more = "" if finding.state == "good" else "Rows are too few to tell."
     return Words(told, "", "", more)
 
@@ -435,7 +444,7 @@ _NAMES = {
     "groups": "coverage in groups",
     "region": "coverage given inputs",
     "width": "widths",
-    "trade": "the trade of width for misses",
+    "trade": "the trade-off of width and coverage",
     "support": "impossible outcomes",
 }
 """Findings within a sentence, where their ids are no words."""
@@ -444,8 +453,8 @@ _DONE: Mapping[str, str] = {
     "scale": "stretch every prediction",
     "shift_scale": "shift and stretch every prediction",
     "cqr": "move both ends of every interval",
-    "asymmetric": "move each end of the intervals by a constant of its own",
-    "shape": "map stated probabilities to those that were observed",
+    "asymmetric": "move the lower and the upper ends of intervals by a constant each",
+    "shape": "map stated probabilities to observed frequencies",
     "widths": "make widths follow the size of the errors",
     "isotonic_variance": "replace each variance by the mean squared error of rows like it",
     "group": "recalibrate within {by}",
@@ -475,7 +484,7 @@ def next_step(
     if advice.heals:
         told += f" It brings {_named(advice.heals)} in line."
     if advice.leaves:
-        told += f" It does not mend {_named(advice.leaves)}."
+        told += f" It does not correct {_named(advice.leaves)}."
     return told
 
 
@@ -510,20 +519,20 @@ def nothing_helps(
         method, gain, rows = nearest
         digits = 10 ** max(math.floor(math.log10(max(rows, 1))) - 1, 0)
         told += (
-            f" Nearest is {method}, whose gain of {percent(gain)} some "
-            f"{math.ceil(rows / digits) * digits:,} rows would prove."
+            f" The nearest is {method}, with a gain of {percent(gain)}. "
+            f"About {math.ceil(rows / digits) * digits:,} rows would prove it."
         )
     needs = [_NEEDS[each.id].format(where=each.where) for each in red if each.id in _NEEDS]
     return " ".join([told, *dict.fromkeys(needs)])
 
 
 _NEEDS: Mapping[str, str] = {
-    "groups": "For groups: more rows of {where}, or a model that sees this column.",
-    "region": "For the inputs: a model that sees what sets rows apart where {where}.",
+    "groups": "For groups: more rows of {where}, or a model that uses this column.",
+    "region": "For the inputs: a model that fits the rows better where {where}.",
     "width": "For widths: inputs that tell easy rows from hard ones.",
     "trade": "For widths: inputs that tell easy rows from hard ones.",
     "drift": "For drift: a longer history since the change, or a model trained on recent rows.",
-    "sets": "For label sets: class probabilities, from which sets can be made anew.",
+    "sets": "For label sets: class probabilities, from which new sets can be built.",
     "support": "For impossible outcomes: a predictive distribution that allows them.",
 }
 

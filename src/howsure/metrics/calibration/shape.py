@@ -121,12 +121,12 @@ def _placed(view: View, whole: _Placed | None = None) -> _Placed:
         return _Placed(place, lambda at: table[:, at], cells, table, exchange=together)
     known = view.held(Quantiles)
     if known is None:
-        lacking = "the table holds no distributions, samples or quantiles"
-        raise UnanswerableError(lacking if samples is None else "one sample tells no spread")
+        lacking = "the table has no distributions, samples or quantiles"
+        raise UnanswerableError(lacking if samples is None else "one sample gives no spread")
     view.told("components", known.kind)
     levels, values = known.levels, known.values
     if len(levels) < 2:
-        raise UnanswerableError("one quantile tells nothing of the spread")
+        raise UnanswerableError("one quantile gives no spread")
     if whole is None and _tied(values, y):
         raise UnanswerableError(
             "y often equals a stated quantile, where a quantile table states no probability"
@@ -262,7 +262,9 @@ _ENTRIES = (
         name="pit_spread",
         title="Spread by the PIT",
         question=Question.CALIBRATION,
-        meaning="Size of the errors as a multiple of the stated one, under any predictive law.",
+        meaning=(
+            "Size of the errors as a multiple of the stated one, for any predictive distribution."
+        ),
         formula="k with mean φ_1 = mean φ_2 = 0 at F(m + (y − m − b·s)/k)",
         source=_PIT,
         direction=Direction.TARGET,
@@ -306,9 +308,11 @@ _ENTRIES = (
     ),
     Metric(
         name="width_response",
-        title="Error size where widths are large, against small",
+        title="Error size at large widths against small",
         question=Question.CALIBRATION,
-        meaning="Ratio of the errors' multiple of the stated size, wide rows to narrow ones.",
+        meaning=(
+            "Errors over their stated size: ratio of rows with large to rows with small widths."
+        ),
         formula="k(+1)/k(−1), k from φ_2 (or misses) on the width's standardised rank",
         source="definition",
         direction=Direction.TARGET,
@@ -326,9 +330,9 @@ _ENTRIES = (
     ),
     Metric(
         name="miss_imbalance",
-        title="Misses above less misses below",
+        title="Misses above minus misses below",
         question=Question.CALIBRATION,
-        meaning="Whether the misses of central intervals lie on one side.",
+        meaning="Share of rows above their interval minus share below; 0 for balanced intervals.",
         formula="mean 1{y > u} − mean 1{y < l}",
         source="definition",
         direction=Direction.TARGET,

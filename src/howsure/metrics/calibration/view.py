@@ -106,7 +106,7 @@ def _calibration_drawn(evaluation: Evaluation, confidence: float) -> list[Curve]
             reference=curve.levels,
             x_label="Stated probability",
             y_label="Observed share below",
-            band=f"{confidence:.0%} band that a perfect model keeps to at all levels at once",
+            band=f"{confidence:.0%} simultaneous band of a perfect model, over all levels",
             model=evalset.model,
         )
     ]
@@ -119,7 +119,7 @@ def _pit_drawn(evaluation: Evaluation, confidence: float) -> list[Curve]:
     curve = calibration_curve(pit, left=left, confidence=confidence, weights=weights)
     bins = pit_histogram(pit, left=left, confidence=confidence, weights=weights)
     count = len(bins.share)
-    band = f"{confidence:.0%} band that a perfect model keeps to at all points at once"
+    band = f"{confidence:.0%} simultaneous band of a perfect model, over all points"
     return [
         Curve(
             name="pit_ecdf",
@@ -162,7 +162,7 @@ _ENTRIES = (
             "quantile calibration error",
         ),
         question=Question.CALIBRATION,
-        meaning="How far observed shares stray from stated probabilities, over levels.",
+        meaning="Distance of observed frequencies from stated probabilities, over levels.",
         formula="Σ_j w_j |p_j − q_j|^a",
         source="Kuleshov, Fenner and Ermon 2018",
         direction=Direction.LOWER,
@@ -252,7 +252,10 @@ _ENTRIES = (
         merges="histogram",
         laws=Laws(
             reflection="varies",
-            why="where y meets a jump of its law, a draw breaks the tie, and other jumps draw anew",
+            why=(
+                "where y meets a jump of its distribution, a draw breaks the tie, and other "
+                "jumps draw anew"
+            ),
         ),
         standard_normal=math.nan,
     ),

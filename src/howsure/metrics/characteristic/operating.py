@@ -287,7 +287,7 @@ def _no_guarantee(bands: Bands) -> str:
     if bands.weights is not None and bands.weights_kind == "importance":
         return "rows with importance weights are not exchangeable with a fresh row"
     if bands.outputs > 1:
-        return "several outputs are pooled: ask the curve of one output"
+        return "several outputs are pooled: use the curve of one output"
     return ""
 
 

@@ -473,7 +473,7 @@ def _summary(
     if not reason and missing:
         reason = f"{missing} of {len(draws)} resamples have no value"
     elif not reason and units.count < 2:
-        reason = "one row or cluster tells nothing of its spread"
+        reason = "one row or cluster gives no spread"
     if not reason:
         tail = 0.5 * (1.0 - confidence)
         error = float(finite.std(ddof=1))

@@ -52,7 +52,7 @@ def noise_given_inputs(
     >>> error = np.abs(rng.normal(size=1000)) * np.where(x[:, 0] > 0.5, 2.0, 1.0)
     >>> found = noise_given_inputs(error, x, ["age", "dose"])
     >>> found.details["where"], found.p < 1e-6
-    ('age > 0.4985, dose > 0.777', True)
+    ('age > 0.4985 and dose > 0.777', True)
     """
     n = len(error)
     if n < FEWEST:
@@ -82,7 +82,7 @@ def noise_given_inputs(
             told.append((signals[-1], words[ranked[-1]], *sides))
     p = float(special.ndtr(-sum(signals) / math.sqrt(2.0)))
     if not told:
-        return Estimate(1.0, p=p, reason="no part of the inputs tells the size of errors", n=n)
+        return Estimate(1.0, p=p, reason="no part of the inputs predicts the size of errors", n=n)
     _, where, large, small = max(told, key=lambda each: each[0])
     means = [float(side.mean()) for side in (large, small)]
     if min(means) <= 0.0:
@@ -120,9 +120,11 @@ TOPIC = Topic(
     entries=(
         Metric(
             name="noise_given_inputs",
-            title="Error size that inputs know of and equal widths do not",
+            title="Error size by inputs, at equal widths",
             question=Question.CONDITIONAL,
-            meaning="Where every width is equal: ratio of errors in halves that inputs tell apart.",
+            meaning=(
+                "With equal widths: ratio of error sizes in two halves that the inputs predict."
+            ),
             formula="mean |e| in the half forecast larger / in the other half",
             source="definition; parts are found on one half of the rows, judged on the other",
             direction=Direction.TARGET,

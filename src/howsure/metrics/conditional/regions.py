@@ -143,7 +143,7 @@ def node_rules(tree: Any, names: Sequence[str], scale: dict[int, FloatArray]) ->
 
 def _words(limits: dict[int, tuple[float, float]], names: Sequence[str]) -> str:
     told = [between(names[feature], *ends) for feature, ends in limits.items()]
-    return ", ".join(told) or "all rows"
+    return " and ".join(told) or "all rows"
 
 
 def between(name: str, low: float, high: float) -> str:

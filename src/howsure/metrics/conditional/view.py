@@ -156,7 +156,7 @@ def _local(view: View, _: float) -> LocalPit:
 def _gaps(view: View, coverage: float) -> list[CoverageGap]:
     part = _part(view)
     if not part.evalset.groups:
-        raise UnanswerableError("the table holds no groups")
+        raise UnanswerableError("the table has no groups")
     hits, options = _hits(part, coverage), _options(part, coverage)
     columns = part.evalset.groups.items()
     return [coverage_gap(hits, groups, name=name, **options) for name, groups in columns]
@@ -192,9 +192,8 @@ def _answer(view: View, name: str, coverage: float) -> Any:
 
 
 _JUDGED = (
-    "Where coverage fails by each measure; coverage, interval and p-value are those of "
-    "rows that had no say in the choice, except for groups, whose p-values are "
-    "Holm-adjusted."
+    "Where coverage fails by each measure. Regions are found on one half of the rows; coverage, "
+    "interval and p-value are measured on the other. P-values of groups are Holm-adjusted."
 )
 _PARTS = (
     "A shallow tree on the chances of coverage that one half of the rows teaches; "
@@ -247,9 +246,9 @@ def _local_curve(evaluation: Evaluation, confidence: float) -> list[Curve]:
             reference=np.zeros(len(found.levels)),
             x_label="Level",
             y_label="Share of the PIT at or below, − level",
-            band=f"{confidence:.0%} simultaneous band of a right model",
+            band=f"{confidence:.0%} simultaneous band of a perfect model",
             model=evaluation.evalset.model,
-            notes=f"Where the beliefs hold least: {found.region.where}; there {found.fault}.",
+            notes=f"Where predictions fail most: {found.region.where}; there {found.fault}.",
         )
     ]
 
@@ -260,7 +259,9 @@ _ENTRIES = (
         title="Coverage in the worst region",
         synonyms=("worst region coverage",),
         question=Question.CONDITIONAL,
-        meaning="Coverage in the part of the inputs that strays most clearly from all rows.",
+        meaning=(
+            "Coverage in the worst region, found on one half of the rows and measured on the other."
+        ),
         formula="coverage of the leaf (two conditions) that the other half finds farthest off",
         source="trees on one half judged on the other; claims shifted to the coverage of all rows",
         direction=Direction.TARGET,
@@ -281,7 +282,9 @@ _ENTRIES = (
         title="Coverage in the worst slab",
         synonyms=("WSC", "worst slab coverage", "worst slice coverage"),
         question=Question.CONDITIONAL,
-        meaning="Coverage in the slab of the inputs that is worst beside all rows.",
+        meaning=(
+            "Coverage in the worst slab, found on one half of the rows and measured on the other."
+        ),
         formula="coverage of {a ≤ v·x ≤ b}, v in two inputs, where the other half covers least",
         source="Cauchois et al. 2021; halves so that seeking costs nothing",
         direction=Direction.TARGET,
@@ -302,7 +305,9 @@ _ENTRIES = (
         title="Excess risk of the target coverage, squared",
         synonyms=("ERT", "excess risk of the target", "L2-ERT"),
         question=Question.CONDITIONAL,
-        meaning="A bound from below of the mean squared gap of coverage given x.",
+        meaning=(
+            "Lower bound of the mean squared gap between coverage given x and nominal coverage."
+        ),
         formula="mean (1−α−c)² − mean (h−c)², h(x) cross-fitted, c whether covered, 1−α as claimed",
         source="arXiv 2512.11779",
         direction=Direction.LOWER,
@@ -322,7 +327,9 @@ _ENTRIES = (
         title="Excess risk of the target coverage, absolute",
         synonyms=("L1-ERT",),
         question=Question.CONDITIONAL,
-        meaning="A bound from below of the mean gap of coverage given x.",
+        meaning=(
+            "Lower bound of the mean absolute gap between coverage given x and nominal coverage."
+        ),
         formula="mean sign(h−(1−α))·(c−(1−α)), h(x) cross-fitted",
         source="arXiv 2512.11779",
         direction=Direction.LOWER,
@@ -342,7 +349,7 @@ _ENTRIES = (
         title="Excess risk of the target coverage, logarithmic",
         synonyms=("KL-ERT",),
         question=Question.CONDITIONAL,
-        meaning="As the squared one, in nats.",
+        meaning="Lower bound of the mean divergence of coverage given x, in nats.",
         formula="mean log loss of 1−α less that of h(x), cross-fitted",
         source="arXiv 2512.11779",
         direction=Direction.LOWER,
@@ -362,7 +369,7 @@ _ENTRIES = (
         title="HSIC of width and coverage",
         synonyms=("Hilbert-Schmidt independence criterion",),
         question=Question.CONDITIONAL,
-        meaning="Whether rows of some widths are covered more often than others.",
+        meaning="Dependence of width and coverage; 0 where coverage does not depend on width.",
         formula="normalised Hilbert–Schmidt criterion; bandwidths are median distances",
         source="Feldman, Bates and Romano 2021",
         direction=Direction.LOWER,
@@ -383,7 +390,7 @@ _ENTRIES = (
         title="Correlation of width and coverage",
         synonyms=("Pearson's correlation of width and coverage",),
         question=Question.CONDITIONAL,
-        meaning="Whether wider intervals cover more often, or less.",
+        meaning="Above 0 where wider intervals cover more often; 0 is best.",
         formula="Pearson's r of width and whether covered",
         source="Feldman, Bates and Romano 2021",
         direction=Direction.TARGET,
@@ -402,7 +409,7 @@ _ENTRIES = (
         name="local_pit",
         title="Local miscalibration of the PIT",
         question=Question.CONDITIONAL,
-        meaning="How much better the law of the PIT given x is foretold than the uniform law.",
+        meaning="How much better the PIT given x is predicted than by the uniform distribution.",
         formula="mean excess risk of P(PIT ≤ u) = u against a cross-fitted P(PIT ≤ u | x)",
         source="Zhao et al. 2021",
         direction=Direction.LOWER,
@@ -420,7 +427,7 @@ _ENTRIES = (
         title="Coverage gap over groups",
         synonyms=("CovGap", "class coverage gap"),
         question=Question.CONDITIONAL,
-        meaning="Mean distance of groups' coverage from their claim; chance alone gives some.",
+        meaning="Mean distance of group coverage from its claim; above 0 by chance alone.",
         formula="mean over groups of |cov_g − (1−α)|, 1−α as the rows claim it",
         source="definition",
         direction=Direction.LOWER,
@@ -440,7 +447,7 @@ _ENTRIES = (
         title="Coverage gap over groups, without chance",
         synonyms=("debiased CovGap",),
         question=Question.CONDITIONAL,
-        meaning="As the raw gap, squared, with what binomial chance gives taken out.",
+        meaning="Mean squared distance of group coverage from its claim, without binomial chance.",
         formula="mean over groups of [(cov_g − (1−α))² − α(1−α)/n_g]₊",
         source="definition",
         direction=Direction.LOWER,

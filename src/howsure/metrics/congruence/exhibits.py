@@ -43,7 +43,7 @@ def map_table(
     seed: int = 0,
 ) -> Table:
     """Congruence errors over a plane."""
-    notes = "Where the predictive law is far from the data; the p-values are pointwise."
+    notes = "Where the predictive distribution is far from the data; p-values are pointwise."
     chosen = np.arange(len(rows))
     if rows.shape[1] == 1:
         plane = np.stack([rows[:, 0], second[1]], axis=1)
@@ -73,7 +73,7 @@ def map_table(
             "first": titles[0],
             "second": titles[1],
             "cce": "CCE",
-            "perfect": "CCE of a right model",
+            "perfect": "CCE of a perfect model",
         },
         model=model,
         notes=notes,
@@ -114,7 +114,9 @@ def extremes_table(
         name="cce_rows",
         columns=columns,
         model=part.model,
-        notes="Rows where the predictive law is farthest from the data, and nearest to it.",
+        notes=(
+            "Rows where the predictive distribution is farthest from the data, and nearest to it."
+        ),
     )
 
 
@@ -153,7 +155,7 @@ def rejection_curves(held: EvalSet, scores: FloatArray) -> tuple[Curve, ...]:
     """Mean |error| and NLL of the rows kept when those of the highest CCE are withheld."""
     curves: list[Curve] = []
     for name, losses in losses_of(held).items():
-        notes = "Rows are withheld by their CCE, which needs no label."
+        notes = "Rows are rejected by their CCE, which needs no label."
         infinite = _infinite(held) if name == "rejection" else 0
         if infinite:
             plural = "rows" if infinite > 1 else "row"

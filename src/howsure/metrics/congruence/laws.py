@@ -51,7 +51,7 @@ def belief_of(held: EvalSet, mode: Mode, *, seed: int = 0, draws: int = DRAWS) -
     if mode == "exact":
         found = _exact(held)
         if found is None:
-            raise UnanswerableError("the beliefs have no exact embedding")
+            raise UnanswerableError("the distributions have no exact embedding")
         return found
     law, rng = law_of(held), child(seed, "congruence draws", held.model)
     if isinstance(law, Samples):  # no member twice, so that y and the draws are exchangeable
@@ -65,7 +65,7 @@ def law_of(held: EvalSet) -> Prediction:
     for belief in held.beliefs:
         if isinstance(belief, LAWS):
             return belief
-    raise UnanswerableError("congruence needs a predictive law: a distribution or samples")
+    raise UnanswerableError("congruence needs a predictive distribution or samples")
 
 
 def _exact(held: EvalSet) -> Belief | None:

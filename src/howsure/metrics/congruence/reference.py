@@ -271,7 +271,7 @@ def check_outputs(kernel: Kernel, y: FloatArray, belief: Belief) -> None:
     check_range(kernel, y, "y")
     check_range(kernel, atoms.mean, "belief")
     if atoms.sd is not None:
-        check_range(kernel, atoms.sd, "standard deviations of belief")
+        check_range(kernel, atoms.sd, "predicted standard deviations")
     check_positive_definite(kernel, y, "output_kernel")
 
 

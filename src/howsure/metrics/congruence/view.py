@@ -215,7 +215,7 @@ def _assessed(
     tell("reference", 0, 4)
     reference = fitted_reference(part, mode, seed=seed, options=options)
     reference.solution()
-    tell("a right model's errors", 1, 4)
+    tell("a perfect model's errors", 1, 4)
     null = right_model(
         reference, part, mode, seed=seed, replicates=REPLICATES, most=MOST_REPLICATES
     )
@@ -424,7 +424,7 @@ _ENTRIES = (
         title="Mean conditional congruence error (CCE)",
         synonyms=("MCCE", "conditional congruence error", "congruence"),
         question=Question.CONGRUENCE,
-        meaning="How far the belief is from nature's law, point by point in the inputs.",
+        meaning="Distance of the predictive from the true distribution, averaged over the inputs.",
         formula="mean over x of ‖Σ_i α_i(x) (φ(y_i) − μ_i)‖, α(x) = (K + nλI)⁻¹ k(x)",
         source="Young et al. 2025",
         direction=Direction.LOWER,

@@ -29,8 +29,6 @@ FACT_LENGTH = 48
 FACT_COUNT = 6
 MOST_NAMED = 4
 """How many of the things in a fold its title names."""
-WIDE_STATES = 4
-"""Columns past which the states of models take the whole width."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,20 +47,22 @@ class _Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """A section with its figures ready to be drawn, and what its fold holds in words."""
+    """A section with its figures ready to be drawn, how many of its tables are shown, and what
+    its fold holds in words.
+    """
 
     section: Section
     choices: tuple[_Choice, ...]
+    tables: int
     more: str
-    wide: bool
 
 
 def render(document: Document) -> str:
     """The report as one self-contained HTML page, which works offline."""
     counter = itertools.count()
     with collected() as faults:
-        opening = _part(document.opening, 1, counter)
-        sections = [_part(section, 0, counter) for section in document.sections]
+        opening = _part(document.opening, counter, first=True)
+        sections = [_part(section, counter) for section in document.sections]
     facts = [(str(name), str(fact)) for name, fact in noted(document.facts, faults).items()]
     library = _drawing_library() if any(part.choices for part in (opening, *sections)) else ""
     code = [*([Markup(library)] if library else []), _own_code()]
@@ -85,17 +85,17 @@ def render(document: Document) -> str:
     )
 
 
-def _part(section: Section, tables: int, counter: Iterator[int]) -> _Part:
-    """A section as its template needs it; `tables` of the first are shown beside figures."""
+def _part(section: Section, counter: Iterator[int], *, first: bool = False) -> _Part:
+    """A section as its template needs it: one table is shown where nothing else is, or first."""
     choices = tuple(_choice(choice, counter) for choice in section.choices)
     choices = tuple(choice for choice in choices if choice.options)
+    tables = int(first or not (choices or section.lines))
     rest = [choice.options[0].blocks[0].figure.title for choice in choices[1:]]
     rest += [gallery.title for gallery in section.galleries]
-    rest += [grid.title.partition(OF)[0] for grid in section.grids[tables if choices else 1 :]]
-    wide = any(len(grid.columns) > WIDE_STATES for grid in section.grids[:1])
+    rest += [grid.title.partition(OF)[0] for grid in section.grids[tables:]]
     names = list(dict.fromkeys(filter(None, rest)))
     more = ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
-    return _Part(section=section, choices=choices, more=more, wide=wide)
+    return _Part(section=section, choices=choices, tables=tables, more=more)
 
 
 def _choice(choice: Choice, counter: Iterator[int]) -> _Choice:

@@ -1,0 +1,129 @@
+"""Rows to look at: y beside its interval, the same rows for every model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.errors import UnanswerableError
+from howsure.core.formats import level
+from howsure.core.labels import Categories
+from howsure.core.records import Table
+from howsure.core.rng import row_keys, row_uniforms
+from howsure.metrics.measure import Evaluation
+from howsure.predictions import Distribution, Intervals, Quantiles, Samples, content_order
+
+SHOWN = 120
+"""The most rows: more would merge into one another in a narrow figure."""
+_WORDS = {
+    Distribution.kind: "predicted mean",
+    Samples.kind: "predicted mean",
+    Quantiles.kind: "median",
+    Intervals.kind: "middle of the interval",
+}
+
+
+def interval_tables(
+    evaluations: Sequence[Evaluation], *, seed: int = 0
+) -> tuple[list[Table], list[str]]:
+    """y beside its interval in a few rows of each model, and why a model has none.
+
+    Rows are chosen by their content, so their order has no say, and are the same for all models.
+
+    Examples
+    --------
+    >>> from howsure.metrics.measure import evaluate
+    >>> from howsure.predictions import EvalSet
+    >>> ends = Intervals([0.0, 0.0], [3.0, 1.0], coverage=0.9)
+    >>> tables, reasons = interval_tables([evaluate(EvalSet.checked([1.0, 2.0], ends))])
+    >>> tables[0].columns["covered"].tolist(), reasons
+    (['no', 'yes'], [])
+    """
+    made: list[Table] = []
+    reasons: list[str] = []
+    if not evaluations:
+        return made, reasons
+    rows = _chosen(evaluations, seed)
+    for found in evaluations:
+        try:
+            made.append(_table(found, rows))
+        except UnanswerableError as reason:
+            reasons.append(f"intervals of {found.evalset.model} are not drawn beside y: {reason}")
+    return made, reasons
+
+
+def _chosen(evaluations: Sequence[Evaluation], seed: int) -> IntArray:
+    """Places of the rows to show, in an order that their content decides."""
+    evalsets = [found.evalset for found in evaluations]
+    order = content_order(evalsets)
+    draws = row_uniforms(seed, "interval rows", row_keys(evalsets[0].y[order]))
+    return np.asarray(order[np.argsort(draws, kind="stable")[:SHOWN]])
+
+
+def _table(found: Evaluation, rows: IntArray) -> Table:
+    """The rows of one model, in order of time, or from narrow to wide."""
+    evalset, view = found.evalset, found.view
+    coverage = min(found.coverages, key=lambda each: (abs(each - 0.9), each))
+    lower, upper = (view.get(end, coverage)[rows].astype(np.float64) for end in ("lower", "upper"))
+    centre, what = _centres(found, rows, lower, upper)
+    unseen = np.isinf(lower) & np.isinf(upper) | ~np.isfinite(centre)
+    if unseen.all():
+        raise UnanswerableError("all intervals are unbounded")
+    with np.errstate(invalid="ignore"):
+        width = upper - lower
+    keys: list[npt.NDArray[Any]] = [centre, width]
+    if evalset.time is not None:
+        keys.append(Categories.checked(evalset.time, "time").codes[rows])
+    order = np.lexsort(keys)
+    order = order[~unseen[order]]
+    picked = rows[order]
+    inside = np.asarray(view.get("covered", coverage), dtype=bool)[picked]
+    columns: dict[str, npt.NDArray[Any]] = {"row": evalset.row_names()[picked]}
+    if evalset.time is not None:
+        columns["time"] = evalset.time[picked]
+    columns |= {
+        "y": evalset.y[picked],
+        "point": centre[order],
+        "lower": lower[order],
+        "upper": upper[order],
+        "covered": np.where(inside, "yes", "no").astype(object),
+        "nominal": np.full(len(picked), coverage),
+    }
+    return Table(
+        name="intervals",
+        columns=columns,
+        labels={"point": what},
+        model=evalset.model,
+        notes=_in_words(inside, evalset.n, int(unseen.sum()), coverage),
+    )
+
+
+def _centres(
+    found: Evaluation, rows: IntArray, lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, str]:
+    """What the model foretells of each row, or the middle of its interval; and which it is."""
+    view = found.view
+    try:
+        point: FloatArray = view.get("point")[rows]
+    except UnanswerableError:
+        with np.errstate(invalid="ignore"):
+            return np.asarray(lower + (upper - lower) / 2), _WORDS[Intervals.kind]
+    return point, _WORDS.get(view.source(["point"]), "prediction")
+
+
+def _in_words(inside: npt.NDArray[np.bool_], n: int, unseen: int, coverage: float) -> str:
+    """How many rows are shown of how many, and how many of them hold y."""
+    shown, held = len(inside), int(inside.sum())
+    plural = "row" if n == 1 else "rows"
+    chance = ", drawn at random" if shown + unseen < n else ""
+    which = f"{shown:,} of {n:,} {plural}{chance}" if shown < n else f"all {n:,} {plural}"
+    claim = "" if math.isnan(coverage) else f"{level(coverage)} "
+    told = [f"Shown: {which}.", f"The {claim}intervals hold y in {held:,} of them."]
+    if unseen:
+        told.append(f"Left out: {unseen:,} unbounded ones.")
+    return " ".join(told)
