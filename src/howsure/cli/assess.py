@@ -13,7 +13,7 @@ from rich.table import Table
 
 from howsure.cli.options import CongruenceFlags, ReadOptions
 from howsure.cli.progress import Stages
-from howsure.cli.show import show_grid, show_lines, show_note
+from howsure.cli.show import BETTER, show_grid, show_lines, show_note
 from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
@@ -31,7 +31,6 @@ _CAUTIONS = (MISSING_IMAGES, WEIGHTS)
 """Facts that a reader of the verdict must know."""
 _LEFT_OUT = ("n", "Units")
 _DIRECTION = "Better"
-_BETTER = "↓ lower is better  ↑ higher is better  ◎ closer to perfect"
 
 
 def run(
@@ -172,7 +171,7 @@ def _narrow(grid: Grid) -> Grid:
     columns = tuple(
         replace(grid.columns[k], title="" if titles[k] == _DIRECTION else titles[k]) for k in kept
     )
-    return replace(grid, columns=columns, parts=parts, notes=(*grid.notes, _BETTER))
+    return replace(grid, columns=columns, parts=parts, notes=(*grid.notes, BETTER))
 
 
 def _shortened(details: str) -> str:

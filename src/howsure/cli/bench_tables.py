@@ -15,8 +15,9 @@ from pyarrow import csv
 from howsure.bench import Survey
 from howsure.cli.show import show_grid, show_note
 from howsure.cli.terminal import Console
-from howsure.core.formats import MISSING, short
+from howsure.core import formats
 from howsure.report.document import Cell, Column, Grid, Rows
+from howsure.report.grids import number_cell
 from howsure.results import Comparison, side_by_side
 from howsure.results.tables import parquet_bytes
 
@@ -41,7 +42,7 @@ def print_status(console: Console, found: Survey) -> None:
         tuple(Cell(text=text) for text in (*place, *(str(states[s] or "") for s in shown)))
         for place, states in counts.items()
     )
-    columns = (*(Column(title=key) for key in keys), *(Column(title=state, numeric=True) for state in shown))
+    columns = (*(Column(title=k) for k in keys), *(Column(title=s, numeric=True) for s in shown))
     show_grid(console, Grid(title="", columns=columns, parts=(Rows(rows=rows),)))
     for trial, entry in found.not_done():
         told = entry.problem
@@ -71,29 +72,32 @@ def _beside(rows: Sequence[Comparison], methods: Sequence[str]) -> Grid:
     """A row a measure."""
     shown = tuple(
         (
-            Cell(text=row.metric),
-            Cell(text=short(row.coverage, 6)),
+            Cell(text=row.metric, small=_at(row)),
             *(_cell(row, name) for name in methods),
-            Cell(text=short(row.target, 6)),
+            number_cell(row.target),
         )
         for row in rows
     )
-    numbers = (Column(title=title, numeric=True) for title in ("at", *methods, "perfect"))
-    return Grid(title="", columns=(Column(title="measure"), *numbers), parts=(Rows(rows=shown),))
+    numbers = (Column(title=title, numeric=True) for title in (*methods, "perfect"))
+    columns = (Column(title="Measure"), *numbers)
+    return Grid(title="", columns=columns, parts=(Rows(rows=shown),))
 
 
 def _below(rows: Sequence[Comparison], methods: Sequence[str]) -> Grid:
     """A row a method."""
-    columns = [Column(title="method")]
+    several = len({row.coverage for row in rows}) > 1
+    columns = [Column(title="Method")]
     for row in rows:
-        level = short(row.coverage, 6)
-        at = f" at {level}" if level and len({r.coverage for r in rows}) > 1 else ""
-        columns.append(Column(title=f"{row.metric.replace('_', ' ')}{at}", numeric=True))
+        title = f"{row.metric.replace('_', ' ')} {_at(row) if several else ''}"
+        columns.append(Column(title=title.strip(), numeric=True))
     shown = [(Cell(text=name), *(_cell(row, name) for row in rows)) for name in methods]
-    targets = [Cell(text=short(row.target, 6)) for row in rows]
-    if any(target.text for target in targets):
-        shown.append((Cell(text="perfect"), *targets))
+    if any(not math.isnan(row.target) for row in rows):
+        shown.append((Cell(text="perfect"), *(number_cell(row.target) for row in rows)))
     return Grid(title="", columns=tuple(columns), parts=(Rows(rows=tuple(shown)),))
+
+
+def _at(row: Comparison) -> str:
+    return "" if math.isnan(row.coverage) else f"at {formats.level(row.coverage)}"
 
 
 def written(table: pa.Table, form: str) -> bytes:
@@ -115,8 +119,8 @@ def _plain(value: object) -> object:
 def _cell(row: Comparison, name: str) -> Cell:
     """A number with its error; marked where it is among the best."""
     if name not in row.cells or math.isnan(row.cells[name].value):
-        return Cell(text=MISSING)
+        return Cell(text=formats.MISSING)
     found = row.cells[name]
-    error = "" if math.isnan(found.standard_error) else f"± {found.standard_error:.2g}"
+    value, error = formats.estimate(found.value, found.standard_error)
     best = name in row.best and len(row.cells) > 1
-    return Cell(text=f"{found.value:.4g}", small=error, tone="good" if best else None)
+    return Cell(text=value, small=f"± {error}" if error else "", tone="good" if best else None)

@@ -11,9 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from howsure.cli.terminal import SIGNS, Console, escape
+from howsure.core.formats import MISSING
 from howsure.core.text import legible
-from howsure.report.document import Cell, Grid, Rows, Section, VerdictLine
+from howsure.report.document import Cell, Grid, VerdictLine
 
+BETTER: Final = "↓ lower is better  ↑ higher is better  ◎ closer to perfect"
+"""What the arrows beside measures mean."""
 Widths = dict[int, int]
 """Columns of a table by place, and how wide each is."""
 
@@ -23,18 +26,10 @@ _WORDS: Final = 12
 """How wide the first column, and a column of words, stay however wide the others are."""
 
 
-def show_section(console: Console, section: Section, *, bold: str = "", most: int = 9) -> None:
-    """What a section tells, then the first of its tables; `bold` as in `show_grid`."""
-    console.print()
-    show_lines(console, section.lines, asked=bool(section.title))
-    for grid in section.grids[:most]:
-        show_grid(console, grid, bold=bold)
-
-
 def show_lines(console: Console, lines: Sequence[VerdictLine], *, asked: bool = False) -> None:
     """Sentences, each after its mark, and the command that does what they advise."""
     for line in lines:
-        question = f"{line.question}. " if asked and line.question else ""
+        question = f"{line.question.rstrip('?')}: " if asked and line.question else ""
         words = Text.assemble((legible(question), "dim"), legible(line.text))
         begins = Text.from_markup(f"{SIGNS[line.tone]} ")
         for place, part in enumerate(words.wrap(console, console.width - _GAP)):
@@ -62,16 +57,20 @@ def show_grid(console: Console, grid: Grid, *, bold: str = "") -> None:
     for number, block in enumerate(_blocks(grid, console.width)):
         if number:
             console.print()
-        for place, part in enumerate(grid.parts):
+        console.print(_table(grid, (), block, bold, headed=True))
+        for part in grid.parts:
             if part.title:
-                console.print(Text(f"\n{legible(part.title)}" if place else legible(part.title)))
-            console.print(_block(grid, part, block, bold, headed=place == 0))
+                console.print()
+                console.print(Text(legible(part.title), style="italic"))
+            console.print(_table(grid, part.rows, block, bold, headed=False))
     for note in grid.notes:
         show_note(console, note)
 
 
-def _block(grid: Grid, part: Rows, block: Widths, bold: str, *, headed: bool) -> Table:
-    """Some columns of a part, each as wide as is said."""
+def _table(
+    grid: Grid, rows: Sequence[Sequence[Cell]], block: Widths, bold: str, *, headed: bool
+) -> Table:
+    """Some columns of some rows, each as wide as is said; or their titles."""
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
     table.show_header = headed
     for place, width in block.items():
@@ -79,7 +78,10 @@ def _block(grid: Grid, part: Rows, block: Widths, bold: str, *, headed: bool) ->
         justify: JustifyMethod = "right" if column.numeric else "left"
         title = Text(legible(column.title))
         table.add_column(title, justify=justify, width=width, overflow="fold")
-    for row in part.rows:
+    for row in rows:
+        others = [row[place].text or row[place].tone for place in block if place]
+        if len(block) < len(row) and all(text in ("", MISSING) for text in others):
+            continue
         style = "bold" if bold and row[0].text == bold else ""
         table.add_row(*(_text(row[place]) for place in block), style=style)
     return table
@@ -118,7 +120,7 @@ def _blocks(grid: Grid, room: int) -> Iterator[Widths]:
 
 
 def _filled(block: Widths, whole: Sequence[int], room: int) -> Widths:
-    """What is left of the room, given to the columns that would be wider; or taken from the last."""
+    """What is left of the room, given to columns that would be wider; or taken from the last."""
     free = room - sum(block.values()) - _GAP * (len(block) - 1)
     if free < 0:
         last = max(block)

@@ -22,8 +22,8 @@ from rich.progress import (
 )
 
 from howsure.cli.entry import import_from_here
-from howsure.cli.simulate_table import Missing, read_learning_table
 from howsure.cli.show import show_grid, show_lines, show_note
+from howsure.cli.simulate_table import Missing, read_learning_table
 from howsure.cli.terminal import Console, escape, say
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.files import check_outputs
@@ -221,9 +221,8 @@ def print_report(console: Console, document: Document, results: Sequence[Pointwi
     for section in document.sections:
         show_lines(console, section.lines, asked=True)
     for section in document.sections:
-        for grid in section.grids:
-            if grid.title in _SHOWN:
-                show_grid(console, grid)
+        for grid in section.grids[:1]:
+            show_grid(console, replace(grid, title=f"{section.title}: {grid.title.lower()}"))
     for result in results:
         if result.failures:
             words = f"{result.method}: {len(result.failures)} trials failed"

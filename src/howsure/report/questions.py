@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, final
 
@@ -14,7 +14,6 @@ from howsure.core import formats
 from howsure.core.faults import attempt, collected
 from howsure.core.records import Curve, Record, Table
 from howsure.figures import Figure, figures_of
-from howsure.figures.tables import worst_first
 from howsure.figures.text import headed, one_line
 from howsure.report import grids
 from howsure.report.document import (

@@ -28,7 +28,7 @@ from howsure.report.document import (
     Tone,
     VerdictLine,
 )
-from howsure.report.overview import LEGEND, OVERVIEW
+from howsure.report.overview import OVERVIEW
 from howsure.report.questions import MOST_COLUMNS
 
 _MOST: Final = 10
@@ -105,7 +105,7 @@ def states_beside(document: Document) -> Grid | None:
     ranked = [table.notes for table in document.tables if table.name == OVERVIEW]
     for grid in document.opening.grids:
         if len(grid.columns) > 2:
-            notes = tuple(filter(None, (*grid.notes, *ranked, LEGEND)))
+            notes = tuple(filter(None, (*grid.notes, *ranked)))
             return replace(grid, title=grids.TABLE_TITLES[OVERVIEW], notes=notes)
     return None
 
