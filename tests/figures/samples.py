@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.records import Curve, Direction, Notion, Record, Table
-from howsure.report.document import GlossaryEntry, PageContent, VerdictLine
+from howsure.report.document import Document, GlossaryEntry, VerdictLine
+from howsure.report.questions import STEP, document_of
+from howsure.verdict import QUESTIONS, Finding
+from howsure.verdict.findings import State
 
 LEVELS = np.linspace(0.0, 1.0, 41)
 
@@ -404,46 +408,56 @@ def glossary() -> tuple[GlossaryEntry, ...]:
     )
 
 
-def verdict() -> tuple[VerdictLine, ...]:
-    """A verdict of six lines."""
-    return (
-        VerdictLine(
-            "The 90 % intervals cover 83.1 % (82.5–83.7): overconfident, the intervals are too "
-            "narrow.",
-            "bad",
-            "Do the intervals cover as often as they claim?",
-        ),
-        VerdictLine(
-            "Errors are 1.31 times the stated sd.", "bad", "Do the stated probabilities come true?"
-        ),
-        VerdictLine(
-            "Worst group region=North: 71 % covered, 19 points short.", "bad", "Whom does it fail?"
-        ),
-        VerdictLine(
-            "Width carries some information: the most certain half has 34 % lower error.",
-            "good",
-            "Does the width mean anything?",
-        ),
-        VerdictLine(
-            "boosted trees and linear cannot be told apart in MAE (p = 0.81).",
-            "undecided",
-            "Which model is better?",
-        ),
-        VerdictLine(
-            "Best next step: widen the intervals on held-out rows with howsure recalibrate.",
-            "info",
-            "What to do next?",
-        ),
+def findings(*models: str) -> tuple[Finding, ...]:
+    """Six answers about each model."""
+    told: tuple[tuple[str, State, float, str], ...] = (
+        ("coverage", "bad", -0.069, "The 90 % intervals cover 83.1 % (82.5–83.7): too narrow."),
+        ("spread", "bad", 0.31, "Errors are 1.31 times the stated sd."),
+        ("groups", "bad", -0.19, "region=North covers 71 %, 19 points short."),
+        ("width", "good", 0.02, "The most certain half has 34 % lower error."),
+        ("tails", "watch", 0.04, "Tails move stated probabilities by up to 4 points."),
+        ("trade", "undecided", 0.01, "No gain is proven."),
+    )
+    return tuple(
+        Finding(
+            id=name,
+            question=QUESTIONS[name].asked,
+            unit=QUESTIONS[name].unit,
+            state=state,
+            effect=effect,
+            lower=effect - 0.01,
+            upper=effect + 0.01,
+            p=0.01,
+            p_adjusted=0.04,
+            tolerance=0.01,
+            cost=math.nan,
+            where="",
+            sentence=sentence,
+            model=model,
+        )
+        for model in models or ("",)
+        for name, state, effect, sentence in told
     )
 
 
-def content() -> PageContent:
+def verdict(found: Sequence[Finding]) -> tuple[VerdictLine, ...]:
+    """Findings in sentences, and a next step."""
+    step = "Best next step: widen the intervals on held-out rows."
+    lines = [
+        VerdictLine(f"{f.model}: {f.sentence}" if f.model else f.sentence, f.state, f.question)
+        for f in found
+    ]
+    return (*lines, VerdictLine(step, "info", STEP, "howsure recalibrate new.csv"))
+
+
+def content() -> Document:
     """A report with everything in it, of one model."""
     told, oracle = risk_coverage()
     curve, constant, marks = characteristic()
-    return PageContent(
+    return document_of(
         title="wind_forecast.parquet",
-        verdict=verdict(),
+        lines=verdict(findings()),
+        findings=findings(),
         records=(*records(), *group_records(30)),
         curves=(
             pit_histogram(),
@@ -459,7 +473,6 @@ def content() -> PageContent:
             *deficit(),
         ),
         tables=(groups(), models(), worst_rows(), marks, *congruence()),
-        glossary=glossary(),
         command=(
             "howsure assess wind_forecast.parquet --y power --lower lo90 --upper hi90 "
             "--coverage 0.9 --groups region -o report.html"
@@ -476,7 +489,7 @@ def content() -> PageContent:
     )
 
 
-def several_models(names: tuple[str, ...] = ("boosted trees", "linear", "deep")) -> PageContent:
+def several_models(names: tuple[str, ...] = ("boosted trees", "linear", "deep")) -> Document:
     """A report that compares models."""
     curves: list[Curve] = []
     for place, name in enumerate(names):
@@ -491,9 +504,10 @@ def several_models(names: tuple[str, ...] = ("boosted trees", "linear", "deep"))
             *characteristic(name)[:2],
             *deficit(name),
         ]
-    return PageContent(
+    return document_of(
         title="Three models on one table",
-        verdict=verdict(),
+        lines=verdict(findings(*names)),
+        findings=findings(*names),
         records=tuple(r for name in names for r in records(name)),
         curves=tuple(curves),
         tables=(
@@ -502,7 +516,6 @@ def several_models(names: tuple[str, ...] = ("boosted trees", "linear", "deep"))
             *(characteristic(name)[2] for name in names),
             *(congruence(name)[0] for name in names[:2]),
         ),
-        glossary=glossary(),
         command="howsure assess a.csv b.csv c.csv -o report.html",
         facts={"Rows": "12,000", "Models": ", ".join(names)},
     )

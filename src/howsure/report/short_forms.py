@@ -49,6 +49,7 @@ _MARKED: Final[tuple[Tone, ...]] = ("good", "undecided")
 """What of several models marks tell, and no sentence."""
 _SENTENCES: Final = 6
 _GROUPS: Final = 8
+_REST: Final = "The HTML and JSON forms of this report hold every number."
 _FACTS: Final = ("Source", "Rows", "Models", "Dropped rows", "Reading", "Notes")
 
 
@@ -75,6 +76,14 @@ def in_brief(document: Document) -> Document:
         ),
         glossary=(),
     )
+
+
+def pull_request(document: Document) -> str:
+    """A screen or two of Markdown, which says what holds the rest."""
+    brief = in_brief(document)
+    *others, last = brief.opening.grids or (Grid(title="", columns=(), parts=()),)
+    told = replace(last, notes=(*last.notes, _REST))
+    return replace(brief, opening=replace(brief.opening, grids=(*others, told))).to_markdown()
 
 
 def sentences(document: Document) -> tuple[VerdictLine, ...]:
