@@ -43,7 +43,7 @@ def test_a_large_map_is_thinned_from_end_to_end_and_says_so() -> None:
     table, _, _ = samples.congruence(count=9_001)
     ((figure, layer),) = maps(table)
     assert len(layer) == MAP_LIMIT
-    assert figure.notes[-1] == "Shown: 2,000 of 9,001 rows, from the lowest CCE to the highest."
+    assert figure.notes[-1] == "Shown: 300 of 9,001 rows, from the lowest CCE to the highest."
     cce = table.columns["cce"]
     assert (layer.shade[0], layer.shade[-1]) == (cce.min(), cce.max())
     levels = np.linspace(0.0, 1.0, 21)
@@ -57,7 +57,7 @@ def test_maps_of_several_models_share_their_colours_and_the_points_allowed() -> 
     tables[2].columns["cce"][:] *= 3
     found = maps(*tables)
     assert len({figure.shades for figure, _ in found}) == 1
-    assert [len(layer) for _, layer in found] == [MAP_LIMIT // 2] * 4
+    assert [len(layer) for _, layer in found] == [MAP_LIMIT] * 4
     shades = found[0][0].shades
     assert shades is not None
     assert shades.edges[-1] >= max(layer.shade.max() for _, layer in found)

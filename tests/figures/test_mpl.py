@@ -11,6 +11,7 @@ import pytest
 from extras import needs
 from figures import samples
 from howsure.core.errors import MissingDependencyError
+from howsure.core.records import Curve
 from howsure.figures import Figure, Mark, figures_of, plot
 
 matplotlib = needs("matplotlib")
@@ -59,7 +60,7 @@ def test_the_curve_is_drawn_as_given() -> None:
 
 
 def test_steps_hold_each_value_until_the_next_point() -> None:
-    axes = plot(samples.characteristic()[0])
+    axes = plot(Curve(name="other", x=np.arange(9.0), y=np.arange(9.0), step=True))
     assert {line.get_drawstyle() for line in axes.get_lines()} == {"steps-post"}
 
 

@@ -16,6 +16,7 @@ from figures import samples
 from howsure.core.records import Curve
 from howsure.figures import Figure, Mark, figures_of, to_vega
 from howsure.figures.palette import CSS
+from howsure.figures.vega import DIGITS
 
 altair = needs("altair")
 vl_convert = needs("vl_convert")
@@ -85,7 +86,7 @@ def test_bars_reach_from_zero_to_their_height() -> None:
     for bar in marks(svg_of(figure), "rect"):
         path = bar.get("d", "")
         heights.append(float(re.findall(r"v([\d.]+)", path)[0]))
-    y = samples.pit_histogram().y
+    y = np.array([float(f"{each:.{DIGITS}g}") for each in samples.pit_histogram().y])
     assert len(heights) == len(y)
     np.testing.assert_allclose(np.array(heights) / max(heights), y / y.max(), rtol=1e-6)
 
@@ -104,6 +105,25 @@ def test_the_legend_names_each_series_once() -> None:
         assert shown.count(label) == 1
     bare = [part.text for part in svg_of(figure, legend=False).iter()]
     assert "a" not in bare
+
+
+@pytest.mark.parametrize("away", [0.0, 1e6, -3e9])
+@pytest.mark.parametrize("size", [1.0, 1e-7, 1e12])
+def test_marks_stand_within_a_ten_thousandth_of_their_place(away: float, size: float) -> None:
+    x = size * (away + np.sort(np.random.default_rng(2).uniform(size=100)))
+    curve = Curve(name="other", x=x, y=x[::-1])
+    spec = to_vega(figures_of([curve])[0])
+    rows = spec["datasets"]["hovered"]
+    for name, exact in (("x", x), ("y", x[::-1])):
+        told = np.array([row[name] for row in rows])
+        assert np.abs(told - exact).max() <= 1e-4 * np.ptp(x)
+
+
+def test_times_are_exact_to_the_second() -> None:
+    (figure,) = figures_of([samples.rolling()])
+    spec = to_vega(figure)
+    told = {row["x"] for row in spec["datasets"]["hovered"]}
+    assert told == {1000 * round(second) for second in samples.rolling().x}
 
 
 @pytest.mark.slow

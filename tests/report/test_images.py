@@ -17,8 +17,8 @@ from extras import needs
 from howsure.core.records import Table
 from howsure.core.rng import child
 from howsure.report.document import PageContent
-from howsure.report.images import SIDE, image_table, missing_images, thumbnail
 from howsure.report.galleries import galleries
+from howsure.report.images import SIDE, image_table, missing_images, thumbnail
 from howsure.report.page.render import render_page
 from howsure.report.plain import to_markdown
 

@@ -21,10 +21,10 @@ from figures import samples
 from howsure.core.records import Direction, Record, Table
 from howsure.figures import figures_of
 from howsure.report.document import GlossaryEntry, PageContent, VerdictLine
+from howsure.report.grids import ROWS_LIMIT, anchor
 from howsure.report.page import render
 from howsure.report.page.figures import MAP_DATA_LIMIT, blocks_of, script_json
 from howsure.report.page.render import render_page
-from howsure.report.grids import ROWS_LIMIT, anchor
 
 needs("vl_convert")
 HOSTILE = "</script><script>window.pwned=1</script><img src=x onerror=pwned()>\"'`"

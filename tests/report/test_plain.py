@@ -21,8 +21,8 @@ from figures import samples
 from howsure.core.records import Curve, Record, Table
 from howsure.report.document import Document
 from howsure.report.grids import ROWS_LIMIT
-from howsure.report.questions import document_of
 from howsure.report.plain import FORMAT, escape, to_csv, to_json, to_markdown
+from howsure.report.questions import document_of
 
 QUIET = settings(derandomize=True, deadline=None, max_examples=300)
 READER = MarkdownIt("commonmark", {"html": True}).enable("table")

@@ -43,7 +43,7 @@ def test_ten_numbers_at_most_in_the_order_of_the_catalogue() -> None:
     grid = key_numbers(result.records)
     told = measures(grid)
     assert [column.title for column in grid.columns] == ["Measure", "Value", "Interval", "Perfect"]
-    assert list(told)[0] == "Empirical coverage (PICP) at 90 %"
+    assert next(iter(told)) == "Empirical coverage (PICP) at 90 %"
     assert len(told) == 10
     assert {"CRPS", "Mean absolute error", "Root mean squared error"} <= set(told)
     inside = np.mean(np.abs(Z) <= 1.6448536)

@@ -26,11 +26,10 @@ _WORDS: Final = 12
 """How wide the first column, and a column of words, stay however wide the others are."""
 
 
-def show_lines(console: Console, lines: Sequence[VerdictLine], *, asked: bool = False) -> None:
+def show_lines(console: Console, lines: Sequence[VerdictLine]) -> None:
     """Sentences, each after its mark, and the command that does what they advise."""
     for line in lines:
-        question = f"{line.question.rstrip('?')}: " if asked and line.question else ""
-        words = Text.assemble((legible(question), "dim"), legible(line.text))
+        words = Text(legible(line.text))
         begins = Text.from_markup(f"{SIGNS[line.tone]} ")
         for place, part in enumerate(words.wrap(console, console.width - _GAP)):
             part.rstrip()

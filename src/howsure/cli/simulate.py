@@ -90,17 +90,16 @@ def run(request: Request) -> None:
         bar.remove_task(task)
         results = [_result(world, one, request, stop, bar) for one in tested]
         task = bar.add_task("writing the report", total=None)
+        results = _renamed(results, request.methods)
         report = pointwise_report(
-            {world.name: _renamed(results, request.methods)},
-            title=f"Coverage at every point of {world.name}",
+            {world.name: results},
             names={world.name: names} if names else None,
             facts=facts,
             command=shlex.join(["howsure", *sys.argv[1:]]),
         )
         for path in request.outputs:
             report.save(path)
-    shown = report if isinstance(report, Document) else report.document()
-    print_report(console, shown, results)
+    print_report(console, report, results)
     for path in request.outputs:
         console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
     if not any(result.trials for result in results):
@@ -219,7 +218,7 @@ def print_report(console: Console, document: Document, results: Sequence[Pointwi
     console.print()
     show_lines(console, document.opening.lines)
     for section in document.sections:
-        show_lines(console, section.lines, asked=True)
+        show_lines(console, section.lines)
     for section in document.sections:
         for grid in section.grids[:1]:
             show_grid(console, replace(grid, title=f"{section.title}: {grid.title.lower()}"))

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from howsure.cli.entry import Interrupted
-from howsure.cli.show import show_grid, show_lines
 from howsure.cli.terminal import Console, say
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
@@ -145,7 +144,6 @@ def _run(plan: Plan, store: Store, jobs: int, retry_failed: bool) -> RunSummary:
 def _page(plan: Plan, store: Store, label: str) -> Document:
     """The leaderboard of what is done; a word on stderr where methods of the plan are missing."""
     from howsure.bench import combined, survey
-    from howsure.report.document import Document
     from howsure.report.shift import shift_report
 
     results = combined(plan, survey(plan, store), store).results
@@ -156,12 +154,15 @@ def _page(plan: Plan, store: Store, label: str) -> Document:
             f"note: {store.location} has no results of {', '.join(missing)}; --with-plan runs them",
             error=True,
         )
-    report = shift_report(results, title=f"{plan.name}, with {label}")
-    return report if isinstance(report, Document) else report.document()
+    return shift_report(results, facts={"Plan": plan.name, "Submitted": label})
 
 
 def _print(console: Console, page: Document, label: str) -> None:
     """The headline, averages over datasets, and coverage on each."""
+    from howsure.cli.show import show_grid, show_lines
+    from howsure.report.shift_parts import ACROSS
+
     show_lines(console, page.opening.lines)
-    for grid in (*page.opening.grids, *page.sections[0].grids):
+    across = [grid for part in page.sections if part.title == ACROSS for grid in part.grids]
+    for grid in (*page.opening.grids, *across):
         show_grid(console, grid, bold=label)

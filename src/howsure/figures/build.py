@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +13,7 @@ from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.faults import attempt
 from howsure.core.records import Curve, Table
-from howsure.figures.figure import Axis, Figure, Layer, Mark, sample_points
+from howsure.figures.figure import Axis, Figure, Layer, Mark
 from howsure.figures.groups import groups_figure
 from howsure.figures.intervals import interval_figures
 from howsure.figures.layouts import (
@@ -29,6 +29,7 @@ from howsure.figures.maps import map_figures
 from howsure.figures.marks import mark_layers
 from howsure.figures.palette import SERIES_LIMIT
 from howsure.figures.parts import (
+    BANDS_LIMIT,
     band_layers,
     companion_layers,
     data_layers,
@@ -37,11 +38,10 @@ from howsure.figures.parts import (
 )
 from howsure.figures.tables import figure_of_table
 from howsure.figures.text import distinct, headed, one_line
+from howsure.figures.thinning import placed, thinned
 
 TIME_UNITS = {"ms since 1970": 1e-3, "seconds since 1970": 1.0}
 """Words in an x label that make a time axis, with the seconds in one unit of x."""
-POINTS_LIMIT = 400
-"""The most points drawn of one curve."""
 
 
 def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tuple[Figure, ...]:
@@ -92,7 +92,7 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
             continue
         layout = layout_of(name)
         for part in _parts(family):
-            make = partial(_figure_of_curves, name, part, layout, families, kept)
+            make = partial(_figure_of_curves, name, part, layout, families, kept, places)
             figure = attempt(f"figure of {name}", make, lambda _: None)
             if figure is not None:
                 ordered.append((layout.order, figure))
@@ -139,30 +139,37 @@ def _figure_of_curves(
     layout: Layout,
     families: dict[str, list[Curve]],
     tables: Sequence[Table],
+    places: Mapping[str, int],
 ) -> Figure | None:
-    drawn = [_in_seconds(thin) for thin in map(_drawable, family) if len(thin.x)]
+    drawn = [_in_seconds(curve) for curve in map(placed, family) if len(curve.x)]
     if not drawn:
         return None
     shown = drawn[:SERIES_LIMIT]
-    notes = [headed(curve.notes, 400) for curve in shown if curve.notes]
+    notes = _notes_of(shown)
     if len(shown) < len(drawn):
         notes.append(f"Shown: the first {len(shown)} of {len(drawn)}.")
     labels = _series_labels(shown, layout)
     x_axis, tail = _x_axis(shown, layout)
     y_axis = _y_axis(shown, layout)
     edge = x_axis.domain[1] if tail and x_axis.domain else math.inf
-    shown = [_up_to(curve, edge) for curve in shown]
+    shown = [thinned(_up_to(curve, edge)) for curve in shown]
     alone = len(shown) == 1
+    grouped = len({curve.group for curve in shown}) > 1
+    colours = [i if grouped else places.get(c.model, i) for i, c in enumerate(shown)]
     data = [
         layer
-        for place, (curve, label) in enumerate(zip(shown, labels, strict=True))
-        for layer in data_layers(curve, label, place, layout, alone=alone)
+        for curve, label, colour in zip(shown, labels, colours, strict=True)
+        for layer in data_layers(curve, label, colour, layout, alone=alone)
     ]
-    companions = companion_layers(shown, labels, layout, _companions(layout, families, edge))
-    places = {curve.model: place for place, curve in enumerate(shown)}
-    marks, shapes = mark_layers(tables, layout.points, places)
+    beside = _companions(layout, families, edge)
+    companions = companion_layers(shown, labels, layout, colours, beside)
+    at = {curve.model: colour for curve, colour in zip(shown, colours, strict=True)}
+    marks, shapes = mark_layers(tables, layout.points, at)
     zones = zone_layers(layout, y_axis)
-    behind = [*band_layers(shown, labels, layout), *reference_layers(shown, labels, layout)]
+    behind = [
+        *band_layers(shown, labels, layout, colours),
+        *reference_layers(shown, labels, layout, colours),
+    ]
     layers = [*zones, *behind, *companions, *data, *marks]
     if data and data[0].mark is Mark.BARS:
         layers = [*data, *behind, *marks]
@@ -180,7 +187,20 @@ def _figure_of_curves(
         y=y_axis,
         layers=tuple(layers),
         notes=tuple(dict.fromkeys(notes)),
+        square=layout.square,
     )
+
+
+def _notes_of(curves: Sequence[Curve]) -> list[str]:
+    """What curves say, under their model's name where that differs from model to model."""
+    told = {curve.model: headed(curve.notes, 400) for curve in curves if curve.notes}
+    if len(set(told.values())) < 2:
+        return list(dict.fromkeys(told.values()))
+    heads = {model: f"{one_line(model, 60)}: " for model in told}
+    return [
+        note if note.lower().startswith(heads[model].lower()) else heads[model] + note
+        for model, note in told.items()
+    ]
 
 
 def _companions(
@@ -188,7 +208,11 @@ def _companions(
 ) -> dict[str, list[Curve]]:
     """The curves that may stand behind a figure's own, ready to be drawn."""
     return {
-        name: [_up_to(thin, edge) for thin in map(_drawable, families.get(name, ())) if len(thin.x)]
+        name: [
+            thinned(_up_to(curve, edge))
+            for curve in map(placed, families.get(name, ()))
+            if len(curve.x)
+        ]
         for name in layout.companions
     }
 
@@ -214,25 +238,6 @@ def _told_of(
 def _in_seconds(curve: Curve) -> Curve:
     unit = next((unit for words, unit in TIME_UNITS.items() if words in curve.x_label.lower()), 1.0)
     return curve if unit == 1.0 else replace(curve, x=curve.x * unit)
-
-
-def _drawable(curve: Curve) -> Curve:
-    """The curve without points that have no place, and with no more points than can be seen."""
-    finite = np.flatnonzero(np.isfinite(curve.x) & np.isfinite(curve.y))
-    index = finite[sample_points(curve.x[finite], POINTS_LIMIT)]
-
-    def at(part: FloatArray | None) -> FloatArray | None:
-        return None if part is None else part[index]
-
-    return replace(
-        curve,
-        x=curve.x[index],
-        y=curve.y[index],
-        lower=at(curve.lower),
-        upper=at(curve.upper),
-        reference=at(curve.reference),
-        hover={name: part[index] for name, part in curve.hover.items()},
-    )
 
 
 def _up_to(curve: Curve, edge: float) -> Curve:
@@ -313,9 +318,15 @@ def _unlisted(layers: Sequence[Layer], curves: Sequence[Curve], layout: Layout) 
     """What the legend leaves to words, as it would say it once for each model."""
     hidden = [layer for layer in layers if not layer.listed]
     told = []
+    banded = sum(curve.lower is not None for curve in curves)
+    about = layout.mark is not Mark.POINTS and banded > BANDS_LIMIT
+    if about and not any(layer.mark is Mark.BAND for layer in layers):
+        told.append(f"Bands are drawn for at most {BANDS_LIMIT} models.")
     if any(layer.mark is Mark.BAND for layer in hidden):
         told.append(f"Shaded: {one_line(curves[0].band, 120) or layout.band}.")
     if any(layer.faint for layer in hidden):
+        own = any(layer.series.startswith(f"{layout.reference} · ") for layer in hidden)
         crowd = [companion.words for companion in layout.companions.values() if companion.crowd]
-        told.append(f"Dotted: {', '.join(crowd or [layout.reference])}.")
+        named = dict.fromkeys([*([layout.reference] if own else []), *crowd])
+        told.append(f"Dotted: {', '.join(named)}.")
     return [" ".join(told)] if told else []

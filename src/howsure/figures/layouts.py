@@ -76,6 +76,8 @@ class Layout:
         A range of a percent y axis to shade.
     fits_curve : bool
         Whether the y range follows the curves alone, and cuts bands that reach past it.
+    square : bool
+        Whether both axes have one length, as diagrams with a diagonal do.
     tail : float
         Share of the fall in y whose x range may be cut off when it would fill most of the figure.
     """
@@ -96,6 +98,7 @@ class Layout:
     zone: Zone | None = None
     tail: float = 0.0
     fits_curve: bool = False
+    square: bool = False
 
 
 INTERVALS_ORDER = -1
@@ -107,14 +110,15 @@ PLAIN_ORDER = 10
 LAYOUTS: dict[str, Layout] = {
     "calibration": Layout(
         order=0,
-        question="Do the stated levels hold?",
-        title="Calibration curve",
+        question="Does y fall below each predicted quantile as often as it should?",
+        title="Reliability diagram (calibration curve)",
         reading=(
-            "On the diagonal, values fall below each stated level exactly as often as claimed. "
-            "A departure that stays inside the shaded band may be chance."
+            "On the diagonal, y falls below each predicted quantile as often as its level says. "
+            "A departure inside the shaded band may be chance."
         ),
         x=Axis(title="Nominal level", kind="percent", domain=UNIT),
-        y=Axis(title="Observed share", kind="percent", domain=UNIT),
+        y=Axis(title="Observed frequency", kind="percent", domain=UNIT),
+        square=True,
         reference="perfect calibration",
         band_about="reference",
         band="simultaneous band",
@@ -124,23 +128,25 @@ LAYOUTS: dict[str, Layout] = {
         question="Do intervals cover as often as they claim?",
         title="Interval calibration",
         reading=(
-            "Below the diagonal the intervals are too narrow: the model is overconfident. "
-            "Above it they are wider than they need to be."
+            "Below the diagonal the intervals under-cover; above it they over-cover. "
+            "A shaded band that holds the diagonal leaves it open."
         ),
         x=Axis(title="Nominal coverage", kind="percent", domain=UNIT),
         y=Axis(title="Empirical coverage", kind="percent", domain=UNIT),
         reference="perfect calibration",
         band="interval",
+        square=True,
     ),
     "pit_ecdf": Layout(
         order=2,
-        question="Where do the truths fall in the predicted distributions?",
-        title="PIT, distance from uniform",
+        question="Is the PIT uniform?",
+        title="PIT ECDF, difference from uniform",
         reading=(
-            "Flat at zero is calibrated. A curve that leaves the shaded band is not chance: "
-            "first above then below means too narrow, the reverse too wide, one-sided means biased."
+            "A curve inside the shaded band is consistent with calibration. "
+            "Above then below zero means predictive distributions too narrow, below then above "
+            "too wide, one side biased."
         ),
-        x=Axis(title="Probability integral transform", domain=UNIT),
+        x=Axis(title="PIT", domain=UNIT),
         y=Axis(title="ECDF − uniform"),
         reference="uniform",
         band_about="reference",
@@ -148,13 +154,13 @@ LAYOUTS: dict[str, Layout] = {
     ),
     "pit_histogram": Layout(
         order=3,
-        question="What is the shape of the misfit?",
+        question="What shape does the PIT have?",
         title="PIT histogram",
         reading=(
-            "Flat is calibrated. A bowl means distributions too narrow, a hill too wide, "
-            "a slope biased."
+            "A flat histogram is calibrated. A U shape means predictive distributions too narrow, "
+            "a hump too wide, a slope biased."
         ),
-        x=Axis(title="Probability integral transform", domain=UNIT),
+        x=Axis(title="PIT", domain=UNIT),
         y=Axis(title="Density", zero=True),
         mark=Mark.BARS,
         reference="uniform",
@@ -163,11 +169,11 @@ LAYOUTS: dict[str, Layout] = {
     ),
     "error_by_width": Layout(
         order=4,
-        question="Are wide predictions really the uncertain ones?",
-        title="Error by predicted width",
+        question="Are errors larger where the predicted uncertainty is?",
+        title="Error by predicted uncertainty",
         reading=(
-            "Each point is a bin of rows of similar width. Rising points mean that width tells "
-            "easy rows from hard ones; level points mean that it does not."
+            "Each point is a bin of rows of similar uncertainty. "
+            "Rising points mean that it tells easy rows from hard ones."
         ),
         x=Axis(title="Mean width", zero=True),
         y=Axis(title="Mean |error|", zero=True),
@@ -181,10 +187,10 @@ LAYOUTS: dict[str, Layout] = {
         question="Does keeping only the most certain rows lower the error?",
         title="Risk–coverage curve",
         reading=(
-            "Rows are kept from the most certain on. The further the curve lies below the level "
-            "of random order, the better uncertainty picks out the errors."
+            "Rows are kept from the most certain on. "
+            "The further the curve lies below random order, the better uncertainty ranks errors."
         ),
-        x=Axis(title="Prediction rate (share of rows kept)", kind="percent", domain=UNIT),
+        x=Axis(title="Prediction rate", kind="percent", domain=UNIT),
         y=Axis(title="Mean |error| of the rows kept", zero=True),
         data="most certain first",
         reference="random order",
@@ -197,11 +203,10 @@ LAYOUTS: dict[str, Layout] = {
         question="What does a lower miss rate cost in width?",
         title="Uncertainty characteristics curve",
         reading=(
-            "The bands are scaled from nothing to wide enough for every row. "
-            "Lower is better; where the constant band lies lower, the model's widths do not pay. "
-            "The gain at low miss rates is that of the shaded part."
+            "All intervals are scaled from nothing to wide enough for every row; lower is better. "
+            "Where the constant band lies lower, varying widths do not pay."
         ),
-        x=Axis(title="Bandwidth", zero=True),
+        x=Axis(title="Mean half-width (bandwidth)", zero=True),
         y=Axis(title="Miss rate", kind="percent", domain=UNIT),
         data="the model's band",
         reference="constant band",
@@ -216,14 +221,13 @@ LAYOUTS: dict[str, Layout] = {
     ),
     "characteristic_deficit": Layout(
         order=7,
-        question="Is the scale of the bands right?",
-        title="Bandwidth against deficit",
+        question="Would scaling the intervals improve their score?",
+        title="Half-width against deficit",
         reading=(
-            "The interval score adds up bandwidth and deficit, so it is the same all along the "
-            "straight line, and worse above it. The curve touches the line at the scale that "
-            "scores best; a model that stands elsewhere would gain by scaling its bands."
+            "The interval score is the same all along the straight line, and worse above it. "
+            "The curve touches the line at the scale that scores best."
         ),
-        x=Axis(title="Bandwidth", zero=True),
+        x=Axis(title="Mean half-width (bandwidth)", zero=True),
         y=Axis(title="Deficit", zero=True),
         data="the model's band",
         reference="constant band",
@@ -234,13 +238,27 @@ LAYOUTS: dict[str, Layout] = {
         points=("characteristic_points", "bandwidth", "deficit"),
         tail=0.01,
     ),
+    "local_pit": Layout(
+        order=9,
+        question="Where among the inputs is the PIT least uniform?",
+        title="Local PIT, difference from uniform",
+        reading=(
+            "Each curve is the PIT in the part of the inputs where it departs most. "
+            "Inside its shaded band it is consistent with calibration."
+        ),
+        x=Axis(title="PIT", domain=UNIT),
+        y=Axis(title="ECDF − uniform"),
+        reference="uniform",
+        band_about="reference",
+        band="simultaneous band",
+    ),
     "rejection": Layout(
         order=10,
         question="Does it help to withhold suspect rows?",
         title="Rejection by CCE",
         reading=(
-            "Rows are withheld from the highest CCE on. A curve that falls below the level of "
-            "random order withholds the rows with the larger errors."
+            "Rows are withheld from the highest CCE on. "
+            "A curve below random order withholds the rows with the larger errors."
         ),
         x=Axis(title="Share of rows rejected", kind="percent", domain=UNIT),
         y=Axis(title="Mean |error| of the rows kept", zero=True),
@@ -254,8 +272,8 @@ LAYOUTS: dict[str, Layout] = {
         question="Does it help the likelihood to withhold suspect rows?",
         title="Rejection by CCE, likelihood",
         reading=(
-            "Rows are withheld from the highest CCE on. A curve that falls below the level of "
-            "random order withholds the rows whose outcomes surprised the model."
+            "Rows are withheld from the highest CCE on. "
+            "A curve below random order withholds the rows that were least likely."
         ),
         x=Axis(title="Share of rows rejected", kind="percent", domain=UNIT),
         y=Axis(title="Mean NLL of the rows kept"),
@@ -268,8 +286,8 @@ LAYOUTS: dict[str, Layout] = {
         question="Does coverage hold over time?",
         title="Rolling coverage",
         reading=(
-            "A level beside the dashed line is a wrong claim; a level that moves is drift. "
-            "Single windows leave the line by chance."
+            "Below the dashed line the intervals under-cover, above it they over-cover. "
+            "Single windows stray by chance; a level that moves and stays is drift."
         ),
         x=Axis(title="Time"),
         y=Axis(title="Empirical coverage", kind="percent"),

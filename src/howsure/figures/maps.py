@@ -13,8 +13,8 @@ from howsure.figures.columns import number, of_model, texts
 from howsure.figures.figure import Axis, Figure, Layer, Mark, Shades
 from howsure.figures.text import headed, one_line
 
-MAP_LIMIT = 2_000
-"""The most points of one map; several maps share twice as many."""
+MAP_LIMIT = 300
+"""The most points of one map."""
 _CLASSES = 8
 _EXTREME = 1e150
 """Beyond this size, numbers have no class; below its inverse, they are all one."""
@@ -30,10 +30,9 @@ def map_figures(tables: Sequence[Table]) -> list[Figure]:
     maps = [(table, rows) for table in tables if len(rows := _rows(table))]
     if not maps:
         return []
-    limit = min(MAP_LIMIT, 2 * MAP_LIMIT // len(maps))
     values = [_column(table, "cce")[rows] for table, rows in maps]
     edges = class_edges(min(v[0] for v in values), max(v[-1] for v in values))
-    return [_map_figure(table, rows, edges, limit) for table, rows in maps]
+    return [_map_figure(table, rows, edges) for table, rows in maps]
 
 
 def class_edges(low: float, high: float, most: int = _CLASSES) -> tuple[float, ...]:
@@ -66,12 +65,14 @@ def _rows(table: Table) -> IntArray:
     return seen[np.argsort(value[seen], kind="stable")]
 
 
-def _map_figure(table: Table, rows: IntArray, edges: tuple[float, ...], limit: int) -> Figure:
+def _map_figure(table: Table, rows: IntArray, edges: tuple[float, ...]) -> Figure:
     shown = rows
     notes = [one_line(table.notes, 400)] if table.notes else []
-    if len(rows) > limit:
-        shown = rows[np.linspace(0, len(rows) - 1, limit).round().astype(np.int64)]
-        notes.append(f"Shown: {limit:,} of {len(rows):,} rows, from the lowest CCE to the highest.")
+    if len(rows) > MAP_LIMIT:
+        shown = rows[np.linspace(0, len(rows) - 1, MAP_LIMIT).round().astype(np.int64)]
+        notes.append(
+            f"Shown: {MAP_LIMIT:,} of {len(rows):,} rows, from the lowest CCE to the highest."
+        )
     told = {title: _column(table, name) for name, title in _HOVERED}
     names = texts(table, "row")
     layer = Layer(
@@ -86,12 +87,12 @@ def _map_figure(table: Table, rows: IntArray, edges: tuple[float, ...], limit: i
     x, y = (headed(table.labels.get(name, name)) for name in ("first", "second"))
     return Figure(
         name="cce_map",
+        label=table.model,
         question="Where is the model wrong?",
         title="Congruence at every row" + of_model(table),
         reading=(
-            "Each point is a row. The stronger its colour, the farther the predictive law is from "
-            "what happened at like inputs (CCE). Strong points that lie together show where; "
-            "hover shows what a perfect model would score there."
+            "The stronger a row's colour, the farther its predictive distribution is from what "
+            "happened at like inputs (CCE). Strong points that lie together show where."
         ),
         x=Axis(title=x),
         y=Axis(title=y),

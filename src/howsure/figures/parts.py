@@ -13,6 +13,9 @@ from howsure.figures.figure import REFERENCE, Axis, Layer, Mark
 from howsure.figures.layouts import Layout
 from howsure.figures.text import distinct, headed, one_line
 
+BANDS_LIMIT = 3
+"""The most bands that can be told apart where they lie over each other."""
+
 
 def data_layers(
     curve: Curve, label: str, colour: int, layout: Layout, *, alone: bool
@@ -50,7 +53,9 @@ def _bar_ends(x: FloatArray) -> tuple[FloatArray, FloatArray]:
     return edges[:-1], edges[1:]
 
 
-def band_layers(curves: Sequence[Curve], labels: Sequence[str], layout: Layout) -> list[Layer]:
+def band_layers(
+    curves: Sequence[Curve], labels: Sequence[str], layout: Layout, colours: Sequence[int]
+) -> list[Layer]:
     """The bands; one neutral band where it surrounds the reference and all curves share it."""
     bands: list[tuple[FloatArray, FloatArray, FloatArray, str, int]] = []
     for place, (curve, label) in enumerate(zip(curves, labels, strict=True)):
@@ -58,6 +63,8 @@ def band_layers(curves: Sequence[Curve], labels: Sequence[str], layout: Layout) 
             continue
         keep = np.isfinite(curve.lower) & np.isfinite(curve.upper)
         bands.append((curve.x[keep], curve.lower[keep], curve.upper[keep], label, place))
+    if len(bands) > BANDS_LIMIT and not _same([band[:3] for band in bands]):
+        return []
     about_reference = layout.band_about == "reference"
     shared = about_reference and _same([band[:3] for band in bands])
     layers = []
@@ -74,14 +81,16 @@ def band_layers(curves: Sequence[Curve], labels: Sequence[str], layout: Layout) 
                 lower=lower,
                 upper=upper,
                 series=words if shared or len(curves) == 1 else f"{words} · {label}",
-                colour=REFERENCE if shared else place,
+                colour=REFERENCE if shared else colours[place],
                 listed=shared or len(curves) == 1,
             )
         )
     return layers
 
 
-def reference_layers(curves: Sequence[Curve], labels: Sequence[str], layout: Layout) -> list[Layer]:
+def reference_layers(
+    curves: Sequence[Curve], labels: Sequence[str], layout: Layout, colours: Sequence[int]
+) -> list[Layer]:
     """What the curves are judged against; one neutral line where all share it."""
     judged = [
         (curve.x, curve.reference, label, place)
@@ -100,7 +109,7 @@ def reference_layers(curves: Sequence[Curve], labels: Sequence[str], layout: Lay
                 x=x,
                 y=reference,
                 series=layout.reference if shared else f"{layout.reference} · {label}",
-                colour=REFERENCE if shared else place,
+                colour=REFERENCE if shared else colours[place],
                 faint=not shared,
                 listed=shared,
             )
@@ -112,6 +121,7 @@ def companion_layers(
     curves: Sequence[Curve],
     labels: Sequence[str],
     layout: Layout,
+    colours: Sequence[int],
     others: Mapping[str, Sequence[Curve]],
 ) -> list[Layer]:
     """Curves that stand behind those of their model and group."""
@@ -120,7 +130,7 @@ def companion_layers(
     for name, companion in layout.companions.items():
         if not (alone or companion.crowd):
             continue
-        for place, (curve, label) in enumerate(zip(curves, labels, strict=True)):
+        for curve, label, colour in zip(curves, labels, colours, strict=True):
             for other in others.get(name, ()):
                 if (other.model, other.group) != (curve.model, curve.group):
                     continue
@@ -130,7 +140,7 @@ def companion_layers(
                         x=other.x,
                         y=other.y,
                         series=companion.words if alone else f"{companion.words} · {label}",
-                        colour=REFERENCE if alone else place,
+                        colour=REFERENCE if alone else colour,
                         faint=not (alone and companion.dashed),
                         listed=alone,
                     )

@@ -20,6 +20,8 @@ DIFFER = "differ, neither favoured"
 """What is said of a difference beyond chance in a measure that favours no side."""
 REACH = 20.0
 """Half-widths from zero past which a difference is drawn at the edge."""
+_SCORES = ("crps", "weighted_interval_score", "interval_score", "pinball", "log_score", "mae")
+"""Scores by which several models are compared in one figure, the first that there is."""
 CERTAIN = 1e-9
 """Half-width, as a share of a difference, below which the difference has no spread."""
 
@@ -56,7 +58,16 @@ def _models_figure(table: Table, places: Mapping[str, int]) -> Figure | None:
     hover = {"p-value": number(table, "p_value")}
     reading = "An interval that crosses the line at zero leaves the choice open."
     scale, axis = np.ones(len(value)), Axis(title="Difference", zero=True)
-    if len(set(texts(table, "metric"))) > 1:
+    pairs = set(zip(texts(table, "model_a"), texts(table, "model_b"), strict=True))
+    metrics = set(texts(table, "metric"))
+    what = ""
+    if len(pairs) > 1 and len(metrics) > 1:  # else a row for each measure and pair
+        chosen = _headline(table, known)
+        known &= chosen
+        metrics = {texts(table, "metric")[row] for row in np.flatnonzero(known)[:1]}
+        what = "".join(f" in {_words_of(metric)}" for metric in metrics)
+        every = [name.partition(" · ")[2] or name for name in every]
+    if len(metrics) > 1:
         scale, axis, known, told = _in_half_widths(value, (upper - lower) / 2, known, every)
         notes += told
         hover = {"In its own units": value, **hover}
@@ -64,7 +75,6 @@ def _models_figure(table: Table, places: Mapping[str, int]) -> Figure | None:
     rows = np.flatnonzero(known)[:ROWS_LIMIT]
     if not len(rows):
         return None
-    pairs = set(zip(texts(table, "model_a"), texts(table, "model_b"), strict=True))
     pair = ": " + " − ".join(next(iter(pairs))) if len(pairs) == 1 else ""
     names = distinct((every[row] for row in rows), 60)
     layers = [Layer(mark=Mark.RULE, x=np.array([0.0]), series="no difference", colour=REFERENCE)]
@@ -74,13 +84,30 @@ def _models_figure(table: Table, places: Mapping[str, int]) -> Figure | None:
     return Figure(
         name="models",
         question="Which model is better, and is it chance?",
-        title=f"Paired differences{pair}",
+        title=f"Paired differences{what}{pair}",
         reading=reading,
         x=axis,
         y=Axis(kind="category", categories=names),
         layers=tuple(layers),
         notes=tuple(notes),
     )
+
+
+def _headline(table: Table, known: BoolArray) -> BoolArray:
+    """The rows of the one measure that tells which model is better, at one coverage."""
+    metrics = np.array(texts(table, "metric"), dtype=object)
+    held = set(metrics[known].tolist())
+    named = next((name for name in _SCORES if name in held), next(iter(metrics[known]), ""))
+    rows: BoolArray = metrics == named
+    coverage = number(table, "coverage")
+    if coverage is not None and np.isfinite(coverage[rows & known]).any():
+        off = np.where(rows & known, np.abs(coverage - 0.9), np.inf)
+        rows &= off == np.nanmin(off)
+    return rows
+
+
+def _words_of(metric: str) -> str:
+    return metric.upper() if metric in {"crps", "mae"} else metric.replace("_", " ")
 
 
 def _in_half_widths(
@@ -162,9 +189,8 @@ def _leaves_figure(table: Table) -> Figure | None:
         question="Which inputs go with the error?",
         title="Mean CCE where the inputs are alike" + of_model(table),
         reading=(
-            "Each row is a part of the inputs that a shallow tree has found, with its 95 % "
-            "interval. One wholly right of the line is a part where the model is more wrong than "
-            "elsewhere."
+            "Each row is a part of the inputs that a shallow tree found, with its 95 % interval. "
+            "One wholly right of the line is worse than the rest."
         ),
         x=Axis(title="Mean CCE", zero=True),
         y=Axis(kind="category", categories=names),
@@ -215,7 +241,7 @@ def _names(table: Table) -> list[str]:
     names = []
     for row, (metric, a, b) in enumerate(zip(metrics, first, second, strict=True)):
         pair = f"{a} − {b}" if several else ""
-        words = metric.replace("_", " ")
+        words = _words_of(metric)
         if coverage is not None and np.isfinite(coverage[row]):
             words += f" at {formats.level(coverage[row])}"
         names.append(" · ".join(filter(None, (words, pair))) or f"row {row + 1}")

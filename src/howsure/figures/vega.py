@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
 
 from howsure.core.arrays import FloatArray
-from howsure.figures.figure import Axis, AxisKind, Figure, Layer, Mark, Shades
+from howsure.figures.figure import HIGHLIGHT, Axis, AxisKind, Figure, Layer, Mark, Shades
 from howsure.figures.palette import LIGHT, VEGA_SHAPES, Palette, dash_of
 from howsure.figures.text import distinct
 
@@ -21,7 +23,10 @@ LABEL_LIMIT = 260
 ROW_HEIGHT = 22
 FEW_ROW_HEIGHT = 32
 LANE_HEIGHT = 10
+DIGITS = 4
+"""Significant digits of numbers that begin near zero; those far from it have more."""
 _INTERVAL = {"strokeWidth": 1.75, "opacity": 0.75}
+_ALIGNED = {"start": ("left", 4), "middle": ("center", 0), "end": ("right", -4)}
 _FORMATS = {"number": ",.4~g", "percent": ".1%"}
 
 
@@ -62,14 +67,19 @@ def to_vega(
         colour = _series_channel(figure, palette, legend)
     else:
         colour = _shade_channel(figure.shades, palette, legend)
-    layers = [_layer(figure, layer, palette) for layer in figure.layers]
+    layers = [_layer(figure, place, palette) for place in range(len(figure.layers))]
     hovered = _hovered(figure)
     if figure.shades is not None:
-        layers = [{**layers[0], "data": {"name": "hovered"}}]
         layers[0]["encoding"]["color"] = colour
     layers.append(_hover_layer(figure, colour, {name for row in hovered for name in row}))
+    names = [layer.series for layer in figure.layers]
+    if any(names):
+        series = f"{json.dumps(names)}[datum.at]" if len(names) > 1 else json.dumps(names[0])
+        layers[-1]["transform"] = [{"calculate": series, "as": "series"}]
     horizontal = figure.is_horizontal()
-    height = MAP_HEIGHT if figure.shades else HEIGHT
+    height = figure.height or (MAP_HEIGHT if figure.shades else HEIGHT)
+    if figure.square and not isinstance(width, str):
+        height = width
     return {
         "$schema": SCHEMA,
         "width": width,
@@ -153,14 +163,29 @@ def config_of(palette: Palette) -> Spec:
     }
 
 
-def _layer(figure: Figure, layer: Layer, palette: Palette) -> Spec:
+def _layer(figure: Figure, place: int, palette: Palette) -> Spec:
+    """One layer; what can be pointed at shares its data with the hover text."""
+    layer = figure.layers[place]
     encoding: Spec = {}
-    if layer.series:
+    if layer.series and layer.mark is not Mark.TEXT:
         encoding["color"] = {"datum": layer.series}
     mark = _mark(layer, palette, clip=_is_cut(figure, layer))
-    rows = _rows(figure, layer)
     encoding |= _position(figure, layer)
-    return {"data": {"values": rows}, "mark": mark, "encoding": encoding}
+    if not _is_hovered(layer):
+        data: Spec = {"data": {"values": _rows(figure, layer)}}
+    elif len(figure.layers) == 1:
+        data = {"data": {"name": "hovered"}}
+    else:
+        chosen = {"filter": {"field": "at", "equal": place}}
+        data = {"data": {"name": "hovered"}, "transform": [chosen]}
+    return {**data, "mark": mark, "encoding": encoding}
+
+
+def _is_hovered(layer: Layer) -> bool:
+    """Whether marks of a layer can be pointed at."""
+    if layer.mark not in {Mark.LINE, Mark.STEP, Mark.POINTS, Mark.BARS}:
+        return False
+    return layer.colour >= 0 or layer.colour == HIGHLIGHT or bool(layer.labels)
 
 
 def _is_cut(figure: Figure, layer: Layer) -> bool:
@@ -197,14 +222,25 @@ def _mark(layer: Layer, palette: Palette, *, clip: bool) -> Spec:
                 "strokeWidth": 1,
             }
         case Mark.INTERVALS:
-            look = {"strokeWidth": 1.5, "opacity": 0.35} if layer.faint else _INTERVAL
-            return {"type": "rule", **look}
+            width, opacity = (1.5, 0.35) if layer.faint else (1.75, 0.75)
+            return {"type": "rule", "strokeWidth": width * layer.size, "opacity": opacity}
         case Mark.BARS:
             return {"type": "bar", "opacity": 0.55, "stroke": palette.surface, "strokeWidth": 1}
         case Mark.RULE:
             return {"type": "rule", "strokeWidth": 1.5, **dash}
         case Mark.ZONE:
             return {"type": "rect", "opacity": 0.1}
+        case Mark.TEXT:
+            return {
+                "type": "text",
+                "align": _ALIGNED[layer.anchor][0],
+                "dx": _ALIGNED[layer.anchor][1],
+                "dy": {"expr": "indexof(datum.label, '\\n') < 0 ? 0 : -7"},
+                "baseline": "middle",
+                "color": palette.reference if layer.colour < 0 else palette.ink,
+                "fontSize": 12,
+                "lineBreak": "\n",
+            }
 
 
 def _position(figure: Figure, layer: Layer) -> Spec:
@@ -221,9 +257,11 @@ def _position(figure: Figure, layer: Layer) -> Spec:
             ends = {"x": _channel(figure.x, "lo"), "x2": {"field": "hi"}}
             return {**ends, "y": y, "y2": {"datum": 0}}
         case Mark.BAND | Mark.INTERVALS:
-            if figure.is_horizontal():
+            if figure.lies_along_x(layer):
                 return {"x": _channel(figure.x, "lo"), "x2": {"field": "hi"}, "y": y, **dodge}
             return {"x": x, "y": _channel(figure.y, "lo"), "y2": {"field": "hi"}}
+        case Mark.TEXT:
+            return {"x": x, "y": y, "text": {"field": "label", "type": "nominal"}}
     return {"x": x, "y": y, **dodge}
 
 
@@ -257,10 +295,10 @@ def _channel(axis: Axis, field: str) -> Spec:
             "scale": {"type": "utc"},
             "axis": {"title": title, "grid": False},
         }
-    drawn: Spec = {"title": title}
-    if not axis.labelled:
+    drawn: Spec | None = {"title": title} if axis.shown else None
+    if drawn is not None and not axis.labelled:
         drawn |= {"labels": False, "grid": False}
-    elif axis.kind == "percent":
+    elif drawn is not None and axis.kind == "percent":
         drawn["format"] = ".0%" if axis.domain is not None else ".3~p"
     return {"field": field, "type": "quantitative", "scale": scale, "axis": drawn}
 
@@ -275,10 +313,11 @@ def _rows(figure: Figure, layer: Layer) -> list[Spec]:
             continue
         if name == "y" and horizontal:
             columns["y"] = [figure.y.categories[int(place)] for place in part]
-        elif figure.x.kind == "time" and (name == "x"):
-            columns["x"] = _plain(part * 1000.0)
+        elif figure.x.kind == "time" and name == "x":
+            columns["x"] = _plain(np.round(part) * 1000.0, 15)
         else:
-            columns[name] = _plain(part)
+            along_x = name == "x" or (name != "y" and (horizontal or layer.mark is Mark.BARS))
+            columns[name] = _plain(part, _digits(figure, "x" if along_x else "y"))
     if layer.labels:
         columns["label"] = layer.labels
     if figure.lanes() > 1 and len(layer.y):
@@ -297,21 +336,42 @@ def _hover_titles(figure: Figure) -> list[str]:
     return list(dict.fromkeys(title for layer in figure.layers for title in layer.hover))
 
 
-def _plain(part: FloatArray) -> list[float | None]:
-    """Numbers with seven significant digits (a figure shows three); NaN and infinity as None."""
-    return [float(f"{number:.7g}") if math.isfinite(number) else None for number in part.tolist()]
+def _digits(figure: Figure, axis: Literal["x", "y"]) -> int:
+    """Significant digits that place a mark within a ten-thousandth of what an axis shows."""
+    parts = [getattr(layer, axis) for layer in figure.layers]
+    if not figure.is_horizontal() or axis == "x":
+        across = figure.is_horizontal() == (axis == "x")
+        bars = [layer for layer in figure.layers if layer.mark is Mark.BARS]
+        parts += [layer.lower for layer in (figure.layers if across and not bars else bars)]
+        parts += [layer.upper for layer in (figure.layers if across and not bars else bars)]
+    every = np.concatenate([np.zeros(0), *parts])
+    every = every[np.isfinite(every)]
+    spread = float(np.ptp(every)) if len(every) else 0.0
+    if spread == 0:
+        return 7
+    far = float(np.abs(every).max()) / spread
+    return min(15, DIGITS + max(0, math.ceil(math.log10(far))))
+
+
+def _plain(part: FloatArray, digits: int = DIGITS) -> list[float | int | None]:
+    """Numbers with so many significant digits; NaN and infinity as None."""
+    return [_short(number, digits) if math.isfinite(number) else None for number in part.tolist()]
+
+
+def _short(number: float, digits: int) -> float | int:
+    """A number as JSON writes it with the fewest signs."""
+    rounded = float(f"{number:.{digits}g}")
+    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded
 
 
 def _hovered(figure: Figure) -> list[Spec]:
     """A row for each mark that can be pointed at."""
     rows: list[Spec] = []
-    for layer in figure.layers:
-        if layer.mark not in {Mark.LINE, Mark.STEP, Mark.POINTS, Mark.BARS}:
+    for place, layer in enumerate(figure.layers):
+        if not _is_hovered(layer):
             continue
-        if layer.colour < 0 and not layer.labels:
-            continue
-        named = {"series": layer.series} if layer.series else {}
-        rows += [{**row, **named} for row in _rows(figure, layer)]
+        at = {"at": place} if len(figure.layers) > 1 else {}
+        rows += [{**row, **at} for row in _rows(figure, layer)]
     return rows
 
 
@@ -357,10 +417,11 @@ def _hover_text(figure: Figure, present: set[str]) -> str:
     parts: list[tuple[str, str, AxisKind]] = []
     if "label" in present and not figure.is_horizontal():
         parts.append((figure.naming, "label", "category"))
-    if "series" in present:
+    if any(layer.series for layer in figure.layers):
         parts.append(("Series", "series", "category"))
     parts.append((figure.x.title or "x", "x", x_kind))
-    parts.append((figure.y.title or ("Row" if y_kind == "category" else "y"), "y", y_kind))
+    if figure.y.shown:
+        parts.append((figure.y.title or ("Row" if y_kind == "category" else "y"), "y", y_kind))
     if "lo" in present:
         bars = any(layer.mark is Mark.BARS for layer in figure.layers)
         along = x_kind if figure.is_horizontal() or bars else y_kind

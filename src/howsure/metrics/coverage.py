@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, as_vector, check_interval
 from howsure.core.errors import UnanswerableError
+from howsure.core.formats import level
 from howsure.core.records import Curve, Direction, Notion, Table
 from howsure.core.weights import check_multiplicities
 from howsure.metrics.metric import (
@@ -474,7 +475,7 @@ def _interval_calibration(evaluation: Evaluation, confidence: float) -> list[Cur
             reference=claimed,
             x_label="Nominal coverage",
             y_label="Empirical coverage",
-            band=f"{confidence:.0%} confidence interval at each coverage",
+            band=f"{level(confidence)} interval at each coverage",
             model=evalset.model,
         )
     ]

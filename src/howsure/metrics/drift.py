@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from howsure.core import formats
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import p_words, percent
@@ -253,7 +254,7 @@ def _rolling_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
             reference=reference,
             x_label="Time (ms since 1970)" if stamps.dtype.kind == "M" else "Time",
             y_label=f"Empirical coverage of {round(len(order) / count):,} rows",
-            band=f"{confidence:.0%} binomial interval in each window, rows taken as independent",
+            band=f"{formats.level(confidence)} interval in each window, rows as independent",
             model=evalset.model,
             notes=_in_words(view, coverage),
         )

@@ -212,8 +212,7 @@ def groups_beside(tables: Sequence[Table], *, limit: int = ROWS_LIMIT) -> Grid:
     rows = []
     for key in shown:
         first, row = next(iter(held[key].items()))
-        named = all(f"{name}=" in key[1] for name in key[0].split(" × "))
-        cells = [Cell(text=key[1] if named or not key[0] else f"{key[0]}: {key[1]}")]
+        cells = [Cell(text=key[1])]
         cells += [Cell(text=formats.level(key[2]), key=repr(key[2]))] if several else []
         cells += [number_cell(float(tables[int(first)].columns["n"][row]), digits=7)]
         for place, table in enumerate(tables):
@@ -240,7 +239,7 @@ def _covered(table: Table, row: int) -> Cell:
     value, low, high = (
         float(table.columns[name][row]) for name in ("empirical_coverage", "lower", "upper")
     )
-    return share_cell(value, formats.interval(100.0 * low, 100.0 * high))
+    return share_cell(value, f"({formats.interval(100.0 * low, 100.0 * high)})")
 
 
 def _column_title(table: Table, name: str) -> str:
@@ -401,7 +400,7 @@ def _perfect(record: Record) -> Cell:
     if not (math.isnan(low) and math.isnan(high)):
         side, end = ("up to", high) if math.isnan(low) else ("from", low)
         whole = not (math.isnan(low) or math.isnan(high))
-        reach = formats.interval(low, high) if whole else f"{side} {formats.number(end)}"
+        reach = f"({formats.interval(low, high)})" if whole else f"{side} {formats.number(end)}"
     value = record.null if math.isfinite(record.null) else record.target
     return replace(_maybe(value), small=reach)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import UnanswerableError
+from howsure.core.formats import level
 from howsure.core.records import Curve, Direction
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.metrics.calibration.curve import calibration_curve, calibration_curve_quantiles
@@ -104,9 +105,9 @@ def _calibration_drawn(evaluation: Evaluation, confidence: float) -> list[Curve]
             lower=curve.simultaneous.lower,
             upper=curve.simultaneous.upper,
             reference=curve.levels,
-            x_label="Stated probability",
-            y_label="Observed share below",
-            band=f"{confidence:.0%} simultaneous band of a perfect model, over all levels",
+            x_label="Nominal level",
+            y_label="Observed frequency",
+            band=f"{level(confidence)} simultaneous band of a perfect model",
             model=evalset.model,
         )
     ]
@@ -119,7 +120,7 @@ def _pit_drawn(evaluation: Evaluation, confidence: float) -> list[Curve]:
     curve = calibration_curve(pit, left=left, confidence=confidence, weights=weights)
     bins = pit_histogram(pit, left=left, confidence=confidence, weights=weights)
     count = len(bins.share)
-    band = f"{confidence:.0%} simultaneous band of a perfect model, over all points"
+    band = f"{level(confidence)} simultaneous band of a perfect model"
     return [
         Curve(
             name="pit_ecdf",
@@ -128,8 +129,8 @@ def _pit_drawn(evaluation: Evaluation, confidence: float) -> list[Curve]:
             lower=curve.simultaneous.lower - curve.levels,
             upper=curve.simultaneous.upper - curve.levels,
             reference=np.zeros(len(curve.levels)),
-            x_label="Probability integral transform",
-            y_label="Observed − expected share",
+            x_label="PIT",
+            y_label="ECDF − uniform",
             band=band,
             model=evalset.model,
         ),
@@ -140,7 +141,7 @@ def _pit_drawn(evaluation: Evaluation, confidence: float) -> list[Curve]:
             lower=np.full(count, bins.lower * count),
             upper=np.full(count, bins.upper * count),
             reference=np.ones(count),
-            x_label="Probability integral transform",
+            x_label="PIT",
             y_label="Density",
             band=band,
             model=evalset.model,

@@ -701,7 +701,7 @@ def curve_of(bands: Bands, x_axis: XAxis, y_axis: YAxis) -> CharacteristicCurve:
 
 
 AXIS_TITLES = {
-    "bandwidth": "bandwidth (units of y)",
+    "bandwidth": "mean half-width (bandwidth, units of y)",
     "excess": "excess (units of y)",
     "miss_rate": "miss rate",
     "deficit": "deficit (units of y)",

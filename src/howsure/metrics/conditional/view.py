@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import UnanswerableError
+from howsure.core.formats import level
 from howsure.core.records import Curve, Direction, Notion, Table
 from howsure.metrics.conditional import (
     ERT,
@@ -235,6 +236,8 @@ def _local_curve(evaluation: Evaluation, confidence: float) -> list[Curve]:
     found: LocalPit = evaluation.view.get("local_pit")
     if found.region is None or not found.region.n:
         return []
+    where = found.region.where
+    place = f"over {where}" if where == "all rows" else f"where {where}"
     band = simultaneous_band(found.region.n, found.levels, confidence=confidence)
     return [
         Curve(
@@ -244,11 +247,11 @@ def _local_curve(evaluation: Evaluation, confidence: float) -> list[Curve]:
             lower=np.asarray(band.lower) - found.levels,
             upper=np.asarray(band.upper) - found.levels,
             reference=np.zeros(len(found.levels)),
-            x_label="Level",
-            y_label="Share of the PIT at or below, − level",
-            band=f"{confidence:.0%} simultaneous band of a perfect model",
+            x_label="PIT",
+            y_label="ECDF − uniform",
+            band=f"{level(confidence)} simultaneous band of a perfect model",
             model=evaluation.evalset.model,
-            notes=f"Where predictions fail most: {found.region.where}; there {found.fault}.",
+            notes=f"Least uniform {place}: predictive distributions {found.fault}.",
         )
     ]
 
