@@ -22,12 +22,12 @@ from howsure.inputs import ColumnUse
 from howsure.inputs.roles import ROLES
 from howsure.metrics.catalogue import asked_for
 from howsure.report.assess import MISSING_IMAGES, WEIGHTS, assess_loaded
-from howsure.report.document import Cell, Document, Grid, form_of
+from howsure.report.document import Cell, Document, Grid, Tone, VerdictLine, form_of
 from howsure.report.door import source_fact
 from howsure.report.short_forms import in_brief, sentences, states_beside
 from howsure.verdict.family import check_judging
 
-_CAUTIONS = (MISSING_IMAGES, WEIGHTS)
+_CAUTIONS: dict[str, Tone] = {MISSING_IMAGES: "watch", WEIGHTS: "info"}
 """Facts that a reader of the verdict must know."""
 _LEFT_OUT = ("n", "Units")
 _DIRECTION = "Better"
@@ -132,9 +132,9 @@ def print_report(console: Console, document: Document, *, everything: bool = Fal
     brief = in_brief(document)
     console.print()
     show_lines(console, sentences(document) if everything else brief.opening.lines)
-    for name in _CAUTIONS:
-        if name in document.facts:
-            show_note(console, f"{name}: {document.facts[name]}.")
+    known = [name for name in _CAUTIONS if name in document.facts]
+    facts = [VerdictLine(f"{name}: {document.facts[name]}.", _CAUTIONS[name]) for name in known]
+    show_lines(console, facts)
     grids = list(brief.opening.grids)
     if everything:
         held = {part.label: part.grids for part in document.sections}

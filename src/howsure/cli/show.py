@@ -29,18 +29,22 @@ _WORDS: Final = 12
 def show_lines(console: Console, lines: Sequence[VerdictLine]) -> None:
     """Sentences, each after its mark, and the command that does what they advise."""
     for line in lines:
-        words = Text(legible(line.text))
-        begins = Text.from_markup(f"{SIGNS[line.tone]} ")
-        for place, part in enumerate(words.wrap(console, console.width - _GAP)):
-            part.rstrip()
-            console.print((Text("  ") if place else begins).append_text(part))
+        _wrapped(console, Text(legible(line.text)), Text.from_markup(f"{SIGNS[line.tone]} "))
         if line.command:
             console.print(f"  [bold]{escape(line.command)}[/bold]", highlight=False, soft_wrap=True)
 
 
 def show_note(console: Console, note: str) -> None:
     """What stands faint below a table or a verdict."""
-    console.print(Text(legible(note), style="dim"))
+    _wrapped(console, Text(legible(note), style="dim"), Text(""))
+
+
+def _wrapped(console: Console, words: Text, begins: Text) -> None:
+    """Words on as many lines as they take, the others as far in as the first."""
+    indent = Text(" " * len(begins))
+    for place, part in enumerate(words.wrap(console, max(console.width - len(indent), 1))):
+        part.rstrip()
+        console.print((indent if place else begins).copy().append_text(part))
 
 
 def show_grid(console: Console, grid: Grid, *, bold: str = "") -> None:

@@ -302,7 +302,7 @@ def _sections(
             continue
         told.sort(key=lambda line: line.tone not in _TOLD)
         yield Section(
-            title=topic.title or _title(told, choices, made),
+            title=topic.title or _title(told, choices, (*made, *own)),
             label=topic.label,
             lines=tuple(told),
             choices=choices,
@@ -312,8 +312,10 @@ def _sections(
         )
 
 
-def _title(lines: Sequence[VerdictLine], choices: Sequence[Choice], made: Sequence[Grid]) -> str:
-    """The question of the first finding, else that of the first figure, else a table's title."""
+def _title(
+    lines: Sequence[VerdictLine], choices: Sequence[Choice], made: Sequence[Grid | Gallery]
+) -> str:
+    """The question of the first finding, else that of the first figure, else a title below."""
     if lines:
         order = list(QUESTIONS)
         asked = {QUESTIONS[name].asked: place for place, name in enumerate(order)}
