@@ -116,6 +116,7 @@ def _figure(rows: _Rows, domain: tuple[float, float]) -> Figure:
         layers=tuple(layers),
         notes=tuple(notes),
         naming="Row",
+        label=table.model,
     )
 
 

@@ -14,7 +14,6 @@ from howsure.core import formats
 from howsure.core.faults import attempt, collected
 from howsure.core.records import Curve, Record, Table
 from howsure.figures import Figure, figures_of
-from howsure.figures.tables import worst_first
 from howsure.figures.text import abridged, headed
 from howsure.report import grids
 from howsure.report.document import (
@@ -323,7 +322,7 @@ def _sections(
             continue
         told.sort(key=lambda line: line.tone not in _TOLD)
         yield Section(
-            title=topic.title or _title(told, choices, made),
+            title=topic.title or _title(told, choices, (*made, *own)),
             label=topic.label,
             lines=tuple(told),
             choices=choices,
@@ -333,8 +332,10 @@ def _sections(
         )
 
 
-def _title(lines: Sequence[VerdictLine], choices: Sequence[Choice], made: Sequence[Grid]) -> str:
-    """The question of the first finding, else that of the first figure, else a table's title."""
+def _title(
+    lines: Sequence[VerdictLine], choices: Sequence[Choice], made: Sequence[Grid | Gallery]
+) -> str:
+    """The question of the first finding, else that of the first figure, else a title below."""
     if lines:
         order = list(QUESTIONS)
         asked = {QUESTIONS[name].asked: place for place, name in enumerate(order)}
@@ -366,36 +367,3 @@ def _numbers(
         yield Section(
             title="What could not be judged, and why", label="Silent", grids=lost, folded=True
         )
-
-
-def in_brief(document: Document) -> Document:
-    """A screen or two of a report: its verdict, the key numbers, groups, and what was tried."""
-    from howsure.report.short_forms import key_numbers
-
-    rest = "The HTML and JSON forms of this report hold every number."
-    numbers = grids.table_grid(replace(key_numbers(document.records), notes=rest))
-    states = [grid for grid in document.opening.grids if len(grid.columns) > 2]
-    groups = [_first_rows(table) for table in document.tables if table.name == "groups"]
-    tried = [table for table in document.tables if table.name == "mends" and document.advice]
-    return replace(
-        document,
-        facts={name: document.facts[name] for name in _BRIEF_FACTS if name in document.facts},
-        opening=replace(document.opening, lines=document.lines, grids=(*states, numbers)),
-        sections=tuple(
-            Section(title=grid.title, grids=(replace(grid, title=""),))
-            for grid in (*_grids(groups), *_grids(tried))
-        ),
-        glossary=(),
-    )
-
-
-_BRIEF_FACTS = ("Source", "Rows", "Models", "Dropped rows", "Reading", "Notes")
-_FEW = 8
-
-
-def _first_rows(table: Table) -> Table:
-    """The worst rows of a table of groups, under its own columns."""
-    order = worst_first(table)[:_FEW]
-    columns = {name: held[order] for name, held in table.columns.items()}
-    said = f"The worst {len(order)} of {len(table):,}." if len(order) < len(table) else ""
-    return replace(table, columns=columns, notes=said or table.notes)
