@@ -116,7 +116,6 @@ def _figure(rows: _Rows, domain: tuple[float, float]) -> Figure:
         layers=tuple(layers),
         notes=tuple(notes),
         naming="Row",
-        label=table.model,
     )
 
 

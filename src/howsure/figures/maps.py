@@ -100,5 +100,4 @@ def _map_figure(table: Table, rows: IntArray, edges: tuple[float, ...]) -> Figur
         notes=tuple(notes),
         shades=Shades(title="CCE", edges=edges),
         naming="Row",
-        label=table.model,
     )
