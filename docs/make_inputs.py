@@ -28,9 +28,9 @@ each column is read.
 Names are compared in lower case, with spaces and hyphens as underscores.
 
 `howsure recalibrate` adds columns whose names begin with `recalibrated_`, such as
-`recalibrated_sd`. Where a table has such predictions, they are read in place of the originals. Flags
-that name a prediction (`--mean mean --sd sd`) read the originals. The point forecast is kept where
-there is no recalibrated mean. Rows to be recalibrated need no y.
+`recalibrated_sd`. Where a table has such predictions, they are read in place of the originals.
+Flags that name a prediction (`--mean mean --sd sd`) read the originals. The point forecast is kept
+where there is no recalibrated mean. Rows to be recalibrated need no y.
 """
 LAWS = """
 A point forecast beside an sd is the mean of a normal distribution; a mean without an sd is a point

@@ -186,9 +186,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         f"its mean there is {none.mean():.3f} ± {none.std(ddof=1) / math.sqrt(len(none)):.3f}"
     )
     if chosen.page is not None:
-        from howsure.report.pointwise import write_report
+        from howsure.report.pointwise import pointwise_report
 
-        write_report(results, chosen.page, title="Coverage at every point: the paper's examples")
+        pointwise_report(results).save(chosen.page)
         print(f"written: {chosen.page}")
     if chosen.figures is not None:
         draw(results, chosen.figures)

@@ -20,7 +20,6 @@ from howsure.core.records import Record
 from howsure.figures import Figure, plot
 from howsure.figures.shift import degree_figure, measure_figure
 from howsure.protocols.shift_methods import INTERVAL_METHODS, SHIFT_METHODS
-from howsure.protocols.shift_published import published
 from howsure.protocols.shift_result import ShiftResult
 from howsure.protocols.shift_views import degree_curves
 from howsure.results import Store
@@ -31,19 +30,14 @@ COLUMNS = ["world", "method", "metric", "value", "lower", "upper", "n", "units"]
 DEGREES = {"cells-tails": "cells", "chair-angle-gap": "chair-angle"}
 
 
-def coverage_figure(task: str, results: Sequence[ShiftResult]) -> Figure:
-    """Coverage of the ten methods on the main test, beside what was published."""
-    chosen = [result for result in results if result.method in TITLES]
+def coverage_figure(results: Sequence[ShiftResult]) -> Figure:
+    """Coverage of the ten methods on the main test."""
     records: list[Record] = [
-        next(r for r in result.records() if r.metric == "test_coverage") for result in chosen
+        next(r for r in result.records() if r.metric == "test_coverage")
+        for result in results
+        if result.method in TITLES
     ]
-    theirs = {
-        result.method: value.mean
-        for result in chosen
-        for value in published(task, coverage=0.9, method=TITLES[result.method])
-        if value.quantity == "test_coverage"
-    }
-    return measure_figure(records, theirs)
+    return measure_figure(records)
 
 
 def degrees(results: Mapping[str, Sequence[ShiftResult]]) -> list[Figure]:
@@ -95,7 +89,7 @@ def main() -> None:
     found = combined(plan, survey(plan, store), store)
     results: Mapping[str, Sequence[ShiftResult]] = found.results
     save(
-        {task: coverage_figure(task, own) for task, own in results.items()},
+        {task: coverage_figure(own) for task, own in results.items()},
         3,
         given.folder / "shift-coverage.png",
         shared=True,

@@ -85,7 +85,7 @@ def test_undecided_passes_unless_proof_is_required() -> None:
 
 def test_an_unknown_coverage_is_asked_for() -> None:
     unknown = howsure.Intervals(-ONE, ONE)
-    with pytest.raises(InputError, match=r"unknown: say coverage=0\.9, or min"):
+    with pytest.raises(InputError, match=r"unknown: pass coverage=0\.9, or min"):
         assert_covers(Y, unknown)
     with pytest.raises(AssertionError, match=r"≥ 0.8: 0.6"):
         assert_covers(Y, unknown, min=0.8)

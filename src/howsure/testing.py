@@ -87,7 +87,7 @@ def assert_covers(
     if min is None and max is None:
         known = {c for held in loaded.evalsets for c in choose_coverages(held, wanted)}
         if any(math.isnan(each) for each in known):
-            raise InputError("coverage of the intervals is unknown: say coverage=0.9, or min")
+            raise InputError("coverage of the intervals is unknown: pass coverage=0.9, or min")
         least = {each: round(np.maximum(each - TOLERANCE, 0.0), 12) for each in sorted(known)}
         limits = [limit_of("coverage", "min", value, at=each) for each, value in least.items()]
     else:

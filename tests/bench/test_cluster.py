@@ -342,7 +342,7 @@ def test_a_scheduler_that_goes_away_ends_the_run(
     made = plan(tmp_path, seconds=0.2)
     cluster.worker()
     started = time.monotonic()
-    with pytest.raises(HowsureError, match="does not answer any more: what is done is kept"):
+    with pytest.raises(HowsureError, match="no longer answers: finished trials are kept"):
         run(made, store, scheduler=cluster.address, watcher=Kill(cluster.scheduler, 3))
     assert time.monotonic() - started < 60
     cluster.end()

@@ -95,7 +95,7 @@ def test_the_sense_of_weights_is_printed(tmp_path: Path) -> None:
     path = tmp_path / "weighted.csv"
     path.write_text("\n".join(lines))
     said = " ".join(inside("assess", path).split())
-    assert "Weights: frequency, 600,000 rows in all: a weight of 2 is a row twice" in said
+    assert "Weights: frequency, 600,000 rows in all: a weight of 2 is a row seen twice" in said
     other = " ".join(inside("assess", path, "--weights-kind", "importance").split())
     assert "Weights: importance, effective n 60.0" in other
 

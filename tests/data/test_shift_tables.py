@@ -209,7 +209,7 @@ def test_tables_that_are_not_theirs_are_refused(
     monkeypatch.setenv("HOWSURE_DATA", str(tmp_path / "none"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for name in shift_names():
-        with pytest.raises(DataNotFoundError, match=f"howsure data get {name} says how"):
+        with pytest.raises(DataNotFoundError, match=f"howsure data get {name} shows how"):
             shift_task(name)
     path = tmp_path / "data.csv.gz"
     path.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 17379))

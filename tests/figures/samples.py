@@ -10,7 +10,9 @@ import numpy as np
 from howsure.core.arrays import FloatArray
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.report.document import Document, GlossaryEntry, VerdictLine
-from howsure.report.questions import document_of
+from howsure.report.questions import STEP, document_of
+from howsure.verdict import QUESTIONS, Finding
+from howsure.verdict.findings import State
 
 LEVELS = np.linspace(0.0, 1.0, 41)
 
@@ -422,35 +424,52 @@ def glossary() -> tuple[GlossaryEntry, ...]:
     )
 
 
-def verdict() -> tuple[VerdictLine, ...]:
-    """A verdict of six lines."""
+def finding(name: str, state: State, sentence: str, effect: float = 0.0) -> Finding:
+    """What one question of the verdict showed."""
+    asked = QUESTIONS.get(name)
+    return Finding(
+        id=name,
+        question="Which model is better?" if asked is None else asked.asked,
+        state=state,
+        effect=effect,
+        unit="share" if asked is None else asked.unit,
+        lower=effect - 0.01,
+        upper=effect + 0.01,
+        p=0.001,
+        p_adjusted=0.01,
+        tolerance=0.01,
+        cost=math.nan,
+        where="region=North" if name == "groups" else "",
+        sentence=sentence,
+    )
+
+
+def findings() -> tuple[Finding, ...]:
+    """Findings of every state."""
     return (
-        VerdictLine(
-            "The 90 % intervals cover 83.1 % (82.5–83.7): overconfident, the intervals are too "
-            "narrow.",
+        finding(
+            "coverage",
             "bad",
-            "Do the intervals cover as often as they claim?",
+            "The 90 % intervals cover 83.1 % (82.5–83.7): they under-cover by 6.9 points.",
+            -0.069,
         ),
+        finding("spread", "watch", "Errors are 1.31 times their stated size.", 0.31),
+        finding("bias", "negligible", "y lies 0.03 stated sd below its prediction.", -0.03),
+        finding("groups", "bad", "region=North covers 71 % of its 804 rows.", -0.19),
+        finding("width", "good", "Errors grow as widths do."),
+        finding("region", "undecided", "Where wind > 9, coverage is 88 % against 90 %.", -0.02),
+    )
+
+
+def verdict() -> tuple[VerdictLine, ...]:
+    """The findings in sentences, and a next step."""
+    return (
+        *(VerdictLine(found.sentence, found.state, found.question) for found in findings()),
         VerdictLine(
-            "Errors are 1.31 times the stated sd.", "bad", "Do the stated probabilities come true?"
-        ),
-        VerdictLine(
-            "Worst group region=North: 71 % covered, 19 points short.", "bad", "Whom does it fail?"
-        ),
-        VerdictLine(
-            "Width carries some information: the most certain half has 34 % lower error.",
-            "good",
-            "Does the width mean anything?",
-        ),
-        VerdictLine(
-            "boosted trees and linear cannot be told apart in MAE (p = 0.81).",
-            "undecided",
-            "Which model is better?",
-        ),
-        VerdictLine(
-            "Best next step: widen the intervals on held-out rows with howsure recalibrate.",
+            "Best next step: recalibrate within region.",
             "info",
-            "What to do next?",
+            STEP,
+            "howsure.recalibrate(new, calibration, method='group', by='region')",
         ),
     )
 
@@ -459,9 +478,10 @@ def content() -> Document:
     """A report with everything in it, of one model."""
     told, oracle = risk_coverage()
     curve, constant, marks = characteristic()
-    return document_of(
+    made = document_of(
         title="wind_forecast.parquet",
         lines=verdict(),
+        findings=findings(),
         records=(*records(), *group_records(30)),
         curves=(
             pit_histogram(),
@@ -491,6 +511,7 @@ def content() -> Document:
             "Notes": "Kendall τ used 20,000 rows drawn from all; the table has 30 groups.",
         },
     )
+    return replace(made, glossary=glossary())
 
 
 def several_models(names: tuple[str, ...] = ("boosted trees", "linear", "deep")) -> Document:
@@ -508,9 +529,11 @@ def several_models(names: tuple[str, ...] = ("boosted trees", "linear", "deep"))
             *characteristic(name)[:2],
             *deficit(name),
         ]
-    return document_of(
+    compared = finding("comparison", "good", f"{names[0]} beats {names[1]} in MAE by 0.2.")
+    made = document_of(
         title="Three models on one table",
-        lines=verdict(),
+        lines=(VerdictLine(compared.sentence, compared.state, compared.question), *verdict()),
+        findings=(compared, *(replace(f, model=name) for name in names for f in findings())),
         records=tuple(r for name in names for r in records(name)),
         curves=tuple(curves),
         tables=(
@@ -522,6 +545,7 @@ def several_models(names: tuple[str, ...] = ("boosted trees", "linear", "deep"))
         command="howsure assess a.csv b.csv c.csv -o report.html",
         facts={"Rows": "12,000", "Models": ", ".join(names)},
     )
+    return replace(made, glossary=glossary())
 
 
 def drawn_apart() -> tuple[Table, ...]:

@@ -191,8 +191,8 @@ def test_a_coverage_that_is_told_is_that_of_each() -> None:
     [
         (
             "y a_lower_90 a_upper_90 b_lower_90 b_upper_90 c_lower_90",
-            r"there are models 'a', 'b', 'c', and 'c' has no 'upper_90': complete it or drop it, "
-            r"or say lower=, upper= and coverage= of one \(--lower",
+            r"suggest the models 'a', 'b', 'c', and 'c' has no 'upper_90': complete it or drop it, "
+            r"or pass lower=, upper= and coverage= of one \(--lower",
         ),
         (
             "y LGBM LGBM-lo-90 LGBM-hi-80 LGBM-hi-90",
@@ -202,7 +202,7 @@ def test_a_coverage_that_is_told_is_that_of_each() -> None:
         ("y temp_mean temp_sd", "a prediction is needed"),
         ("y temp_mean hum_mean", "a prediction is needed"),
         ("y a_mean a_sd b_lower b_upper", "a prediction is needed"),
-        ("y a_mean a_sd b_mean b_sd", "one model is needed, .* there are 2: 'a', 'b'"),
+        ("y a_mean a_sd b_mean b_sd", "one model is needed, .* suggest 2: 'a', 'b'"),
     ],
 )
 def test_what_leaves_doubt_is_told(names: str, said: str) -> None:

@@ -127,7 +127,7 @@ def test_a_point_forecast_beside_intervals_is_kept() -> None:
 @pytest.mark.parametrize(
     ("value", "said", "match"),
     [
-        ((LOW, HIGH + 9), {}, r"may be \(lower, upper\) or \(mean, sd\): say coverage=0.9.*norm"),
+        ((LOW, HIGH + 9), {}, r"may be \(lower, upper\) or \(mean, sd\): pass coverage=0.9.*norm"),
         ((LOW - 9, HIGH - 9), {}, r"can only be \(lower, upper\).*coverage=0.9"),
         ((HIGH - 9, LOW - 9), {}, r"must be \(lower, upper\) or \(mean, sd\), got a first that"),
         (
@@ -146,14 +146,14 @@ def test_a_point_forecast_beside_intervals_is_kept() -> None:
         (
             TABLE[:, [0, 2]],
             {},
-            r"\(60, 2\) may be intervals, two quantiles or two samples: say cov",
+            r"\(60, 2\) may be intervals, two quantiles or two samples: pass cov",
         ),
         (TABLE[:, [0, 2]], {}, r"levels=\[0.05, 0.95\], or give howsure.Samples\(prediction\)"),
         (TABLE[:, [0, 2]].T, {}, r"shape \(2, 60\).*howsure.Samples\(prediction.T\)"),
         (TABLE[:, [0, 2]], {"coverage": [0.8, 0.9]}, "coverage must be one number"),
         (ENDS, {}, r"\(60, 2, 2\) holds ends .* at 2 coverages.*coverage=\[0.8, 0.9\], got none"),
-        (ENDS, {"coverage": 0.9}, "at 2 coverages: say each in its order.*got 1"),
-        (ENDS, {"levels": [0.1, 0.9]}, "say coverage=, not levels="),
+        (ENDS, {"coverage": 0.9}, "at 2 coverages: pass each in its order.*got 1"),
+        (ENDS, {"levels": [0.1, 0.9]}, "pass coverage=, not levels="),
         (ENDS[:, ::-1], {"coverage": [0.8, 0.9]}, "lower and upper look swapped"),
         ((MEAN, ENDS), {}, r"prediction\[1\] of shape \(60, 2, 2\) holds ends"),
         ((ENDS[:, 0], ENDS[:, 1]), {}, r"two arrays of shape \(60, 2\) holds ends"),
@@ -165,7 +165,7 @@ def test_a_point_forecast_beside_intervals_is_kept() -> None:
         ),
         (TABLE[:, [1, 0, 2]], {}, "columns in one order in every row"),
         (TABLE.T, {}, r"Samples\(prediction.T\)"),
-        ((MEAN, LOW, HIGH), {}, r"of 3 arrays may be quantiles or samples: say levels=\[…\]"),
+        ((MEAN, LOW, HIGH), {}, r"of 3 arrays may be quantiles or samples: pass levels=\[…\]"),
         (TABLE, {"levels": [0.1, 0.9]}, r"must have shape \(60, 2\) or \(2, 60\).*got \(60, 3\)"),
         (TABLE, {"levels": [10, 50, 90]}, r"did you mean 0\.1, 0\.5, 0\.9\?"),
         (TABLE, {"levels": [0.5, 0.5, 0.9]}, "levels must rise strictly"),
@@ -189,7 +189,7 @@ def test_a_point_forecast_beside_intervals_is_kept() -> None:
         (object(), {}, "got object"),
         ([[1.0, 2.0], [3.0]], {}, "must be an array of one shape"),
         ((MEAN, SAMPLES), {}, "must hold predictions alone.*ndarray as well.*point="),
-        (SAMPLES, {"levels": 0.5}, "levels are said of bare arrays"),
+        (SAMPLES, {"levels": 0.5}, "levels are for bare arrays"),
     ],
 )
 def test_what_leaves_doubt_is_refused_with_what_settles_it(
@@ -214,8 +214,16 @@ def test_swapped_ends_are_not_read_as_means_and_sds() -> None:
         ({0.1: LOW, 0.9: HIGH[1:]}, {}, r"prediction\[0.9\] must have 60 rows"),
         ({0.1: LOW, 0.9: HIGH}, {"levels": [0.2, 0.9]}, "levels must be left out"),
         ({0.1: HIGH, 0.9: LOW}, {}, "prediction: quantiles must rise"),
-        ({"lower": LOW, "upper": HIGH}, {}, "nothing says at which coverage: say coverage=0.9"),
-        ({"lower_90": LOW, "upper_90": HIGH}, {"coverage": 0.8}, "names .* say a coverage of 0.9"),
+        (
+            {"lower": LOW, "upper": HIGH},
+            {},
+            "ends of intervals of unknown coverage: pass coverage=0.9",
+        ),
+        (
+            {"lower_90": LOW, "upper_90": HIGH},
+            {"coverage": 0.8},
+            "names .* imply a coverage of 0.9",
+        ),
         ({"lower_90": LOW, "mean": MEAN}, {}, "no column as the other end"),
         (
             {"lower_90": LOW, "upper_90": HIGH, "ridge": MEAN},
@@ -223,7 +231,7 @@ def test_swapped_ends_are_not_read_as_means_and_sds() -> None:
             r"columns of one model \('lower_90', 'upper_90'\) and others \('ridge'\).*'name': {'l",
         ),
         ({"y": MEAN, "ridge": MEAN}, {}, r"holds a column of y, 'y'.*howsure.assess\(table\)"),
-        ({"q05": LOW, "q95": HIGH}, {"levels": [0.1, 0.9]}, "levels are said of bare arrays"),
+        ({"q05": LOW, "q95": HIGH}, {"levels": [0.1, 0.9]}, "levels are for bare arrays"),
         ({"mean": HOLED, "sd": SD}, {}, r"prediction\['mean'\] must hold no missing.*row 3"),
         ({"mean": MEAN[1:], "sd": SD[1:]}, {}, "must have 60 rows as y has, got 59"),
         ({"a": MEAN, "b": ENDS}, {}, r"prediction\['b'\] of shape \(60, 2, 2\)"),
@@ -276,7 +284,10 @@ def test_frames_and_series(library: str) -> None:
     for value in (lib.Series(MEAN), lib.DataFrame({"ridge": MEAN})):
         np.testing.assert_array_equal(read(value).point, MEAN)
     for held, match in (
-        ({"a": LOW, "b": HIGH}, "has the columns 'a', 'b', whose names do not say.*lower_90"),
+        (
+            {"a": LOW, "b": HIGH},
+            "has the columns 'a', 'b', whose names are not recognised.*lower_90",
+        ),
         ({"pred": MEAN, "id": MEAN}, "has the columns 'pred', 'id'"),
         ({"y": MEAN, "pred": MEAN}, "holds a column of y"),
         (
@@ -387,7 +398,7 @@ class _Model:
     ("value", "said", "match"),
     [
         ((MEAN, 0.5), {}, r"prediction\[1\] must have 60 .*Distribution\.normal\(mean, 0\.5\)$"),
-        ([_Model(), _Model()], {}, r"got 2 models: say howsure\.assess_model\(prediction, X, y\)$"),
+        ([_Model(), _Model()], {}, r"got 2 models: use howsure\.assess_model\(prediction, X, y\)$"),
         ([stats.norm(0, 1)] * N, {}, r"such as stats\.norm\(mean, sd\), got 60 laws"),
         ({0.9: (LOW, HIGH)}, {}, r"prediction\[0\.9\] must be one array.*coverage=0\.9$"),
         ({"a": MEAN, "b": None}, {}, r"prediction\['b'\] must hold a prediction, got None"),

@@ -178,7 +178,7 @@ def test_common_rows_are_those_that_all_models_hold() -> None:
 
 def test_a_column_that_only_its_name_makes_the_model_can_be_none() -> None:
     table = long(("a", Y, Y), ("b", Y[:2], Y[:2])).rename(columns={"model": "algo"})
-    with pytest.raises(InputError, match=r"model='' \(--model \"\"\) says that 'algo' holds no"):
+    with pytest.raises(InputError, match=r"model='' \(--model \"\"\) states that 'algo' names no"):
         load(table)
     assert load(table, model="").evalsets[0].n == 5
 

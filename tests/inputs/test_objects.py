@@ -555,7 +555,7 @@ def test_a_model_instead_of_its_prediction_is_told_its_door() -> None:
     from sklearn.linear_model import LinearRegression
 
     with pytest.raises(
-        InputError, match=r"got a model, LinearRegression: say howsure\.assess_model"
+        InputError, match=r"got a model, LinearRegression: use howsure\.assess_model"
     ):
         read(LinearRegression())
 

@@ -54,7 +54,7 @@ def test_any_other_column_of_models_is_noticed(tmp_path: Path, name: str, order:
     write_table(table, tmp_path / "t.csv")
     said = (
         rf"the labels of '{name}' \(.*\) each hold the same rows, as models under one another do: "
-        rf"say model='{name}' \(--model {name}\), or model='' \(--model \"\"\)"
+        rf"pass model='{name}' \(--model {name}\), or model='' \(--model \"\"\)"
     )
     for source in (table, tmp_path / "t.csv"):
         with pytest.raises(InputError, match=said):
@@ -65,7 +65,7 @@ def test_any_other_column_of_models_is_noticed(tmp_path: Path, name: str, order:
 
 
 def test_numbers_of_runs_are_noticed_too() -> None:
-    with pytest.raises(InputError, match="say model='seed'"):
+    with pytest.raises(InputError, match="pass model='seed'"):
         load(stacked("seed", (1, 2, 3)))
 
 
@@ -73,7 +73,7 @@ def test_names_of_rows_show_it_even_where_models_lack_some() -> None:
     table = stacked("flavour", id=np.arange(40))
     short = {name: np.delete(column, [3, 50, 51]) for name, column in table.items()}
     for each in (table, short, shuffled(short)):
-        with pytest.raises(InputError, match="say model='flavour'"):
+        with pytest.raises(InputError, match="pass model='flavour'"):
             load(each)
     made = load(short, model="flavour", common_rows=True).evalsets
     assert [each.n for each in made] == [37, 37, 37]
@@ -82,7 +82,7 @@ def test_names_of_rows_show_it_even_where_models_lack_some() -> None:
 def test_inputs_show_it_where_y_takes_few_values() -> None:
     counts = RNG.integers(0, 3, 40)
     table = stacked("flavour", x_1=RNG.normal(size=40)) | {"y": np.tile(counts, 3)}
-    with pytest.raises(InputError, match="say model='flavour'"):
+    with pytest.raises(InputError, match="pass model='flavour'"):
         load(shuffled(table))
 
 
@@ -90,7 +90,7 @@ def test_a_rounded_y_in_the_same_order_shows_it() -> None:
     rounded = np.round(RNG.normal(size=40) * 5)
     assert 10 <= len(np.unique(rounded)) < 20
     table = stacked("flavour") | {"y": np.tile(rounded, 3)}
-    with pytest.raises(InputError, match="say model='flavour'"):
+    with pytest.raises(InputError, match="pass model='flavour'"):
         load(table)
 
 
@@ -170,7 +170,7 @@ def test_small_tables_of_few_models() -> None:
         table = {name: np.asarray(column) for name, column in stacked("how", labels).items()}
         kept = np.tile(np.arange(len(Y)) < rows, len(labels))
         table = {name: column[kept] for name, column in table.items()}
-        with pytest.raises(InputError, match="say model='how'"):
+        with pytest.raises(InputError, match="pass model='how'"):
             load(table if order is None else shuffled(table, order))
 
 
@@ -192,8 +192,8 @@ def test_real_tables_raise_no_alarm(data_dir: Find, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "levels", "match"),
     [
-        ("q", (0.05, 0.5, 0.95), r"'q' \('0.05', '0.5', '0.95'\) .*say quantile_level='q' \(--q"),
-        ("quantile", (5, 50, 95), r"'quantile'.*say quantile_level='quantile'"),
+        ("q", (0.05, 0.5, 0.95), r"'q' \('0.05', '0.5', '0.95'\) .*pass quantile_level='q' \(--q"),
+        ("quantile", (5, 50, 95), r"'quantile'.*pass quantile_level='quantile'"),
     ],
 )
 def test_levels_beside_a_column_of_models(name: str, levels: Any, match: str) -> None:

@@ -142,7 +142,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
         ({"q0.1": [1, 2], "q0.9": [2, 1]}, {}, "crossing='sort'"),
         ({"pred": [1, 1], "weight": [1, -1]}, {}, "weights must not be negative"),
         ({"pred": [1, 1], "weight": [0, 0]}, {}, "weights must not all be zero"),
-        ({"pred": [1, 1], "weight": [1, 0.5]}, {}, "for other weights say importance"),
+        ({"pred": [1, 1], "weight": [1, 0.5]}, {}, "for other weights use the kind importance"),
         ({"pred": [1, 1], "weight": [1, 1]}, {"weights_kind": "x"}, "weights kind must be"),
         ({"a": [1, -1]}, {"law": "gamma:a=a"}, "parameters of gamma must lie in its domain"),
         ({"a": [1, 1]}, {"law": "nonsense:a=a"}, "law must be a distribution of scipy.stats"),

@@ -208,7 +208,7 @@ def test_without_a_coverage_the_methods_own_is_asked() -> None:
     with pytest.raises(InputError, match=r"coverages must be among those of SaysIt \(0.9\)"):
         pointwise("linear", SaysIt, coverages=(0.8,), trials=2, n_train=40, n_test=20)
     lost = pointwise("linear", Ends, trials=2, n_train=40, n_test=20)
-    assert "Ends.predict(x) gives intervals whose coverage nobody says" in lost.failures[0].message
+    assert "Ends.predict(x) gives intervals of unknown coverage" in lost.failures[0].message
     assert pointwise("linear", Mine, trials=2, n_train=40, n_test=20).trials == 2
 
 

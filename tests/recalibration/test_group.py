@@ -122,7 +122,7 @@ def test_no_group_large_enough_leaves_the_whole_with_its_guarantee() -> None:
         "Groups of fewer than 19 calibration rows use the fit to all rows: "
         "g=a; g=b; g=c and 5 more.",
     )
-    assert made.guarantees["point"].startswith("No group has rows enough")
+    assert made.guarantees["point"].startswith("No group has enough rows")
     assert whole.guarantees["point"] in made.guarantees["point"]
 
 

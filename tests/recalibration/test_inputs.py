@@ -54,7 +54,7 @@ def test_rules_tell_where_each_leaf_lies() -> None:
     leaves = tree.apply(x)
     for leaf in tree.leaves:
         inside = np.ones(600, dtype=bool)
-        for part in tree.rules[leaf].split(", "):
+        for part in tree.rules[leaf].split(" and "):
             name, sign, edge = part.split()
             values = x[:, ["age", "dose"].index(name)]
             inside &= values > float(edge) if sign == ">" else values <= float(edge)
@@ -235,7 +235,8 @@ def test_labels_are_those_known_at_calibration() -> None:
     assert made.sd()[0] > 2.5
     assert np.ptp(made.sd()[1:]) == 0
     assert notes == (
-        "2 rows with labels of place that calibration lacks count as none of the known.",
+        "2 rows with labels of place that calibration lacks are treated as none of the known "
+        "labels.",
     )
 
 

@@ -79,7 +79,7 @@ def test_levels_are_those_of_the_pit_with_few_rows_drawn_to_the_tail() -> None:
     )
     assert [one.nominal for one in fitted.parameters] == [0.01, 0.1, 0.2, 0.5, 0.85, 0.999]
     assert fitted.notes == (
-        "The given tail goes on at 2 levels that 9 calibration rows cannot reach.",
+        "The given tail is kept at 2 levels that 9 calibration rows cannot reach.",
     )
     made = fitted.apply(held).beliefs[0]
     np.testing.assert_allclose(made.values[0], stats.norm.ppf(found))

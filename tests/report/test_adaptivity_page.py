@@ -15,8 +15,9 @@ from howsure.metrics.adaptivity import noise_floor
 from howsure.protocols.adaptivity import LABEL_MEASURES, LABEL_METHODS
 from howsure.protocols.adaptivity_intervals import INTERVAL_MEASURES, INTERVAL_METHODS
 from howsure.protocols.adaptivity_result import MethodComparison
-from howsure.report.adaptivity import AdaptivityPage, adaptivity_report, write_report
+from howsure.report.adaptivity import adaptivity_report
 from howsure.report.adaptivity_words import PUBLISHED, PUBLISHED_INTERVALS
+from howsure.report.document import Document
 
 HOSTILE = "</script><script>window.pwned=1</script>"
 TABLES = Path(__file__).parents[1] / "protocols" / "published"
@@ -46,7 +47,7 @@ def comparison(coverage: float, *, labels: bool = True, task: str = "toy") -> Me
 
 
 @pytest.fixture(scope="module")
-def page() -> AdaptivityPage:
+def page() -> Document:
     results = {
         "toy": [comparison(0.8), comparison(0.9)],
         f"widths {HOSTILE}": [comparison(0.8, labels=False), comparison(0.9, labels=False)],
@@ -54,7 +55,7 @@ def page() -> AdaptivityPage:
     return adaptivity_report(results, title="A title", command="howsure bench report x")
 
 
-def test_sentences_judge_by_the_floor(page: AdaptivityPage) -> None:
+def test_sentences_judge_by_the_floor(page: Document) -> None:
     assert page.coverage == 0.9
     assert page.headline is not None
     assert page.headline.text.startswith("In 2 of 12 tests of methods on 1 task")
@@ -67,7 +68,7 @@ def test_sentences_judge_by_the_floor(page: AdaptivityPage) -> None:
     assert "all cells agree" in lines["LAC"].text
 
 
-def test_tables_hold_medians_shared_ranks_and_what_was_published(page: AdaptivityPage) -> None:
+def test_tables_hold_medians_shared_ranks_and_what_was_published(page: Document) -> None:
     medians, published = page.parts[0].grids
     assert [part.title for part in medians.parts] == ["Nominal 80 %", "Nominal 90 %"]
     row = medians.parts[1].rows[5]
@@ -84,7 +85,7 @@ def test_tables_hold_medians_shared_ranks_and_what_was_published(page: Adaptivit
     assert len(none.parts[0].grids) == 1
 
 
-def test_figures_show_ours_and_the_published(page: AdaptivityPage) -> None:
+def test_figures_show_ours_and_the_published(page: Document) -> None:
     (panel,) = page.parts[0].panels
     violation, slope, by_cv, by_ss = panel.options[0].figures
     assert [layer.series for layer in violation.layers] == [
@@ -109,7 +110,7 @@ def test_a_page_opens_on_the_coverage_that_it_speaks_of() -> None:
         assert tables == [f"Nominal {100 * level:g} %" for level in levels]
 
 
-def test_every_form_holds_the_numbers(page: AdaptivityPage, tmp_path: Path) -> None:
+def test_every_form_holds_the_numbers(page: Document, tmp_path: Path) -> None:
     held = json.loads(page.to_json())
     count = 2 * 6 * (len(LABEL_MEASURES) + len(INTERVAL_MEASURES))
     assert len(held["records"]) == count == len(page.records)

@@ -313,7 +313,7 @@ class OtherIntervals:
 
 def test_a_penalty_is_not_taken_for_a_coverage(seen: dict[str, Any]) -> None:
     assert intervals(said(seen, OtherIntervals(), coverage=0.8)).coverages == (0.8,)
-    assert "does not tell the coverage of its intervals: say coverage=0.9" in refused(
+    assert "does not tell the coverage of its intervals: pass coverage=0.9" in refused(
         OtherIntervals()
     )
 

@@ -22,8 +22,9 @@ from howsure.protocols.congruence_rejection import Rejection
 from howsure.protocols.congruence_reliability import welch
 from howsure.protocols.congruence_result import CongruenceResult, CongruenceRun
 from howsure.protocols.congruence_robustness import Robustness
-from howsure.report.congruence import CongruencePage, congruence_report, write_report
+from howsure.report.congruence import congruence_report
 from howsure.report.congruence_findings import blind_spots, findings, worst_stretch
+from howsure.report.document import Document
 
 HOSTILE = "</script><script>window.pwned=1</script>"
 ROWS = 40
@@ -151,19 +152,19 @@ def studies(
 
 
 @pytest.fixture(scope="module")
-def page() -> CongruencePage:
+def page() -> Document:
     return congruence_report({"wave": [studies()]}, title="A title", command="howsure x")
 
 
-def line(page: CongruencePage, question: str, part: int = 0) -> Any:
+def line(page: Document, question: str, part: int = 0) -> Any:
     return {one.question: one for one in page.parts[part].lines}[question]
 
 
-def grid(page: CongruencePage, title: str, part: int = 0) -> Any:
+def grid(page: Document, title: str, part: int = 0) -> Any:
     return {one.title: one for one in page.parts[part].grids}[title]
 
 
-def test_the_headline_says_who_is_wrong_and_what_ece_sees(page: CongruencePage) -> None:
+def test_the_headline_says_who_is_wrong_and_what_ece_sees(page: Document) -> None:
     assert page.headline is not None
     assert page.headline.text == (
         "In 1 of 2 tests of models on 1 task, CCE shows laws of y that are wrong at some x, most "
@@ -174,7 +175,7 @@ def test_the_headline_says_who_is_wrong_and_what_ece_sees(page: CongruencePage) 
     assert page.headline.tone == "info"
 
 
-def test_sentences_say_what_is_wrong_and_where(page: CongruencePage) -> None:
+def test_sentences_say_what_is_wrong_and_where(page: Document) -> None:
     wrong = line(page, "poisson")
     assert wrong.tone == "bad"
     # The last fifth of 40 rows by x, 1.5 times the mean.
@@ -202,7 +203,7 @@ def test_sentences_say_what_is_wrong_and_where(page: CongruencePage) -> None:
     )
 
 
-def test_tables_hold_the_numbers(page: CongruencePage) -> None:
+def test_tables_hold_the_numbers(page: Document) -> None:
     first = grid(page, "Models").parts[0].rows[0]
     assert [cell.text for cell in first] == [
         *("poisson", "1.000", "0.120", "0.060", "2.00", "0.130", "0.140", "2.460")
@@ -230,7 +231,7 @@ def test_tables_hold_the_numbers(page: CongruencePage) -> None:
     ]
 
 
-def test_the_published_stand_beside_ours(page: CongruencePage) -> None:
+def test_the_published_stand_beside_ours(page: Document) -> None:
     (first, second) = grid(page, "Beside the published").parts[0].rows
     assert [cell.text for cell in first] == [
         *("poisson", "0.124", "0.120", "0.130", "0.135", "2.410", "2.461")
@@ -247,7 +248,7 @@ def test_the_published_stand_beside_ours(page: CongruencePage) -> None:
     assert set(table.columns["task"].tolist()) == {"fg_net"}
 
 
-def test_reliability_stands_beside_the_papers(page: CongruencePage) -> None:
+def test_reliability_stands_beside_the_papers(page: Document) -> None:
     ours = [0.01 / (LEVELS[m]["cce"] + 0.004) for m in ("poisson", "double_poisson")]
     theirs = [0.01 / LEVELS[m]["ece"] for m in ("poisson", "double_poisson")]
     test = welch(ours, theirs)
@@ -258,7 +259,7 @@ def test_reliability_stands_beside_the_papers(page: CongruencePage) -> None:
     assert "0.377 and 0.812" in line(page, "Published", part=1).text
 
 
-def test_figures_show_every_study(page: CongruencePage) -> None:
+def test_figures_show_every_study(page: Document) -> None:
     models, inputs, severity, rejection, diagnosis = page.parts[0].panels
     cce, ece = models.options[0].figures
     assert [layer.series for layer in cce.layers] == [
@@ -300,7 +301,7 @@ def test_seeds_are_put_together() -> None:
 
 
 def test_a_right_model_may_be_unknown() -> None:
-    def shown(*runs: CongruenceRun) -> CongruencePage:
+    def shown(*runs: CongruenceRun) -> Document:
         bare = CongruenceStudies(
             task="t", units="y", counts=False, result=CongruenceResult(runs=runs)
         )
@@ -362,7 +363,7 @@ def test_models_without_an_answer_say_why() -> None:
     assert "Four rows in five have between 0.060 and 0.180" in line(held, "poisson").text
 
 
-def test_every_form_holds_the_numbers(page: CongruencePage, tmp_path: Path) -> None:
+def test_every_form_holds_the_numbers(page: Document, tmp_path: Path) -> None:
     held = json.loads(page.to_json())
     assert len(held["records"]) == len(page.records)
     metrics = {record["metric"] for record in held["records"]}

@@ -22,8 +22,9 @@ from howsure.methods.linear import LinearT
 from howsure.methods.regressors import SplitConformal
 from howsure.protocols.pointwise import Precision, pointwise
 from howsure.protocols.pointwise_result import PointwiseResult
+from howsure.report.document import Document
 from howsure.report.page import render
-from howsure.report.pointwise import PointwiseReport, pointwise_report, write_report
+from howsure.report.pointwise import pointwise_report
 from howsure.worlds import CutWorld, world_named
 
 HOSTILE = "</script><script>window.pwned=1</script><img src=x onerror=pwned()>\"'`"
@@ -65,13 +66,13 @@ def results() -> dict[str, list[PointwiseResult]]:
 
 
 @pytest.fixture(scope="module")
-def report(results: dict[str, list[PointwiseResult]]) -> PointwiseReport:
+def report(results: dict[str, list[PointwiseResult]]) -> Document:
     names = {"ten columns": [f"c{j}" for j in range(10)]}
     return pointwise_report(results, title="A title", names=names, command="howsure simulate x")
 
 
 @pytest.fixture(scope="module")
-def page(report: PointwiseReport) -> str:
+def page(report: Document) -> str:
     return report.to_html()
 
 
@@ -80,7 +81,7 @@ def text_of(page: str) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", bare).split())
 
 
-def test_the_main_message_counts_what_fails_and_what_hides(report: PointwiseReport) -> None:
+def test_the_main_message_counts_what_fails_and_what_hides(report: Document) -> None:
     assert report.coverage == 0.9
     assert report.headline is not None
     assert report.headline.tone == "bad"
@@ -91,7 +92,7 @@ def test_the_main_message_counts_what_fails_and_what_hides(report: PointwiseRepo
 
 
 def test_sentences_tell_the_numbers_of_the_result(
-    report: PointwiseReport, results: dict[str, list[PointwiseResult]]
+    report: Document, results: dict[str, list[PointwiseResult]]
 ) -> None:
     line = next(found for found in results["toy"] if found.method == "linear t")
     band = line.band("picf", 0.9)
@@ -109,7 +110,7 @@ def test_sentences_tell_the_numbers_of_the_result(
     assert "surely off at none of 40 test points" in exact.text
 
 
-def test_regions_of_many_columns_are_named(report: PointwiseReport) -> None:
+def test_regions_of_many_columns_are_named(report: Document) -> None:
     (grid,) = [grid for grid in report.parts[1].grids if grid.title.startswith("Where")]
     words = [row[0].text for part in grid.parts for row in part.rows]
     assert any(re.search(r"c\d+ (≤|>)", word) for word in words)
@@ -119,7 +120,7 @@ def test_regions_of_many_columns_are_named(report: PointwiseReport) -> None:
 
 
 def test_tables_hold_the_numbers_of_the_result(
-    report: PointwiseReport, results: dict[str, list[PointwiseResult]]
+    report: Document, results: dict[str, list[PointwiseResult]]
 ) -> None:
     grid = report.parts[0].grids[0]
     assert [part.title for part in grid.parts] == ["Nominal 80 %", "Nominal 90 %"]
@@ -172,7 +173,7 @@ def test_stopping_and_failures_are_told() -> None:
 
 
 def test_the_best_method_is_named_only_where_it_is_ahead() -> None:
-    def tested(*factors: float, trials: int) -> PointwiseReport:
+    def tested(*factors: float, trials: int) -> Document:
         held = [
             pointwise(
                 "linear", Says(f"m{f}", f, "linear"), coverages=(0.8,), trials=trials, n_test=30
@@ -242,7 +243,7 @@ def test_seeds_are_shown_apart_and_equal_names_numbered() -> None:
 
 
 def test_every_form_is_written_whole(
-    report: PointwiseReport, results: dict[str, list[PointwiseResult]], tmp_path: Path
+    report: Document, results: dict[str, list[PointwiseResult]], tmp_path: Path
 ) -> None:
     for ending in ("html", "md", "json", "csv"):
         report.save(tmp_path / f"r.{ending}")
@@ -296,7 +297,7 @@ def test_names_from_outside_are_shown_and_never_run() -> None:
 
 
 def test_a_page_without_the_drawing_library_holds_the_data(
-    report: PointwiseReport, monkeypatch: pytest.MonkeyPatch
+    report: Document, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(render, "_drawing_library", lambda: "")
     page = report.to_html()

@@ -16,8 +16,9 @@ from howsure.core.records import Record
 from howsure.protocols.shift import Answers, evaluate_shift
 from howsure.protocols.shift_published import published
 from howsure.protocols.shift_result import MEASURES, ShiftResult
+from howsure.report.document import Document
 from howsure.report.grids import Grid
-from howsure.report.shift import ShiftPage, shift_report, write_report
+from howsure.report.shift import shift_report
 from howsure.report.shift_findings import (
     Finding,
     home_method,
@@ -34,11 +35,11 @@ BESIDE = "Beside the published"
 
 
 @pytest.fixture(scope="module")
-def page() -> ShiftPage:
+def page() -> Document:
     return shift_report(samples.benchmark(), title="A title", command="howsure bench report x")
 
 
-def grid_of(page: ShiftPage, part: str, title: str) -> Grid:
+def grid_of(page: Document, part: str, title: str) -> Grid:
     (held,) = (p for p in page.parts if p.name == part)
     (grid,) = (g for g in held.grids if g.title == title)
     return grid
@@ -87,7 +88,7 @@ def test_what_is_compared_is_shared_by_all() -> None:
     assert shared_part([Finding.of("x", dead())]) == ((), ())
 
 
-def test_the_headline_tells_who_holds_and_what_it_costs(page: ShiftPage) -> None:
+def test_the_headline_tells_who_holds_and_what_it_costs(page: Document) -> None:
     assert page.coverage == 0.9
     assert page.headline is not None
     text = page.headline.text
@@ -111,7 +112,7 @@ def test_the_headline_tells_who_holds_and_what_it_costs(page: ShiftPage) -> None
     assert "the most is 1, by Conformal Prediction (predicts every row)" in none.text
 
 
-def test_the_leaderboard_stands_in_order_of_datasets_kept(page: ShiftPage) -> None:
+def test_the_leaderboard_stands_in_order_of_datasets_kept(page: Document) -> None:
     averages = grid_of(page, "Leaderboard", "Averages")
     kept = [int(row[1].key) for row in averages.parts[0].rows]
     assert kept == sorted(kept, reverse=True)
@@ -128,7 +129,7 @@ def test_the_leaderboard_stands_in_order_of_datasets_kept(page: ShiftPage) -> No
     assert len(rates.parts[0].rows) == 5
 
 
-def test_each_dataset_has_its_lines_and_all_its_tests(page: ShiftPage) -> None:
+def test_each_dataset_has_its_lines_and_all_its_tests(page: Document) -> None:
     (tails,) = (part for part in page.parts if part.name == "cells-tails")
     lines = {line.question: line for line in tails.lines}
     assert lines["Coverage holds"].tone == "good"
@@ -146,7 +147,7 @@ def test_each_dataset_has_its_lines_and_all_its_tests(page: ShiftPage) -> None:
     assert labels == list(result.tests)
 
 
-def test_published_numbers_stand_beside_ours(page: ShiftPage) -> None:
+def test_published_numbers_stand_beside_ours(page: Document) -> None:
     beside = grid_of(page, "cells-tails", BESIDE)
     assert [part.title for part in beside.parts] == [
         *("Coverage", "Prediction rate", "Validation MAE", "Validation width")
@@ -181,7 +182,7 @@ def test_nothing_is_published_of_other_names_and_coverages() -> None:
     assert [grid.title for grid in page.parts[-1].grids] == ["Test rows", "Validation rows"]
 
 
-def test_degrees_begin_at_the_set_without_shift(page: ShiftPage) -> None:
+def test_degrees_begin_at_the_set_without_shift(page: Document) -> None:
     tails = [c for c in page.curves if c.group == "task=cells-tails" and c.model == GMM]
     covered, rate = tails
     assert covered.x.tolist() == [0, 1, 2, 3, 4]
@@ -199,7 +200,7 @@ def test_degrees_begin_at_the_set_without_shift(page: ShiftPage) -> None:
     assert without.curves[0].x.tolist() == [1, 2, 3, 4]
 
 
-def test_figures_across_datasets(page: ShiftPage) -> None:
+def test_figures_across_datasets(page: Document) -> None:
     across = page.parts[1]
     names = [f.name for panel in across.panels for o in panel.options for f in o.figures]
     assert names[:7] == [
@@ -281,7 +282,7 @@ def test_one_run_has_no_spread() -> None:
     assert ours["Gaussian"].startswith("± ")
 
 
-def test_every_form_holds_the_numbers(page: ShiftPage, tmp_path: Path) -> None:
+def test_every_form_holds_the_numbers(page: Document, tmp_path: Path) -> None:
     held = json.loads(page.to_json())
     count = 0
     for found in samples.benchmark().values():

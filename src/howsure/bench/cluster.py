@@ -289,6 +289,6 @@ def _connected(scheduler: str) -> Iterator[Any]:
 
 def _gone(scheduler: str) -> str:
     return (
-        f"the scheduler {scheduler} does not answer any more: what is done is kept, and the same "
-        "command goes on from here"
+        f"the scheduler {scheduler} no longer answers: finished trials are kept, and the same "
+        "command continues from here"
     )

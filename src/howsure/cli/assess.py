@@ -56,7 +56,7 @@ def run(
 ) -> None:
     """Read, assess, print, and write what is asked for."""
     if shown == "quiet" and not outputs:
-        raise InputError("--quiet prints nothing: say with -o where the report goes")
+        raise InputError("--quiet prints nothing: name a report with -o")
     console = Console()
     for path in outputs:
         form_of(path)

@@ -58,10 +58,10 @@ Format = Literal["table", "csv", "json", "parquet"]
 
 _STORE: Final = "howsure-results"
 _REPORTS: Final = {
-    "pointwise": "howsure.report.pointwise:write_report",
-    "adaptivity": "howsure.report.adaptivity:write_report",
-    "shift": "howsure.report.shift:write_report",
-    "congruence": "howsure.report.congruence:write_report",
+    "pointwise": "howsure.report.pointwise:pointwise_report",
+    "adaptivity": "howsure.report.adaptivity:adaptivity_report",
+    "shift": "howsure.report.shift:shift_report",
+    "congruence": "howsure.report.congruence:congruence_report",
 }
 
 
@@ -202,7 +202,8 @@ def report(
         raise InputError(f"protocol {told.protocol!r} has no report page: use howsure bench show")
     module, _, name = _REPORTS[told.protocol].partition(":")
     results = _results(told, kept).results
-    getattr(importlib.import_module(module), name)(results, output, title=told.name)
+    report_of = getattr(importlib.import_module(module), name)
+    report_of(results, facts={"Plan": told.name}).save(output)
     say(f"written: {output}")
 
 

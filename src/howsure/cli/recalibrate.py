@@ -100,7 +100,7 @@ def run(
             raise InputError("--method all needs --compare, as one method is applied")
         check_method(method or ("group" if asked else None), asked)
         if output is None:
-            raise InputError("-o must say where the new table goes, got nothing")
+            raise InputError("-o must name the file of the new table, got nothing")
     outputs = [path for path in (output, keep) if path is not None]
     if output is not None:
         (comparison_form if comparing else table_form)(output)

@@ -30,14 +30,14 @@ from howsure.core import formats
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.files import check_outputs
 from howsure.core.progress import listening
+from howsure.core.records import Record
 from howsure.core.registry import unknown
 from howsure.methods.catalogue import method_named, methods
 from howsure.methods.interface import Method
 from howsure.protocols.pointwise import Precision, pointwise
 from howsure.protocols.pointwise_result import PointwiseResult
-from howsure.report.document import form_of
-from howsure.report.pointwise import PointwiseReport, pointwise_report
-from howsure.report.pointwise_sections import WorldPart
+from howsure.report.document import Document, form_of
+from howsure.report.pointwise import pointwise_report
 from howsure.worlds import Covariates, ForestWorld, World, world_named, worlds
 from howsure.worlds.noise import noise_named
 
@@ -101,16 +101,16 @@ def run(request: Request) -> None:
         bar.remove_task(task)
         results = [_result(world, one, request, stop, bar) for one in tested]
         task = bar.add_task("writing the report", total=None)
+        results = _renamed(results, request.methods)
         report = pointwise_report(
-            {world.name: _renamed(results, request.methods)},
-            title=f"Coverage at every point of {world.name}",
+            {world.name: results},
             names={world.name: names} if names else None,
             facts=facts,
             command=shlex.join(["howsure", *sys.argv[1:]]),
         )
         for path in request.outputs:
             report.save(path)
-    print_report(console, report)
+    print_report(console, report, results)
     for path in request.outputs:
         console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
     if not any(result.trials for result in results):
@@ -224,29 +224,28 @@ def _result(
     return found
 
 
-def print_report(console: Console, report: PointwiseReport) -> None:
-    """The main message, a line a method, then the tables."""
-    lines = [line for part in report.parts for line in part.lines]
-    if report.headline is not None and len(lines) > 1:
+def print_report(console: Console, report: Document, results: Sequence[PointwiseResult]) -> None:
+    """The main message, a line a method, then the table."""
+    lines = [line for part in report.sections for line in part.lines]
+    if report.headline is not None:
         lines.insert(0, report.headline)
     console.print()
     for line in lines:
         asked = f"{escape(line.question)}. " if line.question and line.tone != "info" else ""
         text = f"{SIGNS[line.tone]} [dim]{asked}[/dim]{escape(line.text)}"
         console.print(text, highlight=False)
-    for part in report.parts:
-        console.print()
-        console.print(_compared(part))
-        for result in report.results[part.name]:
-            if result.failures:
-                words = f"{result.method}: {len(result.failures)} trials failed"
-                told = f"{words}; {_first_failure(result)}"
-                console.print(escape(told), style="red", highlight=False)
-            if "standard error" in result.stop:
-                console.print(escape(f"{result.method}: {result.stop}"), highlight=False)
+    console.print()
+    console.print(_compared(report.records))
+    for result in results:
+        if result.failures:
+            words = f"{result.method}: {len(result.failures)} trials failed"
+            told = f"{words}; {_first_failure(result)}"
+            console.print(escape(told), style="red", highlight=False)
+        if "standard error" in result.stop:
+            console.print(escape(f"{result.method}: {result.stop}"), highlight=False)
     console.print(
-        "off: share of test points where coverage is surely off; Brier: corrected for Monte-Carlo "
-        "error, of new y and of the mean. -o report.html or report.md shows all.",
+        "off: share of test points significantly off nominal coverage; Brier: corrected for Monte "
+        "Carlo error, of new y and of the mean. -o report.html or report.md shows all.",
         style="dim",
         highlight=False,
     )
@@ -258,16 +257,16 @@ def _first_failure(result: PointwiseResult) -> str:
     return f"first in {first.stage}: {first.error}: {first.message}{hint}"
 
 
-def _compared(part: WorldPart) -> Table:
+def _compared(records: Sequence[Record]) -> Table:
     """Methods beside each other at every coverage, the numbers that decide."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("method", overflow="fold", min_width=18)
     for title in ("PICP", "off", "Brier", "width", "CICP", "Brier", "log-lik."):
         table.add_column(title, justify="right", no_wrap=True)
-    held = {(r.model, r.metric, _at(r.coverage)): r.value for r in part.records}
-    for level in sorted({_at(r.coverage) for r in part.records} - {-1.0}):
+    held = {(r.model, r.metric, _at(r.coverage)): r.value for r in records}
+    for level in sorted({_at(r.coverage) for r in records} - {-1.0}):
         table.add_row(f"[bold]nominal {formats.level(level)}[/bold]")
-        for model in dict.fromkeys(record.model for record in part.records):
+        for model in dict.fromkeys(record.model for record in records):
             if (model, "empirical_coverage", level) not in held:
                 continue
             values = [held[model, metric, level] for metric in _TOLD]

@@ -88,7 +88,7 @@ def read_learning_table(
         if not found:
             silent.append(name)
     if silent:
-        notes.append(f"columns that say nothing are left out: {listed(silent)}")
+        notes.append(f"columns without variation are left out: {listed(silent)}")
     if not parts:
         raise InputError(f"{source.title} must have a column that varies, got {listed(silent)}")
     return LearningTable(

@@ -17,8 +17,7 @@ from howsure.core.registry import unknown
 
 if TYPE_CHECKING:
     from howsure.bench import Plan, RunSummary
-    from howsure.report.document import Grid
-    from howsure.report.shift import ShiftPage
+    from howsure.report.document import Document, Grid
     from howsure.results import Store
 
 KEPT: Final = "interrupted: finished trials are kept; the same command continues from here"
@@ -143,7 +142,7 @@ def _run(plan: Plan, store: Store, jobs: int, retry_failed: bool) -> RunSummary:
         raise Interrupted(KEPT) from None
 
 
-def _page(plan: Plan, store: Store, label: str) -> ShiftPage:
+def _page(plan: Plan, store: Store, label: str) -> Document:
     """The leaderboard of what is done; a word on stderr where methods of the plan are missing."""
     from howsure.bench import combined, survey
     from howsure.report.shift import shift_report
@@ -156,27 +155,32 @@ def _page(plan: Plan, store: Store, label: str) -> ShiftPage:
             f"note: {store.location} has no results of {', '.join(missing)}; --with-plan runs them",
             error=True,
         )
-    return shift_report(results, title=f"{plan.name}, with {label}")
+    return shift_report(results, facts={"Plan": plan.name, "Submitted": label})
 
 
-def _print(console: Console, page: ShiftPage, label: str) -> None:
+def _print(console: Console, page: Document, label: str) -> None:
     """The headline, averages over datasets, and coverage on each."""
+    from howsure.report.shift_parts import ACROSS
+
     if page.headline is not None:
         console.print(page.headline.text, highlight=False, markup=False)
-    for grid in page.parts[0].grids:
+    across = [grid for part in page.sections if part.title == ACROSS for grid in part.grids]
+    for grid in (*page.opening.grids, *across):
         console.print(_table(grid, label))
-    for note in page.parts[0].grids[1].notes[:1]:
-        console.print(note, highlight=False, markup=False)
+    for grid in page.opening.grids:
+        console.print(grid.notes[0], highlight=False, markup=False)
 
 
 def _table(grid: Grid, label: str) -> Table:
     """A table of a page, its marks without intervals; the row of one method is bold."""
+    from howsure.report.document import TONES
+
     table = Table(title=escape(grid.title), title_justify="left")
     for column in grid.columns:
         table.add_column(escape(column.title), justify="right" if column.numeric else "left")
     for part in grid.parts:
         for row in part.rows:
-            texts = [f"{cell.text} {cell.small.partition('(')[0]}".strip() for cell in row]
+            texts = [f"{TONES[cell.tone][0] if cell.tone else ''} {cell.text}" for cell in row]
             style = "bold" if row[0].text == label else ""
-            table.add_row(*map(escape, texts), style=style)
+            table.add_row(*(escape(text.strip()) for text in texts), style=style)
     return table

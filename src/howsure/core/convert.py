@@ -184,7 +184,7 @@ def plain(
     if is_dataclass(value) and not isinstance(value, type):
         held = {item.name: getattr(value, item.name) for item in fields(value)}
         return plain(held, number, other)
-    raise InputError(f"what is told must be numbers, text, lists and tables, got {value!r}")
+    raise InputError(f"what is written must be numbers, text, lists and tables, got {value!r}")
 
 
 def packed(value: Any) -> tuple[Arrays, dict[str, Any]]:

@@ -52,7 +52,8 @@ class Weights:
                 first = int(np.argmax(broken))
                 raise InputError(
                     "frequency weights must be whole numbers (a weight of 2 is a row seen twice), "
-                    f"got {array[first]:g} at row {first}; for other weights say importance"
+                    f"got {array[first]:g} at row {first}; for other weights use the kind "
+                    f"importance"
                 )
             if array.sum() >= MOST_COPIES:  # a sum below is exact
                 raise InputError(

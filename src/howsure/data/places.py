@@ -52,5 +52,5 @@ def found(name: str, folder: str) -> Path:
     unset = "" if os.environ.get("HOWSURE_DATA") else " (HOWSURE_DATA is not set)"
     raise DataNotFoundError(
         f"data set {name!r} is not on this machine: looked for "
-        f"{', '.join(map(str, looked))}{unset}; howsure data get {name} says how to get it"
+        f"{', '.join(map(str, looked))}{unset}; howsure data get {name} shows how to get it"
     )

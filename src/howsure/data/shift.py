@@ -216,7 +216,7 @@ def _without_missing(
             if mask.any():
                 raise InputError(
                     f"column {title!r} must have no missing value, got {int(mask.sum())} "
-                    f"(first at row {int(np.argmax(mask))}); missing says what becomes of them"
+                    f"(first at row {int(np.argmax(mask))}); missing sets how they are treated"
                 )
     stops = needed if missing == "median" else list(absent)
     lost = np.any([absent[title] for title in stops], axis=0)

@@ -49,7 +49,7 @@ class Rule:
 
 
 def ease_figure(curves: Sequence[Curve]) -> Figure:
-    """Coverage over ease, one line a model or method, with the band of a perfect model."""
+    """Coverage over ease, one line a model or method, with the band that chance would show."""
     first = _first(curves)
     if first.lower is None or first.upper is None or first.reference is None:
         raise InputError("curves must begin with one that has a band and a reference, got none")
@@ -58,7 +58,7 @@ def ease_figure(curves: Sequence[Curve]) -> Figure:
         x=first.x,
         lower=first.lower,
         upper=first.upper,
-        series="a perfect model",
+        series="chance alone",
         colour=REFERENCE,
     )
     level = Layer(mark=Mark.LINE, x=first.x, y=first.reference, series="nominal", colour=REFERENCE)
@@ -76,11 +76,11 @@ def ease_figure(curves: Sequence[Curve]) -> Figure:
     ]
     return Figure(
         name="coverage_by_ease",
-        question="Does coverage hold from the hardest rows to the easiest?",
+        question="Do easy and hard inputs have the same coverage?",
         title="Coverage by ease",
         reading=(
-            "Rows stand from hard to easy, in cells of equal mass. T-CV is the largest distance "
-            "from the nominal level. Lines that stay in the band tell no fault from chance."
+            "Test rows are sorted from hard to easy, in cells of equal size. A line that leaves "
+            "the band is significantly below or above nominal coverage."
         ),
         x=Axis(title=headed(first.x_label), kind="percent", domain=(0.0, 1.0)),
         y=Axis(title=headed(first.y_label), kind="percent"),
@@ -95,10 +95,10 @@ def size_figure(curves: Sequence[Curve]) -> Figure:
     names = distinct([curve.model or "cells" for curve in curves])
     return Figure(
         name="size_by_difficulty",
-        question="Are beliefs larger where rows are harder?",
+        question="Do sets or intervals grow with difficulty?",
         title="Size by difficulty",
         reading=(
-            "Each point is a cell of rows of like ease. T-SS is the signed R² of the line "
+            "Each point is a cell of rows of similar difficulty. T-SS is the signed R² of a line "
             "through the points of one colour."
         ),
         x=Axis(title=headed(first.x_label)),
@@ -168,7 +168,7 @@ def methods_figure(
 def sensitivity_figure(
     x: Sequence[str], values: Mapping[str, FloatArray], measure: str, *, title: str
 ) -> Figure:
-    """One measure of several methods over ways of disturbing: flat lines say that it is robust."""
+    """One measure of several methods over ways to perturb inputs."""
     for name, column in values.items():
         if len(column) != len(x):
             raise InputError(f"values of {name!r} must be {len(x)}, got {len(column)}")
@@ -176,9 +176,9 @@ def sensitivity_figure(
     place = np.arange(len(ways), dtype=np.float64)
     return Figure(
         name=f"sensitivity_{measure}",
-        question="Does the measure depend on how inputs are disturbed?",
+        question="Does the measure depend on how inputs are perturbed?",
         title=f"{TITLES[measure]} by {title}",
-        reading="Points of one colour on one vertical line say that the choice does not matter.",
+        reading="The choice does not matter where points of one colour share a vertical line.",
         x=Axis(title=TITLES[measure]),
         y=Axis(kind="category", categories=ways),
         layers=tuple(
@@ -197,18 +197,18 @@ def sensitivity_figure(
 
 
 _QUESTIONS: Final[Mapping[str, str]] = {
-    "t_cv": "Which methods hold coverage at every ease?",
-    "t_ss": "Whose sizes follow difficulty?",
-    "empirical_coverage": "Do the methods cover as they promise?",
+    "t_cv": "Which methods cover easy and hard inputs alike?",
+    "t_ss": "Whose sets or intervals grow with difficulty?",
+    "empirical_coverage": "Do the methods reach nominal coverage?",
     "set_size": "How large are the sets?",
     "width": "How wide are the intervals?",
 }
 _READINGS: Final[Mapping[str, str]] = {
     "t_cv": (
-        "The largest distance of coverage from the nominal level over cells by ease; lower is "
-        "better. A perfect model of this size shows the value of the line."
+        "The largest gap between coverage and its nominal level over cells of similar "
+        "difficulty; lower is better. Chance alone would show the value of the line."
     ),
-    "t_ss": "Signed R² of mean size on mean difficulty over cells by ease; higher is better.",
+    "t_ss": "Signed R² of mean size on mean difficulty over cells; higher is better.",
 }
 
 

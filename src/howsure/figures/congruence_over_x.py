@@ -1,4 +1,4 @@
-"""Figures of the congruence studies over the only column of x: laws, calibration, errors."""
+"""Figures of the congruence studies over the only column of x: predictions, calibration, errors."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ MOST_POINTS: Final = 300
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LawOverX:
-    """What one model believes along the only column of x, beside what happened.
+    """What one model predicts along the only column of x, beside what was observed.
 
     Attributes
     ----------
     model : str
-        Whose beliefs.
+        Whose predictions.
     x, y : ndarray of float, shape (n,)
         Inputs, in any order, and outcomes.
     point, lower, upper : ndarray of float, shape (n,)
-        Point predictions, and the ends of each law's central interval.
+        Point predictions, and the ends of each central prediction interval.
     coverage : float
         The nominal coverage of that interval.
     """
@@ -61,9 +61,9 @@ def law_figure(law: LawOverX, *, units: str = "y", colour: int = 0) -> Figure:
     name = one_line(law.model, 60)
     return Figure(
         name="congruence_law",
-        question=f"What does it believe, and what happened? ({name})",
-        title=f"Beliefs over x, {name}",
-        reading=f"At every x, not only on the whole, {share} of the rows should lie in the band.",
+        question=f"What does the model predict, and what was observed? ({name})",
+        title=f"Predictions over x, {name}",
+        reading=f"The band should contain {share} of the rows at every x, not only overall.",
         x=Axis(title="x"),
         y=Axis(title=headed(units)),
         layers=(
@@ -97,11 +97,11 @@ def calibration_figure(curves: Sequence[Curve], places: Mapping[str, int] | None
     level = Layer(mark=Mark.LINE, x=ends, y=ends, series="perfect calibration", colour=REFERENCE)
     return Figure(
         name="congruence_calibration",
-        question="Do the stated levels hold on the whole?",
+        question="Is the model calibrated over all rows?",
         title="Calibration over all rows",
         reading=(
-            "ECE is the distance from the diagonal. It adds up all x, so that errors of opposite "
-            "sign at different x may cancel; laws of counts leave the diagonal even when right."
+            "ECE measures the distance from the diagonal; errors at different x may cancel. "
+            "Predictive distributions of counts leave the diagonal even when correct."
         ),
         x=Axis(title="Nominal level", kind="percent", domain=(0.0, 1.0)),
         y=Axis(title="Observed share", kind="percent", domain=(0.0, 1.0)),
@@ -115,7 +115,7 @@ def input_figure(
     places: Mapping[str, int] | None = None,
     *,
     null: float = np.nan,
-    yardstick: str = "a right model, on average",
+    yardstick: str = "a correctly specified model, on average",
 ) -> Figure:
     """CCE over the only column of x, one line a model with its band: the third row of figure 2."""
     lines = _lines(curves, places)
@@ -139,9 +139,9 @@ def input_figure(
     shaded = dict.fromkeys(f"Shaded: {one_line(c.band, 200)}." for c in curves if c.band)
     return Figure(
         name=first.name,
-        question="Where are the laws wrong?",
+        question="Where are the predictive distributions wrong?",
         title=headed(first.y_label) or "CCE at x",
-        reading="A line is high where the model's law of y departs from what happens there.",
+        reading="A line is high where the predictive distribution departs from the data.",
         x=Axis(title=headed(first.x_label) or "x"),
         y=Axis(title=headed(first.y_label) or "CCE at x", zero=True),
         layers=(*bands, *rules, *lines),

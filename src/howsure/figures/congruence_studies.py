@@ -83,9 +83,9 @@ def severity_figure(
     words = one_line(kind.replace("_", " "), 60)
     return Figure(
         name=f"congruence_{measure}_by_severity",
-        question=f"Does {title} rise as the data are spoilt? ({words})",
+        question=f"Does {title} rise as the data are perturbed? ({words})",
         title=f"{title} by severity of {words}",
-        reading="The first point is the data as they are. Vertical lines: ± one sd over trials.",
+        reading="The first point is the unperturbed data. Vertical lines: ± one sd over trials.",
         x=Axis(title=headed(_KINDS.get(kind, "severity"))),
         y=Axis(title=f"Mean {title}", zero=measure != "nll"),
         layers=tuple(layers),
@@ -133,13 +133,13 @@ def rejection_figure(curve: Curve, *, colour: int = 0, note: str = "") -> Figure
     loss = "NLL" if curve.name.endswith("nll") else "error"
     return Figure(
         name=curve.name,
-        question=f"Does withholding rows of high CCE lower the {loss}? ({name})",
+        question=f"Does rejecting rows of high CCE lower the {loss}? ({name})",
         title=f"{headed(curve.y_label)}, {name}",
         reading=(
-            "CCE knows no label of these rows. Below the band, the order by CCE is better than "
-            "chance; the oracle withholds the largest losses first."
+            "CCE uses no label of these rows. Below the band, rejecting by CCE beats a random "
+            "order; the oracle rejects the largest losses first."
         ),
-        x=Axis(title="Share of rows withheld", kind="percent", domain=(0.0, 1.0)),
+        x=Axis(title="Share of rows rejected", kind="percent", domain=(0.0, 1.0)),
         y=Axis(title=headed(curve.y_label)),
         layers=tuple(layers),
         notes=(one_line(note, 400),) if note else (),
@@ -177,12 +177,12 @@ def diagnosis_figure(tables: Sequence[Table], places: Mapping[str, int] | None =
     return Figure(
         name="congruence_diagnosis",
         question="Does CCE without labels follow the true error?",
-        title="CCE without labels against the distance from the true law",
+        title="CCE without labels against the distance from the true distribution",
         reading=(
-            "Each point is a test input. CCE uses labels of validation rows alone; the distance "
-            "is exact, and known because the data are simulated."
+            "Each point is a test input. CCE uses labels of validation rows only; the exact "
+            "distance is known because the data are simulated."
         ),
-        x=Axis(title="Distance of the model's law from the true one", zero=True),
+        x=Axis(title="Distance from the true distribution", zero=True),
         y=Axis(title="CCE at x", zero=True),
         layers=tuple(layers),
         notes=tuple(notes),
@@ -210,7 +210,7 @@ def variation_figure(table: Table) -> Figure:
         name="congruence_variation",
         question="Does CCE vary more from sample to sample than ECE?",
         title="Coefficients of variation over bootstrap samples",
-        reading="Standard deviation by mean. Further left is steadier.",
+        reading="Standard deviation divided by mean; lower is steadier.",
         x=Axis(title="Coefficient of variation", kind="percent", zero=True),
         y=Axis(kind="category", categories=names),
         layers=(
@@ -287,14 +287,14 @@ def models_figure(
 
 _MODELS_WORDS: Final[Mapping[str, tuple[str, str]]] = {
     "cce": (
-        "Which laws are right at every x?",
-        "Lower is better. A value means nothing without that of a right model.",
+        "Which models are correctly specified at every x?",
+        "Lower is better. Compare each value with that of a correctly specified model.",
     ),
     "ece": (
-        "What does calibration over all rows say?",
-        "Lower is better. It adds up all x, so that opposite errors may cancel.",
+        "How well calibrated are the models over all rows?",
+        "Lower is better. Errors of opposite sign at different x may cancel.",
     ),
-    "nll": ("How likely was what happened?", "Lower is better."),
+    "nll": ("How likely were the observations?", "Lower is better."),
 }
 
 

@@ -34,6 +34,7 @@ class Mark(StrEnum):
     BARS = "bars"
     RULE = "rule"
     ZONE = "zone"
+    TEXT = "text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,8 @@ class Axis:
         Names of the positions of a category axis, all different.
     clamp : bool
         Whether what lies beyond `domain` is drawn at its end.
+    shown : bool
+        Whether it is drawn.
     labelled : bool
         Whether its numbers are shown; ranks of rows tell a reader nothing.
     """
@@ -65,6 +68,7 @@ class Axis:
     zero: bool = False
     categories: tuple[str, ...] = ()
     clamp: bool = False
+    shown: bool = True
     labelled: bool = True
 
 
@@ -103,18 +107,19 @@ class Layer:
     mark : Mark
         How they are drawn. A step holds each value until the next x. A rule has only one of
         x (vertical) and y (horizontal). A bar reaches from zero to y, between `lower` and
-        `upper` on the x axis. A zone fills the figure's width from `lower` to `upper`.
+        `upper` on the x axis. A zone fills the figure's width from `lower` to `upper`. A text
+        is a label at x and y.
     x, y : ndarray of float, shape (k,)
         Positions; empty where the mark needs none.
     lower, upper : ndarray of float, shape (k,)
         Empty, or the ends of a band or an interval: along y, or along x where the y axis holds
-        categories. For bars, the ends of each bar on the x axis.
+        categories or an interval has no x. For bars, the ends of each bar on the x axis.
     series : str
         What the marks are, for the legend and the hover text.
     colour : int
         Index into the palette, or `REFERENCE` or `HIGHLIGHT`.
     labels : tuple of str
-        The name of each mark (a row, a group), for the hover text.
+        The name of each mark (a row, a group), for the hover text; what a text says.
     faint : bool
         Whether it stands behind the others: thinner, dotted; intervals are paler.
     listed : bool
@@ -122,7 +127,9 @@ class Layer:
     shape : int, optional
         Index of the shape of points; that of the colour where absent.
     size : float
-        Area of points, as a multiple of the usual one.
+        Area of points, or thickness of intervals, as a multiple of the usual one.
+    anchor : {"start", "middle", "end"}
+        Which part of a text stands at x.
     shade : ndarray of float, shape (k,)
         Empty, or numbers that colour the points by the figure's `Shades`.
     hover : mapping of str to ndarray of float, shape (k,)
@@ -143,6 +150,7 @@ class Layer:
     listed: bool = True
     shape: int | None = None
     size: float = 1.0
+    anchor: Literal["start", "middle", "end"] = "middle"
     shade: FloatArray = field(default_factory=_nothing)
     hover: Mapping[str, FloatArray] = field(default_factory=dict)
     offset: float = 0.0
@@ -182,10 +190,12 @@ class Figure:
         What colours measure; every layer of such a figure is shaded.
     naming : str
         What the labels of points name.
-    square : bool
-        Whether both axes are drawn with one length.
+    height : int
+        Height of the drawing in pixels; by its kind where 0.
     label : str
         Which of several figures of one name it is, such as a model.
+    square : bool
+        Whether both axes are drawn with one length.
 
     Examples
     --------
@@ -205,8 +215,9 @@ class Figure:
     notes: tuple[str, ...] = ()
     shades: Shades | None = None
     naming: str = "Point"
-    square: bool = False
+    height: int = 0
     label: str = ""
+    square: bool = False
 
     __repr__ = brief_repr
 
@@ -246,6 +257,10 @@ class Figure:
         """Whether the y axis holds categories, so that values lie along x."""
         return self.y.kind == "category"
 
+    def lies_along_x(self, layer: Layer) -> bool:
+        """Whether the ends of a band or an interval are places on the x axis."""
+        return self.is_horizontal() or (layer.mark is Mark.INTERVALS and not len(layer.x))
+
     def lanes(self) -> int:
         """How many marks stand below one another in a row of a category axis."""
         return len({layer.offset for layer in self.layers if len(layer.y)}) or 1
@@ -263,7 +278,7 @@ class LegendItem:
 
 
 _RANK = {mark: rank for rank, mark in enumerate((Mark.LINE, Mark.STEP, Mark.POINTS, Mark.BARS))}
-_RANK |= {Mark.RULE: 4, Mark.BAND: 5, Mark.INTERVALS: 6, Mark.ZONE: 7}
+_RANK |= {Mark.RULE: 4, Mark.BAND: 5, Mark.INTERVALS: 6, Mark.ZONE: 7, Mark.TEXT: 8}
 
 
 def sample_points(x: FloatArray, limit: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

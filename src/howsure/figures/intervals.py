@@ -107,6 +107,7 @@ def _figure(rows: _Rows, domain: tuple[float, float]) -> Figure:
             layers += _marks(rows, chosen, words, colour, domain)
     return Figure(
         name="intervals",
+        label=table.model,
         question="What do the intervals look like beside y?",
         title=headed(f"{claim}intervals and y{of_model(table)}"),
         reading="Each bar is a row's interval, each point its y. Points off their bar are missed.",
@@ -115,7 +116,6 @@ def _figure(rows: _Rows, domain: tuple[float, float]) -> Figure:
         layers=tuple(layers),
         notes=tuple(notes),
         naming="Row",
-        label=table.model,
     )
 
 

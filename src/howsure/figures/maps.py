@@ -87,6 +87,7 @@ def _map_figure(table: Table, rows: IntArray, edges: tuple[float, ...]) -> Figur
     x, y = (headed(table.labels.get(name, name)) for name in ("first", "second"))
     return Figure(
         name="cce_map",
+        label=table.model,
         question="Where is the model wrong?",
         title="Congruence at every row" + of_model(table),
         reading=(
@@ -99,5 +100,4 @@ def _map_figure(table: Table, rows: IntArray, edges: tuple[float, ...]) -> Figur
         notes=tuple(notes),
         shades=Shades(title="CCE", edges=edges),
         naming="Row",
-        label=table.model,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LABEL_LIMIT = 44
+_ALIGNED: Final = {"start": ("left", 3), "middle": ("center", 0), "end": ("right", -3)}
 
 
 def draw(figure: Figure, ax: Axes | None = None) -> Axes:
@@ -25,7 +26,8 @@ def draw(figure: Figure, ax: Axes | None = None) -> Axes:
         pyplot = require("matplotlib.pyplot", extra="plots")
         rows = len(figure.y.categories)
         high = max(0.3, 0.12 * figure.lanes() + 0.12)
-        size = (6.4, max(2.4, high * rows + 1.2)) if rows else (6.0, 4.5)
+        plain = (6.0, figure.height / 80 or 4.5)
+        size = (6.4, max(2.4, high * rows + 1.2)) if rows else plain
         ax = pyplot.subplots(figsize=size, layout="constrained")[1]
     for layer in figure.layers:
         _draw_layer(ax, figure, layer)
@@ -37,6 +39,9 @@ def draw(figure: Figure, ax: Axes | None = None) -> Axes:
     ax.spines[["top", "right"]].set_visible(False)
     _dress(ax, figure.x, "x")
     _dress(ax, figure.y, "y")
+    for axis, spine, target in ((figure.x, "bottom", ax.xaxis), (figure.y, "left", ax.yaxis)):
+        ax.spines[spine].set_visible(axis.shown)
+        target.set_visible(axis.shown)
     if len(figure.legend()) > 1:
         handles, labels = ax.get_legend_handles_labels()
         drawn = dict(zip(labels, handles, strict=True))
@@ -75,10 +80,10 @@ def _draw_layer(ax: Axes, figure: Figure, layer: Layer) -> None:
             look |= {"markersize": 6.0 * layer.size**0.5, "clip_on": not figure.x.clamp}
             ax.plot(x, y, shape, color=colour, label=label, zorder=3, **look)
         case Mark.INTERVALS:
-            lines = ax.hlines if figure.is_horizontal() else ax.vlines
-            place = y if figure.is_horizontal() else x
-            alpha = 0.35 if layer.faint else 0.75
-            lines(place, layer.lower, layer.upper, color=colour, linewidth=1.4, alpha=alpha)
+            along_x = figure.lies_along_x(layer)
+            lines, place = (ax.hlines, y) if along_x else (ax.vlines, x)
+            look = {"linewidth": 1.4 * layer.size, "alpha": 0.35 if layer.faint else 0.75}
+            lines(place, layer.lower, layer.upper, color=colour, **look)
         case Mark.BARS:
             width = layer.upper - layer.lower
             ax.bar(
@@ -99,6 +104,21 @@ def _draw_layer(ax: Axes, figure: Figure, layer: Layer) -> None:
         case Mark.ZONE:
             for lower, upper in zip(layer.lower, layer.upper, strict=True):
                 ax.axhspan(lower, upper, color=colour, alpha=0.1, linewidth=0, label=label)
+        case Mark.TEXT:
+            ink = colour if reference else LIGHT.ink
+            for left, height, words in zip(x, layer.y, layer.labels, strict=True):
+                side, away = _ALIGNED[layer.anchor]
+                ax.annotate(
+                    _plain(words),
+                    (left, height),
+                    (away, 0),
+                    textcoords="offset points",
+                    annotation_clip=False,
+                    color=ink,
+                    fontsize="small",
+                    ha=side,
+                    va="center",
+                )
 
 
 def _draw_shaded(ax: Axes, layer: Layer, shades: Shades) -> None:

@@ -13,7 +13,7 @@ from howsure.core import formats
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.records import Curve
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, Axis, Figure, Layer, Mark, sample_points
-from howsure.figures.text import headed, one_line
+from howsure.figures.text import distinct, headed, one_line
 
 MOST_BINS = 24
 """The most bars of a histogram."""
@@ -140,6 +140,40 @@ def coverage_profile(
     )
 
 
+def spread_figure(values: Mapping[str, FloatArray], coverage: float) -> Figure:
+    """Coverage over test points: its mean, and the range of nine in ten, a row a method."""
+    names = distinct(values)
+    rows = np.arange(len(names), dtype=np.float64)
+    ends = np.array([np.quantile(held, [0.05, 0.95]) for held in values.values()])
+    level = Layer(
+        mark=Mark.RULE, x=np.array([coverage]), series=_nominal(coverage), colour=REFERENCE
+    )
+    ranges = Layer(
+        mark=Mark.INTERVALS, y=rows, lower=ends[:, 0], upper=ends[:, 1], series="mean over x"
+    )
+    means = Layer(
+        mark=Mark.POINTS,
+        x=np.array([held.mean() for held in values.values()]),
+        y=rows,
+        series="mean over x",
+        labels=names,
+        hover={"5 % of points below": ends[:, 0], "5 % of points above": ends[:, 1]},
+    )
+    return Figure(
+        name="picf_spread",
+        question="How much does coverage vary over x?",
+        title="Coverage over x",
+        reading=(
+            "Points: coverage averaged over x. Lines: the range of coverage at nine in ten test "
+            "points."
+        ),
+        x=Axis(title="Coverage", kind="percent"),
+        y=Axis(kind="category", categories=names),
+        layers=(level, ranges, means),
+        naming="Method",
+    )
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OneRun:
@@ -249,7 +283,7 @@ def intervals_over_truth(run: OneRun, words: Words, *, colour: int) -> Figure:
 
 
 def _points(run: OneRun, chosen: IntArray, colour: int) -> list[Layer]:
-    """What happened, told apart by whether the intervals hold it."""
+    """Observations, told apart by whether the intervals contain them."""
     x, y = run.x[chosen], run.y[chosen]
     inside = (run.lower[chosen] <= y) & (y <= run.upper[chosen])
     kinds: list[tuple[BoolArray, str, int, int]] = [

@@ -1,12 +1,15 @@
-"""Critical-difference plots: mean ranks of methods, and which of them are not told apart."""
+"""Critical-difference diagrams: mean ranks of methods, and which of them do not differ."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 
+from howsure.core import formats
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError
 from howsure.core.records import Table
@@ -15,16 +18,29 @@ from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark
 from howsure.figures.text import distinct, one_line
 
 _CLIQUE = re.compile(r"clique_\d+")
-CRITICAL = "critical difference"
-TIED = "not told apart"
+CRITICAL: Final = "critical difference"
+TIED: Final = "not significantly different"
+AXIS: Final = "axis"
+LEADERS: Final = "leader lines"
+NAMES: Final = "names"
+_ROW: Final = 26
+"""Pixels from one name to the next, more where names take two lines; the unit of heights."""
+_TALL_ROW: Final = 34
+_BAR: Final = 0.38
+_THIN: Final = 0.7
+_MOST_TICKS: Final = 8
+_LONG_NAME: Final = 14
+_LONG_LINE: Final = 20
+_EDGE: Final = 0.04
+"""How far the drawing reaches past the axis, as a share of its length."""
 
 
 def rank_figure(table: Table) -> Figure:
-    """The critical-difference plot of a table of ranks.
+    """The critical-difference diagram of a table of ranks.
 
-    Methods stand from best to worst, each at its mean rank. Below them each set of methods that
-    are not told apart is a bar with a point for each member, and the critical difference, where
-    the test has one, is a bar that begins at rank 1.
+    As in figure 1 of J. Demšar, JMLR 7 (2006), but with the best method on the left: methods are
+    labelled lines at their mean ranks, a thick bar joins methods that do not differ
+    significantly, and the critical difference, where the test has one, is a bar above the axis.
 
     Parameters
     ----------
@@ -45,8 +61,9 @@ def rank_figure(table: Table) -> Figure:
     Examples
     --------
     >>> columns = {"method": np.array(["a", "b"], dtype=object), "mean_rank": np.array([1.2, 1.8])}
-    >>> rank_figure(Table(name="ranks", columns=columns)).y.categories
-    ('a', 'b')
+    >>> figure = rank_figure(Table(name="ranks", columns=columns))
+    >>> [layer.labels for layer in figure.layers if layer.series == "names"]
+    [('a',), ('b',)]
     """
     ranks = number(table, "mean_rank")
     if ranks is None or "method" not in table.columns or not len(table):
@@ -58,7 +75,7 @@ def rank_figure(table: Table) -> Figure:
         raise InputError(f"mean_rank must hold finite numbers, got {ranks.tolist()}")
     order = np.argsort(ranks, kind="stable")
     ranks = ranks[order]
-    methods = [texts(table, "method")[row] for row in order]
+    names = distinct([texts(table, "method")[row] for row in order])
     sets = [
         column[order].astype(np.bool_)
         for name, column in table.columns.items()
@@ -66,71 +83,180 @@ def rank_figure(table: Table) -> Figure:
     ]
     critical = number(table, "critical_difference")
     width = math.nan if critical is None else float(critical[0])
-    rows = [*methods, *(_words(methods, inside) for inside in sets)]
-    if math.isfinite(width):
-        rows.append(f"{CRITICAL} {width:.3g}")
-    names = distinct(rows, 120)
     shared = number(table, "shared_rank")
+    ends = (min(1.0, math.floor(ranks[0])), max(float(len(ranks)), math.ceil(ranks[-1]), 2.0))
+    bars, depth = _bars(ranks, sets)
+    first = -(depth + 1.0)
+    rows = (len(ranks) + 1) // 2
+    top = 1.6 if math.isnan(width) else 2.6
+    skips = any(layer.mark is Mark.POINTS for layer in bars)
     points = Layer(
         mark=Mark.POINTS,
         x=ranks,
-        y=np.arange(len(ranks), dtype=np.float64),
+        y=np.zeros(len(ranks)),
         series="mean rank",
-        labels=names[: len(ranks)],
+        labels=names,
+        listed=False,
         hover={} if shared is None else {"Shared rank": shared[order]},
     )
-    layers = [points]
-    for place, inside in enumerate(sets, start=len(ranks)):
-        layers += _bar(place, ranks[inside], names[place])
-    if math.isfinite(width):
-        layers += _critical_bar(len(rows) - 1, width, names[-1])
-    end = max(float(len(ranks)), float(ranks.max()), 1.0 + width if math.isfinite(width) else 1.0)
+    reach = max(ends[1], 1.0 + width) if math.isfinite(width) else ends[1]
+    edge = _EDGE * (reach - ends[0])
+    tall = any("\n" in _wrapped(name) for name in names)
     return Figure(
         name=table.name,
-        question="Which methods are told apart?" + of_model(table),
-        title="Mean ranks and methods not told apart",
+        question="Which methods differ significantly?" + of_model(table),
+        title="Critical-difference diagram",
         reading=(
-            "Each method stands at its mean rank over all problems; 1 is best. A bar joins "
-            "methods, its points, no two of which the test tells apart."
+            "Each method stands at its mean rank over all problems. "
+            + (
+                "A thick bar joins the methods at its dots, which do not differ significantly."
+                if skips
+                else "A thick bar joins methods that do not differ significantly."
+            )
         ),
-        x=Axis(title="Mean rank (1 is best)", domain=(0.9, end + 0.1)),
-        y=Axis(kind="category", categories=names),
-        layers=tuple(layers),
-        notes=(one_line(table.notes, 400),) if table.notes else (),
+        x=Axis(
+            title="Mean rank (best on the left)",
+            domain=(ends[0] - edge, reach + edge),
+            shown=False,
+        ),
+        y=Axis(domain=(first - rows + 0.5, top + 0.3), shown=False),
+        layers=(
+            *_axis(*ends),
+            *_leaders(ranks, names, first, (ends[0] - edge, reach + edge)),
+            *bars,
+            *([] if math.isnan(width) else _critical(width)),
+            points,
+        ),
+        notes=(
+            *([one_line(table.notes, 400)] if table.notes else []),
+            one_line(_told(names, sets), 400),
+        ),
         naming="Method",
+        height=round((_TALL_ROW if tall else _ROW) * (top + rows - first)),
     )
 
 
-def _words(methods: list[str], inside: BoolArray) -> str:
-    return "tied: " + ", ".join(methods[row] for row in np.flatnonzero(inside))
+def _told(names: Sequence[str], sets: Sequence[BoolArray]) -> str:
+    """The bars in words."""
+    if not sets:
+        return "Every pair of methods differs significantly."
+    held = [", ".join(names[row] for row in np.flatnonzero(inside)) for inside in sets]
+    return f"Not significantly different: {'; '.join(held)}."
 
 
-def _bar(place: int, ranks: FloatArray, name: str) -> list[Layer]:
-    """A bar from the best to the worst of a set, with its members on it."""
-    where = np.full(len(ranks), float(place))
-    bar = Layer(
-        mark=Mark.INTERVALS,
-        y=where[:1],
-        lower=ranks.min(keepdims=True),
-        upper=ranks.max(keepdims=True),
-        series=TIED,
-        colour=1,
-        labels=(name,),
-    )
-    members = Layer(
-        mark=Mark.POINTS, x=ranks, y=where, series=TIED, colour=1, labels=(name,) * len(ranks)
-    )
-    return [bar, members]
+def _neutral(mark: Mark, series: str, **parts: Any) -> Layer:
+    return Layer(mark=mark, series=series, colour=REFERENCE, listed=False, **parts)
 
 
-def _critical_bar(place: int, width: float, name: str) -> list[Layer]:
-    bar = Layer(
-        mark=Mark.INTERVALS,
-        y=np.array([float(place)]),
-        lower=np.array([1.0]),
-        upper=np.array([1.0 + width]),
-        series=CRITICAL,
-        colour=REFERENCE,
-        labels=(name,),
-    )
-    return [bar]
+def _axis(low: float, high: float) -> list[Layer]:
+    """A line with ticks, their numbers, and what it measures above them."""
+    step = max(1, math.ceil((high - low) / _MOST_TICKS))
+    ticks = np.unique([*np.arange(low, high, step), high])
+    if len(ticks) > 2 and ticks[-1] - ticks[-2] <= step / 2:
+        ticks = np.delete(ticks, -2)
+    whole = np.zeros(len(ticks))
+    middle = np.array([0.5 * (low + high)])
+    return [
+        _neutral(
+            Mark.INTERVALS, AXIS, y=np.zeros(1), lower=np.array([low]), upper=np.array([high])
+        ),
+        _neutral(Mark.INTERVALS, AXIS, x=ticks, lower=whole, upper=whole + 0.2),
+        _neutral(
+            Mark.TEXT, AXIS, x=ticks, y=whole + 0.6, labels=tuple(f"{tick:g}" for tick in ticks)
+        ),
+        _neutral(
+            Mark.TEXT, AXIS, x=middle, y=np.array([1.3]), labels=("Mean rank (best on the left)",)
+        ),
+    ]
+
+
+def _leaders(
+    ranks: FloatArray, names: Sequence[str], first: float, ends: tuple[float, float]
+) -> list[Layer]:
+    """Lines from each rank down to a row and out to its name: the better half on the left."""
+    half = (len(ranks) + 1) // 2
+    rows = np.concatenate([np.arange(half), np.arange(len(ranks) - half)[::-1]])
+    heights = first - rows
+    left = np.arange(len(ranks)) < half
+    sides = (left, ends[0], "end"), (~left, ends[1], "start")
+    words = [_wrapped(name) for name in names]
+    return [
+        _neutral(
+            Mark.INTERVALS,
+            LEADERS,
+            x=ranks,
+            lower=heights,
+            upper=np.zeros(len(ranks)),
+            size=_THIN,
+        ),
+        _neutral(
+            Mark.INTERVALS,
+            LEADERS,
+            y=heights,
+            lower=np.where(left, ends[0], ranks),
+            upper=np.where(left, ranks, ends[1]),
+            size=_THIN,
+        ),
+        *(
+            Layer(
+                mark=Mark.TEXT,
+                x=np.full(int(side.sum()), end),
+                y=heights[side],
+                series=NAMES,
+                labels=tuple(words[row] for row in np.flatnonzero(side)),
+                anchor=anchor,
+                listed=False,
+            )
+            for side, end, anchor in sides
+            if side.any()
+        ),
+    ]
+
+
+def _wrapped(name: str) -> str:
+    """A long name on two lines, cut at the space nearest its middle; lines end in an ellipsis."""
+    spaces = [place for place, char in enumerate(name) if char == " "]
+    if len(name) <= _LONG_NAME or not spaces:
+        return one_line(name, _LONG_LINE)
+    cut = min(spaces, key=lambda place: abs(place - len(name) / 2))
+    return f"{one_line(name[:cut], _LONG_LINE)}\n{one_line(name[cut + 1 :], _LONG_LINE)}"
+
+
+def _bars(ranks: FloatArray, sets: Sequence[BoolArray]) -> tuple[list[Layer], float]:
+    """A bar a set, each on the first row where it meets no other, and how deep they reach."""
+    layers: list[Layer] = []
+    filled: list[float] = []
+    for inside in sets:
+        held = ranks[inside]
+        low, high = float(held.min()), float(held.max())
+        row = next((row for row, end in enumerate(filled) if end < low), len(filled))
+        filled[row : row + 1] = [high]
+        height = np.array([-_BAR * (row + 1)])
+        look: dict[str, Any] = {"series": TIED, "colour": 1, "listed": False}
+        ends = {"lower": np.array([low]), "upper": np.array([high])}
+        layers.append(Layer(mark=Mark.INTERVALS, y=height, size=3.0, **ends, **look))
+        if int(((ranks >= low) & (ranks <= high)).sum()) > len(held):
+            at = np.repeat(height, len(held))
+            layers.append(Layer(mark=Mark.POINTS, x=held, y=at, shape=0, size=0.5, **look))
+    return layers, _BAR * len(filled)
+
+
+def _critical(width: float) -> list[Layer]:
+    """The critical difference as a bar from rank 1, with its length beside it."""
+    height = np.array([2.3])
+    ends = {"lower": np.array([1.0]), "upper": np.array([1.0 + width])}
+    label = f"{CRITICAL} {formats.number(width, 3)}"
+    caps = np.array([1.0, 1.0 + width])
+    return [
+        _neutral(Mark.INTERVALS, CRITICAL, y=height, **ends),
+        _neutral(
+            Mark.INTERVALS,
+            f"{CRITICAL}, ends",
+            x=caps,
+            lower=np.full(2, 2.15),
+            upper=np.full(2, 2.45),
+        ),
+        _neutral(
+            Mark.TEXT, CRITICAL, x=caps[:1], y=np.array([2.75]), labels=(label,), anchor="start"
+        ),
+    ]

@@ -15,26 +15,22 @@ from howsure.figures.columns import number, texts
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark
 from howsure.figures.text import distinct, headed, one_line
 
-PERFECT = "a perfect model, by chance"
-_HERE = "here"
-_PUBLISHED = "published"
+CHANCE = "chance alone"
 _SHARES: Final = ("test_coverage", "prediction_rate", "val_coverage")
 _OF_PREDICTED: Final = ("test_coverage", "test_width", "test_mae")
 _TITLES: Final[Mapping[str, tuple[str, str]]] = {
-    "test_coverage": ("Coverage", "Which methods keep their coverage?"),
-    "prediction_rate": ("Prediction rate", "How many rows do the methods predict?"),
+    "test_coverage": ("Coverage", "Which methods keep nominal coverage?"),
+    "prediction_rate": ("Prediction rate", "How many rows do the methods accept?"),
     "test_width": ("Mean width", "How wide are the intervals?"),
-    "test_mae": ("MAE", "How far off are the points?"),
-    "val_coverage": ("Validation coverage", "Does calibration hold at home?"),
-    "val_mae": ("Validation MAE", "How far off are the points at home?"),
-    "val_width": ("Validation width", "How wide are the intervals at home?"),
+    "test_mae": ("MAE", "How large are the errors?"),
+    "val_coverage": ("Validation coverage", "Is coverage nominal on validation rows?"),
+    "val_mae": ("Validation MAE", "How large are the errors on validation rows?"),
+    "val_width": ("Validation width", "How wide are the intervals on validation rows?"),
 }
 """By measure: its title, and the question that it answers."""
 
 
-def measure_figure(
-    records: Sequence[Record], published: Mapping[str, float] | None = None, *, note: str = ""
-) -> Figure:
+def measure_figure(records: Sequence[Record]) -> Figure:
     """One measure of several methods on one test as a dot plot with intervals."""
     metrics = list(dict.fromkeys(record.metric for record in records))
     if len(metrics) != 1:
@@ -56,13 +52,16 @@ def measure_figure(
             y=bounded.astype(np.float64),
             lower=ends[bounded, 0],
             upper=ends[bounded, 1],
-            series=_HERE,
+            series=title,
         ),
-        _dots(values, known, names, _HERE, 0),
+        Layer(
+            mark=Mark.POINTS,
+            x=values[known],
+            y=known.astype(np.float64),
+            series=title,
+            labels=tuple(names[row] for row in known),
+        ),
     ]
-    theirs = np.array([(published or {}).get(record.model, np.nan) for record in records])
-    if np.isfinite(theirs).any():
-        layers.append(_dots(theirs, np.flatnonzero(np.isfinite(theirs)), names, _PUBLISHED, 1))
     share = first.metric in _SHARES
     units = "" if share or first.units == "1" else f" ({one_line(first.units, 40)})"
     return Figure(
@@ -70,13 +69,12 @@ def measure_figure(
         question=question or title,
         title=title,
         reading=(
-            f"{'Of the rows predicted. ' if first.metric in _OF_PREDICTED else ''}"
+            f"{'Of the accepted rows. ' if first.metric in _OF_PREDICTED else ''}"
             f"Lines: {formats.level(first.confidence)} intervals over models and rows."
         ),
         x=Axis(title=title + units, kind="percent" if share else "number"),
         y=Axis(kind="category", categories=names),
         layers=tuple(layers),
-        notes=(one_line(note, 400),) if note else (),
         naming="Method",
     )
 
@@ -94,11 +92,11 @@ def trade_figure(table: Table, places: Mapping[str, int] | None = None) -> Figur
     layers = _points(table, "prediction_rate", "coverage_error", places)
     return Figure(
         name="shift_trade",
-        question="What does coverage cost in rows predicted?",
+        question="What does coverage cost in prediction rate?",
         title="Coverage error against prediction rate",
         reading=(
-            "Averages over datasets. Best is the lower right corner: every row predicted, and "
-            "coverage as claimed. Vertical lines: 95 % intervals, the datasets held fixed."
+            "Averages over datasets, with 95 % intervals for these datasets. Best is the lower "
+            "right corner: every row is accepted, and coverage is nominal."
         ),
         x=Axis(title="Average prediction rate", kind="percent"),
         y=Axis(title="Average |coverage − nominal|", kind="percent", zero=True),
@@ -116,8 +114,8 @@ def rank_scatter(
     Figures A1 to A3 of Gustafsson, Danelljan and Schön (TMLR 2023).
     """
     words = {
-        "val_width": ("width", "Do short intervals at home go with coverage elsewhere?"),
-        "val_mae": ("MAE", "Do small errors at home go with coverage elsewhere?"),
+        "val_width": ("width", "Do methods with narrow validation intervals keep coverage?"),
+        "val_mae": ("MAE", "Do methods with small validation errors keep coverage?"),
     }
     if measure not in words:
         raise InputError(f"measure must be 'val_width' or 'val_mae', got {measure!r}")
@@ -163,7 +161,7 @@ def degree_figure(curves: Sequence[Curve], places: Mapping[str, int] | None = No
         name=f"degree_of_shift_{'coverage' if first.reference is not None else 'rate'}",
         question=f"How do the methods fare as the shift grows? ({task})",
         title=f"{headed(first.y_label)} by degree of shift",
-        reading="Rows are the further from home, the further right. Vertical lines: intervals.",
+        reading="The shift grows to the right. Vertical lines are intervals.",
         x=Axis(title=headed(first.x_label)),
         y=Axis(title=headed(first.y_label), kind="percent"),
         layers=tuple(layers),
@@ -194,30 +192,17 @@ def change_figure(table: Table) -> Figure:
         )
     return Figure(
         name="shift_against_error",
-        question="Does a rise of the error foretell the loss of coverage?",
+        question="Does a rise in error predict a loss of coverage?",
         title="Coverage error against change of MAE",
         reading=(
-            "Each point is a test. To the right, points are further off than at home; to the "
-            "top, so is the coverage of the methods that predict every row, on average."
+            "Each point is a test set. Coverage error is the average over the methods that "
+            "accept every row."
         ),
         x=Axis(title="Change of MAE from validation to test", kind="percent"),
         y=Axis(title="Average |coverage − nominal|", kind="percent", zero=True),
         layers=tuple(layers),
         notes=_notes(table),
         naming="Test",
-    )
-
-
-def _dots(
-    values: FloatArray, rows: np.ndarray, names: Sequence[str], series: str, colour: int
-) -> Layer:
-    return Layer(
-        mark=Mark.POINTS,
-        x=values[rows],
-        y=rows.astype(np.float64),
-        series=series,
-        colour=colour,
-        labels=tuple(names[row] for row in rows),
     )
 
 
@@ -289,12 +274,12 @@ def _degree_layers(curve: Curve, name: str, colour: int) -> list[Layer]:
 
 
 def _null(table: Table) -> list[Layer]:
-    """A level line at what a perfect model would show on average."""
+    """A level line at what chance alone would show on average."""
     null = number(table, "null")
     if null is None or not np.isfinite(null).any():
         return []
     level = np.array([float(np.nanmean(null))])
-    return [Layer(mark=Mark.RULE, y=level, series=PERFECT, colour=REFERENCE)]
+    return [Layer(mark=Mark.RULE, y=level, series=CHANCE, colour=REFERENCE)]
 
 
 def _notes(table: Table) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ LANE_HEIGHT = 10
 DIGITS = 4
 """Significant digits of numbers that begin near zero; those far from it have more."""
 _INTERVAL = {"strokeWidth": 1.75, "opacity": 0.75}
+_ALIGNED = {"start": ("left", 4), "middle": ("center", 0), "end": ("right", -4)}
 _FORMATS = {"number": ",.4~g", "percent": ".1%"}
 
 
@@ -76,7 +77,7 @@ def to_vega(
         series = f"{json.dumps(names)}[datum.at]" if len(names) > 1 else json.dumps(names[0])
         layers[-1]["transform"] = [{"calculate": series, "as": "series"}]
     horizontal = figure.is_horizontal()
-    height = MAP_HEIGHT if figure.shades else HEIGHT
+    height = figure.height or (MAP_HEIGHT if figure.shades else HEIGHT)
     if figure.square and not isinstance(width, str):
         height = width
     return {
@@ -166,7 +167,7 @@ def _layer(figure: Figure, place: int, palette: Palette) -> Spec:
     """One layer; what can be pointed at shares its data with the hover text."""
     layer = figure.layers[place]
     encoding: Spec = {}
-    if layer.series:
+    if layer.series and layer.mark is not Mark.TEXT:
         encoding["color"] = {"datum": layer.series}
     mark = _mark(layer, palette, clip=_is_cut(figure, layer))
     encoding |= _position(figure, layer)
@@ -221,14 +222,25 @@ def _mark(layer: Layer, palette: Palette, *, clip: bool) -> Spec:
                 "strokeWidth": 1,
             }
         case Mark.INTERVALS:
-            look = {"strokeWidth": 1.5, "opacity": 0.35} if layer.faint else _INTERVAL
-            return {"type": "rule", **look}
+            width, opacity = (1.5, 0.35) if layer.faint else (1.75, 0.75)
+            return {"type": "rule", "strokeWidth": width * layer.size, "opacity": opacity}
         case Mark.BARS:
             return {"type": "bar", "opacity": 0.55, "stroke": palette.surface, "strokeWidth": 1}
         case Mark.RULE:
             return {"type": "rule", "strokeWidth": 1.5, **dash}
         case Mark.ZONE:
             return {"type": "rect", "opacity": 0.1}
+        case Mark.TEXT:
+            return {
+                "type": "text",
+                "align": _ALIGNED[layer.anchor][0],
+                "dx": _ALIGNED[layer.anchor][1],
+                "dy": {"expr": "indexof(datum.label, '\\n') < 0 ? 0 : -7"},
+                "baseline": "middle",
+                "color": palette.reference if layer.colour < 0 else palette.ink,
+                "fontSize": 12,
+                "lineBreak": "\n",
+            }
 
 
 def _position(figure: Figure, layer: Layer) -> Spec:
@@ -245,9 +257,11 @@ def _position(figure: Figure, layer: Layer) -> Spec:
             ends = {"x": _channel(figure.x, "lo"), "x2": {"field": "hi"}}
             return {**ends, "y": y, "y2": {"datum": 0}}
         case Mark.BAND | Mark.INTERVALS:
-            if figure.is_horizontal():
+            if figure.lies_along_x(layer):
                 return {"x": _channel(figure.x, "lo"), "x2": {"field": "hi"}, "y": y, **dodge}
             return {"x": x, "y": _channel(figure.y, "lo"), "y2": {"field": "hi"}}
+        case Mark.TEXT:
+            return {"x": x, "y": y, "text": {"field": "label", "type": "nominal"}}
     return {"x": x, "y": y, **dodge}
 
 
@@ -281,10 +295,10 @@ def _channel(axis: Axis, field: str) -> Spec:
             "scale": {"type": "utc"},
             "axis": {"title": title, "grid": False},
         }
-    drawn: Spec = {"title": title}
-    if not axis.labelled:
+    drawn: Spec | None = {"title": title} if axis.shown else None
+    if drawn is not None and not axis.labelled:
         drawn |= {"labels": False, "grid": False}
-    elif axis.kind == "percent":
+    elif drawn is not None and axis.kind == "percent":
         drawn["format"] = ".0%" if axis.domain is not None else ".3~p"
     return {"field": field, "type": "quantitative", "scale": scale, "axis": drawn}
 
@@ -406,7 +420,8 @@ def _hover_text(figure: Figure, present: set[str]) -> str:
     if any(layer.series for layer in figure.layers):
         parts.append(("Series", "series", "category"))
     parts.append((figure.x.title or "x", "x", x_kind))
-    parts.append((figure.y.title or ("Row" if y_kind == "category" else "y"), "y", y_kind))
+    if figure.y.shown:
+        parts.append((figure.y.title or ("Row" if y_kind == "category" else "y"), "y", y_kind))
     if "lo" in present:
         bars = any(layer.mark is Mark.BARS for layer in figure.layers)
         along = x_kind if figure.is_horizontal() or bars else y_kind

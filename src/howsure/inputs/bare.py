@@ -66,7 +66,7 @@ class Arrays:
                 )
             if isinstance(value, tuple) and self.levels is None and _holds_arrays(value):
                 raise InputError(
-                    f"{name} of {len(value)} arrays may be quantiles or samples: say levels=[…] "
+                    f"{name} of {len(value)} arrays may be quantiles or samples: pass levels=[…] "
                     f"with {len(value)} levels, or give howsure.Samples(np.column_stack({name}))"
                     f"{self._point_beside(len(value))}"
                 )
@@ -121,7 +121,7 @@ class Arrays:
                 as_vector(part, f"{name}[{place}]", finite=False)  # which says where
         crossed = float((first > second).mean())
         positive = bool((second > 0).all())
-        both = f"say coverage=0.9 for (lower, upper), or give {_NORMAL}"
+        both = f"pass coverage=0.9 for (lower, upper), or give {_NORMAL}"
         if crossed >= _FEW and positive:
             self._check_swapped(first, second, name)
             mean, sd = as_vector(first, f"{name}[0]"), as_vector(second, f"{name}[1]")
@@ -133,7 +133,7 @@ class Arrays:
         if not crossed and not positive:
             raise InputError(
                 f"{name} of two arrays can only be (lower, upper), as the second is not above 0: "
-                "say their coverage, such as coverage=0.9"
+                "pass their coverage, such as coverage=0.9"
             )
         if not crossed:
             raise InputError(f"{name} of two arrays may be (lower, upper) or (mean, sd): {both}")
@@ -151,7 +151,7 @@ class Arrays:
         if between > _BETWEEN * self.n:
             raise InputError(
                 f"{name} of two arrays may be (mean, sd) or (upper, lower), as y lies between them "
-                f"in {between} of {self.n} rows: give {_NORMAL}, or the lower ends first and say "
+                f"in {between} of {self.n} rows: give {_NORMAL}, or the lower ends first and pass "
                 "coverage=0.9"
             )
 
@@ -177,7 +177,7 @@ class Arrays:
         if upright.shape[1] == 2:
             if not self.coverages:
                 raise InputError(
-                    f"{name} of shape {shape} may be intervals, two quantiles or two samples: say "
+                    f"{name} of shape {shape} may be intervals, two quantiles or two samples: pass "
                     f"coverage=0.9, levels=[0.05, 0.95], or give howsure.Samples({name}{turned}). "
                     f"Means and sds go in as {_NORMAL}"
                 )
@@ -193,7 +193,7 @@ class Arrays:
         if _ordered_alike(table):
             raise InputError(
                 f"{name} of shape {shape} has its columns in one order in every row, as quantiles "
-                f"have: say levels=[…] with {table.shape[1]} levels, or give "
+                f"have: pass levels=[…] with {table.shape[1]} levels, or give "
                 f"howsure.Samples({name}{turned}){self._point_beside(table.shape[1])}"
             )
         note = f"{name} of shape {shape} read as {table.shape[1]} samples a row"
@@ -248,11 +248,11 @@ class Arrays:
     def _coverages_needed(self, told: str, count: int) -> InputError:
         """The error for ends at several coverages."""
         if self.levels is not None:
-            return InputError(f"{told} is ends of intervals: say coverage=, not levels=")
+            return InputError(f"{told} is ends of intervals: pass coverage=, not levels=")
         such = "0.9" if count == 1 else "[0.8, 0.9]" if count == 2 else "[0.8, 0.9, …]"
         came = len(self.coverages) or "none"
         return InputError(
-            f"{told} holds ends of intervals at {count} coverages: say each in its order, such "
+            f"{told} holds ends of intervals at {count} coverages: pass each in its order, such "
             f"as coverage={such}, got {came}"
         )
 

@@ -72,7 +72,7 @@ def assign_roles(
     found = assign_models(names, said, outcome=outcome)
     if len(found) > 1:
         raise InputError(
-            f"one model is needed, and names of columns say that there are {len(found)}: "
+            f"one model is needed, and names of columns suggest {len(found)}: "
             f"{listed(roles.model for roles in found)}; drop the columns of the others"
         )
     return found[0]
@@ -142,7 +142,7 @@ class _Assignment:
                 self._guess(entry.name)
         if outcome and not self._columns.get("y"):
             raise InputError(
-                "y must be a column of the table, and no column's name says that it is: say "
+                "y must be a column of the table, and no column is named so: pass "
                 f"y=COLUMN (--y COLUMN); the columns are {listed(self._names)}"
             )
         self._guess("groups")
@@ -185,7 +185,7 @@ class _Assignment:
         wide = [role for role in _PREDICTION if role != "point" and self._said.get(role)]
         if said and wide:
             raise InputError(
-                f"{said[0]} makes the table a long one, whose prediction is one column: say it as "
+                f"{said[0]} makes the table a long one, whose prediction is one column: pass it as "
                 f"point=COLUMN (--point COLUMN), and leave out {wide[0]}"
             )
         if wide:
@@ -209,7 +209,7 @@ class _Assignment:
             if said and not values:
                 raise InputError(
                     f"a long table needs a column of predictions, and no column's name says that "
-                    f"it is one: say point=COLUMN (--point COLUMN); the columns are "
+                    f"it is one: pass point=COLUMN (--point COLUMN); the columns are "
                     f"{listed(self._names)}"
                 )
             return False
@@ -461,7 +461,9 @@ class _Assignment:
         mean, sd, point = (self._columns[role] for role in ("mean", "sd", "point"))
         if sd and self._law is not None:
             if "sd" not in self._guessed:
-                raise InputError("a law and an sd are two distributions: give one of them")
+                raise InputError(
+                    "a distribution by law and an sd are two distributions: give one of them"
+                )
             named = "by its parameters" if "law" in self._guessed else "by name"
             self._notes[sd[0]] = f"the law is given {named}"
             sd = ()
@@ -481,7 +483,7 @@ class _Assignment:
         if not held and roles.law is None:
             said = "; ".join(f"{quoted(name)}: {note}" for name, note in self._notes.items())
             raise InputError(
-                "a prediction is needed, and no column's name says that it is one: say "
+                "a prediction is needed, and no column is named like one: pass "
                 "point=COLUMN, lower= and upper=, mean= and sd=, quantiles=, samples= or law= "
                 f"(--point, …); the columns are {listed(self._names)}"
                 + (f" ({said})" if said else "")
@@ -519,8 +521,8 @@ def guessed_law(names: Sequence[str]) -> LawColumns | None:
     if len(found) > 1:
         firsts = [str(next(iter(law.parameters.values()))) for law in found]
         raise InputError(
-            f"law must be one, and names of columns say that there are {len(found)} (from "
-            f"{listed(firsts)} on): say law=NAME:PARAMETER=COLUMN,… (--law …), or law=''"
+            f"law must be one, and names of columns suggest {len(found)} (from "
+            f"{listed(firsts)} on): pass law=NAME:PARAMETER=COLUMN,… (--law …), or law=''"
         )
     return found[0] if found else None
 
@@ -661,13 +663,13 @@ def guessed_levels(names: Iterable[str]) -> tuple[dict[float, str], dict[str, st
     """Columns whose names say that they are quantiles, by level; and notes on those left out."""
     found = quantile_levels(names)
     notes = {
-        name: "its number may mean several levels; say quantiles to use it"
+        name: "its number may mean several levels; pass quantiles to use it"
         for name, level in found.items()
         if level is None
     }
     if len(notes) > 1:
         raise InputError(
-            f"the levels in the names {listed(notes)} can be read in several ways: say "
+            f"the levels in the names {listed(notes)} can be read in several ways: pass "
             f"quantiles={{0.05: COLUMN, …}} (--quantile 0.05=COLUMN), or quantiles='' "
             "(--quantile '') where they are no quantiles"
         )
@@ -686,7 +688,7 @@ def guessed_levels(names: Iterable[str]) -> tuple[dict[float, str], dict[str, st
     if len(levels) == 1 and 0.5 not in levels:
         ((level, name),) = levels.items()
         if name.strip().isalnum():
-            return {}, {**notes, name: "one quantile alone; say quantiles to use it"}
+            return {}, {**notes, name: "one quantile alone; pass quantiles to use it"}
     return levels, notes
 
 
@@ -707,13 +709,13 @@ def two_readings(what: str, found: Sequence[str], spelling: str = "") -> InputEr
             f"{what}={quoted(name)} ({option} {shlex.quote(name)})" for name in found[:2]
         )
     return InputError(
-        f"{what} must be one column, and the names of {len(found)} say that they are: "
-        f"{listed(found)}; say {spelling}"
+        f"{what} must be one column, and {len(found)} are named so: "
+        f"{listed(found)}; pass {spelling}"
     )
 
 
 _SAY_PAIR = (
-    "say lower=COLUMN, upper=COLUMN, coverage=0.9 (--lower, --upper, --coverage), or lower='' "
+    "pass lower=COLUMN, upper=COLUMN, coverage=0.9 (--lower, --upper, --coverage), or lower='' "
     "where it is no interval"
 )
 
@@ -732,8 +734,8 @@ def _with_coverage(pairs: list[IntervalColumns], told: list[float]) -> list[Inte
         return pairs
     if pair.coverage is not None and not math.isclose(pair.coverage, told[0]):
         raise InputError(
-            f"the names {quoted(pair.lower)} and {quoted(pair.upper)} say a coverage of "
-            f"{pair.coverage:g}, and coverage says {told[0]:g}: say lower and upper as well "
+            f"the names {quoted(pair.lower)} and {quoted(pair.upper)} imply a coverage of "
+            f"{pair.coverage:g}, and coverage is {told[0]:g}: pass lower and upper as well "
             "where the names are wrong"
         )
     return [IntervalColumns(pair.lower, pair.upper, told[0])]
@@ -751,7 +753,7 @@ def _checked(pairs: list[IntervalColumns]) -> tuple[IntervalColumns, ...]:
     if len(pairs) > 1 and (None in shares or len(set(shares)) < len(shares)):
         said = ", ".join(f"{quoted(p.lower)} at {p.coverage or 'unknown'}" for p in pairs)
         raise InputError(
-            f"several intervals must have different known coverages, got {said}: say lower, "
+            f"several intervals must have different known coverages, got {said}: pass lower, "
             "upper and coverage (--lower, --upper, --coverage)"
         )
     return tuple(pairs)

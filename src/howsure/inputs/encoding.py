@@ -41,7 +41,7 @@ def embedded(
         if 0 < files < len(items):
             raise InputError(
                 f"{title}: column {quoted(column)} must hold texts or paths of images, got {files} "
-                f"of {len(items)} cells that end as image files do: if all are paths, say "
+                f"of {len(items)} cells that end as image files do: if all are paths, pass "
                 "image=COLUMN (--image COLUMN) as well"
             )
         image = column if files else None

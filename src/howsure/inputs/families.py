@@ -87,9 +87,9 @@ def alike(names: Sequence[str]) -> Families:
             for model in sorted(ends):
                 if sets[model] != every:
                     raise InputError(
-                        f"names of columns say that there are models {listed(sorted(ends))}, and "
+                        f"names of columns suggest the models {listed(sorted(ends))}, and "
                         f"{quoted(model)} has no {listed(sorted(every - sets[model]))}: complete "
-                        "it or drop it, or say lower=, upper= and coverage= of one (--lower, "
+                        "it or drop it, or pass lower=, upper= and coverage= of one (--lower, "
                         "--upper, --coverage)"
                     )
     return {}

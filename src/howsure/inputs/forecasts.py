@@ -42,7 +42,7 @@ def read_foreign(
         return Given(predictions=(outcome,))
     if callable(getattr(value, "predict", None)) and hasattr(value, "fit"):
         raise InputError(
-            f"prediction must be what a model predicts, got a model, {type(value).__name__}: say "
+            f"prediction must be what a model predicts, got a model, {type(value).__name__}: use "
             "howsure.assess_model(model, X, y)"
         )
     return None

@@ -119,8 +119,7 @@ class _Reader:
         if (kinds := self._explicit(value, name)) is not None:
             if self.arrays.levels is not None and name == "prediction":
                 raise InputError(
-                    "levels are said of bare arrays, and prediction says itself what it is: leave "
-                    "levels out"
+                    "levels are for bare arrays, and prediction needs none: leave levels out"
                 )
             return {"": Given(predictions=kinds)}
         if isinstance(value, Mapping):
@@ -266,13 +265,10 @@ class _Reader:
     ) -> Given:
         """One model's columns, by the road of tables."""
         if roles["lower"] and None in roles.coverages:
-            raise InputError(
-                f"{name} holds ends of intervals, and nothing says at which coverage: say "
-                "coverage=0.9"
-            )
+            raise InputError(f"{name} has ends of intervals of unknown coverage: pass coverage=0.9")
         if self.arrays.levels is not None and name == "prediction":
             raise InputError(
-                f"levels are said of bare arrays, and the names in {name} say what it holds: "
+                f"levels are for bare arrays, and the names in {name} give them: "
                 f"leave levels out, or give howsure.Quantiles(levels, …)"
             )
         table = {column: to_host(one, f"{name}[{column!r}]") for column, one in columns.items()}
@@ -318,7 +314,7 @@ class _Reader:
         if len(columns) == 1 or (said and len(columns) == wanted):
             return self.arrays.one(numbers(list(columns.values()), name).T, name)
         raise InputError(
-            f"{name} has the columns {listed(columns, 6)}, whose names do not say what they hold. "
+            f"{name} has the columns {listed(columns, 6)}, whose names are not recognised. "
             f"Names that do are {_COLUMNS}. Or give one column, or an array with coverage= or "
             "levels=. If each column is a model's forecast, give "
             f"{{c: {name}[c] for c in {name}.columns}}"
@@ -329,7 +325,7 @@ def _refuse_objects(value: Sequence[Any], name: str) -> None:
     """Refuse a list of models, or of laws for a row each."""
     if callable(getattr(value[0], "predict", None)):
         raise InputError(
-            f"{name} must be what models predict, got {len(value)} models: say "
+            f"{name} must be what models predict, got {len(value)} models: use "
             f"howsure.assess_model({name}, X, y)"
         )
     if hasattr(value[0], "dist") and hasattr(value[0], "args"):

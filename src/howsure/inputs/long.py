@@ -93,7 +93,7 @@ def refuse_long(source: Source, roles: Roles | None = None) -> None:
         role = next(role for role in LONG if roles[role])
         raise InputError(
             f"{source.title}: each row must be a case, and {quoted(roles[role][0])} makes this a "
-            "long table, with a row for each level or draw; make it wide first, or say "
+            "long table, with a row for each level or draw; make it wide first, or pass "
             f"{role}='' ({BY_NAME[role].option} \"\") where it is none"
         )
 
@@ -331,8 +331,8 @@ def _checked_kinds(cells: Cells) -> IntArray:
             found = roles[role] or (roles["quantile_level"] if kind else ())
             if (kinds == kind).any() and not found:
                 raise InputError(
-                    f"{cells.title}: rows of the type {_TYPES[kind]!r} need a column that says "
-                    f"which: say {role}=COLUMN ({BY_NAME[role].option} COLUMN)"
+                    f"{cells.title}: rows of the type {_TYPES[kind]!r} need a column that tells "
+                    f"which: pass {role}=COLUMN ({BY_NAME[role].option} COLUMN)"
                 )
         return kinds
     if roles["output_type"]:
@@ -343,7 +343,7 @@ def _checked_kinds(cells: Cells) -> IntArray:
         )
     raise InputError(
         f"{cells.title}: quantile_level ({quoted(roles['quantile_level'][0])}) and sample_id "
-        f"({quoted(roles['sample_id'][0])}) both say what a row holds: say one of them as '' "
+        f"({quoted(roles['sample_id'][0])}) both tell what a row holds: pass '' for one of them "
         '(--quantile-level "" or --sample-id ""), or output_type=COLUMN (--output-type COLUMN)'
     )
 
@@ -359,7 +359,7 @@ def _checked_levels(cells: Cells, chosen: BoolArray) -> FloatArray:
         got = "" if label is None else str(label)
         percent = in_percent(float(got)) if got.isdigit() else ""
         percent += " Divide the column by 100; " if percent else "; "
-        points = "; where such rows hold points, output_type=COLUMN (--output-type COLUMN) says so"
+        points = "; where such rows hold points, pass output_type=COLUMN (--output-type COLUMN)"
         raise InputError(
             f"{cells.title}: quantile_level must hold levels between 0 and 1"
             f"{_BESIDE * bool(cells.roles['boundary'])}, got {quoted(got)} in "
@@ -397,7 +397,7 @@ def _check_constant(case: _Case) -> None:
         if (codes != codes[case.first][case.unit]).any():
             raise InputError(
                 f"{cells.title}: {role.name} must be the same in all rows of a case, and "
-                f"{quoted(name)} differs within cases {columns.said}; say {role.name}='' "
+                f"{quoted(name)} differs within cases {columns.said}; pass {role.name}='' "
                 f'({role.option} "") to leave it out'
             )
 

@@ -74,7 +74,7 @@ def check_unstacked(table: Source, cells: Cells) -> None:
         name, shown = found[0]
         raise InputError(
             f"{cells.title}: the labels of {quoted(name)} ({listed(shown, 3)}) each hold the same "
-            f"rows of one model, as levels of quantiles do: say {_as_levels(name)}, or "
+            f"rows of one model, as levels of quantiles do: pass {_as_levels(name)}, or "
             f"quantile_level='' ({BY_NAME['quantile_level'].option} \"\") where they are none"
         )
     if found:
@@ -82,7 +82,7 @@ def check_unstacked(table: Source, cells: Cells) -> None:
         more = f" (as do those of {listed(n for n, _ in found[1:])})" * (len(found) > 1)
         raise InputError(
             f"{cells.title}: the labels of {quoted(name)} ({listed(shown, 3)}) each hold the same "
-            f"rows{more}, as models under one another do: say model={quoted(name)} "
+            f"rows{more}, as models under one another do: pass model={quoted(name)} "
             f"({BY_NAME['model'].option} {shlex.quote(name)}), or model='' "
             f'({BY_NAME["model"].option} "") where they are no models'
             + _levels_said(cells, name, shown)

@@ -508,7 +508,7 @@ def _no_models(part: Cells) -> str:
     held = part.roles["model"]
     if not held or "model" not in part.roles.guessed:
         return ""
-    return f"; model='' (--model \"\") says that {quoted(held[0])} holds no models"
+    return f"; model='' (--model \"\") states that {quoted(held[0])} names no models"
 
 
 def _keys(part: Cells) -> list[str] | None:

@@ -330,7 +330,7 @@ class Door:
             line = self._lines + text[: text.index("\0")].count("\n") + 1
             raise InputError(
                 f"{self._title}: text must hold no NUL bytes, got one in line {line}; "
-                "if the file is UTF-16, say encoding='utf-16-le'"
+                "if the file is UTF-16, pass encoding='utf-16-le'"
             )
         self._measure(clean)
         self._bytes += len(block)
@@ -382,7 +382,9 @@ def _encoding(start: bytes, wanted: str | None, title: str) -> tuple[str, int]:
             f"encoding must be one that Python knows, such as 'latin-1', got {wanted!r}"
         ) from error
     if marked is not None and not name.startswith(marked[0]):
-        raise InputError(f"{title}: the mark at its start says {marked[0]}, encoding says {name}")
+        raise InputError(
+            f"{title}: the mark at its start is of {marked[0]}, but encoding is {name}"
+        )
     return (marked[0], marked[1]) if marked is not None else (name, 0)
 
 

@@ -262,7 +262,7 @@ def _parsed(text: pa.ChunkedArray, name: str, decimal: str) -> FloatArray:
         except ValueError:
             wrong += 1
             first = first or f"(first: {quoted(cell)} at row {row}, counting from 0)"
-            hint = "; say decimal=',' for a decimal comma" * (decimal == "." and "," in cell)
+            hint = "; pass decimal=',' for a decimal comma" * (decimal == "." and "," in cell)
             first += hint * (wrong == 1)
     if wrong:
         what = "a cell that is none" if wrong == 1 else f"{wrong} cells that are none"

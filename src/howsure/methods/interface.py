@@ -280,7 +280,7 @@ def point_of(fitted: Any, x: npt.ArrayLike) -> FloatArray:
     if isinstance(forecast, Prediction | tuple | dict):
         raise InputError(
             f"a class with fit(x, y) must predict one number a row, got {type(forecast).__name__}. "
-            "One that says how sure it is has fit(x, y, rng)"
+            "One with uncertainty has fit(x, y, rng)"
         )
     return as_vector(forecast, "the regressor's forecast", length=len(inputs))
 

@@ -150,18 +150,20 @@ class FittedOwn(Fitted):
         try:
             found = value if isinstance(value, Prediction) else _only(value, n, coverage)
         except InputError as error:
-            hint = "; the class may say its coverage, by coverage = 0.9" if coverage is None else ""
+            hint = (
+                "; the class may state its coverage, by coverage = 0.9" if coverage is None else ""
+            )
             raise InputError(f"{self.name}.predict(x): {error}{hint}") from error
         if found is None:
             raise InputError(
-                f"{self.name}.predict(x) must say how sure it is, as (lower, upper) does; "
-                "got a point forecast alone"
+                f"{self.name}.predict(x) must return a prediction with uncertainty, such as "
+                "(lower, upper), got a point forecast alone"
             )
         if isinstance(found, Intervals) and not found.coverages:
             if coverage is None or found.lower.shape[1] != np.size(coverage):
                 raise InputError(
-                    f"{self.name}.predict(x) gives intervals whose coverage nobody says: the "
-                    "class may, by coverage = 0.9, or the run"
+                    f"{self.name}.predict(x) gives intervals of unknown coverage: the "
+                    "class may state it, by coverage = 0.9, or the run"
                 )
             found = Intervals(found.lower, found.upper, coverage)
         self._check(found, n)

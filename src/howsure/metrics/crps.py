@@ -172,7 +172,7 @@ def _crps_of_law(view: View, _: float) -> FloatArray:
         rest = _crps_by_sums(held.law.frozen(held.parameters), y, scores)
     if len(rest) > SLOW_ROWS and "crps" not in view.slow:
         raise UnanswerableError(
-            f"the CRPS of {held.law.name} laws is integrated row by row, slow past "
+            f"the CRPS of {held.law.name} distributions is integrated row by row, slow above "
             f"{SLOW_ROWS:,} rows: ask for it with --with crps"
         )
     if len(rest):

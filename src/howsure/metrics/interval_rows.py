@@ -123,7 +123,7 @@ def _in_words(inside: npt.NDArray[np.bool_], n: int, unseen: int, coverage: floa
     chance = ", drawn at random" if shown + unseen < n else ""
     which = f"{shown:,} of {n:,} {plural}{chance}" if shown < n else f"all {n:,} {plural}"
     claim = "" if math.isnan(coverage) else f"{level(coverage)} "
-    told = [f"Shown: {which}.", f"The {claim}intervals hold y in {held:,} of them."]
+    told = [f"Shown: {which}.", f"The {claim}intervals contain y in {held:,} of them."]
     if unseen:
         told.append(f"Left out: {unseen:,} unbounded ones.")
     return " ".join(told)

@@ -144,11 +144,11 @@ class Prediction(ABC):
 
         ``uniforms``, shape (n,), decide. A y outside by an unknown amount is infinite.
         """
-        raise UnanswerableError(f"{self.kind} say only how often y lies inside")
+        raise UnanswerableError(f"{self.kind} give only how often y lies inside")
 
     def inside(self, coverage: float, uniforms: FloatArray) -> BoolArray:
         """Whether a drawn y lies inside, shape (n,), of a kind that says only how often."""
-        raise UnanswerableError(f"{self.kind} say more than how often y lies inside")
+        raise UnanswerableError(f"{self.kind} give more than how often y lies inside")
 
 
 def wanted_levels(levels: npt.ArrayLike) -> FloatArray:

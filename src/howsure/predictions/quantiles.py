@@ -169,9 +169,7 @@ class Quantiles(Prediction):
     def redrawn(self, y: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, Self]:
         """Quantiles at the uniforms; infinite beyond the outermost levels."""
         if (self.values == np.floor(self.values)).all() and (y == np.floor(y)).all():
-            raise UnanswerableError(
-                "quantiles of whole numbers bound how often y lies inside, and say no more"
-            )
+            raise UnanswerableError("quantiles of whole numbers only bound how often y lies inside")
         low, high = self.levels[0], self.levels[-1]
         drawn = np.where(uniforms < low, -np.inf, np.inf)
         rows = np.flatnonzero((uniforms >= low) & (uniforms <= high))

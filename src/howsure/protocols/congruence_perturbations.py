@@ -266,7 +266,7 @@ class MonotonicityResult:
             name="congruence_monotonicity",
             columns=columns,
             labels={"cce_page_p": "p of Page's trend test over all severities"},
-            notes="Trials are bootstrap samples of one test part, so that p says nothing of "
+            notes="Trials are bootstrap samples of one test part, so p does not apply to "
             "other models and data.",
         )
 

@@ -35,7 +35,7 @@ _TINY = 1e-12
 
 _GUARANTEE = (
     "No finite-sample guarantee: on the calibration rows levels are met nearly as stated, and "
-    "where few rows lie beyond a level the given tail goes on."
+    "where few rows lie beyond a level the given tail continues."
 )
 
 
@@ -227,4 +227,4 @@ def _notes(levels: FloatArray, n: float) -> tuple[str, ...]:
     far = int((_weights(levels, n) == 0).sum())
     if not far:
         return ()
-    return (f"The given tail goes on at {far} levels that {n:g} calibration rows cannot reach.",)
+    return (f"The given tail is kept at {far} levels that {n:g} calibration rows cannot reach.",)

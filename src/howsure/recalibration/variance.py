@@ -79,7 +79,7 @@ class IsotonicVariance(Method):
                 for at, value, count in zip(np.sqrt(given), np.sqrt(learnt), rows, strict=True)
             ),
             "in each block of predicted variances the mean squared error of the calibration rows "
-            "is as the learnt variance says",
+            "equals the learnt variance",
             given=given,
             learnt=learnt,
         )

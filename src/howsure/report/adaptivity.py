@@ -1,126 +1,119 @@
-"""The report of a comparison of methods by how they adapt: one page, Markdown, JSON or CSV."""
+"""The report of a comparison of methods by how they adapt to easy and hard inputs."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, Final, final
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
 
-from howsure._version import __version__
 from howsure.core import formats
-from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
-from howsure.core.records import Curve, Table
+from howsure.core.records import Curve
 from howsure.figures import Figure
 from howsure.figures.adaptivity import TITLES, Rule, ease_figure, methods_figure, size_figure
 from howsure.figures.ranks import rank_figure
 from howsure.protocols.adaptivity_result import MethodComparison
-from howsure.report.adaptivity_words import GLOSSARY, headline, method_lines, published_of
-from howsure.report.document import (
-    Cell,
-    Choice,
-    Column,
-    GlossaryEntry,
-    Grid,
-    Option,
-    Rows,
-    VerdictLine,
+from howsure.report.adaptivity_words import (
+    GLOSSARY,
+    headline,
+    published_of,
+    task_lines,
+    title_of,
 )
+from howsure.report.document import Cell, Choice, Column, Document, Grid, Rows, Section
 from howsure.report.grids import number_cell
-from howsure.report.parted import PartedReport
-from howsure.report.pointwise_sections import WorldPart
+from howsure.report.studies import choice_of, coverage_of, study
 
-_FIRST_CHOICE: Final = 0.9
 _RANKED: Final = ("t_cv", "t_ss")
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AdaptivityPage(PartedReport):
-    """What comparisons of methods found, in every form; `adaptivity_report` makes it.
-
-    Attributes
-    ----------
-    coverage : float
-        The nominal coverage that sentences speak of; tables hold all.
-    results : tuple of MethodComparison
-        What it is made from.
-    """
-
-    glossary: ClassVar[tuple[GlossaryEntry, ...]] = GLOSSARY
-
-    coverage: float
-    results: tuple[MethodComparison, ...]
-
-    def data(self) -> tuple[tuple[Table, ...], tuple[Curve, ...]]:
-        """A table of every comparison."""
-        return tuple(result.table() for result in self.results), ()
+_CURVES: Final[Mapping[str, Callable[[Sequence[Curve]], Figure]]] = {
+    "coverage_by_ease": ease_figure,
+    "size_by_difficulty": size_figure,
+}
 
 
 def adaptivity_report(
     results: Mapping[str, Sequence[MethodComparison]],
     *,
-    title: str = "Adaptivity",
+    title: str = "",
     coverage: float | None = None,
     curves: Mapping[str, Sequence[Curve]] | None = None,
     facts: Mapping[str, str] | None = None,
     command: str = "",
-) -> AdaptivityPage:
+) -> Document:
     """A report on methods compared by how they adapt, beside what was published."""
     held = [result for found in results.values() for result in found]
     if not held or not all(results.values()):
         raise InputError("results must hold at least one comparison for each task, got none")
-    levels = sorted({result.coverage for result in held})
-    if coverage is None:
-        wanted = _FIRST_CHOICE if _FIRST_CHOICE in levels else levels[-1]
-    else:
-        wanted = check_fraction(coverage, "coverage")
-        if wanted not in levels:
-            known = ", ".join(f"{level:g}" for level in levels)
-            raise InputError(f"coverage must be one that was compared ({known}), got {wanted:g}")
-    parts = tuple(
-        _part(name, found, wanted, (curves or {}).get(name, ())) for name, found in results.items()
-    )
+    wanted = coverage_of((result.coverage for result in held), coverage)
+    spoken = {
+        f"{name}, seed {result.seed}" if _seeded(found) else str(name): result
+        for name, found in results.items()
+        for result in found
+        if result.coverage == wanted
+    }
+    drawn = curves or {}
     stated = {
         "Tasks": ", ".join(map(str, results)),
         "Methods": ", ".join(dict.fromkeys(m for result in held for m in result.methods)),
-        "Nominal coverage shown": f"{formats.level(wanted)}",
-        "howsure": __version__,
+        "Nominal coverage shown": formats.level(wanted),
     }
-    spoken = [result for result in held if result.coverage == wanted]
-    return AdaptivityPage(
-        title=title,
-        coverage=wanted,
-        headline=headline(spoken),
-        parts=parts,
-        results=tuple(held),
+    return study(
+        title=title or title_of(held),
+        headline=headline(list(spoken.values())),
+        opening=_opening(spoken),
+        sections=[_section(n, found, wanted, drawn.get(n, ())) for n, found in results.items()],
+        records=tuple(record for result in held for record in result.records()),
+        curves=tuple(curve for name in results for curve in drawn.get(name, ())),
+        tables=tuple(result.table() for result in held),
+        glossary=GLOSSARY,
         facts={**stated, **(facts or {})},
         command=command,
     )
 
 
-def write_report(
-    results: Mapping[str, Sequence[MethodComparison]],
-    path: str | os.PathLike[str],
-    *,
-    title: str = "Adaptivity",
-) -> None:
-    """Write a report on methods compared: a page, Markdown, JSON or CSV by its ending."""
-    adaptivity_report(results, title=title).save(path)
+def _opening(spoken: Mapping[str, MethodComparison]) -> Section:
+    """T-CV of every method on every task, beside what chance alone shows."""
+    medians = {
+        name: dict(zip(result.methods, result.median("t_cv").tolist(), strict=True))
+        for name, result in spoken.items()
+    }
+    if not any(math.isfinite(v) for values in medians.values() for v in values.values()):
+        return Section(title="")
+    rows = []
+    for method in dict.fromkeys(method for values in medians.values() for method in values):
+        cells = [Cell(text=method)]
+        for name, result in spoken.items():
+            value = medians[name].get(method, math.nan)
+            alike = value <= result.floor.upper
+            cell = number_cell(value)
+            if math.isfinite(value):
+                cell = replace(cell, tone="undecided" if alike else "bad")
+            cells.append(cell)
+        rows.append(tuple(cells))
+    floor = max(result.floor.median for result in spoken.values())
+    label = "chance alone" if len(spoken) == 1 else "chance alone, at most"
+    coverage = next(iter(spoken.values())).coverage
+    grid = Grid(
+        title=f"T-CV at nominal {formats.level(coverage)}",
+        columns=(Column(title="Method"), *(Column(title=n, numeric=True) for n in spoken)),
+        parts=(Rows(rows=tuple(rows)),),
+        notes=(
+            "T-CV: the largest coverage gap over cells of similar difficulty; lower is better. "
+            "✗ larger than chance alone explains, ? perhaps chance.",
+        ),
+    )
+    figure = methods_figure(medians, "t_cv", rules=(Rule(at=floor, label=label),))
+    return Section(title="", grids=(grid,), choices=choice_of("", [("", figure)]))
 
 
-def _part(
+def _section(
     name: str, found: Sequence[MethodComparison], wanted: float, curves: Sequence[Curve]
-) -> WorldPart:
+) -> Section:
     first = found[0]
-    spoken = [result for result in found if result.coverage == wanted]
-    lines: list[VerdictLine] = []
-    for result in spoken:
-        lines += method_lines(result)
     grids = [_medians(found), _published(found)]
-    return WorldPart(
-        name=str(name),
+    return Section(
+        title=str(name),
         facts={
             "Validation rows": f"{first.calibration_rows:,}",
             "Test rows": f"{first.test_rows:,}",
@@ -128,17 +121,20 @@ def _part(
             "Splits": str(first.repeats),
             "Ease": "surrogate, from the probabilities" if first.surrogate else "from inputs",
         },
-        lines=tuple(lines),
+        lines=tuple(
+            line for result in found if result.coverage == wanted for line in task_lines(result)
+        ),
         grids=tuple(grid for grid in grids if grid is not None),
-        panels=_panels(found, wanted, curves),
-        findings=(),
-        records=tuple(record for result in found for record in result.records()),
+        choices=_choices(found, wanted, curves),
     )
 
 
+def _seeded(found: Sequence[MethodComparison]) -> bool:
+    return len({result.seed for result in found}) > 1
+
+
 def _heading(result: MethodComparison, found: Sequence[MethodComparison]) -> str:
-    seeds = len({other.seed for other in found}) > 1
-    seed = f", seed {result.seed}" if seeds else ""
+    seed = f", seed {result.seed}" if _seeded(found) else ""
     return f"Nominal {formats.level(result.coverage)}{seed}"
 
 
@@ -165,9 +161,9 @@ def _medians(found: Sequence[MethodComparison]) -> Grid:
         parts.append(Rows(title=_heading(result, found), rows=tuple(rows)))
     told = sorted({f"{m}: {why}." for r in found for (m, _), why in r.reasons.items()})
     notes = (
-        "Medians over the splits. Beside T-CV and T-SS stands a shared rank: 1 + the number of "
-        "methods that are significantly better (Friedman, then Wilcoxon–Holm). Splits share "
-        "rows, so that the tests are too sure.",
+        "Medians over the splits. Small: a shared rank, 1 + the number of methods that are "
+        "significantly better (Friedman, then Wilcoxon–Holm). Splits share rows, so these tests "
+        "are overconfident.",
         *told,
     )
     return Grid(title="Methods", columns=tuple(columns), parts=tuple(parts), notes=notes)
@@ -205,49 +201,38 @@ def _published(found: Sequence[MethodComparison]) -> Grid | None:
     )
     of = "nine nets on ImageNet" if found[0].units == "labels" else "four nets on visual acuity"
     notes = (
-        f"Published: averages over {of} (Jang and Lee 2025). Data and models differ, so that "
-        "patterns can be compared and numbers cannot.",
+        f"Published: averages over {of} (Jang and Lee 2025). Data and models differ: compare "
+        "patterns, not values.",
     )
     return Grid(title="Beside the published", columns=columns, parts=tuple(parts), notes=notes)
 
 
-def _panels(
+def _choices(
     found: Sequence[MethodComparison], wanted: float, curves: Sequence[Curve]
 ) -> tuple[Choice, ...]:
-    """Curves, and figures by coverage: the one that sentences speak of comes first."""
-    made = []
-    by_name = {
-        name: [curve for curve in curves if curve.name == name]
-        for name in ("coverage_by_ease", "size_by_difficulty")
-    }
-    drawn = [
-        draw(by_name[name])
-        for name, draw in (("coverage_by_ease", ease_figure), ("size_by_difficulty", size_figure))
-        if by_name[name]
-    ]
-    if drawn:
-        made.append(Choice(label="", options=(Option(label="", figures=tuple(drawn)),)))
-    options = tuple(
-        Option(label=_heading(result, found), figures=_figures(result))
-        for result in sorted(found, key=lambda result: result.coverage != wanted)
-    )
-    made.append(Choice(label="Coverage", options=options))
+    """Curves, then figures by coverage: the one that sentences speak of comes first."""
+    order = sorted(found, key=lambda result: result.coverage != wanted)
+    made: list[Choice] = []
+    for name, draw in _CURVES.items():
+        held = [curve for curve in curves if curve.name == name]
+        made += choice_of("", [("", draw(held) if held else None)])
+    for make in (_measured, _ranked):
+        for measure in _RANKED:
+            options = [(_heading(result, found), make(result, measure)) for result in order]
+            made += choice_of("Coverage", options)
     return tuple(made)
 
 
-def _figures(result: MethodComparison) -> tuple[Figure, ...]:
-    figures = []
-    for measure in _RANKED:
-        values = {"here": dict(zip(result.methods, result.median(measure).tolist(), strict=True))}
-        known = published_of(result, measure)
-        shared = {name: known[name] for name in result.methods if name in known}
-        if shared:
-            values["published, other data"] = shared
-        rules = (Rule(at=result.floor.median, label="perfect model"),) if measure == "t_cv" else ()
-        figures.append(methods_figure(values, measure, rules=rules))
-    if result.repeats > 1 and len(result.methods) > 2:
-        for measure in _RANKED:
-            ranks: Table = result.ranks(measure).table(f"ranks_{measure}")
-            figure = rank_figure(ranks)
-            figures.append(replace(figure, title=f"{figure.title}, by {TITLES[measure]}"))
-    return tuple(figures)
+def _measured(result: MethodComparison, measure: str) -> Figure:
+    """The medians of one measure."""
+    medians = dict(zip(result.methods, result.median(measure).tolist(), strict=True))
+    rules = (Rule(at=result.floor.median, label="chance alone"),) if measure == "t_cv" else ()
+    return methods_figure({result.task: medians}, measure, rules=rules)
+
+
+def _ranked(result: MethodComparison, measure: str) -> Figure | None:
+    """Critical differences over splits; None for too few methods or splits."""
+    if result.repeats < 2 or len(result.methods) < 3:
+        return None
+    figure = rank_figure(result.ranks(measure).table(f"ranks_{measure}"))
+    return replace(figure, title=f"{figure.title}, by {TITLES[measure]}")

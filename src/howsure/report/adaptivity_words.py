@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-import numpy as np
-
+from howsure.core import formats
+from howsure.figures.adaptivity import TITLES
 from howsure.protocols.adaptivity_result import MethodComparison
 from howsure.report.document import GlossaryEntry, Tone, VerdictLine
+from howsure.report.studies import counted, listed, named
 
 Averages = Mapping[float, Mapping[str, tuple[float, ...]]]
 """By coverage and measure: an average over models for each method."""
@@ -74,7 +75,7 @@ GLOSSARY: Final = (
     GlossaryEntry(
         name="t_cv",
         title="T-CV",
-        meaning="Largest violation of coverage over cells of equal mass by ease.",
+        meaning="Largest gap between coverage and nominal over cells of similar difficulty.",
         formula="max_b |(1−α) − cov_b|",
         source="Jang and Lee 2025, equation 3",
         direction="lower is better",
@@ -83,7 +84,7 @@ GLOSSARY: Final = (
     GlossaryEntry(
         name="t_ss",
         title="T-SS",
-        meaning="How well mean size follows mean difficulty over cells by ease.",
+        meaning="How well mean size follows mean difficulty over cells of similar difficulty.",
         formula="sign(β)·R² of the line through the cells",
         source="Jang and Lee 2025, equation 4",
         direction="higher is better",
@@ -92,7 +93,7 @@ GLOSSARY: Final = (
     GlossaryEntry(
         name="sscv",
         title="SSCV",
-        meaning="Largest violation of coverage over strata of set size.",
+        meaning="Largest coverage gap over strata of set size.",
         source="Angelopoulos et al. 2021",
         direction="lower is better",
         notion="local",
@@ -100,7 +101,7 @@ GLOSSARY: Final = (
     GlossaryEntry(
         name="escv",
         title="ESCV",
-        meaning="Largest violation of coverage over each exact set size.",
+        meaning="Largest coverage gap over each exact set size.",
         source="Huang et al. 2024, two-sided as in Jang and Lee 2025",
         direction="lower is better",
         notion="local",
@@ -108,7 +109,7 @@ GLOSSARY: Final = (
     GlossaryEntry(
         name="set_deficit",
         title="Deficit",
-        meaning="Labels by which sets fall short of the true one.",
+        meaning="How many labels sets lack to contain the true one.",
         formula="mean max(0, rank − size)",
         direction="lower is better",
         units="labels",
@@ -116,7 +117,7 @@ GLOSSARY: Final = (
     GlossaryEntry(
         name="set_excess",
         title="Excess",
-        meaning="Labels that sets hold past the true one.",
+        meaning="How many labels sets contain beyond the true one.",
         formula="mean max(0, size − rank)",
         direction="lower is better",
         units="labels",
@@ -132,45 +133,67 @@ def published_of(comparison: MethodComparison, measure: str) -> dict[str, float]
     return dict(zip(methods, held[measure], strict=True)) if measure in held else {}
 
 
-def method_lines(comparison: MethodComparison) -> tuple[VerdictLine, ...]:
-    """One sentence a method: does it hold coverage at every ease, do sizes follow difficulty?"""
+def title_of(comparisons: Sequence[MethodComparison]) -> str:
+    """What was studied."""
+    methods = len({method for held in comparisons for method in held.methods})
+    tasks = list(dict.fromkeys(held.task for held in comparisons))
+    on = f"{counted(methods, 'method')} on {named(tasks, 'task')}"
+    return f"Do prediction methods cover easy and hard inputs alike? {on}"
+
+
+def task_lines(comparison: MethodComparison) -> tuple[VerdictLine, ...]:
+    """Which methods cover easy and hard inputs alike, and whose sizes follow difficulty."""
     floor = comparison.floor
-    lines = []
-    for name, violation, slope in zip(
-        comparison.methods, comparison.median("t_cv"), comparison.median("t_ss"), strict=True
-    ):
-        if math.isnan(violation):
-            reason = comparison.reasons.get((name, "t_cv"), "no repeat has an answer")
-            lines.append(VerdictLine(text=f"Not known: {reason}.", question=name))
-            continue
-        held = bool(violation <= floor.upper)
-        told = "within" if held else "beyond"
-        sizes = (
-            comparison.reasons.get((name, "t_ss"), "T-SS is not known")
-            if math.isnan(slope)
-            else f"T-SS is {slope:.2f}"
-        )
-        text = (
-            f"T-CV is {violation:.3f}, {told} what chance shows of a perfect model "
-            f"({floor.median:.3f} in the median, 95 % below {floor.upper:.3f}); {sizes}."
-        )
-        lines.append(VerdictLine(text=text, tone="undecided" if held else "bad", question=name))
+    gaps = dict(zip(comparison.methods, comparison.median("t_cv").tolist(), strict=True))
+    slopes = dict(zip(comparison.methods, comparison.median("t_ss").tolist(), strict=True))
+    chance = f"Chance alone shows {floor.median:.3f}, 95 % of the time below {floor.upper:.3f}."
+    groups: tuple[tuple[str, Tone, dict[str, float]], ...] = (
+        ("Significant coverage gap", "bad", {m: v for m, v in gaps.items() if v > floor.upper}),
+        ("No significant gap", "undecided", {m: v for m, v in gaps.items() if v <= floor.upper}),
+    )
+    lines = [
+        VerdictLine(text=f"T-CV is {_span(held)}. {chance}", tone=tone, question=question)
+        for question, tone, held in groups
+        if held
+    ]
+    known = {method: slope for method, slope in slopes.items() if math.isfinite(slope)}
+    if known:
+        text = f"T-SS, how well size follows difficulty, is {_span(known)}."
+        lines.append(VerdictLine(text=text, question="Size and difficulty"))
+    for measure, values in (("t_cv", gaps), ("t_ss", slopes)):
+        for method in (method for method, value in values.items() if math.isnan(value)):
+            reason = comparison.reasons.get((method, measure), "no repeat has an answer")
+            text = f"{TITLES[measure]} of {method} is not known: {reason}."
+            lines.append(VerdictLine(text=text, question="Not known"))
     return tuple(lines)
 
 
+def _span(values: Mapping[str, float]) -> str:
+    """Every value where they are few, else the ends of their range."""
+    order = sorted(values, key=values.__getitem__)
+    told = [f"{values[method]:.3f} ({method})" for method in order]
+    return listed(told) if len(told) < 4 else f"{told[0]} to {told[-1]} for {len(told)} methods"
+
+
 def headline(comparisons: Sequence[MethodComparison]) -> VerdictLine | None:
-    """The main message: how many tests hold coverage at every ease."""
-    values = np.concatenate([held.median("t_cv") for held in comparisons])
-    floors = np.concatenate([np.full(len(held.methods), held.floor.upper) for held in comparisons])
-    known = np.isfinite(values)
-    if not known.any():
+    """How many methods cover easy and hard inputs alike, as far as chance allows to say."""
+    tests = [
+        (held.task, method, bool(violation <= held.floor.upper))
+        for held in comparisons
+        for method, violation in zip(held.methods, held.median("t_cv").tolist(), strict=True)
+        if math.isfinite(violation)
+    ]
+    if not tests:
         return None
-    good = int((values[known] <= floors[known]).sum())
-    total = int(known.sum())
-    tasks = len({held.task for held in comparisons})
+    tasks = list(dict.fromkeys(task for task, _, _ in tests))
+    good = [method for _, method, alike in tests if alike]
+    of = "methods" if len(tasks) == 1 else "tests of a method"
     text = (
-        f"In {good} of {total} tests of methods on {tasks} {'task' if tasks == 1 else 'tasks'}, "
-        "coverage holds from the hardest rows to the easiest, as far as chance lets one see."
+        f"{len(good) or 'None'} of {len(tests)} {of} on {named(tasks, 'task')} "
+        f"{'shows' if len(good) == 1 else 'show'} no significant coverage gap between easy and "
+        f"hard inputs at nominal {formats.level(comparisons[0].coverage)}"
     )
-    tone: Tone = "bad" if good == 0 else "undecided"
-    return VerdictLine(text=text, tone=tone)
+    text += f": {listed(good, 3)}." if good and len(tasks) == 1 else "."
+    if 0 < len(good) < len(tests):
+        text += " The gaps of the others are larger than chance alone explains."
+    return VerdictLine(text=text, tone="undecided" if good else "bad")

@@ -21,10 +21,13 @@ from howsure.protocols.congruence_rejection import Rejection
 from howsure.protocols.congruence_result import CongruenceResult, CongruenceRun
 from howsure.protocols.congruence_robustness import Robustness
 
-Verdict = Literal["wrong", "not told", "not known"]
+Verdict = Literal["wrong", "accepted", "not known"]
+
+CORRECT: Final = "a correctly specified model"
+TRUE: Final = "the true distribution"
 
 SURE: Final = 2.0
-"""How many standard errors CCE must lie above that of a right model to count as wrong."""
+"""Standard errors by which CCE must exceed that of a correctly specified model to be wrong."""
 _SOURCES: Final[Mapping[str, tuple[str, str]]] = {
     **dict.fromkeys(("discretewave", "wave"), ("figure 2", "discrete wave")),
     "aaf": ("table 2", "AAF"),
@@ -47,7 +50,7 @@ class Found:
     runs : tuple of CongruenceRun
         One a set of data.
     truths : mapping of int to CongruenceRun
-        By seed: the law the data came from, judged as if it were a model.
+        By seed: the true distribution, judged as if it were a model.
     """
 
     world: str
@@ -58,7 +61,7 @@ class Found:
 
     @property
     def is_truth(self) -> bool:
-        """Whether this is the law that the data came from."""
+        """Whether this is the distribution that the data came from."""
         return self.model == TRUTH
 
     def mean(self, measure: str) -> float:
@@ -87,40 +90,40 @@ class Found:
 
     @property
     def yardstick(self) -> tuple[float, str]:
-        """CCE of a right model, and what it is of; NaN where neither is known.
+        """CCE of a correctly specified model, and what it is of; NaN where neither is known.
 
-        It is what a model of these beliefs would have if they were right, else what the law has
-        that the data came from.
+        It is what a model of these predictive distributions would have if they were correct, else
+        what the distribution has that the data came from.
         """
         null = self.mean("cce_null")
         if math.isfinite(null):
-            return null, "a right model"
+            return null, CORRECT
         truth = mean_known(run.value("cce") for run in self.truths.values())
         known = math.isfinite(truth) and not self.is_truth
-        return (truth, "the true law") if known else (math.nan, "")
+        return (truth, TRUE) if known else (math.nan, "")
 
     @property
     def ratio(self) -> float:
-        """CCE by that of a right model."""
+        """CCE by that of a correctly specified model."""
         null = self.yardstick[0]
         return self.mean("cce") / null if null > 0 else math.nan
 
     @property
     def verdict(self) -> Verdict:
-        """Whether CCE lies surely above that of a right model.
+        """Whether CCE lies significantly above that of a correctly specified model.
 
         The standard error is the spread over bootstrap samples (where there are none, over sets of
-        draws), for the mean over sets of data; that of the true law is added where it stands for
-        the right model.
+        draws), for the mean over sets of data; that of the true distribution is added where it
+        stands for the correctly specified model.
         """
         null, words = self.yardstick
         error = self._error(self.runs)
-        if words == "the true law":
+        if words == TRUE:
             error = math.hypot(error, self._error(tuple(self.truths.values())))
         away = self.mean("cce") - null
         if math.isnan(away) or math.isnan(error):
             return "not known"
-        return "wrong" if away > SURE * error else "not told"
+        return "wrong" if away > SURE * error else "accepted"
 
     def _error(self, runs: Sequence[CongruenceRun]) -> float:
         spreads = [run.data_sd("cce") for run in runs]
@@ -240,7 +243,7 @@ class World:
 
 
 def findings(world: str, runs: Sequence[CongruenceRun]) -> tuple[Found, ...]:
-    """One finding a model of one task, in order of first appearance, the true law last."""
+    """One finding a model of one task, in order of first appearance, the true distribution last."""
     truths = {run.seed: run for run in runs if run.model == TRUTH}
     groups: dict[str, list[CongruenceRun]] = {}
     for run in runs:
@@ -271,9 +274,9 @@ def printed_source(task: str) -> tuple[str, str] | None:
 
 
 def blind_spots(found: Sequence[Found], measure: str) -> list[tuple[Found, Found]]:
-    """Pairs that an ECE puts the wrong way round: a wrong law before one not told from right."""
+    """Pairs that an ECE puts the wrong way round: a misspecified model before an accepted one."""
     wrong = [one for one in found if one.verdict == "wrong" and not one.is_truth]
-    right = [one for one in found if one.verdict == "not told" or one.is_truth]
+    right = [one for one in found if one.verdict == "accepted" or one.is_truth]
     pairs = [
         (bad, good) for bad in wrong for good in right if bad.mean(measure) < good.mean(measure)
     ]

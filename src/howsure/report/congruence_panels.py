@@ -23,7 +23,6 @@ from howsure.figures.congruence_studies import (
     models_figure,
     rejection_figure,
     severity_figure,
-    variation_figure,
 )
 from howsure.figures.figure import REFERENCE
 from howsure.figures.palette import SERIES_LIMIT
@@ -32,11 +31,11 @@ from howsure.protocols.congruence_bundle import CongruenceStudies, ModelBeliefs
 from howsure.protocols.congruence_diagnosis import Diagnosis
 from howsure.protocols.congruence_perturbations import MonotonicityResult
 from howsure.protocols.congruence_rejection import Rejection
-from howsure.protocols.congruence_reliability import Reliability
 from howsure.protocols.congruence_result import CongruenceRun
 from howsure.protocols.congruence_views import over_input
-from howsure.report.congruence_findings import Found
-from howsure.report.document import Choice, Option
+from howsure.report.congruence_findings import CORRECT, Found
+from howsure.report.document import Choice
+from howsure.report.studies import choice_of
 
 ALL: Final = "all models"
 INSIDE: Final = 0.95
@@ -44,72 +43,68 @@ INSIDE: Final = 0.95
 
 
 def colours_of(models: Sequence[str]) -> dict[str, int]:
-    """One colour a model, the last of all for the true law."""
+    """One colour a model, the last of all for the true distribution."""
     places = {name: place for place, name in enumerate(m for m in models if m != TRUTH)}
     return {**places, TRUTH: SERIES_LIMIT - 1}
 
 
-def models_panel(found: Sequence[Found], *, counts: bool) -> Choice | None:
-    """CCE and ECE of every model, beside a right model and the published."""
-    figures = []
+def cce_figure(found: Sequence[Found]) -> Figure | None:
+    """CCE of every model, beside a correctly specified one."""
     cce = {one.model: one.mean("cce") for one in found}
-    if any(map(math.isfinite, cce.values())):
-        nulls = {one.model: one.mean("cce_null") for one in found}
-        dots = [
-            Dots(
-                series="here, ± sd over data",
-                values=cce,
-                spreads={one.model: one.data_sd("cce") for one in found},
-            ),
-            Dots(series="a right model", values=nulls, colour=REFERENCE),
-            Dots(series="published", values=_printed(found, "cce"), colour=1),
-        ]
-        figures.append(models_figure(dots, "cce", models=[one.model for one in found]))
+    if not any(map(math.isfinite, cce.values())):
+        return None
+    dots = [
+        Dots(
+            series="CCE, ± sd over bootstrap samples",
+            values=cce,
+            spreads={one.model: one.data_sd("cce") for one in found},
+        ),
+        Dots(
+            series=CORRECT,
+            values={one.model: one.mean("cce_null") for one in found},
+            colour=REFERENCE,
+        ),
+    ]
+    return models_figure(dots, "cce", models=list(cce))
+
+
+def ece_figure(found: Sequence[Found], *, counts: bool) -> Figure | None:
+    """ECE of every model."""
     cells = {one.model: one.mean("ece_exact") for one in found}
-    if any(map(math.isfinite, cells.values())):
+    if not any(map(math.isfinite, cells.values())):
+        return None
+    dots = [Dots(series="spread over cells" if counts else "ECE", values=cells)]
+    note = ""
+    if counts:
         plain = {one.model: one.mean("ece") for one in found}
-        dots = [Dots(series="spread over cells" if counts else "here", values=cells)]
-        if counts:
-            dots.append(Dots(series="by P(Y ≤ y)", values=plain, colour=2))
-        dots.append(Dots(series="published", values=_printed(found, "ece"), colour=1))
-        note = "By P(Y ≤ y), laws of counts have a large ECE even when right." if counts else ""
-        figures.append(models_figure(dots, "ece", models=[one.model for one in found], note=note))
-    return _panel("", [("", figures)]) if figures else None
+        dots.append(Dots(series="by P(Y ≤ y)", values=plain, colour=2))
+        note = "By P(Y ≤ y), predictive distributions of counts have a large ECE even when correct."
+    return models_figure(dots, "ece", models=list(cells), note=note)
 
 
-def _printed(found: Sequence[Found], measure: str) -> dict[str, float]:
-    return {one.model: row.value for one in found for row in one.printed if row.measure == measure}
-
-
-def input_panel(
-    studies: CongruenceStudies,
-    found: Sequence[Found],
-    places: Mapping[str, int],
-) -> Choice | None:
-    """Beliefs, calibration and CCE over the only column of x, of one set of data."""
+def input_choices(
+    studies: CongruenceStudies, found: Sequence[Found], places: Mapping[str, int]
+) -> tuple[Choice, ...]:
+    """Predictions, CCE and calibration over the only column of x, of one set of data."""
     curves = over_x(studies)
-    calibrations = _calibrations(studies)
+    calibrations = {curve.model: curve for curve in _calibrations(studies)}
     held = {one.model: one for one in studies.beliefs if one.x is not None}
     known = {one.model: one for one in found}
-    whole = [input_figure(list(curves.values()), places)] if len(curves) > 1 else []
-    if len(calibrations) > 1:
-        whole.append(calibration_figure(calibrations, places))
-    options = [(ALL, whole)] if whole else []
-    names = list(dict.fromkeys((*held, *curves, *(curve.model for curve in calibrations))))
-    for name in names:
-        figures = []
-        colour = places.get(name, 0)
-        if name in held:
-            figures.append(law_figure(_law(held[name]), units=studies.units, colour=colour))
-        own = [curve for curve in calibrations if curve.model == name]
-        if own:
-            figures.append(calibration_figure(own[:1], places))
-        if name in curves:
-            null, words = known[name].yardstick if name in known else (math.nan, "")
-            words = f"{words}, mean over x"
-            figures.append(input_figure([curves[name]], places, null=null, yardstick=words))
-        options.append((name, figures))
-    return _panel("Model", options)
+    predictions = [
+        (name, law_figure(_law(one), units=studies.units, colour=places.get(name, 0)))
+        for name, one in held.items()
+    ]
+    errors = [(ALL, input_figure(list(curves.values()), places))] if len(curves) > 1 else []
+    for name, curve in curves.items():
+        null, words = known[name].yardstick if name in known else (math.nan, "")
+        figure = input_figure([curve], places, null=null, yardstick=f"{words}, mean over x")
+        errors.append((name, figure))
+    together = [calibration_figure(list(calibrations.values()), places)] if calibrations else []
+    return (
+        *choice_of("Model", errors),
+        *choice_of("Model", predictions),
+        *choice_of("", [("", figure) for figure in together]),
+    )
 
 
 def _calibrations(studies: CongruenceStudies) -> list[Curve]:
@@ -158,44 +153,42 @@ def _law(held: ModelBeliefs) -> LawOverX:
     )
 
 
-def severity_panel(result: MonotonicityResult, places: Mapping[str, int]) -> Choice | None:
+def severity_choices(result: MonotonicityResult, places: Mapping[str, int]) -> tuple[Choice, ...]:
     """Measures against severity, one option a perturbation."""
     table = result.table()
-    options = []
-    for kind in dict.fromkeys(curve.kind for curve in result.curves):
-        held = [curve.values for curve in result.curves if curve.kind == kind]
-        figures = [
-            severity_figure(table, kind, measure, places)
-            for measure in ("cce", "ece")
-            if any(np.isfinite(values[measure].mean(axis=0)).any() for values in held)
+    made: list[Choice] = []
+    for measure in ("cce", "ece"):
+        kinds = dict.fromkeys(
+            curve.kind
+            for curve in result.curves
+            if np.isfinite(curve.values[measure].mean(axis=0)).any()
+        )
+        options = [
+            (kind.replace("_", " "), severity_figure(table, kind, measure, places))
+            for kind in kinds
         ]
-        options.append((kind.replace("_", " "), figures))
-    return _panel("Perturbation", options)
+        made += choice_of("Perturbation", options)
+    return tuple(made)
 
 
-def rejection_panel(
+def rejection_choices(
     rejections: Sequence[Rejection], places: Mapping[str, int], note: str = ""
-) -> Choice | None:
+) -> tuple[Choice, ...]:
     """What rejection leaves, one option a model; of several sets of data the first."""
     first: dict[str, Rejection] = {}
     for one in rejections:
         first.setdefault(one.model, one)
-    options = [
-        (
-            model,
-            [
-                rejection_figure(curve, colour=places.get(model, 0), note=note)
-                for curve in one.drawn()
-            ],
-        )
-        for model, one in first.items()
-    ]
-    return _panel("Rejection by the CCE of", options)
+    held: dict[str, list[tuple[str, Figure]]] = {}
+    for model, one in first.items():
+        for curve in one.drawn():
+            figure = rejection_figure(curve, colour=places.get(model, 0), note=note)
+            held.setdefault(curve.name, []).append((model, figure))
+    return tuple(made for options in held.values() for made in choice_of("Model", options))
 
 
-def diagnosis_panel(
+def diagnosis_choices(
     diagnoses: Sequence[Diagnosis], places: Mapping[str, int], note: str = ""
-) -> Choice | None:
+) -> tuple[Choice, ...]:
     """CCE without labels against the true error, all models and each."""
     first: dict[str, Diagnosis] = {}
     for one in diagnoses:
@@ -207,21 +200,6 @@ def diagnosis_panel(
     }
     options = [(ALL, list(tables.values()))] if len(tables) > 1 else []
     options += [(model, [table]) for model, table in tables.items()]
-    drawn = []
-    for label, chosen in options:
-        figure = diagnosis_figure(chosen, places)
-        drawn.append((label, [replace(figure, notes=(*figure.notes, *filter(None, [note])))]))
-    return _panel("Diagnosis of", drawn)
-
-
-def variation_panel(found: Reliability) -> Choice | None:
-    """Coefficients of variation by task and model."""
-    if not (np.isfinite(found.cce) & np.isfinite(found.ece)).any():
-        return None
-    return _panel("", [("", [variation_figure(found.table())])])
-
-
-def _panel(label: str, options: Sequence[tuple[str, Sequence[Figure]]]) -> Choice | None:
-    """A panel of the options that have figures; None where none has."""
-    held = tuple(Option(label=name, figures=tuple(figures)) for name, figures in options if figures)
-    return Choice(label=label, options=held) if held else None
+    drawn = [(label, diagnosis_figure(chosen, places)) for label, chosen in options]
+    notes = (note,) if note else ()
+    return choice_of("Model", [(n, replace(f, notes=(*f.notes, *notes))) for n, f in drawn])

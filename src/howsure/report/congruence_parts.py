@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from howsure.figures.congruence_studies import variation_figure
 from howsure.protocols.congruence import TRUTH
 from howsure.protocols.congruence_published import published_reliability
 from howsure.protocols.congruence_reliability import Reliability, reliability
 from howsure.protocols.congruence_result import CongruenceResult
-from howsure.report.congruence_findings import World, mean_known
+from howsure.report.congruence_findings import Found, Verdict, World, mean_known
 from howsure.report.congruence_panels import (
-    diagnosis_panel,
-    input_panel,
-    models_panel,
-    rejection_panel,
-    severity_panel,
-    variation_panel,
+    cce_figure,
+    diagnosis_choices,
+    ece_figure,
+    input_choices,
+    rejection_choices,
+    severity_choices,
 )
 from howsure.report.congruence_tables import (
     MISSING,
@@ -40,12 +42,40 @@ from howsure.report.congruence_words import (
     reliability_lines,
     robustness_line,
 )
-from howsure.report.document import Cell
+from howsure.report.document import Cell, Section, Tone
 from howsure.report.grids import number_cell, share_cell
-from howsure.report.pointwise_sections import WorldPart
+from howsure.report.studies import choice_of
 
 
-def task_part(world: World, places: Mapping[str, int]) -> WorldPart:
+def opening(worlds: Sequence[World]) -> Section:
+    """CCE of every model on every task, by that of a correctly specified one."""
+    found = {world.name: {one.model: one for one in world.found} for world in worlds}
+    models = dict.fromkeys(model for held in found.values() for model in held)
+    rows = [
+        (Cell(text=model), *(_judged(held.get(model)) for held in found.values()))
+        for model in models
+        if model != TRUTH
+    ]
+    if not any(cell.key for row in rows for cell in row):
+        return Section(title="")
+    notes = (
+        "CCE divided by that of a correctly specified model. ✗ significantly above 1, ? not "
+        "significantly.",
+    )
+    grid = grid_of("Relative CCE", ("Model", *found), rows, notes)
+    options = [(world.name, cce_figure(world.found)) for world in worlds]
+    return Section(title="", grids=(grid,), choices=choice_of("Task", options))
+
+
+def _judged(one: Found | None) -> Cell:
+    """A model's CCE by that of a correctly specified one, with its verdict."""
+    if one is None or math.isnan(one.ratio):
+        return MISSING
+    tones: Mapping[Verdict, Tone] = {"wrong": "bad", "accepted": "undecided", "not known": "info"}
+    return replace(number_cell(one.ratio), tone=tones[one.verdict])
+
+
+def task_section(world: World, places: Mapping[str, int]) -> Section:
     """Everything of one task."""
     first, found = world.studies[0], world.found
     seeds = _seed_note(world)
@@ -67,26 +97,23 @@ def task_part(world: World, places: Mapping[str, int]) -> WorldPart:
         diagnosed_grid(world),
         outliers_grid(world),
     ]
-    panels = [
-        models_panel(found, counts=first.counts),
-        input_panel(first, found, places),
-        None if trend is None else severity_panel(trend, places),
-        rejection_panel(world.rejections, places, seeds),
-        diagnosis_panel(world.diagnoses, places, seeds),
-    ]
-    return WorldPart(
-        name=world.name,
+    return Section(
+        title=world.name,
         facts=_facts(world),
         lines=tuple(line for line in lines if line is not None),
         grids=tuple(grid for grid in grids if grid is not None),
-        panels=tuple(panel for panel in panels if panel is not None),
-        findings=(),
-        records=world.records,
+        choices=(
+            *input_choices(first, found, places),
+            *choice_of("", [("", ece_figure(found, counts=first.counts))]),
+            *(() if trend is None else severity_choices(trend, places)),
+            *rejection_choices(world.rejections, places, seeds),
+            *diagnosis_choices(world.diagnoses, places, seeds),
+        ),
     )
 
 
 def reliability_of(worlds: Sequence[World]) -> Reliability | None:
-    """Coefficients of variation of all models but the true law; None without bootstrap samples."""
+    """Coefficients of variation of all models; None without bootstrap samples."""
     runs = tuple(
         replace(run, task=f"{world.name}, seed {run.seed}" if world.several else world.name)
         for world in worlds
@@ -98,7 +125,7 @@ def reliability_of(worlds: Sequence[World]) -> Reliability | None:
     return reliability(CongruenceResult(runs=runs))
 
 
-def reliability_part(found: Reliability, worlds: Sequence[World]) -> WorldPart:
+def reliability_section(found: Reliability, worlds: Sequence[World]) -> Section:
     """How much CCE and ECE vary from sample to sample, over all tasks, beside the published."""
     theirs = published_reliability()
     rows = [
@@ -108,19 +135,18 @@ def reliability_part(found: Reliability, worlds: Sequence[World]) -> WorldPart:
     titles = ("CCE", "ECE", "Pairs", "Welch t", "p, any difference", "p, CCE varies more")
     notes = (
         "Means over pairs of a task and a model (here, also of a set of data) of sd by mean over "
-        "bootstrap samples. Pairs of one task share their rows, so that p is too sure.",
+        "bootstrap samples. Pairs of one task share their rows, so p is too small.",
     )
-    return WorldPart(
-        name="Reliability",
+    known = (np.isfinite(found.cce) & np.isfinite(found.ece)).any()
+    return Section(
+        title="Reliability",
         facts={
             "Pairs": str(len(found.task)),
             "Tasks": ", ".join(world.name for world in worlds),
         },
         lines=reliability_lines(found),
         grids=(grid_of("Coefficients of variation", ("Of", *titles), rows, notes),),
-        panels=tuple(panel for panel in (variation_panel(found),) if panel is not None),
-        findings=(),
-        records=found.records(),
+        choices=choice_of("", [("", variation_figure(found.table()) if known else None)]),
     )
 
 

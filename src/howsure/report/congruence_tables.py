@@ -13,7 +13,7 @@ from howsure.core import formats
 from howsure.core.records import Table
 from howsure.protocols.congruence_perturbations import MonotonicityResult
 from howsure.protocols.congruence_result import TITLES
-from howsure.report.congruence_findings import Found, World, mean_known, printed_source
+from howsure.report.congruence_findings import CORRECT, Found, World, mean_known, printed_source
 from howsure.report.document import Cell, Column, Grid, Rows
 from howsure.report.grids import number_cell, sort_key
 
@@ -37,7 +37,7 @@ def models_grid(world: World, found: Sequence[Found]) -> Grid | None:
                 Cell(text=one.model),
                 _three(one.mean("mae")),
                 replace(_three(cce), small=small),
-                replace(_three(null), small=words.replace("a right model", "")),
+                replace(_three(null), small=words.replace(CORRECT, "")),
                 _ratio(one.ratio),
                 _three(one.mean("ece"), one.data_sd("ece")),
                 _three(one.mean("ece_exact")),
@@ -45,11 +45,11 @@ def models_grid(world: World, found: Sequence[Found]) -> Grid | None:
             )
         )
     units = "" if world.studies[0].units in ("", "1", "y") else f" ({world.studies[0].units})"
-    titles = (f"MAE{units}", "CCE", "A right model's", "Ratio", "ECE", "ECE, cells", "NLL (nats)")
+    titles = (f"MAE{units}", "CCE", "CCE if correct", "Ratio", "ECE", "ECE, cells", "NLL (nats)")
     notes = [
         "CCE ± its sd over sets of draws / over bootstrap samples of the rows; ECE and NLL ± the "
-        "latter. A right model's: the CCE that a model of these beliefs would have if they were "
-        "right. ECE is by P(Y ≤ y); in cells, spread over the cell of each count.",
+        "latter. CCE if correct: what these predictive distributions would have if they were "
+        "correct. ECE is by P(Y ≤ y); in cells, spread over the cell of each count.",
     ]
     if world.several:
         notes.append(f"Means over {len(world.studies)} sets of data; spreads are those within one.")
@@ -135,8 +135,8 @@ def published_grid(found: Sequence[Found]) -> Grid | None:
     notes = (
         f"Published: {source} of Young et al. 2025, with ± their standard deviations where they "
         "are printed. Ours is ± the sd over sets of data or, of one set, over bootstrap samples; "
-        "CCE is the mean over those, NLL is without the double Poisson law's constant. Rows and "
-        "networks are other ones, so that patterns can be compared and digits cannot.",
+        "CCE is the mean over those, NLL is without the double Poisson constant. Rows and networks "
+        "differ: compare patterns, not values.",
     )
     titles = [title for m in shown for title in (f"{_PRINTED[m]}, here", "published")]
     return grid_of("Beside the published", ("Model", *titles), cells, notes)
@@ -168,16 +168,16 @@ def trends_grid(result: MonotonicityResult) -> Grid:
             )
         parts.append(Rows(title=headed_kind(kind, result), rows=tuple(rows)))
     trials = sorted({len(curve.values["cce"]) for curve in result.curves})
-    gamma = "stays that of the rows as they are"
+    gamma = "stays that of the unperturbed rows"
     if result.options.get("gamma_of_y") == "each":
         gamma = "is set anew for each"
     notes = (
-        f"Mean CCE of the data as they are and at the highest severity, over "
+        f"Mean CCE of the unperturbed data and at the highest severity, over "
         f"{' or '.join(map(str, trials))} trials; steps between severities at which it rises; p of "
         f"Page's test of a rising trend, of each measure. γ of y {gamma}. Trials are bootstrap "
-        "samples of one test part, so that p says nothing of other models and data.",
+        "samples of one test part, so p does not apply to other models and data.",
     )
-    titles = ("As they are", "Highest", "Steps up", "p, CCE", "p, ECE", "p, NLL")
+    titles = ("Unperturbed", "Highest", "Steps up", "p, CCE", "p, ECE", "p, NLL")
     columns = (Column(title="Model"), *(Column(title=t, numeric=True) for t in titles))
     return Grid(title="Perturbed data", columns=columns, parts=tuple(parts), notes=notes)
 
@@ -217,13 +217,13 @@ def rejected_grid(world: World) -> Grid | None:
             )
         if rows:
             parts.append(Rows(title=title, rows=tuple(rows)))
-    titles = ("All rows", "20 % withheld", "50 % withheld", "Gain", "p")
+    titles = ("All rows", "20 % rejected", "50 % rejected", "Gain", "p")
     several = "; of several sets of data, ± the sd of the gain, and the largest p"
     notes = (
-        "Mean loss of the rows kept as those of highest CCE are withheld; CCE knows labels of "
-        "validation rows alone. Gain: 1 for the best order, 0 for a random one. p: share of "
-        f"random orders that do as well{several if world.several else ''}. CCE finds wrong laws, "
-        "not large errors: one that is far too wide has a high CCE and may have small errors.",
+        "Mean loss of the rows kept as those of highest CCE are rejected; CCE uses labels of "
+        "validation rows only. Gain: 1 for the best order, 0 for a random one. p: share of "
+        f"random orders that do as well{several if world.several else ''}. CCE finds wrong "
+        "distributions, not large errors: a far too wide one may have small errors.",
     )
     columns = (Column(title="Model"), *(Column(title=t, numeric=True) for t in titles))
     return Grid(title="Rejection", columns=columns, parts=tuple(parts), notes=notes)
@@ -245,14 +245,14 @@ def diagnosed_grid(world: World) -> Grid | None:
         return None
     titles = ("CCE, Spearman", "CCE, Pearson", "NLL, Spearman", "NLL, Pearson")
     notes = (
-        "Correlations over test inputs with the exact distance of each law from the true one. CCE "
-        "uses labels of validation rows alone; NLL uses those of the test rows.",
+        "Correlations over test inputs with the exact distance from the true distribution. CCE "
+        "uses labels of validation rows only; NLL uses those of the test rows.",
     )
     return grid_of("Diagnosis without labels", ("Model", *titles), rows, notes)
 
 
 def outliers_grid(world: World) -> Grid | None:
-    """Relative changes as rows are spoilt, means over sets of data."""
+    """Relative changes as rows are perturbed, means over sets of data."""
     parts = []
     held = world.robustness
     models = dict.fromkeys(one.model for one in held)
@@ -280,7 +280,7 @@ def outliers_grid(world: World) -> Grid | None:
         return None
     columns = (Column(title="Model"), *(Column(title=t, numeric=True) for t in _CHANGES))
     notes = (
-        "Relative change of each measure as a few rows are spoilt, γ of y and draws held fixed. "
+        "Relative change of each measure as a few rows are perturbed, with γ of y and draws fixed. "
         "NLL has no bound, and may be near 0, where a relative change says little.",
     )
     return Grid(title="Outliers", columns=columns, parts=tuple(parts), notes=notes)

@@ -1,4 +1,4 @@
-"""What a page on congruence says: whose laws are wrong, where, and whether ECE sees it."""
+"""What a page on congruence says: which models are wrong, where, and whether ECE detects it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,15 @@ from howsure.protocols.congruence_published import published_reliability
 from howsure.protocols.congruence_rejection import Rejection
 from howsure.protocols.congruence_reliability import Reliability
 from howsure.protocols.congruence_robustness import Robustness
-from howsure.report.congruence_findings import Found, blind_spots, worst_stretch
+from howsure.report.congruence_findings import (
+    CORRECT,
+    TRUE,
+    Found,
+    blind_spots,
+    worst_stretch,
+)
 from howsure.report.document import GlossaryEntry, Tone, VerdictLine
-from howsure.report.shift_words import listed
+from howsure.report.studies import counted, listed, named
 
 LEVEL: Final = 0.05
 """Up to which p an order or a trend is called beyond chance."""
@@ -30,10 +36,10 @@ GLOSSARY: Final = (
     GlossaryEntry(
         name="mean_cce",
         title="CCE",
-        meaning="Distance between the law of y that a model believes at x and the law that the "
-        "data show there, averaged over x. It means nothing without that of a right model, "
-        "which grows as rows become few; values compare within a task alone.",
-        formula="mean over x of ‖embedding of y at x − embedding of beliefs at x‖",
+        meaning="Distance between the predictive distribution at x and the distribution of y in "
+        "the data there, averaged over x. Compare it with that of a correctly specified model, "
+        "which grows as rows become few. Values compare within a task only.",
+        formula="mean over x of ‖embedding of y at x − embedding of the prediction at x‖",
         source=f"{_SOURCE}, section 3",
         direction="lower is better",
         notion="pointwise",
@@ -41,8 +47,8 @@ GLOSSARY: Final = (
     GlossaryEntry(
         name="ece",
         title="ECE",
-        meaning="Distance of observed shares from stated levels over all rows, by P(Y ≤ y). Laws "
-        "of counts have a large one even when they are right.",
+        meaning="Distance of observed shares from nominal levels over all rows, by P(Y ≤ y). "
+        "Predictive distributions of counts have a large one even when correct.",
         source="Kuleshov et al. 2018",
         direction="lower is better",
         notion="marginal",
@@ -51,7 +57,8 @@ GLOSSARY: Final = (
         name="ece_exact",
         title="ECE, spread over cells",
         meaning="The same with the probability integral transform of each row spread over the "
-        "cell of its count, as if it were randomised; a right law of counts has none but chance.",
+        "cell of its count, as if it were randomised. A correctly specified model shows chance "
+        "alone.",
         source="Czado et al. 2009",
         direction="lower is better",
         notion="marginal",
@@ -66,7 +73,7 @@ GLOSSARY: Final = (
     GlossaryEntry(
         name="nll_unnormalised",
         title="NLL without constant",
-        meaning="NLL as published: that of double Poisson laws lacks its normalising constant.",
+        meaning="NLL as published: double Poisson without its normalising constant.",
         units="nats",
         direction="lower is better",
     ),
@@ -84,8 +91,8 @@ GLOSSARY: Final = (
     GlossaryEntry(
         name="rejection_gain_mae",
         title="Gain by rejection",
-        meaning="How much of what the best order of withholding rows gains, the order by CCE "
-        "without labels does: 1 for the best, 0 for a random order.",
+        meaning="Gain of rejecting rows by CCE without labels, as a share of the best order's "
+        "gain: 1 for the best, 0 for a random order.",
         source=f"{_SOURCE}, appendix A.3",
         direction="higher is better",
         notion="local",
@@ -94,7 +101,7 @@ GLOSSARY: Final = (
         name="cce_error_spearman",
         title="Correlation with the true error",
         meaning="Spearman's correlation over test inputs of CCE without labels with the exact "
-        "distance of the model's law from the true one.",
+        "distance from the true distribution.",
         source=f"{_SOURCE}, section 4.7",
         direction="higher is better",
         notion="local",
@@ -108,56 +115,66 @@ GLOSSARY: Final = (
 )
 
 
+def title_of(models: int, tasks: Sequence[str]) -> str:
+    """What was studied."""
+    on = f"{counted(models, 'model')} on {named(tasks, 'task')}"
+    return f"Are predictive distributions correct at every x? {on}"
+
+
 def headline(found: Sequence[Found]) -> VerdictLine | None:
-    """Whose laws are wrong, and whether ECE sees it; None where no model has an answer."""
+    """Which models are wrong, and whether ECE detects it; None where no model has an answer."""
     models = [one for one in found if not one.is_truth and math.isfinite(one.mean("cce"))]
     judged = [one for one in models if one.verdict != "not known"]
     if not judged:
-        told = "What a right model would show is not known, so that no model can be judged by CCE."
+        told = f"No model can be judged by CCE: that of {CORRECT} is not known."
         return VerdictLine(text=told) if models else None
     wrong = [one for one in judged if one.verdict == "wrong"]
-    tasks = len({one.world for one in judged})
-    where = f"{len(judged)} tests of models on {tasks} {'task' if tasks == 1 else 'tasks'}"
+    tasks = list(dict.fromkeys(one.world for one in judged))
+    tests = "models" if len(tasks) == 1 else "tests of a model"
+    where = f"{len(judged)} {tests} on {named(tasks, 'task')}"
     if not wrong:
         text = (
-            f"In none of {where} does CCE show laws of y that are wrong: all lie within what a "
-            "right model shows by chance."
+            f"CCE finds none of {where} significantly misspecified: all lie within what "
+            f"{CORRECT} shows by chance."
         )
         return VerdictLine(text=text, tone="undecided")
-    text = f"In {len(wrong)} of {where}, CCE shows laws of y that are wrong at some x"
     first = max(wrong, key=lambda one: one.ratio)
-    text += f", most of all {first.model} on {first.world} ({_times(first)})."
-    text += _unseen(wrong, found)
+    on = "" if len(tasks) == 1 else f" on {first.world}"
+    text = (
+        f"CCE finds {len(wrong)} of {where} significantly misspecified at some x. "
+        f"The worst is {first.model}{on}: its CCE is {_times(first)}.{_unseen(wrong, found)}"
+    )
     return VerdictLine(text=text, tone="bad" if len(wrong) == len(judged) else "info")
 
 
 def _unseen(wrong: Sequence[Found], found: Sequence[Found]) -> str:
-    """In how many of the tests ECE does not see what CCE does."""
+    """How many of the misspecified models ECE ranks behind every accepted one."""
     hidden, compared = {"ece_exact": 0, "ece": 0}, 0
     for world in dict.fromkeys(one.world for one in wrong):
         held = [one for one in found if one.world == world]
-        if not any(one.verdict == "not told" or one.is_truth for one in held):
+        if not any(one.verdict == "accepted" or one.is_truth for one in held):
             continue
         compared += sum(one.world == world for one in wrong)
         for measure in hidden:
             hidden[measure] += len({bad.model for bad, _ in blind_spots(held, measure)})
     if not compared:
         return ""
-    cells, plain = (compared - hidden[measure] or "none" for measure in ("ece_exact", "ece"))
-    verb = "stands" if compared == 1 else "stand"
-    beside = f"the {compared} that {verb} beside a law which CCE lets pass"
+    cells, plain = (compared - hidden[measure] for measure in ("ece_exact", "ece"))
+    if compared == 1:
+        if cells == plain:
+            return f" ECE ranks it {'behind every' if cells else 'before an'} accepted model."
+        how = "spread over the cells of counts" if cells else "by P(Y ≤ y) alone"
+        return f" ECE ranks it behind every accepted model only if {how}."
+    text = f" ECE ranks {cells or 'none'} of these {compared} behind every accepted model"
     if cells == plain:
-        return f" ECE sees {cells} of {beside}."
-    return (
-        f" Of {beside}, ECE sees {cells} if spread over the cells of counts, and {plain} by "
-        "P(Y ≤ y) alone."
-    )
+        return f"{text}."
+    return f"{text} if spread over the cells of counts, {plain or 'none'} by P(Y ≤ y) alone."
 
 
 def model_lines(
     found: Sequence[Found], places: Mapping[tuple[str, int], FloatArray | None]
 ) -> tuple[VerdictLine, ...]:
-    """One sentence a model: is its law right, and where is it not?"""
+    """Of each model: is it correctly specified, and where is it not?"""
     lines = []
     adrift = [one for one in found if _adrift(one)]
     for one in found:
@@ -173,19 +190,19 @@ def model_lines(
         text = f"CCE is {_short(cce)}"
         if one.is_truth:
             text = (
-                f"The law that the data came from has a CCE of {_short(cce)}, an ECE of "
-                f"{_short(one.mean('ece'))}, and {_short(one.mean('ece_exact'))} spread over cells."
+                f"The true distribution has a CCE of {_short(cce)} and an ECE of "
+                f"{_short(one.mean('ece'))} ({_short(one.mean('ece_exact'))} spread over cells)."
             )
         elif one.verdict == "wrong":
             tone = "bad"
-            text += f", {_times(one)} ({_short(null)}) and beyond chance.{_where(one, places)}"
+            text += f", significantly more: {_times(one)} ({_short(null)}).{_where(one, places)}"
         else:
-            tone = "undecided" if one.verdict == "not told" else "info"
+            tone = "undecided" if one.verdict == "accepted" else "info"
             text += f"; that of {words} is {_short(null)}."
             if one.verdict == "not known":
-                text += " How much it varies is not known."
+                text += " Its variation is not known."
             elif cce > null:
-                text += " The difference may be chance."
+                text += " The difference is not significant."
         lines.append(VerdictLine(text=text, tone=tone, question=one.model))
     return tuple(lines)
 
@@ -195,7 +212,7 @@ def _times(one: Found) -> str:
 
 
 def _adrift(one: Found) -> bool:
-    """Whether there is no right model to compare with."""
+    """Whether there is no correctly specified model to compare with."""
     known = math.isfinite(one.mean("cce"))
     return known and math.isnan(one.yardstick[0]) and not one.is_truth
 
@@ -206,7 +223,7 @@ def _adrift_line(found: Sequence[Found]) -> VerdictLine:
     text = f"CCE is {_short(low.mean('cce'))}"
     if len(order) > 1:
         text += f" ({low.model}) to {_short(high.mean('cce'))} ({high.model})"
-    text += "; that of a right model is not known, so that no model can be judged by it."
+    text += f". That of {CORRECT} is not known, so no model can be judged by it."
     question = "Models" if len(order) > 1 else low.model
     return VerdictLine(text=text, question=question)
 
@@ -222,14 +239,14 @@ def _where(one: Found, places: Mapping[tuple[str, int], FloatArray | None]) -> s
         ends = f"{formats.number(low, 3)} to {formats.number(high, 3)}"
         return f" It is largest for x from {ends} ({_short(mean)})."
     low, high = np.quantile(rows, [0.1, 0.9]).tolist()
-    return f" Four rows in five have between {_short(low)} and {_short(high)}."
+    return f" For four rows in five it lies between {_short(low)} and {_short(high)}."
 
 
 def ece_lines(found: Sequence[Found], *, counts: bool) -> tuple[VerdictLine, ...]:
-    """Whether ECE sees what CCE does, on one task."""
+    """Whether ECE detects what CCE does, on one task."""
     known = [one for one in found if math.isfinite(one.mean("cce"))]
     wrong = [one for one in known if one.verdict == "wrong" and not one.is_truth]
-    right = [one for one in known if one.verdict == "not told" or one.is_truth]
+    right = [one for one in known if one.verdict == "accepted" or one.is_truth]
     if not wrong or not right:
         return _orders([one for one in known if not one.is_truth])
     lines = []
@@ -237,16 +254,15 @@ def ece_lines(found: Sequence[Found], *, counts: bool) -> tuple[VerdictLine, ...
     for measure, question in kinds.items():
         pairs = blind_spots(known, measure)
         if not pairs:
-            text = "It agrees with CCE: larger for all models that CCE finds wrong than for others."
+            text = "It agrees with CCE: larger for all misspecified models than for accepted ones."
             lines.append(VerdictLine(text=text, tone="good", question=question))
             continue
         bad, good = pairs[0]
         names = listed(list(dict.fromkeys(pair[0].model for pair in pairs)), 4)
-        other = "the law that the data came from" if good.is_truth else good.model
-        lets = "" if good.is_truth else ", which CCE does not find wrong"
+        other = TRUE if good.is_truth else f"{good.model}, which CCE accepts"
         text = (
-            f"It does not see what is wrong with {names}: {_short(bad.mean(measure))} for "
-            f"{bad.model}, {_short(good.mean(measure))} for {other}{lets}."
+            f"It does not detect the misspecification of {names}: {_short(bad.mean(measure))} for "
+            f"{bad.model}, {_short(good.mean(measure))} for {other}."
         )
         lines.append(VerdictLine(text=text, tone="bad", question=question))
     return tuple(lines)
@@ -261,11 +277,11 @@ def _orders(known: Sequence[Found]) -> tuple[VerdictLine, ...]:
         if len(order) < 2:
             return ()
         told.append(f"{words} is least for {order[0]} and largest for {order[-1]}")
-    return (VerdictLine(text=f"{'; '.join(told)}.", question="ECE beside CCE"),)
+    return (VerdictLine(text=f"{'. '.join(told)}.", question="ECE beside CCE"),)
 
 
 def monotonicity_line(result: MonotonicityResult) -> VerdictLine | None:
-    """In how many curves CCE rises with severity, beyond chance; None where there is none."""
+    """In how many curves CCE rises significantly with severity; None where there is none."""
     p_values = {m: [c.page(m)[1] for c in result.curves] for m in ("cce", "ece")}
     known = [p for p in p_values["cce"] if math.isfinite(p)]
     if not known:
@@ -273,8 +289,8 @@ def monotonicity_line(result: MonotonicityResult) -> VerdictLine | None:
     rises = {m: sum(p <= LEVEL for p in held) for m, held in p_values.items()}
     curves = f"{len(known)} curves of models and perturbations"
     text = (
-        f"CCE rises with severity in {rises['cce']} of {curves} (Page's trend test, p ≤ {LEVEL:g})"
-        f", ECE in {rises['ece']}."
+        f"CCE rises significantly with severity in {rises['cce']} of {curves} (Page's trend test, "
+        f"p ≤ {LEVEL:g}), ECE in {rises['ece']}."
     )
     flat = [
         f"{curve.model} under {curve.kind.replace('_', ' ')}"
@@ -288,7 +304,7 @@ def monotonicity_line(result: MonotonicityResult) -> VerdictLine | None:
 
 
 def rejection_line(rejections: Sequence[Rejection]) -> VerdictLine | None:
-    """Whether withholding rows by CCE lowers the losses; None where there is no test."""
+    """Whether rejecting rows by CCE lowers the losses; None where there is no test."""
     told, best = [], 0.0
     for loss, words in _LOSSES.items():
         held = [one for one in rejections if loss in one.curves]
@@ -303,8 +319,8 @@ def rejection_line(rejections: Sequence[Rejection]) -> VerdictLine | None:
     if not told:
         return None
     text = (
-        f"Withholding rows of high CCE, without their labels, lowers the {'; the '.join(told)}. "
-        f"1 is the best order, 0 a random one; counted are p ≤ {LEVEL:g}."
+        f"Rejecting rows of high CCE, without their labels, lowers the {' and the '.join(told)}. "
+        f"Tests count at p ≤ {LEVEL:g}; a gain of 1 is the best order, 0 a random one."
     )
     return VerdictLine(text=text, tone="good" if best == 1.0 else "info", question="Rejection")
 
@@ -318,7 +334,7 @@ def diagnosis_line(diagnoses: Sequence[Diagnosis]) -> VerdictLine | None:
             spans[score] = _span(known, lambda value: formats.fixed(value, 2))
     if "cce" not in spans:
         return None
-    text = f"Over test inputs, CCE without labels follows the true error: Spearman {spans['cce']}"
+    text = f"Spearman correlation of CCE without labels with the true error: {spans['cce']}"
     if "nll" in spans:
         text += f". NLL, which needs labels: {spans['nll']}"
     return VerdictLine(text=f"{text}.", question="Diagnosis")
@@ -338,9 +354,8 @@ def robustness_line(held: Sequence[Robustness]) -> VerdictLine | None:
     told = [f"{m.upper()} by {_span(values, _change)}" for m, values in changes.items() if values]
     if not told:
         return None
-    rows = "1 row" if most == 1 else f"{most} rows"
-    verb = "moves" if most == 1 else "move"
-    text = f"{rows} put far from what is believed {verb} {listed(told)}."
+    rows = "1 outlying row changes" if most == 1 else f"{most} outlying rows change"
+    text = f"{rows} {listed(told)}."
     return VerdictLine(text=text, question="Outliers")
 
 
@@ -361,9 +376,9 @@ def reliability_lines(found: Reliability) -> tuple[VerdictLine, ...]:
         known = int((np.isfinite(found.cce) & np.isfinite(found.ece)).sum())
         varies = test.greater <= LEVEL
         text = (
-            f"Coefficients of variation are {formats.share(test.means[0])} for CCE and "
-            f"{formats.share(test.means[1])} for ECE on average over {known} pairs of a task and a "
-            f"model. Welch's test: p = {test.two_sided:.3f} against any difference, "
+            f"The mean coefficient of variation over {known} pairs of task and model is "
+            f"{formats.share(test.means[0])} for CCE and {formats.share(test.means[1])} for ECE. "
+            f"Welch's test: p = {test.two_sided:.3f} against any difference, "
             f"{test.greater:.3f} against a CCE that varies more."
         )
         lines.append(VerdictLine(text=text, tone="bad" if varies else "good", question="Here"))
@@ -371,7 +386,7 @@ def reliability_lines(found: Reliability) -> tuple[VerdictLine, ...]:
         lines.append(VerdictLine(text=f"Not known: {error}.", question="Here"))
     theirs = published_reliability().test
     text = (
-        f"Over 25 pairs of table 2, {formats.share(theirs.means[0])} for CCE and "
+        f"Over 25 pairs of other data (table 2): {formats.share(theirs.means[0])} for CCE and "
         f"{formats.share(theirs.means[1])} for ECE; p = {theirs.two_sided:.3f} and "
         f"{theirs.greater:.3f}."
     )

@@ -212,7 +212,7 @@ def groups_beside(tables: Sequence[Table], *, limit: int = ROWS_LIMIT) -> Grid:
     rows = []
     for key in shown:
         first, row = next(iter(held[key].items()))
-        cells = [Cell(text=f"{key[0]}: {key[1]}" if key[0] else key[1])]
+        cells = [Cell(text=key[1])]
         cells += [Cell(text=formats.level(key[2]), key=repr(key[2]))] if several else []
         cells += [number_cell(float(tables[int(first)].columns["n"][row]), digits=7)]
         for place, table in enumerate(tables):

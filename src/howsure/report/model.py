@@ -212,7 +212,7 @@ class _Asked:
         if not coverages:
             raise InputError(
                 f"of class {type(model).__name__} does not tell the coverage of its intervals: "
-                "say coverage=0.9"
+                "pass coverage=0.9"
             )
         return Given(
             predictions=(Intervals(table[:, 0], table[:, 1], np.asarray(coverages)),), point=point
@@ -290,7 +290,7 @@ class _Asked:
         """What predict gives without being asked for more."""
         if not callable(getattr(model, "predict", None)):
             raise InputError(
-                f"must have predict, got {type(model).__name__}: give what it says at X, "
+                f"must have predict, got {type(model).__name__}: give its prediction at X, "
                 "howsure.assess(y, prediction)"
             )
         made = self._call(model, "predict")
@@ -304,7 +304,7 @@ class _Asked:
             if self.levels is not None:
                 return self._quantiles(made, self.levels)
             raise InputError(
-                f"predicts an array of shape {shape}: if these are quantiles, say levels=, one a "
+                f"predicts an array of shape {shape}: if these are quantiles, pass levels=, one a "
                 "column"
             )
         return Given(point=as_vector(made, "forecast", length=self.n))
@@ -345,7 +345,7 @@ class _Asked:
             place = silent[0]
             raise InputError(
                 f"{place + 1} of {len(models)} ({_title(models[place])}) tells no level. Of "
-                "quantiles, one a model: say levels=(0.05, 0.5, 0.95). Of an ensemble's members: "
+                "quantiles, one a model: pass levels=(0.05, 0.5, 0.95). Of an ensemble's members: "
                 "howsure.assess(y, howsure.Samples(np.stack([m.predict(X) for m in models], "
                 "axis=1))). To compare models: give a mapping of names to them."
             )

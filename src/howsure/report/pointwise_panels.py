@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -28,15 +28,16 @@ from howsure.protocols.pointwise_regions import (
 )
 from howsure.protocols.pointwise_result import PointwiseResult, Which
 from howsure.protocols.pointwise_views import curves
-from howsure.report.document import Choice, Option
+from howsure.report.document import Choice
 from howsure.report.pointwise_words import Finding
+from howsure.report.studies import choice_of
 
 MOST_COLUMNS: Final = 12
 """The most columns of x along which coverage is shown."""
 ALL: Final[tuple[Which, ...]] = ("picf", "cicf")
 
 
-def panels(
+def choices(
     results: Sequence[PointwiseResult],
     held: Mapping[Which, Sequence[Finding]],
     coverage: float,
@@ -44,12 +45,11 @@ def panels(
 ) -> tuple[Choice, ...]:
     """Every figure of one world."""
     places = {result.method: place for place, result in enumerate(results)}
-    found = [
-        _profiles(held, coverage, names, places),
-        _histograms(results, held, coverage, places),
-        _runs(held["picf"], coverage, names, places),
-    ]
-    return tuple(panel for panel in found if panel is not None)
+    return (
+        *_profiles(held, coverage, names, places),
+        *_runs(held["picf"], coverage, names, places),
+        *_histograms(results, held, coverage, places),
+    )
 
 
 def _profiles(
@@ -57,45 +57,26 @@ def _profiles(
     coverage: float,
     names: Sequence[str] | None,
     places: Mapping[str, int],
-) -> Choice | None:
+) -> Iterator[Choice]:
     """Coverage along x: its only column, or the one chosen, or the first principal component."""
     if not held["picf"]:
-        return None
+        return
     first = held["picf"][0].result
-    if first.x.shape[1] == 1:
-        title = (names or default_names(1))[0]
-        figures = [
-            _profile(which, [_along_x(found) for found in held[which]], coverage, title, places, ())
-            for which in ALL
-            if held[which]
-        ]
-        return Choice(label="", options=(Option(label="", figures=tuple(figures)),))
-    options = []
-    for title, values, notes in _directions(held["picf"], names):
-        figures = [
-            _profile(
-                which,
-                [
-                    local_curve(
-                        found.result,
-                        which,
-                        coverage,
-                        values,
-                        name=title,
-                        bins=_bins(len(values)),
-                    )
-                    for found in held[which]
-                ],
-                coverage,
-                title,
-                places,
-                notes,
-            )
-            for which in ALL
-            if held[which]
-        ]
-        options.append(Option(label=title, figures=tuple(figures)))
-    return Choice(label="Along", options=tuple(options))
+    alone = (names or default_names(1))[0] if first.x.shape[1] == 1 else ""
+    ways = [] if alone else _directions(held["picf"], names)
+    for which in (which for which in ALL if held[which]):
+        options = []
+        if alone:
+            made = [_along_x(found) for found in held[which]]
+            options.append(("", _profile(which, made, coverage, alone, places, ())))
+        for title, values, notes in ways:
+            bins = _bins(len(values))
+            made = [
+                local_curve(found.result, which, coverage, values, name=title, bins=bins)
+                for found in held[which]
+            ]
+            options.append((title, _profile(which, made, coverage, title, places, notes)))
+        yield from choice_of("Along", options)
 
 
 def _along_x(found: Finding) -> Curve:
@@ -153,15 +134,14 @@ def _profile(
     places: Mapping[str, int],
     notes: tuple[str, ...],
 ) -> Figure:
-    subject = "a new y" if which == "picf" else "the true mean"
-    whole = "prediction" if which == "picf" else "confidence"
+    whole = "prediction intervals" if which == "picf" else "confidence intervals for the mean"
     words = Words(
         name=f"{which}_profile",
-        question=f"Where along {title} do {whole} intervals hold {subject} as claimed?",
-        title=f"{which.upper()} along {title}",
+        question=f"Where along {title} do {whole} under- or over-cover?",
+        title=f"Coverage of {whole} along {title}",
         reading=(
-            "Right intervals follow the dashed line. Below it they are too narrow or in the wrong "
-            "place, above it too wide. Where a band leaves the line, coverage is surely off."
+            "Correct intervals follow the dashed line. Where a band lies below it they "
+            "under-cover significantly, where it lies above they over-cover."
         ),
         x=title,
         notes=notes,
@@ -174,55 +154,51 @@ def _histograms(
     held: Mapping[Which, Sequence[Finding]],
     coverage: float,
     places: Mapping[str, int],
-) -> Choice | None:
+) -> tuple[Choice, ...]:
     """Coverage over test points, and over trials, for new y and for the mean."""
-    figures = []
-    points: dict[Which, tuple[str, str]] = {
-        "picf": ("Is coverage the same at every x?", "PICF over test points"),
-        "cicf": ("Do confidence intervals hold the mean at every x?", "CICF over test points"),
-    }
-    for which in ALL:
-        values = {found.result.method: found.value for found in held[which]}
-        if values:
-            question, title = points[which]
-            words = Words(
-                name=f"{which}_histogram",
-                question=question,
-                title=title,
-                reading=(
-                    "Right intervals stand close about the line; Monte-Carlo error widens them a "
-                    "little. A wide spread is coverage that differs from x to x."
-                ),
-                x=which.upper(),
-            )
-            figures.append(share_histogram(values, coverage, words, places=places, of="points"))
     shares = {
+        "PICF": {found.result.method: found.value for found in held["picf"]},
+        "CICF": {found.result.method: found.value for found in held["cicf"]},
         "PICP": {r.method: r.picp(coverage) for r in results if r.trials},
         "CICP": {f.result.method: f.result.cicp(coverage) for f in held["cicf"]},
     }
-    readings = {
-        "PICP": (
-            "What a single test set would show. Even right intervals scatter here, and an average "
-            "at the line hides what differs from x to x."
-        ),
-        "CICP": (
-            "Errors at neighbouring x go together: even right confidence intervals hold the mean "
-            "at most points in some trials and at few in others."
-        ),
-    }
-    for title, values in shares.items():
+    options = []
+    for name, values in shares.items():
+        of, question, reading = _SPREADS[name]
+        words = Words(
+            name=f"{name.lower()}_histogram",
+            question=question,
+            title=f"{name} over {'test points' if of == 'points' else of}",
+            reading=reading,
+            x=name,
+        )
         if values:
-            words = Words(
-                name=f"{title.lower()}_histogram",
-                question=f"What would one data set say? ({title})",
-                title=f"{title} over trials",
-                reading=readings[title],
-                x=title,
-            )
-            figures.append(share_histogram(values, coverage, words, places=places, of="trials"))
-    if not figures:
-        return None
-    return Choice(label="", options=(Option(label="", figures=tuple(figures)),))
+            figure = share_histogram(values, coverage, words, places=places, of=of)
+            options.append((figure.title, figure))
+    return choice_of("Histogram of", options)
+
+
+_POINTS: Final = (
+    "Correct intervals stand close to the line, apart from Monte Carlo error. A wide spread is "
+    "coverage that varies with x."
+)
+_SPREADS: Final[Mapping[str, tuple[str, str, str]]] = {
+    "PICF": ("points", "Is coverage the same at every x?", _POINTS),
+    "CICF": ("points", "Do confidence intervals cover the mean at every x?", _POINTS),
+    "PICP": (
+        "trials",
+        "What would a single test set show?",
+        "Even correct intervals scatter here. An average at the line can hide coverage that "
+        "varies with x.",
+    ),
+    "CICP": (
+        "trials",
+        "What would a single test set show of confidence intervals?",
+        "Errors at neighbouring x go together. Even correct intervals cover the mean at most "
+        "points in some trials and at few in others.",
+    ),
+}
+"""By measure: over what it is spread, the question, and how to read it."""
 
 
 def _runs(
@@ -230,7 +206,7 @@ def _runs(
     coverage: float,
     names: Sequence[str] | None,
     places: Mapping[str, int],
-) -> Choice | None:
+) -> tuple[Choice, ...]:
     """The intervals of the first trial over the truth, one method at a time."""
     options = []
     for found in findings:
@@ -243,18 +219,17 @@ def _runs(
             question=f"What do the intervals of one trial look like? ({found.result.method})",
             title=f"{formats.level(coverage)} intervals from one training set",
             reading=(
-                "The shaded intervals against the true mean (dashed) and the true interval "
-                "(dotted). Points are the test set."
+                "Shaded: the intervals. Dashed: the true mean; dotted: the true interval."
                 if alone
-                else "Each interval belongs to one test point, placed by its true mean: the "
-                "dashed line is the mean itself. Points are the test set."
+                else "Each interval belongs to one test point, placed by its true mean. The dashed "
+                "line is that mean."
             ),
             x=(names or default_names(1))[0] if alone else "",
         )
         draw = intervals_along_x if alone else intervals_over_truth
         figure = draw(run, words, colour=places[found.result.method])
-        options.append(Option(label=found.result.method, figures=(figure,)))
-    return Choice(label="Method", options=tuple(options)) if options else None
+        options.append((found.result.method, figure))
+    return choice_of("Method", options)
 
 
 def one_run(result: PointwiseResult, coverage: float) -> OneRun | None:

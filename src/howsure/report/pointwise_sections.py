@@ -1,4 +1,4 @@
-"""One world's part of a page on coverage at every point: sentences, tables and figures."""
+"""What is told of worlds in a report on coverage at every point."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Final, final
 from howsure.core import formats
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Record
+from howsure.figures.pointwise import spread_figure
 from howsure.protocols.pointwise_result import PointwiseResult, Which
 from howsure.protocols.pointwise_views import records
-from howsure.report.document import Cell, Choice, Column, Grid, Rows, VerdictLine
+from howsure.report.document import Cell, Column, Grid, Rows, Section, VerdictLine
 from howsure.report.grids import number_cell, share_cell
-from howsure.report.pointwise_panels import ALL, panels
+from howsure.report.pointwise_panels import ALL, choices
 from howsure.report.pointwise_words import (
     Finding,
     comparison_line,
@@ -22,6 +23,7 @@ from howsure.report.pointwise_words import (
     finding,
     method_line,
 )
+from howsure.report.studies import choice_of
 
 MOST_REGIONS: Final = 5
 """The most regions listed of one method."""
@@ -29,80 +31,121 @@ MOST_REGIONS: Final = 5
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class WorldPart:
-    """What a page shows of one world.
+class World:
+    """What was found of the methods of one world, at one coverage.
 
     Attributes
     ----------
     name : str
         The world.
-    facts : mapping of str to str
-        Rows, trials, the seed.
-    lines : tuple of VerdictLine
-        What was found.
-    grids : tuple of Grid
-        Methods compared, trials, regions where coverage is off.
-    panels : tuple of Choice
-        Figures.
-    findings : tuple of Finding
-        Coverage of prediction intervals, one a method that could be judged.
-    records : tuple of Record
-        Every number, at every coverage.
+    results : tuple of PointwiseResult
+        One a method, on one test set.
+    coverage : float
+        The nominal coverage that sentences and figures speak of.
+    names : tuple of str, optional
+        Names of the columns of x.
+    held : mapping
+        Findings of the methods that can be judged, on prediction and on confidence intervals.
+    missing : tuple of VerdictLine
+        Why other methods cannot be.
+    numbers : tuple of tuple of Record
+        Every number of each method, at every coverage.
     """
 
     name: str
-    facts: Mapping[str, str]
-    lines: tuple[VerdictLine, ...]
-    grids: tuple[Grid, ...]
-    panels: tuple[Choice, ...]
-    findings: tuple[Finding, ...]
-    records: tuple[Record, ...]
+    results: tuple[PointwiseResult, ...]
+    coverage: float
+    names: tuple[str, ...] | None
+    held: Mapping[Which, tuple[Finding, ...]]
+    missing: tuple[VerdictLine, ...]
+    numbers: tuple[tuple[Record, ...], ...]
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        results: Sequence[PointwiseResult],
+        coverage: float,
+        names: Sequence[str] | None,
+    ) -> World:
+        """Judge every method."""
+        held: dict[Which, list[Finding]] = {"picf": [], "cicf": []}
+        missing: list[VerdictLine] = []
+        fits = names is not None and len(names) == results[0].x.shape[1]
+        known = tuple(names) if names is not None and fits else None
+        for result in results:
+            for which in ALL:
+                try:
+                    held[which].append(finding(result, which, coverage, known))
+                except UnanswerableError as error:
+                    if which == "picf":
+                        missing.append(failed_line(result, str(error)))
+        return cls(
+            name=name,
+            results=tuple(results),
+            coverage=coverage,
+            names=known,
+            held={which: tuple(found) for which, found in held.items()},
+            missing=tuple(missing),
+            numbers=tuple(tuple(records(result)) for result in results),
+        )
+
+    def section(self) -> Section:
+        """Everything that a page shows of the world."""
+        best = comparison_line(self.held["picf"])
+        told = map(method_line, (*self.held["picf"], *self.held["cicf"]))
+        first = self.results[0]
+        tables = [{_key(record): record for record in found} for found in self.numbers]
+        grids = [
+            *(_comparison(self.results, tables, which) for which in ALL),
+            _trials(self.results, tables),
+            _regions(self.held, self.coverage),
+        ]
+        return Section(
+            title=self.name,
+            facts={
+                "Test points": f"{len(first.y):,}",
+                "Training rows": f"{first.n_train:,}",
+                "Columns of x": str(first.x.shape[1]),
+                "Covariates": first.covariates,
+                "Seed": str(first.seed),
+            },
+            lines=(*([best] if best else []), *told, *self.missing),
+            grids=tuple(grid for grid in grids if grid is not None),
+            choices=choices(self.results, self.held, self.coverage, self.names),
+        )
 
 
-def world_part(
-    name: str, results: Sequence[PointwiseResult], coverage: float, names: Sequence[str] | None
-) -> WorldPart:
-    """Everything that a page shows of one world."""
-    held: dict[Which, list[Finding]] = {"picf": [], "cicf": []}
-    missing: list[VerdictLine] = []
-    for result in results:
-        for which in ALL:
-            try:
-                held[which].append(finding(result, which, coverage, names))
-            except UnanswerableError as error:
-                if which == "picf":
-                    missing.append(failed_line(result, str(error)))
-    numbers = {id(result): records(result) for result in results}
-    best = comparison_line(held["picf"])
-    lines = [*([best] if best else []), *map(method_line, held["picf"] + held["cicf"]), *missing]
-    first = results[0]
-    return WorldPart(
-        name=name,
-        facts={
-            "Test points": f"{len(first.y):,}",
-            "Training rows": f"{first.n_train:,}",
-            "Columns of x": str(first.x.shape[1]),
-            "Covariates": first.covariates,
-            "Seed": str(first.seed),
-        },
-        lines=tuple(lines),
-        grids=_grids(results, numbers, held, coverage),
-        panels=panels(results, held, coverage, names),
-        findings=tuple(held["picf"]),
-        records=tuple(record for result in results for record in numbers[id(result)]),
+def opening(worlds: Sequence[World], coverage: float) -> Section:
+    """How every method covers, over the points of every world; empty where none can be judged."""
+    parts, spread = [], {}
+    for world in worlds:
+        rows = []
+        for found in world.held["picf"]:
+            method = found.result.method
+            spread[method if len(worlds) == 1 else f"{world.name}: {method}"] = found.value
+            rows.append(
+                (
+                    Cell(text=method, tone=found.tone),
+                    share_cell(found.mean),
+                    share_cell(float((found.verdict < 0).mean())),
+                    share_cell(float((found.verdict > 0).mean())),
+                    number_cell(100.0 * found.typical),
+                )
+            )
+        if rows:
+            parts.append(Rows(title=world.name if len(worlds) > 1 else "", rows=tuple(rows)))
+    if not parts:
+        return Section(title="")
+    titles = ("Mean coverage", "Points below", "Points above", "Typical error, points")
+    grid = Grid(
+        title=f"Prediction intervals at nominal {formats.level(coverage)}",
+        columns=(Column(title="Method"), *(Column(title=t, numeric=True) for t in titles)),
+        parts=tuple(parts),
+        notes=("Points below, above: share of test points significantly off nominal coverage.",),
     )
-
-
-def _grids(
-    results: Sequence[PointwiseResult],
-    numbers: Mapping[int, Sequence[Record]],
-    held: Mapping[Which, Sequence[Finding]],
-    coverage: float,
-) -> tuple[Grid, ...]:
-    tables = [{_key(r): r for r in numbers[id(result)]} for result in results]
-    found = [_comparison(results, tables, which) for which in ALL]
-    found += [_trials(results, tables), _regions(held, coverage)]
-    return tuple(grid for grid in found if grid is not None)
+    figure = spread_figure(spread, coverage)
+    return Section(title="", grids=(grid,), choices=choice_of("", [("", figure)]))
 
 
 def _key(record: Record) -> tuple[str, float]:
@@ -164,15 +207,15 @@ def _comparison(
         return None
     columns = [Column(title="Method"), *(Column(title=words, numeric=True) for words, _ in shown)]
     notes = (
-        "± is the Monte-Carlo standard error over trials; that of a raw Brier score is that of the "
-        "corrected one. Beside the raw score stands what Monte-Carlo error alone would give (MC).",
+        "± is the Monte Carlo standard error over trials; that of a raw Brier score is that of the "
+        "corrected one. MC: the raw score that Monte Carlo error alone would give.",
         *reasons,
     )
     return Grid(title=title, columns=tuple(columns), parts=tuple(parts), notes=notes)
 
 
 def _number(record: Record) -> Cell:
-    """A number with its error; a raw Brier score with its Monte-Carlo part."""
+    """A number with its error; a raw Brier score with its Monte Carlo part."""
     if math.isnan(record.value):
         return Cell(text=formats.MISSING)
     if record.metric.endswith("points_off"):
@@ -234,7 +277,7 @@ def _regions(held: Mapping[Which, Sequence[Finding]], coverage: float) -> Grid |
                     Cell(text=str(where["where"][row])),
                     Cell(text=found.result.method),
                     share_cell(where["coverage"][row]),
-                    Cell(text="too seldom" if where["verdict"][row] < 0 else "too often"),
+                    Cell(text="under-covers" if where["verdict"][row] < 0 else "over-covers"),
                     Cell(text=f"{where['points'][row]:,}", key=str(int(where["points"][row]))),
                 )
                 for row in range(min(len(found.where), MOST_REGIONS))
@@ -247,8 +290,8 @@ def _regions(held: Mapping[Which, Sequence[Finding]], coverage: float) -> Grid |
         Column(title="Where"),
         Column(title="Method"),
         Column(title="Mean coverage there", numeric=True),
-        Column(title="Covers"),
+        Column(title="Verdict"),
         Column(title="Test points", numeric=True),
     )
-    title = f"Where coverage is surely off, nominal {formats.level(coverage)}"
+    title = f"Where coverage differs significantly from nominal {formats.level(coverage)}"
     return Grid(title=title, columns=columns, parts=tuple(parts), notes=tuple(dict.fromkeys(notes)))

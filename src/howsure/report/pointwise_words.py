@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -18,14 +18,15 @@ from howsure.protocols.pointwise_regions import default_names, failing_regions
 from howsure.protocols.pointwise_result import PointwiseResult, Which
 from howsure.protocols.pointwise_views import failing_ranges
 from howsure.report.document import GlossaryEntry, Tone, VerdictLine
+from howsure.report.studies import named
 
 _APART: Final = 2.0
 """Standard errors of a difference past which methods are told apart."""
 _NEAR: Final = 0.02
 """Distance from the nominal coverage that an average may have and look right."""
 MARGIN: Final = 0.03
-"""How near its claim coverage must be proven to lie, at half of the test points, to earn a ✓."""
-_VERDICTS: Final = {-1: "seldom", 1: "often"}
+"""How near nominal coverage must be shown to lie, at half of the test points, to earn a ✓."""
+_VERDICTS: Final = {-1: "below", 1: "above"}
 _SUBJECT: Final[dict[Which, str]] = {
     "picf": "prediction intervals",
     "cicf": "confidence intervals",
@@ -48,15 +49,15 @@ class Finding:
     value : ndarray of float, shape (n,)
         Coverage at each test point.
     verdict : ndarray of int, shape (n,)
-        Where it is surely off: −1 too seldom, +1 too often.
+        Where it differs significantly from nominal: −1 below, +1 above.
     reach : float
         How far coverage may still lie from the nominal one at half of the test points: the
         median over points of the far end of the interval.
     score : Brier
         Its distance from the nominal coverage over points.
     where : Table
-        Regions where it is surely off, those that add most to the score first: where, points,
-        coverage, verdict.
+        Regions where it differs significantly from nominal, those that add most to the score
+        first: where, points, coverage, verdict.
     """
 
     result: PointwiseResult
@@ -75,12 +76,17 @@ class Finding:
 
     @property
     def off(self) -> float:
-        """Share of the test points at which coverage is surely off."""
+        """Share of the test points at which coverage differs significantly from nominal."""
         return float((self.verdict != 0).mean())
 
     @property
+    def tone(self) -> Tone:
+        """Whether it fails, is shown to be right, or neither."""
+        return "bad" if self.off else "good" if self.near else "undecided"
+
+    @property
     def near(self) -> bool:
-        """Whether at half of the test points coverage is proven near the nominal one."""
+        """Whether at half of the test points coverage is shown to be near the nominal one."""
         return self.reach <= MARGIN
 
     @property
@@ -109,35 +115,40 @@ def finding(
     )
 
 
-def method_line(found: Finding, *, named: bool = False) -> VerdictLine:
+def title_of(results: Mapping[str, Sequence[PointwiseResult]]) -> str:
+    """What was studied."""
+    methods = list(dict.fromkeys(one.method for held in results.values() for one in held))
+    on = f"{named(methods, 'method')} on {named(list(map(str, results)), 'world')}"
+    return f"Are prediction intervals right at every x? {on}"
+
+
+def method_line(found: Finding) -> VerdictLine:
     """What is to be said of the intervals of one method."""
     result, subject = found.result, _SUBJECT[found.which]
     what = "a new y" if found.which == "picf" else "the true mean"
     low, high = (_percent(float(end)) for end in np.quantile(found.value, [0.05, 0.95]))
-    owner = f"{result.method}: the" if named else "The"
     average = (
-        f"{owner} {_percent(found.coverage)} {subject} hold {what} with probability "
-        f"{_percent(found.mean)} on average over x"
+        f"The {_percent(found.coverage)} {subject} contain {what} with probability "
+        f"{_percent(found.mean)} on average over x."
     )
     question = f"{result.method}: {subject}"
+    spread = f"between {low} and {high} at nine in ten test points"
     if not found.off:
         text = (
-            f"{average}, and coverage is surely off at none of {len(found.value):,} test points "
-            f"after {result.trials:,} trials; nine in ten lie between {low} and {high}."
+            f"{average} Coverage lies {spread}, and differs significantly from nominal at none of "
+            f"{len(found.value):,} ({result.trials:,} trials)."
         )
         if not found.near:
-            text += f" It may still be off by {_percent(found.reach)} at half of them."
-        return VerdictLine(text, "good" if found.near else "undecided", question)
+            text += f" At half of them it may still be off by {_percent(found.reach)}."
+        return VerdictLine(text, found.tone, question)
     shares = [(float((found.verdict == sign).mean()), words) for sign, words in _VERDICTS.items()]
-    told = " and ".join(f"too {words} at {_percent(share)}" for share, words in shares if share)
-    text = (
-        f"{average}, but between {low} and {high} at nine in ten test points: surely {told} of them"
-    )
+    told = " and ".join(f"{words} at {_percent(share)}" for share, words in shares if share)
+    text = f"{average} It lies {spread}: significantly {told} of them."
     if len(found.where):
         where = found.where.columns
         there = _percent(float(where["coverage"][0]))
-        text += f", chiefly where {where['where'][0]} ({there} there)"
-    return VerdictLine(f"{text}.", "bad", question)
+        text += f" It fails most where {where['where'][0]} ({there} there)."
+    return VerdictLine(text, found.tone, question)
 
 
 def failed_line(result: PointwiseResult, why: str) -> VerdictLine:
@@ -147,7 +158,7 @@ def failed_line(result: PointwiseResult, why: str) -> VerdictLine:
 
 
 def comparison_line(found: Sequence[Finding]) -> VerdictLine | None:
-    """Which method of a world comes nearest to its claim at single x; None for fewer than two."""
+    """Which method of a world covers closest to nominal at single x; None for fewer than two."""
     if len(found) < 2:
         return None
     ranked = sorted(found, key=lambda item: item.score.corrected)
@@ -157,14 +168,13 @@ def comparison_line(found: Sequence[Finding]) -> VerdictLine | None:
     )
     gap = second.score.corrected - best.score.corrected
     error = math.hypot(best.score.standard_error, second.score.standard_error)
-    start = f"At {_percent(found[0].coverage)}, {best.result.method} comes nearest to its claim"
     text = (
-        f"{start} at single x: its coverage is typically off by {100 * best.typical:.1f} "
-        f"percentage points ({told})."
+        f"{best.result.method} covers closest to nominal {_percent(found[0].coverage)}: at a given "
+        f"x it is typically off by {100 * best.typical:.1f} percentage points ({told})."
     )
-    question = "Which method is right at every x?"
+    question = "Which method covers best at every x?"
     if not gap > _APART * error:
-        text += f" It is not surely ahead of {second.result.method}."
+        text += f" Its lead over {second.result.method} is not significant."
         return VerdictLine(text, "undecided", question)
     return VerdictLine(text, "info", question)
 
@@ -173,31 +183,33 @@ def headline(found: Sequence[Finding], worlds: int) -> VerdictLine | None:
     """The main message over all prediction intervals tested; None where nothing was."""
     if not found:
         return None
-    if len(found) == 1:
-        return method_line(found[0], named=True)
-    holds = sum(not item.off for item in found)
-    hidden = sum(bool(item.off) and abs(item.mean - item.coverage) <= _NEAR for item in found)
+    failed = [item for item in found if item.off]
+    hidden = sum(abs(item.mean - item.coverage) <= _NEAR for item in failed)
     nominal = _percent(found[0].coverage)
-    places = f"{worlds} worlds" if worlds > 1 else f"world {found[0].result.world}"
-    if holds == len(found):
-        text = f"All {holds} methods tested in {places} cover {nominal} at every x, as far as seen."
+    first = found[0]
+    places = f"{worlds} worlds" if worlds > 1 else f"world {first.result.world}"
+    of = f"The {nominal} prediction intervals of {first.result.method}"
+    near = f"average coverage, within {100 * _NEAR:.0f} points of nominal, hides it."
+    if not failed:
+        text = f"None of {len(found)} methods tested in {places} covers significantly below or "
+        text += f"above {nominal} at any x."
+        if len(found) == 1:
+            text = f"{of} do not cover significantly below or above nominal at any x."
         return VerdictLine(text, "good" if all(item.near for item in found) else "undecided")
+    if len(found) == 1:
+        text = f"{of} under- or over-cover significantly at {_percent(first.off)} of test points."
+        return VerdictLine(f"{text} {near[:1].upper()}{near[1:]}" if hidden else text, "bad")
     text = (
-        f"In {len(found) - holds} of {len(found)} tests in {places}, {nominal} prediction "
-        "intervals cover too seldom or too often at some x."
+        f"In {len(failed)} of {len(found)} tests in {places}, {nominal} prediction intervals "
+        "under- or over-cover significantly at some x."
     )
-    if hidden:
-        text += (
-            f" In {hidden} of them the average coverage is within {100 * _NEAR:.0f} points of "
-            "the claim and hides it."
-        )
-    return VerdictLine(text, "bad")
+    return VerdictLine(f"{text} In {hidden} of them {near}" if hidden else text, "bad")
 
 
 def _where(
     result: PointwiseResult, which: Which, coverage: float, names: Sequence[str] | None
 ) -> Table:
-    """Regions where coverage is surely off: runs along x, or the leaves of a tree."""
+    """Regions of significant failure: runs along x, or the leaves of a tree."""
     if result.x.shape[1] == 1:
         name = (names or default_names(1))[0]
         runs = failing_ranges(result, which, coverage).columns
@@ -241,7 +253,7 @@ GLOSSARY: Final = (
         title="PICP",
         meaning=(
             "Prediction interval coverage probability: the share of one test set's y that the "
-            "intervals of one trial hold. One number a trial, and an average over x."
+            "intervals of one trial contain. One number a trial, and an average over x."
         ),
         formula="PICP_s = mean_i 1{l_si ≤ y_i ≤ u_si}",
         source="Sluijterman, Cator and Heskes, arXiv 2106.03395, definition 5",
@@ -250,19 +262,19 @@ GLOSSARY: Final = (
         name="picf",
         title="PICF",
         meaning=(
-            "Prediction interval coverage fraction: the probability that the interval at x holds "
-            "a new y there, over training sets. One number a test point."
+            "Prediction interval coverage fraction: the probability that the interval at x "
+            "contains a new y there, over training sets. One number a test point."
         ),
-        formula="PICF(x) = mean_s P(l_s(x) ≤ Y ≤ u_s(x)), exact from the world's law of Y",
+        formula="PICF(x) = mean_s P(l_s(x) ≤ Y ≤ u_s(x)), exact from the world's distribution of Y",
         source="the same, equation 6",
     ),
     GlossaryEntry(
         name="cicp",
         title="CICP",
         meaning=(
-            "Share of the test points whose true mean the confidence intervals of one trial hold. "
-            "Errors at neighbouring x go together, so single trials lie far from the nominal level "
-            "even where the intervals are perfect."
+            "Share of the test points whose true mean the confidence intervals of one trial "
+            "contain. Errors at neighbouring x go together, so single trials lie far from nominal "
+            "even for correct intervals."
         ),
         formula="CICP_s = mean_i 1{l_si ≤ f(x_i) ≤ u_si}",
         source="the same, definition 6",
@@ -270,7 +282,7 @@ GLOSSARY: Final = (
     GlossaryEntry(
         name="cicf",
         title="CICF",
-        meaning="Share of the trials whose confidence interval at x holds the true mean there.",
+        meaning="Share of the trials whose confidence interval at x contains the true mean there.",
         formula="CICF(x) = mean_s 1{l_s(x) ≤ f(x) ≤ u_s(x)}",
         source="the same, section 4",
     ),
@@ -278,10 +290,10 @@ GLOSSARY: Final = (
         name="brier",
         title="Brier score of coverage",
         meaning=(
-            "How far coverage at single x lies from the nominal level, squared and averaged; 0 is "
-            "perfect. The raw score holds Monte-Carlo error, shown beside it; the corrected one "
-            "does not, and may come out below 0. Bias² is what the average coverage accounts for, "
-            "variance what differs between x. Its root is the typical distance."
+            "Squared distance of coverage at single x from nominal, averaged; 0 is perfect. The "
+            "raw score includes Monte Carlo error, shown beside it; the corrected one does not, "
+            "and may be negative. Bias² is what average coverage accounts for, variance what "
+            "differs between x. Its root is the typical distance."
         ),
         formula="mean_i (PICF(x_i) − (1 − α))²",
         source="the same, equation 8; the correction is howsure's",
@@ -289,10 +301,10 @@ GLOSSARY: Final = (
     ),
     GlossaryEntry(
         name="points_off",
-        title="Points surely off",
+        title="Points off",
         meaning=(
-            "Share of the test points where the nominal level lies outside a Monte-Carlo band "
-            "that holds at all points together."
+            "Share of the test points where coverage differs significantly from nominal: outside a "
+            "simultaneous Monte Carlo band."
         ),
         direction="lower is better",
     ),
@@ -300,8 +312,8 @@ GLOSSARY: Final = (
         name="log_likelihood",
         title="Log-likelihood",
         meaning=(
-            "Mean log density of the test set's y. A wrong interval may have the better one: look "
-            "at coverage beside it."
+            "Mean log density of the test set's y. A wrong interval may have the better one: "
+            "compare coverage too."
         ),
         direction="higher is better",
         units="nats",

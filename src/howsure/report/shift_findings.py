@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, final
 
-from howsure.core import formats
 from howsure.core.records import Record
 from howsure.protocols.shift_methods import SHIFT_METHODS, VARIATIONS
 from howsure.protocols.shift_published import (
@@ -18,19 +17,20 @@ from howsure.protocols.shift_published import (
     published,
 )
 from howsure.protocols.shift_result import ShiftResult
+from howsure.report.document import Tone
 
-Verdict = Literal["holds", "too high", "not told", "too low", "not known"]
+Verdict = Literal["covers", "over-covers", "undecided", "under-covers", "not known"]
 
 TOLERANCE: Final = 0.3
 """How far coverage may be off, as a share of the nominal miscoverage: 3 points at 90 %."""
-MARKS: Final[Mapping[Verdict, str]] = {
-    "holds": "✓",
-    "too high": "↑",
-    "not told": "?",
-    "too low": "✕",
-    "not known": formats.MISSING,
+TONE_OF: Final[Mapping[Verdict, Tone]] = {
+    "covers": "good",
+    "over-covers": "watch",
+    "undecided": "undecided",
+    "under-covers": "bad",
+    "not known": "info",
 }
-"""How tables show a verdict."""
+"""How a verdict is shown."""
 
 
 @final
@@ -80,21 +80,21 @@ class Finding:
         return self.records[measure, self.result.tests[0] if test is None else test]
 
     def verdict(self, test: str | None = None) -> Verdict:
-        """Whether coverage holds on a test part."""
+        """Whether coverage is nominal on a test part."""
         return verdict_of(self.record("test_coverage", test))
 
 
 def verdict_of(record: Record) -> Verdict:
-    """Whether coverage holds, to within `TOLERANCE`, with its whole interval."""
+    """Whether the whole interval of coverage lies within `TOLERANCE` of nominal."""
     if math.isnan(record.value):
         return "not known"
     reach = TOLERANCE * (1.0 - record.target) + 1e-12
     low, high = record.target - reach, record.target + reach
     if low <= record.lower and record.upper <= high:
-        return "holds"
+        return "covers"
     if record.upper < low:
-        return "too low"
-    return "too high" if record.lower > high else "not told"
+        return "under-covers"
+    return "over-covers" if record.lower > high else "undecided"
 
 
 def key_of(method: str) -> str | None:
@@ -136,9 +136,9 @@ def shared_part(findings: Sequence[Finding]) -> tuple[tuple[str, ...], tuple[str
 
 
 def kept_count(findings: Iterable[Finding], method: str, tasks: Sequence[str]) -> int:
-    """On how many of these tasks a method's coverage is proven to hold."""
+    """On how many of these tasks a method's coverage is shown to be nominal."""
     return sum(
-        found.verdict() == "holds"
+        found.verdict() == "covers"
         for found in findings
         if found.method == method and found.task in tasks
     )

@@ -28,7 +28,8 @@ from howsure.protocols.shift_views import (
     shift_ranks,
 )
 from howsure.report.document import Choice, Option
-from howsure.report.shift_findings import Finding, home_method, key_of, published_of
+from howsure.report.shift_findings import Finding, home_method, key_of
+from howsure.report.studies import choice_of
 
 _STEP: Final = re.compile(r"step-(\d+)")
 _FEW_RANKED: Final = 3
@@ -40,13 +41,11 @@ _RANKED: Final[Mapping[str, str]] = {
 }
 
 
-def across_panels(
+def across_choices(
     inside: Sequence[Finding], findings: Sequence[Finding], places: Mapping[str, int]
 ) -> tuple[Choice, ...]:
     """Figures over datasets."""
-    trade = [_trade(inside, places)] if inside else []
-    panels = [*trade, *_ranks(inside, places), *_changes(inside), *_degrees(findings, places)]
-    return tuple(panels)
+    return (*_ranks(inside, places), *_changes(inside), *_degrees(findings, places))
 
 
 def curves_of(findings: Sequence[Finding]) -> tuple[Curve, ...]:
@@ -74,9 +73,12 @@ def _home_of(found: Finding, findings: Sequence[Finding]) -> str:
     return max(plain, key=len) + seed if plain else ""
 
 
-def _trade(findings: Sequence[Finding], places: Mapping[str, int]) -> Choice:
+def trade_choice(findings: Sequence[Finding], places: Mapping[str, int]) -> tuple[Choice, ...]:
+    """Coverage error against prediction rate."""
+    if not findings:
+        return ()
     figure = trade_figure(_with(findings, "prediction_rate", _rates(findings)), places)
-    return Choice(label="", options=(Option(label="", figures=(figure,)),))
+    return choice_of("", [("", figure)])
 
 
 def _rates(findings: Sequence[Finding]) -> dict[str, float]:
@@ -96,7 +98,7 @@ def _with(findings: Sequence[Finding], column: str, values: Mapping[str, float])
     return replace(table, columns={**table.columns, column: added})
 
 
-def _ranks(findings: Sequence[Finding], places: Mapping[str, int]) -> list[Choice]:
+def _ranks(findings: Sequence[Finding], places: Mapping[str, int]) -> tuple[Choice, ...]:
     """Critical differences, and mean ranks against coverage error; none for few methods."""
     every = [found for found in findings if not found.selective]
     options, scatters = [], []
@@ -113,23 +115,19 @@ def _ranks(findings: Sequence[Finding], places: Mapping[str, int]) -> list[Choic
         shown = {**table.columns, "method": np.array(short, dtype=object)}
         figure = rank_figure(replace(table, columns=shown))
         title = f"{figure.title}, by {words}"
-        options.append(Option(label=words, figures=(replace(figure, title=title),)))
+        options.append((words, replace(figure, title=title)))
         if measure != "coverage_error":
             values = dict(zip(ranks.names, ranks.mean_ranks.tolist(), strict=True))
-            scatters.append(rank_scatter(_with(held, "mean_rank", values), measure, places))
-    panels = []
-    if options:
-        panels.append(Choice(label="Ranked by", options=tuple(options)))
-    if scatters:
-        option = Option(label="", figures=tuple(scatters))
-        panels.append(Choice(label="", options=(option,)))
-    return panels
+            scatters.append(
+                (words, rank_scatter(_with(held, "mean_rank", values), measure, places))
+            )
+    return (*choice_of("Ranked by", options), *choice_of("Ranked by", scatters))
 
 
-def _changes(findings: Sequence[Finding]) -> list[Choice]:
+def _changes(findings: Sequence[Finding]) -> tuple[Choice, ...]:
     method = home_method([found for found in findings if not found.selective])
     if method is None:
-        return []
+        return ()
     every = [found for found in findings if not found.selective]
     names = list(dict.fromkeys(found.method for found in every))
     known = [name for name in names if key_of(name) is not None]
@@ -139,21 +137,21 @@ def _changes(findings: Sequence[Finding]) -> list[Choice]:
     columns = table.columns
     finite = np.isfinite(columns["relative_mae_change"]) & np.isfinite(columns["coverage_error"])
     if not finite.any():
-        return []
+        return ()
     told = f"MAE of {method}; errors of {', '.join(known or names)}. {table.notes}"
     figure = change_figure(replace(table, notes=told))
-    return [Choice(label="", options=(Option(label="", figures=(figure,)),))]
+    return choice_of("", [("", figure)])
 
 
 def _degrees(findings: Sequence[Finding], places: Mapping[str, int]) -> list[Choice]:
-    """Coverage and prediction rate by degree of shift, those that predict every row first."""
+    """Coverage and prediction rate by degree of shift, those that accept every row first."""
     curves = curves_of(findings)
     selective = {found.method for found in findings if found.selective}
     options = []
     for group in dict.fromkeys(curve.group for curve in curves):
         own = [curve for curve in curves if curve.group == group]
         task = group.removeprefix("task=")
-        for label, wanted in (("every row predicted", False), ("rows may be declined", True)):
+        for label, wanted in (("every row accepted", False), ("rows may be rejected", True)):
             chosen = [curve for curve in own if (curve.model in selective) == wanted]
             covered = [curve for curve in chosen if curve.reference is not None]
             rates = [curve for curve in chosen if curve.reference is None] if wanted else []
@@ -163,33 +161,16 @@ def _degrees(findings: Sequence[Finding], places: Mapping[str, int]) -> list[Cho
     return [Choice(label="Degrees of shift", options=tuple(options))] if options else []
 
 
-def task_panels(findings: Sequence[Finding]) -> tuple[Choice, ...]:
-    """Dot plots of every test part; published numbers belong to the main test."""
-    if not findings:
-        return ()
-    main = findings[0].result.tests[0]
+def task_choices(findings: Sequence[Finding]) -> tuple[Choice, ...]:
+    """Dot plots of every measure, one test part at a time."""
     tests = dict.fromkeys(test for found in findings for test in found.result.tests)
-    options = tuple(
-        Option(label=test, figures=_measures(findings, test, published=test == main))
-        for test in tests
-    )
-    return (Choice(label="Test", options=options),)
-
-
-def _measures(findings: Sequence[Finding], test: str, *, published: bool) -> tuple[Figure, ...]:
-    held = [found for found in findings if test in found.result.tests]
-    figures = []
+    made: list[Choice] = []
     for measure in _DRAWN:
-        shown = [f for f in held if f.selective] if measure == "prediction_rate" else held
-        records = [found.record(measure, test) for found in shown]
-        if not any(math.isfinite(record.value) for record in records):
-            continue
-        theirs = {
-            one.method: one.mean
-            for found in shown
-            if published
-            for one in published_of(found)
-            if one.quantity == measure
-        }
-        figures.append(measure_figure(records, theirs))
-    return tuple(figures)
+        shown = [f for f in findings if f.selective or measure != "prediction_rate"]
+        made += choice_of("Test", [(test, _measured(shown, measure, test)) for test in tests])
+    return tuple(made)
+
+
+def _measured(findings: Sequence[Finding], measure: str, test: str) -> Figure | None:
+    held = [found.record(measure, test) for found in findings if test in found.result.tests]
+    return measure_figure(held) if any(math.isfinite(one.value) for one in held) else None

@@ -12,20 +12,21 @@ import numpy as np
 from howsure.core import formats
 from howsure.core.records import Record
 from howsure.protocols.shift_views import average_errors
-from howsure.report.document import Cell, Column, Grid, Rows
+from howsure.report.document import TONES, Cell, Column, Grid, Rows, Section
 from howsure.report.grids import number_cell, share_cell, sort_key
-from howsure.report.pointwise_sections import WorldPart
 from howsure.report.shift_findings import (
-    MARKS,
     TOLERANCE,
+    TONE_OF,
     Finding,
     kept_count,
     published_of,
     shared_part,
 )
-from howsure.report.shift_panels import across_panels, task_panels
+from howsure.report.shift_panels import across_choices, task_choices, trade_choice
 from howsure.report.shift_words import cost_lines, task_lines
 
+ACROSS: Final = "Across datasets"
+"""The title of what compares methods over datasets."""
 _QUANTITIES: Final[Mapping[str, str]] = {
     "test_coverage": "Coverage",
     "prediction_rate": "Prediction rate",
@@ -34,57 +35,58 @@ _QUANTITIES: Final[Mapping[str, str]] = {
 }
 
 
-def leader_part(findings: Sequence[Finding]) -> WorldPart:
-    """Methods × datasets at one coverage: averages, coverage, prediction rates."""
+def opening(findings: Sequence[Finding], places: Mapping[str, int]) -> Section:
+    """Coverage of methods × datasets at one coverage, and what it costs."""
+    _, inside = _compared(findings)
+    return Section(
+        title="",
+        lines=cost_lines(findings),
+        grids=(_states(_by_task(findings, _ordered(findings), "test_coverage")),),
+        choices=trade_choice(inside, places),
+    )
+
+
+def across_section(findings: Sequence[Finding], places: Mapping[str, int]) -> Section:
+    """Averages, ranks and degrees over all datasets, of the methods and datasets with answers."""
     methods = _ordered(findings)
-    grids = [_averages(findings, methods), _by_task(findings, methods, "test_coverage")]
+    compared, inside = _compared(findings)
+    facts = {
+        "Datasets compared": ", ".join(dict.fromkeys(f.task for f in inside)),
+        "Methods compared": str(len(compared)),
+        "Left out": ", ".join(method for method in methods if method not in compared),
+    }
     selective = [name for name in methods if any(f.selective for f in findings if f.method == name)]
+    grids = [_averages(findings, methods), _by_task(findings, methods, "test_coverage")]
     if selective:
         grids.append(_by_task(findings, selective, "prediction_rate"))
-    return WorldPart(
-        name="Leaderboard",
-        facts={
-            "Datasets": str(len({found.task for found in findings})),
-            "Methods": str(len(methods)),
-        },
-        lines=cost_lines(findings),
+    return Section(
+        title=ACROSS,
+        facts={name: fact for name, fact in facts.items() if fact},
         grids=tuple(grids),
-        panels=(),
-        findings=(),
-        records=(),
+        choices=across_choices(inside, findings, places),
     )
 
 
-def across_part(findings: Sequence[Finding], places: Mapping[str, int]) -> WorldPart | None:
-    """Figures over all datasets, of the methods and datasets that all have answers."""
+def _states(grid: Grid) -> Grid:
+    """The grid without intervals, which would not fit the first screen."""
+    rows = tuple(tuple(replace(cell, small="") for cell in row) for row in grid.parts[0].rows)
+    return replace(grid, parts=(Rows(rows=rows),), notes=grid.notes[:1])
+
+
+def _compared(findings: Sequence[Finding]) -> tuple[tuple[str, ...], list[Finding]]:
+    """The methods that can be compared, and what was found of them on the datasets of all."""
     methods, tasks = shared_part(findings)
-    inside = [f for f in findings if f.method in methods and f.task in tasks]
-    panels = across_panels(inside, findings, places)
-    if not panels:
-        return None
-    left = [m for m in dict.fromkeys(f.method for f in findings) if m not in methods]
-    facts = {"Datasets compared": ", ".join(tasks), "Methods compared": str(len(methods))}
-    if left:
-        facts["Left out"] = ", ".join(left)
-    return WorldPart(
-        name="Across datasets",
-        facts=facts,
-        lines=(),
-        grids=(),
-        panels=panels,
-        findings=(),
-        records=(),
-    )
+    return methods, [f for f in findings if f.method in methods and f.task in tasks]
 
 
-def task_part(findings: Sequence[Finding], coverage: float) -> WorldPart:
+def task_section(findings: Sequence[Finding], coverage: float) -> Section:
     """Everything of one task; sentences and figures are of one coverage, tables of all."""
     spoken = [found for found in findings if found.result.coverage == coverage]
     first = (spoken or findings)[0].result
     grids = [_tests(findings), _validation(findings), _beside(findings)]
     runs = sorted({len(found.result.runs) for found in findings})
-    return WorldPart(
-        name=first.task,
+    return Section(
+        title=first.task,
         facts={
             "Validation rows": f"{first.runs[0].val.n:,}",
             "Test rows": f"{first.runs[0].tests[first.tests[0]].n:,}",
@@ -94,14 +96,12 @@ def task_part(findings: Sequence[Finding], coverage: float) -> WorldPart:
         },
         lines=task_lines(spoken),
         grids=tuple(grid for grid in grids if grid is not None),
-        panels=task_panels(spoken),
-        findings=(),
-        records=tuple(record for found in findings for record in found.records.values()),
+        choices=task_choices(spoken),
     )
 
 
 def _ordered(findings: Sequence[Finding]) -> tuple[str, ...]:
-    """Methods from the one that keeps its coverage most often on; then by coverage error."""
+    """Methods by how often coverage is nominal, the most often first; then by coverage error."""
     tasks = tuple(dict.fromkeys(found.task for found in findings))
 
     def key(method: str) -> tuple[int, float]:
@@ -137,12 +137,12 @@ def _averages(findings: Sequence[Finding], methods: Sequence[str]) -> Grid:
                 share_cell(rate),
             )
         )
-    titles = ("Coverage holds", "Off by, points", "By chance alone", "Prediction rate")
+    titles = ("Nominal coverage on", "Coverage error, points", "Chance alone", "Prediction rate")
     columns = (Column(title="Method"), *(Column(title=t, numeric=True) for t in titles))
     notes = (
-        "Averages over datasets, of their main tests: |coverage − nominal| in points, ± its "
-        "standard error with datasets held fixed; what a model that covers just as claimed "
-        "would show by chance alone; the share of rows predicted.",
+        "Averages over datasets, of their main tests. Coverage error is |coverage − nominal|, "
+        "± its standard error for these datasets. Chance alone: the error of a model of nominal "
+        "coverage.",
     )
     return Grid(title="Averages", columns=columns, parts=(Rows(rows=tuple(rows)),), notes=notes)
 
@@ -161,10 +161,10 @@ def _by_task(findings: Sequence[Finding], methods: Sequence[str], measure: str) 
     notes = [f"Small: {_level(findings)} intervals over models and rows, in percent."]
     if measure == "test_coverage":
         notes.insert(
-            0, f"Nominal {formats.level(coverage)}; of the rows predicted. {legend(coverage)}"
+            0, f"Nominal {formats.level(coverage)}; of the accepted rows. {legend(coverage)}"
         )
     else:
-        notes.insert(0, "Share of rows predicted, by the methods that may decline rows.")
+        notes.insert(0, "Share of rows accepted, by the methods that may reject rows.")
     columns = (Column(title="Method"), *(Column(title=task, numeric=True) for task in tasks))
     title = "Coverage by dataset" if measure == "test_coverage" else "Prediction rate by dataset"
     return Grid(title=title, columns=columns, parts=(Rows(rows=tuple(rows)),), notes=tuple(notes))
@@ -173,9 +173,10 @@ def _by_task(findings: Sequence[Finding], methods: Sequence[str], measure: str) 
 def legend(coverage: float) -> str:
     """What the marks of verdicts mean."""
     points = f"{100 * TOLERANCE * (1 - coverage):.2g} points"
+    marks = {verdict: TONES[tone][0] for verdict, tone in TONE_OF.items()}
     return (
-        f"{MARKS['holds']} within {points}; {MARKS['too low']} surely lower, "
-        f"{MARKS['too high']} surely higher; {MARKS['not told']} beyond, but perhaps by chance."
+        f"{marks['covers']} within {points} of nominal; {marks['under-covers']} significantly "
+        f"below, {marks['over-covers']} significantly above; {marks['undecided']} undecided."
     )
 
 
@@ -215,7 +216,7 @@ def _tests(findings: Sequence[Finding]) -> Grid:
             reasons.setdefault(why, {})[found.method] = None
     limits = (f"{', '.join(methods)}: {why}." for why, methods in reasons.items())
     notes = (
-        f"Of the rows predicted. {legend(findings[0].result.coverage)} "
+        f"Of the accepted rows. {legend(findings[0].result.coverage)} "
         f"Small: {_level(findings)} intervals over models and rows.",
         *limits,
         *told,
@@ -279,8 +280,8 @@ def _beside(findings: Sequence[Finding]) -> Grid | None:
     named = "tables" if len(tables) > 1 else "table"
     notes = (
         f"Published: {named} {', '.join(tables)} of Gustafsson, Danelljan and Schön (TMLR 2023), "
-        f"± the sd over five runs. Ours come from {images if drawn else 'other networks'}, so "
-        "that patterns can be compared and digits cannot.",
+        f"± the sd over five runs. Ours come from {images if drawn else 'other networks'}: "
+        "compare patterns, not values.",
     )
     return Grid(title="Beside the published", columns=columns, parts=tuple(parts), notes=notes)
 
@@ -318,10 +319,10 @@ def _measured(found: Finding, measure: str, test: str | None = None) -> Cell:
     record = found.record(measure, test)
     if measure == "prediction_rate" and not found.selective:
         return share_cell(record.value)
-    mark = MARKS[found.verdict(test)] if measure == "test_coverage" else ""
     if math.isnan(record.value):
         return _missing()
-    return share_cell(record.value, small=f"{mark}{formats.between(record)}".strip())
+    cell = share_cell(record.value, small=formats.between(record).strip())
+    return replace(cell, tone=TONE_OF[found.verdict(test)]) if measure == "test_coverage" else cell
 
 
 def _number(record: Record) -> Cell:

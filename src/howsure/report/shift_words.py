@@ -1,9 +1,9 @@
-"""What a page on coverage under shift says: which methods hold, which break, and at what cost."""
+"""What a page on coverage under shift says: who keeps nominal coverage, and at what cost."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -12,27 +12,27 @@ from howsure.core import formats
 from howsure.report.document import GlossaryEntry, Tone, VerdictLine
 from howsure.report.shift_findings import (
     TOLERANCE,
+    TONE_OF,
     Finding,
     Verdict,
     home_method,
     kept_count,
     shared_part,
 )
+from howsure.report.studies import counted, listed, named
 
-_TONES: Final[Mapping[Verdict, Tone]] = {
-    "holds": "good",
-    "too high": "info",
-    "not told": "undecided",
-    "too low": "bad",
-    "not known": "info",
-}
 _QUESTIONS: Final[Mapping[Verdict, str]] = {
-    "holds": "Coverage holds",
-    "too high": "Covers more than claimed",
-    "not told": "Not told",
-    "too low": "Coverage breaks",
+    "covers": "Nominal coverage",
+    "over-covers": "Over-covers",
+    "undecided": "Undecided",
+    "under-covers": "Under-covers",
     "not known": "Not known",
 }
+_KINDS: Final[Mapping[bool, str]] = {
+    False: "Methods that accept every row",
+    True: "Methods that may reject rows",
+}
+"""What to call methods, by whether they are selective."""
 _NAMED: Final = 3
 
 _SOURCE = "Gustafsson, Danelljan and Schön, TMLR 2023"
@@ -40,7 +40,7 @@ GLOSSARY: Final = (
     GlossaryEntry(
         name="test_coverage",
         title="Coverage",
-        meaning="Share of y inside its calibrated interval, among the test rows predicted.",
+        meaning="Share of accepted test rows whose calibrated interval contains y.",
         source=_SOURCE,
         direction="closer to the nominal coverage is better",
         notion="marginal",
@@ -48,7 +48,7 @@ GLOSSARY: Final = (
     GlossaryEntry(
         name="prediction_rate",
         title="Prediction rate",
-        meaning="Share of test rows that a method predicts; the others look foreign to it.",
+        meaning="Share of test rows that a method accepts; it may reject unfamiliar ones.",
         source=_SOURCE,
         direction="higher is better",
     ),
@@ -64,19 +64,19 @@ GLOSSARY: Final = (
     GlossaryEntry(
         name="test_width",
         title="Width",
-        meaning="Mean width of the calibrated intervals of the test rows predicted.",
+        meaning="Mean width of the calibrated intervals of the accepted test rows.",
         direction="lower is better",
     ),
     GlossaryEntry(
         name="test_mae",
         title="MAE",
-        meaning="Mean absolute error of the test rows predicted.",
+        meaning="Mean absolute error of the accepted test rows.",
         direction="lower is better",
     ),
     GlossaryEntry(
         name="val_coverage",
         title="Validation coverage",
-        meaning="Coverage of the rows that calibrate; the rule fixes it, but for ties.",
+        meaning="Coverage of the calibration rows; the calibration rule fixes it, but for ties.",
     ),
     GlossaryEntry(
         name="val_width",
@@ -100,8 +100,14 @@ GLOSSARY: Final = (
 )
 
 
+def title_of(methods: int, datasets: Sequence[str]) -> str:
+    """What was studied."""
+    on = f"{counted(methods, 'method')} on {named(datasets, 'dataset')}"
+    return f"Does coverage survive a shift? {on}"
+
+
 def headline(findings: Sequence[Finding]) -> VerdictLine | None:
-    """Which methods keep their coverage under shift, and what it costs in rows predicted."""
+    """Which methods keep their coverage under shift, and what it costs in rows accepted."""
     methods, tasks = shared_part(findings)
     if not methods:
         return None
@@ -109,40 +115,40 @@ def headline(findings: Sequence[Finding]) -> VerdictLine | None:
     coverage = inside[0].result.coverage
     kept = {method: kept_count(inside, method, tasks) for method in methods}
     full = [method for method in methods if kept[method] == len(tasks)]
-    count = len(methods)
     where = _where(len(tasks))
     if len(tasks) < len({found.task for found in findings}):
         where += " that they all answer"
-    near = f"its coverage within {_points(TOLERANCE * (1.0 - coverage))} of it {where}"
-    text = f"At a nominal {formats.level(coverage)}, "
-    if count == 1:
-        text += f"{methods[0]} {'is' if full else 'is not'} proven to keep {near}"
-    elif full:
-        told = [f"{full[0]} ({_rate_words(inside, full[0])})"]
-        told += [f"{m} ({formats.share(_mean_of(inside, m, 'prediction_rate'))})" for m in full[1:]]
-        several = f"are proven to keep {near.replace('its', 'their', 1)}"
-        claim = several if len(full) > 1 else f"is proven to keep {near}"
-        text += f"{len(full)} of {count} methods {claim}: "
-        text += listed(told, _NAMED)
+    goal = f"its {formats.level(coverage)} coverage within {_points(TOLERANCE * (1.0 - coverage))}"
+    if len(methods) == 1:
+        text = f"{methods[0]} is{'' if full else ' not'} shown to keep {goal} {where}."
     else:
-        text += f"none of {count} methods is proven to keep {near}"
+        count = f"{len(full) or 'None'} of {len(methods)} methods"
+        verb = "are" if len(full) > 1 else "is"
+        their = goal.replace("its", "their", 1) if len(full) > 1 else goal
+        text = f"{count} {verb} shown to keep {their} {where}."
         best = max(kept.values())
-        if best:
+        if full:
+            told = [f"{full[0]} ({_rate_words(inside, full[0])})"]
+            told += [
+                f"{m} ({formats.share(_mean_of(inside, m, 'prediction_rate'))})" for m in full[1:]
+            ]
+            text = f"{text[:-1]}: {listed(told, _NAMED)}."
+        elif best:
             first = next(method for method in methods if kept[method] == best)
-            text += f"; the most is {best}, by {first} ({_rate_words(inside, first)})"
-    broken = any(found.verdict() == "too low" for found in inside)
-    tone: Tone = "good" if len(full) == count else "info" if full else "bad"
+            text += f" The most is {best}, by {first} ({_rate_words(inside, first)})."
+    broken = any(found.verdict() == "under-covers" for found in inside)
+    tone: Tone = "good" if len(full) == len(methods) else "info" if full else "bad"
     if tone == "bad" and not broken:
         tone = "undecided"
-    return VerdictLine(text=f"{text}.", tone=tone)
+    return VerdictLine(text=text, tone=tone)
 
 
 def cost_lines(findings: Sequence[Finding]) -> tuple[VerdictLine, ...]:
-    """How far coverage is off with and without refusals, and how many rows are then predicted."""
+    """How far coverage is from nominal with and without rejection, and the prediction rates."""
     methods, tasks = shared_part(findings)
     inside = [f for f in findings if f.method in methods and f.task in tasks]
     lines = []
-    for selective, question in ((False, "Every row predicted"), (True, "Rows may be declined")):
+    for selective, question in _KINDS.items():
         held = [found for found in inside if found.selective == selective]
         if not held:
             continue
@@ -150,16 +156,14 @@ def cost_lines(findings: Sequence[Finding]) -> tuple[VerdictLine, ...]:
         off = {method: _mean_of(held, method, "coverage_error") for method in names}
         best, worst = min(off, key=off.__getitem__), max(off, key=off.__getitem__)
         null = float(np.mean([found.record("coverage_error").null for found in held]))
-        text = f"Coverage is off by {_points(off[best])}"
-        if len(off) == 1:
-            text += f" on average with {best}"
-        else:
-            text += f" ({best}) to {_points(off[worst])} ({worst}) on average"
-        text += f", where chance alone would show {_points(null)}"
+        text = f"Average coverage error is {_points(off[best])} ({best})"
+        if len(off) > 1:
+            text += f" to {_points(off[worst])} ({worst})"
+        text += f"; chance alone would show {_points(null)}."
         if selective:
             rates = [_mean_of(held, method, "prediction_rate") for method in names]
-            text += f"; {_range(rates)} of the rows are predicted"
-        lines.append(VerdictLine(text=f"{text}.", tone="info", question=question))
+            text += f" The prediction rate is {_range(rates)}."
+        lines.append(VerdictLine(text=text, tone="info", question=question))
     return tuple(lines)
 
 
@@ -170,20 +174,12 @@ def task_lines(findings: Sequence[Finding]) -> tuple[VerdictLine, ...]:
         group = [found for found in findings if found.verdict() == verdict]
         if not group:
             continue
-        told = "; ".join(filter(None, (_group_words(group, kind) for kind in (False, True))))
-        lines.append(VerdictLine(text=f"{told}.", tone=_TONES[verdict], question=question))
+        told = " ".join(f"{words}." for kind in _KINDS if (words := _group_words(group, kind)))
+        lines.append(VerdictLine(text=told, tone=TONE_OF[verdict], question=question))
     size = _shift_words(findings)
     if size:
-        lines.append(VerdictLine(text=size, tone="info", question="How far it shifts"))
+        lines.append(VerdictLine(text=size, tone="info", question="Size of the shift"))
     return tuple(lines)
-
-
-def listed(parts: Iterable[str], most: int | None = None) -> str:
-    """Parts as a list in words."""
-    known = list(parts)
-    if most is not None and len(known) > most:
-        known = [*known[:most], f"{len(known) - most} more"]
-    return " and ".join(filter(None, (", ".join(known[:-1]), known[-1])))
 
 
 def _where(tasks: int) -> str:
@@ -205,8 +201,8 @@ def _mean_of(findings: Sequence[Finding], method: str, measure: str) -> float:
 
 def _rate_words(findings: Sequence[Finding], method: str) -> str:
     if not any(found.selective for found in findings if found.method == method):
-        return "predicts every row"
-    return f"predicts {formats.share(_mean_of(findings, method, 'prediction_rate'))} of rows"
+        return "accepts every row"
+    return f"accepts {formats.share(_mean_of(findings, method, 'prediction_rate'))} of rows"
 
 
 def _null(found: Finding) -> float:
@@ -220,9 +216,8 @@ def _group_words(findings: Sequence[Finding], selective: bool) -> str:
     if len(held) <= _NAMED or len(known) < len(held):
         return "; ".join(map(_method_words, held))
     ends = sorted(held, key=lambda found: found.record("test_coverage").value)
-    kind = "that may decline rows" if selective else "that predict every row"
-    text = f"{len(held)} methods {kind}, from {_method_words(ends[0])}, "
-    return f"{text}to {_method_words(ends[-1])}"
+    kind = _KINDS[selective].removeprefix("Methods ")
+    return f"{len(held)} methods {kind}: {_method_words(ends[0])} to {_method_words(ends[-1])}"
 
 
 def _range(shares: Sequence[float]) -> str:
@@ -237,7 +232,7 @@ def _method_words(found: Finding) -> str:
     if math.isnan(record.value):
         return f"{found.method}, for {record.reason or 'there is no answer'}"
     rate = found.record("prediction_rate").value
-    of = f"of the {formats.share(rate)} predicted" if found.selective else ""
+    of = f"of the {formats.share(rate)} accepted" if found.selective else ""
     told = f"{found.method} {formats.share(record.value)}{formats.between(record)} {of}"
     return " ".join(told.split())
 
@@ -253,8 +248,8 @@ def _shift_words(findings: Sequence[Finding]) -> str:
     away = home + found.record("mae_change").value
     units = "" if found.result.units == "1" else f" {found.result.units}"
     told = (
-        f"The MAE of {found.method} is {formats.number(home, 3)} on validation rows and "
-        f"{formats.number(away, 3)}{units} on all test rows, a change of "
+        f"The MAE of {found.method} goes from {formats.number(home, 3)} on validation rows to "
+        f"{formats.number(away, 3)}{units} on all test rows: a change of "
         f"{formats.share(change.value)}{formats.between(change)}"
     )
     return f"{told}."

@@ -116,7 +116,7 @@ QUESTIONS: Mapping[str, Question] = MappingProxyType(
             tolerance=0.1,
             margin=0.25,
         ),
-        "drift": Question(asked="Does coverage change with time?", label="Drift", unit="share"),
+        "drift": Question(asked="Does coverage change over time?", label="Drift", unit="share"),
         "comparison": Question(
             asked="Which model is better?", label="Best model", unit="y", margin=math.nan
         ),

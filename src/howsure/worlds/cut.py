@@ -42,7 +42,8 @@ class CutWorld(World):
     """
 
     no_truth: ClassVar[str] = (
-        "the data are real: each x has one y, and the mean and the law of y there are not known"
+        "the data are real: each x has one y, and the mean and the distribution of y there are "
+        "unknown"
     )
     name: str
     x: FloatArray

@@ -77,7 +77,7 @@ class CongruenceAdapter(Adapter):
         """World by world and seed by seed: the truth, heads together, and other methods."""
         Options.of(plan)
         if TRUTH in plan.methods:
-            raise InputError(f"a method must not be called {TRUTH!r}, which is the world's own law")
+            raise InputError(f"a method must not be called {TRUTH!r}, the world's own distribution")
         found = [
             trial
             for label in _present(plan)

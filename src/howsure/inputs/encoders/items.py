@@ -246,7 +246,7 @@ def _string_kind(values: list[str], kind: str | None) -> str:
     if 0 < files < len(values):
         raise InputError(
             f"kind must be given where {files} of {len(values)} strings end like image files, "
-            "got None: say 'text' or 'image'"
+            "got None: pass 'text' or 'image'"
         )
     return "image" if files else "text"
 

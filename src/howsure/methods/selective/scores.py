@@ -358,7 +358,7 @@ class EnsembleVarianceScore(BeliefScore):
             If the method does not tell the mean's uncertainty from the noise.
         """
         if beliefs.mean is None:
-            raise UnanswerableError("the method holds no belief of the mean of y")
+            raise UnanswerableError("the method predicts no distribution of the mean of y")
         return beliefs.mean.sd()
 
 

@@ -141,9 +141,7 @@ def extremes_table(
         name="cce_rows",
         columns=columns,
         model=part.model,
-        notes=(
-            "Rows where the predictive distribution is farthest from the data, and nearest to it."
-        ),
+        notes="Rows whose predictive distribution is farthest from the data, and nearest to it.",
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
+import zlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -76,7 +77,7 @@ def block_of(figure: Figure) -> Block:
         told = f" Colour: {figure.shades.title}."
     return Block(
         figure=figure,
-        spec=script_json(spec),
+        spec=packed(json.dumps(spec, allow_nan=False, separators=(",", ":"))),
         legend=tuple(
             Swatch(
                 label=item.label,
@@ -101,12 +102,9 @@ def _ramp(shades: Shades) -> Ramp:
     )
 
 
-def script_json(value: Any) -> Markup:
-    """JSON that is safe inside a script element: no character can end it or open markup."""
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    for char in "<>&":
-        text = text.replace(char, f"\\u{ord(char):04x}")
-    return Markup(text)
+def packed(text: str) -> Markup:
+    """A text deflated, in base64: no character of it can end a script element or open markup."""
+    return Markup(base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii"))
 
 
 def tone_of(colour: int) -> str:
@@ -123,7 +121,7 @@ def _swatch_kind(mark: Mark) -> str:
 
 def _data_grid(figure: Figure) -> Grid:
     """The figure's numbers, each line thinned to few rows, the strongest points of a map."""
-    layers = [layer for layer in figure.layers if layer.mark is not Mark.INTERVALS]
+    layers = [layer for layer in figure.layers if layer.mark not in {Mark.INTERVALS, Mark.TEXT}]
     shown = _Shown(
         series=any(layer.series for layer in layers),
         label=any(layer.labels for layer in layers) and not figure.is_horizontal(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import resources
@@ -21,7 +21,7 @@ from howsure.core.optional import require
 from howsure.core.text import clean
 from howsure.report.document import TONES, Choice, Document, Section, noted, slug
 from howsure.report.grids import OF
-from howsure.report.page.figures import Block, block_of
+from howsure.report.page.figures import Block, block_of, packed
 from howsure.report.page.theme import properties
 
 FACT_LENGTH = 48
@@ -65,7 +65,7 @@ def render(document: Document) -> str:
         sections = [_part(section, counter) for section in document.sections]
     facts = [(str(name), str(fact)) for name, fact in noted(document.facts, faults).items()]
     library = _drawing_library() if any(part.choices for part in (opening, *sections)) else ""
-    code = [*([Markup(library)] if library else []), _own_code()]
+    code = _own_code()
     return (
         _environment()
         .get_template("page.html")
@@ -79,7 +79,8 @@ def render(document: Document) -> str:
             headline_facts=[fact for fact in facts if len(fact[1]) <= FACT_LENGTH][:FACT_COUNT],
             style=_style(),
             code=code,
-            policy=_policy(code),
+            library=_packed_library(library),
+            policy=_policy(*filter(None, (library, code))),
             slug=slug,
         )
     )
@@ -125,7 +126,12 @@ def _drawing_library() -> str:
 @cache
 def _bundle(converter: ModuleType) -> str:
     bundle: str = converter.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return bundle.replace("\r\n", "\n").replace("</script", "<\\/script")
+    return bundle
+
+
+@cache
+def _packed_library(library: str) -> Markup:
+    return packed(library) if library else Markup("")
 
 
 @cache
@@ -159,7 +165,7 @@ def _style() -> Markup:
     return Markup(properties() + _resource("page.css"))
 
 
-def _policy(code: Iterable[str]) -> str:
+def _policy(*code: str) -> str:
     """Nothing from the network, and no script but these."""
     hashes = " ".join(f"'sha256-{_digest(text)}'" for text in code)
     return (
