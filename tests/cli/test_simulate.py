@@ -121,7 +121,7 @@ def test_a_world_is_simulated_and_every_form_written(tmp_path: Path) -> None:
     flags = [part for path in outputs for part in ("-o", path)]
     told = inside("heteroscedastic", "--method", "linear_t", "--coverage", "0.8", *QUICK, *flags)
     assert "The 80\xa0% prediction intervals of linear t" in " ".join(told.split(" "))
-    assert "nominal 80 %" in told
+    assert "Nominal 80 %" in told
     for path in outputs:
         assert f"written: {path}" in told
         assert path.stat().st_size > 200

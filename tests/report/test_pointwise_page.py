@@ -171,7 +171,7 @@ def test_tables_hold_the_numbers_of_the_result(
     assert float(row["Brier, raw"].key) == score.raw
     assert float(row["Bias²"].key) + float(row["Variance"].key) == pytest.approx(score.corrected)
     assert float(row["Mean PICP"].key) == pytest.approx(found.picp(0.9).mean())
-    assert float(row["Points off"].key) == pytest.approx(
+    assert float(row["Failing points"].key) == pytest.approx(
         (found.band("picf", 0.9).verdict(0.9) != 0).mean()
     )
     assert "MC" in row["Brier, raw"].small

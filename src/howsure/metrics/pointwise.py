@@ -345,7 +345,7 @@ class CoverageBand:
     __repr__ = brief_repr
 
     def verdict(self, coverage: float) -> npt.NDArray[np.int64]:
-        """Where coverage is significantly off: −1 below, +1 above, 0 compatible; shape (n,).
+        """Where coverage is significantly off: −1 under, +1 over, 0 neither; shape (n,).
 
         Examples
         --------

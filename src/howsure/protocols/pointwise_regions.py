@@ -162,7 +162,7 @@ def failing_regions(
     coverage: float,
     names: Sequence[str] | None = None,
 ) -> Table:
-    """Named regions of x, and whether coverage is off on average over each.
+    """Named regions of x, and whether coverage differs significantly on average over each.
 
     Parameters
     ----------

@@ -183,7 +183,7 @@ def trials_table(result: PointwiseResult, coverage: float) -> Table:
 
 
 def failing_ranges(result: PointwiseResult, which: Which, coverage: float) -> Table:
-    """Where along x coverage is significantly off: runs of neighbouring test points of one verdict.
+    """Where along x coverage differs significantly: runs of test points of one verdict.
 
     Parameters
     ----------

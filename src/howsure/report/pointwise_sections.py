@@ -156,7 +156,7 @@ _COMPARED: Final[Mapping[Which, tuple[str, tuple[tuple[str, str], ...]]]] = {
         (
             ("Mean PICP", "empirical_coverage"),
             ("Mean PICF", "picf_mean"),
-            ("Points off", "picf_points_off"),
+            ("Failing points", "picf_points_off"),
             ("Mean width", "prediction_width"),
             ("Brier, raw", "picf_brier"),
             ("Brier, corrected", "picf_brier_corrected"),
@@ -168,7 +168,7 @@ _COMPARED: Final[Mapping[Which, tuple[str, tuple[tuple[str, str], ...]]]] = {
         "Confidence intervals for the mean",
         (
             ("Mean CICP", "cicp"),
-            ("Points off", "cicf_points_off"),
+            ("Failing points", "cicf_points_off"),
             ("Mean width", "confidence_width"),
             ("Brier, raw", "cicf_brier"),
             ("Brier, corrected", "cicf_brier_corrected"),
