@@ -57,7 +57,7 @@ def test_ends_are_those_of_the_prediction_and_rows_rise_in_width() -> None:
     inside = (held.y[places] >= lower) & (held.y[places] <= upper)
     assert (table.columns["covered"] == "yes").tolist() == inside.tolist()
     assert (np.diff(upper - lower) >= 0).all()
-    assert f"hold y in {inside.sum()} of them" in table.notes
+    assert f"contain y in {inside.sum()} of them" in table.notes
     assert f"Shown: {SHOWN} of 900 rows" in table.notes
 
 
@@ -141,5 +141,5 @@ def test_one_sided_intervals_have_a_place_where_there_is_a_point() -> None:
 def test_without_intervals_the_reason_is_told(held: EvalSet) -> None:
     tables, (reason,) = interval_tables([evaluate(held)])
     assert tables == []
-    assert "the table holds no intervals" in reason
+    assert "the table has no intervals" in reason
     assert interval_tables([]) == ([], [])
