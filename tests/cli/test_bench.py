@@ -91,6 +91,9 @@ def test_results_are_shown_side_by_side(filled: str) -> None:
     assert "picf_variance" in every
     one = call("show", "smoke", "--store", filled, "--metric", "cicp").stdout
     assert "empirical_coverage" not in one
+    assert call("show", "smoke", "--store", filled, "--metric", "PICP").stdout == (
+        call("show", "smoke", "--store", filled, "--metric", "empirical_coverage").stdout
+    )
 
 
 def test_many_methods_stand_one_below_the_other(capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,14 +116,16 @@ def test_many_methods_stand_one_below_the_other(capsys: pytest.CaptureFixture[st
             "target": [0.9] * count,
             "reason": [""] * count,
         }
-        print_results(Console(width=80), pa.table(columns), ("test_coverage",))
+        print_results(Console(width=100), pa.table(columns), ("test_coverage",))
         return capsys.readouterr().out
 
-    assert "m0  " in shown(5).splitlines()[2]
-    rows = [line.split() for line in shown(7).splitlines()]
-    assert ["m6", "0.8"] in rows
+    beside = shown(5).splitlines()
+    assert beside[2].split() == ["Measure", *(f"m{k}" for k in range(5)), "perfect"]
+    assert beside[3].startswith("test_coverage at 90 %")
+    rows = [line.split() for line in shown(9).splitlines()]
+    assert ["m6", "0.800", "±", "0.010"] in rows
+    assert ["m8", "✓", "0.900", "±", "0.010"] in rows
     assert ["perfect", "0.9"] in rows
-    assert ["±0.01"] in rows
 
 
 def test_results_are_written_as_tables(filled: str, tmp_path: Path) -> None:
@@ -153,7 +158,10 @@ def test_a_report_is_drawn(filled: str, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     told = call("report", "smoke", "--store", filled, "-o", str(page))
     assert told.exit_code == 0, told.exception
-    assert "through_zero" in page.read_text(encoding="utf-8")
+    written = page.read_text(encoding="utf-8")
+    assert "<h1>Are prediction intervals right at every x? 2 methods on 2 worlds</h1>" in written
+    assert "through_zero" in written
+    assert "<dd>smoke</dd>" in written
 
 
 def test_plans_are_listed() -> None:

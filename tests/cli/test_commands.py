@@ -105,10 +105,11 @@ def test_two_files_are_two_models(good: Path, narrow: Path) -> None:
     assert "good" in shown
     assert "narrow" in shown
     assert "beats" in shown or "told apart" in shown
-    heading = next(line for line in shown.splitlines() if line.startswith("Model "))
-    assert "Coverage" in heading
-    assert shown.index(heading) < shown.index("The 90 % intervals cover")
-    assert max(map(len, shown.splitlines()[: shown.splitlines().index(heading) + 3])) <= 80
+    heading = next(line for line in shown.splitlines() if line.startswith("Question "))
+    assert shown.index("The 90 % intervals cover") < shown.index(heading)
+    assert shown.index("\nCoverage ") < shown.index("Key numbers")
+    assert shown.count("narrow: The 90 % intervals cover") == 1
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_common_rows_are_compared_where_the_flag_says_so(tmp_path: Path) -> None:
@@ -196,8 +197,11 @@ def test_assess_prints_what_matters_and_more_on_demand(good: Path, tmp_path: Pat
     brief = inside("assess", good)
     assert "Interval score (Winkler) at 90 %" in brief
     assert "Median width" not in brief
-    assert "--all shows every number" in brief
-    assert "Median width" in inside("assess", good, "--all")
+    assert "--all shows every sentence and number" in brief
+    whole = inside("assess", good, "--all")
+    assert "Median width" in whole
+    assert "What could not be answered, and why" in whole
+    assert whole.count("Interval score (Winkler)") == 1  # nothing twice
     held = json.loads(inside("assess", good, "--json"))
     assert held["verdict"][0]["text"][:20] in brief
     page = tmp_path / "quiet.json"

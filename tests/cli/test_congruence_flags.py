@@ -83,7 +83,7 @@ def test_new_texts_go_through_the_same_encoder(tmp_path: Path, model: str) -> No
     bad = np.array([text == "very bad film" for text in scored["text"]])
     assert np.array(scored["flagged"])[bad].all()
     assert np.array(scored["cce"])[bad].min() > np.array(scored["cce"])[~bad].max()
-    assert "Which rows to distrust?" in outs[1].read_text(encoding="utf-8")
+    assert "Which rows should not be trusted?" in outs[1].read_text(encoding="utf-8")
     assert "withhold suspect rows" not in outs[2].read_text(encoding="utf-8")
     labelled = reviews(tmp_path / "labelled.csv", 60, 1)
     shown = inside("assess", labelled, "--reference", reference, "--encode", f"text={model}")
@@ -121,7 +121,7 @@ def test_images_are_shown_and_named(tmp_path: Path) -> None:
     (tmp_path / "img" / "7.jpg").unlink()
     out = tmp_path / "t.html"
     shown = inside("assess", tmp_path / "t.csv", "--image", "path", "-o", out)
-    assert "Files are gone of 1 of 30 images: row 7 ('7.jpg')" in shown
+    assert "○ Missing images: 1 of 30 images: row 7 ('7.jpg')" in shown
     page = out.read_text(encoding="utf-8")
     assert page.count('src="data:image/jpeg;base64,') >= 11
 

@@ -128,7 +128,9 @@ def test_one_sided_intervals_have_a_place_where_there_is_a_point() -> None:
     assert table.columns["row"].tolist() == [0, 1]
     assert table.notes.endswith("Left out: 1 unbounded ones.")
     _, reasons = interval_tables([evaluate(EvalSet.checked(np.zeros(3), ends))])
-    assert reasons == ["intervals of model are not drawn beside y: all intervals are unbounded"]
+    assert reasons == [
+        "intervals of model are not drawn beside y: every interval has an infinite end"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,9 @@ import howsure
 from extras import needs
 from howsure.core.records import Table
 from howsure.core.rng import child
-from howsure.report.document import PageContent
-from howsure.report.images import SIDE, image_table, missing_images, thumbnail
 from howsure.report.galleries import galleries
-from howsure.report.page.render import render_page
-from howsure.report.plain import to_markdown
+from howsure.report.images import SIDE, image_table, missing_images, thumbnail
+from howsure.report.questions import document_of
 
 pil = needs("PIL.Image")
 
@@ -149,9 +147,8 @@ class TestGallery:
         table = image_table(rows(), np.array(["/n"] * 20, dtype=object))
         columns = dict(table.columns)
         columns["thumbnail"] = np.array([uri] * 12, dtype=object)
-        page = render_page(
-            PageContent(title="t", tables=(Table(name="cce_images", columns=columns),))
-        )
+        shown = document_of(title="t", tables=(Table(name="cce_images", columns=columns),))
+        page = shown.to_html()
         assert uri not in page
         assert "<img" not in page
 
@@ -159,7 +156,7 @@ class TestGallery:
         name = "<img src=x onerror=alert(1)>.png"
         saved(tmp_path / name, "RGB", (60, 60))
         files = np.array([str(tmp_path / name)] * 20, dtype=object)
-        page = render_page(PageContent(title="t", tables=(image_table(rows(), files),)))
+        page = document_of(title="t", tables=(image_table(rows(), files),)).to_html()
         assert page.count("<img") == 12
         assert "onerror=alert(1)>" not in page
         assert "&lt;img src=x onerror=alert(1)&gt;.png" in page
@@ -168,11 +165,11 @@ class TestGallery:
     def test_plain_forms_hold_names_and_no_pixels(self, tmp_path: Path) -> None:
         saved(tmp_path / "a.png", "RGB", (60, 60))
         table = image_table(rows(), np.array([str(tmp_path / "a.png")] * 20, dtype=object))
-        text = to_markdown(PageContent(title="t", tables=(table,)))
-        assert "Images of the highest and the lowest CCE" in text
-        assert "a.png" in text
-        assert "data:image" not in text
-        assert "Thumbnail" not in text
+        document = document_of(title="t", tables=(table,))
+        assert "a.png" in document.to_json()
+        for text in (document.to_markdown(), document.to_csv()):
+            assert "data:image" not in text
+            assert "Thumbnail" not in text
 
 
 def test_gone_files_are_named_in_few_words() -> None:

@@ -9,9 +9,11 @@ import math
 import re
 import sys
 import time
+import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,11 +22,11 @@ from extras import needs
 from figures import samples
 from howsure.core.records import Direction, Record, Table
 from howsure.figures import figures_of
-from howsure.report.document import GlossaryEntry, PageContent, VerdictLine
+from howsure.report.document import Document, GlossaryEntry, Section, VerdictLine, slug
+from howsure.report.grids import ROWS_LIMIT
 from howsure.report.page import render
-from howsure.report.page.figures import MAP_DATA_LIMIT, blocks_of, script_json
-from howsure.report.page.render import render_page
-from howsure.report.grids import ROWS_LIMIT, anchor
+from howsure.report.page.figures import MAP_DATA_LIMIT, block_of, packed
+from howsure.report.questions import STEP, document_of
 
 needs("vl_convert")
 HOSTILE = "</script><script>window.pwned=1</script><img src=x onerror=pwned()>\"'`"
@@ -65,7 +67,16 @@ class Elements(HTMLParser):
 @pytest.fixture(scope="module")
 def page() -> str:
     """The report with everything in it."""
-    return render_page(samples.content())
+    return samples.content().to_html()
+
+
+def specs_of(elements: Elements) -> list[dict[str, Any]]:
+    """The drawings of a page."""
+    return [
+        json.loads(zlib.decompress(base64.b64decode(text)))
+        for given, text in elements.scripts
+        if str(given.get("id", "")).startswith("spec-")
+    ]
 
 
 def test_everything_of_the_content_is_on_the_page(page: str) -> None:
@@ -73,9 +84,10 @@ def test_everything_of_the_content_is_on_the_page(page: str) -> None:
     text = " ".join(Elements(page).texts)
     assert content.title in text
     assert content.command in text
-    for line in content.verdict:
+    for line in content.lines:
         assert line.text in text
-        assert line is content.verdict[0] or line.question in text
+        assert line.command in text
+        assert line.question in text
     for entry in content.glossary:
         assert entry.title in text
         assert entry.formula in text
@@ -91,22 +103,47 @@ def test_everything_of_the_content_is_on_the_page(page: str) -> None:
     assert "no distribution was given" in text
 
 
-def test_the_verdict_comes_before_figures_numbers_and_glossary(page: str) -> None:
+def test_the_verdict_comes_first_then_a_section_a_question_then_what_they_rest_on(
+    page: str,
+) -> None:
     ids = [str(given["id"]) for given in Elements(page).all("section")]
-    assert ids == ["verdict", "figures", "numbers", "tables", "glossary", "reproduce"]
+    sections = [section.anchor for section in samples.content().sections]
+    assert ids == ["verdict", *sections, "glossary", "reproduce"]
+    assert sections.index("section-coverage") < sections.index("section-groups")
+    assert sections[-2:] == ["section-numbers", "section-silent"]
 
 
-def test_there_is_one_drawing_a_figure_with_calibration_first(page: str) -> None:
+def test_no_sentence_stands_twice_but_for_the_first_screen(page: str) -> None:
+    content = samples.content()
+    told = [text.strip() for text in Elements(page).texts]
+    first = {line.text for line in content.opening.lines}
+    for line in content.lines:
+        placed = any(line in section.lines for section in content.sections)
+        assert told.count(line.text) == (line.text in first) + placed
+
+
+def test_the_first_screen_shows_states_and_calibration_with_a_switch(page: str) -> None:
+    (first, *_) = samples.content().opening.choices
+    labels = [option.label for option in first.options]
+    assert labels == ["Intervals", "Quantiles", "PIT histogram", "PIT ECDF"]
+    opening = page[page.index('<section id="verdict"') : page.index('<section id="section-')]
+    elements = Elements(opening)
+    assert len([g for g in elements.all("input") if g.get("type") == "radio"]) == 4
+    signs = [g for g in elements.all("span") if "sign" in str(g.get("class"))]
+    assert {str(g["aria-label"]) for g in signs} >= {"fails", "watch", "negligible", "holds"}
+
+
+def test_there_is_one_drawing_a_figure(page: str) -> None:
     elements = Elements(page)
-    specs = [
-        json.loads(text)
-        for given, text in elements.scripts
-        if given.get("type") == "application/json"
-    ]
-    assert len(specs) == 13
-    assert len([g for g in elements.all("div") if g.get("data-spec")]) == 13
-    first = next(g for g in elements.all("div") if g.get("data-spec"))
-    assert str(first["aria-label"]).startswith("Calibration curve: Observed share against Nominal")
+    content = samples.content()
+    parts = (content.opening, *content.sections)
+    figures = [f for part in parts for c in part.choices for o in c.options for f in o.figures]
+    assert len(specs_of(elements)) == len(figures) > 10
+    drawn = [g for g in elements.all("div") if g.get("data-spec")]
+    for given, figure in zip(drawn, figures, strict=True):
+        assert str(given["aria-label"]).startswith(f"{figure.title}: ")
+    names = [figure.name for figure in figures]
+    assert sorted(names) == sorted(f.name for f in figures_of(content.curves, content.tables))
 
 
 def test_the_page_asks_the_network_for_nothing(page: str) -> None:
@@ -131,9 +168,11 @@ def test_only_the_named_scripts_may_run(page: str) -> None:
     assert policy.startswith("default-src 'none';")
     allowed = policy[policy.index("script-src") : policy.index("style-src")]
     assert "unsafe" not in allowed
-    run = [text for given, text in elements.scripts if given.get("type") != "application/json"]
-    assert len(run) == 2
-    digests = [base64.b64encode(hashlib.sha256(t.encode()).digest()).decode() for t in run]
+    run = [text for given, text in elements.scripts if given.get("type") != "text/plain"]
+    assert len(run) == 1
+    (library,) = [text for given, text in elements.scripts if given.get("id") == "library"]
+    whole = [zlib.decompress(base64.b64decode(library)), run[0].encode()]
+    digests = [base64.b64encode(hashlib.sha256(code).digest()).decode() for code in whole]
     assert re.findall(r"'sha256-([^']+)'", allowed) == digests
     handlers = [name for _, given in elements.found for name in given if name.startswith("on")]
     assert handlers == []
@@ -141,16 +180,16 @@ def test_only_the_named_scripts_may_run(page: str) -> None:
 
 def test_the_page_is_small_and_the_same_every_time(page: str) -> None:
     assert len(page.encode()) < 1_500_000
-    assert render_page(samples.content()) == page
+    assert samples.content().to_html() == page
 
 
 def test_a_page_is_rendered_quickly_once_the_library_is_there(page: str) -> None:
     start = time.perf_counter()
-    render_page(samples.content())
+    samples.content().to_html()
     assert time.perf_counter() - start < 1.5
 
 
-def hostile_content(text: str = HOSTILE) -> PageContent:
+def hostile_content(text: str = HOSTILE) -> Document:
     """A report in which every text is hostile."""
     table = Table(
         name=text,
@@ -161,9 +200,15 @@ def hostile_content(text: str = HOSTILE) -> PageContent:
     )
     record = samples.record(text, 1.0, 0.1, units=text, model=text, source=text, reason=text)
     grouped = replace(record, group=text)
-    return PageContent(
+    found = [samples.finding(name, "bad", text) for name in ("coverage", "groups", "comparison")]
+    found = [replace(one, where=text, model=text) for one in found]
+    made = document_of(
         title=text,
-        verdict=tuple(VerdictLine(text, tone, text) for tone in ("good", "bad", "info")),
+        lines=[
+            *(VerdictLine(text, one.state, one.question, text) for one in found),
+            VerdictLine(text, "info", STEP, text),
+        ],
+        findings=found,
         records=(
             record,
             grouped,
@@ -187,30 +232,29 @@ def hostile_content(text: str = HOSTILE) -> PageContent:
             samples.characteristic(text)[2],
             *samples.hostile_congruence(text),
         ),
-        glossary=(
-            GlossaryEntry(
-                name=text,
-                title=text,
-                meaning=text,
-                formula=text,
-                source=text,
-                direction=text,
-                notion=text,
-                units=text,
-                question=text,
-            ),
-        ),
         command=text,
         facts={text: text},
     )
+    entry = GlossaryEntry(
+        name=text,
+        title=text,
+        meaning=text,
+        formula=text,
+        source=text,
+        direction=text,
+        notion=text,
+        units=text,
+        question=text,
+    )
+    return replace(made, glossary=(entry,))
 
 
 @pytest.mark.parametrize(
     "text", [HOSTILE, "{{ 7*7 }}{% raw %}", "]]><!--<script>", "javascript:alert(1)", "a\r\nb\tc"]
 )
 def test_hostile_text_adds_no_element_and_no_attribute(text: str) -> None:
-    plain = Elements(render_page(hostile_content("q" * len(text))))
-    elements = Elements(render_page(hostile_content(text)))
+    plain = Elements(hostile_content("q" * len(text)).to_html())
+    elements = Elements(hostile_content(text).to_html())
     assert [tag for tag, _ in elements.found] == [tag for tag, _ in plain.found]
     assert [sorted(given) for _, given in elements.found] == [
         sorted(given) for _, given in plain.found
@@ -218,66 +262,62 @@ def test_hostile_text_adds_no_element_and_no_attribute(text: str) -> None:
     shown = " ".join(" ".join(elements.texts).split())
     assert " ".join(text.split()) in shown
     for given, source in elements.scripts:
-        if given.get("type") == "application/json":
-            assert "<" not in source
-            json.loads(source)
+        if given.get("type") == "text/plain":
+            assert re.fullmatch("[A-Za-z0-9+/=]+", source)
+    assert specs_of(elements)
 
 
 def test_stray_characters_become_replacement_characters() -> None:
-    page = render_page(hostile_content("a\ud800\x00\x1bb"))
+    page = hostile_content("a\ud800\x00\x1bb").to_html()
     assert "a\ufffd\ufffd\ufffdb" in page
     page.encode("utf-8")
 
 
-@pytest.mark.parametrize("value", ["</script>", "<!--", "a&b", "\u2028", "é", "\ud800"])
-def test_script_json_is_exact_and_holds_no_markup(value: str) -> None:
-    text = script_json({"k": value})
-    assert not set("<>&") & set(text)
-    assert text.isascii()
-    assert json.loads(text) == {"k": value}
-
-
-def test_script_json_refuses_what_is_no_json() -> None:
-    with pytest.raises(ValueError, match="JSON compliant"):
-        script_json(math.nan)
+@pytest.mark.parametrize("value", ["</script>", "<!--", "a&b", "\u2028", "é"])
+def test_packed_text_is_exact_and_holds_no_markup(value: str) -> None:
+    text = packed(json.dumps({"k": value}))
+    assert re.fullmatch("[A-Za-z0-9+/=]+", text)
+    assert json.loads(zlib.decompress(base64.b64decode(text))) == {"k": value}
 
 
 def test_without_vl_convert_the_tables_remain_and_the_extra_is_named(
     monkeypatch: pytest.MonkeyPatch, page: str
 ) -> None:
     monkeypatch.setitem(sys.modules, "vl_convert", None)
-    bare = render_page(samples.content())
+    bare = samples.content().to_html()
     elements = Elements(bare)
     assert 'pip install "howsure[report]"' in " ".join(elements.texts)
     assert len(bare) < 400_000
     assert not [g for g in elements.all("div") if g.get("data-spec")]
     assert len(list(elements.all("table"))) == len(list(Elements(page).all("table")))
-    assert all("open" in given for given in elements.all("details"))
+    data = [given for given in elements.all("details") if given.get("class") == "data"]
+    assert data
+    assert all("open" in given for given in data)
     monkeypatch.undo()
     assert render._drawing_library()  # its absence is not remembered
 
 
 def test_thousands_of_groups_are_limited_and_said() -> None:
-    content = replace(
-        samples.content(),
+    content = document_of(
+        title="t",
         records=samples.records() + samples.group_records(3000),
         tables=(samples.groups(3000), samples.worst_rows(1000)),
     )
-    page = render_page(content)
+    page = content.to_html()
     text = " ".join(Elements(page).texts)
-    assert f"The worst {ROWS_LIMIT} of 3,000 rows." in text
+    assert f"The worst {ROWS_LIMIT} of 3,000." in text
     assert f"The worst {ROWS_LIMIT} of 1,000 rows." in text
     assert f"The {ROWS_LIMIT} of 3,000 that lie farthest from their target" in text
-    assert len(page.encode()) < 2_000_000
-    assert page.count("<tr>") < 3 * ROWS_LIMIT + 1000
+    assert len(page.encode()) < 1_500_000
+    assert page.count("<tr>") < 4 * ROWS_LIMIT + 500
 
 
 def test_an_empty_report_is_a_page_all_the_same() -> None:
-    page = render_page(PageContent(title="nothing"))
-    assert "Nothing was assessed." in page
+    page = Document(title="nothing", opening=Section(title="")).to_html()
+    assert "Nothing could be judged." in page
     assert "vegaEmbed=" not in page
-    only_lost = PageContent(title="t", records=(Record(metric="a", value=math.nan, reason="why"),))
-    assert "What could not be answered, and why" in render_page(only_lost)
+    lost = (Record(metric="a", value=math.nan, reason="why"),)
+    assert "What could not be answered, and why" in document_of(title="t", records=lost).to_html()
 
 
 def test_every_link_has_its_target(page: str) -> None:
@@ -286,7 +326,7 @@ def test_every_link_has_its_target(page: str) -> None:
     assert len(ids) == len(set(ids))
     targets = {str(given["href"])[1:] for given in elements.all("a")}
     assert targets <= set(ids)
-    assert anchor("crps") in targets
+    assert slug("measure", "crps") in targets
 
 
 def test_tables_are_marked_up_for_screen_readers(page: str) -> None:
@@ -295,22 +335,6 @@ def test_tables_are_marked_up_for_screen_readers(page: str) -> None:
     regions = [g for g in elements.all("div") if g.get("role") == "region"]
     assert all(g.get("aria-label") and g.get("tabindex") == "0" for g in regions)
     assert len(regions) == len(list(elements.all("table")))
-
-
-def test_cards_fill_both_columns() -> None:
-    figures = [block.figure for block in blocks_of(())]
-    assert figures == []
-    content = samples.content()
-    blocks = blocks_of(figures_of(content.curves, (samples.groups(20),)))
-    width, place = [], 0
-    for block in blocks:
-        width.append(block.wide)
-        if block.wide:
-            assert place % 2 == 0
-        else:
-            place += 1
-    assert place % 2 == 0
-    assert width[0]
 
 
 def test_a_map_has_a_legend_of_its_colours_and_a_short_table(page: str) -> None:
@@ -328,8 +352,7 @@ def test_a_map_has_a_legend_of_its_colours_and_a_short_table(page: str) -> None:
     colours = re.findall(r"background: var\(--ramp-(\d+)\)", page)
     assert [int(place) for place in colours] == [0, 5, 10, 14, 19, 24]
     assert all(f"--ramp-{place}: #" in page for place in range(25))
-    block = next(b for b in blocks_of(figures_of(tables=samples.content().tables)) if b.ramp)
-    assert block.wide
+    block = next(b for b in map(block_of, figures_of(tables=samples.content().tables)) if b.ramp)
     assert block.data.size == MAP_DATA_LIMIT
     assert block.data.notes == ("The 100 points with the highest CCE.",)
     titles = [column.title for column in block.data.columns]
@@ -343,19 +366,13 @@ def test_a_map_has_a_legend_of_its_colours_and_a_short_table(page: str) -> None:
 
 def test_the_table_of_a_figure_names_points_and_tells_what_hover_tells() -> None:
     curve, constant, marks = samples.characteristic()
-    (block,) = blocks_of(figures_of([curve, constant], [marks]))
+    (block,) = map(block_of, figures_of([curve, constant], [marks]))
     titles = [column.title for column in block.data.columns]
     assert titles == ["Series", "Point", "Bandwidth (MW)", "Miss rate", "From", "To", "k"]
     rows = block.data.parts[0].rows
     (named,) = (row for row in rows if row[1].text == "miss rate 0.1")
     assert float(named[-1].text) == pytest.approx(marks.columns["k"][1], rel=1e-3)
     assert {row[-1].text for row in rows if row[0].text == "constant band"} == {""}
-
-
-def test_rows_with_long_names_have_the_whole_width() -> None:
-    long = [f"region=north, season={season}" for season in ("spring", "autumn")]
-    figures = figures_of([samples.calibration()], [samples.groups(2, names=long)])
-    assert [block.wide for block in blocks_of(figures)] == [True, True]
 
 
 def test_directions_are_said_in_words(page: str) -> None:

@@ -19,8 +19,10 @@ from markdown_it import MarkdownIt
 
 from figures import samples
 from howsure.core.records import Curve, Record, Table
-from howsure.report.document import PageContent
+from howsure.report.document import Document
+from howsure.report.grids import ROWS_LIMIT
 from howsure.report.plain import FORMAT, escape, to_csv, to_json, to_markdown
+from howsure.report.questions import document_of
 
 QUIET = settings(derandomize=True, deadline=None, max_examples=300)
 READER = MarkdownIt("commonmark", {"html": True}).enable("table")
@@ -31,7 +33,7 @@ def refuse(constant: str) -> Any:
     raise AssertionError(constant)
 
 
-def read(content: PageContent) -> Any:
+def read(content: Document) -> Any:
     """The JSON form, read strictly."""
     return json.loads(to_json(content), parse_constant=refuse)
 
@@ -42,7 +44,7 @@ def test_json_holds_every_record_curve_and_table() -> None:
     whole = read(content)
     assert whole["format"] == FORMAT
     assert whole["command"] == content.command
-    assert [line["text"] for line in whole["verdict"]] == [line.text for line in content.verdict]
+    assert [line["text"] for line in whole["verdict"]] == [line.text for line in content.lines]
     assert whole["records"] == [
         {**record.as_dict(), "options": dict(record.options)} for record in content.records
     ]
@@ -57,7 +59,7 @@ def test_json_holds_every_record_curve_and_table() -> None:
 
 
 def test_json_writes_what_is_missing_and_what_is_infinite() -> None:
-    content = PageContent(
+    content = document_of(
         title="t",
         records=(Record(metric="a", value=math.nan, upper=math.inf, options={"k": math.nan}),),
         curves=(Curve(name="c", x=np.array([0.0, 1.0]), y=np.array([math.nan, -math.inf])),),
@@ -85,7 +87,7 @@ def test_json_writes_what_is_missing_and_what_is_infinite() -> None:
 @QUIET
 @given(st.text())
 def test_texts_come_back_from_json(text: str) -> None:
-    content = PageContent(title=text, records=(Record(metric=text, value=1.0, group=text),))
+    content = document_of(title=text, records=(Record(metric=text, value=1.0, group=text),))
     whole = json.loads(to_json(content).encode("utf-8"))
     assert whole["title"] == re.sub("[\x7f-\x9f]", "\ufffd", text)
 
@@ -105,7 +107,7 @@ def test_csv_holds_every_record() -> None:
 def test_formulas_are_kept_from_running_in_a_spreadsheet(start: str) -> None:
     text = f"{start}HYPERLINK(1)"
     record = Record(metric="m", value=-1.0, group=text, model=text, reason=text)
-    row = next(csv.DictReader(io.StringIO(to_csv(PageContent(title="t", records=(record,))))))
+    row = next(csv.DictReader(io.StringIO(to_csv(document_of(title="t", records=(record,))))))
     assert row["group"] == row["model"] == row["reason"] == "'" + text.replace("\r", "\n")
     assert row["value"] == "-1.0"
 
@@ -114,7 +116,7 @@ def test_formulas_are_kept_from_running_in_a_spreadsheet(start: str) -> None:
 @given(st.text())
 def test_no_cell_of_text_starts_a_formula(text: str) -> None:
     record = Record(metric=text, value=1.0, options={text: text})
-    stream = io.StringIO(to_csv(PageContent(title="t", records=(record,))), newline="")
+    stream = io.StringIO(to_csv(document_of(title="t", records=(record,))), newline="")
     rows = list(csv.reader(stream))
     assert len(rows) == 2
     assert all(cell[:1] not in {"=", "+", "@", "\t", "\r"} for cell in rows[1])
@@ -134,36 +136,39 @@ def test_markdown_shows_hostile_text_as_it_is(text: str) -> None:
 @given(st.text(alphabet=st.sampled_from(list("ab <>&\\`*_[]()|\n!")), max_size=30))
 def test_hostile_text_breaks_no_table_of_markdown(text: str) -> None:
     record = Record(metric="m", value=1.0, model=text)
-    content = PageContent(title="t", records=(record, replace(record, model="other")))
+    content = document_of(title="t", records=(record, replace(record, model="other")))
     tokens = READER.parse(to_markdown(content))
-    assert sum(token.type == "tr_open" for token in tokens) == 3
-    assert sum(token.type == "td_open" for token in tokens) == 2 * 6
+    assert sum(token.type == "tr_open" for token in tokens) == 2
+    assert sum(token.type == "td_open" for token in tokens) == 4  # a measure of two models
     assert not [token for token in tokens if token.type == "html_block"]
 
 
-def test_markdown_holds_everything_and_leaves_nothing_out() -> None:
-    content = replace(
-        samples.content(),
+def test_markdown_holds_the_page_and_says_what_it_leaves_out() -> None:
+    content = document_of(
+        title="t",
+        lines=samples.content().lines,
+        findings=samples.findings(),
         records=samples.records() + samples.group_records(500),
         tables=(samples.groups(400),),
+        command="howsure assess a.csv",
     )
     text = to_markdown(content)
-    for line in content.verdict:
-        assert escape(line.text) in text
-    assert "district=499" in text
-    assert "region=District 399" in text or "District 398" in text
+    for line in content.lines:
+        assert escape(line.text, inside=True) in text
+    assert f"The {ROWS_LIMIT} of 500 that lie farthest from their target" in text
+    assert f"The worst {ROWS_LIMIT} of 400." in text
     assert "no distribution was given" in text
     for entry in content.glossary:
         assert escape(entry.formula) in text
     tokens = READER.parse(text)
     rows = sum(token.type == "tr_open" for token in tokens)
-    assert rows > 500 + 400
+    assert rows > 2 * ROWS_LIMIT
     code = [token.content for token in tokens if token.type == "fence"]
     assert code == [content.command + "\n"]
 
 
 def test_a_command_with_backticks_stays_in_its_fence() -> None:
     command = "howsure assess '```\n# x\n````.csv'"
-    tokens = READER.parse(to_markdown(PageContent(title="t", command=command)))
+    tokens = READER.parse(to_markdown(document_of(title="t", command=command)))
     assert [token.content for token in tokens if token.type == "fence"] == [command + "\n"]
     assert sum(token.type == "heading_open" for token in tokens) == 2

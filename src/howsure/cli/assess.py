@@ -2,42 +2,35 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from rich.console import JustifyMethod
 from rich.table import Table
 
 from howsure.cli.options import CongruenceFlags, ReadOptions
 from howsure.cli.progress import Stages
-from howsure.cli.terminal import SIGNS, Console, escape
+from howsure.cli.show import BETTER, show_grid, show_lines, show_note
+from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
-from howsure.core.formats import short
 from howsure.core.progress import listening, tell
-from howsure.core.records import Direction, Record
 from howsure.inputs import ColumnUse
 from howsure.inputs.roles import ROLES
-from howsure.metrics.catalogue import asked_for, catalogue
+from howsure.metrics.catalogue import asked_for
 from howsure.report.assess import MISSING_IMAGES, WEIGHTS, assess_loaded
-from howsure.report.assessment import Assessment
-from howsure.report.document import Grid, form_of
+from howsure.report.document import Cell, Document, Grid, Tone, VerdictLine, form_of
 from howsure.report.door import source_fact
-from howsure.report.grids import table_grid
-from howsure.report.overview import OVERVIEW
-from howsure.report.short_forms import key_numbers
+from howsure.report.short_forms import in_brief, sentences, states_beside
 from howsure.verdict.family import check_judging
 
-_NARROWEST, _WIDE = 24, 90  # columns of text for titles; for standard errors beside intervals
-_ARROWS = {
-    Direction.LOWER: "↓",
-    Direction.HIGHER: "↑",
-    Direction.TARGET: "◎",
-    Direction.NONE: "",
-}
+_CAUTIONS: dict[str, Tone] = {MISSING_IMAGES: "watch", WEIGHTS: "info"}
+"""Facts that a reader of the verdict must know."""
+_LEFT_OUT = ("n", "Units")
+_DIRECTION = "Better"
 
 
 def run(
@@ -93,16 +86,9 @@ def run(
         sys.stdout.write(result.to_json())
     if shown in ("json", "quiet"):
         return
-    for held in result.tables:
-        if held.name == OVERVIEW:
-            console.print()
-            print_grid(console, table_grid(held))
-    print_verdict(console, result)
-    if shown == "all":
-        print_records(console, result)
-    else:
-        print_grid(console, table_grid(key_numbers(result.records)))
-        console.print("--all shows every number, -o report.html a page.", style="dim")
+    print_report(console, result.document(), everything=shown == "all")
+    if shown != "all":
+        show_note(console, "--all shows every sentence and number, -o report.html a page.")
     for path in outputs:
         console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
 
@@ -141,100 +127,65 @@ def print_explanation(console: Console, uses: Sequence[ColumnUse]) -> None:
     console.print(known)
 
 
-def print_grid(console: Console, grid: Grid) -> None:
-    """A table, in as many parts beside its first column as the width takes."""
-    (part,) = grid.parts
-    if not part.rows:
-        return
-    cells = list(zip(*([cell.text for cell in row] for row in part.rows), strict=True))
-    name, *others = range(len(grid.columns))
-    widths = [
-        max(map(len, (column.title, *texts))) + 2
-        for column, texts in zip(grid.columns, cells, strict=True)
-    ]
-    while others:
-        room, shown = console.width - widths[name], [name]
-        while others and (len(shown) == 1 or room >= widths[others[0]]):
-            shown.append(others.pop(0))
-            room -= widths[shown[-1]]
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for place in shown:
-            justify: JustifyMethod = "right" if grid.columns[place].numeric else "left"
-            table.add_column(escape(grid.columns[place].title), justify=justify, no_wrap=True)
-        for row in part.rows:
-            table.add_row(*(escape(row[place].text) for place in shown))
-        console.print(table)
-        if others:
-            console.print()
-    for note in grid.notes:
-        console.print(escape(note), style="dim", highlight=False)
-
-
-def print_verdict(console: Console, result: Assessment) -> None:
-    """The verdict, a line each, marked by its tone."""
+def print_report(console: Console, document: Document, *, everything: bool = False) -> None:
+    """The verdict, then the key numbers; or all numbers, and what has none."""
+    brief = in_brief(document)
     console.print()
-    for line in result.lines:
-        console.print(f"{SIGNS[line.tone]} {escape(line.text)}", highlight=False)
-        if line.command:
-            console.print(f"  [bold]{escape(line.command)}[/bold]", highlight=False, soft_wrap=True)
-    for silent in result.tables:
-        if silent.name == "not_judged":
-            told = dict.fromkeys(zip(silent.columns["id"], silent.columns["reason"], strict=True))
-            listed = "; ".join(f"{name} ({reason})" for name, reason in told)
-            console.print(f"Not judged: {escape(listed)}.", style="dim", highlight=False)
-    if MISSING_IMAGES in result.facts:
-        words = escape(result.facts[MISSING_IMAGES])
-        console.print(f"[yellow]![/yellow] Files are gone of {words}.", highlight=False)
-    if WEIGHTS in result.facts:
-        console.print(f"Weights: {escape(result.facts[WEIGHTS])}.", style="dim", highlight=False)
-    console.print()
+    show_lines(console, sentences(document) if everything else brief.opening.lines)
+    known = [name for name in _CAUTIONS if name in document.facts]
+    facts = [VerdictLine(f"{name}: {document.facts[name]}.", _CAUTIONS[name]) for name in known]
+    show_lines(console, facts)
+    grids = list(brief.opening.grids)
+    if everything:
+        held = {part.label: part.grids for part in document.sections}
+        states = states_beside(document)
+        grids = [*([states] if states else []), *map(_narrow, held.get("Numbers", ())[:1])]
+        grids += [replace(part.grids[0], title=part.title) for part in brief.sections]
+        grids += [_without_models(grid) for grid in held.get("Silent", ())]
+    for grid in grids:
+        show_grid(console, grid)
 
 
-def print_records(console: Console, result: Assessment) -> None:
-    """All answered records over all rows, by model and question; then what was not, and why."""
-    entries = catalogue()
-    shown = [r for r in result.records if not r.group and not math.isnan(r.value)]
-    models = list(dict.fromkeys(record.model for record in shown))
-    for model in models:
-        if len(models) > 1:
-            console.print(f"\n[bold]{escape(model)}[/bold]", highlight=False)
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        table.add_column("measure", overflow="fold", min_width=_NARROWEST)
-        headings = ("at", "value", "± se", "interval", "perfect", "")
-        kept = [k for k, name in enumerate(headings) if name != "± se" or console.width >= _WIDE]
-        for k in kept:
-            table.add_column(headings[k], justify="right", no_wrap=True)
-        for question in dict.fromkeys(metric.question for metric in entries.values()):
-            rows = [r for r in shown if r.model == model and entries[r.metric].question == question]
-            for position, record in enumerate(rows):
-                if position == 0:
-                    table.add_row()
-                cells = _cells(record)
-                table.add_row(escape(entries[record.metric].title), *(cells[k] for k in kept))
-        console.print(table)
-    console.print("↓ lower is better  ↑ higher is better  ◎ closer to perfect", style="dim")
-    _print_unanswered(console, result)
+def _narrow(grid: Grid) -> Grid:
+    """The numbers of a page for a terminal: without what an interval beside them tells anyway."""
+    titles = [column.title for column in grid.columns]
+    kept = [place for place, title in enumerate(titles) if title not in _LEFT_OUT]
+    rows = [row for part in grid.parts for row in part.rows]
+    alike = Counter((row[0].text, _shortened(row[0].small)) for row in rows)
 
+    def narrowed(cell: Cell, title: str) -> Cell:
+        less = _shortened(cell.small)
+        if title == titles[0]:
+            return replace(cell, small=less) if alike[cell.text, less] == 1 else cell
+        if title == _DIRECTION:
+            return replace(cell, text=cell.text[:1])
+        return replace(cell, small="") if title == "Value" else cell
 
-def _print_unanswered(console: Console, result: Assessment) -> None:
-    reasons: dict[str, list[str]] = {}
-    for record in result.unanswered:
-        reasons.setdefault(record.reason, []).append(record.metric)
-    if reasons:
-        console.print("\nNot answered:", style="bold")
-    for reason, names in reasons.items():
-        listed = ", ".join(dict.fromkeys(names))
-        console.print(f"  {escape(listed)}: {escape(reason)}", highlight=False)
-
-
-def _cells(record: Record) -> tuple[str, str, str, str, str, str]:
-    perfect = record.null if not math.isnan(record.null) else record.target
-    tiny = record.units == "p-value" and record.value < 0.001
-    return (
-        short(record.coverage),
-        "< 0.001" if tiny else short(record.value, 4),
-        short(record.standard_error, 2),
-        "" if math.isnan(record.lower) else f"{record.lower:.4g} … {record.upper:.4g}",
-        short(perfect, 3),
-        _ARROWS[record.direction],
+    parts = tuple(
+        replace(
+            part,
+            rows=tuple(tuple(narrowed(row[k], titles[k]) for k in kept) for row in part.rows),
+        )
+        for part in grid.parts
     )
+    columns = tuple(
+        replace(grid.columns[k], title="" if titles[k] == _DIRECTION else titles[k]) for k in kept
+    )
+    return replace(grid, columns=columns, parts=parts, notes=(*grid.notes, BETTER))
+
+
+def _shortened(details: str) -> str:
+    """Of what decided a number, its coverage and its rows."""
+    parts = details.split(" · ")
+    return " · ".join(part for part in parts if part.startswith(("at ", "where ")))
+
+
+def _without_models(grid: Grid) -> Grid:
+    """A table whose rows are the same for several models, each row once."""
+    if grid.columns[0].title != "Model":
+        return grid
+    parts = tuple(
+        replace(part, rows=tuple(dict.fromkeys(row[1:] for row in part.rows)))
+        for part in grid.parts
+    )
+    return replace(grid, columns=grid.columns[1:], parts=parts)

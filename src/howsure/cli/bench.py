@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -257,15 +258,26 @@ def _form(asked: Format | None, output: Path | None) -> Format:
 
 def _wanted(table: pa.Table, asked: list[str], headline: tuple[str, ...]) -> tuple[str, ...]:
     """Measures to show, all of which there are."""
-    from howsure.core.registry import unknown
-
     given = tuple(dict.fromkeys(table["metric"].to_pylist()))
     if "all" in asked:
         return given
-    for name in asked:
-        if name not in given:
-            raise InputError(unknown(name, given, "--metric"))
-    return tuple(asked) or headline
+    return tuple(dict.fromkeys(_measure(name, given) for name in asked)) or headline
+
+
+def _measure(asked: str, given: Sequence[str]) -> str:
+    """A measure that there is, by its name or by what else the field calls it."""
+    from howsure.core.registry import unknown
+    from howsure.metrics.catalogue import metric_named
+
+    if asked in given:
+        return asked
+    try:
+        name = metric_named(asked).name
+    except InputError:
+        name = ""
+    if name not in given:
+        raise InputError(unknown(asked, given, "--metric"))
+    return name
 
 
 def _mask(table: pa.Table, wanted: tuple[str, ...]) -> pa.ChunkedArray:

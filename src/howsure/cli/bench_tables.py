@@ -7,21 +7,24 @@ import json
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from pyarrow import csv
-from rich import box
-from rich.table import Table
 
 from howsure.bench import Survey
-from howsure.cli.terminal import Console, escape
-from howsure.core.formats import short
-from howsure.results import Cell, Comparison, side_by_side
+from howsure.cli.show import show_grid, show_note
+from howsure.cli.terminal import Console
+from howsure.core import formats
+from howsure.report.document import Cell, Column, Grid, Rows
+from howsure.report.grids import number_cell
+from howsure.results import Comparison, side_by_side
 from howsure.results.tables import parquet_bytes
 
 _SIDE_BY_SIDE = 5
 """The most methods that stand side by side."""
-_STATES = ("done", "failed", "damaged", "at work", "missing")
+_PARTS = "failed parts"
+_STATES = ("done", "failed", "damaged", "at work", "missing", _PARTS)
 
 
 def print_status(console: Console, found: Survey) -> None:
@@ -29,24 +32,18 @@ def print_status(console: Console, found: Survey) -> None:
     given = dict.fromkeys(key for trial, _ in found.found for key in trial.labels)
     keys = sorted(given, key=lambda key: (key != "world", key == "method"))
     counts: dict[tuple[str, ...], Counter[str]] = {}
-    parts: Counter[tuple[str, ...]] = Counter()
     for trial, entry in found.found:
         place = tuple(trial.labels.get(key, "") for key in keys)
         state = "at work" if entry.address in found.at_work else entry.status
         counts.setdefault(place, Counter())[state] += 1
-        parts[place] += entry.failed_parts
+        counts[place][_PARTS] += entry.failed_parts
     shown = [state for state in _STATES if any(states[state] for states in counts.values())]
-    table = Table()
-    for heading in keys:
-        table.add_column(heading, no_wrap=heading == "world", overflow="fold")
-    for heading in (*shown, *(["failed parts"] if parts.total() else [])):
-        table.add_column(heading, no_wrap=True)
-    for place, states in counts.items():
-        numbers = [str(states[state] or "") for state in shown]
-        table.add_row(
-            *map(escape, place), *numbers, *([str(parts[place])] if parts.total() else [])
-        )
-    console.print(table)
+    rows = tuple(
+        tuple(Cell(text=text) for text in (*place, *(str(states[s] or "") for s in shown)))
+        for place, states in counts.items()
+    )
+    columns = (*(Column(title=k) for k in keys), *(Column(title=s, numeric=True) for s in shown))
+    show_grid(console, Grid(title="", columns=columns, parts=(Rows(rows=rows),)))
     for trial, entry in found.not_done():
         told = entry.problem
         if entry.failure is not None:
@@ -57,51 +54,50 @@ def print_status(console: Console, found: Survey) -> None:
 
 
 def print_results(console: Console, table: pa.Table, metrics: tuple[str, ...]) -> None:
-    """Methods side by side, or one below the other where they are many, a table a world.
-
-    The best and its equals are bold.
-    """
+    """Methods side by side, or one below the other where they are many, a table a world."""
     found = side_by_side(table, metrics)
     for world in dict.fromkeys(row.world for row in found):
         rows = [row for row in found if row.world == world]
         methods = list(dict.fromkeys(name for row in rows for name in row.cells))
         shown = _below(rows, methods) if len(methods) > _SIDE_BY_SIDE else _beside(rows, methods)
-        shown.title, shown.title_justify = escape(world), "left"
-        console.print(shown)
-    console.print(
-        "value ± standard error over simulations; bold: the best, and what differs from it by "
-        "less than 1.96 standard errors",
-        highlight=False,
+        show_grid(console, replace(shown, title=world))
+    show_note(
+        console,
+        "Value ± standard error over simulations. ✓: the best, and what differs from it by less "
+        "than 1.96 standard errors.",
     )
 
 
-def _beside(rows: Sequence[Comparison], methods: Sequence[str]) -> Table:
+def _beside(rows: Sequence[Comparison], methods: Sequence[str]) -> Grid:
     """A row a measure."""
-    shown = Table()
-    shown.add_column("measure", no_wrap=True)
-    for heading in ("at", *methods, "perfect"):
-        shown.add_column(escape(heading))
-    for row in rows:
-        cells = [_cell(row, name) for name in methods]
-        shown.add_row(escape(row.metric), short(row.coverage, 6), *cells, short(row.target, 6))
-    return shown
+    shown = tuple(
+        (
+            Cell(text=row.metric, small=_at(row)),
+            *(_cell(row, name) for name in methods),
+            number_cell(row.target),
+        )
+        for row in rows
+    )
+    numbers = (Column(title=title, numeric=True) for title in (*methods, "perfect"))
+    columns = (Column(title="Measure"), *numbers)
+    return Grid(title="", columns=columns, parts=(Rows(rows=shown),))
 
 
-def _below(rows: Sequence[Comparison], methods: Sequence[str]) -> Table:
+def _below(rows: Sequence[Comparison], methods: Sequence[str]) -> Grid:
     """A row a method."""
-    shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    shown.add_column("method", min_width=12)
+    several = len({row.coverage for row in rows}) > 1
+    columns = [Column(title="Method")]
     for row in rows:
-        level = short(row.coverage, 6)
-        at = f" at {level}" if level and len({r.coverage for r in rows}) > 1 else ""
-        shown.add_column(escape(f"{row.metric.replace('_', ' ')}{at}"), overflow="fold")
-    for name in methods:
-        shown.add_row(escape(name), *(_cell(row, name).replace(" ± ", "\n±") for row in rows))
-    targets = [short(row.target, 6) for row in rows]
-    if any(targets):
-        shown.add_section()
-        shown.add_row("perfect", *targets)
-    return shown
+        title = f"{row.metric.replace('_', ' ')} {_at(row) if several else ''}"
+        columns.append(Column(title=title.strip(), numeric=True))
+    shown = [(Cell(text=name), *(_cell(row, name) for row in rows)) for name in methods]
+    if any(not math.isnan(row.target) for row in rows):
+        shown.append((Cell(text="perfect"), *(number_cell(row.target) for row in rows)))
+    return Grid(title="", columns=tuple(columns), parts=(Rows(rows=tuple(shown)),))
+
+
+def _at(row: Comparison) -> str:
+    return "" if math.isnan(row.coverage) else f"at {formats.level(row.coverage)}"
 
 
 def written(table: pa.Table, form: str) -> bytes:
@@ -120,10 +116,11 @@ def _plain(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _cell(row: Comparison, name: str) -> str:
-    cell = row.cells.get(name, Cell(value=math.nan, standard_error=math.nan))
-    if math.isnan(cell.value):
-        return "–"
-    error = "" if math.isnan(cell.standard_error) else f" ± {cell.standard_error:.2g}"
-    text = escape(f"{cell.value:.4g}{error}")
-    return f"[bold]{text}[/bold]" if name in row.best and len(row.cells) > 1 else text
+def _cell(row: Comparison, name: str) -> Cell:
+    """A number with its error; marked where it is among the best."""
+    if name not in row.cells or math.isnan(row.cells[name].value):
+        return Cell(text=formats.MISSING)
+    found = row.cells[name]
+    value, error = formats.estimate(found.value, found.standard_error)
+    best = name in row.best and len(row.cells) > 1
+    return Cell(text=value, small=f"± {error}" if error else "", tone="good" if best else None)

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from rich.table import Table as Shown
 
-from howsure.cli.assess import print_verdict
+from howsure.cli.assess import print_report
 from howsure.cli.options import CongruenceFlags, ReadOptions
 from howsure.cli.progress import Stages
+from howsure.cli.show import show_grid
 from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
-from howsure.core.formats import cell
 from howsure.core.progress import listening, part_of, tell
+from howsure.core.records import Table
 from howsure.inputs import Unlabelled, load_unlabelled, write_table
 from howsure.inputs.files import table_form
+from howsure.report.grids import table_grid
 from howsure.report.monitor import fit_monitor
 from howsure.report.watch import Watched, watch
 
@@ -69,44 +71,27 @@ def run(
                 write_table(found.columns(new), path, csv_safe=csv_safe)
             else:
                 found.report.save(path)
-    print_verdict(console, found.report)
-    for shown in (_outermost(found, new), _flagged(found, new)):
-        if shown is not None:
-            console.print(shown)
+    print_report(console, found.report.document())
+    for table in _worst(found, new):
+        show_grid(console, table_grid(table, limit=WORST))
     for path in outputs:
         console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
 
 
-def _outermost(found: Watched, new: Unlabelled) -> Shown | None:
-    """The rows farthest outside the reference, if there are any."""
+def _worst(found: Watched, new: Unlabelled) -> Iterator[Table]:
+    """The rows farthest outside the reference, and the flagged rows of the highest CCE."""
+    inputs = {**new.features, **new.texts}
     for table in found.report.tables:
         if table.name == "outside":
-            far = table.columns
-            shown = Shown(title="Rows outside the reference", title_justify="left")
-            beside = [name for name in {**new.features, **new.texts} if name in far]
-            for heading in ("row", "why", "distance", *beside):
-                shown.add_column(escape(heading), overflow="fold")
-            for row in range(min(WORST, len(table))):
-                known = [escape(cell(far[name][row])[:200]) for name in beside]
-                named = [escape(str(far[name][row])) for name in ("row", "why")]
-                shown.add_row(*named, f"{far['distance'][row]:.3g}", *known)
-            return shown
-    return None
+            yield _with(table, ("row", "why", "distance", *inputs))
+    scores = found.table.columns
+    flagged = np.flatnonzero(scores["flagged"])
+    order = flagged[np.argsort(-scores["cce"][flagged], kind="stable")]
+    columns = {name: held[order] for name, held in {**inputs, **scores}.items()}
+    chosen = replace(found.table, name="flagged", columns=columns, notes="")
+    yield _with(chosen, ("row", "cce", "perfect", "p_value", "near_p_value", *inputs))
 
 
-def _flagged(found: Watched, new: Unlabelled) -> Shown | None:
-    """The flagged rows of the highest errors, if there are any."""
-    columns = found.table.columns
-    beside = {**new.features, **new.texts}
-    flagged = np.flatnonzero(columns["flagged"])
-    if not len(flagged):
-        return None
-    shown = Shown(title="Flagged rows, of the highest CCE", title_justify="left")
-    for heading in ("row", "CCE", "perfect model", "p", "p nearest", *beside):
-        shown.add_column(escape(heading), overflow="fold")
-    for row in flagged[np.argsort(-columns["cce"][flagged], kind="stable")][:WORST]:
-        names = ("cce", "perfect", "p_value", "near_p_value")
-        numbers = [f"{columns[name][row]:.3g}" for name in names]
-        known = [escape(cell(value[row])[:200]) for value in beside.values()]
-        shown.add_row(escape(str(columns["row"][row])), *numbers, *known)
-    return shown
+def _with(table: Table, names: Sequence[str]) -> Table:
+    """The columns of a table that a terminal has room for."""
+    return replace(table, columns={n: table.columns[n] for n in names if n in table.columns})

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 
 from howsure.cli.options import ReadOptions
 from howsure.cli.progress import Stages
 from howsure.cli.recalibrate_compare import compare, comparison_form
+from howsure.cli.show import BETTER, show_grid
 from howsure.cli.terminal import Console, escape
 from howsure.core.arrays import check_levels
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
-from howsure.core.formats import short
+from howsure.core.formats import level
 from howsure.core.progress import listening
 from howsure.core.registry import unknown
 from howsure.core.threads import one_thread
@@ -29,6 +29,8 @@ from howsure.predictions import EvalSet
 from howsure.recalibration import METHODS
 from howsure.recalibration.comparison import Line, side_by_side
 from howsure.recalibration.kept import check_place
+from howsure.report.document import Cell, Column, Grid, Rows
+from howsure.report.grids import DIRECTIONS, number_cell
 from howsure.report.recalibrate import (
     BEST,
     check_method,
@@ -183,9 +185,7 @@ def _show_change(
     wanted = assessed or [c for c in before.coverages if not math.isnan(c)]
     after = evaluate(mended, coverages=wanted, seed=seed)
     lines, notes = side_by_side([before, after])
-    console.print(_before_after(lines))
-    for note in notes:
-        console.print(f"note: {escape(note)}", highlight=False)
+    show_grid(console, _before_after(lines, notes))
 
 
 def _levels(text: str) -> tuple[float, ...]:
@@ -196,18 +196,17 @@ def _levels(text: str) -> tuple[float, ...]:
     return tuple(check_levels(given, "--levels").tolist())
 
 
-def _before_after(lines: Sequence[Line]) -> Table:
-    table = Table(title="Before and after", title_justify="left")
-    for heading in ("measure", "at", "before", "after", "perfect", "better"):
-        table.add_column(heading)
+def _before_after(lines: Sequence[Line], notes: Sequence[str]) -> Grid:
+    rows = []
     for line in lines:
-        before, after = line.values
-        table.add_row(
-            escape(line.title),
-            short(line.coverage, 6),
-            short(before, 4),
-            short(after, 4),
-            short(line.perfect, 4),
-            catalogue()[line.metric].direction.value.removesuffix(" is better"),
-        )
-    return table
+        at = "" if math.isnan(line.coverage) else f"at {level(line.coverage)}"
+        numbers = (number_cell(value, digits=4) for value in (*line.values, line.perfect))
+        better = DIRECTIONS[catalogue()[line.metric].direction][0]
+        rows.append((Cell(text=line.title, small=at), *numbers, Cell(text=better)))
+    columns = [Column(title=title, numeric=True) for title in ("before", "after", "perfect")]
+    return Grid(
+        title="Before and after",
+        columns=(Column(title="Measure"), *columns, Column(title="")),
+        parts=(Rows(rows=tuple(rows)),),
+        notes=(*notes, BETTER),
+    )

@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 import shlex
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rich import box
-from rich.table import Table as Shown
 
+from howsure.cli.show import show_grid
 from howsure.cli.terminal import Console, escape
+from howsure.core import formats
 from howsure.core.errors import InputError
-from howsure.core.formats import short
 from howsure.core.records import Direction, Table
 from howsure.inputs import write_table
 from howsure.methods.conformal import RankRule, TooFew
@@ -25,14 +24,13 @@ from howsure.metrics.view import choose_coverages
 from howsure.predictions import EvalSet
 from howsure.recalibration import METHODS, compare_recalibrations
 from howsure.recalibration.base import kinds_of
-from howsure.report.document import Document, Section
-from howsure.report.grids import table_grids
+from howsure.report.document import Cell, Column, Document, Grid, Rows, Section
+from howsure.report.grids import number_cell
 
 ENDINGS = (".csv", ".md", ".json")
 """What a comparison can be written to."""
 
 _SCORES = 5  # columns of a comparison before those of the ways
-_ROOM, _CELL = 35, 11  # characters for a measure's title with what is perfect, and for a way
 
 
 def comparison_form(path: Path) -> str:
@@ -79,14 +77,11 @@ def compare(
         labels = {way: way for way in list(table.columns)[_SCORES:]}
         tables.append(replace(table, name=f"ways to recalibrate: {_kind(part)}", labels=labels))
     console = Console()
-    for table in tables:
-        for shown in _shown(table, max((console.width - _ROOM) // _CELL, 2)):
-            console.print(shown)
-        if table.notes:
-            console.print(f"note: {escape(table.notes)}", highlight=False)
-    console.print("bold: the best of a row; all on the test rows", style="dim")
+    grids = [_grid(table) for table in tables]
+    for grid in grids:
+        show_grid(console, grid)
     if output is not None:
-        _write(tables, output)
+        _write(tables, grids, output)
         console.print(f"written: {escape(str(output))}", highlight=False, soft_wrap=True)
 
 
@@ -105,36 +100,39 @@ def _suiting(part: EvalSet) -> Collection[str]:
     return METHODS.get(_kind(part), {})
 
 
-def _shown(table: Table, most: int) -> Iterator[Shown]:
-    """The table, in as many parts as it takes; each starts with what was given."""
-    given, *ways = list(table.columns)[_SCORES:]
-    for start in range(0, len(ways), most - 1):
-        yield _part(table, [given, *ways[start : start + most - 1]])
+def _grid(table: Table) -> Grid:
+    """A row a measure, a column a way; the best of a row is marked."""
+    ways = list(table.columns)[_SCORES:]
+    rows = tuple(
+        _row(table, row, ways)
+        for row in range(len(table))
+        if not all(math.isnan(float(table.columns[way][row])) for way in ways[1:])
+    )
+    return Grid(
+        title=table.name.capitalize(),
+        columns=(
+            Column(title="Measure"),
+            *(Column(title=title, numeric=True) for title in (*ways, "perfect")),
+        ),
+        parts=(Rows(rows=rows),),
+        notes=(*([table.notes] if table.notes else []), "✓: the best of a row, on the test rows."),
+    )
 
 
-def _part(table: Table, ways: Sequence[str]) -> Shown:
-    shown = Shown(title=escape(table.name.capitalize()), title_justify="left", box=box.SIMPLE_HEAD)
-    shown.add_column("measure", min_width=12)
-    for heading in ("at", *ways, "perfect"):
-        shown.add_column(escape(heading), justify="right", no_wrap=True)
-    columns = table.columns
-    for row in range(len(table)):
-        values = {way: float(columns[way][row]) for way in list(columns)[_SCORES:]}
-        perfect = float(columns["perfect"][row])
-        if all(math.isnan(values[way]) for way in ways[1:]):
-            continue
-        best = _best(list(values.values()), Direction(columns["direction"][row]), perfect)
-        cells = [short(values[way]) for way in ways]
-        shown.add_row(
-            escape(str(columns["title"][row])),
-            short(float(columns["coverage"][row])),
-            *(
-                f"[bold]{cell}[/bold]" if values[way] == best else cell
-                for cell, way in zip(cells, ways, strict=True)
-            ),
-            short(perfect),
-        )
-    return shown
+def _row(table: Table, row: int, ways: Sequence[str]) -> tuple[Cell, ...]:
+    """A measure of every way; as it is called, with its coverage."""
+    values = {way: float(table.columns[way][row]) for way in ways}
+    perfect, at = (float(table.columns[name][row]) for name in ("perfect", "coverage"))
+    best = _best(list(values.values()), Direction(table.columns["direction"][row]), perfect)
+    marked = number_cell(best).text if not math.isnan(best) else ""
+    shown = [number_cell(value) for value in values.values()]
+    title = str(table.columns["title"][row])
+    small = "" if math.isnan(at) else f"at {formats.level(at)}"
+    return (
+        Cell(text=title, small=small),
+        *(replace(cell, tone="good" if cell.text == marked else None) for cell in shown),
+        number_cell(perfect),
+    )
 
 
 def _best(values: Sequence[float], direction: Direction, perfect: float) -> float:
@@ -149,21 +147,16 @@ def _best(values: Sequence[float], direction: Direction, perfect: float) -> floa
     return math.nan
 
 
-def _write(tables: Sequence[Table], output: Path) -> None:
+def _write(tables: Sequence[Table], grids: Sequence[Grid], output: Path) -> None:
     ending = comparison_form(output)
     if ending == ".csv":
         write_table(_together(tables), output)
         return
-    kept = [  # titles of measures stand beside their names
-        replace(table, columns={k: v for k, v in table.columns.items() if k != "metric"})
-        for table in tables
-    ]
     Document(
         title="Ways to recalibrate",
         opening=Section(title=""),
         sections=tuple(
-            Section(title=grid.title, grids=(replace(grid, title=""),))
-            for grid in table_grids(kept, limit=max(map(len, kept), default=0))
+            Section(title=grid.title, grids=(replace(grid, title=""),)) for grid in grids
         ),
         tables=tuple(tables),
         command=shlex.join(["howsure", *sys.argv[1:]]),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,16 +20,14 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
 
 from howsure.cli.entry import import_from_here
+from howsure.cli.show import show_grid, show_lines, show_note
 from howsure.cli.simulate_table import Missing, read_learning_table
-from howsure.cli.terminal import SIGNS, Console, escape, say
-from howsure.core import formats
+from howsure.cli.terminal import Console, escape, say
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.files import check_outputs
 from howsure.core.progress import listening
-from howsure.core.records import Record
 from howsure.core.registry import unknown
 from howsure.methods.catalogue import method_named, methods
 from howsure.methods.interface import Method
@@ -42,14 +39,6 @@ from howsure.worlds import Covariates, ForestWorld, World, world_named, worlds
 from howsure.worlds.noise import noise_named
 
 _TOY: Final = "toy_"
-_TOLD: Final = (
-    "empirical_coverage",
-    "picf_points_off",
-    "picf_brier_corrected",
-    "prediction_width",
-    "cicp",
-    "cicf_brier_corrected",
-)
 _RESIDUALS: Final = {"out-of-bag": "out_of_bag", "in-sample": "in_sample"}
 
 
@@ -224,18 +213,15 @@ def _result(
     return found
 
 
-def print_report(console: Console, report: Document, results: Sequence[PointwiseResult]) -> None:
-    """The main message, a line a method, then the table."""
-    lines = [line for part in report.sections for line in part.lines]
-    if report.headline is not None:
-        lines.insert(0, report.headline)
+def print_report(console: Console, document: Document, results: Sequence[PointwiseResult]) -> None:
+    """The main message, then what was found of each method, and the numbers that decide."""
     console.print()
-    for line in lines:
-        asked = f"{escape(line.question)}. " if line.question and line.tone != "info" else ""
-        text = f"{SIGNS[line.tone]} [dim]{asked}[/dim]{escape(line.text)}"
-        console.print(text, highlight=False)
-    console.print()
-    console.print(_compared(report.records))
+    show_lines(console, document.opening.lines)
+    for section in document.sections:
+        show_lines(console, section.lines)
+    for section in document.sections:
+        for grid in section.grids[:1]:
+            show_grid(console, replace(grid, title=f"{section.title}: {grid.title.lower()}"))
     for result in results:
         if result.failures:
             words = f"{result.method}: {len(result.failures)} trials failed"
@@ -243,43 +229,13 @@ def print_report(console: Console, report: Document, results: Sequence[Pointwise
             console.print(escape(told), style="red", highlight=False)
         if "standard error" in result.stop:
             console.print(escape(f"{result.method}: {result.stop}"), highlight=False)
-    console.print(
-        "off: share of test points significantly off nominal coverage; Brier: corrected for Monte "
-        "Carlo error, of new y and of the mean. -o report.html or report.md shows all.",
-        style="dim",
-        highlight=False,
-    )
+    show_note(console, "-o report.html or report.md shows all.")
 
 
 def _first_failure(result: PointwiseResult) -> str:
     first = result.failures[0]
     hint = " (--coverage asks for others)" if first.error == UnanswerableError.__name__ else ""
     return f"first in {first.stage}: {first.error}: {first.message}{hint}"
-
-
-def _compared(records: Sequence[Record]) -> Table:
-    """Methods beside each other at every coverage, the numbers that decide."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("method", overflow="fold", min_width=18)
-    for title in ("PICP", "off", "Brier", "width", "CICP", "Brier", "log-lik."):
-        table.add_column(title, justify="right", no_wrap=True)
-    held = {(r.model, r.metric, _at(r.coverage)): r.value for r in records}
-    for level in sorted({_at(r.coverage) for r in records} - {-1.0}):
-        table.add_row(f"[bold]nominal {formats.level(level)}[/bold]")
-        for model in dict.fromkeys(record.model for record in records):
-            if (model, "empirical_coverage", level) not in held:
-                continue
-            values = [held[model, metric, level] for metric in _TOLD]
-            values.append(held[model, "log_likelihood", -1.0])
-            cells = [formats.number(value, 3) for value in values]
-            if not math.isnan(values[1]):
-                cells[1] = f"{100 * values[1]:.0f} %"
-            table.add_row(escape(model), *cells)
-    return table
-
-
-def _at(coverage: float) -> float:
-    return -1.0 if math.isnan(coverage) else coverage
 
 
 @contextmanager

@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from rich.table import Table
 
 from howsure.cli.entry import Interrupted
-from howsure.cli.terminal import Console, escape, say
+from howsure.cli.terminal import Console, say
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 
 if TYPE_CHECKING:
     from howsure.bench import Plan, RunSummary
-    from howsure.report.document import Document, Grid
+    from howsure.report.document import Document
     from howsure.results import Store
 
 KEPT: Final = "interrupted: finished trials are kept; the same command continues from here"
@@ -160,27 +159,10 @@ def _page(plan: Plan, store: Store, label: str) -> Document:
 
 def _print(console: Console, page: Document, label: str) -> None:
     """The headline, averages over datasets, and coverage on each."""
+    from howsure.cli.show import show_grid, show_lines
     from howsure.report.shift_parts import ACROSS
 
-    if page.headline is not None:
-        console.print(page.headline.text, highlight=False, markup=False)
+    show_lines(console, page.opening.lines)
     across = [grid for part in page.sections if part.title == ACROSS for grid in part.grids]
     for grid in (*page.opening.grids, *across):
-        console.print(_table(grid, label))
-    for grid in page.opening.grids:
-        console.print(grid.notes[0], highlight=False, markup=False)
-
-
-def _table(grid: Grid, label: str) -> Table:
-    """A table of a page, its marks without intervals; the row of one method is bold."""
-    from howsure.report.document import TONES
-
-    table = Table(title=escape(grid.title), title_justify="left")
-    for column in grid.columns:
-        table.add_column(escape(column.title), justify="right" if column.numeric else "left")
-    for part in grid.parts:
-        for row in part.rows:
-            texts = [f"{TONES[cell.tone][0] if cell.tone else ''} {cell.text}" for cell in row]
-            style = "bold" if row[0].text == label else ""
-            table.add_row(*(escape(text.strip()) for text in texts), style=style)
-    return table
+        show_grid(console, grid, bold=label)

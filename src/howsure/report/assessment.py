@@ -242,9 +242,9 @@ class Assessment:
 
     def to_markdown(self) -> str:
         """A screen or two of Markdown, as for a pull request: the verdict and the key numbers."""
-        from howsure.report.questions import in_brief
+        from howsure.report.short_forms import pull_request
 
-        return in_brief(self.document()).to_markdown()
+        return pull_request(self.document())
 
     def to_csv(self) -> str:
         """Every record as a line of CSV."""
@@ -273,7 +273,7 @@ class Assessment:
     def _repr_html_(self) -> str:
         from howsure.report.short_forms import notebook
 
-        return notebook(self)
+        return notebook(self.document())
 
 
 def _first(text: str) -> str:

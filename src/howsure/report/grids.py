@@ -24,7 +24,6 @@ TABLE_TITLES = {
     OVERVIEW: "Models and questions",
     "groups": "Coverage by group",
     "worst_rows": "The worst rows",
-    "key_numbers": "Key numbers",
     "mends": "What was tried",
     "models": "Differences between models",
     "characteristic_points": "Operating points",
@@ -34,6 +33,7 @@ TABLE_TITLES = {
     "cce_images": "Images of the highest and the lowest CCE",
     "monitor": "Rows scored without labels",
     "outside": "Rows outside the reference",
+    "flagged": "Flagged rows, of the highest CCE",
 }
 COLUMN_TITLES = {
     "p_value": "p-value",
@@ -224,7 +224,7 @@ def groups_beside(tables: Sequence[Table], *, limit: int = ROWS_LIMIT) -> Grid:
         Column(title="Group"),
         *([Column(title="Nominal", numeric=True)] if several else []),
         Column(title="n", numeric=True),
-        *(Column(title=table.model or "Coverage", numeric=True) for table in tables),
+        *(Column(title=t.model if len(tables) > 1 else "Coverage", numeric=True) for t in tables),
     )
     return Grid(
         title=TABLE_TITLES["groups"],
@@ -239,7 +239,7 @@ def _covered(table: Table, row: int) -> Cell:
     value, low, high = (
         float(table.columns[name][row]) for name in ("empirical_coverage", "lower", "upper")
     )
-    return share_cell(value, formats.interval(100.0 * low, 100.0 * high))
+    return share_cell(value, f"({formats.interval(100.0 * low, 100.0 * high)})")
 
 
 def _column_title(table: Table, name: str) -> str:
@@ -400,7 +400,7 @@ def _perfect(record: Record) -> Cell:
     if not (math.isnan(low) and math.isnan(high)):
         side, end = ("up to", high) if math.isnan(low) else ("from", low)
         whole = not (math.isnan(low) or math.isnan(high))
-        reach = formats.interval(low, high) if whole else f"{side} {formats.number(end)}"
+        reach = f"({formats.interval(low, high)})" if whole else f"{side} {formats.number(end)}"
     value = record.null if math.isfinite(record.null) else record.target
     return replace(_maybe(value), small=reach)
 

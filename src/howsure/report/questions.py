@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, final
@@ -14,8 +14,7 @@ from howsure.core import formats
 from howsure.core.faults import attempt, collected
 from howsure.core.records import Curve, Record, Table
 from howsure.figures import Figure, figures_of
-from howsure.figures.tables import worst_first
-from howsure.figures.text import headed, one_line
+from howsure.figures.text import abridged, headed
 from howsure.report import grids
 from howsure.report.document import (
     TONES,
@@ -143,6 +142,7 @@ def document_of(
 ) -> Document:
     """Everything that was assessed, in the order in which a reader asks."""
     entries = glossary(records)
+    short = _shortener(findings, records)
     models = {table.model for table in tables} - {""}
     shown_tables = [replace(t, model="") for t in tables] if len(models) < 2 else tables
     with collected() as faults:
@@ -159,12 +159,12 @@ def document_of(
         title=title,
         opening=Section(
             title="Verdict",
-            lines=_answer(lines, findings, tables),
+            lines=short(_answer(lines, findings, tables)),
             choices=() if first is None else (first,),
             grids=() if states is None else (states,),
         ),
-        sections=tuple(sections),
-        lines=tuple(lines),
+        sections=tuple(replace(each, lines=short(each.lines)) for each in sections),
+        lines=short(lines),
         findings=tuple(findings),
         advice=advice,
         records=tuple(records),
@@ -174,6 +174,23 @@ def document_of(
         glossary=entries,
         command=command,
     )
+
+
+def _shortener(
+    findings: Sequence[Finding], records: Sequence[Record]
+) -> Callable[[Iterable[VerdictLine]], tuple[VerdictLine, ...]]:
+    """What cuts long names of models, groups and columns in sentences."""
+    known = {name for each in findings for name in (each.model, each.where)}
+    known |= {name for each in records for name in (each.model, each.group)}
+    cut = abridged(known)
+    longest = sorted(cut, key=len, reverse=True)
+
+    def told(text: str) -> str:
+        for name in longest:
+            text = text.replace(name, cut[name])
+        return text
+
+    return lambda lines: tuple(replace(line, text=told(line.text)) for line in lines)
 
 
 def _answer(
@@ -203,8 +220,9 @@ def _first_figure(figures: Sequence[Figure]) -> Choice | None:
 
 def _choice(alike: Sequence[Figure]) -> Choice:
     """Figures of one name: one at a time, where there are several."""
-    options = tuple(Option(label=figure.label, figures=(figure,)) for figure in alike)
-    return Choice(label="Model", options=options)
+    cut = abridged(figure.label for figure in alike)
+    options = (Option(label=cut.get(each.label, each.label), figures=(each,)) for each in alike)
+    return Choice(label="Model", options=tuple(options))
 
 
 def state_grid(
@@ -237,7 +255,8 @@ def state_grid(
     if len(order or models) > len(shown):
         notes.insert(0, f"The first {len(shown)} of {len(order or models):,} models.")
     titles = shown if len(models) > 1 else ["Finding"]
-    columns = (Column(title="Question"), *(Column(title=one_line(t, 60)) for t in titles))
+    cut = abridged(titles)
+    columns = (Column(title="Question"), *(Column(title=cut.get(t, t)) for t in titles))
     return Grid(title="", columns=columns, parts=(Rows(rows=tuple(rows)),), notes=tuple(notes))
 
 
@@ -303,7 +322,7 @@ def _sections(
             continue
         told.sort(key=lambda line: line.tone not in _TOLD)
         yield Section(
-            title=topic.title or _title(told, choices, made),
+            title=topic.title or _title(told, choices, (*made, *own)),
             label=topic.label,
             lines=tuple(told),
             choices=choices,
@@ -313,8 +332,10 @@ def _sections(
         )
 
 
-def _title(lines: Sequence[VerdictLine], choices: Sequence[Choice], made: Sequence[Grid]) -> str:
-    """The question of the first finding, else that of the first figure, else a table's title."""
+def _title(
+    lines: Sequence[VerdictLine], choices: Sequence[Choice], made: Sequence[Grid | Gallery]
+) -> str:
+    """The question of the first finding, else that of the first figure, else a title below."""
     if lines:
         order = list(QUESTIONS)
         asked = {QUESTIONS[name].asked: place for place, name in enumerate(order)}
@@ -346,36 +367,3 @@ def _numbers(
         yield Section(
             title="What could not be judged, and why", label="Silent", grids=lost, folded=True
         )
-
-
-def in_brief(document: Document) -> Document:
-    """A screen or two of a report: its verdict, the key numbers, groups, and what was tried."""
-    from howsure.report.short_forms import key_numbers
-
-    rest = "The HTML and JSON forms of this report hold every number."
-    numbers = grids.table_grid(replace(key_numbers(document.records), notes=rest))
-    states = [grid for grid in document.opening.grids if len(grid.columns) > 2]
-    groups = [_first_rows(table) for table in document.tables if table.name == "groups"]
-    tried = [table for table in document.tables if table.name == "mends" and document.advice]
-    return replace(
-        document,
-        facts={name: document.facts[name] for name in _BRIEF_FACTS if name in document.facts},
-        opening=replace(document.opening, lines=document.lines, grids=(*states, numbers)),
-        sections=tuple(
-            Section(title=grid.title, grids=(replace(grid, title=""),))
-            for grid in (*_grids(groups), *_grids(tried))
-        ),
-        glossary=(),
-    )
-
-
-_BRIEF_FACTS = ("Source", "Rows", "Models", "Dropped rows", "Reading", "Notes")
-_FEW = 8
-
-
-def _first_rows(table: Table) -> Table:
-    """The worst rows of a table of groups, under its own columns."""
-    order = worst_first(table)[:_FEW]
-    columns = {name: held[order] for name, held in table.columns.items()}
-    said = f"The worst {len(order)} of {len(table):,}." if len(order) < len(table) else ""
-    return replace(table, columns=columns, notes=said or table.notes)

@@ -1,4 +1,4 @@
-"""Short forms of a report: the key numbers, a screen of Markdown, what a notebook shows."""
+"""Short forms of a report: what a terminal, a pull request and a notebook show of it."""
 
 from __future__ import annotations
 
@@ -7,23 +7,30 @@ import io
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
-from typing import TYPE_CHECKING, Final
-
-import numpy as np
+from typing import Final
 
 from howsure.core import formats
-from howsure.core.records import Record, Table
+from howsure.core.records import Record
+from howsure.figures import Figure, plot
+from howsure.figures.palette import LIGHT
 from howsure.metrics.catalogue import catalogue
-from howsure.report.document import TONES, Grid
-from howsure.report.grids import table_grid
+from howsure.report import grids
+from howsure.report.document import (
+    TONES,
+    Cell,
+    Column,
+    Document,
+    Grid,
+    Rows,
+    Section,
+    Tone,
+    VerdictLine,
+)
 from howsure.report.overview import OVERVIEW
+from howsure.report.questions import MOST_COLUMNS
 
-if TYPE_CHECKING:
-    from howsure.report.assessment import Assessment
-
-KEY_NUMBERS: Final = "key_numbers"
-"""The name of the table."""
 _MOST: Final = 10
 _MAIN: Final = 0.9  # of several coverages, that nearest to it speaks for all but coverage itself
 _COVERAGES: Final = 3
@@ -35,41 +42,121 @@ _SOUGHT: Final = (
 """Measures in the order in which they are looked for."""
 _OF_KINDS: Final = ("crps", "pinball", "weighted_interval_score")
 """Scores that mean another thing for quantiles than for distributions: models are compared by the
-score that means the same for all, which stands in their overview."""
+score that means the same for all, which stands beside their states."""
+_ORDER: Final[tuple[Tone, ...]] = ("bad", "watch", "negligible", "good", "undecided", "info")
+"""What is told first."""
+_MARKED: Final[tuple[Tone, ...]] = ("good", "undecided")
+"""What of several models marks tell, and no sentence."""
+_SENTENCES: Final = 6
+_GROUPS: Final = 8
+_REST: Final = "The HTML and JSON forms of this report hold every number."
+_FACTS: Final = ("Source", "Rows", "Models", "Dropped rows", "Reading", "Notes")
 
 
-def key_numbers(records: Sequence[Record]) -> Table:
+def in_brief(document: Document) -> Document:
+    """A screen or two of a report: its verdict, the key numbers, groups, and what was tried."""
+    states = states_beside(document)
+    first = _first_models(document)
+    numbers = key_numbers(document.records, first)
+    groups = [t for t in document.tables if t.name == "groups" and len(t)]
+    groups = [t for t in groups if not first or t.model in first]
+    tried = [t for t in document.tables if t.name == "mends" and document.advice]
+    tables = [*([grids.groups_beside(groups, limit=_GROUPS)] if groups else [])]
+    tables += grids.table_grids(tried)
+    return replace(
+        document,
+        facts={name: document.facts[name] for name in _FACTS if name in document.facts},
+        opening=replace(
+            document.opening,
+            lines=_first_lines(document) if states else sentences(document),
+            grids=tuple(grid for grid in (states, numbers) if grid is not None and grid.size),
+        ),
+        sections=tuple(
+            Section(title=grid.title, grids=(replace(grid, title=""),)) for grid in tables
+        ),
+        glossary=(),
+    )
+
+
+def pull_request(document: Document) -> str:
+    """A screen or two of Markdown, which says what holds the rest."""
+    brief = in_brief(document)
+    *others, last = brief.opening.grids or (Grid(title="", columns=(), parts=()),)
+    told = replace(last, notes=(*last.notes, _REST))
+    return replace(brief, opening=replace(brief.opening, grids=(*others, told))).to_markdown()
+
+
+def sentences(document: Document) -> tuple[VerdictLine, ...]:
+    """Every sentence once: the headline and the next step, then what is wrong, then the rest."""
+    first = document.opening.lines
+    others = [line for line in document.lines if line not in first]
+    return (*first, *sorted(others, key=lambda line: _ORDER.index(line.tone)))
+
+
+def _first_lines(document: Document) -> tuple[VerdictLine, ...]:
+    """Of several models: the headline, the next step, and what is most wrong."""
+    first = len(document.opening.lines)
+    told = sentences(document)
+    return (
+        *told[:first],
+        *[line for line in told[first:] if line.tone not in _MARKED][:_SENTENCES],
+    )
+
+
+def _first_models(document: Document) -> list[str]:
+    """Several models, in the order in which their states are told, as many as have room."""
+    ranked = [table.columns["model"] for table in document.tables if table.name == OVERVIEW]
+    return [str(name) for names in ranked for name in names][:MOST_COLUMNS]
+
+
+def states_beside(document: Document) -> Grid | None:
+    """Questions by models, with how the models are ordered; None of one model."""
+    ranked = [table.notes for table in document.tables if table.name == OVERVIEW]
+    for grid in document.opening.grids:
+        if len(grid.columns) > 2:
+            notes = tuple(filter(None, (*grid.notes, *ranked)))
+            return replace(grid, title=grids.TABLE_TITLES[OVERVIEW], notes=notes)
+    return None
+
+
+def key_numbers(records: Sequence[Record], first: Sequence[str] = ()) -> Grid:
     """At most ten measures of all rows, in the catalogue's order; a column for each model.
 
-    Of one model, its value stands beside the interval and what a perfect model shows.
+    Of one model, its value stands beside the interval and what a perfect model shows. Of many,
+    the `first` are shown, if they are said.
     """
     whole = [r for r in records if not r.group and not math.isnan(r.value)]
     models = list(dict.fromkeys(record.model for record in whole))
+    models = [name for name in first if name in models] or models
     known = {(r.metric, _at(r.coverage), r.model): r for r in reversed(whole)}
     several = len(models) != 1
-    rows = _rows([r for r in whole if not (several and r.metric in _OF_KINDS)])
-    entries = catalogue()
-    titles = [
-        entries[name].title + (f" at {formats.level(at)}" if at >= 0 else "") for name, at in rows
-    ]
-    columns = {"measure": titles}
-    if not several:
-        found = [known[name, at, models[0]] for name, at in rows]
-        columns["value"] = [
-            formats.estimate(record.value, record.standard_error)[0] for record in found
-        ]
-        columns["interval"] = [formats.interval(r.lower, r.upper) for r in found]
-        columns["perfect"] = [formats.short(_perfect(record)) for record in found]
-    else:
-        for model in models:
-            each = [known.get((name, at, model)) for name, at in rows]
-            columns[model] = ["" if record is None else _estimate(record) for record in each]
-    return Table(
-        name=KEY_NUMBERS,
-        columns={name: np.array(held, dtype=object) for name, held in columns.items()},
-        labels={name: name for name in models} if several else {},
-        notes="Value ± standard error." if several and rows else "",
+    chosen = _rows([r for r in whole if not (several and r.metric in _OF_KINDS)])
+    rows = []
+    for name, at in chosen:
+        entry = catalogue()[name]
+        title = entry.title + (f" at {formats.level(at)}" if at >= 0 else "")
+        found = [known.get((name, at, model)) for model in models]
+        cells = map(_estimate, found) if several else _in_full(found[0])
+        rows.append((Cell(text=title), *cells))
+    titles = models if several else ["Value", "Interval", "Perfect"]
+    notes = ["Value ± standard error."] if several and rows else []
+    judged = {model: _coverages(whole, model) for model in models}
+    if len(set(judged.values()) - {""}) > 1:
+        told = ", ".join(f"{model} at {at}" for model, at in judged.items() if at)
+        notes.append(f"Models are judged at different coverages, which leaves blanks: {told}.")
+    return Grid(
+        title="Key numbers",
+        columns=(Column(title="Measure"), *(Column(title=t, numeric=True) for t in titles)),
+        parts=(Rows(rows=tuple(rows)),),
+        notes=tuple(notes),
     )
+
+
+def _coverages(whole: Sequence[Record], model: str) -> str:
+    """Where a model's coverage is judged, in words."""
+    metric = "empirical_coverage"
+    found = {r.coverage for r in whole if r.model == model and r.metric == metric}
+    return ", ".join(formats.level(at) for at in sorted(found) if not math.isnan(at))
 
 
 def _at(coverage: float) -> float:
@@ -94,61 +181,98 @@ def _rows(whole: Sequence[Record]) -> list[tuple[str, float]]:
     return sorted(chosen[:_MOST], key=lambda row: places[row[0]])
 
 
-def _estimate(record: Record) -> str:
+def _estimate(record: Record | None) -> Cell:
     """A value and its standard error, unless that is of rounding alone."""
+    if record is None:
+        return Cell(text="")
     value, error = formats.estimate(record.value, record.standard_error)
-    told = record.standard_error > 1e-12 * abs(record.value)
-    return f"{value} ± {error}" if told else formats.number(record.value)
+    if record.standard_error > 1e-12 * abs(record.value):
+        return Cell(text=value, small=f"± {error}")
+    return Cell(text=formats.number(record.value))
 
 
-def _perfect(record: Record) -> float:
-    return record.null if not math.isnan(record.null) else record.target
+def _in_full(record: Record | None) -> tuple[Cell, ...]:
+    """A value, its interval, and what a perfect model shows."""
+    assert record is not None  # the rows are chosen from the records of the only model
+    perfect = record.null if not math.isnan(record.null) else record.target
+    return (
+        Cell(text=formats.estimate(record.value, record.standard_error)[0]),
+        Cell(text=formats.interval(record.lower, record.upper)),
+        Cell(text="" if math.isnan(perfect) else formats.number(perfect, 3)),
+    )
 
 
-_PICTURES: Final = ("interval_calibration", "groups", "characteristic")
-"""Figures in the order in which one is chosen."""
+_COLOURS: Final[dict[Tone, str]] = {
+    "good": "#25945f",
+    "bad": "#e0533d",
+    "watch": "#b98200",
+    "negligible": "#2b8fb8",
+    "undecided": "#b98200",
+    "info": "#2b8fb8",
+}
+"""Colours of marks that are read on light and on dark."""
 
 
-def notebook(result: Assessment) -> str:
-    """The assessment as a fragment of HTML without scripts."""
+def notebook(document: Document) -> str:
+    """The opening of a report as a fragment of HTML, without scripts and without a background."""
+    brief = in_brief(document).opening
     lines = "".join(
-        f"<li>{TONES[line.tone][0]} {escape(line.text)}"
+        f"<li>{_mark(line.tone)} {escape(line.text)}"
         + (f"<br><code>{escape(line.command)}</code>" if line.command else "")
         + "</li>"
-        for line in result.lines
+        for line in brief.lines
     )
-    tables = [table for table in result.tables if table.name == OVERVIEW]
-    grids = [table_grid(table) for table in (*tables, key_numbers(result.records))]
+    drawn = [figure for choice in brief.choices[:1] for figure in choice.options[0].figures]
     return (
         f'<ul style="list-style:none;padding-left:0">{lines}</ul>'
-        + "".join(map(_table, grids))
-        + _picture(result)
+        + "".join(map(_table, brief.grids))
+        + "".join(map(_picture, drawn))
     )
+
+
+def _mark(tone: Tone) -> str:
+    return f'<span style="color:{_COLOURS[tone]}" title="{TONES[tone][1]}">{TONES[tone][0]}</span>'
 
 
 def _table(grid: Grid) -> str:
-    (part,) = grid.parts
-    if not part.rows:
-        return ""
-    head = "".join(f"<th>{escape(column.title)}</th>" for column in grid.columns)
+    sides = ["right" if column.numeric else "left" for column in grid.columns]
+    head = "".join(
+        f'<th style="text-align:{side}">{escape(column.title)}</th>'
+        for side, column in zip(sides, grid.columns, strict=True)
+    )
     rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell.text)}</td>" for cell in row) + "</tr>"
+        "<tr>"
+        + "".join(
+            f'<td style="text-align:{side}">{_cell(cell)}</td>'
+            for side, cell in zip(sides, row, strict=True)
+        )
+        + "</tr>"
+        for part in grid.parts
         for row in part.rows
     )
-    notes = "".join(f"<p>{escape(note)}</p>" for note in grid.notes)
+    notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in grid.notes)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{notes}"
 
 
-def _picture(result: Assessment) -> str:
-    """One figure as SVG; nothing without matplotlib, or where there is none to draw."""
-    names = [*(curve.name for curve in result.curves), *(table.name for table in result.tables)]
-    name = next((name for name in _PICTURES if name in names), None)
-    if name is None or importlib.util.find_spec("matplotlib") is None:
-        return ""
-    from matplotlib.figure import Figure
+def _cell(cell: Cell) -> str:
+    parts = (
+        _mark(cell.tone) if cell.tone else "",
+        escape(cell.text),
+        f"<small>{escape(cell.small)}</small>" if cell.small else "",
+    )
+    return " ".join(filter(None, parts))
 
-    figure = Figure(figsize=(6.0, 4.0), layout="constrained")
-    result.plot(name, ax=figure.subplots())
+
+def _picture(figure: Figure) -> str:
+    """A figure as SVG in the colour of the text around it; nothing without matplotlib."""
+    if importlib.util.find_spec("matplotlib") is None:
+        return ""
+    from matplotlib.figure import Figure as Canvas
+
+    canvas = Canvas(figsize=(6.0, 4.0), layout="constrained")
+    plot(figure, ax=canvas.subplots())
     stream = io.StringIO()
-    figure.savefig(stream, format="svg", metadata={"Date": None})
-    return re.sub(r"^.*?(?=<svg)", "", stream.getvalue(), flags=re.DOTALL)
+    canvas.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
+    text = re.sub(r"^.*?<svg", '<svg fill="currentColor"', stream.getvalue(), flags=re.DOTALL)
+    text = text.replace(f"stroke: {LIGHT.grid}", "stroke: currentColor; stroke-opacity: 0.15")
+    return text.replace("#000000", "currentColor")

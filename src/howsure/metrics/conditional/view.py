@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -171,6 +172,9 @@ def region_tables(evaluation: Evaluation) -> list[Table]:
         found = _answer(view, name, coverage)
         region = None if found is None else found.region
         if region is not None and (region.n or name != "local_pit"):
+            if isinstance(found, WorstSlab) and found.slab is not None:
+                inputs, _ = input_table(_part(view).evalset)
+                region = replace(region, where=found.slab.mostly(inputs))
             regions.append((name, region))
     regions.extend(
         (f"coverage_gap {gap.raw.details['column']}", gap.region)

@@ -9,10 +9,11 @@ import numpy as np
 
 from figures import samples
 from howsure.core.records import Notion, Record, Table
-from howsure.report.document import GlossaryEntry, PageContent
+from howsure.report.document import GlossaryEntry
 from howsure.report.grids import (
     ROWS_LIMIT,
     group_grid,
+    groups_beside,
     record_grid,
     split_records,
     table_grid,
@@ -21,7 +22,7 @@ from howsure.report.grids import (
 
 
 def test_records_stand_under_their_questions_in_the_order_of_the_glossary() -> None:
-    grid = record_grid(samples.content())
+    grid = record_grid(samples.content().records, samples.glossary())
     assert grid is not None
     asked = list(dict.fromkeys(entry.question for entry in samples.glossary()))
     assert [part.title for part in grid.parts] == asked
@@ -35,7 +36,7 @@ def test_without_questions_records_stand_under_their_notions() -> None:
         Record(metric="b", value=1.0, notion=Notion.LOCAL),
         Record(metric="c", value=1.0),
     )
-    grid = record_grid(PageContent(title="t", records=records))
+    grid = record_grid(records)
     assert grid is not None
     assert [(p.title, len(p.rows)) for p in grid.parts] == [
         ("Marginal measures", 2),
@@ -44,7 +45,7 @@ def test_without_questions_records_stand_under_their_notions() -> None:
 
 
 def test_columns_that_would_be_empty_are_left_out() -> None:
-    grid = record_grid(PageContent(title="t", records=(Record(metric="a", value=1.0, n=3.0),)))
+    grid = record_grid((Record(metric="a", value=1.0, n=3.0),))
     assert grid is not None
     assert [column.title for column in grid.columns] == [
         "Measure",
@@ -53,11 +54,10 @@ def test_columns_that_would_be_empty_are_left_out() -> None:
         "n",
         "Better",
     ]
-    full = record_grid(samples.several_models())
+    full = record_grid(samples.content().records, samples.glossary())
     assert full is not None
     assert [column.title for column in full.columns] == [
         "Measure",
-        "Model",
         "Value",
         "95 % interval",
         "Perfect model",
@@ -67,8 +67,42 @@ def test_columns_that_would_be_empty_are_left_out() -> None:
     ]
 
 
+def test_models_are_columns() -> None:
+    names = ("a", "b", "c")
+    records = [record for name in names for record in samples.records(name)]
+    grid = record_grid([*records, samples.record("rmse", 1.5, model="b")])
+    assert grid is not None
+    assert [column.title for column in grid.columns] == ["Measure", *names, "Better"]
+    rows = {row[0].text: row for part in grid.parts for row in part.rows}
+    assert [cell.text for cell in rows["Root mean squared error"][1:4]] == ["", "1.5", ""]
+    assert all(cell.text for cell in rows["Mean absolute error"][1:4])
+
+
+def test_groups_of_models_stand_side_by_side_the_worst_of_any_first() -> None:
+    tables = [samples.groups(12, model="a"), samples.groups(30, model="b")]
+    grid = groups_beside(tables, limit=20)
+    assert [column.title for column in grid.columns][-2:] == ["a", "b"]
+    assert grid.size == 20
+    assert grid.notes == ("The worst 20 of 30.",)
+    first = min(
+        (float(u), str(g))
+        for table in tables
+        for u, g in zip(table.columns["upper"], table.columns["group"], strict=True)
+    )
+    assert first[1] in grid.parts[0].rows[0][0].text
+    (alone,) = groups_beside(tables[:1]).columns[-1:]
+    assert alone.title == "Coverage"
+
+
+def test_scores_of_two_kinds_of_prediction_are_two_rows_each_with_its_kind() -> None:
+    kinds = ("quantiles", "distributions")
+    grid = record_grid([samples.record("crps", 0.5, source=kind) for kind in kinds])
+    assert grid is not None
+    assert [row[0].small for row in grid.parts[0].rows] == [f"from {kind}" for kind in kinds]
+
+
 def test_a_row_says_what_decided_the_number() -> None:
-    grid = record_grid(samples.content())
+    grid = record_grid(samples.content().records, samples.glossary())
     assert grid is not None
     rows = {row[0].text: row for part in grid.parts for row in part.rows}
     assert rows["Empirical coverage (PICP)"][0].small == "at 90 % · from intervals"
@@ -96,11 +130,11 @@ def test_groups_farthest_from_their_target_come_first() -> None:
         replace(at(0.5, 0.01, "no target"), target=math.nan),
         at(0.7, 0.0, "sure"),
     )
-    grid = group_grid(PageContent(title="t", records=records))
+    grid = group_grid(records)
     assert grid is not None
     order = [row[1].text for row in grid.parts[0].rows]
     assert order == ["sure", "far", "far but unsure", "near", "no target"]
-    cut = group_grid(PageContent(title="t", records=records), limit=2)
+    cut = group_grid(records, limit=2)
     assert cut is not None
     assert cut.size == 2
     assert "The 2 of 5 that lie farthest" in cut.notes[0]
@@ -114,7 +148,7 @@ def test_unanswered_measures_are_gathered_by_reason() -> None:
         Record(metric="see", value=math.nan),
     ]
     entry = GlossaryEntry(name="a", title="The A")
-    grid = unanswered_grid(PageContent(title="t", records=tuple(lost), glossary=(entry,)))
+    grid = unanswered_grid(lost, (entry,))
     assert grid is not None
     assert [[cell.text for cell in row] for row in grid.parts[0].rows] == [
         ["no sd", "The A, Bee at 50 % (×2)"],
@@ -125,10 +159,10 @@ def test_unanswered_measures_are_gathered_by_reason() -> None:
 def test_groups_are_listed_worst_first_and_other_tables_as_given() -> None:
     table = samples.groups(300)
     grid = table_grid(table)
-    assert grid.size == 200
+    assert grid.size == ROWS_LIMIT
     uppers = [float(row[5].key) for row in grid.parts[0].rows]
-    assert uppers == sorted(table.columns["upper"])[:200]
-    assert grid.notes[-1].startswith("The worst 200 of 300 rows.")
+    assert uppers == sorted(table.columns["upper"])[:ROWS_LIMIT]
+    assert grid.notes[-1].startswith(f"The worst {ROWS_LIMIT} of 300 rows.")
     other = table_grid(samples.worst_rows(5))
     assert [row[0].text for row in other.parts[0].rows] == ["5", "42", "79", "116", "153"]
 

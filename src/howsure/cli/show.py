@@ -1,0 +1,143 @@
+"""What a report looks like in a terminal: sentences, then tables; one way for every command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from rich.cells import cell_len
+from rich.console import JustifyMethod
+from rich.table import Table
+from rich.text import Text
+
+from howsure.cli.terminal import SIGNS, Console, escape
+from howsure.core.formats import MISSING
+from howsure.core.text import legible
+from howsure.report.document import Cell, Grid, VerdictLine
+
+BETTER: Final = "↓ lower is better  ↑ higher is better  ◎ closer to perfect"
+"""What the arrows beside measures mean."""
+Widths = dict[int, int]
+"""Columns of a table by place, and how wide each is."""
+
+_GAP: Final = 2
+_FIRST: Final = 22
+_WORDS: Final = 12
+"""How wide the first column, and a column of words, stay however wide the others are."""
+
+
+def show_lines(console: Console, lines: Sequence[VerdictLine]) -> None:
+    """Sentences, each after its mark, and the command that does what they advise."""
+    for line in lines:
+        _wrapped(console, Text(legible(line.text)), Text.from_markup(f"{SIGNS[line.tone]} "))
+        if line.command:
+            console.print(f"  [bold]{escape(line.command)}[/bold]", highlight=False, soft_wrap=True)
+
+
+def show_note(console: Console, note: str) -> None:
+    """What stands faint below a table or a verdict."""
+    _wrapped(console, Text(legible(note), style="dim"), Text(""))
+
+
+def _wrapped(console: Console, words: Text, begins: Text) -> None:
+    """Words on as many lines as they take, the others as far in as the first."""
+    indent = Text(" " * len(begins))
+    for place, part in enumerate(words.wrap(console, max(console.width - len(indent), 1))):
+        part.rstrip()
+        console.print((indent if place else begins).copy().append_text(part))
+
+
+def show_grid(console: Console, grid: Grid, *, bold: str = "") -> None:
+    """A table, in as many blocks beside its first column as the width takes.
+
+    The row whose first cell reads `bold` is printed so.
+    """
+    if not grid.size:
+        return
+    console.print()
+    if grid.title:
+        console.print(Text(legible(grid.title), style="bold"))
+    for number, block in enumerate(_blocks(grid, console.width)):
+        if number:
+            console.print()
+        console.print(_table(grid, (), block, bold, headed=True))
+        for part in grid.parts:
+            if part.title:
+                console.print()
+                console.print(Text(legible(part.title), style="italic"))
+            console.print(_table(grid, part.rows, block, bold, headed=False))
+    for note in grid.notes:
+        show_note(console, note)
+
+
+def _table(
+    grid: Grid, rows: Sequence[Sequence[Cell]], block: Widths, bold: str, *, headed: bool
+) -> Table:
+    """Some columns of some rows, each as wide as is said; or their titles."""
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
+    table.show_header = headed
+    for place, width in block.items():
+        column = grid.columns[place]
+        justify: JustifyMethod = "right" if column.numeric else "left"
+        title = Text(legible(column.title))
+        table.add_column(title, justify=justify, width=width, overflow="fold")
+    for row in rows:
+        others = [row[place].text or row[place].tone for place in block if place]
+        if len(block) < len(row) and all(text in ("", MISSING) for text in others):
+            continue
+        style = "bold" if bold and row[0].text == bold else ""
+        table.add_row(*(_text(row[place]) for place in block), style=style)
+    return table
+
+
+def _text(cell: Cell) -> Text:
+    """All that a cell shows: its mark, its text, and faintly what stands beside."""
+    parts = [Text.from_markup(SIGNS[cell.tone])] if cell.tone else []
+    parts += [Text(legible(cell.text))] if cell.text else []
+    parts += [Text(legible(cell.small), style="dim")] if cell.small else []
+    return Text(" ").join(parts)
+
+
+def _blocks(grid: Grid, room: int) -> Iterator[Widths]:
+    """Which columns stand side by side, and how wide each is; the first stands in every block."""
+    cells = [max(map(_width, column)) for column in zip(*_rows(grid), strict=True)]
+    whole = [
+        max(width, cell_len(column.title))
+        for width, column in zip(cells, grid.columns, strict=True)
+    ]
+    if sum(whole) + _GAP * (len(whole) - 1) <= room:
+        yield dict(enumerate(whole))
+        return
+    least = []
+    for place, (column, width) in enumerate(zip(grid.columns, cells, strict=True)):
+        word = max(map(cell_len, column.title.split()), default=0)
+        kept = width if column.numeric and place else min(width, _FIRST if not place else _WORDS)
+        least.append(max(kept, word))
+    others = list(range(1, len(least)))
+    while others:
+        shown, free = [0], room - least[0]
+        while others and (len(shown) == 1 or free >= least[others[0]] + _GAP):
+            shown.append(others.pop(0))
+            free -= least[shown[-1]] + _GAP
+        yield _filled({place: least[place] for place in shown}, whole, room)
+
+
+def _filled(block: Widths, whole: Sequence[int], room: int) -> Widths:
+    """What is left of the room, given to columns that would be wider; or taken from the last."""
+    free = room - sum(block.values()) - _GAP * (len(block) - 1)
+    if free < 0:
+        last = max(block)
+        return {**block, last: max(block[last] + free, 1)}
+    while free and (wanting := [place for place in block if block[place] < whole[place]]):
+        for place in wanting[:free]:
+            block[place] += 1
+            free -= 1
+    return block
+
+
+def _rows(grid: Grid) -> list[tuple[Cell, ...]]:
+    return [row for part in grid.parts for row in part.rows]
+
+
+def _width(cell: Cell) -> int:
+    return cell_len(_text(cell).plain)
