@@ -407,6 +407,16 @@ def glossary() -> tuple[GlossaryEntry, ...]:
     )
 
 
+def ranks() -> Table:
+    """Mean ranks of three methods, two of which are tied."""
+    columns = {
+        "method": np.array(["trees", "linear", "deep"], dtype=object),
+        "mean_rank": np.array([1.2, 1.9, 2.9]),
+        "clique_1": np.array([True, True, False]),
+    }
+    return Table(name="ranks", columns=columns)
+
+
 def finding(name: str, state: State, sentence: str, effect: float = 0.0) -> Finding:
     """What one question of the verdict showed."""
     asked = QUESTIONS.get(name)

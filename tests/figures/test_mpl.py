@@ -12,7 +12,7 @@ from extras import needs
 from figures import samples
 from howsure.core.errors import MissingDependencyError
 from howsure.core.records import Curve
-from howsure.figures import Figure, Mark, figures_of, plot
+from howsure.figures import Figure, Mark, figures_of, plot, rank_figure
 
 matplotlib = needs("matplotlib")
 CONTENT = samples.content()
@@ -20,6 +20,7 @@ SEVERAL = samples.several_models()
 EVERY = (
     *figures_of(CONTENT.curves, CONTENT.tables),
     *figures_of(SEVERAL.curves, SEVERAL.tables),
+    rank_figure(samples.ranks()),
 )
 
 
