@@ -149,8 +149,8 @@ CELLS: tuple[Cell, ...] = (
         ("inputs",),
     ),
     Cell("mean wrong in a region", wrong_mean, ("inputs",)),
-    Cell("t3 believed normal", verdict.law(stats.t, 3, stated="normal"), ("shape",)),
-    Cell("gamma believed normal", verdict.law(stats.gamma, 2, stated="normal"), ("shape",)),
+    Cell("t3, normal prediction", verdict.law(stats.t, 3, stated="normal"), ("shape",)),
+    Cell("gamma, normal prediction", verdict.law(stats.gamma, 2, stated="normal"), ("shape",)),
     Cell(
         "constant width under varying noise",
         verdict.normal(stated=lambda d: np.full(len(d.sd), 1.13), beside=("features",)),
@@ -388,7 +388,7 @@ def overall(lines: Sequence[str]) -> str:
 
 
 RIGHT = Section(
-    "Advice on right models",
+    "Advice on correctly specified models",
     "The bar is no advice in 97 % of the tables, three binomial standard errors allowed.",
     "| model | n | none, % | advised | tables |",
     [(cell.name, f"{n:,}") for cell in CELLS if not cell.right for n in cell.sizes],
@@ -396,9 +396,10 @@ RIGHT = Section(
 )
 FAULTS = Section(
     "Advice on planted faults, and what comes of it",
-    "Advice is *right* if it is the mend of that fault, or reaches 90 % of the best candidate's "
+    "Advice is *right* if it corrects that fault, or reaches 90 % of the best candidate's "
     "gain on fresh rows. *Better* counts advice that lowers the score of 200,000 fresh rows. "
-    "*Opposite* counts next advice, on a fresh table mended as advised, that moves intervals most "
+    "*Opposite* counts next advice, on a fresh table recalibrated as advised, that moves "
+    "intervals most "
     "of the way back; *again* counts the tables on which it was sought. Gains are medians, in "
     "percent of the score; *inside* counts fresh gains in the stated interval.\n\n"
     "Bars: right in 90 % at the largest n, and at n = 1,000 for an sd × .8, a bias of .2 sd and "

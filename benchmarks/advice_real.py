@@ -215,7 +215,7 @@ def told(study: Study, folder: Path) -> list[str]:
         "",
         study.about,
         "",
-        f"{here.n:,} rows advise, {there.n:,} others try it.",
+        f"Advice from {here.n:,} rows, tried on {there.n:,} others.",
         "",
     ]
     sentence = "no next step" if advice is None else advice.sentence
@@ -252,16 +252,16 @@ def meaning(
 ) -> str:
     """What the table shows, in sentences."""
     reds = {
-        "Red no longer": [n for n in red(before) if n not in red(after)],
-        "Still red": [n for n in red(before) if n in red(after)],
-        "Newly red": [n for n in red(after) if n not in red(before)],
+        "Corrected": [n for n in red(before) if n not in red(after)],
+        "Still ✗": [n for n in red(before) if n in red(after)],
+        "Newly ✗": [n for n in red(after) if n not in red(before)],
     }
     told = [f"The score {'falls' if new < old else 'rises'} by {100 * abs(old - new) / old:.1f} %."]
     told += [f"{title}: {', '.join(names)}." for title, names in reds.items() if names]
     told.append(
-        f"Assessed anew, these rows advise {called(following)}."
+        f"Assessed again, these rows give the advice: {called(following)}."
         if following
-        else "Assessed anew, these rows advise nothing."
+        else "Assessed again, these rows give no advice."
     )
     return " ".join(told)
 

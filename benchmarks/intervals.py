@@ -233,7 +233,8 @@ def page(found: dict[Cell, tuple[dict[str, Count], dict[str, float]]]) -> str:
     lines = [
         "## Intervals of the numbers",
         "",
-        "Share of 95 % intervals that hold the truth, over laws of errors, models and clusters. A "
+        "Share of 95 % intervals that contain the truth, over distributions of errors, models "
+        "and clusters. A "
         "line for each measure that leaves 92 to 98 % (clusters: 90 to 98 %) or is withheld in "
         "more than 5 % of the tables; the last column names what is off at n = 1,000 by more than "
         "three binomial standard errors.",

@@ -415,13 +415,13 @@ CELLS: tuple[Cell, ...] = (
         "region",
     ),
     defect(
-        "t3 errors believed normal",
+        "t3 errors, normal prediction",
         law(stats.t, 3, stated="normal"),
         "tails",
         false=("spread", "skew", "bias"),
     ),
     defect(
-        "gamma errors believed normal",
+        "gamma errors, normal prediction",
         law(stats.gamma, 2, stated="normal"),
         "skew",
         false=("bias", "spread"),
@@ -478,7 +478,7 @@ CELLS: tuple[Cell, ...] = (
 
 UNSEEN: tuple[tuple[str, str, World], ...] = (
     ("tails of bare intervals", "tails", bare(stats.t, 3)),
-    ("sd of a Poisson law", "spread", counts("law", factor=1.0)),
+    ("sd of a Poisson distribution", "spread", counts("law", factor=1.0)),
     ("tails of 3 members", "tails", ensemble(3)),
     ("constant width without inputs", "width", normal(stated=lambda d: np.full(len(d.sd), 1.13))),
 )
@@ -734,7 +734,7 @@ def seldom_named(cells: list[str]) -> bool:
 
 
 RIGHT = Section(
-    "Right models: tables with any ✗",
+    "Correctly specified models: tables with any ✗",
     "The bar is 5 %; with 300 tables chance alone reaches 8.8 %, with 100 11.5 %.",
     "| model | n | any ✗, % | of which | tables |",
     [(cell.name, f"{n:,}") for cell in CELLS if not cell.named for n in cell.sizes],
@@ -865,7 +865,7 @@ def main() -> None:
             seen.setdefault(task[:3], []).append(shares)
     before = chosen.output.read_text(encoding="utf-8") if chosen.output.exists() else ""
     lines = [
-        "# What the verdict says of right models, and of faults",
+        "# How often the verdict is right: correct models and faults",
         "",
         "Made by `python benchmarks/verdict.py`: tables are drawn anew, judged, and counted. With "
         "`--cells` only these are drawn, and the other lines are kept.",

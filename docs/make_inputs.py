@@ -47,7 +47,7 @@ One table may hold several models, in either of two ways.
 - **Under one another**, with a column that names the model of each row. If no column has such a
   name, but each label of some column has the same rows, that is an error: it may be the model.
   `--model COLUMN` states that it is, and `--model ""` that it is not. Rows are the same if they
-  have the same name, or the same y and inputs, where y varies enough for that to be no chance.
+  have the same name, or the same y and inputs (if y varies enough).
 - **Beside one another**, each model's columns named after it, as nixtla's libraries write them:
   `LGBM`, `LGBM-lo-90`, `LGBM-hi-90`, `ETS`, `ETS-lo-90`, …, also `NHITS-median` and `NHITS-ql0.05`.
   Other names that begin or end with the model are read too, such as `ridge_mean`, `ridge_sd`,

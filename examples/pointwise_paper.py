@@ -130,7 +130,7 @@ def draw(results: dict[str, list[PointwiseResult]], folder: Path) -> None:
         share_histogram,
     )
     from howsure.protocols.pointwise_views import curves
-    from howsure.report.page.pointwise_panels import one_run
+    from howsure.report.pointwise_panels import one_run
 
     line, fan = results["linear"][0], results["fan"][0]
     figure, axes = pyplot.subplots(1, 2, figsize=(10, 3.6), layout="constrained")

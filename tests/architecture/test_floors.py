@@ -46,6 +46,7 @@ OPTIONAL = {
 }
 FORMULA_FLOORS = {"core", "stats"}
 BESIDE_TOPICS = {
+    "interval_rows",
     *("view", "measure", "recording", "groups", "compare", "shared"),
     *("assess", "laws", "exhibits"),
 }

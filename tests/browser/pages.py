@@ -143,8 +143,8 @@ def hostile() -> Any:
 
 def many_groups() -> Any:
     """Ten thousand groups, a hundred of them large."""
-    data = Power(25_000)
-    place = np.where(np.arange(25_000) % 2, np.arange(25_000) // 2 % 100, np.arange(25_000) // 2)
+    data = Power(20_000)
+    place = np.where(np.arange(20_000) % 2, np.arange(20_000) // 2 % 100, np.arange(20_000) // 2)
     site = np.array([f"site {k:05d}" for k in place])
     return howsure.assess(data.y, data.models["boosted trees"], groups={"site": site}, trials=False)
 

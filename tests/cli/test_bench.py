@@ -158,7 +158,10 @@ def test_a_report_is_drawn(filled: str, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     told = call("report", "smoke", "--store", filled, "-o", str(page))
     assert told.exit_code == 0, told.exception
-    assert "through_zero" in page.read_text(encoding="utf-8")
+    written = page.read_text(encoding="utf-8")
+    assert "<h1>Are prediction intervals right at every x? 2 methods on 2 worlds</h1>" in written
+    assert "through_zero" in written
+    assert "<dd>smoke</dd>" in written
 
 
 def test_plans_are_listed() -> None:
@@ -176,7 +179,7 @@ def test_plans_are_listed() -> None:
         (("run", "smoke", "--trial-timeout", "0"), "trial_timeout must be a positive number"),
         (("show", "smoke"), "no trial of plan 'smoke' is done"),
         (("report", "smoke", "-o", "x.html"), "no trial of plan 'smoke' is done"),
-        (("show", "smoke", "--format", "parquet"), "must have a file to go to"),
+        (("show", "smoke", "--format", "parquet"), "needs a file to write"),
         (("show", "smoke", "-o", "x.txt"), "must end in .csv, .json, .parquet"),
         (("show", "smoke", "-o", "x.txt", "--format", "table"), "must end in"),
         (("report", "smoke", "-o", "x.txt"), "must end in"),

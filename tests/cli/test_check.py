@@ -242,7 +242,7 @@ def test_what_the_verdict_cannot_be_told_is_refused(
     path = covering(tmp_path / "t.csv", 90, 100)
     for line, said in (
         (["check", "--fail-on", "bad", "--ignore", "colour"], "ignore must be among"),
-        (["check", "--min-coverage", "0.5", "--ignore", "width"], "say fail_on bad or watch"),
+        (["check", "--min-coverage", "0.5", "--ignore", "width"], "give fail_on bad or watch"),
         (["assess", "--ignore", "colour"], "ignore must be among"),
         (["assess", "--tolerance", "2"], "--tolerance"),
     ):
@@ -346,7 +346,7 @@ def test_limits_come_from_a_file_a_project_and_flags(
         (["--max", "crsp=1"], "got 'crsp'; did you mean crps"),
         (["--min-coverage", "0.9", "--max-coverage", "0.8"], "must not exceed its max"),
         (["--min-coverage", "0.9", "--by", "regio"], "--by names columns of groups: .*'region'"),
-        (["--min-coverage", "0.9", "--findings", "drift"], "say fail_on bad or watch"),
+        (["--min-coverage", "0.9", "--findings", "drift"], "give fail_on bad or watch"),
         (["--fail-on", "bad", "--findings", "drift"], "finding drift cannot be judged: .*no time"),
         (["--max-drift", "0.1"], "coverage_drift ≤ 0.1 cannot be judged: the table has no time"),
         (["--limits", "gone.toml"], r"gone\.toml cannot be read"),

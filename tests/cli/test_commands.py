@@ -85,7 +85,7 @@ def test_explain_input(good: Path) -> None:
     for column in ("y", "lower_90", "upper_90", "mean", "sd", "region"):
         assert column in shown
     assert "cover 9" not in shown
-    assert "Names that are recognised" in shown
+    assert "Recognised names" in shown
     assert "--quantile-level" in shown
 
 

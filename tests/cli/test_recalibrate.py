@@ -154,7 +154,7 @@ def test_what_was_learnt_is_kept_and_applied(served: Path) -> None:
     invoked("new.csv --calibration mend.json -o two.csv")
     assert Path("one.csv").read_bytes() == Path("two.csv").read_bytes()
     invoked("new.csv --calibration held.csv -o one.csv --keep mend.json")  # which is replaced
-    with pytest.raises(InputError, match="applied as it is, got method"):
+    with pytest.raises(InputError, match="takes no further options, got method"):
         invoked("new.csv --calibration mend.json -o two.csv --method scale")
     Path("other.json").write_text("{}", encoding="utf-8")
     with pytest.raises(InputError, match="no kept recalibration: choose another name"):
@@ -231,7 +231,7 @@ def test_rows_without_a_prediction_are_refused_or_kept(served: Path) -> None:
     ("line", "words"),
     [
         ("new.csv --calibration new.csv -o o.csv", "calibration: new.csv: y must be a column"),
-        ("new.csv --calibration held.csv --compare", "judges by y of the new rows, which must be"),
+        ("new.csv --calibration held.csv --compare", "needs y of the new rows"),
         (
             "new.csv --calibration held.csv -o o.csv --method best --by regoin",
             "by must name a column of held.csv, got 'regoin'",

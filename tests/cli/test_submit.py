@@ -119,7 +119,8 @@ def test_with_the_plan_and_worlds_and_options(place: Path) -> None:
     )
     assert told.exit_code == 0, told.output
     page = (place / "page.html").read_text(encoding="utf-8")
-    assert "<h1>two, with wide</h1>" in page
+    assert "<h1>Does coverage survive a shift? " in page
+    assert "<dd>wide</dd>" in page
     for word in ("wide", "ridge"):
         assert word in told.stdout
     assert "other" not in told.stdout

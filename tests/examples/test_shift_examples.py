@@ -50,7 +50,7 @@ def test_the_example_is_submitted(place: Path, monkeypatch: pytest.MonkeyPatch) 
     assert told.exit_code == 0, told.output
     assert "Prediction rate by dataset" in told.stdout
     page = (place / "page.html").read_text(encoding="utf-8")
-    assert "tiny, with Brightness" in page
+    assert "<dd>Brightness</dd>" in page
 
 
 def test_the_method_of_the_docs_is_submitted(place: Path) -> None:

@@ -275,6 +275,23 @@ def coverage(model: str = "", levels: tuple[float, ...] = (0.9,)) -> Table:
     )
 
 
+def interval_rows(model: str = "", scale: float = 1.0, **more: object) -> Table:
+    """Twenty rows about predictions of very different size, every fifth outside."""
+    point = 1000.0 * np.arange(20)
+    half = scale * np.linspace(1.0, 3.0, 20)
+    off = np.where(np.arange(20) % 5 == 0, 1.5 * half, 0.4 * half)
+    columns = {
+        "row": np.array([f"r{i}" for i in range(20)], dtype=object),
+        "y": point + off,
+        "point": point,
+        "lower": point - half,
+        "upper": point + half,
+        "covered": np.where(off > half, "no", "yes").astype(object),
+        "nominal": np.full(20, 0.9),
+    }
+    return Table(name="intervals", columns={**columns, **more}, model=model)
+
+
 def models(a: str = "boosted trees", b: str = "linear") -> Table:
     """Paired differences in four measures."""
     return Table(
@@ -407,16 +424,6 @@ def glossary() -> tuple[GlossaryEntry, ...]:
     )
 
 
-def ranks() -> Table:
-    """Mean ranks of three methods, two of which are tied."""
-    columns = {
-        "method": np.array(["trees", "linear", "deep"], dtype=object),
-        "mean_rank": np.array([1.2, 1.9, 2.9]),
-        "clique_1": np.array([True, True, False]),
-    }
-    return Table(name="ranks", columns=columns)
-
-
 def finding(name: str, state: State, sentence: str, effect: float = 0.0) -> Finding:
     """What one question of the verdict showed."""
     asked = QUESTIONS.get(name)
@@ -539,6 +546,15 @@ def several_models(names: tuple[str, ...] = ("boosted trees", "linear", "deep"))
         facts={"Rows": "12,000", "Models": ", ".join(names)},
     )
     return replace(made, glossary=glossary())
+
+
+def drawn_apart() -> tuple[Table, ...]:
+    """Tables of two models whose figures show rows: y beside intervals, coverage in groups."""
+    return tuple(
+        table
+        for model in ("boosted trees", "linear")
+        for table in (interval_rows(model), groups(5, model), coverage(model))
+    )
 
 
 def hostile_congruence(text: str) -> tuple[Table, ...]:

@@ -43,7 +43,7 @@ def figures() -> list[Figure]:
         ease_figure(pair),
         size_figure([curve("size_by_difficulty", "A"), curve("size_by_difficulty", "B", 0.2)]),
         methods_figure(
-            {"ours": {"LAC": 0.3, "APS": np.nan}, "published": {"LAC": 0.4, "APS": 0.1}},
+            {"digits": {"LAC": 0.3, "APS": np.nan}, "photos": {"LAC": 0.4, "APS": 0.1}},
             "t_cv",
             rules=(Rule(at=0.04, label="perfect"), Rule(at=np.nan, label="none")),
             note="medians",
@@ -71,10 +71,10 @@ def test_layers_hold_what_was_given() -> None:
     np.testing.assert_allclose(lines[2].y, 0.9 + 0.1 * lines[2].x)
     assert by_ease.notes == ("Shaded: 95% band.",)
     assert [layer.series for layer in by_size.layers] == ["A", "B"]
-    rule, ours, published = methods.layers
+    rule, digits, photos = methods.layers
     assert rule.x.tolist() == [0.04]
-    assert (ours.x.tolist(), ours.labels) == ([0.3], ("LAC",))
-    assert (published.x.tolist(), published.y.tolist()) == ([0.4, 0.1], [0.0, 1.0])
+    assert (digits.x.tolist(), digits.labels) == ([0.3], ("LAC",))
+    assert (photos.x.tolist(), photos.y.tolist()) == ([0.4, 0.1], [0.0, 1.0])
     assert ways.layers[0].labels == ("noise",)
 
 

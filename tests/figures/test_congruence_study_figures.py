@@ -113,7 +113,7 @@ def figures() -> list[Figure]:
             [
                 Dots(series="here", values={"a": 0.1, "b": np.nan}, spreads={"a": 0.2}),
                 Dots(series="nothing", values={"a": np.nan}),
-                Dots(series="published", values={"b": 0.3}, colour=1),
+                Dots(series="correct", values={"b": 0.3}, colour=1),
             ],
             note="two",
         ),
@@ -172,7 +172,7 @@ def test_rejection_stops_short_of_the_last_rows() -> None:
     np.testing.assert_allclose(line.y, 2.0 - line.x)
     np.testing.assert_allclose(by_name["oracle order"].y, 2.0 - 2 * line.x)
     assert by_name["random order"].y.tolist() == [2.0] * len(line.x)
-    assert found.question == "Does withholding rows of high CCE lower the NLL? (poisson)"
+    assert found.question == "Does rejecting rows of high CCE lower the NLL? (poisson)"
     assert found.notes == ("of the first",)
 
 
@@ -187,11 +187,11 @@ def test_scatter_and_dots_hold_what_was_given() -> None:
     assert pairs.y.categories == ("AAF, gaussian", "EVA, gaussian")
     assert (cce.x.tolist(), ece.x.tolist()) == ([0.1, 0.2], [0.3, 0.1])
     assert cce.hover["Over draws alone"].tolist() == [0.05, 0.06]
-    line, here, published = models.layers
+    line, here, correct = models.layers
     assert line.mark is Mark.INTERVALS
     np.testing.assert_allclose([line.lower[0], line.upper[0]], [0.0, 0.3])
-    assert (here.labels, published.labels) == (("a",), ("b",))
-    assert published.y.tolist() == [1.0]
+    assert (here.labels, correct.labels) == (("a",), ("b",))
+    assert correct.y.tolist() == [1.0]
     assert models.notes == ("two",)
 
 

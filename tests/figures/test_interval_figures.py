@@ -5,27 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from figures.samples import interval_rows as rows
 from howsure.core.records import Table
 from howsure.figures import Figure, Layer, Mark, figures_of
 from howsure.figures.figure import HIGHLIGHT
 from howsure.figures.intervals import INSIDE, OUTSIDE
-
-
-def rows(model: str = "", scale: float = 1.0, **more: object) -> Table:
-    """Twenty rows about predictions of very different size, every fifth outside."""
-    point = 1000.0 * np.arange(20)
-    half = scale * np.linspace(1.0, 3.0, 20)
-    off = np.where(np.arange(20) % 5 == 0, 1.5 * half, 0.4 * half)
-    columns = {
-        "row": np.array([f"r{i}" for i in range(20)], dtype=object),
-        "y": point + off,
-        "point": point,
-        "lower": point - half,
-        "upper": point + half,
-        "covered": np.where(off > half, "no", "yes").astype(object),
-        "nominal": np.full(20, 0.9),
-    }
-    return Table(name="intervals", columns={**columns, **more}, model=model)
 
 
 def only(*tables: Table) -> Figure:

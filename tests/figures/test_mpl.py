@@ -13,6 +13,8 @@ from figures import samples
 from howsure.core.errors import MissingDependencyError
 from howsure.core.records import Curve
 from howsure.figures import Figure, Mark, figures_of, plot, rank_figure
+from howsure.figures.mpl import LABEL_LIMIT
+from howsure.stats.ranks import compare_ranks
 
 matplotlib = needs("matplotlib")
 CONTENT = samples.content()
@@ -20,7 +22,8 @@ SEVERAL = samples.several_models()
 EVERY = (
     *figures_of(CONTENT.curves, CONTENT.tables),
     *figures_of(SEVERAL.curves, SEVERAL.tables),
-    rank_figure(samples.ranks()),
+    *figures_of(tables=samples.drawn_apart()),
+    rank_figure(compare_ranks(np.arange(12.0).reshape(4, 3) ** 2, ["a", "b", "c"]).table()),
 )
 
 
@@ -96,6 +99,22 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(MissingDependencyError, match=r"howsure\[plots\]"):
         plot(samples.calibration())
+
+
+def test_models_stand_below_one_another_in_a_row() -> None:
+    figure = next(f for f in figures_of(tables=samples.drawn_apart()) if f.name == "groups")
+    axes = plot(figure)
+    marked = [line for line in axes.get_lines() if line.get_linestyle() == "None"]
+    lanes = {round(float(y - np.round(y)), 6) for line in marked for y in line.get_ydata()}
+    assert lanes == {-0.15, 0.15}
+
+
+def test_long_names_leave_room_for_the_drawing() -> None:
+    names = [f"{letter}{'x' * 200}" for letter in "abcde"]
+    axes = plot([samples.calibration(name, 0.1) for name in names])
+    axes.figure.canvas.draw()
+    assert axes.get_window_extent().width > 300
+    assert all(len(text.get_text()) <= LABEL_LIMIT for text in axes.get_legend().get_texts())
 
 
 def test_no_mark_is_left_undrawn() -> None:

@@ -23,6 +23,7 @@ from howsure.figures.pointwise import (
     intervals_along_x,
     intervals_over_truth,
     share_histogram,
+    spread_figure,
 )
 
 WORDS = Words(name="n", question="Why?", title="T", reading="R", x="x", notes=("told",))
@@ -134,6 +135,19 @@ def test_intervals_lie_over_the_truth() -> None:
     assert "confidence interval" not in {layer.series for layer in without.layers}
 
 
+def test_the_spread_of_coverage_is_its_mean_and_nine_in_ten_points() -> None:
+    rng = np.random.default_rng(0)
+    values = [rng.uniform(0.5, 1.0, 200), np.full(9, 0.8)]
+    figure = spread_figure(["a", "b"], values, 0.9)
+    level, ranges, means = figure.layers
+    assert level.x.tolist() == [0.9]
+    np.testing.assert_allclose(means.x, [values[0].mean(), 0.8])
+    inside = (values[0] >= ranges.lower[0]) & (values[0] <= ranges.upper[0])
+    assert inside.sum() == 180
+    np.testing.assert_allclose((ranges.lower[1], ranges.upper[1]), 0.8)
+    assert figure.y.categories == ("a", "b")
+
+
 def test_points_of_many_columns_are_placed_by_their_mean() -> None:
     upper = run().upper.copy()
     upper[5] = math.inf
@@ -147,7 +161,7 @@ def test_points_of_many_columns_are_placed_by_their_mean() -> None:
     assert not bars.listed
 
 
-@pytest.mark.parametrize("kind", ["profile", "histogram", "along", "over"])
+@pytest.mark.parametrize("kind", ["profile", "histogram", "along", "over", "spread"])
 def test_every_figure_is_drawn_by_both_renderers(kind: str) -> None:
     needs("matplotlib").use("Agg")
     figure = {
@@ -157,6 +171,7 @@ def test_every_figure_is_drawn_by_both_renderers(kind: str) -> None:
         "histogram": share_histogram({"a": np.array([0.2, 0.4])}, 0.9, WORDS, places={}, of="x"),
         "along": intervals_along_x(run(), WORDS, colour=0),
         "over": intervals_over_truth(run(), WORDS, colour=0),
+        "spread": spread_figure(["a", "a"], [np.ones(3), np.zeros(2)], 0.9),
     }[kind]
     axes = plot(figure)
     assert axes.get_xlabel()

@@ -12,7 +12,7 @@ from howsure.core.errors import InputError
 from howsure.core.records import Curve, Direction, Record, Table
 from howsure.figures import Figure, Layer, Mark, plot, to_vega
 from howsure.figures.shift import (
-    PERFECT,
+    CHANCE,
     change_figure,
     degree_figure,
     measure_figure,
@@ -77,7 +77,7 @@ def curve(model: str, start: float, *, rate: bool = False) -> Curve:
 
 def figures() -> list[Figure]:
     return [
-        measure_figure([record(CP, 0.55), record(GMM, 0.89)], {GMM: 0.87}, note="A note."),
+        measure_figure([record(CP, 0.55), record(GMM, 0.89)]),
         measure_figure([record(CP, 3.0, "test_width", units="nuclei")]),
         trade_figure(table(**AVERAGES, prediction_rate=[1.0, 0.5, 0.5])),
         rank_scatter(table(**AVERAGES, mean_rank=[1.5, 2.5, 2.0]), "val_mae"),
@@ -102,14 +102,13 @@ def by(figure: Figure, mark: Mark, series: str | None = None) -> list[Layer]:
     return [one for one in figure.layers if one.mark is mark and series in (None, one.series)]
 
 
-def test_a_measure_has_its_intervals_its_level_and_what_was_published() -> None:
-    figure = measure_figure([record(CP, 0.55), record(GMM, 0.89), record(LOST, np.nan)], {GMM: 0.8})
+def test_a_measure_has_its_intervals_and_its_level() -> None:
+    figure = measure_figure([record(CP, 0.55), record(GMM, 0.89), record(LOST, np.nan)])
     (ends,) = by(figure, Mark.INTERVALS)
     assert (ends.y.tolist(), ends.lower.tolist()) == ([0, 1], [0.55 - 0.1, 0.89 - 0.1])
     assert by(figure, Mark.RULE)[0].x.tolist() == [0.9]
-    assert by(figure, Mark.POINTS, "here")[0].x.tolist() == [0.55, 0.89]
-    (theirs,) = by(figure, Mark.POINTS, "published")
-    assert (theirs.x.tolist(), theirs.y.tolist()) == ([0.8], [1.0])
+    (points,) = by(figure, Mark.POINTS)
+    assert points.x.tolist() == [0.55, 0.89]
     assert figure.y.categories == (CP, "Gaussian + GMM", LOST)
     assert figure.x.kind == "percent"
     width = measure_figure([record(CP, 3.0, "test_width", units="nuclei")])
@@ -132,7 +131,7 @@ def test_points_of_methods_keep_their_colours() -> None:
     low, high = by(figure, Mark.INTERVALS)[1].lower, by(figure, Mark.INTERVALS)[1].upper
     assert low[0] == 0.0  # never below
     assert high[0] == pytest.approx(0.01 + 1.959964 * 0.01)
-    (rule,) = by(figure, Mark.RULE, PERFECT)
+    (rule,) = by(figure, Mark.RULE, CHANCE)
     assert rule.y[0] == pytest.approx(0.03)
 
 

@@ -23,7 +23,11 @@ vl_convert = needs("vl_convert")
 CONTENT = samples.content()
 FIGURES = figures_of(CONTENT.curves, CONTENT.tables)
 SEVERAL = samples.several_models()
-EVERY = (*FIGURES, *figures_of(SEVERAL.curves, SEVERAL.tables))
+EVERY = (
+    *FIGURES,
+    *figures_of(SEVERAL.curves, SEVERAL.tables),
+    *figures_of(tables=samples.drawn_apart()),
+)
 
 
 def svg_of(figure: Figure, **choices: Any) -> ElementTree.Element:
@@ -144,3 +148,15 @@ def test_hostile_names_are_shown_as_they_are(text: str) -> None:
         altair.Chart.from_dict(to_vega(figure))
         shown = " ".join(part.text or "" for part in svg_of(figure).iter())
         assert text.casefold() in shown.casefold()
+
+
+def test_drawings_are_light_whatever_the_data() -> None:
+    x = np.linspace(0.0, 1.0, 100_000)
+    wild = np.cumsum(np.random.default_rng(0).normal(size=len(x)))
+    band = {"lower": wild - 1, "upper": wild + 1, "reference": np.zeros_like(x)}
+    curves = [Curve(name="rolling_coverage", x=x, y=wild, model=m, **band) for m in ("a", "b")]
+    tables = [samples.congruence(model, 20_000)[0] for model in ("a", "b")]
+    tables += [samples.groups(10_000, model) for model in ("a", "b")]
+    for figure in figures_of(curves, tables):
+        spec = json.dumps(to_vega(figure), separators=(",", ":"))
+        assert len(spec) < 45_000, figure.name

@@ -268,7 +268,7 @@ def test_every_column_is_explained() -> None:
         ColumnUse(
             "note",
             "ignored",
-            "no role has this name; --groups note or --features note would use it",
+            "name not recognised; --groups note or --features note would use it",
             "t.csv",
         ),
         ColumnUse(

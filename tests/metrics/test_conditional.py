@@ -155,6 +155,14 @@ def test_slabs_across_inputs_are_told_by_their_strongest() -> None:
     assert found.region is not None
     assert abs(found.slab.direction[:2].sum()) > 1.2  # of at most √2
     assert found.region.where == "1.501 < x1 + 0.961·x0 ≤ 2.332"
+    words = re.fullmatch(
+        r"mostly (.+) < x0 ≤ (.+) and (.+) < x1 ≤ (.+)", found.slab.mostly(x).replace("−", "-")
+    )
+    assert words is not None
+    inside = x[found.slab.contains(x)]
+    ends = np.array(words.groups(), dtype=float)
+    shares = [(inside[:, i] > ends[2 * i]) & (inside[:, i] <= ends[2 * i + 1]) for i in (0, 1)]
+    assert np.mean(shares, axis=1) == pytest.approx([0.9, 0.9], abs=0.01)
     tilted = x[:, 1] + 0.961 * x[:, 0]
     told = (tilted > 1.501) & (tilted <= 2.332)  # the words, in the inputs' own units
     assert np.mean(told == found.slab.contains(x)) > 0.999

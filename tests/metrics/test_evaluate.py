@@ -345,7 +345,7 @@ def test_rolling_coverage_is_that_of_windows_of_equal_numbers_of_rows(n: int, co
     assert curve.upper == pytest.approx([each.high for each in bounds])
     assert curve.x.tolist() == [2.0 * ((a + b) // 2) for a, b in parts]
     assert curve.y_label == f"Empirical coverage of {round(n / count)} rows"
-    assert curve.band == "95% binomial interval in each window, rows taken as independent"
+    assert curve.band == "95 % binomial interval in each window, rows taken as independent"
 
 
 def test_curves_are_cut_to_a_few_hundred_points_and_keep_their_ends() -> None:

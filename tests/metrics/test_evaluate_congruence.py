@@ -195,10 +195,59 @@ def test_groups_stand_beside_an_embedding_of_any_kind() -> None:
         assert "site=turin" in str(tree.columns["where"][0])
 
 
+def flat_null(n: int) -> NullReference:
+    """A reference of n points without errors."""
+    zeros = np.zeros(n)
+    return NullReference(
+        observed=0.0,
+        expected=0.0,
+        upper=0.0,
+        range=(0.0, 0.0),
+        stopped=False,
+        p_value=1.0,
+        level=0.95,
+        replicates=zeros,
+        point_observed=zeros,
+        point_expected=zeros,
+        point_upper=zeros,
+        point_p_value=zeros,
+    )
+
+
+def test_the_map_has_the_inputs_that_tell_errors_apart_in_their_own_units() -> None:
+    rng = child(0, "map of inputs")
+    names = ("noise", "bowl", "step", "constant", "label")
+    features = {
+        "noise": rng.normal(size=500),
+        "bowl": 1000.0 + 50.0 * rng.normal(size=500),
+        "step": rng.integers(0, 30, 500),
+        "constant": np.ones(500),
+        "label": rng.choice(["a", "b"], 500),
+    }
+    assert tuple(features) == names
+    values = np.square((features["bowl"] - 1000) / 50) + 0.2 * (features["step"] > 14)
+    zeros = np.zeros(500)
+    null = flat_null(500)
+    told = {"second": ("y", zeros), "names": np.arange(500)}
+
+    def axes(kept: list[str]) -> tuple[str, str]:
+        part = {name: features[name] for name in kept}
+        table = map_table(rng.normal(size=(500, 3)), values, null, features=part, **told)
+        for place in ("first", "second"):
+            if table.labels[place] in part:
+                np.testing.assert_array_equal(table.columns[place], part[table.labels[place]])
+        return table.labels["first"], table.labels["second"]
+
+    assert axes([*names]) == ("bowl", "step")
+    assert axes(["noise", "constant"]) == ("noise", "y")
+    assert axes(["label"])[0] == "first principal coordinate"
+
+
 @pytest.mark.slow
 def test_the_map_by_principal_coordinates_and_by_t_sne() -> None:
     held = wave(300)
-    plain = assess_congruence(held, "exact").tables[0]
+    options = CongruenceOptions(layout="pca")
+    plain = assess_congruence(held, "exact", options=options).tables[0]
     near = assess_congruence(held, "exact", options=CongruenceOptions(layout="t-sne")).tables[0]
     again = assess_congruence(held, "exact", options=CongruenceOptions(layout="t-sne")).tables[0]
     assert plain.labels["first"] == "first principal coordinate"
@@ -223,20 +272,7 @@ def test_t_sne_keeps_clusters_together_and_draws_few_rows(
     kind = np.arange(400) % 3
     rows = 8.0 * np.eye(3)[kind] + 0.3 * rng.normal(size=(400, 3))
     values, zeros = kind.astype(float), np.zeros(400)
-    null = NullReference(
-        observed=0.0,
-        expected=0.0,
-        upper=0.0,
-        range=(0.0, 0.0),
-        stopped=False,
-        p_value=1.0,
-        level=0.95,
-        replicates=zeros,
-        point_observed=zeros,
-        point_expected=zeros,
-        point_upper=zeros,
-        point_p_value=zeros,
-    )
+    null = flat_null(400)
     table = map_table(
         rows, values, null, np.arange(400), second=("y", zeros), layout="t-sne", model="m"
     )
@@ -258,7 +294,7 @@ def test_t_sne_keeps_clusters_together_and_draws_few_rows(
         ({"regularization": math.nan}, "regularization must be positive"),
         ({"bandwidth": -1.0}, "bandwidth must be positive"),
         ({"bandwidth": math.nan}, "bandwidth must be positive"),
-        ({"layout": "umap"}, "layout must be pca or t-sne"),
+        ({"layout": "umap"}, "layout must be inputs, pca or t-sne"),
         ({"kernel": "x"}, "kernel must be one of"),
         ({"bandwidth": "x"}, "bandwidth must be"),
     ],

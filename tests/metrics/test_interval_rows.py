@@ -128,7 +128,9 @@ def test_one_sided_intervals_have_a_place_where_there_is_a_point() -> None:
     assert table.columns["row"].tolist() == [0, 1]
     assert table.notes.endswith("Left out: 1 unbounded ones.")
     _, reasons = interval_tables([evaluate(EvalSet.checked(np.zeros(3), ends))])
-    assert reasons == ["intervals of model are not drawn beside y: all intervals are unbounded"]
+    assert reasons == [
+        "intervals of model are not drawn beside y: every interval has an infinite end"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -141,5 +143,5 @@ def test_one_sided_intervals_have_a_place_where_there_is_a_point() -> None:
 def test_without_intervals_the_reason_is_told(held: EvalSet) -> None:
     tables, (reason,) = interval_tables([evaluate(held)])
     assert tables == []
-    assert "the table holds no intervals" in reason
+    assert "the table has no intervals" in reason
     assert interval_tables([]) == ([], [])

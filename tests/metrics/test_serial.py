@@ -167,7 +167,7 @@ def test_what_cannot_be_asked() -> None:
         (x, np.zeros(100, dtype=np.int64), "time", "one time"),
         (x, np.zeros(100, dtype=np.int64), "clusters", "one cluster"),
         (x[:10], np.arange(10), "time", "10 rows are too few"),
-        (np.ones(100), np.arange(100), "time", "no row differs"),
+        (np.ones(100), np.arange(100), "time", "rows do not differ"),
         (x, np.arange(100), "clusters", "too few"),
     ):
         with pytest.raises(UnanswerableError, match=why):

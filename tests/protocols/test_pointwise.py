@@ -413,7 +413,7 @@ def test_a_cut_table_answers_for_its_rows_alone() -> None:
     assert result.picp(0.8).mean() == pytest.approx(0.8, abs=0.05)
     assert result.width("cicf", 0.8).shape == (20, 200)
     for which in ("picf", "cicf"):
-        with pytest.raises(UnanswerableError, match="does not know the law of y"):
+        with pytest.raises(UnanswerableError, match="does not know the distribution of y"):
             result.brier(which, 0.8)
     with pytest.raises(InputError, match="trials must be at most 20"):
         pointwise(world, LinearT(), trials=21, n_test=200)

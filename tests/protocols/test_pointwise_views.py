@@ -141,7 +141,7 @@ def test_what_cannot_be_known_has_its_reason() -> None:
     for name in AT_COVERAGE:
         if name.startswith(("picf", "cicf", "cicp")):
             assert math.isnan(at[name].value)
-            assert "does not know the law of y" in at[name].reason
+            assert "does not know the distribution of y" in at[name].reason
         else:
             assert math.isfinite(at[name].value)
             assert not at[name].reason

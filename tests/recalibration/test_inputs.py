@@ -229,7 +229,7 @@ def test_labels_are_those_known_at_calibration() -> None:
     assert [each.name for each in fitted.encoding.inputs] == ["place=w"]
     names = {each.name for each in fitted.parameters}
     assert {"factor, place=w", "factor, not place=w"} <= names
-    assert fitted.notes == ("The spread changes by: not place=w; place=w.",)
+    assert fitted.notes == ("The spread differs between: not place=w; place=w.",)
     new = EvalSet.checked(np.zeros(4), unit(np.zeros(4)), features={"place": list("wuxx")})
     made, notes = fitted.transform(new)
     assert made.sd()[0] > 2.5

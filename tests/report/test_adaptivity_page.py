@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from howsure.core.errors import InputError
+from howsure.core.records import Curve
 from howsure.metrics.adaptivity import noise_floor
 from howsure.protocols.adaptivity import LABEL_MEASURES, LABEL_METHODS
 from howsure.protocols.adaptivity_intervals import INTERVAL_MEASURES, INTERVAL_METHODS
@@ -18,6 +20,7 @@ from howsure.protocols.adaptivity_result import MethodComparison
 from howsure.report.adaptivity import adaptivity_report
 from howsure.report.adaptivity_words import PUBLISHED, PUBLISHED_INTERVALS
 from howsure.report.document import Document
+from report.words import check_words
 
 HOSTILE = "</script><script>window.pwned=1</script>"
 TABLES = Path(__file__).parents[1] / "protocols" / "published"
@@ -55,21 +58,52 @@ def page() -> Document:
     return adaptivity_report(results, title="A title", command="howsure bench report x")
 
 
-def test_sentences_judge_by_the_floor(page: Document) -> None:
-    assert page.coverage == 0.9
+def test_the_title_and_the_headline_say_what_was_studied_and_found(page: Document) -> None:
+    assert page.title == "A title"
     assert page.headline is not None
-    assert page.headline.text.startswith("In 2 of 12 tests of methods on 1 task")
+    assert page.headline.text.startswith("2 of 12 tests of a method on 2 tasks show no significant")
     assert page.headline.tone == "undecided"
-    lines = {line.question: line for line in page.parts[0].lines}
-    assert lines["O-SAPS"].tone == "undecided"
-    assert lines["APS"].tone == "bad"
-    median = np.median(comparison(0.9).values[:, 1, 0])
-    assert f"T-CV is {median:.3f}" in lines["APS"].text
-    assert "all cells agree" in lines["LAC"].text
+    alone = adaptivity_report({"toy": [comparison(0.9)]})
+    assert alone.title == "Do prediction methods cover easy and hard inputs alike? 6 methods on toy"
+    assert alone.headline is not None
+    assert "1 of 6 methods on toy shows" in alone.headline.text
+    assert "at nominal 90 %: O-SAPS." in alone.headline.text
+    check_words(alone)
+
+
+def test_sentences_judge_by_the_floor(page: Document) -> None:
+    lines = {line.question: line for line in page.sections[0].lines}
+    fair, gap = lines["No significant gap"], lines["Significant coverage gap"]
+    assert (fair.tone, gap.tone) == ("undecided", "bad")
+    medians = np.median(comparison(0.9).values[:, :, 0], axis=0)
+    floor = comparison(0.9).floor
+    assert fair.text.startswith(f"T-CV is {medians[5]:.3f} (O-SAPS).")
+    assert f"T-CV is {medians[:5].min():.3f} (" in gap.text
+    assert f"to {medians[:5].max():.3f} (" in gap.text
+    assert f"{floor.median:.3f}, 95 % of the time below {floor.upper:.3f}" in gap.text
+    assert "T-SS of LAC is not known: all cells agree" in lines["Not known"].text
+
+
+def test_the_first_screen_compares_methods_and_tasks(page: Document) -> None:
+    (grid,) = page.opening.grids
+    assert [column.title for column in grid.columns] == ["Method", "toy", f"widths {HOSTILE}"]
+    rows = {row[0].text: row for row in grid.parts[0].rows}
+    assert rows["O-SAPS"][1].tone == "undecided"
+    assert rows["APS"][1].tone == "bad"
+    assert float(rows["APS"][1].key) == np.median(comparison(0.9).values[:, 1, 0])
+    assert rows["APS"][2].text == "–"
+    (figure,) = page.opening.choices[0].options[0].figures
+    assert [layer.series for layer in figure.layers] == [
+        *("chance alone, at most", "toy", f"widths {HOSTILE}")
+    ]
+    many = adaptivity_report({f"task {k}": [comparison(0.9, task=f"t{k}")] for k in range(4)})
+    (grid,) = many.opening.grids
+    assert [column.title for column in grid.columns] == ["Method", "Gap", "No gap shown"]
+    assert [cell.text for cell in grid.parts[0].rows[5]] == ["O-SAPS", "0 of 4", "4 of 4"]
 
 
 def test_tables_hold_medians_shared_ranks_and_what_was_published(page: Document) -> None:
-    medians, published = page.parts[0].grids
+    medians, published = page.sections[0].grids
     assert [part.title for part in medians.parts] == ["Nominal 80 %", "Nominal 90 %"]
     row = medians.parts[1].rows[5]
     assert row[0].text == "O-SAPS"
@@ -78,22 +112,20 @@ def test_tables_hold_medians_shared_ranks_and_what_was_published(page: Document)
     assert [r[3].key for r in published.parts[1].rows[:6]] == [
         repr(v) for v in PUBLISHED[0.9]["t_cv"]
     ]
-    widths = page.parts[1].grids
+    widths = page.sections[1].grids
     assert len(widths) == 2
     assert [part.title for part in widths[1].parts] == ["Nominal 80 %"]  # 0.9 was not published
     none = adaptivity_report({"t": [comparison(0.5)]})
-    assert len(none.parts[0].grids) == 1
+    assert len(none.sections[0].grids) == 1
 
 
-def test_figures_show_ours_and_the_published(page: Document) -> None:
-    (panel,) = page.parts[0].panels
-    violation, slope, by_cv, by_ss = panel.options[0].figures
-    assert [layer.series for layer in violation.layers] == [
-        *("perfect model", "here", "published, other data")
-    ]
-    assert len(slope.layers[0].x) == 5  # LAC has none
-    assert by_cv.title.endswith("by T-CV")
+def test_figures_show_ours_alone(page: Document) -> None:
+    gap, size, by_cv, by_ss = (choice.options[0].figures[0] for choice in page.sections[0].choices)
+    assert [layer.series for layer in gap.layers] == ["chance alone", "toy"]
+    assert len(size.layers[0].x) == 5  # LAC has none
+    assert by_cv.title == "Critical-difference diagram, by T-CV"
     assert by_ss.title.endswith("by T-SS")
+    check_words(replace(page, title="A title", glossary=()))
 
 
 def test_a_page_opens_on_the_coverage_that_it_speaks_of() -> None:
@@ -101,13 +133,23 @@ def test_a_page_opens_on_the_coverage_that_it_speaks_of() -> None:
     results = {"toy": [comparison(level) for level in levels]}
     for coverage, order in ((None, (90, 50, 80, 95)), (0.8, (80, 50, 90, 95))):
         found = adaptivity_report(results, coverage=coverage)
-        (panel,) = found.parts[0].panels
         labels = [f"Nominal {level} %" for level in order]
-        assert [option.label for option in panel.options] == labels
-        chosen = re.findall(r"<option [^>]*>([^<]+)</option>", found.to_html())
-        assert chosen == labels  # the browser selects the first
-        tables = [part.title for part in found.parts[0].grids[0].parts]
+        for choice in found.sections[0].choices:
+            assert [option.label for option in choice.options] == labels
+        page = found.to_html()
+        chosen = re.findall(r'<input type="radio"[^>]* checked><span>([^<]+)', page)
+        assert chosen == [labels[0]] * 4
+        tables = [part.title for part in found.sections[0].grids[0].parts]
         assert tables == [f"Nominal {100 * level:g} %" for level in levels]
+        assert found.facts["Nominal coverage shown"] == labels[0].removeprefix("Nominal ")
+
+
+def test_curves_come_first() -> None:
+    x = np.linspace(0.0, 1.0, 5)
+    ease = Curve(name="coverage_by_ease", x=x, y=x, lower=x, upper=x, reference=x, model="LAC")
+    page = adaptivity_report({"toy": [comparison(0.9)]}, curves={"toy": [ease]})
+    assert page.sections[0].choices[0].options[0].figures[0].name == "coverage_by_ease"
+    assert page.curves == (ease,)
 
 
 def test_every_form_holds_the_numbers(page: Document, tmp_path: Path) -> None:
@@ -117,15 +159,13 @@ def test_every_form_holds_the_numbers(page: Document, tmp_path: Path) -> None:
     assert len(list(csv.reader(page.to_csv().splitlines()))) == count + 1
     text = page.to_markdown()
     assert "## toy" in text
-    assert "| Nominal 90 % | O-SAPS |" in text
+    assert "**Nominal 90 %**" in text
     html = page.to_html()
     assert HOSTILE not in html
     assert "window.pwned=1" in html  # escaped, in words
     assert "Nominal 80 %" in html
     for ending in ("html", "md", "json", "csv"):
         page.save(tmp_path / f"report.{ending}")
-    write_report({"toy": [comparison(0.9)]}, tmp_path / "other.html", title="T")
-    assert "<h1>T</h1>" in (tmp_path / "other.html").read_text(encoding="utf-8")
 
 
 def test_the_published_are_averages_of_the_tables() -> None:
@@ -158,7 +198,7 @@ def test_the_published_are_averages_of_the_tables() -> None:
     [
         (lambda: adaptivity_report({}), "at least one comparison"),
         (lambda: adaptivity_report({"a": []}), "at least one comparison"),
-        (lambda: adaptivity_report({"a": [comparison(0.9)]}, coverage=0.7), "was compared"),
+        (lambda: adaptivity_report({"a": [comparison(0.9)]}, coverage=0.7), "was studied"),
         (lambda: adaptivity_report({"a": [comparison(0.9)]}).save("x.pdf"), "path must end"),
     ],
 )

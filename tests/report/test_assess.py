@@ -200,7 +200,11 @@ def test_only_our_own_errors_come_out(table: tuple[np.ndarray, ...], kind: str) 
 @pytest.mark.parametrize(
     ("column", "values", "said"),
     [
-        ("weight", [10**6, 1], "frequency, 50,000,050 rows in all: a weight of 2 is a row twice"),
+        (
+            "weight",
+            [10**6, 1],
+            "frequency, 50,000,050 rows in all: a weight of 2 is a row seen twice",
+        ),
         ("importance_weight", [0.5, 1.5], "importance, effective n 80.0: a weight is a share"),
     ],
 )

@@ -60,7 +60,7 @@ def test_a_project_holds_limits(tmp_path: Path) -> None:
     assert project_rules(tmp_path) is None
     path = written(tmp_path, '[project]\nname = "x"\n', "pyproject.toml")
     assert project_rules(tmp_path) is None
-    with pytest.raises(InputError, match=r"must hold \[tool.howsure.check\], and does not"):
+    with pytest.raises(InputError, match=r"must contain the table \[tool.howsure.check\]"):
         read_rules(path)
     table = '[tool.howsure.check]\nlimits = [{measure = "mae", max = 2}]\n'
     written(tmp_path, table, "pyproject.toml")
@@ -121,7 +121,10 @@ def test_a_project_holds_limits(tmp_path: Path) -> None:
         ('limits = [{measure = "mae", max = 1, by = "a"}]', "limit 1: by must be a list of names"),
         ('fail_on = "bad"\nfindings = ["drif"]', "findings must be one of .*; near: drift"),
         ('fail_on = "bad"\nignore = ["drif"]', "ignore must be among .*, got 'drif'"),
-        ('findings = ["drift"]\nlimits = [{measure = "mae", max = 1}]', "say fail_on bad or watch"),
+        (
+            'findings = ["drift"]\nlimits = [{measure = "mae", max = 1}]',
+            "give fail_on bad or watch",
+        ),
     ],
 )
 def test_what_is_wrong_is_named_with_its_file(tmp_path: Path, text: str, said: str) -> None:

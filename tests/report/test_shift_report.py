@@ -17,7 +17,6 @@ from howsure.protocols.shift import Answers, evaluate_shift
 from howsure.protocols.shift_published import published
 from howsure.protocols.shift_result import MEASURES, ShiftResult
 from howsure.report.document import Document
-from howsure.report.grids import Grid
 from howsure.report.shift import shift_report
 from howsure.report.shift_findings import (
     Finding,
@@ -28,6 +27,7 @@ from howsure.report.shift_findings import (
     verdict_of,
 )
 from report import shift_samples as samples
+from report.words import check_words, figures, grid_of
 
 HOSTILE = "</script><script>window.pwned=1</script>"
 GMM = "Gaussian + Selective GMM"
@@ -39,25 +39,19 @@ def page() -> Document:
     return shift_report(samples.benchmark(), title="A title", command="howsure bench report x")
 
 
-def grid_of(page: Document, part: str, title: str) -> Grid:
-    (held,) = (p for p in page.parts if p.name == part)
-    (grid,) = (g for g in held.grids if g.title == title)
-    return grid
-
-
 @pytest.mark.parametrize(
     ("value", "low", "high", "nominal", "verdict"),
     [
-        (0.9, 0.3, 1.0, 0.9, "not told"),
-        (0.88, 0.875, 0.89, 0.9, "holds"),
-        (0.87, 0.86, 0.88, 0.9, "not told"),
-        (0.92, 0.91, 0.93, 0.9, "holds"),
-        (0.86, 0.82, 0.88, 0.9, "not told"),
-        (0.86, 0.85, 0.865, 0.9, "too low"),
-        (0.97, 0.95, 0.98, 0.9, "too high"),
-        (0.97, 0.92, 0.98, 0.9, "not told"),
-        (0.93, 0.92, 0.934, 0.95, "too low"),
-        (0.5, math.nan, math.nan, 0.9, "not told"),
+        (0.9, 0.3, 1.0, 0.9, "undecided"),
+        (0.88, 0.875, 0.89, 0.9, "covers"),
+        (0.87, 0.86, 0.88, 0.9, "undecided"),
+        (0.92, 0.91, 0.93, 0.9, "covers"),
+        (0.86, 0.82, 0.88, 0.9, "undecided"),
+        (0.86, 0.85, 0.865, 0.9, "under-covers"),
+        (0.97, 0.95, 0.98, 0.9, "over-covers"),
+        (0.97, 0.92, 0.98, 0.9, "undecided"),
+        (0.93, 0.92, 0.934, 0.95, "under-covers"),
+        (0.5, math.nan, math.nan, 0.9, "undecided"),
         (math.nan, math.nan, math.nan, 0.9, "not known"),
     ],
 )
@@ -88,63 +82,99 @@ def test_what_is_compared_is_shared_by_all() -> None:
     assert shared_part([Finding.of("x", dead())]) == ((), ())
 
 
-def test_the_headline_tells_who_holds_and_what_it_costs(page: Document) -> None:
-    assert page.coverage == 0.9
+def test_the_title_says_what_was_studied(page: Document) -> None:
+    assert page.title == "A title"
+    plain = shift_report({"cells": samples.benchmark()["cells"][:1]})
+    assert plain.title == "Does coverage survive a shift? 1 method on cells"
+    both = shift_report(samples.benchmark())
+    assert both.title == "Does coverage survive a shift? 10 methods on 5 datasets"
+    check_words(both)
+
+
+def test_the_headline_tells_who_keeps_coverage_and_what_it_costs(page: Document) -> None:
+    assert page.facts["Nominal coverage shown"] == "90 %"
     assert page.headline is not None
     text = page.headline.text
-    assert text.startswith("At a nominal 90 %, none of 10 methods is proven to keep its coverage")
-    assert f"the most is 2, by {GMM} (predicts 6" in text
-    every, some = page.parts[0].lines
-    assert every.question == "Every row predicted"
-    assert some.question == "Rows may be declined"
-    assert "of the rows are predicted" in some.text
+    assert text.startswith("None of 10 methods is shown to keep its 90 % coverage within 3 points")
+    assert f"on all 5 datasets. The most is 2, by {GMM} (accepts 6" in text
+    _, every, some = page.opening.lines
+    assert every.text.startswith("Methods that accept every row have an average coverage error")
+    assert some.text.startswith("Methods that may reject rows")
+    assert "The prediction rate is" in some.text
     alone = {"cells-gap": samples.benchmark()["cells-gap"][:1]}
     told = shift_report(alone).headline
     assert told is not None
-    assert "Conformal Prediction is not proven to keep its coverage" in told.text
+    assert told.text.startswith("Conformal Prediction is not shown to keep its 90 % coverage")
     assert told.tone == "bad"
     good = shift_report({"cells": samples.benchmark()["cells"]}).headline
     assert good is not None
-    assert good.tone == "info"  # not all are proven to
+    assert good.tone == "info"  # not all are shown to
+    assert "methods are shown to keep their 90 % coverage within 3 points" in good.text
     none = shift_report({k: v[:5] for k, v in samples.benchmark().items()}).headline
     assert none is not None
-    assert "none of 5 methods is proven to keep its coverage" in none.text
-    assert "the most is 1, by Conformal Prediction (predicts every row)" in none.text
+    assert none.text.startswith("None of 5 methods is shown to keep its 90 % coverage")
+    assert "The most is 1, by Conformal Prediction (accepts every row)" in none.text
+
+
+def test_the_first_screen_counts_datasets(page: Document) -> None:
+    (states,) = page.opening.grids
+    assert [column.title for column in states.columns] == [
+        "Method",
+        "Nominal",
+        "Below",
+        "Undecided",
+    ]
+    for row in states.parts[0].rows:
+        assert sum(int(cell.key) for cell in row[1:]) == 5
+    assert states.parts[0].rows[0][1].text == "2 of 5"
+    some = shift_report({k: v for k, v in samples.benchmark().items() if k != "cells-tails"})
+    assert len(some.opening.grids[0].columns) == 4  # still more than three datasets
+    few = {k: v for k, v in samples.benchmark().items() if k in ("cells", "cells-tails")}
+    (states,) = shift_report(few).opening.grids
+    assert [column.title for column in states.columns] == ["Method", "cells", "cells-tails"]
+    held = {row[0].text: row for row in states.parts[0].rows}
+    assert held["Ensemble"][2].tone == "bad"
+    assert held["Ensemble"][2].small == ""
 
 
 def test_the_leaderboard_stands_in_order_of_datasets_kept(page: Document) -> None:
-    averages = grid_of(page, "Leaderboard", "Averages")
+    averages = grid_of(page, "Across datasets", "Averages")
     kept = [int(row[1].key) for row in averages.parts[0].rows]
     assert kept == sorted(kept, reverse=True)
     assert averages.parts[0].rows[0][1].text == "2 of 5"
-    coverage = grid_of(page, "Leaderboard", "Coverage by dataset")
+    coverage = grid_of(page, "Across datasets", "Coverage by dataset")
     assert [column.title for column in coverage.columns] == ["Method", *samples.WORLDS]
     held = {row[0].text: row for row in coverage.parts[0].rows}
     results = {r.method: r for r in samples.benchmark()["cells-tails"]}
     value = results["Ensemble"].value("test_coverage")
     cell = held["Ensemble"][2]
     assert float(cell.key) == value.mean
-    assert cell.small == f"✕ ({100 * value.low:.1f}–{100 * value.high:.1f})"
-    rates = grid_of(page, "Leaderboard", "Prediction rate by dataset")
+    assert cell.tone == "bad"
+    assert cell.small == f"({100 * value.low:.1f}–{100 * value.high:.1f})"
+    rates = grid_of(page, "Across datasets", "Prediction rate by dataset")
     assert len(rates.parts[0].rows) == 5
 
 
 def test_each_dataset_has_its_lines_and_all_its_tests(page: Document) -> None:
-    (tails,) = (part for part in page.parts if part.name == "cells-tails")
+    (tails,) = (part for part in page.sections if part.title == "cells-tails")
     lines = {line.question: line for line in tails.lines}
-    assert lines["Coverage holds"].tone == "good"
-    assert GMM in lines["Coverage holds"].text
-    assert lines["Coverage breaks"].tone == "bad"
-    assert "5 methods that predict every row, from" in lines["Coverage breaks"].text
+    assert lines["Nominal coverage"].tone == "good"
+    assert GMM in lines["Nominal coverage"].text
+    assert lines["Under-covers"].tone == "bad"
+    assert "5 methods that accept every row: " in lines["Under-covers"].text
     result = samples.benchmark()["cells-tails"][0]
     change = result.value("relative_mae_change").mean
-    assert f"a change of {100 * change:.1f} %" in lines["How far it shifts"].text
+    assert f"a change of {100 * change:.1f} %" in lines["Size of the shift"].text
     tests = grid_of(page, "cells-tails", "Test rows")
     assert [p.title for p in tests.parts] == [f"Test {t}" for t in result.tests]
     value = result.value("test_width", "step-2").mean
     assert float(tests.parts[2].rows[0][3].key) == value
-    labels = [option.label for option in tails.panels[0].options]
-    assert labels == list(result.tests)
+    names = [choice.options[0].figures[0].name for choice in tails.choices]
+    assert names == [
+        *("shift_test_coverage", "shift_prediction_rate", "shift_test_width", "shift_test_mae")
+    ]
+    for choice in tails.choices:
+        assert [option.label for option in choice.options] == list(result.tests)
 
 
 def test_published_numbers_stand_beside_ours(page: Document) -> None:
@@ -163,10 +193,6 @@ def test_published_numbers_stand_beside_ours(page: Document) -> None:
     assert float(row[3].key) == pytest.approx(ours - theirs.mean)
     assert "table A2 of" in beside.notes[0]
     assert "other networks, and from images drawn" in beside.notes[0]
-    coverage = page.parts[3].panels[0].options[0].figures[0]
-    assert "published" in [layer.series for layer in coverage.layers]
-    steps = page.parts[3].panels[0].options[1].figures[0]
-    assert "published" not in [layer.series for layer in steps.layers]
 
 
 def test_nothing_is_published_of_other_names_and_coverages() -> None:
@@ -179,7 +205,7 @@ def test_nothing_is_published_of_other_names_and_coverages() -> None:
     assert [len(values) for values in found.values()] == [4, 0, 4]
     assert {value.table for value in found[0.8]} == {"A13"}
     page = shift_report({"mine": [samples.made("mine", "x")]})
-    assert [grid.title for grid in page.parts[-1].grids] == ["Test rows", "Validation rows"]
+    assert [grid.title for grid in page.sections[-1].grids] == ["Test rows", "Validation rows"]
 
 
 def test_degrees_begin_at_the_set_without_shift(page: Document) -> None:
@@ -201,17 +227,16 @@ def test_degrees_begin_at_the_set_without_shift(page: Document) -> None:
 
 
 def test_figures_across_datasets(page: Document) -> None:
-    across = page.parts[1]
-    names = [f.name for panel in across.panels for o in panel.options for f in o.figures]
-    assert names[:7] == [
+    across = page.sections[0]
+    assert [figure.name for figure in figures(page)][:7] == [
         *("shift_trade", "ranks_coverage_error", "ranks_val_width", "ranks_val_mae"),
         *("shift_rank_val_width", "shift_rank_val_mae", "shift_against_error"),
     ]
-    degrees = across.panels[-1]
+    degrees = across.choices[-1]
     assert [option.label for option in degrees.options] == [
         f"{task}, {kind}"
         for task in ("cells-tails", "chair-angle-gap")
-        for kind in ("every row predicted", "rows may be declined")
+        for kind in ("every row accepted", "rows may be rejected")
     ]
     assert [len(option.figures) for option in degrees.options] == [1, 2, 1, 2]
 
@@ -220,20 +245,20 @@ def test_parts_may_be_missing() -> None:
     results = samples.benchmark()
     some = {"cells": results["cells"], "cells-tails": results["cells-tails"][5:7]}
     page = shift_report(some)
-    row = grid_of(page, "Leaderboard", "Coverage by dataset").parts[0].rows[-1]
+    row = grid_of(page, "Across datasets", "Coverage by dataset").parts[0].rows[-1]
     assert row[2].text == "–"
-    assert page.parts[1].facts == {"Datasets compared": "cells", "Methods compared": "10"}
+    assert page.sections[0].facts == {"Datasets compared": "cells", "Methods compared": "10"}
     assert page.headline is not None
     assert "on the one dataset that they all answer" in page.headline.text
     apart = {"cells": results["cells"][:1], "cells-tails": results["cells-tails"][5:7]}
-    across = shift_report(apart).parts[1]
+    across = shift_report(apart).sections[0]
     assert across.facts["Left out"] == "Conformal Prediction"
     assert page.to_html()
     lost = dead()
     page = shift_report({"cells": [lost]})
     assert page.headline is None
     assert "Nothing could be judged" in page.to_html()
-    (line,) = page.parts[-1].lines
+    (line,) = page.sections[-1].lines
     assert line.question == "Not known"
     assert "missing or not finite" in line.text
     assert shift_report({"cells": [lost, *results["cells"]]}).to_markdown()
@@ -263,12 +288,12 @@ def test_several_coverages_and_seeds() -> None:
     page = shift_report(both)
     tests = grid_of(page, "cells", "Test rows")
     assert [p.title for p in tests.parts] == [f"Test full, nominal {c} %" for c in (80, 90)]
-    assert shift_report(both, coverage=0.8).coverage == 0.8
+    assert shift_report(both, coverage=0.8).facts["Nominal coverage shown"] == "80 %"
     seeds = {
         "cells": [samples.made(f"cells, seed {seed}", "conformal") for seed in (0, 1)],
     }
     page = shift_report(seeds)
-    assert [part.name for part in page.parts][-2:] == ["cells, seed 0", "cells, seed 1"]
+    assert [part.title for part in page.sections][-2:] == ["cells, seed 0", "cells, seed 1"]
     assert grid_of(page, "cells, seed 1", BESIDE).size == 3
 
 
@@ -298,8 +323,6 @@ def test_every_form_holds_the_numbers(page: Document, tmp_path: Path) -> None:
     assert "| Method | cells | cells\\-tails |" in text.replace("cells-tails", "cells\\-tails")
     for ending in ("html", "md", "json", "csv"):
         page.save(tmp_path / f"report.{ending}")
-    write_report(samples.benchmark(), tmp_path / "other.html", title="T")
-    assert "<h1>T</h1>" in (tmp_path / "other.html").read_text(encoding="utf-8")
 
 
 def test_text_of_others_is_shown_never_run() -> None:
@@ -316,7 +339,7 @@ def test_text_of_others_is_shown_never_run() -> None:
     [
         (lambda: shift_report({}), "at least one result"),
         (lambda: shift_report({"a": []}), "at least one result"),
-        (lambda: shift_report({"a": [dead()]}, coverage=0.7), "was tested"),
+        (lambda: shift_report({"a": [dead()]}, coverage=0.7), "was studied"),
         (lambda: shift_report({"a": [dead(), dead()]}), "once at each coverage"),
         (lambda: shift_report({"a": [dead()]}).save("x.pdf"), "path must end"),
     ],

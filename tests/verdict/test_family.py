@@ -179,7 +179,7 @@ def test_tails_that_are_part_of_the_widths_pass_on_what_they_explain(
     assert [each.state for each in made.values()].count("bad") == 1
     assert made["width"].state == "bad"
     for name in ("tails", "spread"):
-        assert "widths and errors go together" in made[name].sentence
+        assert "how errors depend on widths" in made[name].sentence
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 1.0, -1.0, math.nan])

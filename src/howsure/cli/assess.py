@@ -117,8 +117,8 @@ def print_explanation(console: Console, uses: Sequence[ColumnUse]) -> None:
         cells = (*([use.source] if several else []), use.column, use.role, use.note)
         table.add_row(*(escape(cell) for cell in cells))
     console.print(table)
-    known = Table(title="Names that are recognised", title_justify="left")
-    for heading in ("flag", "names, whatever their case"):
+    known = Table(title="Recognised names", title_justify="left")
+    for heading in ("flag", "names, in any case"):
         known.add_column(heading, overflow="fold")
     for role in ROLES:
         if role.shown:

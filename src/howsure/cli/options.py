@@ -159,13 +159,13 @@ class CongruenceFlags:
         ),
     ] = None
     layout: Annotated[
-        Literal["pca", "t-sne"],
+        Literal["inputs", "pca", "t-sne"],
         typer.Option(
             "--map",
             help="How inputs are mapped to two dimensions in the figure.",
             rich_help_panel=_CONGRUENCE,
         ),
-    ] = "pca"
+    ] = "inputs"
 
     def options(self) -> CongruenceOptions:
         """The choices that these flags make."""

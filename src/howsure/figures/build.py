@@ -85,8 +85,8 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
         if not isinstance(table, Table):
             raise InputError(f"tables must hold Table objects, got {type(table).__name__}")
     ordered: list[tuple[int, Figure]] = []
-    told = (item.model for item in (*curves, *kept) if item.model)
-    places = {model: place for place, model in enumerate(dict.fromkeys(told))}
+    told = [*(curve.model for curve in curves), *(table.model for table in kept)]
+    places = {model: place for place, model in enumerate(dict.fromkeys(filter(None, told)))}
     for name, family in families.items():
         if name in COMPANIONS and _host_of(name) in families:
             continue

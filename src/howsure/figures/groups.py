@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -223,23 +223,21 @@ def _layers(
             if not seen:
                 continue
             several = len(cells) > 1
-            look = {
-                "y": np.array(at, dtype=np.float64),
-                "lower": np.array([cover.lower for cover in seen]),
-                "upper": np.array([cover.upper for cover in seen]),
-                "series": one_line(model, 60) or "unnamed" if several else words,
-                "colour": colour if several else own,
-                "shape": shape,
-                "offset": offset,
-                "size": 1.4 if shape else 1.0,
-                "labels": tuple(categories[i] for i in at),
-            }
+            bars = Layer(
+                mark=Mark.INTERVALS,
+                y=np.array(at, dtype=np.float64),
+                lower=np.array([cover.lower for cover in seen]),
+                upper=np.array([cover.upper for cover in seen]),
+                series=one_line(model, 60) or "unnamed" if several else words,
+                colour=colour if several else own,
+                shape=shape,
+                offset=offset,
+                size=1.4 if shape else 1.0,
+                labels=tuple(categories[i] for i in at),
+            )
             told = {"Rows": np.array([cover.n for cover in seen])}
             x = np.array([cover.value for cover in seen])
-            layers += [
-                Layer(mark=Mark.INTERVALS, **look),
-                Layer(mark=Mark.POINTS, x=x, hover=told, **look),
-            ]
+            layers += [bars, replace(bars, mark=Mark.POINTS, x=x, hover=told)]
     return layers
 
 

@@ -300,15 +300,15 @@ LAYOUTS: dict[str, Layout] = {
             order=13,
             question=f"{question} ({where})",
             title=f"{name.upper()} {where}",
-            reading="Right intervals follow the dashed line; where a band leaves it they are off.",
+            reading="Correct intervals follow the dashed line, within their band.",
             x=axis,
             y=Axis(title="Coverage", kind="percent"),
             reference="nominal",
             band="simultaneous band",
         )
         for name, question in (
-            ("picf", "Do prediction intervals hold a new y at every x?"),
-            ("cicf", "Do confidence intervals hold the mean at every x?"),
+            ("picf", "Do prediction intervals cover a new y at every x?"),
+            ("cicf", "Do confidence intervals cover the mean at every x?"),
         )
         for form, where, axis in (
             ("", "along x", Axis(title="x")),

@@ -46,7 +46,8 @@ def draw(figure: Figure, ax: Axes | None = None) -> Axes:
         handles, labels = ax.get_legend_handles_labels()
         drawn = dict(zip(labels, handles, strict=True))
         named = [name for item in figure.legend() if (name := _plain(item.label)) in drawn]
-        ax.legend([drawn[name] for name in named], named, frameon=False, fontsize="small")
+        short = [_short(name) for name in named]
+        ax.legend([drawn[name] for name in named], short, frameon=False, fontsize="small")
     return ax
 
 
@@ -159,10 +160,7 @@ def _dress(ax: Axes, axis: Axis, which: str) -> None:
     target.set_label_text(_plain(axis.title))
     set_limits = ax.set_xlim if which == "x" else ax.set_ylim
     if axis.kind == "category":
-        shown = [
-            _plain(name if len(name) <= LABEL_LIMIT else name[: LABEL_LIMIT - 1] + "…")
-            for name in axis.categories
-        ]
+        shown = [_plain(_short(name)) for name in axis.categories]
         target.set_ticks(range(len(shown)), labels=shown)
         set_limits(len(shown) - 0.5, -0.5)
         return
@@ -177,6 +175,11 @@ def _dress(ax: Axes, axis: Axis, which: str) -> None:
         low, high = ax.get_xlim() if which == "x" else ax.get_ylim()
         least = ax.dataLim.x0 if which == "x" else ax.dataLim.y0
         set_limits(0.0 if least >= 0 else low, max(high, 0.0))
+
+
+def _short(text: str) -> str:
+    """Text of a length that leaves room for the drawing."""
+    return text if len(text) <= LABEL_LIMIT else text[: LABEL_LIMIT - 1] + "…"
 
 
 def _plain(text: str) -> str:

@@ -140,11 +140,11 @@ def coverage_profile(
     )
 
 
-def spread_figure(values: Mapping[str, FloatArray], coverage: float) -> Figure:
+def spread_figure(names: Sequence[str], values: Sequence[FloatArray], coverage: float) -> Figure:
     """Coverage over test points: its mean, and the range of nine in ten, a row a method."""
-    names = distinct(values)
+    names = distinct(names)
     rows = np.arange(len(names), dtype=np.float64)
-    ends = np.array([np.quantile(held, [0.05, 0.95]) for held in values.values()])
+    ends = np.array([np.quantile(held, [0.05, 0.95]) for held in values])
     level = Layer(
         mark=Mark.RULE, x=np.array([coverage]), series=_nominal(coverage), colour=REFERENCE
     )
@@ -153,7 +153,7 @@ def spread_figure(values: Mapping[str, FloatArray], coverage: float) -> Figure:
     )
     means = Layer(
         mark=Mark.POINTS,
-        x=np.array([held.mean() for held in values.values()]),
+        x=np.array([held.mean() for held in values]),
         y=rows,
         series="mean over x",
         labels=names,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -140,7 +140,7 @@ def _told(names: Sequence[str], sets: Sequence[BoolArray]) -> str:
     """The bars in words."""
     if not sets:
         return "Every pair of methods differs significantly."
-    held = [", ".join(names[row] for row in np.flatnonzero(inside)) for inside in sets]
+    held = [", ".join(names[row] for row in np.flatnonzero(inside).tolist()) for inside in sets]
     return f"Not significantly different: {'; '.join(held)}."
 
 
@@ -178,7 +178,8 @@ def _leaders(
     rows = np.concatenate([np.arange(half), np.arange(len(ranks) - half)[::-1]])
     heights = first - rows
     left = np.arange(len(ranks)) < half
-    sides = (left, ends[0], "end"), (~left, ends[1], "start")
+    sides: tuple[tuple[BoolArray, float, Literal["start", "end"]], ...]
+    sides = ((left, ends[0], "end"), (~left, ends[1], "start"))
     words = [_wrapped(name) for name in names]
     return [
         _neutral(
@@ -203,7 +204,7 @@ def _leaders(
                 x=np.full(int(side.sum()), end),
                 y=heights[side],
                 series=NAMES,
-                labels=tuple(words[row] for row in np.flatnonzero(side)),
+                labels=tuple(words[row] for row in np.flatnonzero(side).tolist()),
                 anchor=anchor,
                 listed=False,
             )
@@ -233,7 +234,7 @@ def _bars(ranks: FloatArray, sets: Sequence[BoolArray]) -> tuple[list[Layer], fl
         filled[row : row + 1] = [high]
         height = np.array([-_BAR * (row + 1)])
         look: dict[str, Any] = {"series": TIED, "colour": 1, "listed": False}
-        ends = {"lower": np.array([low]), "upper": np.array([high])}
+        ends: dict[str, Any] = {"lower": np.array([low]), "upper": np.array([high])}
         layers.append(Layer(mark=Mark.INTERVALS, y=height, size=3.0, **ends, **look))
         if int(((ranks >= low) & (ranks <= high)).sum()) > len(held):
             at = np.repeat(height, len(held))

@@ -21,10 +21,12 @@ def headed(text: object, limit: int = 120) -> str:
 
 def distinct(texts: Iterable[object], limit: int = 80) -> tuple[str, ...]:
     """One line for each text, numbered where two would look the same."""
+    names = [str(text) for text in texts]
+    cut = abridged(names, limit)
     seen: set[str] = set()
     shown = []
-    for text in texts:
-        base = one_line(text, limit) or "(empty)"
+    for name in names:
+        base = cut.get(name) or one_line(name, limit) or "(empty)"
         label, count = base, 1
         while label in seen:
             count += 1
@@ -32,6 +34,15 @@ def distinct(texts: Iterable[object], limit: int = 80) -> tuple[str, ...]:
         seen.add(label)
         shown.append(label)
     return tuple(shown)
+
+
+def abridged(names: Iterable[str], limit: int = 40) -> dict[str, str]:
+    """Longer names without their middle, by name; those that would then look the same stay."""
+    long = {name for name in names if len(name) > limit}
+    half = limit // 2
+    cut = {name: f"{one_line(name[:half])}…{one_line(name[-half:])}" for name in long}
+    shown = list(cut.values())
+    return {name: text for name, text in cut.items() if shown.count(text) == 1}
 
 
 def _shown(char: str) -> str:

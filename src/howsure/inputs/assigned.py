@@ -15,7 +15,7 @@ from howsure.inputs.roles import LONG, ROLES, Role
 
 @dataclass(frozen=True, slots=True)
 class LawColumns:
-    """A law of ``scipy.stats`` or of counts; for each parameter, a column or a number."""
+    """A distribution of ``scipy.stats`` or of counts; for each parameter, a column or a number."""
 
     name: str
     parameters: Mapping[str, str | float]
@@ -170,7 +170,7 @@ def _why_ignored(name: str) -> str:
     if not name.strip():
         return "it has no name"
     word = shlex.quote(name)
-    return f"no role has this name; --groups {word} or --features {word} would use it"
+    return f"name not recognised; --groups {word} or --features {word} would use it"
 
 
 def encoder_name(encoder: Encoder) -> str:

@@ -41,7 +41,7 @@ class Unlabelled:
     images : ndarray of str, shape (n,), optional
         As in `Loaded`.
     labelled : EvalSet, optional
-        Beliefs and outcomes of the rows that have both.
+        Predictions and outcomes of the rows that have both.
     places : ndarray of int, shape (k,)
         Where the rows of `labelled` stand among all.
     """

@@ -31,7 +31,7 @@ _TINY: Final = 1e-90
 
 @dataclass(frozen=True, slots=True)
 class Beliefs:
-    """What a fitted method believes at n inputs.
+    """What a fitted method predicts at n inputs.
 
     Attributes
     ----------

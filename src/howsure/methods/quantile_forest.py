@@ -31,7 +31,7 @@ _SLACK = 1e-10
 @final
 @dataclass(frozen=True, slots=True)
 class QuantileForest(Method, Checked):
-    """A quantile regression forest: the law of y among training rows that share leaves with x.
+    """A quantile regression forest: the distribution of y in rows that share leaves with x.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ def crps_closed(
 
 
 def crps_normal(y: npt.ArrayLike, mean: npt.ArrayLike, sd: npt.ArrayLike) -> FloatArray:
-    """CRPS of each row's normal law.
+    """CRPS of each row's normal distribution.
 
     σ [z(2Φ(z) − 1) + 2φ(z) − 1/√π] with z = (y − mean)/σ. Lower is better, at least 0, in the
     units of y.
@@ -113,7 +113,7 @@ def crps_normal(y: npt.ArrayLike, mean: npt.ArrayLike, sd: npt.ArrayLike) -> Flo
 
 
 def crps_logistic(y: npt.ArrayLike, location: npt.ArrayLike, scale: npt.ArrayLike) -> FloatArray:
-    """CRPS of each row's logistic law: s [|z| + 2 log(1 + e^−|z|) − 1], z = (y − location)/s.
+    """CRPS of each row's logistic distribution: s [|z| + 2 log(1 + e^−|z|) − 1], z = (y − loc)/s.
 
     Lower is better, at least 0, in the units of y.
 
@@ -149,7 +149,7 @@ def crps_logistic(y: npt.ArrayLike, location: npt.ArrayLike, scale: npt.ArrayLik
 
 
 def crps_laplace(y: npt.ArrayLike, location: npt.ArrayLike, scale: npt.ArrayLike) -> FloatArray:
-    """CRPS of each row's Laplace law: s [|z| + e^−|z| − ¾], z = (y − location)/s.
+    """CRPS of each row's Laplace distribution: s [|z| + e^−|z| − ¾], z = (y − location)/s.
 
     Lower is better, at least 0, in the units of y.
 
@@ -186,7 +186,7 @@ def crps_laplace(y: npt.ArrayLike, location: npt.ArrayLike, scale: npt.ArrayLike
 def crps_t(
     y: npt.ArrayLike, freedom: npt.ArrayLike, location: npt.ArrayLike, scale: npt.ArrayLike
 ) -> FloatArray:
-    """CRPS of each row's Student t law.
+    """CRPS of each row's Student t distribution.
 
     s [z(2F(z) − 1) + 2f(z)(ν + z²)/(ν − 1) − (2√ν/(ν − 1)) B(½, ν − ½)/B(½, ν/2)²] with
     z = (y − location)/s and ν degrees of freedom. Lower is better, at least 0, in the units of y.
@@ -237,7 +237,7 @@ def crps_t(
 
 
 def crps_lognormal(y: npt.ArrayLike, mu: npt.ArrayLike, sigma: npt.ArrayLike) -> FloatArray:
-    """CRPS of each row's lognormal law.
+    """CRPS of each row's lognormal distribution.
 
     y(2F(y) − 1) − 2 e^{μ+σ²/2} [Φ(z − σ) − Φ(−σ/√2)] with z = (log y − μ)/σ. Lower is better, at
     least 0, in the units of y.
@@ -279,7 +279,7 @@ def crps_lognormal(y: npt.ArrayLike, mu: npt.ArrayLike, sigma: npt.ArrayLike) ->
 
 
 def crps_gamma(y: npt.ArrayLike, shape: npt.ArrayLike, scale: npt.ArrayLike) -> FloatArray:
-    """CRPS of each row's gamma law.
+    """CRPS of each row's gamma distribution.
 
     y(2F_k(y) − 1) − kθ(2F_{k+1}(y) − 1) − θ/B(½, k), where F_k has shape k and scale θ. Lower is
     better, at least 0, in the units of y.

@@ -17,7 +17,7 @@ _MAX_CLOSED_SIZE = 2000.0  # size of a negative binomial up to which 2F1 is accu
 
 
 def crps_poisson(y: npt.ArrayLike, rate: npt.ArrayLike) -> FloatArray:
-    """CRPS (ranked probability score) of each row's Poisson law.
+    """CRPS (ranked probability score) of each row's Poisson distribution.
 
     y(2F(y) − 1) − λ(2F(y − 1) − 1) − λ e^{−2λ} [I₀(2λ) + I₁(2λ)]. Lower is better, at least 0,
     in the units of y.
@@ -61,7 +61,7 @@ def crps_poisson(y: npt.ArrayLike, rate: npt.ArrayLike) -> FloatArray:
 def crps_negative_binomial(
     y: npt.ArrayLike, size: npt.ArrayLike, probability: npt.ArrayLike
 ) -> FloatArray:
-    """CRPS of each row's negative binomial law: failures before the size-th success.
+    """CRPS of each row's negative binomial distribution: failures before the size-th success.
 
     y(2F_{n,p}(y) − 1) − μ(2F_{n+1,p}(y − 1) − 1) − E|Y − Y'|/2 with μ = n(1 − p)/p and
     E|Y − Y'|/2 = μ/(2 − p) · ₂F₁(1 − n, ½; 2; 4(1 − p)/(2 − p)²). Lower is better, at least 0, in

@@ -244,6 +244,7 @@ def _rolling_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
     stamps = times.labels[times.codes[order[middle]]]
     numbers = stamps.astype("datetime64[ms]") if stamps.dtype.kind == "M" else stamps
     numeric = numbers.dtype.kind in "iufMb"
+    at = formats.level(confidence)
     return [
         Curve(
             name="rolling_coverage",
@@ -254,7 +255,7 @@ def _rolling_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
             reference=reference,
             x_label="Time (ms since 1970)" if stamps.dtype.kind == "M" else "Time",
             y_label=f"Empirical coverage of {round(len(order) / count):,} rows",
-            band=f"{formats.level(confidence)} interval in each window, rows as independent",
+            band=f"{at} binomial interval in each window, rows taken as independent",
             model=evalset.model,
             notes=_in_words(view, coverage),
         )

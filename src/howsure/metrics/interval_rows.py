@@ -73,7 +73,7 @@ def _table(found: Evaluation, rows: IntArray) -> Table:
     centre, what = _centres(found, rows, lower, upper)
     unseen = np.isinf(lower) & np.isinf(upper) | ~np.isfinite(centre)
     if unseen.all():
-        raise UnanswerableError("all intervals are unbounded")
+        raise UnanswerableError("every interval has an infinite end")
     with np.errstate(invalid="ignore"):
         width = upper - lower
     keys: list[npt.NDArray[Any]] = [centre, width]

@@ -164,7 +164,7 @@ def pit_histogram(
     confidence: float = 0.95,
     weights: npt.ArrayLike | None = None,
 ) -> PitHistogram:
-    """Histogram of the PIT, non-randomised for discrete laws, with a simultaneous band.
+    """Histogram of the PIT, non-randomised if discrete, with a simultaneous band.
 
     The band takes each bin's binomial quantiles at (1 − confidence)/bins (Bonferroni). It is
     conservative for discrete laws, whose shares vary less. A hump means too wide beliefs, a U too

@@ -345,7 +345,7 @@ class CoverageBand:
     __repr__ = brief_repr
 
     def verdict(self, coverage: float) -> npt.NDArray[np.int64]:
-        """Where coverage is surely off: −1 too seldom, +1 too often, 0 compatible; shape (n,).
+        """Where coverage is significantly off: −1 under, +1 over, 0 neither; shape (n,).
 
         Examples
         --------

@@ -28,7 +28,7 @@ Rows = npt.NDArray[Any]
 
 
 class Prediction(ABC):
-    """A model's belief about each y. Subclasses are final.
+    """A model's prediction of each y. Subclasses are final.
 
     Every question has an answer in the subclass, or raises `UnanswerableError`.
     """
@@ -57,14 +57,14 @@ class Prediction(ABC):
 
     @abstractmethod
     def take(self, rows: Rows) -> Self:
-        """The same belief for the rows chosen by an index or a mask."""
+        """The same prediction for the rows chosen by an index or a mask."""
 
     def numbers(self) -> Mapping[str, FloatArray]:
-        """The numbers that the belief holds, by name, shape (n,) or (n, k)."""
+        """The numbers that the prediction holds, by name, shape (n,) or (n, k)."""
         return {}
 
     def check_outcomes(self, y: FloatArray) -> None:
-        """Raise `InputError` where a y, shape (n,), is none that the belief speaks of."""
+        """Raise `InputError` where a y, shape (n,), is none that the prediction can be of."""
         return None
 
     def interval(self, coverage: float) -> tuple[FloatArray, FloatArray]:
@@ -128,7 +128,7 @@ class Prediction(ABC):
         raise UnanswerableError(f"{self.kind} give no density")
 
     def point(self) -> FloatArray:
-        """The point forecast that the belief implies, shape (n,)."""
+        """The point forecast that the prediction implies, shape (n,)."""
         raise UnanswerableError(f"{self.kind} give no point forecast")
 
     def sd(self) -> FloatArray:
@@ -136,7 +136,7 @@ class Prediction(ABC):
         raise UnanswerableError(f"{self.kind} give no standard deviation")
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
-        """Draws from the belief, shape (n, size)."""
+        """Draws from the prediction, shape (n, size)."""
         raise UnanswerableError(f"{self.kind} cannot be sampled")
 
     def redrawn(self, y: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, Self]:

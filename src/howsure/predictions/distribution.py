@@ -19,7 +19,7 @@ from howsure.predictions.laws import Law, NormalLaw, Parameters
 @final
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Distribution(Prediction):
-    """One law of one family for each row.
+    """One distribution of one family for each row.
 
     Parameters
     ----------
@@ -132,11 +132,11 @@ class Distribution(Prediction):
         return self.law.discrete
 
     def numbers(self) -> Mapping[str, FloatArray]:
-        """The numbers that the belief holds, by name."""
+        """The numbers that the prediction holds, by name."""
         return self.parameters
 
     def take(self, rows: Rows) -> Self:
-        """The same belief for the rows chosen by an index or a mask."""
+        """The same prediction for the rows chosen by an index or a mask."""
         return type(self)(self.law, {name: value[rows] for name, value in self.parameters.items()})
 
     def check_outcomes(self, y: FloatArray) -> None:

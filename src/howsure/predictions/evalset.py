@@ -25,16 +25,16 @@ Labels = npt.NDArray[Any]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EvalSet:
-    """One model's beliefs beside what happened, with what else is known of each row.
+    """One model's predictions beside the observed y, with what else is known of each row.
 
     Attributes
     ----------
     y : ndarray of float, shape (n,)
         What happened.
     beliefs : tuple of Prediction
-        One belief of each kind at most: an interval and a distribution may coexist.
+        One prediction of each kind at most: an interval and a distribution may coexist.
     point : ndarray of float, shape (n,), optional
-        The model's point forecast, where it was given apart from the beliefs.
+        The model's point forecast, where it was given apart from the predictions.
     features : mapping of str to ndarray of shape (n,)
         Inputs of the model, by name; numbers or labels.
     embedding : ndarray of float, shape (n, e), optional

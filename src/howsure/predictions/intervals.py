@@ -98,11 +98,11 @@ class Intervals(Prediction):
         return len(self.lower)
 
     def numbers(self) -> Mapping[str, FloatArray]:
-        """The numbers that the belief holds, by name."""
+        """The numbers that the prediction holds, by name."""
         return {"lower": self.lower, "upper": self.upper}
 
     def take(self, rows: Rows) -> Self:
-        """The same belief for the rows chosen by an index or a mask."""
+        """The same prediction for the rows chosen by an index or a mask."""
         return type(self)(self.lower[rows], self.upper[rows], self.coverages or None)
 
     def interval(self, coverage: float) -> tuple[FloatArray, FloatArray]:

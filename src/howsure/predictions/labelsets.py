@@ -93,14 +93,14 @@ class LabelSets(Prediction):
         return np.asarray(self.members.sum(axis=1))
 
     def numbers(self) -> Mapping[str, FloatArray]:
-        """The numbers that the belief holds, by name."""
+        """The numbers that the prediction holds, by name."""
         members = {"members": self.members.astype(np.float64)}
         if self.probabilities is None:
             return members
         return {**members, "probabilities": self.probabilities}
 
     def take(self, rows: Rows) -> Self:
-        """The same belief for the rows chosen by an index or a mask."""
+        """The same prediction for the rows chosen by an index or a mask."""
         stated = None if self.probabilities is None else self.probabilities[rows]
         return type(self)(self.members[rows], self.coverage, stated)
 

@@ -22,7 +22,7 @@ _LOG_SQRT_2PI = 0.5 * float(np.log(2.0 * np.pi))
 
 
 class Law(ABC):
-    """A family of one-dimensional laws. Every array has one entry a row."""
+    """A family of one-dimensional distributions. Every array has one entry a row."""
 
     __slots__ = ()
     name: str

@@ -15,14 +15,14 @@ from howsure.predictions.mixtures import MixtureLaw
 
 
 def mixture(beliefs: Sequence[Distribution], weights: npt.ArrayLike | None = None) -> Distribution:
-    """The mixture of several beliefs about the same rows, such as those of an ensemble.
+    """The mixture of several distributions of the same rows, such as those of an ensemble.
 
     Parts that are mixtures themselves are taken apart: the outcome is one mixture of plain laws.
 
     Parameters
     ----------
     beliefs : sequence of Distribution
-        k beliefs of n rows each, all discrete or none. One alone comes back as it is.
+        k distributions of n rows each, all discrete or none. One alone comes back as it is.
     weights : array-like of shape (k,) or (n, k), optional
         Probabilities of the parts; equal if omitted.
 

@@ -24,7 +24,7 @@ _STEPS = 2200  # of bisection: doubles have fewer halvings between any two of th
 
 @final
 class MixtureLaw(Law):
-    """The family of mixtures of k laws, each of its own family.
+    """The family of mixtures of k distributions, each of its own family.
 
     Parameters
     ----------

@@ -105,11 +105,11 @@ class Quantiles(Prediction):
         return len(self.values)
 
     def numbers(self) -> Mapping[str, FloatArray]:
-        """The numbers that the belief holds, by name."""
+        """The numbers that the prediction holds, by name."""
         return {"quantiles": self.values}
 
     def take(self, rows: Rows) -> Self:
-        """The same belief for the rows chosen by an index or a mask."""
+        """The same prediction for the rows chosen by an index or a mask."""
         return type(self)(self.levels, self.values[rows])
 
     def quantile(self, levels: npt.ArrayLike) -> FloatArray:

@@ -18,7 +18,7 @@ from howsure.predictions.base import Prediction, Rows, interpolated, wanted_leve
 @final
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Samples(Prediction):
-    """Draws from a predictive law, m for each row; their order does not matter.
+    """Draws from a predictive distribution, m for each row; their order does not matter.
 
     If y and the m draws come from one law, the rank of y among them is uniform on m + 1 places.
     So the i-th smallest and the i-th largest draw hold y between them with probability
@@ -66,11 +66,11 @@ class Samples(Prediction):
         return int(self.sorted_samples.shape[1])
 
     def numbers(self) -> Mapping[str, FloatArray]:
-        """The numbers that the belief holds, by name."""
+        """The numbers that the prediction holds, by name."""
         return {"samples": self.sorted_samples}
 
     def take(self, rows: Rows) -> Self:
-        """The same belief for the rows chosen by an index or a mask."""
+        """The same prediction for the rows chosen by an index or a mask."""
         return type(self)(self.sorted_samples[rows])
 
     def quantile(self, levels: npt.ArrayLike) -> FloatArray:

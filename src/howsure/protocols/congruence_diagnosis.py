@@ -105,7 +105,7 @@ class Diagnosis:
         return Table(
             name="congruence_diagnosis",
             columns=columns,
-            labels={"error": "distance from the true law"},
+            labels={"error": "distance from the true distribution"},
             model=self.model,
             notes="CCE knows no label of these rows.",
         )

@@ -18,7 +18,7 @@ from howsure.core.registry import check_known, unknown
 
 TITLES: Final[Mapping[str, str]] = {
     "cce": "CCE",
-    "cce_null": "CCE of a right model",
+    "cce_null": "CCE of a correctly specified model",
     "ece": "ECE",
     "ece_exact": "ECE, cells of discrete laws",
     "nll": "NLL",

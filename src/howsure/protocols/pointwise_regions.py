@@ -162,7 +162,7 @@ def failing_regions(
     coverage: float,
     names: Sequence[str] | None = None,
 ) -> Table:
-    """Named regions of x, and whether coverage is surely off on average over each.
+    """Named regions of x, and whether coverage differs significantly on average over each.
 
     Parameters
     ----------
@@ -181,8 +181,8 @@ def failing_regions(
     Table
         Named ``picf_regions`` or ``cicf_regions``, one row a region, the farthest from the
         nominal coverage first: where (in words), points, share (of the test points), coverage,
-        lower and upper (a band that is simultaneous over the regions), verdict (−1 too seldom,
-        +1 too often, 0 compatible).
+        lower and upper (a band that is simultaneous over the regions), verdict (−1 below,
+        +1 above, 0 compatible).
 
     Raises
     ------

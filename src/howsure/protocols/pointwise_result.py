@@ -290,7 +290,7 @@ def why_unknown(
         return dict.fromkeys(("picf", "cicf", "trials", "log_likelihood"), failed)
     reasons = {}
     if not knows_truth:
-        reasons = dict.fromkeys(("picf", "cicf"), "the world does not know the law of y")
+        reasons = dict.fromkeys(("picf", "cicf"), "the world does not know the distribution of y")
     elif not knows_mean:
         reasons["cicf"] = no_mean(method)
     if np.isnan(log_likelihood).any():

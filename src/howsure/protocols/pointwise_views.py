@@ -183,7 +183,7 @@ def trials_table(result: PointwiseResult, coverage: float) -> Table:
 
 
 def failing_ranges(result: PointwiseResult, which: Which, coverage: float) -> Table:
-    """Where along x coverage is surely off: runs of neighbouring test points of one verdict.
+    """Where along x coverage differs significantly: runs of test points of one verdict.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def failing_ranges(result: PointwiseResult, which: Which, coverage: float) -> Ta
     -------
     Table
         One row a run, in rising x: its first and last x, its number of points, its mean coverage
-        and its verdict (−1 too seldom, +1 too often). Empty where the band holds the nominal
+        and its verdict (−1 below, +1 above). Empty where the band contains the nominal
         coverage everywhere.
 
     Raises

@@ -27,7 +27,7 @@ from howsure.recalibration.intervals import ConformalIntervals
 @final
 @dataclass(frozen=True, slots=True)
 class DerivedIntervals(Method):
-    """The central intervals of laws, samples or quantiles, moved so that they cover.
+    """The central intervals of distributions, samples or quantiles, moved so that they cover.
 
     Parameters
     ----------

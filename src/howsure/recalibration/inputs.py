@@ -394,7 +394,7 @@ def _found(mean: Tree, spread: Tree) -> Iterator[str]:
         return
     for what, tree in (("The mean", mean), ("The spread", spread)):
         if len(tree.leaves) > 1:
-            yield f"{what} changes by: {'; '.join(tree.rules[leaf] for leaf in tree.leaves)}."
+            yield f"{what} differs between: {'; '.join(tree.rules[leaf] for leaf in tree.leaves)}."
 
 
 @final

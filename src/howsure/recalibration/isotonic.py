@@ -29,7 +29,7 @@ _NARROW = 1e-9
 @final
 @dataclass(frozen=True, slots=True)
 class Isotonic(Method):
-    """The quantile at level p becomes the law's quantile at the level that calibration rows obey.
+    """The quantile at level p becomes the one at the level that calibration rows show.
 
     With R the distribution function of the PIT values F_i(y_i) of the calibration rows, the new
     law is R(F(y)), and its quantile at p is F⁻¹(R⁻¹(p)). R rises, so it is its own isotonic fit,

@@ -188,7 +188,7 @@ class Mend(FittedMethods):
 
 
 def load_mend(path: str | os.PathLike[str]) -> Mend:
-    """Read a kept recalibration, as `Mend.load` does.
+    """Read a saved recalibration, as `Mend.load` does.
 
     Raises
     ------

@@ -21,11 +21,12 @@ from howsure.report.adaptivity_words import (
     task_lines,
     title_of,
 )
-from howsure.report.document import Cell, Choice, Column, Document, Grid, Rows, Section
+from howsure.report.document import Cell, Choice, Column, Document, Grid, Rows, Section, Tone
 from howsure.report.grids import number_cell
-from howsure.report.studies import choice_of, coverage_of, study
+from howsure.report.studies import choice_of, coverage_of, overview, study
 
 _RANKED: Final = ("t_cv", "t_ss")
+_STATES: Final[Mapping[Tone, str]] = {"bad": "Gap", "undecided": "No gap shown"}
 _CURVES: Final[Mapping[str, Callable[[Sequence[Curve]], Figure]]] = {
     "coverage_by_ease": ease_figure,
     "size_by_difficulty": size_figure,
@@ -53,14 +54,15 @@ def adaptivity_report(
         if result.coverage == wanted
     }
     drawn = curves or {}
+    methods = dict.fromkeys(method for result in held for method in result.methods)
     stated = {
         "Tasks": ", ".join(map(str, results)),
-        "Methods": ", ".join(dict.fromkeys(m for result in held for m in result.methods)),
+        "Methods": ", ".join(methods),
         "Nominal coverage shown": formats.level(wanted),
     }
     return study(
-        title=title or title_of(held),
-        headline=headline(list(spoken.values())),
+        title=title or title_of(len(methods), list(map(str, results))),
+        headline=headline(spoken),
         opening=_opening(spoken),
         sections=[_section(n, found, wanted, drawn.get(n, ())) for n, found in results.items()],
         records=tuple(record for result in held for record in result.records()),
@@ -80,29 +82,22 @@ def _opening(spoken: Mapping[str, MethodComparison]) -> Section:
     }
     if not any(math.isfinite(v) for values in medians.values() for v in values.values()):
         return Section(title="")
-    rows = []
-    for method in dict.fromkeys(method for values in medians.values() for method in values):
-        cells = [Cell(text=method)]
-        for name, result in spoken.items():
-            value = medians[name].get(method, math.nan)
-            alike = value <= result.floor.upper
-            cell = number_cell(value)
-            if math.isfinite(value):
-                cell = replace(cell, tone="undecided" if alike else "bad")
-            cells.append(cell)
-        rows.append(tuple(cells))
+    states: dict[str, dict[str, Cell]] = {}
+    for name, result in spoken.items():
+        for method, value in medians[name].items():
+            tone: Tone = "undecided" if value <= result.floor.upper else "bad"
+            cell = (
+                replace(number_cell(value), tone=tone)
+                if math.isfinite(value)
+                else number_cell(value)
+            )
+            states.setdefault(method, {})[name] = cell
     floor = max(result.floor.median for result in spoken.values())
     label = "chance alone" if len(spoken) == 1 else "chance alone, at most"
     coverage = next(iter(spoken.values())).coverage
-    grid = Grid(
-        title=f"T-CV at nominal {formats.level(coverage)}",
-        columns=(Column(title="Method"), *(Column(title=n, numeric=True) for n in spoken)),
-        parts=(Rows(rows=tuple(rows)),),
-        notes=(
-            "T-CV: the largest coverage gap over cells of similar difficulty; lower is better. "
-            "✗ larger than chance alone explains, ? perhaps chance.",
-        ),
-    )
+    title = f"T-CV at nominal {formats.level(coverage)}"
+    told = "T-CV: the largest coverage gap over cells of similar difficulty; lower is better."
+    grid = overview(title, states, _STATES, told)
     figure = methods_figure(medians, "t_cv", rules=(Rule(at=floor, label=label),))
     return Section(title="", grids=(grid,), choices=choice_of("", [("", figure)]))
 

@@ -133,10 +133,8 @@ def published_of(comparison: MethodComparison, measure: str) -> dict[str, float]
     return dict(zip(methods, held[measure], strict=True)) if measure in held else {}
 
 
-def title_of(comparisons: Sequence[MethodComparison]) -> str:
+def title_of(methods: int, tasks: Sequence[str]) -> str:
     """What was studied."""
-    methods = len({method for held in comparisons for method in held.methods})
-    tasks = list(dict.fromkeys(held.task for held in comparisons))
     on = f"{counted(methods, 'method')} on {named(tasks, 'task')}"
     return f"Do prediction methods cover easy and hard inputs alike? {on}"
 
@@ -175,11 +173,11 @@ def _span(values: Mapping[str, float]) -> str:
     return listed(told) if len(told) < 4 else f"{told[0]} to {told[-1]} for {len(told)} methods"
 
 
-def headline(comparisons: Sequence[MethodComparison]) -> VerdictLine | None:
+def headline(comparisons: Mapping[str, MethodComparison]) -> VerdictLine | None:
     """How many methods cover easy and hard inputs alike, as far as chance allows to say."""
     tests = [
-        (held.task, method, bool(violation <= held.floor.upper))
-        for held in comparisons
+        (task, method, bool(violation <= held.floor.upper))
+        for task, held in comparisons.items()
         for method, violation in zip(held.methods, held.median("t_cv").tolist(), strict=True)
         if math.isfinite(violation)
     ]
@@ -191,7 +189,7 @@ def headline(comparisons: Sequence[MethodComparison]) -> VerdictLine | None:
     text = (
         f"{len(good) or 'None'} of {len(tests)} {of} on {named(tasks, 'task')} "
         f"{'shows' if len(good) == 1 else 'show'} no significant coverage gap between easy and "
-        f"hard inputs at nominal {formats.level(comparisons[0].coverage)}"
+        f"hard inputs at nominal {formats.level(next(iter(comparisons.values())).coverage)}"
     )
     text += f": {listed(good, 3)}." if good and len(tasks) == 1 else "."
     if 0 < len(good) < len(tests):

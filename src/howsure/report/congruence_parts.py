@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from howsure.protocols.congruence import TRUTH
 from howsure.protocols.congruence_published import published_reliability
 from howsure.protocols.congruence_reliability import Reliability, reliability
 from howsure.protocols.congruence_result import CongruenceResult
-from howsure.report.congruence_findings import Found, Verdict, World, mean_known
+from howsure.report.congruence_findings import Verdict, World, mean_known
 from howsure.report.congruence_panels import (
     cce_figure,
     diagnosis_choices,
@@ -30,6 +31,7 @@ from howsure.report.congruence_tables import (
     outliers_grid,
     p_cell,
     published_grid,
+    ratio_cell,
     rejected_grid,
     trends_grid,
 )
@@ -44,35 +46,28 @@ from howsure.report.congruence_words import (
 )
 from howsure.report.document import Cell, Section, Tone
 from howsure.report.grids import number_cell, share_cell
-from howsure.report.studies import choice_of
+from howsure.report.studies import choice_of, overview
+
+_STATES: Final[Mapping[Verdict, tuple[Tone, str]]] = {
+    "wrong": ("bad", "Misspecified"),
+    "accepted": ("undecided", "Accepted"),
+    "not known": ("info", "Not known"),
+}
 
 
 def opening(worlds: Sequence[World]) -> Section:
     """CCE of every model on every task, by that of a correctly specified one."""
-    found = {world.name: {one.model: one for one in world.found} for world in worlds}
-    models = dict.fromkeys(model for held in found.values() for model in held)
-    rows = [
-        (Cell(text=model), *(_judged(held.get(model)) for held in found.values()))
-        for model in models
-        if model != TRUTH
-    ]
-    if not any(cell.key for row in rows for cell in row):
+    states: dict[str, dict[str, Cell]] = {}
+    for one in (one for world in worlds for one in world.found if not one.is_truth):
+        if math.isfinite(one.ratio):
+            cell = replace(ratio_cell(one.ratio), tone=_STATES[one.verdict][0])
+            states.setdefault(one.model, {})[one.world] = cell
+    if not states:
         return Section(title="")
-    notes = (
-        "CCE divided by that of a correctly specified model. ✗ significantly above 1, ? not "
-        "significantly.",
-    )
-    grid = grid_of("Relative CCE", ("Model", *found), rows, notes)
+    told = "CCE divided by that of a correctly specified model."
+    grid = overview("Relative CCE", states, dict(_STATES.values()), told)
     options = [(world.name, cce_figure(world.found)) for world in worlds]
     return Section(title="", grids=(grid,), choices=choice_of("Task", options))
-
-
-def _judged(one: Found | None) -> Cell:
-    """A model's CCE by that of a correctly specified one, with its verdict."""
-    if one is None or math.isnan(one.ratio):
-        return MISSING
-    tones: Mapping[Verdict, Tone] = {"wrong": "bad", "accepted": "undecided", "not known": "info"}
-    return replace(number_cell(one.ratio), tone=tones[one.verdict])
 
 
 def task_section(world: World, places: Mapping[str, int]) -> Section:

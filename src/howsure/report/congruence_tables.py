@@ -38,7 +38,7 @@ def models_grid(world: World, found: Sequence[Found]) -> Grid | None:
                 _three(one.mean("mae")),
                 replace(_three(cce), small=small),
                 replace(_three(null), small=words.replace(CORRECT, "")),
-                _ratio(one.ratio),
+                ratio_cell(one.ratio),
                 _three(one.mean("ece"), one.data_sd("ece")),
                 _three(one.mean("ece_exact")),
                 _three(one.mean("nll"), one.data_sd("nll")),
@@ -296,7 +296,8 @@ def grid_of(
     return Grid(title=title, columns=columns, parts=(Rows(rows=tuple(rows)),), notes=tuple(notes))
 
 
-def _ratio(value: float) -> Cell:
+def ratio_cell(value: float) -> Cell:
+    """A ratio."""
     return MISSING if math.isnan(value) else Cell(text=f"{value:,.2f}", key=sort_key(value))
 
 

@@ -305,7 +305,7 @@ def monotonicity_line(result: MonotonicityResult) -> VerdictLine | None:
 
 def rejection_line(rejections: Sequence[Rejection]) -> VerdictLine | None:
     """Whether rejecting rows by CCE lowers the losses; None where there is no test."""
-    told, best = [], 0.0
+    told, spans, best = [], [], 0.0
     for loss, words in _LOSSES.items():
         held = [one for one in rejections if loss in one.curves]
         gains = [one.curves[loss].gain for one in held]
@@ -315,12 +315,13 @@ def rejection_line(rejections: Sequence[Rejection]) -> VerdictLine | None:
         lower = sum(one.p_values[loss] <= LEVEL for one in held)
         best = max(best, lower / len(held))
         span = _span(known, lambda gain: formats.fixed(gain, 2))
-        told.append(f"{words} in {lower} of {len(held)} tests (gain {span})")
+        told.append(f"the {words} in {lower} of {len(held)}")
+        spans.append(f"{span} ({words})")
     if not told:
         return None
     text = (
-        f"Rejecting rows of high CCE, without their labels, lowers the {' and the '.join(told)}. "
-        f"Tests count at p ≤ {LEVEL:g}; a gain of 1 is the best order, 0 a random one."
+        f"Rejecting rows of high CCE, without their labels, lowers {listed(told)} tests "
+        f"(p ≤ {LEVEL:g}). The gain is {listed(spans)}; 1 is the best order, 0 a random one."
     )
     return VerdictLine(text=text, tone="good" if best == 1.0 else "info", question="Rejection")
 

@@ -97,7 +97,7 @@ def to_markdown(document: Document) -> str:
 def _section(section: Section) -> Iterator[str]:
     yield f"## {escape(section.title)}"
     yield "; ".join(escape(f"{name}: {fact}") for name, fact in section.facts.items())
-    yield "\n".join(map(_told, section.lines))
+    yield "\n".join(_told(line, section.title) for line in section.lines)
     for grid in section.grids:
         yield f"### {escape(grid.title)}" if grid.title else ""
         yield from _grid(grid)
@@ -114,9 +114,13 @@ def escape(text: object, *, inside: bool = False) -> str:
     return line if inside else re.sub(r"^(\d*)([-+.)=])", r"\1\\\2", line)
 
 
-def _told(line: VerdictLine) -> str:
+def _told(line: VerdictLine, section: str = "") -> str:
+    """A sentence; within a section after its question, where that is another than the title."""
+    asked = ""
+    if section and line.question not in ("", section):
+        asked = f"{escape(line.question, inside=True)}: "
     command = f" `{line.command.replace('`', '')}`" if line.command else ""
-    return f"- {TONES[line.tone][0]} {escape(line.text, inside=True)}{command}"
+    return f"- {TONES[line.tone][0]} {asked}{escape(line.text, inside=True)}{command}"
 
 
 def _grid(grid: Grid) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, final
 
 from howsure.core import formats
@@ -13,7 +13,7 @@ from howsure.core.records import Record
 from howsure.figures.pointwise import spread_figure
 from howsure.protocols.pointwise_result import PointwiseResult, Which
 from howsure.protocols.pointwise_views import records
-from howsure.report.document import Cell, Column, Grid, Rows, Section, VerdictLine
+from howsure.report.document import Cell, Column, Grid, Rows, Section, Tone, VerdictLine
 from howsure.report.grids import number_cell, share_cell
 from howsure.report.pointwise_panels import ALL, choices
 from howsure.report.pointwise_words import (
@@ -23,7 +23,7 @@ from howsure.report.pointwise_words import (
     finding,
     method_line,
 )
-from howsure.report.studies import choice_of
+from howsure.report.studies import choice_of, overview
 
 MOST_REGIONS: Final = 5
 """The most regions listed of one method."""
@@ -118,34 +118,32 @@ class World:
 
 def opening(worlds: Sequence[World], coverage: float) -> Section:
     """How every method covers, over the points of every world; empty where none can be judged."""
-    parts, spread = [], {}
-    for world in worlds:
-        rows = []
-        for found in world.held["picf"]:
-            method = found.result.method
-            spread[method if len(worlds) == 1 else f"{world.name}: {method}"] = found.value
-            rows.append(
-                (
-                    Cell(text=method, tone=found.tone),
-                    share_cell(found.mean),
-                    share_cell(float((found.verdict < 0).mean())),
-                    share_cell(float((found.verdict > 0).mean())),
-                    number_cell(100.0 * found.typical),
-                )
-            )
-        if rows:
-            parts.append(Rows(title=world.name if len(worlds) > 1 else "", rows=tuple(rows)))
-    if not parts:
+    every = [(world.name, found) for world in worlds for found in world.held["picf"]]
+    if not every:
         return Section(title="")
-    titles = ("Mean coverage", "Points below", "Points above", "Typical error, points")
-    grid = Grid(
-        title=f"Prediction intervals at nominal {formats.level(coverage)}",
-        columns=(Column(title="Method"), *(Column(title=t, numeric=True) for t in titles)),
-        parts=tuple(parts),
-        notes=("Points below, above: share of test points significantly off nominal coverage.",),
+    states: dict[str, dict[str, Cell]] = {}
+    for name, found in every:
+        cell = replace(share_cell(found.off), tone=found.tone)
+        states.setdefault(found.result.method, {})[name] = cell
+    told = "Share of test points significantly off nominal coverage."
+    title = f"Points off nominal {formats.level(coverage)}"
+    names = [
+        found.result.method if len(worlds) == 1 else f"{n}: {found.result.method}"
+        for n, found in every
+    ]
+    figure = spread_figure(names, [found.value for _, found in every], coverage)
+    return Section(
+        title="",
+        grids=(overview(title, states, _STATES, told),),
+        choices=choice_of("", [("", figure)]),
     )
-    figure = spread_figure(spread, coverage)
-    return Section(title="", grids=(grid,), choices=choice_of("", [("", figure)]))
+
+
+_STATES: Final[Mapping[Tone, str]] = {
+    "good": "Right",
+    "bad": "Off",
+    "undecided": "Undecided",
+}
 
 
 def _key(record: Record) -> tuple[str, float]:
@@ -158,7 +156,7 @@ _COMPARED: Final[Mapping[Which, tuple[str, tuple[tuple[str, str], ...]]]] = {
         (
             ("Mean PICP", "empirical_coverage"),
             ("Mean PICF", "picf_mean"),
-            ("Points off", "picf_points_off"),
+            ("Failing points", "picf_points_off"),
             ("Mean width", "prediction_width"),
             ("Brier, raw", "picf_brier"),
             ("Brier, corrected", "picf_brier_corrected"),
@@ -170,7 +168,7 @@ _COMPARED: Final[Mapping[Which, tuple[str, tuple[tuple[str, str], ...]]]] = {
         "Confidence intervals for the mean",
         (
             ("Mean CICP", "cicp"),
-            ("Points off", "cicf_points_off"),
+            ("Failing points", "cicf_points_off"),
             ("Mean width", "confidence_width"),
             ("Brier, raw", "cicf_brier"),
             ("Brier, corrected", "cicf_brier_corrected"),

@@ -301,7 +301,7 @@ GLOSSARY: Final = (
     ),
     GlossaryEntry(
         name="points_off",
-        title="Points off",
+        title="Failing points",
         meaning=(
             "Share of the test points where coverage differs significantly from nominal: outside a "
             "simultaneous Monte Carlo band."

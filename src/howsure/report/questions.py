@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, final
@@ -14,7 +14,7 @@ from howsure.core import formats
 from howsure.core.faults import attempt, collected
 from howsure.core.records import Curve, Record, Table
 from howsure.figures import Figure, figures_of
-from howsure.figures.text import headed, one_line
+from howsure.figures.text import abridged, headed
 from howsure.report import grids
 from howsure.report.document import (
     TONES,
@@ -142,6 +142,7 @@ def document_of(
 ) -> Document:
     """Everything that was assessed, in the order in which a reader asks."""
     entries = glossary(records)
+    short = _shortener(findings, records)
     models = {table.model for table in tables} - {""}
     shown_tables = [replace(t, model="") for t in tables] if len(models) < 2 else tables
     with collected() as faults:
@@ -158,12 +159,12 @@ def document_of(
         title=title,
         opening=Section(
             title="Verdict",
-            lines=_answer(lines, findings, tables),
+            lines=short(_answer(lines, findings, tables)),
             choices=() if first is None else (first,),
             grids=() if states is None else (states,),
         ),
-        sections=tuple(sections),
-        lines=tuple(lines),
+        sections=tuple(replace(each, lines=short(each.lines)) for each in sections),
+        lines=short(lines),
         findings=tuple(findings),
         advice=advice,
         records=tuple(records),
@@ -173,6 +174,23 @@ def document_of(
         glossary=entries,
         command=command,
     )
+
+
+def _shortener(
+    findings: Sequence[Finding], records: Sequence[Record]
+) -> Callable[[Iterable[VerdictLine]], tuple[VerdictLine, ...]]:
+    """What cuts long names of models, groups and columns in sentences."""
+    known = {name for each in findings for name in (each.model, each.where)}
+    known |= {name for each in records for name in (each.model, each.group)}
+    cut = abridged(known)
+    longest = sorted(cut, key=len, reverse=True)
+
+    def told(text: str) -> str:
+        for name in longest:
+            text = text.replace(name, cut[name])
+        return text
+
+    return lambda lines: tuple(replace(line, text=told(line.text)) for line in lines)
 
 
 def _answer(
@@ -202,8 +220,9 @@ def _first_figure(figures: Sequence[Figure]) -> Choice | None:
 
 def _choice(alike: Sequence[Figure]) -> Choice:
     """Figures of one name: one at a time, where there are several."""
-    options = tuple(Option(label=figure.label, figures=(figure,)) for figure in alike)
-    return Choice(label="Model", options=options)
+    cut = abridged(figure.label for figure in alike)
+    options = (Option(label=cut.get(each.label, each.label), figures=(each,)) for each in alike)
+    return Choice(label="Model", options=tuple(options))
 
 
 def state_grid(
@@ -236,7 +255,8 @@ def state_grid(
     if len(order or models) > len(shown):
         notes.insert(0, f"The first {len(shown)} of {len(order or models):,} models.")
     titles = shown if len(models) > 1 else ["Finding"]
-    columns = (Column(title="Question"), *(Column(title=one_line(t, 60)) for t in titles))
+    cut = abridged(titles)
+    columns = (Column(title="Question"), *(Column(title=cut.get(t, t)) for t in titles))
     return Grid(title="", columns=columns, parts=(Rows(rows=tuple(rows)),), notes=tuple(notes))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from howsure.core import formats
 from howsure.core.records import Record
 from howsure.protocols.shift_views import average_errors
-from howsure.report.document import TONES, Cell, Column, Grid, Rows, Section
+from howsure.report.document import TONES, Cell, Column, Grid, Rows, Section, Tone
 from howsure.report.grids import number_cell, share_cell, sort_key
 from howsure.report.shift_findings import (
     TOLERANCE,
@@ -24,6 +24,7 @@ from howsure.report.shift_findings import (
 )
 from howsure.report.shift_panels import across_choices, task_choices, trade_choice
 from howsure.report.shift_words import cost_lines, task_lines
+from howsure.report.studies import overview
 
 ACROSS: Final = "Across datasets"
 """The title of what compares methods over datasets."""
@@ -38,10 +39,15 @@ _QUANTITIES: Final[Mapping[str, str]] = {
 def opening(findings: Sequence[Finding], places: Mapping[str, int]) -> Section:
     """Coverage of methods × datasets at one coverage, and what it costs."""
     _, inside = _compared(findings)
+    states: dict[str, dict[str, Cell]] = {method: {} for method in _ordered(findings)}
+    for found in findings:
+        states[found.method][found.task] = replace(_measured(found, "test_coverage"), small="")
+    coverage = findings[0].result.coverage
+    title = f"Coverage at nominal {formats.level(coverage)}"
     return Section(
         title="",
         lines=cost_lines(findings),
-        grids=(_states(_by_task(findings, _ordered(findings), "test_coverage")),),
+        grids=(overview(title, states, _STATES, f"Of the accepted rows. {_meaning(coverage)}"),),
         choices=trade_choice(inside, places),
     )
 
@@ -65,12 +71,6 @@ def across_section(findings: Sequence[Finding], places: Mapping[str, int]) -> Se
         grids=tuple(grids),
         choices=across_choices(inside, findings, places),
     )
-
-
-def _states(grid: Grid) -> Grid:
-    """The grid without intervals, which would not fit the first screen."""
-    rows = tuple(tuple(replace(cell, small="") for cell in row) for row in grid.parts[0].rows)
-    return replace(grid, parts=(Rows(rows=rows),), notes=grid.notes[:1])
 
 
 def _compared(findings: Sequence[Finding]) -> tuple[tuple[str, ...], list[Finding]]:
@@ -170,14 +170,23 @@ def _by_task(findings: Sequence[Finding], methods: Sequence[str], measure: str) 
     return Grid(title=title, columns=columns, parts=(Rows(rows=tuple(rows)),), notes=tuple(notes))
 
 
+_STATES: Final[Mapping[Tone, str]] = {
+    "good": "Nominal",
+    "bad": "Below",
+    "watch": "Above",
+    "undecided": "Undecided",
+}
+
+
 def legend(coverage: float) -> str:
     """What the marks of verdicts mean."""
+    told = "; ".join(f"{TONES[tone][0]} {words.lower()}" for tone, words in _STATES.items())
+    return f"{told}. {_meaning(coverage)}"
+
+
+def _meaning(coverage: float) -> str:
     points = f"{100 * TOLERANCE * (1 - coverage):.2g} points"
-    marks = {verdict: TONES[tone][0] for verdict, tone in TONE_OF.items()}
-    return (
-        f"{marks['covers']} within {points} of nominal; {marks['under-covers']} significantly "
-        f"below, {marks['over-covers']} significantly above; {marks['undecided']} undecided."
-    )
+    return f"Nominal: shown to lie within {points}; below, above: significantly."
 
 
 def _tests(findings: Sequence[Finding]) -> Grid:

@@ -148,7 +148,7 @@ def cost_lines(findings: Sequence[Finding]) -> tuple[VerdictLine, ...]:
     methods, tasks = shared_part(findings)
     inside = [f for f in findings if f.method in methods and f.task in tasks]
     lines = []
-    for selective, question in _KINDS.items():
+    for selective, kind in _KINDS.items():
         held = [found for found in inside if found.selective == selective]
         if not held:
             continue
@@ -156,14 +156,14 @@ def cost_lines(findings: Sequence[Finding]) -> tuple[VerdictLine, ...]:
         off = {method: _mean_of(held, method, "coverage_error") for method in names}
         best, worst = min(off, key=off.__getitem__), max(off, key=off.__getitem__)
         null = float(np.mean([found.record("coverage_error").null for found in held]))
-        text = f"Average coverage error is {_points(off[best])} ({best})"
+        text = f"{kind} have an average coverage error of {_points(off[best])} ({best})"
         if len(off) > 1:
             text += f" to {_points(off[worst])} ({worst})"
-        text += f"; chance alone would show {_points(null)}."
+        text += f". Chance alone would show {_points(null)}."
         if selective:
             rates = [_mean_of(held, method, "prediction_rate") for method in names]
             text += f" The prediction rate is {_range(rates)}."
-        lines.append(VerdictLine(text=text, tone="info", question=question))
+        lines.append(VerdictLine(text=text, question="Coverage error"))
     return tuple(lines)
 
 
@@ -213,11 +213,14 @@ def _group_words(findings: Sequence[Finding], selective: bool) -> str:
     """Methods of one verdict and kind, each where they are few, else the ends of their range."""
     held = [found for found in findings if found.selective == selective]
     known = [f for f in held if math.isfinite(f.record("test_coverage").value)]
-    if len(held) <= _NAMED or len(known) < len(held):
-        return "; ".join(map(_method_words, held))
-    ends = sorted(held, key=lambda found: found.record("test_coverage").value)
+    if len(held) < _NAMED or len(known) < len(held):
+        return ". ".join(map(_method_words, held))
+    low, *_, high = sorted(held, key=lambda found: found.record("test_coverage").value)
     kind = _KINDS[selective].removeprefix("Methods ")
-    return f"{len(held)} methods {kind}: {_method_words(ends[0])} to {_method_words(ends[-1])}"
+    ends = (f"{formats.share(f.record('test_coverage').value)} ({f.method})" for f in (low, high))
+    rates = [found.record("prediction_rate").value for found in held]
+    told = f"{len(held)} methods {kind}: {' to '.join(ends)}"
+    return f"{told}, accepting {_range(rates)}" if selective else told
 
 
 def _range(shares: Sequence[float]) -> str:
@@ -232,9 +235,8 @@ def _method_words(found: Finding) -> str:
     if math.isnan(record.value):
         return f"{found.method}, for {record.reason or 'there is no answer'}"
     rate = found.record("prediction_rate").value
-    of = f"of the {formats.share(rate)} accepted" if found.selective else ""
-    told = f"{found.method} {formats.share(record.value)}{formats.between(record)} {of}"
-    return " ".join(told.split())
+    of = f" of the {formats.share(rate)} accepted" if found.selective else ""
+    return f"{found.method} {formats.share(record.value)}{formats.between(record)}{of}"
 
 
 def _shift_words(findings: Sequence[Finding]) -> str:
@@ -248,8 +250,8 @@ def _shift_words(findings: Sequence[Finding]) -> str:
     away = home + found.record("mae_change").value
     units = "" if found.result.units == "1" else f" {found.result.units}"
     told = (
-        f"The MAE of {found.method} goes from {formats.number(home, 3)} on validation rows to "
-        f"{formats.number(away, 3)}{units} on all test rows: a change of "
+        f"The MAE of {found.method} is {formats.number(home, 3)} on validation rows and "
+        f"{formats.number(away, 3)}{units} on all test rows. That is a change of "
         f"{formats.share(change.value)}{formats.between(change)}"
     )
     return f"{told}."

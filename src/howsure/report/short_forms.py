@@ -250,13 +250,13 @@ def _mark(tone: Tone) -> str:
 def _table(grid: Grid) -> str:
     sides = ["right" if column.numeric else "left" for column in grid.columns]
     head = "".join(
-        f'<th style="text-align:{side}">{escape(column.title)}</th>'
+        f'<th style="text-align:{side};padding:2px 8px">{escape(column.title)}</th>'
         for side, column in zip(sides, grid.columns, strict=True)
     )
     rows = "".join(
         "<tr>"
         + "".join(
-            f'<td style="text-align:{side}">{_cell(cell)}</td>'
+            f'<td style="text-align:{side};padding:2px 8px">{_cell(cell)}</td>'
             for side, cell in zip(sides, row, strict=True)
         )
         + "</tr>"

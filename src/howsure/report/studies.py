@@ -7,13 +7,28 @@ from dataclasses import replace
 from typing import Any, Final
 
 from howsure._version import __version__
+from howsure.core import formats
 from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
 from howsure.figures import Figure
-from howsure.report.document import Choice, Document, Option, Section, VerdictLine
+from howsure.report.document import (
+    TONES,
+    Cell,
+    Choice,
+    Column,
+    Document,
+    Grid,
+    Option,
+    Rows,
+    Section,
+    Tone,
+    VerdictLine,
+)
 
 FIRST_CHOICE: Final = 0.9
 """The nominal coverage that sentences speak of, where no other is asked for."""
+MOST_TASKS: Final = 3
+"""The most tasks that the first screen shows one by one."""
 
 
 def study(
@@ -58,6 +73,36 @@ def choice_of(label: str, options: Iterable[tuple[str, Figure | None]]) -> tuple
     """A choice of the figures that there are; none where there is no figure."""
     held = tuple(Option(label=name, figures=(figure,)) for name, figure in options if figure)
     return (Choice(label=label, options=held),) if held else ()
+
+
+def overview(
+    title: str,
+    rows: Mapping[str, Mapping[str, Cell]],
+    states: Mapping[Tone, str],
+    *notes: str,
+) -> Grid:
+    """A row a method: its state on each of a few tasks, else on how many it has each state."""
+    tasks = dict.fromkeys(task for cells in rows.values() for task in cells)
+    tones = [cell.tone for cells in rows.values() for cell in cells.values()]
+    told = [(tone, words) for tone, words in states.items() if tone in tones]
+    shown = []
+    for name, cells in rows.items():
+        own = [cell.tone for cell in cells.values()]
+        counts = [own.count(tone) for tone, _ in told]
+        found = [cells.get(task, Cell(text=formats.MISSING)) for task in tasks]
+        if len(tasks) > MOST_TASKS:
+            found = [Cell(text=f"{count} of {len(own)}", key=str(count)) for count in counts]
+        shown.append((Cell(text=name), *found))
+    titles = list(tasks)
+    marks = "; ".join(f"{TONES[tone][0]} {words.lower()}" for tone, words in told)
+    if len(tasks) > MOST_TASKS:
+        titles, marks = [words for _, words in told], ""
+    return Grid(
+        title=title,
+        columns=(Column(title="Method"), *(Column(title=t, numeric=True) for t in titles)),
+        parts=(Rows(rows=tuple(shown)),),
+        notes=(*notes, *([f"{marks}."] if marks else [])),
+    )
 
 
 def counted(number: int, noun: str) -> str:

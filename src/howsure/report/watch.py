@@ -297,6 +297,7 @@ def _tables(monitor: Monitor, new: Unlabelled, judged: Judged, table: Table) -> 
                 judged.null,
                 new.names[inside],
                 second=("CCE", values),
+                features={name: value[inside] for name, value in new.features.items()},
                 layout=monitor.options.layout,
                 model=monitor.part.model,
                 seed=monitor.seed,

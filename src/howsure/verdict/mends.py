@@ -112,7 +112,7 @@ TRIED: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One mend, tried on held-out folds.
+    """One way to recalibrate, tried on held-out folds.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """The next step: the mend that was accepted, or that none helps.
+    """The next step: the recalibration that was accepted, or that none helps.
 
     Attributes
     ----------
@@ -189,7 +189,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trials:
-    """All mends that were tried on the rows of one model, and what follows.
+    """All recalibrations that were tried on the rows of one model, and what follows.
 
     Attributes
     ----------
@@ -215,7 +215,7 @@ class Trials:
 @one_thread()
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def try_mends(evalset: EvalSet, *, coverages: Sequence[float] = (), seed: int = 0) -> Trials:
-    """Try every mend that suits the predictions of a calibration table, by cross-fitting.
+    """Try every recalibration that suits the predictions of a table, by cross-fitting.
 
     Parameters
     ----------

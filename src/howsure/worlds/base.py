@@ -71,7 +71,7 @@ class Draw:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Truth:
-    """The true law of y at n inputs: mean + scale × noise.
+    """The true distribution of y at n inputs: mean + scale × noise.
 
     Attributes
     ----------
@@ -192,7 +192,7 @@ class World(ABC):
 
 
 class KnownWorld(World):
-    """y = mean(x) + scale(x) × noise, with noise of a known law. Subclasses are final."""
+    """y = mean(x) + scale(x) × noise, with noise of a known distribution. Subclasses are final."""
 
     __slots__ = ()
     knows_truth: ClassVar[bool] = True

@@ -40,7 +40,7 @@ def worlds() -> Mapping[str, KnownWorld]:
 
 
 def world_named(name: str | World, noise: str | Noise | None = None) -> World:
-    """The world of this name, with another noise law if one is given; a world passes through.
+    """The world of this name, with other noise if it is given; a world passes through.
 
     Parameters
     ----------

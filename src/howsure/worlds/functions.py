@@ -28,7 +28,7 @@ RowFunction = Callable[[FloatArray], FloatArray]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FunctionWorld(KnownWorld):
-    """y = f(x) + scale(x) × noise, with f, scale and the laws of x and noise given.
+    """y = f(x) + scale(x) × noise, with f, scale and the distributions of x and noise given.
 
     Parameters
     ----------

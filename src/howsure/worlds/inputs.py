@@ -17,7 +17,7 @@ from howsure.core.errors import InputError
 
 
 class Inputs(ABC):
-    """A law of x. Subclasses are final."""
+    """A distribution of x. Subclasses are final."""
 
     __slots__ = ()
 
@@ -79,7 +79,7 @@ class Box(Inputs):
 @final
 @dataclass(frozen=True, slots=True)
 class TwoModes(Inputs):
-    """One column, drawn from two equally likely normal laws.
+    """One column, drawn from two equally likely normal distributions.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ _HALVINGS: Final = 70  # of a bracket of width 100: below the spacing of doubles
 
 
 class Noise(ABC):
-    """A standardised law. Subclasses are final.
+    """A standardised distribution. Subclasses are final.
 
     Every method works elementwise on arrays of any shape. The mean is 0. The standard deviation
     `sd` is 1, or infinite: then the law keeps its natural scale.
@@ -60,7 +60,7 @@ class Noise(ABC):
 @final
 @dataclass(frozen=True, slots=True)
 class Normal(Noise):
-    """The standard normal law.
+    """The standard normal distribution.
 
     Examples
     --------
@@ -137,7 +137,7 @@ class StudentT(Noise, Checked):
 @final
 @dataclass(frozen=True, slots=True)
 class CentredGamma(Noise, Checked):
-    """A gamma law less its mean, scaled to standard deviation 1: (G − k)/√k.
+    """A gamma distribution less its mean, scaled to standard deviation 1: (G − k)/√k.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ class CentredGamma(Noise, Checked):
 @final
 @dataclass(frozen=True, slots=True)
 class Skewed(Noise, Checked):
-    """The skew-normal law (Azzalini 1985), standardised.
+    """The skew-normal distribution (Azzalini 1985), standardised.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ class Skewed(Noise, Checked):
 @final
 @dataclass(frozen=True, slots=True)
 class Mixture(Noise, Checked):
-    """Two equal normal laws about −offset and +offset, of total standard deviation 1.
+    """Two equal normal distributions about −offset and +offset, of total standard deviation 1.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ class Mixture(Noise, Checked):
 @final
 @dataclass(frozen=True, slots=True)
 class Laplace(Noise):
-    """The double exponential law of standard deviation 1.
+    """The double exponential distribution of standard deviation 1.
 
     Examples
     --------
@@ -308,7 +308,7 @@ class Laplace(Noise):
 @final
 @dataclass(frozen=True, slots=True)
 class Uniform(Noise):
-    """The uniform law on [−√3, √3].
+    """The uniform distribution on [−√3, √3].
 
     Examples
     --------
@@ -346,7 +346,7 @@ NOISES: Final[Mapping[str, Noise]] = MappingProxyType(
 
 
 def noise_named(noise: str | Noise) -> Noise:
-    """The noise law of this name; a law passes through.
+    """The noise distribution of this name; a distribution passes through.
 
     Parameters
     ----------

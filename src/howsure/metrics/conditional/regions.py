@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.formats import minus
 from howsure.metrics.conditional.forests import edge_of, tree_inputs
 from howsure.stats.binomial import Alternative, binomial_test, clopper_pearson
 
@@ -152,6 +153,7 @@ def between(name: str, low: float, high: float) -> str:
         return f"not {name}" if math.isinf(low) else name
     if math.isinf(low) and math.isinf(high):
         return f"any {name}"
+    least, most = minus(f"{low:.4g}"), minus(f"{high:.4g}")
     if math.isinf(low):
-        return f"{name} ≤ {high:.4g}"
-    return f"{name} > {low:.4g}" if math.isinf(high) else f"{low:.4g} < {name} ≤ {high:.4g}"
+        return f"{name} ≤ {most}"
+    return f"{name} > {least}" if math.isinf(high) else f"{least} < {name} ≤ {most}"

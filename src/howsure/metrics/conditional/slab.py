@@ -76,6 +76,16 @@ class Slab:
             told += f" {'+' if factor > 0 else '−'} {abs(factor):.3g}·{self.names[i]}"
         return between(told, min(ends), max(ends))
 
+    def mostly(self, x: FloatArray) -> str:
+        """Where nine tenths of its rows lie in each of its inputs: a slanted slab has no ends."""
+        inside = x[self.contains(x)]
+        held = np.flatnonzero(np.abs(self.direction) > _CLOSE)
+        if len(held) < 2 or not len(inside):
+            return self.describe()
+        ends = np.quantile(inside, (0.05, 0.95), axis=0)
+        told = [between(self.names[i], *ends[:, i].tolist()) for i in held]
+        return f"mostly {' and '.join(told)}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorstSlab:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -171,6 +172,9 @@ def region_tables(evaluation: Evaluation) -> list[Table]:
         found = _answer(view, name, coverage)
         region = None if found is None else found.region
         if region is not None and (region.n or name != "local_pit"):
+            if isinstance(found, WorstSlab) and found.slab is not None:
+                inputs, _ = input_table(_part(view).evalset)
+                region = replace(region, where=found.slab.mostly(inputs))
             regions.append((name, region))
     regions.extend(
         (f"coverage_gap {gap.raw.details['column']}", gap.region)
@@ -197,8 +201,8 @@ _JUDGED = (
     "interval and p-value are measured on the other. P-values of groups are Holm-adjusted."
 )
 _PARTS = (
-    "A shallow tree on the chances of coverage that one half of the rows teaches; "
-    "coverage is that of the other half."
+    "A shallow tree on the probability of coverage, grown on one half of the rows. "
+    "Coverage is measured on the other half."
 )
 
 
@@ -289,7 +293,7 @@ _ENTRIES = (
             "Coverage in the worst slab, found on one half of the rows and measured on the other."
         ),
         formula="coverage of {a ≤ v·x ≤ b}, v in two inputs, where the other half covers least",
-        source="Cauchois et al. 2021; halves so that seeking costs nothing",
+        source="Cauchois et al. 2021; found on one half, measured on the other",
         direction=Direction.TARGET,
         units="1",
         forms=(stated("worst_slab"),),

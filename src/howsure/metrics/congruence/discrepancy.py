@@ -36,7 +36,7 @@ def mcmd(
     normalize: bool | None = None,
     solver: SolverOptions | None = None,
 ) -> MCMD:
-    """Discrepancy of two conditional laws, each known by a sample of pairs, at given points.
+    """Discrepancy of two conditional distributions, each known by pairs, at given points.
 
     With W = (K + nλI)⁻¹ and α(x) = W k(x) for the first sample, and likewise W', α' for the
     second, MCMD²(x) = αᵀK_YY α − 2αᵀK_YY' α' + α'ᵀK_Y'Y' α': the squared distance of the two

@@ -18,7 +18,7 @@ from howsure.metrics.congruence import NullReference, rejection_curve
 from howsure.predictions import Distribution, EvalSet, Samples
 from howsure.stats.bootstrap import subsample
 
-Layout = Literal["pca", "t-sne"]
+Layout = Literal["inputs", "pca", "t-sne"]
 
 WORST = 15
 MOST_EMBEDDED = 2_000
@@ -29,6 +29,7 @@ LOSSES = {"rejection": "|error|", "rejection_nll": "NLL"}
 """What each rejection curve is of."""
 _LONGEST = 160
 _POINTS = 200
+_BINS = 10
 
 
 def map_table(
@@ -38,14 +39,20 @@ def map_table(
     names: npt.NDArray[Any],
     *,
     second: tuple[str, FloatArray],
-    layout: Layout = "pca",
+    features: Mapping[str, npt.NDArray[Any]] | None = None,
+    layout: Layout = "inputs",
     model: str = "",
     seed: int = 0,
 ) -> Table:
-    """Congruence errors over a plane."""
+    """Congruence errors over a plane: of two inputs in their own units, where there are such."""
     notes = "Where the predictive distribution is far from the data; p-values are pointwise."
     chosen = np.arange(len(rows))
-    if rows.shape[1] == 1:
+    own = _telling(features or {}, values) if layout == "inputs" else []
+    if own:
+        axes = [*own, second][:2]
+        plane = np.stack([axis for _, axis in axes], axis=1)
+        titles = (axes[0][0], axes[1][0])
+    elif rows.shape[1] == 1:
         plane = np.stack([rows[:, 0], second[1]], axis=1)
         titles = ("input", second[0])
     elif layout == "t-sne" and len(rows) > 3:
@@ -78,6 +85,26 @@ def map_table(
         model=model,
         notes=notes,
     )
+
+
+def _telling(
+    features: Mapping[str, npt.NDArray[Any]], values: FloatArray
+) -> list[tuple[str, FloatArray]]:
+    """The two numeric inputs along which errors differ most, the first most: by ranks in bins."""
+    ranks = np.argsort(np.argsort(values, kind="stable"), kind="stable").astype(np.float64)
+    found = []
+    for name, column in features.items():
+        if column.dtype.kind not in "iuf" or len(np.unique(column)) < 3:
+            continue
+        number = column.astype(np.float64)
+        edges = np.unique(np.quantile(number, np.linspace(0, 1, _BINS + 1)[1:-1]))
+        bins = np.searchsorted(edges, number, side="right")
+        counts = np.bincount(bins)
+        means = np.bincount(bins, weights=ranks) / np.maximum(counts, 1)
+        between = float(counts @ np.square(means - ranks.mean()))
+        found.append((between, name, number))
+    found.sort(key=lambda each: -each[0])
+    return [(name, number) for _, name, number in found[:2]]
 
 
 def extremes(values: FloatArray, most: int = WORST) -> IntArray:

@@ -100,8 +100,8 @@ class CongruenceOptions:
     draws : int, optional
         ℓ, draws a row. By default the exact embedding where every belief has one, and 5 draws
         otherwise.
-    layout : {"pca", "t-sne"}
-        Of the map.
+    layout : {"inputs", "pca", "t-sne"}
+        Of the map; ``inputs`` are the two numeric ones along which errors differ most.
 
     Raises
     ------
@@ -118,7 +118,7 @@ class CongruenceOptions:
     bandwidth: str | float | None = None
     regularization: float = 0.1
     draws: int | None = None
-    layout: Layout = "pca"
+    layout: Layout = "inputs"
 
     def __post_init__(self) -> None:
         if self.draws is not None and (isinstance(self.draws, bool) or self.draws < 1):
@@ -127,8 +127,8 @@ class CongruenceOptions:
             raise InputError(f"regularization must be positive, got {self.regularization!r}")
         if isinstance(self.bandwidth, (int, float)) and not self.bandwidth > 0:
             raise InputError(f"bandwidth must be positive, got {self.bandwidth!r}")
-        if self.layout not in ("pca", "t-sne"):
-            raise InputError(f"layout must be pca or t-sne, got {self.layout!r}")
+        if self.layout not in ("inputs", "pca", "t-sne"):
+            raise InputError(f"layout must be inputs, pca or t-sne, got {self.layout!r}")
         choose_kernel(self.kernel_for(1), self.bandwidth, np.array([[0.0], [1.0]]), "x")
 
     def kernel_for(self, width: int) -> str:
@@ -243,6 +243,7 @@ def _assessed(
             null,
             part.row_names(),
             second=("y", part.y),
+            features=part.features,
             layout=options.layout,
             model=part.model,
             seed=seed,

@@ -22,7 +22,7 @@ _WIDEST = 1 << 27  # entries of a support
 
 
 class CountLaw(ABC):
-    """A law on 0, 1, 2, … for each of n rows.
+    """A distribution on 0, 1, 2, … for each of n rows.
 
     Counts and levels have shape (n,), or (n, m) for several a row; answers have the same shape.
     """

@@ -27,7 +27,7 @@ COUNT_FAMILIES = tuple(_MAKERS)
 
 @final
 class CountFamily(Law):
-    """A family of laws on 0, 1, 2, …
+    """A family of distributions on 0, 1, 2, …
 
     Parameters
     ----------

@@ -120,9 +120,11 @@
   const draw = async (plot) => {
     const seen = plot.clientWidth > 0;
     plot.dataset.seen = String(seen);
+    plot.classList.remove("drawn");
     try {
       await prepared;
       const spec = fit(JSON.parse(await unpack(plot.dataset.spec)));
+      if (plot.dataset.seen !== String(seen)) return;
       if (!seen) spec.width = UNSEEN;
       plot.textContent = "";
       await vegaEmbed(plot, spec, {

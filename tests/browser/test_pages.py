@@ -1,0 +1,103 @@
+"""Pages of every kind, and of bad input: they fit, and their first screen holds the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from browser import pages
+
+DESK = {"width": 1400, "height": 950}
+PHONE = {"width": 390, "height": 844}
+TALLEST = {1400: 6_000, 390: 9_000}
+LARGEST = {"many_models": 2_500_000}
+"""Bytes of a page that needs more than 1.5 MB: each of a hundred models has its own numbers."""
+FIGURE = "#verdict .plot.drawn svg"
+SETTLED = """() => [...document.querySelectorAll(".plot")].every((plot) =>
+    !plot.clientWidth || (plot.matches(".drawn[data-seen=true]")
+      && plot.querySelector("svg").clientWidth <= plot.clientWidth))"""
+STEP = "#verdict .lines li.info pre"
+STEPS = {"one", "two", "bare"}
+"""Pages that advise a next step."""
+
+Open = Callable[..., tuple[Any, Any]]
+
+
+def clipped(page: Any, above: float = float("inf")) -> list[str]:
+    """Tables in sight that are wider than their place, of those that begin above a height."""
+    found: list[tuple[str, float]] = page.evaluate(
+        """() => [...document.querySelectorAll(".scroll")]
+            .filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth)
+            .map((one) => [`${one.getAttribute("aria-label")}: ${one.scrollWidth} px of ` +
+              `${one.clientWidth}`, one.getBoundingClientRect().top])"""
+    )
+    return [told for told, top in found if top < above]
+
+
+def assert_fits(page: Any, viewport: dict[str, int]) -> None:
+    """Nothing is wider than the window, and the page is not too tall."""
+    page.set_viewport_size(viewport)
+    page.wait_for_function(SETTLED)
+    size = page.evaluate(
+        "() => [document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
+    )
+    assert size[0] <= viewport["width"]
+    assert size[1] <= TALLEST[viewport["width"]]
+
+
+def assert_on_the_first_screen(page: Any, *selectors: str) -> None:
+    """Elements are in sight before anybody scrolls."""
+    for selector in selectors:
+        box = page.locator(selector).locator("visible=true").first.bounding_box()
+        assert box["y"] + box["height"] <= page.viewport_size["height"], selector
+        assert box["width"] > 100, selector
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*pages.SIX, *pages.BAD])
+def test_a_page_is_small_fits_and_answers_first(opened: Open, name: str) -> None:
+    html = pages.html(name)
+    assert len(html.encode()) < LARGEST.get(name, 1_500_000)
+    page, _ = opened(html, viewport=DESK)
+    assert_fits(page, DESK)
+    assert clipped(page) == []
+    step = [STEP] if name in STEPS else []
+    assert_on_the_first_screen(page, ".headline", ".states table", FIGURE, *step)
+    assert page.locator(STEP).count() == len(step)
+    assert_fits(page, PHONE)
+    assert clipped(page, above=PHONE["height"]) == []
+    assert_on_the_first_screen(page, ".headline")
+    if name in pages.SIX:
+        assert_on_the_first_screen(page, ".states thead")
+
+
+@pytest.mark.slow
+def test_markup_in_names_adds_nothing_to_the_page(opened: Open) -> None:
+    page, _ = opened(pages.html("hostile"))
+    page.wait_for_selector("html.complete")
+    assert page.evaluate("window.pwned") is None
+    assert page.locator("img, iframe, object, embed, [onerror], [onload]").count() == 0
+    assert "</script><script>" in page.locator("h1").inner_text()
+
+
+@pytest.mark.slow
+def test_names_that_begin_alike_are_told_apart(opened: Open) -> None:
+    page, _ = opened(pages.html("hostile"))
+    for selector in (
+        ".states thead th",
+        "#verdict .option:not([hidden]) .legend li",
+        "#section-inputs .switch >> nth=0 >> label",
+    ):
+        texts = page.locator(selector).all_inner_texts()
+        assert len(texts) > 1, selector
+        assert len(texts) == len(set(texts)), selector
+
+
+@pytest.mark.slow
+def test_what_is_not_shown_is_counted(opened: Open) -> None:
+    page, _ = opened(pages.html("many_models"))
+    assert "of 100 models" in page.locator(".states").inner_text()
+    page, _ = opened(pages.html("many_groups"))
+    assert "10,000 labels" in page.locator("#reproduce").text_content()
