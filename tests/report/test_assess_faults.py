@@ -20,8 +20,8 @@ from howsure.metrics.conditional.regions import tree_parts
 from howsure.metrics.congruence import view as congruence
 from howsure.predictions import Distribution, Intervals, Quantiles, Samples
 from howsure.report import assess as door
+from howsure.report import grids
 from howsure.report.assessment import Assessment
-from howsure.report.page import sections
 from howsure.stats.kernels import RBF
 from howsure.stats.low_rank import landmark_factor
 from howsure.verdict import findings
@@ -97,7 +97,7 @@ def test_a_fault_of_one_stage_leaves_the_others(
 
 @pytest.mark.parametrize(
     ("room", "name"),
-    [(build, "_figure_of_curves"), (build, "figure_of_table"), (sections, "table_grid")],
+    [(build, "_figure_of_curves"), (build, "figure_of_table"), (grids, "table_grid")],
 )
 def test_a_fault_of_a_figure_or_a_table_leaves_the_page(
     room: Any, name: str, monkeypatch: pytest.MonkeyPatch

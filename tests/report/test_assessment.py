@@ -46,6 +46,13 @@ def test_values_are_found_by_what_the_field_calls_them(one: Assessment) -> None:
         one.value("picp", model="none")
 
 
+def test_of_several_models_one_is_named(two: Assessment) -> None:
+    """Without a name, the first model's number would pass for that of all."""
+    with pytest.raises(InputError, match=r"one of 'a b .1.', 'ä', 'ö' for 'CRPS'"):
+        two.value("CRPS")
+    assert two.value("CRPS", model="ä") < two.value("CRPS", model="ö")
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_records_go_to_a_frame(one: Assessment, library: str) -> None:
     module = needs(library)

@@ -130,7 +130,7 @@ def test_of_many_models_the_first_are_shown() -> None:
 def test_markdown_fits_a_screen_or_two_and_names_what_it_leaves_out() -> None:
     text = both().to_markdown()
     assert len(text.splitlines()) <= 80
-    assert "The worst 8 of 12." in text
+    assert "The worst 6 of 12." in text
     assert "hold every number" in text
     assert not re.search("<[a-zA-Z/!]", text)
     assert "✗" in text

@@ -78,12 +78,12 @@ class Assessment:
         coverage : float, optional
             Nominal coverage; the first assessed if omitted.
         model : str
-            Which model; the first if omitted.
+            Which model; it may be omitted where only one has the metric.
 
         Raises
         ------
         InputError
-            If no such record exists; the message tells what is near.
+            If no such record exists, or several models have one and none is named.
 
         Examples
         --------
@@ -98,13 +98,20 @@ class Assessment:
         """The record of a metric over all rows; arguments as in `value`."""
         known = {record.metric for record in self.records}
         name = metric if metric in known else metric_named(metric).name
-        for record in self.records:
-            if record.metric != name or (model and record.model != model):
-                continue
-            if record.group and record.metric != "worst_group_shortfall":
-                continue
-            if coverage is None or math.isclose(record.coverage, coverage, abs_tol=1e-9):
-                return record
+        found = [
+            record
+            for record in self.records
+            if record.metric == name
+            and (not model or record.model == model)
+            and (not record.group or name == "worst_group_shortfall")
+            and (coverage is None or math.isclose(record.coverage, coverage, abs_tol=1e-9))
+        ]
+        models = dict.fromkeys(record.model for record in found)
+        if len(models) > 1:
+            listed = ", ".join(map(repr, models))
+            raise InputError(f"model must name one of {listed} for {metric!r}, got none")
+        if found:
+            return found[0]
         told = f"{metric!r}" if metric == name else f"{metric!r} ({name})"
         at = "" if coverage is None else f" at coverage {coverage:g}"
         of = f" of model {model!r}" if model else ""

@@ -11,8 +11,10 @@ from dataclasses import replace
 from html import escape
 from typing import Final
 
+import numpy as np
+
 from howsure.core import formats
-from howsure.core.records import Record
+from howsure.core.records import Record, Table
 from howsure.figures import Figure, plot
 from howsure.figures.palette import LIGHT
 from howsure.metrics.catalogue import catalogue
@@ -48,7 +50,8 @@ _ORDER: Final[tuple[Tone, ...]] = ("bad", "watch", "negligible", "good", "undeci
 _MARKED: Final[tuple[Tone, ...]] = ("good", "undecided")
 """What of several models marks tell, and no sentence."""
 _SENTENCES: Final = 6
-_GROUPS: Final = 8
+_GROUPS: Final = 6
+_TRIED: Final = 5
 _REST: Final = "The HTML and JSON forms of this report hold every number."
 _FACTS: Final = ("Source", "Rows", "Models", "Dropped rows", "Reading", "Notes")
 
@@ -60,7 +63,7 @@ def in_brief(document: Document) -> Document:
     numbers = key_numbers(document.records, first)
     groups = [t for t in document.tables if t.name == "groups" and len(t)]
     groups = [t for t in groups if not first or t.model in first]
-    tried = [t for t in document.tables if t.name == "mends" and document.advice]
+    tried = [_best_first(t) for t in document.tables if t.name == "mends" and document.advice]
     tables = [*([grids.groups_beside(groups, limit=_GROUPS)] if groups else [])]
     tables += grids.table_grids(tried)
     return replace(
@@ -76,6 +79,15 @@ def in_brief(document: Document) -> Document:
         ),
         glossary=(),
     )
+
+
+def _best_first(tried: Table) -> Table:
+    """The methods that save most, of those that were tried."""
+    gain = np.asarray(tried.columns["gain"], dtype=np.float64)
+    order = np.argsort(np.where(np.isnan(gain), -np.inf, gain), kind="stable")[::-1][:_TRIED]
+    columns = {name: held[order] for name, held in tried.columns.items()}
+    said = f" The best {len(order)} of {len(tried)}." if len(order) < len(tried) else ""
+    return replace(tried, columns=columns, notes=tried.notes + said)
 
 
 def pull_request(document: Document) -> str:
@@ -195,9 +207,10 @@ def _in_full(record: Record | None) -> tuple[Cell, ...]:
     """A value, its interval, and what a perfect model shows."""
     assert record is not None  # the rows are chosen from the records of the only model
     perfect = record.null if not math.isnan(record.null) else record.target
+    rounding = record.upper - record.lower <= 1e-12 * abs(record.value)
     return (
         Cell(text=formats.estimate(record.value, record.standard_error)[0]),
-        Cell(text=formats.interval(record.lower, record.upper)),
+        Cell(text="" if rounding else formats.interval(record.lower, record.upper)),
         Cell(text="" if math.isnan(perfect) else formats.number(perfect, 3)),
     )
 
@@ -237,13 +250,13 @@ def _mark(tone: Tone) -> str:
 def _table(grid: Grid) -> str:
     sides = ["right" if column.numeric else "left" for column in grid.columns]
     head = "".join(
-        f'<th style="text-align:{side}">{escape(column.title)}</th>'
+        f'<th style="text-align:{side};padding:2px 8px">{escape(column.title)}</th>'
         for side, column in zip(sides, grid.columns, strict=True)
     )
     rows = "".join(
         "<tr>"
         + "".join(
-            f'<td style="text-align:{side}">{_cell(cell)}</td>'
+            f'<td style="text-align:{side};padding:2px 8px">{_cell(cell)}</td>'
             for side, cell in zip(sides, row, strict=True)
         )
         + "</tr>"
