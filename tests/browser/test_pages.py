@@ -14,7 +14,7 @@ from browser import pages
 DESK = {"width": 1400, "height": 950}
 PHONE = {"width": 390, "height": 844}
 TALLEST = {1400: 6_000, 390: 9_000}
-LARGEST = {"many_models": 2_500_000}
+LARGEST = {"many_models": 2_200_000}
 """Bytes of a page that needs more than 1.5 MB: each of a hundred models has its own numbers."""
 FIGURE = "#verdict .plot.drawn svg"
 SETTLED = """() => [...document.querySelectorAll(".plot")].every((plot) =>

@@ -547,12 +547,11 @@ def test_print_is_light_whole_and_fits_the_paper(opened: Open) -> None:
 
 def test_figures_follow_the_width_of_the_window(opened: Open) -> None:
     page, _ = opened(samples.content())
-    page.set_viewport_size(PHONE)
-    page.wait_for_timeout(400)
-    assert overflow(page) == []
-    page.set_viewport_size(DESK)
-    page.wait_for_timeout(400)
-    assert page.locator(".plot svg").first.bounding_box()["width"] > 450
+    reached = "(f) => f(document.querySelector('.plot.drawn svg')?.getBoundingClientRect().width)"
+    for size, test in ((PHONE, "width > 200 && width < 340"), (DESK, "width > 450")):
+        page.set_viewport_size(size)
+        page.wait_for_function(reached.replace("(f) => f", "() => ((width) => " + test + ")"))
+        assert overflow(page) == []
 
 
 def test_without_scripts_the_words_and_the_tables_are_there(opened: Open) -> None:
