@@ -26,10 +26,15 @@ _WORDS: Final = 12
 """How wide the first column, and a column of words, stay however wide the others are."""
 
 
-def show_lines(console: Console, lines: Sequence[VerdictLine]) -> None:
-    """Sentences, each after its mark, and the command that does what they advise."""
+def show_lines(console: Console, lines: Sequence[VerdictLine], *, asked: bool = False) -> None:
+    """Sentences, each after its mark, and the command that does what they advise.
+
+    Where it is `asked`, the question stands before what answers it.
+    """
     for line in lines:
-        _wrapped(console, Text(legible(line.text)), Text.from_markup(f"{SIGNS[line.tone]} "))
+        question = f"{line.question}: " if asked and line.question and line.tone != "info" else ""
+        words = Text.assemble((legible(question), "dim"), legible(line.text))
+        _wrapped(console, words, Text.from_markup(f"{SIGNS[line.tone]} "))
         if line.command:
             console.print(f"  [bold]{escape(line.command)}[/bold]", highlight=False, soft_wrap=True)
 

@@ -65,7 +65,7 @@ def in_brief(document: Document) -> Document:
     groups = [t for t in groups if not first or t.model in first]
     tried = [_best_first(t) for t in document.tables if t.name == "mends" and document.advice]
     tables = [*([grids.groups_beside(groups, limit=_GROUPS)] if groups else [])]
-    tables += grids.table_grids(tried)
+    tables += grids.table_grids(tried if first else [replace(t, model="") for t in tried])
     return replace(
         document,
         facts={name: document.facts[name] for name in _FACTS if name in document.facts},
