@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,12 @@ import pytest
 
 from extras import needs
 from howsure.core.records import Table
-from howsure.report.document import PageContent
+from howsure.report.document import Document
 from howsure.report.images import image_table
-from howsure.report.page.render import render_page
+from howsure.report.questions import document_of
 
 
-def gallery(folder: Path) -> PageContent:
+def gallery(folder: Path) -> Document:
     """Twelve rows with pictures of many shapes, one of them gone, one with a hostile name."""
     pil = needs("PIL.Image")
     files = []
@@ -32,40 +33,24 @@ def gallery(folder: Path) -> PageContent:
         "cce": np.linspace(1, 0, 12),
     }
     rows = Table(name="cce_rows", columns=columns, model="m")
-    return PageContent(
-        title="images", tables=(image_table(rows, np.array(files, dtype=object)), rows)
-    )
+    pictures = image_table(rows, np.array(files, dtype=object))
+    return document_of(title="images", tables=[pictures, rows])
 
 
 @pytest.mark.parametrize("width", [360, 1280])
-def test_pictures_are_seen_and_nothing_overflows(chromium: str, tmp_path: Path, width: int) -> None:
-    needs("playwright.sync_api")
-    from playwright import sync_api as api
-
-    path = tmp_path / "report.html"
-    path.write_text(render_page(gallery(tmp_path)), encoding="utf-8")
-    said: list[Any] = []
-    with api.sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": width, "height": 800})
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
-        page.goto(path.as_uri())
-        page.wait_for_selector("html.ready")
-        sizes = page.eval_on_selector_all(
-            ".tiles img", "all => all.map((one) => [one.naturalWidth, one.naturalHeight])"
-        )
-        overflow = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
-        gone = page.locator(".no-image").all_inner_texts()
-        beside = page.eval_on_selector_all(
-            ".tiles li",
-            "all => all.every((one) => one.scrollWidth <= one.clientWidth + 1)",
-        )
-        browser.close()
-    assert said == []
+def test_pictures_are_seen_and_nothing_overflows(
+    opened: Callable[..., tuple[Any, Any]], tmp_path: Path, width: int
+) -> None:
+    page, _ = opened(gallery(tmp_path), viewport={"width": width, "height": 800})
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    sizes = page.eval_on_selector_all(
+        ".tiles img", "all => all.map((one) => [one.naturalWidth, one.naturalHeight])"
+    )
     assert len(sizes) == 11
     assert all(max(size) == 112 for size in sizes)
-    assert gone == ["the file is gone"]
-    assert overflow <= 0
-    assert beside
+    assert page.locator(".tiles img").first.is_visible()
+    assert page.locator(".no-image").all_inner_texts() == ["the file is gone"]
+    assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0
+    assert page.eval_on_selector_all(
+        ".tiles li", "all => all.every((one) => one.scrollWidth <= one.clientWidth + 1)"
+    )

@@ -28,7 +28,7 @@ def test_list_names_all_and_where_they_are(tmp_path: Path) -> None:
     text = " ".join(command("list").output.split())
     for name in ("cells", "brain-tumour-pixels", "california", "wine", "boston"):
         assert name in text
-    assert "drawn when asked for" in text
+    assert "generated on demand" in text
     assert "shift_bike_hour" in text.replace(" ", "")
     assert text.count("not on this machine") > 10
 

@@ -118,5 +118,5 @@ def test_bad_choices_are_refused(
 
 def test_a_table_to_mend_needs_somewhere_to_go(laws: tuple[Path, Path]) -> None:
     arguments = ["recalibrate", str(laws[0]), "--calibration", str(laws[1])]
-    with pytest.raises(InputError, match="-o must say where the new table goes"):
+    with pytest.raises(InputError, match="-o must name the file of the new table"):
         CliRunner().invoke(app, arguments, catch_exceptions=False)

@@ -57,7 +57,7 @@ def test_ends_are_those_of_the_prediction_and_rows_rise_in_width() -> None:
     inside = (held.y[places] >= lower) & (held.y[places] <= upper)
     assert (table.columns["covered"] == "yes").tolist() == inside.tolist()
     assert (np.diff(upper - lower) >= 0).all()
-    assert f"hold y in {inside.sum()} of them" in table.notes
+    assert f"contain y in {inside.sum()} of them" in table.notes
     assert f"Shown: {SHOWN} of 900 rows" in table.notes
 
 

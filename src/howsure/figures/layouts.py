@@ -129,7 +129,7 @@ LAYOUTS: dict[str, Layout] = {
         title="Interval calibration",
         reading=(
             "Below the diagonal the intervals under-cover; above it they over-cover. "
-            "A shaded band that holds the diagonal leaves it open."
+            "Where a shaded band contains the diagonal, the difference may be chance."
         ),
         x=Axis(title="Nominal coverage", kind="percent", domain=UNIT),
         y=Axis(title="Empirical coverage", kind="percent", domain=UNIT),

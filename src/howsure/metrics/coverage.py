@@ -748,7 +748,7 @@ _ENTRIES = (
     Metric(
         name="bandwidth",
         title="Mean half-width (bandwidth)",
-        synonyms=("half width", "mean half width"),
+        synonyms=("half width",),
         question=Question.WIDTH,
         meaning="Half the average width.",
         formula="mean (u − l) / 2",

@@ -127,6 +127,7 @@ def check_judging(tolerance: float, ignore: Collection[str]) -> None:
 
 def _finding(draft: Draft, adjusted: float, tolerance: float, model: str) -> Finding:
     question = QUESTIONS[draft.id]
+    sets = draft.facts.get("sets", False)
     allowed = question.tolerance * tolerance / TOLERANCE
     margin = max(question.margin, allowed)
     size = abs(draft.effect)
@@ -143,7 +144,7 @@ def _finding(draft: Draft, adjusted: float, tolerance: float, model: str) -> Fin
         state = "good"
     return Finding(
         id=draft.id,
-        question=question.asked,
+        question=question.asked.replace("intervals", "sets") if sets else question.asked,
         state=state,
         effect=draft.effect,
         unit=question.unit,
