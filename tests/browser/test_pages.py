@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -101,3 +103,17 @@ def test_what_is_not_shown_is_counted(opened: Open) -> None:
     assert "of 100 models" in page.locator(".states").inner_text()
     page, _ = opened(pages.html("many_groups"))
     assert "10,000 labels" in page.locator("#reproduce").text_content()
+
+
+def test_the_pictures_of_the_docs_are_all_there_and_small() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    spec = importlib.util.spec_from_file_location("make_pages", docs / "make_pages.py")
+    assert spec is not None
+    assert spec.loader is not None
+    maker = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(maker)
+    assert (docs / "pages.md").read_text(encoding="utf-8") == maker.page(), "run make_pages.py"
+    assert set(maker.SHOWN) == set(pages.SIX)
+    held = {path.name: path.stat().st_size for path in (docs / "pages").iterdir()}
+    assert set(held) == {f"{name}-{view}.png" for name in pages.SIX for view in maker.VIEWS}
+    assert max(held.values()) < 120_000
