@@ -116,7 +116,7 @@ def test_many_methods_stand_one_below_the_other(capsys: pytest.CaptureFixture[st
             "target": [0.9] * count,
             "reason": [""] * count,
         }
-        print_results(Console(width=100), pa.table(columns), ("test_coverage",))
+        print_results(Console(width=130), pa.table(columns), ("test_coverage",))
         return capsys.readouterr().out
 
     beside = shown(5).splitlines()

@@ -95,10 +95,18 @@ def test_groups_of_models_stand_side_by_side_the_worst_of_any_first() -> None:
 
 
 def test_scores_of_two_kinds_of_prediction_are_two_rows_each_with_its_kind() -> None:
-    kinds = ("quantiles", "distributions")
-    grid = record_grid([samples.record("crps", 0.5, source=kind) for kind in kinds])
+    """CRPS of three quantiles is not that of a distribution, and does not stand beside it."""
+    of_quantiles = samples.record("crps", 0.4, model="q", reason="from quantiles: truncated")
+    other = samples.record("mae", 0.5, model="q", reason="on 20 rows")
+    laws = [samples.record(name, 0.5, model="law") for name in ("crps", "mae")]
+    grid = record_grid([*laws, of_quantiles, other])
     assert grid is not None
-    assert [row[0].small for row in grid.parts[0].rows] == [f"from {kind}" for kind in kinds]
+    rows = [[(cell.text, cell.small) for cell in row[:3]] for row in grid.parts[0].rows]
+    assert [(row[0], row[1][0], row[2][0]) for row in rows] == [
+        (("CRPS", ""), "0.5", ""),
+        (("Mean absolute error", ""), "0.5", "0.5"),
+        (("CRPS", "from quantiles: truncated"), "", "0.4"),
+    ]
 
 
 def test_a_row_says_what_decided_the_number() -> None:

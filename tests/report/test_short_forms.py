@@ -103,11 +103,13 @@ def test_sentences_are_told_once_and_what_is_wrong_comes_first() -> None:
     first = document.opening.lines
     assert told[: len(first)] == first
     tones = [line.tone for line in told[len(first) :]]
-    assert tones == sorted(tones, key=["bad", "watch", "good", "undecided", "info"].index)
+    order = ["bad", "watch", "negligible", "good", "undecided", "info"]
+    assert tones == sorted(tones, key=order.index)
     brief = in_brief(document).opening.lines
     assert brief[: len(first)] == first
-    assert len(brief) == len(first) + 6  # marks tell the rest
-    assert {line.tone for line in brief[len(first) :]} == {"bad"}
+    wrong = [line for line in told[len(first) :] if line.tone not in ("good", "undecided")]
+    assert list(brief[len(first) :]) == wrong[:6]  # marks tell the rest
+    assert 0 < len(wrong) < len(told) - len(first)
     alone = samples.content()
     assert in_brief(alone).opening.lines == sentences(alone)
 

@@ -94,4 +94,5 @@ def _worst(found: Watched, new: Unlabelled) -> Iterator[Table]:
 
 def _with(table: Table, names: Sequence[str]) -> Table:
     """The columns of a table that a terminal has room for."""
-    return replace(table, columns={n: table.columns[n] for n in names if n in table.columns})
+    columns = {name: table.columns[name] for name in names if name in table.columns}
+    return replace(table, columns=columns, model="")

@@ -115,7 +115,10 @@ def _grid(table: Table) -> Grid:
             *(Column(title=title, numeric=True) for title in (*ways, "perfect")),
         ),
         parts=(Rows(rows=rows),),
-        notes=(*([table.notes] if table.notes else []), "✓: the best of a row, on the test rows."),
+        notes=(
+            *([table.notes] if table.notes else []),
+            "*: the best of a row; chance is not tested.",
+        ),
     )
 
 
@@ -130,7 +133,7 @@ def _row(table: Table, row: int, ways: Sequence[str]) -> tuple[Cell, ...]:
     small = "" if math.isnan(at) else f"at {formats.level(at)}"
     return (
         Cell(text=title, small=small),
-        *(replace(cell, tone="good" if cell.text == marked else None) for cell in shown),
+        *(replace(cell, small="*" if cell.text == marked else "") for cell in shown),
         number_cell(perfect),
     )
 

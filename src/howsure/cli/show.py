@@ -24,12 +24,23 @@ _GAP: Final = 2
 _FIRST: Final = 22
 _WORDS: Final = 12
 """How wide the first column, and a column of words, stay however wide the others are."""
+_NARROWEST: Final = 8
+"""How wide the first column stays beside the widest of the others alone."""
 
 
-def show_lines(console: Console, lines: Sequence[VerdictLine]) -> None:
-    """Sentences, each after its mark, and the command that does what they advise."""
+def show_lines(console: Console, lines: Sequence[VerdictLine], *, asked: bool = False) -> None:
+    """Sentences, each after its mark, and the command that does what they advise.
+
+    Where it is `asked`, the question stands before what answers it.
+    """
     for line in lines:
-        _wrapped(console, Text(legible(line.text)), Text.from_markup(f"{SIGNS[line.tone]} "))
+        question = (
+            f"{line.question.rstrip('?')}: "
+            if asked and line.question and line.tone != "info"
+            else ""
+        )
+        words = Text.assemble((legible(question), "dim"), legible(line.text))
+        _wrapped(console, words, Text.from_markup(f"{SIGNS[line.tone]} "))
         if line.command:
             console.print(f"  [bold]{escape(line.command)}[/bold]", highlight=False, soft_wrap=True)
 
@@ -82,8 +93,9 @@ def _table(
         title = Text(legible(column.title))
         table.add_column(title, justify=justify, width=width, overflow="fold")
     for row in rows:
-        others = [row[place].text or row[place].tone for place in block if place]
-        if len(block) < len(row) and all(text in ("", MISSING) for text in others):
+        others = [row[place] for place in block if place]
+        silent = all(not cell.tone and cell.text in ("", MISSING) for cell in others)
+        if silent and len(block) < len(row):
             continue
         style = "bold" if bold and row[0].text == bold else ""
         table.add_row(*(_text(row[place]) for place in block), style=style)
@@ -114,6 +126,8 @@ def _blocks(grid: Grid, room: int) -> Iterator[Widths]:
         kept = width if column.numeric and place else min(width, _FIRST if not place else _WORDS)
         least.append(max(kept, word))
     others = list(range(1, len(least)))
+    widest = max(least[1:], default=0)
+    least[0] = min(least[0], max(room - widest - _GAP, _NARROWEST))
     while others:
         shown, free = [0], room - least[0]
         while others and (len(shown) == 1 or free >= least[others[0]] + _GAP):

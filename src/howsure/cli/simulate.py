@@ -218,7 +218,7 @@ def print_report(console: Console, document: Document, results: Sequence[Pointwi
     console.print()
     show_lines(console, document.opening.lines)
     for section in document.sections:
-        show_lines(console, section.lines)
+        show_lines(console, section.lines, asked=True)
     for section in document.sections:
         for grid in section.grids[:1]:
             show_grid(console, replace(grid, title=f"{section.title}: {grid.title.lower()}"))

@@ -7,13 +7,12 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, final, get_args
 
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Record, Table
 from howsure.metrics.catalogue import metric_named
-from howsure.report.document import TONES, Document, VerdictLine, save
+from howsure.report.document import TONES, Document, Formed, VerdictLine
 from howsure.verdict import Advice, Finding
 from howsure.verdict.findings import State
 
@@ -28,7 +27,7 @@ _LONGEST: Final = 96
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Assessment:
+class Assessment(Formed):
     """A verdict with everything that it rests on.
 
     Attributes
@@ -239,33 +238,11 @@ class Assessment:
             command=self.command,
         )
 
-    def to_html(self) -> str:
-        """One self-contained page that works offline."""
-        return self.document().to_html()
-
-    def to_json(self) -> str:
-        """Every record, curve and table as JSON."""
-        return self.document().to_json()
-
     def to_markdown(self) -> str:
         """A screen or two of Markdown, as for a pull request: the verdict and the key numbers."""
         from howsure.report.short_forms import pull_request
 
         return pull_request(self.document())
-
-    def to_csv(self) -> str:
-        """Every record as a line of CSV."""
-        return self.document().to_csv()
-
-    def save(self, path: str | Path) -> None:
-        """Write the form that the ending names: .html, .json, .md or .csv, whole or not at all.
-
-        Raises
-        ------
-        InputError
-            If the ending is another, or the file cannot be written.
-        """
-        save(self, path)
 
     def __str__(self) -> str:
         return self.verdict

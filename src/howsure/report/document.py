@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, Protocol, final
+from typing import TYPE_CHECKING, Final, Literal, final
 
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
@@ -230,9 +231,65 @@ class Section:
         return slug("section", self.label or self.title)
 
 
+_ENDINGS: Final = (".html", ".md", ".json", ".csv")
+
+
+def form_of(path: str | os.PathLike[str]) -> str:
+    """The ending of a file that a report may be written to."""
+    ending = Path(path).suffix.lower()
+    if ending not in _ENDINGS:
+        raise InputError(f"path must end in {', '.join(_ENDINGS)}, got {os.fspath(path)!r}")
+    return ending
+
+
+class Formed(ABC):
+    """A report that can be written in every form."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def document(self) -> Document:
+        """The report that every form is made of."""
+
+    def to_html(self) -> str:
+        """One self-contained page that works offline."""
+        from howsure.report.page.render import render
+
+        return render(self.document())
+
+    def to_markdown(self) -> str:
+        """Sentences and tables as Markdown."""
+        from howsure.report.plain import to_markdown
+
+        return to_markdown(self.document())
+
+    def to_json(self) -> str:
+        """Every record, curve and table as JSON."""
+        from howsure.report.plain import to_json
+
+        return to_json(self.document())
+
+    def to_csv(self) -> str:
+        """Every record as a line of CSV."""
+        from howsure.report.plain import to_csv
+
+        return to_csv(self.document())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the form that the ending names: .html, .md, .json or .csv, whole or not at all.
+
+        Raises
+        ------
+        InputError
+            If the ending is another, or the file cannot be written.
+        """
+        makers = (self.to_html, self.to_markdown, self.to_json, self.to_csv)
+        atomic_write(path, dict(zip(_ENDINGS, makers, strict=True))[form_of(path)]())
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Document:
+class Document(Formed):
     """A report, whatever its form: every page, Markdown, JSON and CSV is made of one.
 
     Attributes
@@ -289,69 +346,6 @@ class Document:
         """The main message; None where nothing could be judged."""
         return next(iter(self.opening.lines), None)
 
-    def to_html(self) -> str:
-        """One self-contained page that works offline."""
-        from howsure.report.page.render import render
-
-        return render(self)
-
-    def to_markdown(self) -> str:
-        """Sentences and tables as Markdown."""
-        from howsure.report.plain import to_markdown
-
-        return to_markdown(self)
-
-    def to_json(self) -> str:
-        """Every record, curve and table as JSON."""
-        from howsure.report.plain import to_json
-
-        return to_json(self)
-
-    def to_csv(self) -> str:
-        """Every record as a line of CSV."""
-        from howsure.report.plain import to_csv
-
-        return to_csv(self)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the form that the ending names: .html, .md, .json or .csv, whole or not at all.
-
-        Raises
-        ------
-        InputError
-            If the ending is another, or the file cannot be written.
-        """
-        save(self, path)
-
-
-class Formed(Protocol):
-    """A report that can be written in every form."""
-
-    def to_html(self) -> str:
-        """One self-contained page that works offline."""
-
-    def to_markdown(self) -> str:
-        """Sentences and tables as Markdown."""
-
-    def to_json(self) -> str:
-        """Everything as JSON."""
-
-    def to_csv(self) -> str:
-        """Every record as a line of CSV."""
-
-
-_ENDINGS: Final = (".html", ".md", ".json", ".csv")
-
-
-def form_of(path: str | os.PathLike[str]) -> str:
-    """The ending of a file that a report may be written to."""
-    ending = Path(path).suffix.lower()
-    if ending not in _ENDINGS:
-        raise InputError(f"path must end in {', '.join(_ENDINGS)}, got {os.fspath(path)!r}")
-    return ending
-
-
-def save(report: Formed, path: str | os.PathLike[str]) -> None:
-    """Write the form that the ending names, whole or not at all."""
-    makers = (report.to_html, report.to_markdown, report.to_json, report.to_csv)
-    atomic_write(path, dict(zip(_ENDINGS, makers, strict=True))[form_of(path)]())
+    def document(self) -> Document:
+        """Itself: the report that every form is made of."""
+        return self

@@ -53,6 +53,11 @@ DIRECTIONS = {
 }
 
 
+OF_KINDS = ("crps", "pinball", "weighted_interval_score")
+"""Scores that mean another thing for quantiles than for distributions; their reason tells which.
+Models of both kinds are compared by the score that means the same for all."""
+
+
 def number_cell(value: float, small: str = "", digits: int = 3) -> Cell:
     """A number with so many significant digits."""
     return Cell(text=formats.number(value, digits), small=small, key=sort_key(value))
@@ -276,7 +281,8 @@ def _departure(record: Record) -> float:
 def _line(record: Record) -> tuple[object, ...]:
     """What the records of several models share that stand in one row."""
     at = -1.0 if math.isnan(record.coverage) else record.coverage
-    return record.metric, at, record.group, record.source, record.units
+    kind = record.reason if record.metric in OF_KINDS else ""
+    return record.metric, at, record.group, record.source, record.units, kind
 
 
 def _record_grid(
@@ -335,7 +341,8 @@ def _beside(
         rows = []
         for by_model in held.values():
             first = next(iter(by_model.values()))
-            shared = replace(first, options={}, p=math.nan, reason="")
+            kind = first.reason if first.metric in OF_KINDS else ""
+            shared = replace(first, options={}, p=math.nan, reason=kind)
             cells = [_measure(shared, entries, group=not groups)]
             cells += [Cell(text=first.group)] if groups else []
             cells += [_value(by_model[m]) if m in by_model else Cell(text="") for m in models]

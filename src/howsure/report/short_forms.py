@@ -42,9 +42,6 @@ _SOUGHT: Final = (
     *("weighted_interval_score", "log_score", "misses_below", "misses_above", "r_squared"),
 )
 """Measures in the order in which they are looked for."""
-_OF_KINDS: Final = ("crps", "pinball", "weighted_interval_score")
-"""Scores that mean another thing for quantiles than for distributions: models are compared by the
-score that means the same for all, which stands beside their states."""
 _ORDER: Final[tuple[Tone, ...]] = ("bad", "watch", "negligible", "good", "undecided", "info")
 """What is told first."""
 _MARKED: Final[tuple[Tone, ...]] = ("good", "undecided")
@@ -65,7 +62,7 @@ def in_brief(document: Document) -> Document:
     groups = [t for t in groups if not first or t.model in first]
     tried = [_best_first(t) for t in document.tables if t.name == "mends" and document.advice]
     tables = [*([grids.groups_beside(groups, limit=_GROUPS)] if groups else [])]
-    tables += grids.table_grids(tried)
+    tables += grids.table_grids(tried if first else [replace(t, model="") for t in tried])
     return replace(
         document,
         facts={name: document.facts[name] for name in _FACTS if name in document.facts},
@@ -142,7 +139,7 @@ def key_numbers(records: Sequence[Record], first: Sequence[str] = ()) -> Grid:
     models = [name for name in first if name in models] or models
     known = {(r.metric, _at(r.coverage), r.model): r for r in reversed(whole)}
     several = len(models) != 1
-    chosen = _rows([r for r in whole if not (several and r.metric in _OF_KINDS)])
+    chosen = _rows([r for r in whole if not (several and r.metric in grids.OF_KINDS)])
     rows = []
     for name, at in chosen:
         entry = catalogue()[name]
