@@ -119,4 +119,4 @@ def test_long_names_leave_room_for_the_drawing() -> None:
 
 def test_no_mark_is_left_undrawn() -> None:
     drawn = {layer.mark for figure in EVERY for layer in figure.layers}
-    assert drawn == set(Mark) - {Mark.TEXT}  # which figures of ranks alone hold
+    assert drawn == set(Mark)
