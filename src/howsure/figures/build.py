@@ -176,13 +176,14 @@ def _figure_of_curves(
     notes += _told_of(layout, families, shown, labels)
     notes += _unlisted(layers, shown, layout)
     notes += [note for note in (shapes, tail) if note]
+    banded = any(layer.mark is Mark.BAND for layer in layers)
     groups = {curve.group for curve in shown}
     place = f" ({one_line(next(iter(groups)))})" if len(groups) == 1 and "" not in groups else ""
     return Figure(
         name=name,
         question=layout.question,
         title=layout.title + place,
-        reading=layout.reading,
+        reading=f"{layout.reading} {layout.banded if banded else ''}".strip(),
         x=x_axis,
         y=y_axis,
         layers=tuple(layers),

@@ -58,6 +58,8 @@ class Layout:
         Its place in a report.
     question, title, reading : str
         As in `Figure`.
+    banded : str
+        What the reading adds where bands are drawn.
     x, y : Axis
         Axes; a curve's own axis titles win over these.
     mark : Mark
@@ -86,6 +88,7 @@ class Layout:
     question: str
     title: str
     reading: str = ""
+    banded: str = ""
     x: Axis = field(default_factory=Axis)
     y: Axis = field(default_factory=Axis)
     mark: Mark = Mark.LINE
@@ -127,10 +130,8 @@ LAYOUTS: dict[str, Layout] = {
         order=1,
         question="Do intervals cover as often as they claim?",
         title="Interval calibration",
-        reading=(
-            "Below the diagonal the intervals under-cover; above it they over-cover. "
-            "Where a shaded band contains the diagonal, the difference may be chance."
-        ),
+        reading="Below the diagonal the intervals under-cover; above it they over-cover.",
+        banded="Where a shaded band contains the diagonal, the difference may be chance.",
         x=Axis(title="Nominal coverage", kind="percent", domain=UNIT),
         y=Axis(title="Empirical coverage", kind="percent", domain=UNIT),
         reference="perfect calibration",

@@ -17,6 +17,7 @@ from howsure.core.records import Record
 from howsure.metrics.calibration.components import MOVED
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.compare import Standing
+from howsure.metrics.groups import MOST_LABELS
 from howsure.metrics.serial import Dependence
 from howsure.predictions import EvalSet, LabelSets
 from howsure.stats.binomial import binomial_test
@@ -236,7 +237,10 @@ class Case:
         """The record of a measure; or the reason why it has none."""
         record = self.records.get(name)
         if record is None:
-            raise UnanswerableError(_ABSENT[catalogue()[name].beside])
+            beside = catalogue()[name].beside
+            if beside == "groups" and self.evalset.groups:
+                raise UnanswerableError(f"no column has {MOST_LABELS:,} groups or fewer")
+            raise UnanswerableError(_ABSENT[beside])
         if math.isnan(record.value):
             raise UnanswerableError(record.reason)
         return record

@@ -440,6 +440,7 @@ _WORDS: Mapping[str, Callable[[Draft, Finding], Words]] = {
 
 
 _NAMES = {
+    "coverage": "overall coverage",
     "one_sided": "the balance of misses",
     "groups": "coverage in groups",
     "region": "coverage given inputs",
