@@ -280,7 +280,8 @@ def test_sentences_say_what_is_known() -> None:
         "Best next step: move the lower and the upper ends of intervals by a constant each. On "
         "held-out fifths the interval score does not change beyond its error (gain 0.40 %, −0.10 "
         "to 0.90). "
-        "It brings the balance of misses and overall coverage in line. It does not correct coverage given "
+        "It brings the balance of misses and overall coverage in line. "
+        "It does not correct coverage given "
         "inputs."
     )
 
