@@ -52,7 +52,7 @@ def page() -> str:
             "",
             f"![{title} on a desk](pages/{name}-1400.png)",
             "",
-            f"![{title} on a phone](pages/{name}-390.png) [In the dark](pages/{name}-dark.png)",
+            f"![{title} on a phone](pages/{name}-390.png) [Dark mode](pages/{name}-dark.png)",
         ]
     return "\n".join([*lines, ""])
 

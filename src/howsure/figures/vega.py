@@ -25,7 +25,6 @@ FEW_ROW_HEIGHT = 32
 LANE_HEIGHT = 10
 DIGITS = 4
 """Significant digits of numbers that begin near zero; those far from it have more."""
-_INTERVAL = {"strokeWidth": 1.75, "opacity": 0.75}
 _ALIGNED = {"start": ("left", 4), "middle": ("center", 0), "end": ("right", -4)}
 _FORMATS = {"number": ",.4~g", "percent": ".1%"}
 

@@ -39,8 +39,6 @@ MOST_COLUMNS: Final = 5
 """The most models that stand side by side on the first screen."""
 MOST_SIZED: Final = 3
 """The most of them beside whose states sizes stand."""
-MOST_LINES: Final = 6
-"""The most sentences that a section shows at once."""
 STEP: Final = "What would help?"
 """The question that the next step answers."""
 _CALIBRATION: Final = {
@@ -70,7 +68,7 @@ class _Topic:
     asked : tuple of str
         Questions of sentences that are no findings.
     figures, tables : tuple of str
-        Names; a figure or a table without a topic stands under the last.
+        Names; a sentence, a figure or a table without a topic stands under the last.
     folded : bool
         As in `Section`; one without a title of its own is folded too where no sentence answers.
     """
@@ -122,7 +120,7 @@ _TOPICS: Final = (
     ),
     _Topic(label="Tried", title="What was tried", tables=("mends",), folded=True),
     _Topic(label="Worst", title="The worst rows", tables=("worst_rows",), folded=True),
-    _Topic(label="Others", title="Other figures and tables", folded=True),
+    _Topic(label="Others", title="What else there is", folded=True),
 )
 _UNLISTED: Final = ("cce_images", "cce_map", "cce_tree", "coverage", "intervals", "not_judged")
 """Tables that stand elsewhere: pictures, what is silent, and the data of figures."""
@@ -307,6 +305,7 @@ def _sections(
         by_name.setdefault(figure.name, []).append(figure)
     placed_figures = {name for topic in _TOPICS for name in topic.figures}
     placed_tables = {name for topic in _TOPICS for name in topic.tables} | {*_UNLISTED}
+    answered = {name for topic in _TOPICS for name in (*topic.ids, *topic.asked)} | {STEP}
     for topic in _TOPICS:
         told = [line for line in lines if ids.get(line.question, "") in topic.ids]
         told += [line for line in lines if line.question in topic.asked]
@@ -315,6 +314,9 @@ def _sections(
         if topic is _TOPICS[-1]:
             names = tuple(name for name in by_name if name not in placed_figures)
             held = [table for table in tables if table.name not in placed_tables]
+            told = [
+                ln for ln in lines[1:] if not {ids.get(ln.question, ""), ln.question} & answered
+            ]
         choices = tuple(_choice(by_name[name]) for name in names if name in by_name)
         made = tuple(_grids(held))
         own = tuple(pictures) if topic.label == "Inputs" else ()
