@@ -169,8 +169,8 @@ def test_the_report_and_the_rows() -> None:
     assert len(tables["outside"]) == 1
     assert "t-SNE" in tables["cce_map"].notes
     page = found.report.to_html()
-    assert "Which rows to distrust?" in page
-    assert "Does it help the likelihood to withhold suspect rows?" in page
+    assert "can be trusted?</h1>" in page
+    assert "Rejection by CCE, likelihood" in page
     assert found.report.to_markdown()
     assert found.report.to_json()
 
