@@ -21,7 +21,7 @@ VIEWS = {
 SHOWN = {
     "one": (
         "One model",
-        "a distribution in each row, with two groups. What fails, and what mends.",
+        "a distribution in each row, with two groups. What fails, and what corrects it.",
     ),
     "two": ("Two models", "with groups and features. Models are columns, figures hold both."),
     "five": ("Five models", "the states of all beside each other, best first."),

@@ -347,10 +347,10 @@ def test_points_and_choices_in_comparisons() -> None:
     two = EvalSet.checked(
         np.zeros(9), (Distribution.normal([0.0] * 9, 1.0), Samples(rng.normal(size=(9, 3))))
     )
-    with pytest.raises(InputError, match="one belief to compare, got distributions, samples"):
+    with pytest.raises(InputError, match=r"one kind of prediction .* got distributions, samples"):
         compare_recalibrations(two, two)
     sets = EvalSet.checked([0.0, 1.0], LabelSets([[True, False], [True, True]], 0.9))
-    with pytest.raises(InputError, match="a belief that can be recalibrated, got label sets"):
+    with pytest.raises(InputError, match="a prediction that can be recalibrated, got label sets"):
         compare_recalibrations(sets, sets)
     missing = compare_recalibrations(laws, rows, metrics=["crps"], methods=["scale"])
     assert "scale could not be used: the rows must hold distributions" in missing.notes

@@ -126,7 +126,7 @@ def test_variance_scores_come_from_beliefs() -> None:
     other = located("norm", np.zeros(3), np.array([0.1, 0.3, 0.2]))
     assert VarianceScore().of(Beliefs(law)).tolist() == [1.0, 3.0, 2.0]
     assert EnsembleVarianceScore().of(Beliefs(law, other)).tolist() == [0.1, 0.3, 0.2]
-    with pytest.raises(UnanswerableError, match="no belief of the mean"):
+    with pytest.raises(UnanswerableError, match="predicts no distribution of the mean"):
         EnsembleVarianceScore().of(Beliefs(law))
 
 

@@ -412,15 +412,17 @@ def test_the_table_of_models_by_questions_comes_first() -> None:
     assert table.columns["score"][0] == pytest.approx(score.value)
     assert (table.columns["lower"][0], table.columns["upper"][0]) == (score.lower, score.upper)
     text = result.to_markdown()
-    assert text.index("## Models and questions") < text.index("## Verdict")
+    assert text.index("## Models and questions") < text.index("## Key numbers")
     assert text.count("## Models and questions") == 1
-    line = next(line for line in text.splitlines() if line.startswith("| right | yes |"))
-    assert "| ✓ |" in line
+    assert "| Question | right | wide | sets |" in text
+    assert "| In the best set | yes | no |  |" in text
+    line = next(line for line in text.splitlines() if line.startswith("| Spread |"))
+    assert line.startswith("| Spread | ✓ |")
     assert result.findings[0].id == "comparison"
     assert result.verdict.splitlines()[0] == result.findings[0].sentence
     page = result.to_html()
-    assert page.index("Models and questions") < page.index('id="verdict"')
-    assert page.count(">Models and questions<") == 1
+    assert page.count('class="table-block states"') == 1
+    assert page.index('class="table-block states"') < page.index('id="section-models"')
     alone = howsure.assess(Z, LAW)
     assert all(held.name != "overview" for held in alone.tables)
     assert "Models and questions" not in alone.to_markdown()

@@ -267,7 +267,7 @@ def test_a_study_says_what_went_and_what_stayed(
     world = advice.verdict.normal(scale=0.5, beside=("groups",))
     rows = real.halves(world(np.random.default_rng(5), 4_000))
     text = "\n".join(real.told(real.Study("Half", "Drawn.", lambda _: rows), tmp_path))
-    assert "Red no longer: " in text
+    assert "Corrected: " in text
     assert re.search(r"\| spread \| ✗ .* \| [✓?○] ", text)
     told = re.search(r"\| 90 % intervals cover \| ([\d.]+) % \| ([\d.]+) % \|", text)
     assert told is not None
@@ -275,10 +275,10 @@ def test_a_study_says_what_went_and_what_stayed(
         error = math.sqrt(expected * (1 - expected) / rows[1].n)
         assert abs(float(value) / 100 - expected) < 5 * error
     assert "The score falls by" in text
-    assert "Assessed anew, these rows advise nothing." in text
+    assert "Assessed again, these rows give no advice." in text
     plain = advice.verdict.normal()(np.random.default_rng(6), 4_000)
     quiet = real.told(real.Study("Right", "Drawn.", lambda _: real.halves(plain)), tmp_path)
-    assert not any("Red no longer" in line for line in quiet)
+    assert not any("Corrected" in line for line in quiet)
 
 
 def test_small_version(advice: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
