@@ -63,7 +63,7 @@ def print_results(console: Console, table: pa.Table, metrics: tuple[str, ...]) -
         show_grid(console, replace(shown, title=world))
     show_note(
         console,
-        "Value ± standard error over simulations. ✓: the best, and what differs from it by less "
+        "Value ± standard error over simulations. *: the best, and what differs from it by less "
         "than 1.96 standard errors.",
     )
 
@@ -123,4 +123,5 @@ def _cell(row: Comparison, name: str) -> Cell:
     found = row.cells[name]
     value, error = formats.estimate(found.value, found.standard_error)
     best = name in row.best and len(row.cells) > 1
-    return Cell(text=value, small=f"± {error}" if error else "", tone="good" if best else None)
+    small = (f"± {error}" if error else "", "*" if best else "")
+    return Cell(text=value, small=" ".join(filter(None, small)))

@@ -20,6 +20,7 @@ from howsure.predictions import Distribution, Intervals, Quantiles, Samples, con
 
 SHOWN = 120
 """The most rows: more would merge into one another in a narrow figure."""
+_WITH_INTERVALS = (Intervals, Quantiles, Distribution, Samples)
 _WORDS = {
     Distribution.kind: "predicted mean",
     Samples.kind: "predicted mean",
@@ -50,6 +51,8 @@ def interval_tables(
         return made, reasons
     rows = _chosen(evaluations, seed)
     for found in evaluations:
+        if not any(isinstance(held, _WITH_INTERVALS) for held in found.evalset.beliefs):
+            continue
         try:
             made.append(_table(found, rows))
         except UnanswerableError as reason:
