@@ -72,7 +72,7 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
     >>> levels = np.linspace(0.1, 0.9, 9)
     >>> curve = Curve(name="calibration", x=levels, y=levels**2, reference=levels)
     >>> [figure.question for figure in figures_of([curve])]
-    ['Do the stated levels hold?']
+    ['Does y fall below each predicted quantile as often as it should?']
     """
     families: dict[str, list[Curve]] = {}
     curves = tuple(curves)
