@@ -83,7 +83,7 @@ def test_new_texts_go_through_the_same_encoder(tmp_path: Path, model: str) -> No
     bad = np.array([text == "very bad film" for text in scored["text"]])
     assert np.array(scored["flagged"])[bad].all()
     assert np.array(scored["cce"])[bad].min() > np.array(scored["cce"])[~bad].max()
-    assert "Which rows should not be trusted?" in outs[1].read_text(encoding="utf-8")
+    assert "Rows in detail" in outs[1].read_text(encoding="utf-8")
     assert "withhold suspect rows" not in outs[2].read_text(encoding="utf-8")
     labelled = reviews(tmp_path / "labelled.csv", 60, 1)
     shown = inside("assess", labelled, "--reference", reference, "--encode", f"text={model}")

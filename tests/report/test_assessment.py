@@ -105,3 +105,16 @@ def test_the_repr_is_a_few_lines_and_the_text_the_verdict(one: Assessment) -> No
     assert "print(result), result.value(name), result.to_frame()" in lines[-1]
     assert max(map(len, lines)) <= 110
     assert str(one) == one.verdict
+
+
+def test_the_title_names_the_data() -> None:
+    y, ends = [1.0, 2.0, 3.0], howsure.Intervals([0.0] * 3, [4.0] * 3, 0.9)
+
+    def title(given: object, **options: str) -> str:
+        return howsure.assess(y, given, trials=False, **options).title
+
+    assert title(ends) == "Can the uncertainty of 3 predictions be trusted?"
+    assert title(ends, model="trees") == "Can the uncertainty of trees be trusted?"
+    assert title(dict.fromkeys("abc", ends)) == "Can the uncertainty of a, b and c be trusted?"
+    assert title(dict.fromkeys("abcd", ends)) == "Can the uncertainty of 4 models be trusted?"
+    assert title(y) == "Can the point forecast of 3 predictions be trusted?"

@@ -312,10 +312,21 @@ def test_thousands_of_groups_are_limited_and_said() -> None:
     assert page.count("<tr>") < 4 * ROWS_LIMIT + 500
 
 
+def test_answers_that_are_folded_are_counted() -> None:
+    for number, words in ((7, "1 more answer<"), (9, "3 more answers<"), (6, "")):
+        lines = tuple(VerdictLine(f"Line {place}.") for place in range(number))
+        page = Document(
+            title="t", opening=Section(title=""), sections=(Section(title="Q", lines=lines),)
+        ).to_html()
+        assert ("more answer" in page) == bool(words)
+        assert words in page
+
+
 def test_an_empty_report_is_a_page_all_the_same() -> None:
     page = Document(title="nothing", opening=Section(title="")).to_html()
     assert "Nothing could be judged." in page
     assert "vegaEmbed=" not in page
+    assert "one more library" not in page  # there is nothing to draw
     lost = (Record(metric="a", value=math.nan, reason="why"),)
     assert "What could not be answered, and why" in document_of(title="t", records=lost).to_html()
 

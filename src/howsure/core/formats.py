@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 
 import numpy as np
@@ -164,3 +164,16 @@ def plain(value: object) -> bool | int | float | str | None:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(parts: Iterable[str], most: int | None = None) -> str:
+    """Parts as a list in words; past the most, how many more there are."""
+    known = list(parts)
+    if most is not None and len(known) > most:
+        known = [*known[:most], f"{len(known) - most} more"]
+    return " and ".join(filter(None, (", ".join(known[:-1]), known[-1])))

@@ -13,6 +13,7 @@ import numpy as np
 from howsure.core import formats
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
+from howsure.core.formats import counted
 from howsure.methods.conformal import DELTA, RankRule, TooFew, rows_needed
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles, Samples
 from howsure.recalibration.base import (
@@ -250,7 +251,7 @@ def _unseen_note(places: IntArray, cells: Cells) -> tuple[str, ...]:
     if not unseen:
         return ()
     return (
-        f"{_counted(unseen, 'row')} of groups without calibration rows use the fit to all rows.",
+        f"{counted(unseen, 'row')} of groups without calibration rows use the fit to all rows.",
     )
 
 
@@ -273,15 +274,11 @@ def _guarantee(calibration: EvalSet, parts: Sequence[Recalibrator], few: Sequenc
         if not math.isnan(found[0]):  # the median is the mean of two
             words.append(f"{name} with probability {span}")
     told = (
-        f"Within {_counted(len(own), 'group')}, new rows are "
+        f"Within {counted(len(own), 'group')}, new rows are "
         f"{'at or below' if quantiles else 'covered'}: {', '.join(words)} (at least, if scores "
         "tie). They must be exchangeable with their group's calibration rows."
     )
     return told + (" Other groups have no guarantee of their own." if few else "")
-
-
-def _counted(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 @final

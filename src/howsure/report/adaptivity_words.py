@@ -8,10 +8,11 @@ from types import MappingProxyType
 from typing import Final
 
 from howsure.core import formats
+from howsure.core.formats import counted, listed
 from howsure.figures.adaptivity import TITLES
 from howsure.protocols.adaptivity_result import MethodComparison
 from howsure.report.document import GlossaryEntry, Tone, VerdictLine
-from howsure.report.studies import counted, listed, named
+from howsure.report.studies import named
 
 Averages = Mapping[float, Mapping[str, tuple[float, ...]]]
 """By coverage and measure: an average over models for each method."""

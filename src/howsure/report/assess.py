@@ -15,6 +15,7 @@ from howsure._version import __version__
 from howsure.core.arrays import as_vector
 from howsure.core.errors import InputError
 from howsure.core.faults import attempt, collected
+from howsure.core.formats import listed
 from howsure.core.progress import Listener, listening, tell
 from howsure.core.records import Curve, Record, Table
 from howsure.core.threads import one_thread
@@ -414,11 +415,12 @@ def _title(done: Sequence[Evaluation], facts: Mapping[str, str]) -> str:
     elif len(names) > 3:
         data = f"of {len(names)} models"
     elif names != [_UNNAMED]:
-        data = f"of {' and '.join(one_line(name, _LONGEST // 2) for name in names)}"
+        data = f"of {listed(one_line(name, _LONGEST // 2) for name in names)}"
     else:
         rows = done[0].evalset.n
         data = f"of {rows:,} predictions" if rows > 1 else "of this prediction"
-    return f"Can the uncertainty {data} be trusted?"
+    what = "uncertainty" if any(found.evalset.beliefs for found in done) else "point forecast"
+    return f"Can the {what} {data} be trusted?"
 
 
 _LONGEST = 60

@@ -11,6 +11,7 @@ import numpy as np
 from howsure.core import formats
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
+from howsure.core.formats import counted, listed
 from howsure.protocols.congruence_diagnosis import Diagnosis
 from howsure.protocols.congruence_perturbations import MonotonicityResult
 from howsure.protocols.congruence_published import published_reliability
@@ -25,7 +26,7 @@ from howsure.report.congruence_findings import (
     worst_stretch,
 )
 from howsure.report.document import GlossaryEntry, Tone, VerdictLine
-from howsure.report.studies import counted, listed, named
+from howsure.report.studies import named
 
 LEVEL: Final = 0.05
 """Up to which p an order or a trend is called beyond chance."""

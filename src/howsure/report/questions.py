@@ -103,7 +103,7 @@ _TOPICS: Final = (
     ),
     _Topic(
         label="Rows",
-        title="Which rows should not be trusted?",
+        title="Rows in detail",
         tables=("outside", "monitor"),
     ),
     _Topic(

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from howsure.core import formats
+from howsure.core.formats import counted, listed
 from howsure.report.document import GlossaryEntry, Tone, VerdictLine
 from howsure.report.shift_findings import (
     TOLERANCE,
@@ -19,7 +20,7 @@ from howsure.report.shift_findings import (
     kept_count,
     shared_part,
 )
-from howsure.report.studies import counted, listed, named
+from howsure.report.studies import named
 
 _QUESTIONS: Final[Mapping[Verdict, str]] = {
     "covers": "Nominal coverage",

@@ -105,22 +105,9 @@ def overview(
     )
 
 
-def counted(number: int, noun: str) -> str:
-    """A number with its noun."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def named(names: Sequence[str], noun: str) -> str:
     """The only name, or how many there are."""
-    return names[0] if len(names) == 1 else counted(len(names), noun)
-
-
-def listed(parts: Iterable[str], most: int | None = None) -> str:
-    """Parts as a list in words."""
-    known = list(parts)
-    if most is not None and len(known) > most:
-        known = [*known[:most], f"{len(known) - most} more"]
-    return " and ".join(filter(None, (", ".join(known[:-1]), known[-1])))
+    return names[0] if len(names) == 1 else formats.counted(len(names), noun)
 
 
 def _apart(sections: Iterable[Section]) -> tuple[Section, ...]:

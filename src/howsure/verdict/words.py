@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from howsure.core.formats import fixed, number, p_words, percent
+from howsure.core.formats import fixed, listed, number, p_words, percent
 from howsure.core.records import Record
 from howsure.metrics.compare import Standing
 from howsure.metrics.serial import Dependence
@@ -385,9 +385,9 @@ def _comparison(draft: Draft, finding: Finding) -> Words:
         else:
             seen += f"{len(best)} of {count} models remain, which cannot be told apart"
     elif len(best) == 1:
-        seen = f"{best[0]} has the lowest {title}; {_listed(rest)} are provably worse"
+        seen = f"{best[0]} has the lowest {title}; {listed(rest)} are provably worse"
     else:
-        seen = f"{_listed(best)} cannot be told apart in {title}"
+        seen = f"{listed(best)} cannot be told apart in {title}"
         if rest:
             by_all = all(
                 found.behind[low, high]
@@ -396,17 +396,13 @@ def _comparison(draft: Draft, finding: Finding) -> Words:
             )
             each = "both beat" if len(best) == 2 else "all beat"
             verb = "is" if len(rest) == 1 else "are"
-            told = f"{each} {_listed(rest)}" if by_all else f"{_listed(rest)} {verb} provably worse"
+            told = f"{each} {listed(rest)}" if by_all else f"{listed(rest)} {verb} provably worse"
             seen += f"; {told}"
     return Words(seen, "", "", _not_compared(found.left_out))
 
 
 _NAMED = 4
 """The most models that are all named in one sentence."""
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _not_compared(left_out: Mapping[str, str]) -> str:
@@ -505,7 +501,7 @@ def _mended(method: str, learnt: Sequence[Learnt]) -> str:
 
 
 def _named(ids: Sequence[str]) -> str:
-    return _listed([_NAMES.get(each, each) for each in ids])
+    return listed([_NAMES.get(each, each) for each in ids])
 
 
 def nothing_helps(

@@ -64,7 +64,8 @@ def render(document: Document) -> str:
         opening = _part(document.opening, counter, first=True)
         sections = [_part(section, counter) for section in document.sections]
     facts = [(str(name), str(fact)) for name, fact in noted(document.facts, faults).items()]
-    library = _drawing_library() if any(part.choices for part in (opening, *sections)) else ""
+    figured = any(part.choices for part in (opening, *sections))
+    library = _drawing_library() if figured else ""
     code = _own_code()
     return (
         _environment()
@@ -74,6 +75,7 @@ def render(document: Document) -> str:
             opening=opening,
             sections=sections,
             tones=TONES,
+            figured=figured,
             drawn=bool(library),
             facts=facts,
             headline_facts=[fact for fact in facts if len(fact[1]) <= FACT_LENGTH][:FACT_COUNT],
