@@ -26,7 +26,7 @@ from howsure.report.document import Document, GlossaryEntry, Section, VerdictLin
 from howsure.report.grids import ROWS_LIMIT
 from howsure.report.page import render
 from howsure.report.page.figures import MAP_DATA_LIMIT, block_of, packed
-from howsure.report.questions import STEP, document_of
+from howsure.report.questions import STEP, document_of, state_grid
 
 needs("vl_convert")
 HOSTILE = "</script><script>window.pwned=1</script><img src=x onerror=pwned()>\"'`"
@@ -310,6 +310,16 @@ def test_thousands_of_groups_are_limited_and_said() -> None:
     assert f"The {ROWS_LIMIT} of 3,000 that lie farthest from their target" in text
     assert len(page.encode()) < 1_500_000
     assert page.count("<tr>") < 4 * ROWS_LIMIT + 500
+
+
+def test_the_size_of_a_region_is_left_to_its_sentence() -> None:
+    made = [samples.finding(name, "bad", f"{name}.") for name in ("coverage", "region")]
+    grid = state_grid(made, (), {})
+    assert grid is not None
+    shown = {row[0].text: row[1] for row in grid.parts[0].rows}
+    assert shown["Coverage"].small
+    assert shown["Regions"].tone == "bad"
+    assert not shown["Regions"].small
 
 
 def test_answers_that_are_folded_are_counted() -> None:

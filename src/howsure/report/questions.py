@@ -271,8 +271,11 @@ def _state(finding: Finding | None, *, sized: bool) -> Cell:
 
 
 def _size(finding: Finding) -> str:
-    """A departure, short: points of coverage, or percent."""
-    if not np.isfinite(finding.effect):
+    """A departure, short: points of coverage, or percent.
+
+    That of a region is of probabilities, not of the coverage that its sentence tells.
+    """
+    if not np.isfinite(finding.effect) or finding.id == "region":
         return ""
     places = 0 if abs(finding.effect) >= 0.1 else 1
     number = formats.fixed(100.0 * finding.effect, places, plus=True)
