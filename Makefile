@@ -8,8 +8,7 @@ PYTEST = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(1)/bin/python -m pytest -n 2
 # The table wing lies in these folders; tests of studies among them are left out by name.
 TABLES := $(addprefix tests/,core golden inputs predictions report)
 NUMBERS := $(addprefix tests/,figures laws methods metrics stats)
-STUDIES := --ignore=tests/methods/deep $(foreach name,bench data simulate submit *_figures \
-	adaptivity_page congruence_page pointwise_page shift_report,--ignore-glob='*/test_$(name).py')
+STUDIES := --ignore=tests/methods/deep --ignore=tests/studies
 
 .PHONY: demo test test-fast test-bare lint benchmark clean
 

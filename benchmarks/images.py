@@ -16,8 +16,8 @@ from functools import partial
 
 import numpy as np
 
-from howsure.data.images import draw_cells, draw_chairs
-from howsure.data.images.cells import Recipe
+from howsure.studies.tasks.images import draw_cells, draw_chairs
+from howsure.studies.tasks.images.cells import Recipe
 
 GOALS = {"faithful": 100, "direct": 2000}
 

@@ -37,8 +37,8 @@ from howsure.methods.deep import (
 )
 from howsure.methods.deep.method import NetworkMethod
 from howsure.methods.deep.outputs import outputs
-from howsure.protocols.pointwise import pointwise
-from howsure.worlds import world_named
+from howsure.studies.pointwise.simulation import pointwise
+from howsure.studies.tasks.worlds import world_named
 
 METHODS = {
     "bootstrap": NetworkBootstrap(validation=150),

@@ -25,13 +25,13 @@ from sklearn.ensemble import RandomForestRegressor
 from howsure.core.optional import require
 from howsure.core.records import Table
 from howsure.core.rng import child
-from howsure.data import uci
 from howsure.figures import Figure, plot
-from howsure.figures.adaptivity import Rule, methods_figure
-from howsure.protocols.adaptivity_forest import forest_task
-from howsure.protocols.adaptivity_inputs import Regressed
-from howsure.protocols.adaptivity_intervals import compare_intervals
-from howsure.protocols.adaptivity_result import MethodComparison
+from howsure.studies.adaptivity.figures import Rule, methods_figure
+from howsure.studies.adaptivity.forest import forest_task
+from howsure.studies.adaptivity.inputs import Regressed
+from howsure.studies.adaptivity.intervals import compare_intervals
+from howsure.studies.adaptivity.result import MethodComparison
+from howsure.studies.tasks import uci
 
 FloatArray = npt.NDArray[np.float64]
 Data = tuple[FloatArray, FloatArray]

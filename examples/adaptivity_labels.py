@@ -25,22 +25,22 @@ from howsure.core.optional import require
 from howsure.core.records import Table
 from howsure.core.rng import child
 from howsure.figures import Figure, plot
-from howsure.figures.adaptivity import (
+from howsure.methods.conformal.labels import APS, LAC, RAPS, SAPS, LabelConformal, LabelScore
+from howsure.metrics.adaptivity import Brightness, Contrast, GaussianNoise, Perturbation, Resampling
+from howsure.metrics.adaptivity.assess import assess_adaptivity
+from howsure.metrics.measure import curves_of
+from howsure.predictions import EvalSet, LabelSets
+from howsure.studies.adaptivity.figures import (
     Rule,
     ease_figure,
     methods_figure,
     sensitivity_figure,
     size_figure,
 )
-from howsure.methods.conformal.labels import APS, LAC, RAPS, SAPS, LabelConformal, LabelScore
-from howsure.metrics.adaptivity import Brightness, Contrast, GaussianNoise, Perturbation, Resampling
-from howsure.metrics.adaptivity.assess import assess_adaptivity
-from howsure.metrics.measure import curves_of
-from howsure.predictions import EvalSet, LabelSets
-from howsure.protocols.adaptivity import Tuning, compare_label_sets
-from howsure.protocols.adaptivity_inputs import Classified, classified, given_probabilities
-from howsure.protocols.adaptivity_result import MethodComparison, average_table
-from howsure.protocols.adaptivity_validation import (
+from howsure.studies.adaptivity.inputs import Classified, classified, given_probabilities
+from howsure.studies.adaptivity.protocol import Tuning, compare_label_sets
+from howsure.studies.adaptivity.result import MethodComparison, average_table
+from howsure.studies.adaptivity.validation import (
     ease_sensitivity,
     rank_counts,
     validate_measures,

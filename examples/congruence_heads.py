@@ -25,12 +25,12 @@ from howsure.methods.deep import head_named
 from howsure.methods.interface import Fitted
 from howsure.metrics.congruence import null_reference
 from howsure.predictions import Distribution
-from howsure.protocols.congruence import TRUTH, compare
-from howsure.protocols.congruence_measure import CongruenceMeasure, answer, reference_of
-from howsure.protocols.congruence_networks import fit_methods, head_methods
-from howsure.protocols.congruence_published import published
-from howsure.protocols.congruence_result import CongruenceResult
-from howsure.protocols.congruence_tasks import CongruenceTask, wave_task
+from howsure.studies.congruence.measure import CongruenceMeasure, answer, reference_of
+from howsure.studies.congruence.networks import fit_methods, head_methods
+from howsure.studies.congruence.published import published
+from howsure.studies.congruence.result import CongruenceResult
+from howsure.studies.congruence.suite import TRUTH, compare
+from howsure.studies.congruence.tasks import CongruenceTask, wave_task
 
 FloatArray = npt.NDArray[np.float64]
 WIDEST = 150.0

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 from howsure.core.optional import require
-from howsure.protocols.congruence_behaviour import (
+from howsure.studies.congruence.behaviour import (
     BEHAVIOURS,
     behaviour_studies,
     shape_kept,
 )
-from howsure.protocols.congruence_marginal import IGNORING, MODELS, figure_rows
-from howsure.protocols.congruence_study import Case, Study
+from howsure.studies.congruence.marginal import IGNORING, MODELS, figure_rows
+from howsure.studies.congruence.sweep import Case, Study
 
 
 def main(seeds: int = 3, *, quick: bool = False, folder: Path | None = None) -> Mapping[str, Study]:

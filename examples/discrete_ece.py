@@ -20,7 +20,7 @@ from howsure.core.optional import require
 from howsure.core.rng import child
 from howsure.metrics.calibration import calibration_error
 from howsure.predictions import Distribution
-from howsure.protocols.congruence_discrete import DiscreteErrors, bias_by_mean, discrete_errors
+from howsure.studies.congruence.discrete import DiscreteErrors, bias_by_mean, discrete_errors
 
 FloatArray = npt.NDArray[np.float64]
 

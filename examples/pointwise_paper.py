@@ -22,9 +22,9 @@ from scipy import stats
 
 from howsure.methods.interface import Beliefs, Fitted, Method, located
 from howsure.methods.linear import LinearT
-from howsure.protocols.pointwise import pointwise
-from howsure.protocols.pointwise_result import PointwiseResult
-from howsure.worlds import KnownWorld, world_named
+from howsure.studies.pointwise.result import PointwiseResult
+from howsure.studies.pointwise.simulation import pointwise
+from howsure.studies.tasks.worlds import KnownWorld, world_named
 
 FloatArray = npt.NDArray[np.float64]
 PRINTED = (0.9, 1.05)
@@ -123,14 +123,14 @@ def draw(results: dict[str, list[PointwiseResult]], folder: Path) -> None:
     from matplotlib import pyplot
 
     from howsure.figures import plot
-    from howsure.figures.pointwise import (
+    from howsure.studies.pointwise.figures import (
         Words,
         coverage_profile,
         intervals_along_x,
         share_histogram,
     )
-    from howsure.protocols.pointwise_views import curves
-    from howsure.report.pointwise_panels import one_run
+    from howsure.studies.pointwise.panels import one_run
+    from howsure.studies.pointwise.views import curves
 
     line, fan = results["linear"][0], results["fan"][0]
     figure, axes = pyplot.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
@@ -186,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         f"its mean there is {none.mean():.3f} ± {none.std(ddof=1) / math.sqrt(len(none)):.3f}"
     )
     if chosen.page is not None:
-        from howsure.report.pointwise import pointwise_report
+        from howsure.studies.pointwise.page import pointwise_report
 
         pointwise_report(results).save(chosen.page)
         print(f"written: {chosen.page}")

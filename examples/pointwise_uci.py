@@ -16,15 +16,15 @@ from pathlib import Path
 
 from sklearn.ensemble import RandomForestRegressor
 
-from howsure.data import UciTable, uci, uci_names
 from howsure.methods.bootstrap import NaiveBootstrap
 from howsure.methods.interface import Method
 from howsure.methods.linear import BayesianRidge, LinearT
 from howsure.methods.quantile_forest import QuantileForest
 from howsure.methods.regressors import SplitConformal
-from howsure.protocols.pointwise import pointwise
-from howsure.protocols.pointwise_result import PointwiseResult
-from howsure.worlds import ForestWorld
+from howsure.studies.pointwise.result import PointwiseResult
+from howsure.studies.pointwise.simulation import pointwise
+from howsure.studies.tasks import UciTable, uci, uci_names
+from howsure.studies.tasks.worlds import ForestWorld
 
 COVERAGE = 0.8
 TEST_ROWS, TRAIN_ROWS = 1000, 2000
@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print("| " + " | ".join(row) + " |", flush=True)
     print(f"{time.perf_counter() - started:.0f} s")
     if chosen.output is not None:
-        from howsure.report.pointwise import pointwise_report
+        from howsure.studies.pointwise.page import pointwise_report
 
         title = "UCI tables as worlds"
         pointwise_report(results, title=title, names=columns).save(chosen.output)

@@ -14,15 +14,14 @@ import pyarrow as pa
 from pyarrow import compute as pc
 from pyarrow import csv
 
-from howsure.bench import combined, load_plan, survey
 from howsure.core.optional import require
 from howsure.core.records import Record
 from howsure.figures import Figure, plot
-from howsure.figures.shift import degree_figure, measure_figure
-from howsure.protocols.shift_methods import INTERVAL_METHODS, SHIFT_METHODS
-from howsure.protocols.shift_result import ShiftResult
-from howsure.protocols.shift_views import degree_curves
-from howsure.results import Store
+from howsure.studies.engine import Store, combined, load_plan, survey
+from howsure.studies.shift.figures import degree_figure, measure_figure
+from howsure.studies.shift.methods import INTERVAL_METHODS, SHIFT_METHODS
+from howsure.studies.shift.result import ShiftResult
+from howsure.studies.shift.views import degree_curves
 
 TITLES = {method.title: key for key, method in SHIFT_METHODS.items()}
 STEPS = ("step-1", "step-2", "step-3", "full")

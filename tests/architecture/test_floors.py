@@ -14,18 +14,16 @@ FLOORS = {
     "predictions": 1,
     "metrics": 2,
     "inputs": 2,
-    "worlds": 2,
-    "data": 2,
-    "results": 2,
     "methods": 3,
     "recalibration": 4,
-    "protocols": 4,
     "figures": 4,
     "verdict": 5,
-    "bench": 5,
     "report": 6,
     "cli": 7,
+    "studies": 8,
 }
+ENGINE = {"tasks": 0, "engine": 1, "cli": 2}
+"""The floors of the studies' wing; each study stands on the first two, alone."""
 OPTIONAL = {
     "PIL",
     "altair",
@@ -98,6 +96,23 @@ def test_a_room_imports_lower_floors_only(path: Path) -> None:
         return
     for other in rooms_imported(path) - {home}:
         assert FLOORS[other] < FLOORS[home], f"{home} must not import {other}"
+
+
+def studies_imported(path: Path) -> set[str]:
+    parts = (name.split(".") for name in imports(path, top_only=False))
+    return {part[2] for part in parts if part[:2] == ["howsure", "studies"] and len(part) > 2}
+
+
+WING = sorted((SOURCE / "studies").rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", WING, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_a_study_stands_alone(path: Path) -> None:
+    """The engine knows no study, tasks know no engine, and no study knows another."""
+    home = path.relative_to(SOURCE / "studies").parts[0].removesuffix(".py")
+    allowed = {name for name, floor in ENGINE.items() if floor <= ENGINE.get(home, 1)}
+    rooms = {p.name for p in (SOURCE / "studies").iterdir() if p.is_dir()}
+    assert studies_imported(path) & rooms <= {home, *allowed}
 
 
 def test_every_room_has_a_floor() -> None:

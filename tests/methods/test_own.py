@@ -12,7 +12,6 @@ from scipy import stats
 from sklearn.base import BaseEstimator
 
 from howsure import Distribution, Intervals, Samples
-from howsure.bench.methods import make_method, method_identity
 from howsure.core.errors import InputError
 from howsure.methods.catalogue import method_named, method_spec
 from howsure.methods.conformal.quantile import Conformalized
@@ -21,9 +20,10 @@ from howsure.methods.linear import LinearT
 from howsure.methods.own import OwnMethod
 from howsure.methods.regressors import as_method
 from howsure.methods.selective.method import Selective
-from howsure.protocols.pointwise import pointwise
-from howsure.protocols.splits import over_splits
 from howsure.recalibration.wrapper import RecalibratedMethod
+from howsure.studies.engine.methods import make_method, method_identity
+from howsure.studies.pointwise.simulation import pointwise
+from howsure.studies.pointwise.splits import over_splits
 
 REACH = stats.norm.ppf(0.95)
 MODULE = """

@@ -7,21 +7,39 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import typer
 from typer.core import TyperGroup
 
-from howsure.cli.bench import app as bench_app
-from howsure.cli.data import app as data_app
 from howsure.cli.entry import Interrupted
-from howsure.cli.options import CongruenceFlags, ReadOptions, reads_tables, share, tunes_congruence
+from howsure.cli.options import (
+    CongruenceFlags,
+    Outputs,
+    ReadOptions,
+    Seed,
+    reads_tables,
+    share,
+    tunes_congruence,
+)
 from howsure.cli.terminal import say
 from howsure.core.errors import HowsureError, HowsureWarning, InputError
+from howsure.core.registry import Registry
 
 
 class _Commands(TyperGroup):
-    """Help in panels, but errors on plain lines, which no box breaks."""
+    """Help in panels, but errors on plain lines, which no box breaks.
+
+    Commands that a package brings by an entry point are loaded when they are asked for.
+    """
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*super().list_commands(ctx), *_BROUGHT.names()]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in _BROUGHT.names():
+            return typer.main.get_command(_BROUGHT.get(cmd_name))
+        return super().get_command(ctx, cmd_name)
 
     def main(self, *args: Any, **extra: Any) -> Any:
         self.rich_markup_mode = None
@@ -31,6 +49,8 @@ class _Commands(TyperGroup):
         self.rich_markup_mode = "rich"
         super().format_help(*args)
 
+
+_BROUGHT: Final = Registry("command", "howsure.commands")
 
 app = typer.Typer(
     name="howsure",
@@ -52,17 +72,6 @@ Files = Annotated[
         metavar="FILE", help="Tables of predictions. Each further table is another model."
     ),
 ]
-Outputs = Annotated[
-    list[Path],
-    typer.Option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="File to write: .html, .json, .md or .csv. Repeatable.",
-        rich_help_panel=_OUTPUT,
-    ),
-]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of all random draws.")]
 Confidence = Annotated[
     float, typer.Option(callback=share, help="Confidence level of all confidence intervals.")
 ]
@@ -535,96 +544,6 @@ def characteristic(
     run(files, (x, y_axis), want, miss_cost, range_, bootstrap, plot, seed, read)
 
 
-@app.command(
-    epilog="Example: howsure simulate heteroscedastic --method naive_bootstrap -o pointwise.html"
-)
-def simulate(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="WORLD|TABLE", help="A simulated world by name, or a table of your own."
-        ),
-    ],
-    method: Annotated[
-        list[str],
-        typer.Option(
-            "--method",
-            metavar="NAME[:OPTION=VALUE,…]",
-            help="A method by name, or module:attribute of a method or regressor. Repeatable.",
-        ),
-    ] = [],  # noqa: B006
-    output: Outputs = [],  # noqa: B006
-    target: Annotated[
-        str | None, typer.Option(metavar="COL", help="Column of y in the table.")
-    ] = None,
-    features: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Columns of x in the table; all if omitted.")
-    ] = None,
-    coverage: Annotated[
-        list[float], typer.Option(callback=share, help="Nominal coverage, such as 0.9. Repeatable.")
-    ] = [],  # noqa: B006
-    trials: Annotated[
-        int, typer.Option(min=1, help="Greatest number of training sets to draw.")
-    ] = 100,
-    until_se: Annotated[
-        float | None,
-        typer.Option(help="Stop early once the Monte-Carlo standard error is this small."),
-    ] = None,
-    of: Annotated[
-        Literal["picf", "cicf", "brier"],
-        typer.Option(help="With --until-se: the quantity whose standard error counts."),
-    ] = "picf",
-    noise: Annotated[
-        str | None,
-        typer.Option(help="Noise distribution, such as normal, student_t3, gamma or laplace."),
-    ] = None,
-    residuals: Annotated[
-        Literal["out-of-bag", "in-sample"],
-        typer.Option(help="With a table: the residuals that its noise is fitted to."),
-    ] = "out-of-bag",
-    train_rows: Annotated[
-        int | None, typer.Option(min=1, help="Rows in each training set.")
-    ] = None,
-    test_rows: Annotated[int | None, typer.Option(min=1, help="Number of test points.")] = None,
-    covariates: Annotated[
-        Literal["random", "fixed"],
-        typer.Option(help="Draw x anew in each trial (random), or once (fixed)."),
-    ] = "random",
-    missing: Annotated[
-        Literal["error", "drop"],
-        typer.Option(help="Rows with missing values: stop with an error, or drop them."),
-    ] = "error",
-    encoding: Annotated[str | None, typer.Option(help="Text encoding of the table.")] = None,
-    decimal: Annotated[Literal[".", ","], typer.Option(help="Decimal mark of text tables.")] = ".",
-    seed: Seed = 0,
-) -> None:
-    """Measure a method's coverage at every point of a world; exit 1 if all trials failed."""
-    from howsure.cli.simulate import Request, run
-
-    run(
-        Request(
-            source=source,
-            methods=method,
-            target=target,
-            features=[name.strip() for name in (features or "").split(",") if name.strip()],
-            coverages=coverage,
-            trials=trials,
-            until=until_se,
-            of=of,
-            noise=noise,
-            residuals=residuals,
-            n_train=train_rows,
-            n_test=test_rows,
-            covariates=covariates,
-            seed=seed,
-            missing=missing,
-            encoding=encoding,
-            decimal=decimal,
-            outputs=output,
-        )
-    )
-
-
 @app.command(epilog="Example: howsure metrics PICP")
 def metrics(
     name: Annotated[
@@ -636,10 +555,6 @@ def metrics(
     from howsure.cli.metrics import run
 
     run(name)
-
-
-app.add_typer(bench_app)
-app.add_typer(data_app)
 
 
 def main() -> int:

@@ -7,6 +7,7 @@ import functools
 import inspect
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -21,6 +22,18 @@ from typing import (
 import typer
 
 from howsure.inputs.roles import ROLES, Columns, Role
+
+Outputs = Annotated[
+    list[Path],
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="File to write: .html, .json, .md or .csv. Repeatable.",
+        rich_help_panel="Output",
+    ),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of all random draws.")]
 
 if TYPE_CHECKING:
     from howsure.inputs import ColumnUse, Loaded

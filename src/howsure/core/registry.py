@@ -65,6 +65,11 @@ class Registry:
         brought = sorted({point.name for point in self._points()} - set(self._built_in))
         return (*self._built_in, *brought)
 
+    def modules(self) -> tuple[str, ...]:
+        """The modules that define them, none of which is loaded."""
+        targets = [*self._built_in.values(), *(point.value for point in self._points())]
+        return tuple(dict.fromkeys(target.partition(":")[0] for target in targets))
+
     def get(self, name: object) -> Any:
         """Load the thing of this name."""
         if isinstance(name, str) and name in self._built_in:

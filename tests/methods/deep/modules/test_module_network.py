@@ -12,7 +12,6 @@ from extras import needs
 torch = needs("torch")
 
 from howsure.core.errors import InputError  # noqa: E402
-from howsure.data.images.task import network_input  # noqa: E402
 from howsure.methods.deep.heads import HEADS, Gaussian, PairHead  # noqa: E402
 from howsure.methods.deep.modules import (  # noqa: E402
     ModuleNetwork,
@@ -21,7 +20,11 @@ from howsure.methods.deep.modules import (  # noqa: E402
     small,
     train_module,
 )
-from howsure.methods.deep.modules.inputs import Inputs, checked_inputs  # noqa: E402
+from howsure.methods.deep.modules.inputs import (  # noqa: E402
+    Inputs,
+    checked_inputs,
+    network_input,
+)
 
 TINY = {"name": "small", "widths": [4, 6]}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,13 @@ from howsure.core.arrays import plain_array
 from howsure.core.convert import checked
 from howsure.core.errors import InputError
 from howsure.core.optional import require
-from howsure.data.images.task import Scaling, network_input
 
 Tensor = Any
 Array = npt.NDArray[Any]
+Scaling = Literal["imagenet", "none"]
+
+_MEAN: Final = np.array([0.485, 0.456, 0.406], dtype=np.float32)
+_SD: Final = np.array([0.229, 0.224, 0.225], dtype=np.float32)
 
 
 def checked_inputs(x: npt.ArrayLike, name: str, scaling: Scaling, shape: Any = None) -> Array:
@@ -121,3 +124,40 @@ class Inputs:
             return chosen
         layout = torch.channels_last if self.channels_last else torch.contiguous_format
         return chosen.permute(0, 3, 1, 2).contiguous(memory_format=layout)
+
+
+def network_input(x: npt.NDArray[Any], scaling: Scaling = "imagenet") -> npt.NDArray[np.float32]:
+    """Images as the benchmark's networks take them.
+
+    Parameters
+    ----------
+    x : ndarray, shape (n, height, width, channels)
+        With ``imagenet``, 8-bit and of one or three channels.
+    scaling : {"imagenet", "none"}
+        ``imagenet``: one channel is copied to three; divide by 255, subtract (0.485, 0.456,
+        0.406) and divide by (0.229, 0.224, 0.225). ``none``: numbers as they are.
+
+    Returns
+    -------
+    ndarray of float32, shape (n, channels, height, width)
+
+    Raises
+    ------
+    InputError
+        If the shape or type does not fit the scaling.
+
+    Examples
+    --------
+    >>> network_input(np.full((1, 2, 2, 1), 255, dtype=np.uint8))[0, :, 0, 0]
+    array([2.2489083, 2.4285715, 2.64     ], dtype=float32)
+    """
+    if x.ndim != 4:
+        raise InputError(f"x must have four dimensions, got shape {x.shape}")
+    if scaling == "imagenet":
+        if x.dtype != np.uint8 or x.shape[3] not in (1, 3):
+            raise InputError(
+                f"x must be 8-bit with 1 or 3 channels for imagenet scaling, got {x.dtype} with "
+                f"{x.shape[3]}"
+            )
+        x = (x / np.float32(255.0) - _MEAN) / _SD
+    return np.ascontiguousarray(np.moveaxis(x, 3, 1), dtype=np.float32)

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from howsure.core.convert import Count, check_fields
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.data.images.task import Scaling
 from howsure.methods.deep.head_network import together
 from howsure.methods.deep.heads import PairHead, QuantileHead, head_named
 from howsure.methods.deep.modules.backbones import backbone_named
+from howsure.methods.deep.modules.inputs import Scaling
 from howsure.methods.deep.modules.network import ModuleNetwork, check_sound
 from howsure.methods.deep.modules.recipe import recipe_named
 from howsure.methods.deep.modules.training import train_module
@@ -46,7 +46,7 @@ class ImageNetwork(Method):
     validation : int or float, optional
         Rows, or the share of rows, held out to choose the epoch that is kept.
     scaling : {"imagenet", "none"}
-        What is done to images: see `howsure.data.images.network_input`.
+        What is done to images: see `howsure.methods.deep.modules.inputs.network_input`.
 
     Raises
     ------

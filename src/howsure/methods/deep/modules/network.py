@@ -12,11 +12,10 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.optional import require
-from howsure.data.images.task import Scaling
 from howsure.methods.deep.heads import Head, head_named, head_spec
 from howsure.methods.deep.members import Scale
 from howsure.methods.deep.modules.backbones import Backbone, backbone_named
-from howsure.methods.deep.modules.inputs import Inputs, checked_inputs
+from howsure.methods.deep.modules.inputs import Inputs, Scaling, checked_inputs
 from howsure.methods.deep.modules.loop import BLOCK
 from howsure.methods.deep.modules.net import Net
 from howsure.methods.deep.modules.states import packed, unpacked

@@ -11,12 +11,11 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_vector
 from howsure.core.errors import InputError
-from howsure.data.images.task import Scaling
 from howsure.methods.deep.heads import Head, head_named
 from howsure.methods.deep.members import Scale
 from howsure.methods.deep.modules.backbones import Backbone, backbone_named
 from howsure.methods.deep.modules.checkpoint import Checkpoint
-from howsure.methods.deep.modules.inputs import Array, Inputs, checked_inputs
+from howsure.methods.deep.modules.inputs import Array, Inputs, Scaling, checked_inputs
 from howsure.methods.deep.modules.loop import Loop
 from howsure.methods.deep.modules.net import Net
 from howsure.methods.deep.modules.network import ModuleNetwork
@@ -59,8 +58,8 @@ def train_module(
     held : tuple of array-like, shapes (h, …) and (h,), optional
         Rows to judge the network by after each epoch.
     scaling : {"imagenet", "none"}
-        What is done to images, as `howsure.data.images.network_input` has it; other inputs are
-        taken as they are.
+        What is done to images, as `network_input` has it; other inputs are taken as they
+        are.
     checkpoint : path, optional
         A file that training is saved in and, where it is there, resumed from: the network comes
         out as if training had never stopped. It is left there when training has ended.

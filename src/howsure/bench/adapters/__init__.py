@@ -1,1 +1,0 @@
-"""Protocols as bench knows them, a file each."""

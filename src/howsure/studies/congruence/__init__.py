@@ -1,0 +1,1 @@
+"""How far predictions are from the true conditional law (Young and others 2025)."""

@@ -1,0 +1,263 @@
+"""Models of the congruence studies: methods on image features, and heads trained as one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray
+from howsure.core.errors import InputError
+from howsure.core.progress import part_of, tell
+from howsure.core.rng import child
+from howsure.methods.interface import Beliefs, Fitted, Method
+from howsure.studies.congruence.tasks import COMPONENTS, CongruenceTask, Embedding, PixelPCA
+
+if TYPE_CHECKING:
+    from howsure.methods.deep import HeadNetwork
+
+COUNT_HEADS: Final = (
+    *("poisson", "negative_binomial", "double_poisson"),
+    *("gaussian", "faithful_gaussian", "natural_gaussian", "beta_gaussian"),
+)
+"""Heads of the published study for counts."""
+REAL_HEADS: Final = COUNT_HEADS[3:]
+"""Heads of the published study for real numbers."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnFeatures(Method):
+    """A method for tables, on principal components of images.
+
+    Parameters
+    ----------
+    method : Method
+        What is fitted to the components.
+    components : int
+        How many, at most.
+
+    Examples
+    --------
+    >>> from howsure.methods.linear import LinearT
+    >>> images = np.random.default_rng(0).random((40, 4, 4, 1))
+    >>> method = OnFeatures(method=LinearT(), components=3)
+    >>> fitted = method.fit(images, images.sum(axis=(1, 2, 3)), np.random.default_rng(1))
+    >>> fitted.predict(images).outcome.n, fitted.features(images).shape
+    (40, (40, 3))
+    """
+
+    method: Method
+    components: int = COMPONENTS
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return self.method.name
+
+    @property
+    def fixed_coverages(self) -> tuple[float, ...] | None:
+        """Those of the method."""
+        return self.method.fixed_coverages
+
+    def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> FeatureFit:
+        """Fit components to x, shape (n, …), and the method to the components.
+
+        Raises
+        ------
+        InputError
+            As the method has it, or if there are fewer than two rows.
+        """
+        features = PixelPCA.of(np.asarray(x), self.components)
+        return FeatureFit(self.method.fit(features(np.asarray(x)), y, rng), features)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class FeatureFit(Fitted):
+    """A fitted method on features.
+
+    Attributes
+    ----------
+    fitted : Fitted
+        Takes features.
+    features : callable
+        Inputs to features, shape (n, e).
+    """
+
+    fitted: Fitted
+    features: Embedding
+
+    def predict(self, x: npt.ArrayLike) -> Beliefs:
+        """What is believed at inputs of shape (n, …)."""
+        return self.fitted.predict(self.features(np.asarray(x)))
+
+
+def head_methods(
+    heads: Sequence[str], *, components: int | None = None, **options: Any
+) -> dict[str, Method]:
+    """Networks by the names of their heads; on principal components of images where asked.
+
+    Parameters
+    ----------
+    heads : sequence of str
+        Names of `howsure.methods.deep.HEADS`.
+    components : int, optional
+        Principal components that the networks take; None for inputs that are tables.
+    **options
+        Of `howsure.methods.deep.HeadNetwork`.
+
+    Raises
+    ------
+    InputError
+        If a head is unknown, or an option breaks its rule.
+
+    Examples
+    --------
+    >>> list(head_methods(["poisson", "gaussian"], epochs=5))
+    ['poisson', 'gaussian']
+    """
+    from howsure.methods.deep import HeadNetwork
+
+    found: dict[str, Method] = {}
+    for head in heads:
+        method: Method = HeadNetwork(head=head, **options)
+        found[head] = (
+            method if components is None else OnFeatures(method=method, components=components)
+        )
+    return found
+
+
+def fit_methods(
+    methods: Mapping[str, Method],
+    tasks: Sequence[CongruenceTask],
+    *,
+    seeds: Sequence[int] | None = None,
+) -> list[dict[str, Fitted]]:
+    """Fit every method to the training part of every task.
+
+    Single networks with heads (`HeadNetwork`, alone or within `OnFeatures`) train as one batch,
+    all heads and all tasks together, and keep the epoch of least loss on the validation part.
+    Any other method is fitted by itself, to the training part alone.
+
+    Parameters
+    ----------
+    methods : mapping of str to Method
+        What is fitted.
+    tasks : sequence of CongruenceTask
+        What to.
+    seeds : sequence of int, optional
+        One a task; 0, 1, … by default. A method's draws depend on its own seed and name alone.
+
+    Returns
+    -------
+    list of dict of str to Fitted
+        One a task, in the order given.
+
+    Raises
+    ------
+    InputError
+        If there is no method or task, or not one seed a task; and as the methods have it.
+    """
+    own = list(range(len(tasks))) if seeds is None else [int(seed) for seed in seeds]
+    if not methods or not tasks or len(own) != len(tasks):
+        raise InputError(
+            "methods and tasks must hold at least one, and seeds one a task, got "
+            f"{len(methods)}, {len(tasks)} and {len(own)}"
+        )
+    together = [label for label, method in methods.items() if _network(method) is not None]
+    batched = _batched({label: methods[label] for label in together}, tasks, own)
+    alone = [label for label in methods if label not in together]
+    total, found = len(alone) * len(tasks), []
+    for place, (task, seed) in enumerate(zip(tasks, own, strict=True)):
+        fits: dict[str, Fitted] = {}
+        for number, label in enumerate(methods):
+            if label in together:
+                fits[label] = batched[label, place]
+                continue
+            rng = child(seed, "congruence fit", label)
+            done = place * len(alone) + min(number, len(alone))
+            with part_of(f"fitting {label}", done, total):
+                fits[label] = methods[label].fit(task.train.x, task.train.y, rng)
+        found.append(fits)
+    return found
+
+
+def _network(method: Method) -> HeadNetwork | None:
+    """The single network that a method trains, if it is one that can be batched."""
+    inner = method.method if isinstance(method, OnFeatures) else method
+    if not type(inner).__module__.startswith("howsure.methods.deep."):
+        return None  # so that torch-free methods need nothing of that room
+    from howsure.methods.deep import HeadNetwork
+
+    single = isinstance(inner, HeadNetwork) and inner.members == 1 and not inner.resampled
+    return inner if isinstance(inner, HeadNetwork) and single else None
+
+
+def _batched(
+    methods: Mapping[str, Method],
+    tasks: Sequence[CongruenceTask],
+    seeds: Sequence[int],
+) -> dict[tuple[str, int], Fitted]:
+    """Networks of one recipe, trained as one whatever their heads and data."""
+    if not methods:
+        return {}
+    from howsure.methods.deep import HeadFit, Member, train
+
+    views = _views(methods, tasks)
+    recipes: dict[Any, list[tuple[str, int]]] = {}
+    for label, method in methods.items():
+        network = _network(method)
+        assert network is not None
+        for place in range(len(tasks)):
+            recipes.setdefault(network.training, []).append((label, place))
+    found: dict[tuple[str, int], Fitted] = {}
+    for training, pairs in recipes.items():
+        tell("training networks", len(found), len(methods) * len(tasks))
+        members, heads = [], []
+        for label, place in pairs:
+            view, task = views[_width(methods[label]), place], tasks[place]
+            held = (view.rows(task.val.x), task.val.y)
+            members.append(
+                Member(view.rows(task.train.x), task.train.y, seed=seeds[place], held=held)
+            )
+            network = _network(methods[label])
+            assert network is not None
+            heads.append(network.head)
+        trained = train(members, heads, training)
+        for (label, place), head, network_ in zip(pairs, heads, trained, strict=True):
+            fit = HeadFit((network_,), head)
+            features = views[_width(methods[label]), place].features
+            found[label, place] = fit if features is None else FeatureFit(fit, features)
+    tell("training networks", len(found), len(methods) * len(tasks))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What a network sees of inputs."""
+
+    features: Embedding | None
+
+    def rows(self, x: npt.NDArray[Any]) -> FloatArray:
+        """Its input, shape (n, d)."""
+        return np.asarray(x if self.features is None else self.features(x), dtype=np.float64)
+
+
+def _width(method: Method) -> int | None:
+    return method.components if isinstance(method, OnFeatures) else None
+
+
+def _views(
+    methods: Mapping[str, Method], tasks: Sequence[CongruenceTask]
+) -> dict[tuple[int | None, int], _View]:
+    """Components are fitted once a task, for all methods that take as many."""
+    widths = {_width(method) for method in methods.values()}
+    return {
+        (width, place): _View(None if width is None else PixelPCA.of(task.train.x, width))
+        for place, task in enumerate(tasks)
+        for width in widths
+    }

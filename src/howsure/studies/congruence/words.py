@@ -1,0 +1,410 @@
+"""What a page on congruence says: which models are wrong, where, and whether ECE detects it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from howsure.core import formats
+from howsure.core.arrays import FloatArray
+from howsure.core.errors import InputError
+from howsure.core.formats import counted, listed
+from howsure.report.document import GlossaryEntry, Tone, VerdictLine
+from howsure.studies.congruence.diagnosis import Diagnosis
+from howsure.studies.congruence.findings import (
+    CORRECT,
+    TRUE,
+    Found,
+    blind_spots,
+    worst_stretch,
+)
+from howsure.studies.congruence.perturbations import MonotonicityResult
+from howsure.studies.congruence.published import published_reliability
+from howsure.studies.congruence.rejection import Rejection
+from howsure.studies.congruence.reliability import Reliability
+from howsure.studies.congruence.robustness import Robustness
+from howsure.studies.engine.page import named
+
+LEVEL: Final = 0.05
+"""Up to which p an order or a trend is called beyond chance."""
+_SOURCE: Final = "Young et al. 2025"
+_LOSSES: Final[Mapping[str, str]] = {"mae": "MAE", "nll": "NLL"}
+
+GLOSSARY: Final = (
+    GlossaryEntry(
+        name="mean_cce",
+        title="CCE",
+        meaning="Distance between the predictive distribution at x and the distribution of y in "
+        "the data there, averaged over x. Compare it with that of a correctly specified model, "
+        "which grows as rows become few. Values compare within a task only.",
+        formula="mean over x of ‖embedding of y at x − embedding of the prediction at x‖",
+        source=f"{_SOURCE}, section 3",
+        direction="lower is better",
+        notion="pointwise",
+    ),
+    GlossaryEntry(
+        name="ece",
+        title="ECE",
+        meaning="Distance of observed shares from nominal levels over all rows, by P(Y ≤ y). "
+        "Predictive distributions of counts have a large one even when correct.",
+        source="Kuleshov et al. 2018",
+        direction="lower is better",
+        notion="marginal",
+    ),
+    GlossaryEntry(
+        name="ece_exact",
+        title="ECE, spread over cells",
+        meaning="The same with the probability integral transform of each row spread over the "
+        "cell of its count, as if it were randomised. A correctly specified model shows chance "
+        "alone.",
+        source="Czado et al. 2009",
+        direction="lower is better",
+        notion="marginal",
+    ),
+    GlossaryEntry(
+        name="nll",
+        title="NLL",
+        meaning="Mean negative log likelihood. Densities and probabilities do not compare.",
+        units="nats",
+        direction="lower is better",
+    ),
+    GlossaryEntry(
+        name="nll_unnormalised",
+        title="NLL without constant",
+        meaning="NLL as published: double Poisson without its normalising constant.",
+        units="nats",
+        direction="lower is better",
+    ),
+    GlossaryEntry(
+        name="mae", title="MAE", meaning="Mean absolute error.", direction="lower is better"
+    ),
+    GlossaryEntry(
+        name="cce_steps_up",
+        title="Steps up",
+        meaning="Share of steps from one severity of a perturbation to the next at which mean CCE "
+        "rises; Page's L tests the trend over all severities.",
+        source=f"{_SOURCE}, section 4.4",
+        direction="higher is better",
+    ),
+    GlossaryEntry(
+        name="rejection_gain_mae",
+        title="Gain by rejection",
+        meaning="Gain of rejecting rows by CCE without labels, as a share of the best order's "
+        "gain: 1 for the best, 0 for a random order.",
+        source=f"{_SOURCE}, appendix A.3",
+        direction="higher is better",
+        notion="local",
+    ),
+    GlossaryEntry(
+        name="cce_error_spearman",
+        title="Correlation with the true error",
+        meaning="Spearman's correlation over test inputs of CCE without labels with the exact "
+        "distance from the true distribution.",
+        source=f"{_SOURCE}, section 4.7",
+        direction="higher is better",
+        notion="local",
+    ),
+    GlossaryEntry(
+        name="cce_variation",
+        title="Coefficient of variation",
+        meaning="Standard deviation by mean over bootstrap samples of the test rows.",
+        source=f"{_SOURCE}, section 4.5",
+    ),
+)
+
+
+def title_of(models: int, tasks: Sequence[str]) -> str:
+    """What was studied."""
+    on = f"{counted(models, 'model')} on {named(tasks, 'task')}"
+    return f"Are predictive distributions correct at every x? {on}"
+
+
+def headline(found: Sequence[Found]) -> VerdictLine | None:
+    """Which models are wrong, and whether ECE detects it; None where no model has an answer."""
+    models = [one for one in found if not one.is_truth and math.isfinite(one.mean("cce"))]
+    judged = [one for one in models if one.verdict != "not known"]
+    if not judged:
+        told = f"No model can be judged by CCE: that of {CORRECT} is not known."
+        return VerdictLine(text=told) if models else None
+    wrong = [one for one in judged if one.verdict == "wrong"]
+    tasks = list(dict.fromkeys(one.world for one in judged))
+    tests = "models" if len(tasks) == 1 else "tests of a model"
+    where = f"{len(judged)} {tests} on {named(tasks, 'task')}"
+    if not wrong:
+        text = (
+            f"CCE finds none of {where} significantly misspecified: all lie within what "
+            f"{CORRECT} shows by chance."
+        )
+        return VerdictLine(text=text, tone="undecided")
+    first = max(wrong, key=lambda one: one.ratio)
+    on = "" if len(tasks) == 1 else f" on {first.world}"
+    text = (
+        f"CCE finds {len(wrong)} of {where} significantly misspecified at some x. "
+        f"The worst is {first.model}{on}: its CCE is {_times(first)}.{_unseen(wrong, found)}"
+    )
+    return VerdictLine(text=text, tone="bad" if len(wrong) == len(judged) else "info")
+
+
+def _unseen(wrong: Sequence[Found], found: Sequence[Found]) -> str:
+    """How many of the misspecified models ECE ranks behind every accepted one."""
+    hidden, compared = {"ece_exact": 0, "ece": 0}, 0
+    for world in dict.fromkeys(one.world for one in wrong):
+        held = [one for one in found if one.world == world]
+        if not any(one.verdict == "accepted" or one.is_truth for one in held):
+            continue
+        compared += sum(one.world == world for one in wrong)
+        for measure in hidden:
+            hidden[measure] += len({bad.model for bad, _ in blind_spots(held, measure)})
+    if not compared:
+        return ""
+    cells, plain = (compared - hidden[measure] for measure in ("ece_exact", "ece"))
+    if compared == 1:
+        if cells == plain:
+            return f" ECE ranks it {'behind every' if cells else 'before an'} accepted model."
+        how = "spread over the cells of counts" if cells else "by P(Y ≤ y) alone"
+        return f" ECE ranks it behind every accepted model only if {how}."
+    text = f" ECE ranks {cells or 'none'} of these {compared} behind every accepted model"
+    if cells == plain:
+        return f"{text}."
+    return f"{text} if spread over the cells of counts, {plain or 'none'} by P(Y ≤ y) alone."
+
+
+def model_lines(
+    found: Sequence[Found], places: Mapping[tuple[str, int], FloatArray | None]
+) -> tuple[VerdictLine, ...]:
+    """Of each model: is it correctly specified, and where is it not?"""
+    lines = []
+    adrift = [one for one in found if _adrift(one)]
+    for one in found:
+        cce, (null, words) = one.mean("cce"), one.yardstick
+        if one in adrift:
+            lines += [_adrift_line(adrift)] if one is adrift[0] else []
+            continue
+        if math.isnan(cce):
+            reason = one.reasons.get("cce", "no reason was given")
+            lines.append(VerdictLine(text=f"Not known: {reason}.", question=one.model))
+            continue
+        tone: Tone = "info"
+        text = f"CCE is {_short(cce)}"
+        if one.is_truth:
+            text = (
+                f"The true distribution has a CCE of {_short(cce)} and an ECE of "
+                f"{_short(one.mean('ece'))} ({_short(one.mean('ece_exact'))} spread over cells)."
+            )
+        elif one.verdict == "wrong":
+            tone = "bad"
+            text += f", significantly more: {_times(one)} ({_short(null)}).{_where(one, places)}"
+        else:
+            tone = "undecided" if one.verdict == "accepted" else "info"
+            text += f"; that of {words} is {_short(null)}."
+            if one.verdict == "not known":
+                text += " Its variation is not known."
+            elif cce > null:
+                text += " The difference is not significant."
+        lines.append(VerdictLine(text=text, tone=tone, question=one.model))
+    return tuple(lines)
+
+
+def _times(one: Found) -> str:
+    return f"{one.ratio:.2g} times that of {one.yardstick[1]}"
+
+
+def _adrift(one: Found) -> bool:
+    """Whether there is no correctly specified model to compare with."""
+    known = math.isfinite(one.mean("cce"))
+    return known and math.isnan(one.yardstick[0]) and not one.is_truth
+
+
+def _adrift_line(found: Sequence[Found]) -> VerdictLine:
+    order = sorted(found, key=lambda one: one.mean("cce"))
+    low, high = order[0], order[-1]
+    text = f"CCE is {_short(low.mean('cce'))}"
+    if len(order) > 1:
+        text += f" ({low.model}) to {_short(high.mean('cce'))} ({high.model})"
+    text += f". That of {CORRECT} is not known, so no model can be judged by it."
+    question = "Models" if len(order) > 1 else low.model
+    return VerdictLine(text=text, question=question)
+
+
+def _where(one: Found, places: Mapping[tuple[str, int], FloatArray | None]) -> str:
+    """Where CCE is largest along x, else how it is spread over the rows."""
+    rows = one.runs[0].rows.get("cce")
+    if rows is None or len(rows) < 10:
+        return ""
+    x = places.get((one.model, one.runs[0].seed))
+    if x is not None and len(x) == len(rows):
+        low, high, mean = worst_stretch(x, rows)
+        ends = f"{formats.number(low, 3)} to {formats.number(high, 3)}"
+        return f" It is largest for x from {ends} ({_short(mean)})."
+    low, high = np.quantile(rows, [0.1, 0.9]).tolist()
+    return f" For four rows in five it lies between {_short(low)} and {_short(high)}."
+
+
+def ece_lines(found: Sequence[Found], *, counts: bool) -> tuple[VerdictLine, ...]:
+    """Whether ECE detects what CCE does, on one task."""
+    known = [one for one in found if math.isfinite(one.mean("cce"))]
+    wrong = [one for one in known if one.verdict == "wrong" and not one.is_truth]
+    right = [one for one in known if one.verdict == "accepted" or one.is_truth]
+    if not wrong or not right:
+        return _orders([one for one in known if not one.is_truth])
+    lines = []
+    kinds = {"ece_exact": "ECE"} if not counts else {"ece_exact": "ECE, cells", "ece": "Plain ECE"}
+    for measure, question in kinds.items():
+        pairs = blind_spots(known, measure)
+        if not pairs:
+            text = "It agrees with CCE: larger for all misspecified models than for accepted ones."
+            lines.append(VerdictLine(text=text, tone="good", question=question))
+            continue
+        bad, good = pairs[0]
+        names = listed(list(dict.fromkeys(pair[0].model for pair in pairs)), 4)
+        other = TRUE if good.is_truth else f"{good.model}, which CCE accepts"
+        text = (
+            f"It does not detect the misspecification of {names}: {_short(bad.mean(measure))} for "
+            f"{bad.model}, {_short(good.mean(measure))} for {other}."
+        )
+        lines.append(VerdictLine(text=text, tone="bad", question=question))
+    return tuple(lines)
+
+
+def _orders(known: Sequence[Found]) -> tuple[VerdictLine, ...]:
+    """Which models either measure puts first and last."""
+    told = []
+    for measure, words in (("cce", "CCE"), ("ece_exact", "ECE")):
+        values = {one.model: one.mean(measure) for one in known}
+        order = sorted((m for m in values if math.isfinite(values[m])), key=values.__getitem__)
+        if len(order) < 2:
+            return ()
+        told.append(f"{words} is least for {order[0]} and largest for {order[-1]}")
+    return (VerdictLine(text=f"{'. '.join(told)}.", question="ECE beside CCE"),)
+
+
+def monotonicity_line(result: MonotonicityResult) -> VerdictLine | None:
+    """In how many curves CCE rises significantly with severity; None where there is none."""
+    p_values = {m: [c.page(m)[1] for c in result.curves] for m in ("cce", "ece")}
+    known = [p for p in p_values["cce"] if math.isfinite(p)]
+    if not known:
+        return None
+    rises = {m: sum(p <= LEVEL for p in held) for m, held in p_values.items()}
+    curves = f"{len(known)} curves of models and perturbations"
+    text = (
+        f"CCE rises significantly with severity in {rises['cce']} of {curves} (Page's trend test, "
+        f"p ≤ {LEVEL:g}), ECE in {rises['ece']}."
+    )
+    flat = [
+        f"{curve.model} under {curve.kind.replace('_', ' ')}"
+        for curve, p in zip(result.curves, p_values["cce"], strict=True)
+        if p > LEVEL
+    ]
+    if flat:
+        text += f" CCE does not for {listed(flat, 4)}."
+    tone: Tone = "good" if not flat else "bad" if rises["cce"] == 0 else "undecided"
+    return VerdictLine(text=text, tone=tone, question="Perturbed data")
+
+
+def rejection_line(rejections: Sequence[Rejection]) -> VerdictLine | None:
+    """Whether rejecting rows by CCE lowers the losses; None where there is no test."""
+    told, spans, best = [], [], 0.0
+    for loss, words in _LOSSES.items():
+        held = [one for one in rejections if loss in one.curves]
+        gains = [one.curves[loss].gain for one in held]
+        known = [gain for gain in gains if math.isfinite(gain)]
+        if not known:
+            continue
+        lower = sum(one.p_values[loss] <= LEVEL for one in held)
+        best = max(best, lower / len(held))
+        span = _span(known, lambda gain: formats.fixed(gain, 2))
+        told.append(f"the {words} in {lower} of {len(held)}")
+        spans.append(f"{span} ({words})")
+    if not told:
+        return None
+    text = (
+        f"Rejecting rows of high CCE, without their labels, lowers {listed(told)} tests "
+        f"(p ≤ {LEVEL:g}). The gain is {listed(spans)}; 1 is the best order, 0 a random one."
+    )
+    return VerdictLine(text=text, tone="good" if best == 1.0 else "info", question="Rejection")
+
+
+def diagnosis_line(diagnoses: Sequence[Diagnosis]) -> VerdictLine | None:
+    """How CCE without labels follows the true error; None where nothing is known."""
+    spans = {}
+    for score in ("cce", "nll"):
+        known = [v for one in diagnoses if math.isfinite(v := one.correlation(score)[0])]
+        if known:
+            spans[score] = _span(known, lambda value: formats.fixed(value, 2))
+    if "cce" not in spans:
+        return None
+    text = f"Spearman correlation of CCE without labels with the true error: {spans['cce']}"
+    if "nll" in spans:
+        text += f". NLL, which needs labels: {spans['nll']}"
+    return VerdictLine(text=f"{text}.", question="Diagnosis")
+
+
+def robustness_line(held: Sequence[Robustness]) -> VerdictLine | None:
+    """How far the most outliers move NLL, ECE and CCE; None where they were not tried."""
+    changes: dict[str, list[float]] = {"nll": [], "ece": [], "cce": []}
+    most = max((rows for one in held for rows in _outliers(one)), default=0)
+    for one in held:
+        place = _outliers(one).get(most)
+        if place is None:
+            continue
+        for measure, values in changes.items():
+            change = float(one.relative_change(measure)[place])
+            values += [change] if math.isfinite(change) else []
+    told = [f"{m.upper()} by {_span(values, _change)}" for m, values in changes.items() if values]
+    if not told:
+        return None
+    rows = "1 outlying row changes" if most == 1 else f"{most} outlying rows change"
+    text = f"{rows} {listed(told)}."
+    return VerdictLine(text=text, question="Outliers")
+
+
+def _outliers(one: Robustness) -> dict[int, int]:
+    """Places of the settings with outliers, by how many there are."""
+    return {
+        int(rows): place
+        for place, (setting, rows) in enumerate(zip(one.settings, one.spoilt, strict=True))
+        if setting.startswith("outliers")
+    }
+
+
+def reliability_lines(found: Reliability) -> tuple[VerdictLine, ...]:
+    """Welch's test of the coefficients of variation, ours and the paper's."""
+    lines = []
+    try:
+        test = found.test
+        known = int((np.isfinite(found.cce) & np.isfinite(found.ece)).sum())
+        varies = test.greater <= LEVEL
+        text = (
+            f"The mean coefficient of variation over {known} pairs of task and model is "
+            f"{formats.share(test.means[0])} for CCE and {formats.share(test.means[1])} for ECE. "
+            f"Welch's test: p = {test.two_sided:.3f} against any difference, "
+            f"{test.greater:.3f} against a CCE that varies more."
+        )
+        lines.append(VerdictLine(text=text, tone="bad" if varies else "good", question="Here"))
+    except InputError as error:
+        lines.append(VerdictLine(text=f"Not known: {error}.", question="Here"))
+    theirs = published_reliability().test
+    text = (
+        f"Over 25 pairs of other data (table 2): {formats.share(theirs.means[0])} for CCE and "
+        f"{formats.share(theirs.means[1])} for ECE; p = {theirs.two_sided:.3f} and "
+        f"{theirs.greater:.3f}."
+    )
+    return (*lines, VerdictLine(text=text, question="Published"))
+
+
+def _short(value: float) -> str:
+    return formats.number(value, 2) if value < 0.01 else f"{value:.3f}"
+
+
+def _change(value: float) -> str:
+    text = f"{100 * value:+.2g}" if abs(value) < 0.995 else f"{100 * value:+,.0f}"
+    return f"{formats.minus(text)} %"
+
+
+def _span(values: Sequence[float], show: Callable[[float], str]) -> str:
+    """The ends of a range in words, or the one value."""
+    low, high = show(min(values)), show(max(values))
+    return low if low == high else f"{low} to {high}"

@@ -1,0 +1,49 @@
+"""Plans, their trials, resumable runs of them, and the store of what they give."""
+
+from howsure.studies.engine.address import address_of
+from howsure.studies.engine.compare import Comparison, side_by_side
+from howsure.studies.engine.loading import load_plan, plan_names
+from howsure.studies.engine.plan import Plan
+from howsure.studies.engine.provenance import provenance
+from howsure.studies.engine.runner import RunSummary, run
+from howsure.studies.engine.state import Survey, combined, survey
+from howsure.studies.engine.store import FORMAT, DamagedError, OutputError, Store
+from howsure.studies.engine.study import Combined, Study, Trial, studies, study_of, trials_of
+from howsure.studies.engine.tables import records_table, stacked, to_arrow
+from howsure.studies.engine.trials import Status, TrialEntry, TrialError, TrialOutput
+from howsure.studies.engine.watcher import Watcher
+from howsure.studies.engine.work import Outcome
+
+__all__ = [
+    "FORMAT",
+    "Combined",
+    "Comparison",
+    "DamagedError",
+    "Outcome",
+    "OutputError",
+    "Plan",
+    "RunSummary",
+    "Status",
+    "Store",
+    "Study",
+    "Survey",
+    "Trial",
+    "TrialEntry",
+    "TrialError",
+    "TrialOutput",
+    "Watcher",
+    "address_of",
+    "combined",
+    "load_plan",
+    "plan_names",
+    "provenance",
+    "records_table",
+    "run",
+    "side_by_side",
+    "stacked",
+    "studies",
+    "study_of",
+    "survey",
+    "to_arrow",
+    "trials_of",
+]

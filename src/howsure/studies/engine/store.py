@@ -1,0 +1,596 @@
+"""The store: results of trials by address, written whole, never changed by a later version.
+
+A store is a folder, on a disk or at a URL::
+
+    store.json                       the version of this form
+    trials/<address>/trial.json      what the trial was, how it ended, its files; written last
+    trials/<address>/records.parquet and further tables
+    trials/<address>/arrays.npz      arrays, where the trial gave any
+    trials/<address>/.claim          locked, or renewed, while a process works on the trial
+    trials/<address>/.scratch        what a trial saves of itself on its way, until it ends
+    runs/<token>                     there while a run lends its work to other machines
+
+A trial counts as done when its `trial.json` says so and its files are as that says. What a
+process that died left behind does not count, and the next run writes over it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, final
+
+import numpy.typing as npt
+import pyarrow as pa
+
+from howsure.core.arrays import shortened
+from howsure.core.errors import HowsureError, InputError
+from howsure.studies.engine.address import canonical
+from howsure.studies.engine.arrays import arrays_bytes, arrays_of
+from howsure.studies.engine.claims import Claims, FileClaims, Locks
+from howsure.studies.engine.folder import Folder, LocalFolder
+from howsure.studies.engine.remote import RemoteFolder
+from howsure.studies.engine.tables import parquet_bytes, parquet_table, stacked, to_arrow
+from howsure.studies.engine.trials import TrialEntry, TrialError, TrialOutput
+
+FORMAT: Final = 1
+"""Version of the store's form; part of every trial's address."""
+
+_ARRAYS: Final = "arrays.npz"
+_AT_ONCE: Final = 16  # requests to a place at a URL
+_FILE: Final = re.compile(r"\w[\w.-]*\.parquet|arrays\.npz")
+_TEMPORARY: Final = re.compile(r"\.[0-9a-f]{16}(\.\w+)?")
+_KINDS: Final[Mapping[str, type | types.UnionType]] = {
+    "format": int,
+    "status": str,
+    "identity": dict,
+    "facts": dict,
+    "failure": dict | None,
+    "failed_parts": int,
+    "files": dict,
+    "provenance": dict,
+}
+
+
+class DamagedError(HowsureError):
+    """A file of the store is not what was written."""
+
+
+class OutputError(InputError):
+    """What a trial gave cannot be kept."""
+
+
+@final
+class Store:
+    """Results of trials, by address.
+
+    Parameters
+    ----------
+    location : path or str
+        A local folder, or a URL that fsspec knows: ``s3://bucket/folder``, ``memory://name``
+        (this process's own). ``file:///folder`` is the local folder; ``local:///folder`` is one
+        on a disk that offers no locks, where claims are files. One that does not exist, or is
+        empty, becomes a store when something is written.
+
+    Raises
+    ------
+    InputError
+        If the place holds something else, its form is newer than this howsure knows, the kind of
+        URL is not known, or the place refuses.
+    MissingDependencyError
+        If the library for this kind of URL is not installed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from howsure.core.records import Table
+    >>> store = Store(tempfile.mkdtemp())
+    >>> numbers = Table(name="records", columns={"value": np.array([0.9])})
+    >>> store.write("ab12", {"seed": 0}, TrialOutput(records=numbers))
+    >>> store.entry("ab12").status
+    'done'
+    >>> store.table("ab12", "records").column_names
+    ['trial', 'value']
+    """
+
+    __slots__ = ("_claims", "_folder")
+
+    def __init__(self, location: str | os.PathLike[str]) -> None:
+        self._folder, self._claims = _opened(str(location))
+        self._check_form()
+
+    @property
+    def location(self) -> str:
+        """Where the store is, as `Store` takes it."""
+        return self._folder.location
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes see what this one writes."""
+        return self._folder.shared
+
+    def scratch(self, address: str) -> Path | None:
+        """A file for what a trial wants to find again if it is cut off; gone when it ends.
+
+        None at URLs.
+        """
+        if not isinstance(self._folder, LocalFolder):
+            return None
+        path = self._folder.root / _file(address, ".scratch")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    @property
+    def root(self) -> Path:
+        """The store's folder on a disk.
+
+        Raises
+        ------
+        InputError
+            If it is at a URL.
+        """
+        if not isinstance(self._folder, LocalFolder):
+            raise InputError(f"store must be on a disk, got {self.location!r}")
+        return self._folder.root
+
+    def addresses(self) -> tuple[str, ...]:
+        """Addresses of all trials that were ever begun, sorted."""
+        return self._folder.names("trials")
+
+    def entry(self, address: str, *, thorough: bool = False) -> TrialEntry:
+        """What is known of a trial.
+
+        Parameters
+        ----------
+        address : str
+            The trial's address.
+        thorough : bool
+            Whether its files are read whole and compared with their hashes, or only their sizes
+            are looked at. At a URL only sizes are; what is read is compared in any case.
+
+        Returns
+        -------
+        TrialEntry
+        """
+        data = self._folder.read(_file(address, "trial.json"))
+        if data is None:
+            return TrialEntry(address=address, status="missing")
+        try:
+            held = _parsed(data)
+        except ValueError as error:
+            problem = f"{self._path(address, 'trial.json')} is not readable: {error}"
+            return TrialEntry(address=address, status="damaged", problem=problem)
+        problem = self._problem(address, held["files"], thorough=thorough)
+        failure = held["failure"]
+        return TrialEntry(
+            address=address,
+            status="damaged" if problem else held["status"],
+            identity=held["identity"],
+            facts=held["facts"],
+            failure=None if failure is None else TrialError(**failure),
+            failed_parts=held["failed_parts"],
+            tables=tuple(n.removesuffix(".parquet") for n in held["files"] if n != _ARRAYS),
+            provenance=held["provenance"],
+            problem=problem,
+        )
+
+    def entries(self, addresses: Iterable[str], *, thorough: bool = False) -> dict[str, TrialEntry]:
+        """What is known of many trials, as `entry` tells it; several at a time at a URL.
+
+        Parameters
+        ----------
+        addresses : iterable of str
+            The trials' addresses.
+        thorough : bool
+            As in `entry`.
+
+        Returns
+        -------
+        dict of str to TrialEntry
+            By address.
+        """
+        wanted = tuple(dict.fromkeys(addresses))
+        look = partial(self.entry, thorough=thorough)
+        if self._folder.near:
+            return dict(zip(wanted, map(look, wanted), strict=True))
+        with ThreadPoolExecutor(_AT_ONCE) as crew:
+            return dict(zip(wanted, crew.map(look, wanted), strict=True))
+
+    def table(self, address: str, name: str) -> pa.Table:
+        """One table of a trial that is done.
+
+        Parameters
+        ----------
+        address : str
+            The trial's address.
+        name : str
+            ``records``, ``predictions`` or another of its tables.
+
+        Returns
+        -------
+        pyarrow.Table
+
+        Raises
+        ------
+        InputError
+            If the trial has no such table.
+        DamagedError
+            If the file is not what was written; the message names it.
+        """
+        files, file = self._files(address), f"{name}.parquet"
+        if file not in files:
+            given = ", ".join(files) or "no tables"
+            raise InputError(f"trial {address[:12]} has {given}, got the name {name!r}")
+        content = self._whole(address, file, files[file])
+        return parquet_table(content, self._path(address, file))
+
+    def arrays(self, address: str) -> dict[str, npt.NDArray[Any]]:
+        """Arrays of a trial that is done.
+
+        Parameters
+        ----------
+        address : str
+            The trial's address.
+
+        Returns
+        -------
+        dict of str to ndarray
+            By name, bit by bit as they were given; none if the trial gave none.
+
+        Raises
+        ------
+        InputError
+            If the trial is not done.
+        DamagedError
+            If the file is not what was written; the message names it.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from howsure.core.records import Table
+        >>> store = Store(tempfile.mkdtemp())
+        >>> numbers = Table(name="records", columns={"value": np.array([0.9])})
+        >>> given = TrialOutput(records=numbers, arrays={"features": np.zeros((2, 3))})
+        >>> store.write("ab12", {"seed": 0}, given)
+        >>> store.arrays("ab12")["features"].shape
+        (2, 3)
+        """
+        files = self._files(address)
+        if not files:
+            raise InputError(f"trial {address[:12]} must be done, got no results of it")
+        if _ARRAYS not in files:
+            return {}
+        content = self._whole(address, _ARRAYS, files[_ARRAYS])
+        return arrays_of(content, self._path(address, _ARRAYS))
+
+    def tables(self, name: str = "records", addresses: Iterable[str] | None = None) -> pa.Table:
+        """One table of many trials, one below the other.
+
+        Parameters
+        ----------
+        name : str
+            As in `table`.
+        addresses : iterable of str, optional
+            Which trials; all that are done if omitted.
+
+        Returns
+        -------
+        pyarrow.Table
+            Trials that are not done, or lack the table, are left out.
+        """
+        entries = self.entries(self.addresses() if addresses is None else addresses).values()
+        chosen = [e.address for e in entries if e.status == "done" and name in e.tables]
+        return stacked([self.table(address, name) for address in chosen])
+
+    def write(
+        self,
+        address: str,
+        identity: Mapping[str, Any],
+        output: TrialOutput,
+        provenance: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Keep what a trial gave.
+
+        Parameters
+        ----------
+        address : str
+            The trial's address.
+        identity : mapping
+            What it is the hash of.
+        output : TrialOutput
+            What to keep.
+        provenance : mapping, optional
+            Where and with what it was made.
+
+        Raises
+        ------
+        InputError
+            If the system refuses, as a full disk does; then the trial is as it was before, or
+            not done.
+        OutputError
+            If an array is not one of numbers or booleans, a table or a fact cannot be written,
+            or the name of a table is not that of a file.
+        """
+        files: dict[str, dict[str, str | int]] = {}
+        for file, data in _contents(address, output):
+            files[file] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+            self._write(_file(address, file), data)
+        self._finish(
+            address,
+            status="done",
+            identity=identity,
+            facts=output.facts,
+            failed_parts=output.failed_parts,
+            files=files,
+            provenance=provenance or {},
+        )
+
+    def write_failure(
+        self,
+        address: str,
+        identity: Mapping[str, Any],
+        failure: TrialError,
+        provenance: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Keep why a trial failed.
+
+        Raises
+        ------
+        InputError
+            As `write`.
+        """
+        told = {"error": failure.error, "message": failure.message, "trace": failure.trace}
+        self._finish(
+            address,
+            status="failed",
+            identity=identity,
+            failure=told,
+            provenance=provenance or {},
+        )
+
+    @contextmanager
+    def claimed(self, address: str, note: Mapping[str, Any]) -> Iterator[bool]:
+        """Claim a trial for this process; gives whether it is this process's.
+
+        The claim ends with the block or the process, whichever is first; at a URL, a minute after
+        the process's last sign of life. Two runs on one store share its trials so, and do none
+        twice; at a URL two that claim one trial at the same moment may both do it.
+
+        Raises
+        ------
+        InputError
+            If the system refuses to write.
+        """
+        self._ready()
+        with self._claims.claimed(_file(address, ".claim"), canonical(note)) as mine:
+            yield mine
+
+    def claim_note(self, address: str) -> dict[str, Any]:
+        """What the process says that works on a trial, or died at it; empty if neither."""
+        try:
+            told = json.loads(self._claims.noted(_file(address, ".claim")) or "{}")
+        except ValueError:
+            return {}
+        return told if isinstance(told, dict) else {}
+
+    def in_work(self, address: str) -> bool:
+        """Whether some process works on a trial now."""
+        return self._claims.held(_file(address, ".claim"))
+
+    def disclaim(self, address: str) -> None:
+        """End the claim of a process that is known to be dead."""
+        self._claims.forget(_file(address, ".claim"))
+
+    @contextmanager
+    def shown(self, token: str) -> Iterator[None]:
+        """Keep a mark in the store while the block lasts, by which others tell that it is this one.
+
+        Raises
+        ------
+        InputError
+            If the system refuses to write.
+        """
+        self._ready()
+        try:
+            with self._claims.claimed(f"runs/{token}", token):
+                yield
+        finally:
+            self._folder.remove(f"runs/{token}")
+
+    def sees(self, token: str) -> bool:
+        """Whether a mark of `shown` is here."""
+        return self._folder.size(f"runs/{token}") is not None
+
+    def sweep(self) -> None:
+        """Remove what runs that died were just writing, and the marks of `shown` that they left.
+
+        What a process works on is left alone. At a URL files appear whole, and only marks stay.
+        """
+        for token in self._folder.names("runs"):
+            with self._claims.claimed(f"runs/{token}", "") as mine:
+                if mine:
+                    self._folder.remove(f"runs/{token}")
+        if not isinstance(self._folder, LocalFolder):
+            return
+        left: dict[str, list[Path]] = {}
+        for path in (self._folder.root / "trials").glob("*/.*"):
+            if _TEMPORARY.fullmatch(path.name):
+                left.setdefault(path.parent.name, []).append(path)
+        for address, paths in left.items():
+            with self._claims.claimed(_file(address, ".claim"), "") as mine:
+                if mine:
+                    for path in paths:
+                        path.unlink(missing_ok=True)
+
+    def _finish(self, address: str, **told: Any) -> None:
+        """Write the file that makes a trial count."""
+        blank: dict[str, Any] = {"facts": {}, "failure": None, "failed_parts": 0, "files": {}}
+        try:
+            content = json.loads(
+                json.dumps({"format": FORMAT, "address": address, **blank, **told})
+            )
+        except (TypeError, ValueError, RecursionError) as error:
+            raise OutputError(f"facts must be plain values: {error}") from error
+        content["sha256"] = _seal(content)
+        self._write(_file(address, "trial.json"), json.dumps(content, indent=1).encode())
+        scratch = self.scratch(address)
+        if scratch is not None:
+            scratch.unlink(missing_ok=True)
+
+    def _write(self, name: str, data: bytes) -> None:
+        self._ready()
+        self._folder.write(name, data)
+
+    def _ready(self) -> None:
+        if self._folder.size("store.json") is None:
+            told = {"format": FORMAT, "what": "howsure results"}
+            self._folder.write("store.json", json.dumps(told).encode())
+
+    def _problem(self, address: str, files: Mapping[str, Any], *, thorough: bool) -> str:
+        for file, told in files.items():
+            path = self._path(address, file)
+            size = self._folder.size(_file(address, file))
+            if size != told["bytes"]:
+                found = "missing" if size is None else f"of {size} bytes"
+                return f"{path} should be of {told['bytes']} bytes and is {found}"
+            if thorough and self._folder.near and self._content(address, file, told) is None:
+                return f"{path} is not what was written"
+        return ""
+
+    def _files(self, address: str) -> dict[str, Any]:
+        """Files of a trial, as its trial.json tells them; none where there is no result."""
+        data = self._folder.read(_file(address, "trial.json"))
+        try:
+            files: dict[str, Any] = {} if data is None else _parsed(data)["files"]
+        except ValueError as error:
+            path = self._path(address, "trial.json")
+            raise DamagedError(f"{path} is not readable: {error}") from error
+        return files
+
+    def _whole(self, address: str, file: str, told: Mapping[str, Any]) -> bytes:
+        content = self._content(address, file, told)
+        if content is None:
+            path = self._path(address, file)
+            raise DamagedError(f"{path} is not what was written: run its trial again")
+        return content
+
+    def _content(self, address: str, file: str, told: Mapping[str, Any]) -> bytes | None:
+        """A file's bytes, if they are those that were written."""
+        content = self._folder.read(_file(address, file)) or b""
+        return content if hashlib.sha256(content).hexdigest() == told["sha256"] else None
+
+    def _path(self, address: str, file: str) -> str:
+        return self._folder.path(_file(address, file))
+
+    def _check_form(self) -> None:
+        data = self._folder.read("store.json")
+        if data is None:
+            others = self._folder.names()
+            if others or self._folder.is_file():
+                what = f"holds {others[0]!r} and no store.json" if others else "is not one"
+                raise InputError(
+                    f"store must be a store or an empty folder: {self.location} {what}"
+                )
+            return
+        path = self._folder.path("store.json")
+        try:
+            form = json.loads(data)["format"]
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise InputError(f"{path} is not readable: {error!r}") from error
+        if type(form) is not int or form < 1:
+            raise InputError(f"{path} is not readable: its format is {shortened(form)}")
+        if form > FORMAT:
+            raise InputError(_newer(self.location, form))
+
+
+def _opened(location: str) -> tuple[Folder, Claims]:
+    """A place, and how work is claimed there."""
+    kind, sign, rest = location.partition("://")
+    if not sign:
+        local = LocalFolder(location)
+    elif kind in ("file", "local"):
+        if not rest.strip("/"):
+            raise InputError(f"store must name a folder, got {location!r}")
+        local = LocalFolder(rest, "" if kind == "file" else location)
+    else:
+        remote = RemoteFolder(location)
+        return remote, FileClaims(remote)
+    return local, FileClaims(local) if kind == "local" else Locks(local)
+
+
+def _contents(address: str, output: TrialOutput) -> Iterator[tuple[str, bytes]]:
+    """Files of an output and what they hold, one at a time, for they may be large."""
+    keys = {"trial": address, **output.keys}
+    for name, held in output.named_tables().items():
+        if not isinstance(name, str) or not _FILE.fullmatch(f"{name}.parquet"):
+            raise OutputError(
+                f"names of tables must be letters, digits, '_', '-' and '.', got {name!r}"
+            )
+        yield f"{name}.parquet", _encoded(lambda table: parquet_bytes(to_arrow(table, keys)), held)
+    if output.arrays:
+        yield _ARRAYS, _encoded(arrays_bytes, output.arrays)
+
+
+def _encoded(encode: Callable[[Any], bytes], given: object) -> bytes:
+    try:
+        return encode(given)
+    except Exception as error:
+        told = str(error) if isinstance(error, HowsureError) else f"{type(error).__name__}: {error}"
+        raise OutputError(told) from error
+
+
+def _file(address: str, name: str) -> str:
+    return f"trials/{address}/{name}"
+
+
+def _newer(path: str, form: object) -> str:
+    return (
+        f"{path} was written by a newer howsure (form {form}; this one reads up to {FORMAT}): "
+        "update howsure, or choose another store"
+    )
+
+
+def _parsed(data: bytes) -> dict[str, Any]:
+    """What a trial.json holds; ValueError where it is not whole, or not what is written there."""
+    try:
+        held = json.loads(data)
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
+    if not isinstance(held, dict) or not _KINDS.keys() <= held.keys():
+        raise ValueError("it lacks what every trial.json holds")
+    for key, kinds in _KINDS.items():
+        if not isinstance(held[key], kinds) or isinstance(held[key], bool):
+            raise ValueError(f"its {key} is {shortened(held[key])}")
+    if held.get("sha256", _seal(held)) != _seal(held):
+        raise ValueError("it is not what was written")
+    failure = held["failure"]
+    if held["status"] not in ("done", "failed") or (failure is None) != (held["status"] == "done"):
+        raise ValueError(f"its status is {held['status']!r}, beside its failure")
+    if failure is not None and not _texts(failure, ("error", "message", "trace")):
+        raise ValueError(f"its failure is {shortened(failure)}")
+    for file, told in held["files"].items():
+        if not _FILE.fullmatch(file) or not isinstance(told, dict):
+            raise ValueError(f"it names the file {file!r}")
+        if type(told.get("bytes")) is not int or not isinstance(told.get("sha256"), str):
+            raise ValueError(f"what it tells of {file} is {shortened(told)}")
+    return held
+
+
+def _texts(held: Mapping[str, Any], keys: tuple[str, ...]) -> bool:
+    return set(held) == set(keys) and all(isinstance(text, str) for text in held.values())
+
+
+def _seal(content: Mapping[str, Any]) -> str:
+    """The hash of all else that a trial.json holds."""
+    sealed = {key: value for key, value in content.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(sealed, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""Whether coverage survives a shift (Gustafsson, Danelljan and Schön 2023)."""

@@ -1,0 +1,21 @@
+"""Named real data sets: where they are found, how they are read, their published splits.
+
+Tables (`uci`), tables whose rows shift (`ShiftTask`, `shift_task`), and image tasks
+(`howsure.studies.tasks.images`).
+"""
+
+from howsure.studies.tasks.parts import Part
+from howsure.studies.tasks.shift import ShiftTask
+from howsure.studies.tasks.shift_tables import shift_names, shift_task
+from howsure.studies.tasks.tables import DataNotFoundError, UciTable, uci, uci_names
+
+__all__ = [
+    "DataNotFoundError",
+    "Part",
+    "ShiftTask",
+    "UciTable",
+    "shift_names",
+    "shift_task",
+    "uci",
+    "uci_names",
+]

@@ -1,0 +1,20 @@
+"""Image tasks by name: two synthetic ones, drawn here, and ten real ones, read from raw downloads.
+
+They are those of the shift benchmark of Gustafsson, Danelljan and Schön (2023), and four of the
+conditional congruence experiments of Young et al. (2025).
+"""
+
+from howsure.methods.deep.modules.inputs import network_input
+from howsure.studies.tasks.images.cells import draw_cells
+from howsure.studies.tasks.images.chairs import draw_chairs
+from howsure.studies.tasks.images.naming import image_names, image_task
+from howsure.studies.tasks.images.task import ImageTask
+
+__all__ = [
+    "ImageTask",
+    "draw_cells",
+    "draw_chairs",
+    "image_names",
+    "image_task",
+    "network_input",
+]

@@ -1,0 +1,52 @@
+"""Simulators that know their own truth: mean, noise law and quantiles at every x.
+
+Three sources of data, as Sluijterman, Cator and Heskes propose: a function and a noise term
+(`FunctionWorld`), a simulation fitted to a real table (`ForestWorld`), and a huge real table cut
+in many (`CutWorld`), which knows no truth.
+"""
+
+from howsure.studies.tasks.worlds.base import Covariates, Draw, KnownWorld, Truth, World
+from howsure.studies.tasks.worlds.catalogue import constant, world_named, worlds
+from howsure.studies.tasks.worlds.cut import CutWorld
+from howsure.studies.tasks.worlds.forest import ForestWorld
+from howsure.studies.tasks.worlds.functions import FunctionWorld
+from howsure.studies.tasks.worlds.inputs import Box, Inputs, TwoModes
+from howsure.studies.tasks.worlds.noise import (
+    NOISES,
+    CentredGamma,
+    Laplace,
+    Mixture,
+    Noise,
+    Normal,
+    Skewed,
+    StudentT,
+    Uniform,
+    noise_named,
+)
+
+__all__ = [
+    "NOISES",
+    "Box",
+    "CentredGamma",
+    "Covariates",
+    "CutWorld",
+    "Draw",
+    "ForestWorld",
+    "FunctionWorld",
+    "Inputs",
+    "KnownWorld",
+    "Laplace",
+    "Mixture",
+    "Noise",
+    "Normal",
+    "Skewed",
+    "StudentT",
+    "Truth",
+    "TwoModes",
+    "Uniform",
+    "World",
+    "constant",
+    "noise_named",
+    "world_named",
+    "worlds",
+]

@@ -1,0 +1,207 @@
+"""The report on adaptivity: its words, its numbers, what was published, its page."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from howsure.core.errors import InputError
+from howsure.core.records import Curve
+from howsure.metrics.adaptivity import noise_floor
+from howsure.report.document import Document
+from howsure.studies.adaptivity.intervals import INTERVAL_MEASURES, INTERVAL_METHODS
+from howsure.studies.adaptivity.page import adaptivity_report
+from howsure.studies.adaptivity.protocol import LABEL_MEASURES, LABEL_METHODS
+from howsure.studies.adaptivity.result import MethodComparison
+from howsure.studies.adaptivity.words import PUBLISHED, PUBLISHED_INTERVALS
+from report.words import check_words
+
+HOSTILE = "</script><script>window.pwned=1</script>"
+TABLES = Path(__file__).parent / "published"
+
+
+def comparison(coverage: float, *, labels: bool = True, task: str = "toy") -> MethodComparison:
+    rng = np.random.default_rng(0)
+    methods = LABEL_METHODS if labels else INTERVAL_METHODS
+    measures = LABEL_MEASURES if labels else INTERVAL_MEASURES
+    values = rng.uniform(0.2, 0.3, (12, len(methods), len(measures)))
+    values[:, -1, 0] = rng.uniform(0.02, 0.05, 12)
+    values[:, 0, 1] = np.nan
+    return MethodComparison(
+        task=task,
+        methods=methods,
+        measures=measures,
+        values=values,
+        coverage=coverage,
+        calibration_rows=600,
+        test_rows=1000,
+        bins=20,
+        floor=noise_floor([50] * 20, coverage),
+        seed=0,
+        reasons={(methods[0], "t_ss"): f"all cells agree {HOSTILE}"},
+        units="labels" if labels else "y",
+    )
+
+
+@pytest.fixture(scope="module")
+def page() -> Document:
+    results = {
+        "toy": [comparison(0.8), comparison(0.9)],
+        f"widths {HOSTILE}": [comparison(0.8, labels=False), comparison(0.9, labels=False)],
+    }
+    return adaptivity_report(results, title="A title", command="howsure bench report x")
+
+
+def test_the_title_and_the_headline_say_what_was_studied_and_found(page: Document) -> None:
+    assert page.title == "A title"
+    assert page.headline is not None
+    assert page.headline.text.startswith("2 of 12 tests of a method on 2 tasks show no significant")
+    assert page.headline.tone == "undecided"
+    alone = adaptivity_report({"toy": [comparison(0.9)]})
+    assert alone.title == "Do prediction methods cover easy and hard inputs alike? 6 methods on toy"
+    assert alone.headline is not None
+    assert "1 of 6 methods on toy shows" in alone.headline.text
+    assert "at nominal 90 %: O-SAPS." in alone.headline.text
+    check_words(alone)
+
+
+def test_sentences_judge_by_the_floor(page: Document) -> None:
+    lines = {line.question: line for line in page.sections[0].lines}
+    fair, gap = lines["No significant gap"], lines["Significant coverage gap"]
+    assert (fair.tone, gap.tone) == ("undecided", "bad")
+    medians = np.median(comparison(0.9).values[:, :, 0], axis=0)
+    floor = comparison(0.9).floor
+    assert fair.text.startswith(f"T-CV is {medians[5]:.3f} (O-SAPS).")
+    assert f"T-CV is {medians[:5].min():.3f} (" in gap.text
+    assert f"to {medians[:5].max():.3f} (" in gap.text
+    assert f"{floor.median:.3f}, 95 % of the time below {floor.upper:.3f}" in gap.text
+    assert "T-SS of LAC is not known: all cells agree" in lines["Not known"].text
+
+
+def test_the_first_screen_compares_methods_and_tasks(page: Document) -> None:
+    (grid,) = page.opening.grids
+    assert [column.title for column in grid.columns] == ["Method", "toy", f"widths {HOSTILE}"]
+    rows = {row[0].text: row for row in grid.parts[0].rows}
+    assert rows["O-SAPS"][1].tone == "undecided"
+    assert rows["APS"][1].tone == "bad"
+    assert float(rows["APS"][1].key) == np.median(comparison(0.9).values[:, 1, 0])
+    assert rows["APS"][2].text == "–"
+    (figure,) = page.opening.choices[0].options[0].figures
+    assert [layer.series for layer in figure.layers] == [
+        *("chance alone, at most", "toy", f"widths {HOSTILE}")
+    ]
+    many = adaptivity_report({f"task {k}": [comparison(0.9, task=f"t{k}")] for k in range(4)})
+    (grid,) = many.opening.grids
+    assert [column.title for column in grid.columns] == ["Method", "Gap", "No gap shown"]
+    assert [cell.text for cell in grid.parts[0].rows[5]] == ["O-SAPS", "0 of 4", "4 of 4"]
+
+
+def test_tables_hold_medians_shared_ranks_and_what_was_published(page: Document) -> None:
+    medians, published = page.sections[0].grids
+    assert [part.title for part in medians.parts] == ["Nominal 80 %", "Nominal 90 %"]
+    row = medians.parts[1].rows[5]
+    assert row[0].text == "O-SAPS"
+    assert float(row[1].key) == np.median(comparison(0.9).values[:, 5, 0])
+    assert row[1].small == "rank 1"
+    assert [r[3].key for r in published.parts[1].rows[:6]] == [
+        repr(v) for v in PUBLISHED[0.9]["t_cv"]
+    ]
+    widths = page.sections[1].grids
+    assert len(widths) == 2
+    assert [part.title for part in widths[1].parts] == ["Nominal 80 %"]  # 0.9 was not published
+    none = adaptivity_report({"t": [comparison(0.5)]})
+    assert len(none.sections[0].grids) == 1
+
+
+def test_figures_show_ours_alone(page: Document) -> None:
+    gap, size, by_cv, by_ss = (choice.options[0].figures[0] for choice in page.sections[0].choices)
+    assert [layer.series for layer in gap.layers] == ["chance alone", "toy"]
+    assert len(size.layers[0].x) == 5  # LAC has none
+    assert by_cv.title == "Critical-difference diagram, by T-CV"
+    assert by_ss.title.endswith("by T-SS")
+    check_words(replace(page, title="A title", glossary=()))
+
+
+def test_a_page_opens_on_the_coverage_that_it_speaks_of() -> None:
+    levels = (0.5, 0.8, 0.9, 0.95)
+    results = {"toy": [comparison(level) for level in levels]}
+    for coverage, order in ((None, (90, 50, 80, 95)), (0.8, (80, 50, 90, 95))):
+        found = adaptivity_report(results, coverage=coverage)
+        labels = [f"Nominal {level} %" for level in order]
+        for choice in found.sections[0].choices:
+            assert [option.label for option in choice.options] == labels
+        page = found.to_html()
+        chosen = re.findall(r'<input type="radio"[^>]* checked><span>([^<]+)', page)
+        assert chosen == [labels[0]] * 4
+        tables = [part.title for part in found.sections[0].grids[0].parts]
+        assert tables == [f"Nominal {100 * level:g} %" for level in levels]
+        assert found.facts["Nominal coverage shown"] == labels[0].removeprefix("Nominal ")
+
+
+def test_curves_come_first() -> None:
+    x = np.linspace(0.0, 1.0, 5)
+    ease = Curve(name="coverage_by_ease", x=x, y=x, lower=x, upper=x, reference=x, model="LAC")
+    page = adaptivity_report({"toy": [comparison(0.9)]}, curves={"toy": [ease]})
+    assert page.sections[0].choices[0].options[0].figures[0].name == "coverage_by_ease"
+    assert page.curves == (ease,)
+
+
+def test_every_form_holds_the_numbers(page: Document, tmp_path: Path) -> None:
+    held = json.loads(page.to_json())
+    count = 2 * 6 * (len(LABEL_MEASURES) + len(INTERVAL_MEASURES))
+    assert len(held["records"]) == count == len(page.records)
+    assert len(list(csv.reader(page.to_csv().splitlines()))) == count + 1
+    text = page.to_markdown()
+    assert "## toy" in text
+    assert "**Nominal 90 %**" in text
+    html = page.to_html()
+    assert HOSTILE not in html
+    assert "window.pwned=1" in html  # escaped, in words
+    assert "Nominal 80 %" in html
+    for ending in ("html", "md", "json", "csv"):
+        page.save(tmp_path / f"report.{ending}")
+
+
+def test_the_published_are_averages_of_the_tables() -> None:
+    """The page's figures against the tables read off the paper."""
+
+    def rows(name: str) -> list[dict[str, str]]:
+        with (TABLES / f"adaptivity_{name}.csv").open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+
+    names = {"coverage": "empirical_coverage", "size": "set_size"}
+    labels = [r for r in rows("labels") if r["table"] in "245" and "average" not in r["model"]]
+    for kind, held, methods in (
+        (labels, PUBLISHED, LABEL_METHODS),
+        (rows("intervals"), PUBLISHED_INTERVALS, INTERVAL_METHODS),
+    ):
+        for coverage, measures in held.items():
+            for measure, numbers in measures.items():
+                table = [
+                    [float(row[m]) for m in methods]
+                    for row in kind
+                    if float(row["coverage"]) == coverage
+                    and names.get(row["measure"], row["measure"]) == measure
+                ]
+                assert len(table) in (4, 9)
+                np.testing.assert_allclose(numbers, np.mean(table, axis=0), atol=0.00051)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: adaptivity_report({}), "at least one comparison"),
+        (lambda: adaptivity_report({"a": []}), "at least one comparison"),
+        (lambda: adaptivity_report({"a": [comparison(0.9)]}, coverage=0.7), "was studied"),
+        (lambda: adaptivity_report({"a": [comparison(0.9)]}).save("x.pdf"), "path must end"),
+    ],
+)
+def test_bad_input_is_named(call, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        call()

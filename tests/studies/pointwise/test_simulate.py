@@ -1,0 +1,396 @@
+"""`howsure simulate` as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv
+from sklearn.linear_model import LinearRegression
+from typer.testing import CliRunner
+
+from howsure.cli.main import app
+from howsure.core.errors import InputError
+from howsure.methods.linear import LinearT
+from howsure.studies.pointwise.simulate import Request, make_world, parse_method
+from howsure.studies.pointwise.simulate_table import RARE, read_learning_table
+from howsure.studies.pointwise.simulation import pointwise
+from howsure.studies.tasks.worlds import ForestWorld, world_named
+
+RUN = [sys.executable, "-c", "from howsure.cli.entry import main; main()"]
+QUICK = ("--trials", "4", "--train-rows", "40", "--test-rows", "30")
+MODULE = """
+import numpy as np
+from sklearn.linear_model import Ridge
+
+
+class Spread(Ridge):
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.sd_ = np.std(y - super().predict(X))
+        return self
+
+    def predict(self, X, return_std=False):
+        mean = super().predict(X)
+        return (mean, np.full(len(mean), self.sd_)) if return_std else mean
+
+
+class Broken(Spread):
+    def fit(self, X, y):
+        raise RuntimeError("this model is broken")
+
+
+class Point(Ridge):
+    pass
+"""
+
+OWN = """
+import numpy as np
+from howsure import Distribution
+
+
+class Mine:
+    def __init__(self, factor=1.0):
+        self.factor = factor
+
+    def fit(self, x, y, rng):
+        self.mean, self.sd = np.mean(y), self.factor * np.std(y)
+
+    def predict(self, x):
+        return Distribution.normal(np.full(len(x), self.mean), np.full(len(x), self.sd))
+"""
+
+
+def command(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """A real process, as its exit status and its streams are what is promised."""
+    told = [*RUN, "simulate", *map(str, arguments)]
+    return subprocess.run(told, capture_output=True, text=True, check=False, cwd=cwd)
+
+
+def inside(*arguments: object) -> str:
+    """The same in this process, for speed."""
+    told = ["simulate", *map(str, arguments)]
+    result = CliRunner().invoke(app, told, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def refused(*arguments: object) -> str:
+    """The message of a refusal: our own, or that of an option whose value is none of its values."""
+    told = ["simulate", *map(str, arguments)]
+    try:
+        result = CliRunner().invoke(app, told, catch_exceptions=False)
+    except InputError as error:
+        return str(error)
+    assert result.exit_code == 2
+    return result.output
+
+
+def columns(rows: int = 120) -> dict[str, Any]:
+    rng = np.random.default_rng(1)
+    size = rng.uniform(size=rows)
+    site = rng.choice(["north", "south"], rows)
+    return {
+        "size": size,
+        "site": site,
+        "unit": ["m"] * rows,
+        "name": [f"row {i}" for i in range(rows)],
+        "old": rng.uniform(size=rows) < 0.3,
+        "price": 3 * size + (site == "north") + 0.1 * rng.normal(size=rows),
+    }
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "houses.csv"
+    csv.write_csv(pa.table(columns()), path)
+    return path
+
+
+def test_a_world_is_simulated_and_every_form_written(tmp_path: Path) -> None:
+    outputs = [tmp_path / f"r.{ending}" for ending in ("html", "md", "json", "csv")]
+    flags = [part for path in outputs for part in ("-o", path)]
+    told = inside("heteroscedastic", "--method", "linear_t", "--coverage", "0.8", *QUICK, *flags)
+    assert "The 80\xa0% prediction intervals of linear t" in " ".join(told.split(" "))
+    assert "Nominal 80 %" in told
+    for path in outputs:
+        assert f"written: {path}" in told
+        assert path.stat().st_size > 200
+    held = json.loads(outputs[2].read_text(encoding="utf-8"))
+    expected = pointwise(
+        "toy_heteroscedastic", LinearT(), coverages=(0.8,), trials=4, n_train=40, n_test=30
+    )
+    found = {r["metric"]: r["value"] for r in held["records"]}
+    assert found["picf_brier"] == pytest.approx(expected.brier("picf", 0.8).raw)
+    assert held["facts"]["World"] == world_named("toy_heteroscedastic").description
+    assert "heteroscedastic" in held["command"] or held["command"].startswith("howsure")
+
+
+def test_a_table_becomes_a_world_with_the_users_own_model(table: Path) -> None:
+    """A module beside the table is found, as `python -m` would find it."""
+    (table.parent / "mypkg.py").write_text(MODULE, encoding="utf-8")
+    done = command(
+        table.name,
+        *("--target", "price", "--method", "mypkg:Spread:alpha=2.0", "--trials", "12"),
+        *("--method", "split_conformal:regressor=mypkg:Point", "--coverage", "0.9"),
+        *("--noise", "laplace", "--residuals", "in-sample", "-o", "out.md"),
+        cwd=table.parent,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    written = (table.parent / "out.md").read_text(encoding="utf-8")
+    words = ("Spread", "split conformal (Point)", "houses", "Where coverage differs significantly")
+    for word in words:
+        assert word in written
+
+
+def test_the_table_is_encoded_and_what_says_nothing_named(table: Path) -> None:
+    found = read_learning_table(table, "price")
+    plain = columns()
+    rarer = min(("north", "south"), key=lambda site: (plain["site"] == site).sum())
+    assert found.names == ("size", f"site={rarer}", "old=true")
+    held = dict(zip(found.names, found.x.T, strict=True))
+    np.testing.assert_allclose(held["size"], plain["size"])
+    np.testing.assert_array_equal(held[f"site={rarer}"], plain["site"] == rarer)
+    np.testing.assert_array_equal(held["old=true"], plain["old"])
+    np.testing.assert_allclose(found.y, plain["price"])
+    (note,) = found.notes
+    assert "'unit', 'name'" in note
+    chosen = read_learning_table(table, "price", features=["old", "size"])
+    assert chosen.names == ("old=true", "size")
+
+
+def test_rare_labels_share_a_column(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    labels = ["a"] * 60 + ["b"] * 58 + ["c", "d"]
+    csv.write_csv(pa.table({"kind": labels, "y": np.arange(120.0)}), path)
+    found = read_learning_table(path, "y")
+    assert found.names == ("kind=b", f"kind={RARE}")
+    np.testing.assert_array_equal(found.x[:, 0], np.array(labels) == "b")
+    assert np.flatnonzero(found.x[:, 1]).tolist() == [118, 119]
+
+
+def test_rows_with_missing_cells_are_refused_or_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("x,z,y\n1,a,1\n,b,2\n3,,3\n4,a,\n5,b,5\n6,a,6\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"1 in 'y', 1 in 'x', 1 in 'z'; --missing drop"):
+        read_learning_table(path, "y")
+    found = read_learning_table(path, "y", missing="drop")
+    assert found.y.tolist() == [1, 5, 6]
+    assert "3 rows with missing cells are left out" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "words"),
+    [
+        ("x,y\n1,a\n2,b\n", "y", "column 'y' must hold numbers"),
+        (
+            "x,y\n1,1\n2,2\n",
+            "z",
+            "--target must name a column of .* got 'z'; the columns are 'x', 'y'",
+        ),
+        ("y\n1\n2\n", "y", "must have a column beside 'y'"),
+        ("x,y\nm,1\nm,2\n", "y", "must have a column that varies, got 'x'"),
+        ("x,y\n,1\n,2\n", "y", "must have a row without missing cells"),
+    ],
+)
+def test_a_table_that_cannot_serve_is_refused(
+    tmp_path: Path, text: str, target: str, words: str
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=words):
+        read_learning_table(path, target, missing="drop")
+
+
+def test_residuals_and_noise_decide_the_world(table: Path) -> None:
+    given: dict[str, Any] = {"source": str(table), "methods": (), "target": "price"}
+    outer, names, facts = make_world(Request(**given))
+    inner, _, _ = make_world(Request(**given, residuals="in-sample", noise="student_t3"))
+    assert isinstance(outer, ForestWorld)
+    assert isinstance(inner, ForestWorld)
+    assert inner.row_scale.mean() < outer.row_scale.mean()
+    assert inner.noise.name == "student_t"
+    assert outer.name == "houses"
+    assert names[0] == "size"
+    assert facts["Noise"] == "normal, from out-of-bag residuals"
+    assert "'unit'" in facts["Reading"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "name", "options"),
+    [
+        ("linear_t", "linear_t", {}),
+        ("linear_t:intercept=false", "linear_t", {"intercept": False}),
+        ("pkg.mod:Class", "pkg.mod:Class", {}),
+        ("pkg.mod:Class:a=1,b=x", "pkg.mod:Class", {"a": 1, "b": "x"}),
+        ("m:coverages=[0.8,0.9],k=2", "m", {"coverages": [0.8, 0.9], "k": 2}),
+        ("m:regressor=a.b:C", "m", {"regressor": "a.b:C"}),
+        (
+            "m:regressor=forest,regressor.max_depth=8",
+            "m",
+            {"regressor": {"name": "forest", "max_depth": 8}},
+        ),
+        ("m:w=a=b", "m", {"w": "a=b"}),
+    ],
+)
+def test_methods_are_written_in_one_way(spec: str, name: str, options: dict[str, Any]) -> None:
+    assert parse_method(spec) == (name, options)
+
+
+@pytest.mark.parametrize("spec", ["", ":a=1", "m:a=1,b", "m:=1"])
+def test_a_method_that_cannot_be_read_is_refused(spec: str) -> None:
+    with pytest.raises(InputError, match="--method must"):
+        parse_method(spec)
+
+
+def test_methods_of_one_name_are_called_by_what_was_asked() -> None:
+    told = inside(
+        "linear",
+        *("--method", "naive_bootstrap:members=4", "--method", "naive_bootstrap:members=6"),
+        *QUICK,
+        *("--coverage", "0.9"),
+    )
+    plain = "".join(told.split())
+    assert "naive_bootstrap:members=4" in plain
+    assert "naive_bootstrap:members=6" in plain
+
+
+def test_a_wanted_error_ends_the_trials() -> None:
+    told = inside(
+        *("linear", "--method", "linear_t", "--coverage", "0.8", "--trials", "300"),
+        *("--test-rows", "20", "--until-se", "0.03"),
+    )
+    assert "standard error 0.03 of the picf met after" in " ".join(told.split())
+
+
+def test_a_model_that_breaks_is_reported(table: Path) -> None:
+    (table.parent / "mypkg.py").write_text(MODULE, encoding="utf-8")
+    done = command(
+        table.name,
+        *("--target", "price", "--method", "mypkg:Broken", "--method", "linear_t", "--trials", "3"),
+        cwd=table.parent,
+    )
+    assert done.returncode == 0, done.stderr
+    told = " ".join(done.stdout.split())
+    assert "no trial succeeded" in told
+    assert "fit: RuntimeError: this model is broken" in told
+    alone = command(
+        table.name,
+        *("--target", "price", "--method", "mypkg:Broken", "--trials", "2"),
+        cwd=table.parent,
+    )
+    assert alone.returncode == 1
+    assert (
+        "Broken: all 2 trials failed; first in fit: RuntimeError: this model is broken"
+        in " ".join(alone.stderr.split())
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("linear",), "--method must name at least one method"),
+        (("linaer", "--method", "linear_t"), "near: linear"),
+        (("linear", "--method", "linaer_t"), "near: linear_t"),
+        (("linear", "--method", "linear_t", "--target", "y"), "--target is for a table"),
+        (("linear", "--method", "linear_t", "--noise", "gama"), "near: gamma"),
+        (("linear", "--method", "linear_t", "--trials", "0"), "greater than or equal to 1"),
+        (("linear", "--method", "linear_t", "--covariates", "odd"), "not one of 'random', 'fixed'"),
+        (
+            ("linear", "--method", "linear_t", "--until-se", "0.1", "--of", "x"),
+            "not one of 'picf', 'cicf', 'brier'",
+        ),
+        (("linear", "--method", "linear_t", "-o", "x.pdf"), "must end in"),
+        (("none.csv", "--method", "linear_t", "--target", "y"), "none.csv"),
+        (("linear", "--method", "no_such_module:X"), "cannot be imported"),
+        (("linear", "--method", "math:pi"), "math:pi"),
+    ],
+)
+def test_bad_flags_are_refused(arguments: tuple[str, ...], words: str) -> None:
+    assert words in refused(*arguments)
+
+
+def test_a_table_needs_its_target_and_known_words(table: Path) -> None:
+    assert "--target must name" in refused(table, "--method", "linear_t")
+    common = (table, "--method", "linear_t", "--target", "price")
+    assert "not one of 'out-of-bag', 'in-sample'" in refused(*common, "--residuals", "out")
+    assert "not one of 'error', 'drop'" in refused(*common, "--missing", "fill")
+
+
+def test_an_error_of_input_is_one_line_and_exit_2() -> None:
+    done = command("linear", "--method", "linaer_t")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
+    told = [*RUN, "simulate", "friedman1", "--method", "gaussian_process", "--trials", "9999"]
+    running = subprocess.Popen(
+        [*told, "-o", str(tmp_path / "r.html")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    time.sleep(4.0)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "Traceback" not in out + err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_any_regressor_of_a_table_is_as_in_python(table: Path) -> None:
+    """The command and the library give one answer."""
+    told = table.parent / "r.json"
+    inside(
+        *(table, "--target", "price", "--method", "split_conformal:regressor=linear"),
+        *("--coverage", "0.9", "--trials", "3", "-o", told),
+    )
+    from howsure.methods.regressors import SplitConformal
+
+    held = read_learning_table(table, "price")
+    world = ForestWorld.from_data(held.x, held.y, name="houses")
+    method = SplitConformal(LinearRegression(), coverages=(0.9,))
+    expected = pointwise(world, method, coverages=(0.9,), trials=3)
+    records = json.loads(told.read_text(encoding="utf-8"))["records"]
+    found = {r["metric"]: r["value"] for r in records}
+    assert found["picf_brier"] == pytest.approx(expected.brier("picf", 0.9).raw)
+
+
+def test_a_class_of_its_own_is_simulated(tmp_path: Path) -> None:
+    """README's interface and no more: no base class, nothing imported but a prediction."""
+    (tmp_path / "mypkg.py").write_text(OWN, encoding="utf-8")
+    told = command("linear", *QUICK, "--method", "mypkg:Mine:factor=2", cwd=tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert "Mine" in told.stdout
+    assert "failed" not in told.stdout
+
+
+def test_quantiles_that_do_not_reach_a_coverage_name_the_flag(tmp_path: Path) -> None:
+    (tmp_path / "mypkg.py").write_text(
+        "class Quantiles:\n"
+        "    def fit(self, x, y, rng):\n"
+        "        pass\n"
+        "    def predict(self, x):\n"
+        "        return {0.05: x[:, 0] - 2, 0.5: x[:, 0], 0.95: x[:, 0] + 2}\n",
+        encoding="utf-8",
+    )
+    asked = ("linear", "--trials", "2", "--method", "mypkg:Quantiles")
+    told = command(*asked, cwd=tmp_path)
+    assert told.returncode == 1
+    assert "0.025" in told.stderr
+    assert "--coverage asks for others" in " ".join(told.stderr.split())
+    assert command(*asked, "--coverage", "0.9", cwd=tmp_path).returncode == 0
