@@ -26,8 +26,17 @@ from howsure.studies.congruence.robustness import robustness
 from howsure.studies.congruence.store import packed, unpacked
 from howsure.studies.congruence.suite import TRUTH, compare
 from howsure.studies.congruence.tasks import wave_task
-from howsure.studies.engine import Plan, Store, combined, load_plan, run, study_of, survey
-from howsure.studies.engine.study import Trial, trials_of
+from howsure.studies.engine import (
+    Plan,
+    Store,
+    Trial,
+    combined,
+    load_plan,
+    run,
+    study_of,
+    survey,
+    trials_of,
+)
 from howsure.studies.tasks import DataNotFoundError
 
 needs("torch")

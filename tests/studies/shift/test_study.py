@@ -15,8 +15,16 @@ from extras import needs
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.progress import listening
 from howsure.methods.deep.modules import train_module
-from howsure.studies.engine import Plan, Store, combined, load_plan, run, study_of, survey
-from howsure.studies.engine.study import trials_of
+from howsure.studies.engine import (
+    Plan,
+    Store,
+    combined,
+    load_plan,
+    run,
+    study_of,
+    survey,
+    trials_of,
+)
 from howsure.studies.shift.methods import SHIFT_METHODS
 from howsure.studies.shift.networks import NetworkView, network_shift
 from howsure.studies.shift.result import ShiftResult

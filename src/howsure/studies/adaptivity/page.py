@@ -29,7 +29,7 @@ from howsure.studies.adaptivity.words import (
     task_lines,
     title_of,
 )
-from howsure.studies.engine.page import choice_of, coverage_of, overview, study
+from howsure.studies.engine import choice_of, coverage_of, overview, study_document
 
 _RANKED: Final = ("t_cv", "t_ss")
 _STATES: Final[Mapping[Tone, str]] = {"bad": "Gap", "undecided": "No gap shown"}
@@ -66,7 +66,7 @@ def adaptivity_report(
         "Methods": ", ".join(methods),
         "Nominal coverage shown": formats.level(wanted),
     }
-    return study(
+    return study_document(
         title=title or title_of(len(methods), list(map(str, results))),
         headline=headline(spoken),
         opening=_opening(spoken),

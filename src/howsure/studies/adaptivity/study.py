@@ -27,14 +27,21 @@ from howsure.studies.adaptivity.intervals import (
 )
 from howsure.studies.adaptivity.protocol import LABEL_MEASURES, LABEL_METHODS, compare_label_sets
 from howsure.studies.adaptivity.result import MethodComparison
-from howsure.studies.engine.address import canonical
-from howsure.studies.engine.entries import absolute, numbers_hash
-from howsure.studies.engine.plan import Plan
-from howsure.studies.engine.store import Store
-from howsure.studies.engine.study import Combined, Study, Trial
-from howsure.studies.engine.tables import records_table, stacked
-from howsure.studies.engine.trials import TrialOutput
-from howsure.studies.engine.worlds import make_world, world_identity
+from howsure.studies.engine import (
+    Combined,
+    Plan,
+    Store,
+    Study,
+    Trial,
+    TrialOutput,
+    absolute,
+    canonical,
+    make_world,
+    numbers_hash,
+    records_table,
+    stacked,
+    world_identity,
+)
 
 _ARRAYS: Final = ("predictions", "ground_truth")
 

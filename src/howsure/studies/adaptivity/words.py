@@ -12,7 +12,7 @@ from howsure.core.formats import counted, listed
 from howsure.report.document import GlossaryEntry, Tone, VerdictLine
 from howsure.studies.adaptivity.figures import TITLES
 from howsure.studies.adaptivity.result import MethodComparison
-from howsure.studies.engine.page import named
+from howsure.studies.engine import named
 
 Averages = Mapping[float, Mapping[str, tuple[float, ...]]]
 """By coverage and measure: an average over models for each method."""

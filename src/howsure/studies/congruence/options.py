@@ -22,7 +22,7 @@ from howsure.core.registry import check_known
 from howsure.studies.congruence.measure import CongruenceMeasure
 from howsure.studies.congruence.perturbations import Kind
 from howsure.studies.congruence.tasks import COMPONENTS
-from howsure.studies.engine.plan import Plan
+from howsure.studies.engine import Plan
 
 Study = Literal["correctness", "rejection", "monotonicity", "diagnosis", "robustness"]
 STUDIES: Final[tuple[Study, ...]] = get_args(Study)

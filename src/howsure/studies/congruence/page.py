@@ -20,7 +20,7 @@ from howsure.studies.congruence.parts import (
 from howsure.studies.congruence.suite import TRUTH
 from howsure.studies.congruence.tables import published_table
 from howsure.studies.congruence.words import GLOSSARY, headline, title_of
-from howsure.studies.engine.page import study
+from howsure.studies.engine import study_document
 
 
 def congruence_report(
@@ -43,7 +43,7 @@ def congruence_report(
     varied = reliability_of(worlds)
     beside = published_table(worlds)
     known = [name for name in models if name != TRUTH]
-    return study(
+    return study_document(
         title=title or title_of(len(known), [world.name for world in worlds]),
         headline=headline([one for world in worlds for one in world.found]),
         opening=opening(worlds),

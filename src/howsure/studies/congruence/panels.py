@@ -35,7 +35,7 @@ from howsure.studies.congruence.rejection import Rejection
 from howsure.studies.congruence.result import CongruenceRun
 from howsure.studies.congruence.suite import TRUTH
 from howsure.studies.congruence.views import over_input
-from howsure.studies.engine.page import choice_of
+from howsure.studies.engine import choice_of
 
 ALL: Final = "all models"
 INSIDE: Final = 0.95

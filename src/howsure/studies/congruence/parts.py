@@ -46,7 +46,7 @@ from howsure.studies.congruence.words import (
     reliability_lines,
     robustness_line,
 )
-from howsure.studies.engine.page import choice_of, overview
+from howsure.studies.engine import choice_of, overview
 
 _STATES: Final[Mapping[Verdict, tuple[Tone, str]]] = {
     "wrong": ("bad", "Misspecified"),

@@ -19,8 +19,13 @@ from howsure.studies.congruence.tasks import (
     congruence_task,
     image_parts_task,
 )
-from howsure.studies.engine.address import canonical
-from howsure.studies.engine.entries import absolute, check_options, complete_numbers, numbers_hash
+from howsure.studies.engine import (
+    absolute,
+    canonical,
+    check_options,
+    complete_numbers,
+    numbers_hash,
+)
 from howsure.studies.tasks.images import blood, digits, image_names, image_task
 from howsure.studies.tasks.places import found
 

@@ -30,12 +30,18 @@ from howsure.studies.congruence.robustness import Robustness
 from howsure.studies.congruence.store import joined, unpacked
 from howsure.studies.congruence.suite import TRUTH
 from howsure.studies.congruence.work import COVERAGES, run_studies, together
-from howsure.studies.engine.methods import make_method, method_identity
-from howsure.studies.engine.plan import Plan
-from howsure.studies.engine.store import Store
-from howsure.studies.engine.study import Combined, Study, Trial
-from howsure.studies.engine.tables import records_table, stacked
-from howsure.studies.engine.trials import TrialOutput
+from howsure.studies.engine import (
+    Combined,
+    Plan,
+    Store,
+    Study,
+    Trial,
+    TrialOutput,
+    make_method,
+    method_identity,
+    records_table,
+    stacked,
+)
 from howsure.studies.tasks import DataNotFoundError
 
 _HEADED: Final = "head_regressor"

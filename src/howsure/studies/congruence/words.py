@@ -26,7 +26,7 @@ from howsure.studies.congruence.published import published_reliability
 from howsure.studies.congruence.rejection import Rejection
 from howsure.studies.congruence.reliability import Reliability
 from howsure.studies.congruence.robustness import Robustness
-from howsure.studies.engine.page import named
+from howsure.studies.engine import named
 
 LEVEL: Final = 0.05
 """Up to which p an order or a trend is called beyond chance."""

@@ -29,9 +29,7 @@ from howsure.studies.congruence.robustness import Robustness, robustness
 from howsure.studies.congruence.store import joined, packed
 from howsure.studies.congruence.suite import TRUTH, compare
 from howsure.studies.congruence.tasks import CongruenceTask
-from howsure.studies.engine.methods import make_method
-from howsure.studies.engine.study import Trial
-from howsure.studies.engine.trials import TrialOutput
+from howsure.studies.engine import Trial, TrialOutput, make_method
 
 COVERAGES: Final = (0.9,)
 """For methods that fix theirs when they are made; such methods have no law of y, and no answer."""

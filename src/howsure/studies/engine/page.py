@@ -43,7 +43,7 @@ MOST_TASKS: Final = 3
 """The most tasks that the first screen shows one by one."""
 
 
-def study(
+def study_document(
     *,
     headline: VerdictLine | None,
     opening: Section,
@@ -146,7 +146,7 @@ def side_by_side_page(
     worlds, methods = (table[name].unique().to_pylist() for name in ("world", "method"))
     grids = side_by_side_grids(table, tuple(metrics))
     columns = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
-    return study(
+    return study_document(
         title=f"{title}: {named(methods, 'method')} on {named(worlds, 'world')}",
         headline=None,
         opening=Section(title=""),

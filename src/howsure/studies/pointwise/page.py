@@ -11,7 +11,7 @@ from howsure.core import formats
 from howsure.core.errors import InputError
 from howsure.figures.text import distinct
 from howsure.report.document import Document
-from howsure.studies.engine.page import coverage_of, study
+from howsure.studies.engine import coverage_of, study_document
 from howsure.studies.pointwise.result import PointwiseResult
 from howsure.studies.pointwise.sections import World, opening
 from howsure.studies.pointwise.views import curves, points_table, trials_table
@@ -40,7 +40,7 @@ def pointwise_report(
         "Methods": ", ".join(dict.fromkeys(result.method for result in whole)),
         "Nominal coverage shown": formats.level(wanted),
     }
-    return study(
+    return study_document(
         title=title or title_of(results),
         headline=headline(
             [found for world in worlds for found in world.held["picf"]], len(results)

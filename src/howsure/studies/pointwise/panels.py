@@ -13,7 +13,7 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.records import Curve
 from howsure.figures import Figure
 from howsure.report.document import Choice
-from howsure.studies.engine.page import choice_of
+from howsure.studies.engine import choice_of
 from howsure.studies.pointwise.figures import (
     OneRun,
     Words,

@@ -12,7 +12,7 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.records import Record
 from howsure.report.document import Cell, Column, Grid, Rows, Section, Tone, VerdictLine
 from howsure.report.grids import number_cell, share_cell
-from howsure.studies.engine.page import choice_of, overview
+from howsure.studies.engine import choice_of, overview
 from howsure.studies.pointwise.figures import spread_figure
 from howsure.studies.pointwise.panels import ALL, choices
 from howsure.studies.pointwise.result import PointwiseResult, Which

@@ -11,13 +11,21 @@ from howsure.core.convert import Checked, Count, Fraction, plain
 from howsure.core.errors import UnanswerableError
 from howsure.methods.interface import COVERAGES, Coverages
 from howsure.report.document import Document
-from howsure.studies.engine.methods import make_method, method_identity
-from howsure.studies.engine.plan import Plan
-from howsure.studies.engine.store import Store
-from howsure.studies.engine.study import Combined, Study, Trial
-from howsure.studies.engine.tables import records_table, stacked
-from howsure.studies.engine.trials import TrialOutput
-from howsure.studies.engine.worlds import make_world, noise_of, world_identity
+from howsure.studies.engine import (
+    Combined,
+    Plan,
+    Store,
+    Study,
+    Trial,
+    TrialOutput,
+    make_method,
+    make_world,
+    method_identity,
+    noise_of,
+    records_table,
+    stacked,
+    world_identity,
+)
 from howsure.studies.pointwise.result import PointwiseResult, joined
 from howsure.studies.pointwise.simulation import pointwise
 from howsure.studies.pointwise.tables import from_tables, to_output

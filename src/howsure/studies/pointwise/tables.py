@@ -13,7 +13,7 @@ from pyarrow import compute as pc
 
 from howsure.core.arrays import FloatArray
 from howsure.core.records import Table
-from howsure.studies.engine.trials import TrialOutput
+from howsure.studies.engine import TrialOutput
 from howsure.studies.pointwise.result import Failure, PointwiseResult
 from howsure.studies.tasks.worlds import Noise, Truth
 

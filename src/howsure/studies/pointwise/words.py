@@ -15,7 +15,7 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.records import Table
 from howsure.metrics.pointwise import Brier
 from howsure.report.document import GlossaryEntry, Tone, VerdictLine
-from howsure.studies.engine.page import named
+from howsure.studies.engine import named
 from howsure.studies.pointwise.regions import default_names, failing_regions
 from howsure.studies.pointwise.result import PointwiseResult, Which
 from howsure.studies.pointwise.views import failing_ranges

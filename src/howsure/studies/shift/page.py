@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from howsure.core import formats
 from howsure.core.errors import InputError
 from howsure.report.document import Document
-from howsure.studies.engine.page import coverage_of, study
+from howsure.studies.engine import coverage_of, study_document
 from howsure.studies.shift.findings import Finding, published_of
 from howsure.studies.shift.panels import curves_of
 from howsure.studies.shift.parts import across_section, opening, task_section
@@ -49,7 +49,7 @@ def shift_report(
     }
     printed = [one for found in spoken for one in published_of(found)]
     own = [found.result for found in spoken]
-    return study(
+    return study_document(
         title=title or title_of(len(places), list(by_task)),
         headline=headline(spoken),
         opening=opening(spoken, places),

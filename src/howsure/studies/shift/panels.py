@@ -14,7 +14,7 @@ from howsure.core.records import Curve, Table
 from howsure.figures import Figure
 from howsure.figures.ranks import rank_figure
 from howsure.report.document import Choice, Option
-from howsure.studies.engine.page import choice_of
+from howsure.studies.engine import choice_of
 from howsure.studies.shift.figures import (
     change_figure,
     degree_figure,

@@ -13,7 +13,7 @@ from howsure.core import formats
 from howsure.core.records import Record
 from howsure.report.document import TONES, Cell, Column, Grid, Rows, Section, Tone
 from howsure.report.grids import number_cell, share_cell, sort_key
-from howsure.studies.engine.page import overview
+from howsure.studies.engine import overview
 from howsure.studies.shift.findings import (
     TOLERANCE,
     TONE_OF,

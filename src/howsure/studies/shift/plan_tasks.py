@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
-from howsure.studies.engine.address import canonical
-from howsure.studies.engine.entries import absolute, check_options, numbers_hash
+from howsure.studies.engine import absolute, canonical, check_options, numbers_hash
 from howsure.studies.tasks import ShiftTask, shift_names, shift_task
 from howsure.studies.tasks.images import ImageTask, image_names, image_task
 

@@ -11,12 +11,18 @@ from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.registry import check_known
 from howsure.methods.selective import FeatureScore
 from howsure.report.document import Document
-from howsure.studies.engine.methods import make_method, method_identity
-from howsure.studies.engine.plan import Plan
-from howsure.studies.engine.store import Store
-from howsure.studies.engine.study import Combined, Study, Trial
-from howsure.studies.engine.tables import records_table, stacked
-from howsure.studies.engine.trials import TrialOutput
+from howsure.studies.engine import (
+    Combined,
+    Plan,
+    Store,
+    Study,
+    Trial,
+    TrialOutput,
+    make_method,
+    method_identity,
+    records_table,
+    stacked,
+)
 from howsure.studies.shift.methods import (
     SHIFT_METHODS,
     VARIATIONS,

@@ -11,7 +11,7 @@ import numpy as np
 from howsure.core import formats
 from howsure.core.formats import counted, listed
 from howsure.report.document import GlossaryEntry, Tone, VerdictLine
-from howsure.studies.engine.page import named
+from howsure.studies.engine import named
 from howsure.studies.shift.findings import (
     TOLERANCE,
     TONE_OF,

@@ -21,10 +21,7 @@ from howsure.core.rng import child
 from howsure.methods.deep.heads import Gaussian, Head, PairHead, SquaredError
 from howsure.methods.deep.modules import ModuleNetwork, Recipe, train_module
 from howsure.methods.selective import FeatureScore, GMMScore, KNNScore
-from howsure.studies.engine.methods import make_method
-from howsure.studies.engine.store import Store
-from howsure.studies.engine.study import Trial
-from howsure.studies.engine.trials import TrialOutput
+from howsure.studies.engine import Store, Trial, TrialOutput, make_method
 from howsure.studies.shift.evaluate import Answers, evaluate_shift
 from howsure.studies.shift.methods import shift_method
 from howsure.studies.shift.networks import NetworkView, SharedWork, network_answers
