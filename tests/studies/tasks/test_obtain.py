@@ -17,10 +17,20 @@ import pytest
 
 from extras import needs
 from howsure.core.errors import InputError
-from howsure.studies.tasks.catalogue import Entry, Holding, Remote, entries
+from howsure.studies.tasks.catalogue import entries
+from howsure.studies.tasks.download import (
+    MANIFEST,
+    DownloadError,
+    Entry,
+    Holding,
+    Remote,
+    check,
+    get,
+    located,
+    record,
+)
+from howsure.studies.tasks.files import cache_folder
 from howsure.studies.tasks.images import image_names
-from howsure.studies.tasks.obtain import MANIFEST, DownloadError, check, get, located, record
-from howsure.studies.tasks.places import cache_folder
 
 needs("pooch")
 

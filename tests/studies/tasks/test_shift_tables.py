@@ -13,7 +13,7 @@ import pytest
 
 from extras import needs
 from howsure.core.errors import InputError
-from howsure.studies.tasks import DataNotFoundError, ShiftTask, shift_names, shift_task
+from howsure.studies.tasks import DataNotFoundError, shift_names, shift_task, table_task
 
 pd = needs("pandas")
 pl = needs("polars")
@@ -31,7 +31,7 @@ def table(n: int = 100) -> dict[str, list[object]]:
 
 
 def test_home_rows_are_cut_in_three_and_others_tested_apart() -> None:
-    task = ShiftTask.from_table(table(), "y", split_by="region", features=["size", "kind"])
+    task = table_task(table(), "y", split_by="region", features=["size", "kind"])
     assert task.tests == ("shift", "home", "south", "west")
     rows = {name: task.part(name).y for name in ("train", "val", *task.tests)}
     assert {name: len(part) for name, part in rows.items()} == {
@@ -54,33 +54,33 @@ def test_home_rows_are_cut_in_three_and_others_tested_apart() -> None:
     assert part.ids.tolist() == [str(row) for row in range(50, 75)]
     assert part.in_range is not None
     assert not part.in_range.any()
-    assert task.test is task.parts["shift"]
+    assert task.test is task.part("shift")
 
 
 def test_home_can_be_values_or_a_bound() -> None:
-    listed = ShiftTask.from_table(table(), "y", split_by="region", home=["south", "west"])
+    listed = table_task(table(), "y", split_by="region", home=["south", "west"])
     assert listed.test.y.tolist() == list(range(50))
     assert listed.tests == ("shift", "home")
-    bound = ShiftTask.from_table(table(), "y", split_by="year", up_to=2006)
+    bound = table_task(table(), "y", split_by="year", up_to=2006)
     assert bound.test.y.tolist() == list(range(70, 100))
     assert bound.tests == ("shift", "home", "2007", "2008", "2009")
-    middle = ShiftTask.from_table(table(), "y", split_by="year")
+    middle = table_task(table(), "y", split_by="year")
     assert middle.test.y.tolist() == list(range(50, 100))
 
 
 def test_the_cut_of_home_depends_on_the_seed_alone() -> None:
-    first = ShiftTask.from_table(table(), "y", split_by="region", home=["north"])
+    first = table_task(table(), "y", split_by="region", home=["north"])
     fewer = {key: column[:80] for key, column in table().items()}
-    again = ShiftTask.from_table(fewer, "y", split_by="region", home=["north"])
+    again = table_task(fewer, "y", split_by="region", home=["north"])
     assert first.train.y.tolist() == again.train.y.tolist()
-    other = ShiftTask.from_table(table(), "y", split_by="region", home=["north"], seed=1)
+    other = table_task(table(), "y", split_by="region", home=["north"], seed=1)
     assert first.train.y.tolist() != other.train.y.tolist()
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, dict])
 def test_any_dataframe_will_do(make: Callable[[object], object]) -> None:
-    task = ShiftTask.from_table(make(table()), "y", split_by="region")
-    plain = ShiftTask.from_table(table(), "y", split_by="region")
+    task = table_task(make(table()), "y", split_by="region")
+    plain = table_task(table(), "y", split_by="region")
     assert np.array_equal(task.train.x, plain.train.x)
     assert task.columns == plain.columns
 
@@ -88,7 +88,7 @@ def test_any_dataframe_will_do(make: Callable[[object], object]) -> None:
 def test_a_value_unseen_in_training_is_no_known_value() -> None:
     held = table()
     held["kind"] = ["new" if row == 99 else "old" for row in range(100)]
-    task = ShiftTask.from_table(held, "y", split_by="region", features=["kind"])
+    task = table_task(held, "y", split_by="region", features=["kind"])
     assert task.columns == ("kind=old",)
     assert task.test.x[-1].tolist() == [0.0]
 
@@ -101,11 +101,11 @@ def test_missing_values_are_what_is_asked_for() -> None:
     with pytest.raises(
         InputError, match=r"column 'y' must have no missing value, got 1 \(first at row 70"
     ):
-        ShiftTask.from_table(held, "y", split_by="region")
-    dropped = ShiftTask.from_table(held, "y", split_by="region", missing="drop")
+        table_task(held, "y", split_by="region")
+    dropped = table_task(held, "y", split_by="region", missing="drop")
     assert len(dropped.test) == 48
     assert dropped.train.notes == ("3 rows with missing values left out",)
-    filled = ShiftTask.from_table(held, "y", split_by="region", missing="median", features=["size"])
+    filled = table_task(held, "y", split_by="region", missing="median", features=["size"])
     assert len(filled.test) == 49
     known = filled.train.x[filled.train.ids != "3", 0]
     wanted = np.median(known)
@@ -135,21 +135,21 @@ def test_wrong_wishes_are_refused(
 ) -> None:
     arguments: dict[str, object] = {"target": "y", "split_by": "region", **wish}
     with pytest.raises(InputError, match=words):
-        ShiftTask.from_table(table() | change, **arguments)  # type: ignore[arg-type]
+        table_task(table() | change, **arguments)  # type: ignore[arg-type]
 
 
 def test_a_column_of_names_is_no_category() -> None:
     held = table(400) | {"kind": [f"Mr {row}" for row in range(400)]}
     with pytest.raises(InputError, match="column 'kind' must have at most 50 values, got 120"):
-        ShiftTask.from_table(held, "y", split_by="region")
+        table_task(held, "y", split_by="region")
 
 
 def test_what_is_no_table_is_refused() -> None:
     for thing in (3, {"y": [1, 2], "x": [1]}):
         with pytest.raises(InputError, match="table must be a dataframe"):
-            ShiftTask.from_table(thing, "y", split_by="x")
+            table_task(thing, "y", split_by="x")
     with pytest.raises(InputError, match="part must be one of train, val, shift"):
-        ShiftTask.from_table(table(), "y", split_by="region").part("tests")
+        table_task(table(), "y", split_by="region").part("tests")
 
 
 SIZES = {
@@ -162,7 +162,7 @@ SIZES = {
 
 @pytest.mark.parametrize("name", list(SIZES))
 def test_real_tables_are_whole_and_shift(name: str, data_dir: Callable[[str], Path]) -> None:
-    from howsure.studies.tasks.shift_tables import TABLES
+    from howsure.studies.tasks.shift import TABLES
 
     data_dir(TABLES[name].folder)
     task = shift_task(name)

@@ -11,12 +11,19 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
-from howsure.core.registry import unknown
-from howsure.studies.tasks.worlds.base import KnownWorld, World
-from howsure.studies.tasks.worlds.functions import FunctionWorld, RowFunction
-from howsure.studies.tasks.worlds.inputs import Box, TwoModes
-from howsure.studies.tasks.worlds.naming import BROUGHT
+from howsure.core.registry import Registry, unknown
+from howsure.studies.tasks.worlds.base import (
+    Box,
+    FunctionWorld,
+    KnownWorld,
+    RowFunction,
+    TwoModes,
+    World,
+)
 from howsure.studies.tasks.worlds.noise import Noise
+
+BROUGHT = Registry("world", "howsure.worlds")
+"""Worlds of other packages, by entry points."""
 
 _PAPER = "Sluijterman, Cator and Heskes, arXiv 2106.03395"
 _HALF = Box((-0.5,), (0.5,))
@@ -46,7 +53,7 @@ def world_named(name: str | World, noise: str | Noise | None = None) -> World:
     ----------
     name : str or World
         A name of `worlds`, or one that another package brings by an entry point of the group
-        ``howsure.studies.tasks.worlds``: a world, or what makes one when it is called.
+        ``howsure.worlds``: a world, or what makes one when it is called.
     noise : str or Noise, optional
         Its noise law; see `noise_named`.
 

@@ -19,7 +19,7 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import Bound, Checked, Fraction, Positive
-from howsure.studies.tasks.worlds.naming import lookup
+from howsure.core.registry import check_known
 
 _LOG_2PI: Final = math.log(2.0 * math.pi)
 _HALVINGS: Final = 70  # of a bracket of width 100: below the spacing of doubles near 1e-17
@@ -374,7 +374,10 @@ def noise_named(noise: str | Noise) -> Noise:
     howsure.core.errors.InputError: noise must be one of normal, student_t3, gamma, skewed,
     mixture, heavy_tailed, laplace, uniform, got 'gama'; near: gamma
     """
-    return noise if isinstance(noise, Noise) else lookup(NOISES, noise, "noise")
+    if isinstance(noise, Noise):
+        return noise
+    check_known(noise, NOISES, "noise")
+    return NOISES[noise]
 
 
 def _inverted(cdf: Callable[[FloatArray], FloatArray], level: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Rotated digits: MNIST's test images turned by known angles, which are to be predicted."""
+"""Two small real sets: red cells in pictures of blood, to be counted, and turned digits."""
 
 from __future__ import annotations
 
@@ -12,42 +12,100 @@ import numpy.typing as npt
 
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.studies.tasks.images.files import Bytes, UnreadableError
-from howsure.studies.tasks.parts import Part
-from howsure.studies.tasks.places import found
-from howsure.studies.tasks.unpack import gunzipped
+from howsure.studies.tasks.files import (
+    UnreadableError,
+    column,
+    find_folder,
+    gunzipped,
+    numbers,
+    read_list,
+)
+from howsure.studies.tasks.images.reading import Bytes, Reading, inside, read_picture
+from howsure.studies.tasks.task import Part
 
-FOLDER: Final = "img_mnist_t10k"
+BLOOD: Final = "img_bccd_cell_count"
+BLOOD_IMAGES: Final = 364
+HEIGHT: Final = 480
+WIDTH: Final = 640
+DIGITS: Final = "img_mnist_t10k"
 SIDE: Final = 28
+PARTS: Final = ("train", "val", "test")
+
 _IMAGES: Final = "t10k-images-idx3-ubyte.gz"
-_MOST: Final = 1 << 26  # bytes of a file when unpacked
 _LABELS: Final = "t10k-labels-idx1-ubyte.gz"
+_MOST: Final = 1 << 26  # bytes of a file when unpacked
 
 
-def read_digits(
-    folder: str | os.PathLike[str] | None = None,
-) -> tuple[Bytes, npt.NDArray[np.int64]]:
-    """Read the 10,000 test images of MNIST and their digits.
+def read_blood(
+    folder: str | os.PathLike[str] | None = None, *, shrink: int = 5
+) -> Mapping[str, Part]:
+    """Read the training, validation and test part of BCCD, as its repository splits it.
 
     Parameters
     ----------
     folder : path, optional
-        Holds ``t10k-images-idx3-ubyte.gz`` and ``t10k-labels-idx1-ubyte.gz``. If omitted,
-        ``img_mnist_t10k`` is looked for under ``HOWSURE_DATA`` and in the user's cache.
+        Holds ``counts.csv`` (columns ``file``, ``rbc`` and ``split``) and ``images/``. If omitted,
+        ``img_bccd_cell_count`` is looked for under ``HOWSURE_DATA`` and in the user's cache.
+    shrink : int
+        Each square of so many pixels a side becomes its mean; must divide 480 and 640.
 
     Returns
     -------
-    images : ndarray of uint8, shape (n, 28, 28, 1)
-    digits : ndarray of int, shape (n,)
+    mapping of str to Part
+        ``train``, ``val`` and ``test``: images as uint8 of shape (n, 480/shrink, 640/shrink, 3),
+        and the number of red cells. Annotations miss cells where they overlap in heaps.
 
     Raises
     ------
     DataNotFoundError
         If the folder is not on this machine.
-    UnreadableError
-        If a file is missing, broken, cut short or of another form, or the two do not match.
+    InputError
+        If a file is missing, broken or of another size, a number or a split is none, or `shrink`
+        does not fit.
+
+    Notes
+    -----
+    364 pictures of 640 × 480 pixels, of github.com/Shenggan/BCCD_Dataset (MIT licence).
     """
-    place = found("mnist", FOLDER) if folder is None else Path(folder)
+    whole = isinstance(shrink, int) and not isinstance(shrink, bool)
+    if not whole or shrink < 1 or HEIGHT % shrink or WIDTH % shrink:
+        raise InputError(f"shrink must divide {HEIGHT} and {WIDTH}, got {shrink!r}")
+    reading = Reading(folder=find_folder("bccd", BLOOD) if folder is None else Path(folder))
+    place, pictures = reading.folder / "counts.csv", reading.folder / "images"
+    table = read_list(place)
+    files, counts = column(table, "file", place), numbers(table, "rbc", place)
+    split = column(table, "split", place)
+    unknown = sorted(set(split.tolist()) - set(PARTS))
+    if unknown:
+        raise InputError(f"{place} must name the splits {', '.join(PARTS)}, got {unknown[0]!r}")
+    images, _, _ = reading.collected(
+        "images",
+        files.tolist(),
+        lambda at: _shrunk(read_picture(inside(pictures, str(files[at]))), shrink),
+    )
+    x = np.stack(images)
+    parts = {}
+    for part in PARTS:
+        rows = np.flatnonzero(split == part)
+        if not len(rows):
+            raise InputError(f"{place} has no row of the part {part!r}: zero images remain")
+        parts[part] = Part(x=x[rows], y=counts[rows], ids=files[rows])
+    return parts
+
+
+def _shrunk(image: Bytes, shrink: int) -> Bytes:
+    """Means of squares of pixels."""
+    if image.shape[:2] != (HEIGHT, WIDTH):
+        raise UnreadableError(f"must be of {WIDTH} × {HEIGHT} pixels, got {image.shape[:2]}")
+    squares = image.reshape(HEIGHT // shrink, shrink, WIDTH // shrink, shrink, 3)
+    return np.asarray(np.rint(squares.mean(axis=(1, 3), dtype=np.float64)), dtype=np.uint8)
+
+
+def read_digits(
+    folder: str | os.PathLike[str] | None = None,
+) -> tuple[Bytes, npt.NDArray[np.int64]]:
+    """Read the 10,000 test images of MNIST and their digits."""
+    place = find_folder("mnist", DIGITS) if folder is None else Path(folder)
     images = _idx(place / _IMAGES, 3)
     digits = _idx(place / _LABELS, 1)
     if images.shape[1:] != (SIDE, SIDE) or len(images) != len(digits):
@@ -108,29 +166,7 @@ def rotated_digits(
 
 
 def turned(images: Bytes, angles: npt.ArrayLike) -> Bytes:
-    """Images turned counter-clockwise about their centres, by linear interpolation; 0 outside.
-
-    Parameters
-    ----------
-    images : ndarray of uint8, shape (n, h, w)
-        Grey images.
-    angles : array-like of shape (n,)
-        Degrees.
-
-    Returns
-    -------
-    ndarray of uint8, shape (n, h, w)
-
-    Raises
-    ------
-    InputError
-        If there is not one finite angle an image.
-
-    Examples
-    --------
-    >>> turned(np.array([[[1, 2], [3, 4]]], dtype=np.uint8), [90.0]).tolist()
-    [[[2, 4], [1, 3]]]
-    """
+    """Images turned counter-clockwise about their centres, by linear interpolation; 0 outside."""
     from scipy.ndimage import rotate
 
     given = np.asarray(angles, dtype=np.float64)

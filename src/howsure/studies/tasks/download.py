@@ -1,26 +1,69 @@
-"""Getting data sets, and checking what is there."""
+"""Getting data sets, and checking what is there.
+
+Pooch downloads and compares hashes. Archives are unpacked here: whole or not at all, and never a
+link, a device or a file with holes, which Pooch's own unpacking lets pass.
+"""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import shutil
+import tarfile
+import tempfile
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final, final
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, Literal, final
 
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.files import atomic_write
 from howsure.core.optional import require
-from howsure.studies.tasks.catalogue import Entry, Holding, Remote
-from howsure.studies.tasks.places import cache_folder, places
-from howsure.studies.tasks.unpack import untar
+from howsure.studies.tasks.files import BROKEN, UnreadableError, cache_folder, places
 
 MANIFEST: Final = "howsure-sha256.txt"
 """Where `record` notes the hashes of a set's files, in the form of ``sha256sum``."""
 
-
 _BLOCK: Final = 1 << 20
+
+Kind = Literal["drawn images", "images", "table"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remote:
+    """A file that can be downloaded."""
+
+    url: str
+    hash: str  # ``sha256:…`` or ``md5:…`` of its bytes
+    name: str
+    unpack: bool = False  # whether it is a TAR archive of the set's folder
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """How many files a set's folder must hold, by globs of which any may match."""
+
+    patterns: tuple[str, ...]
+    count: int = 1
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A data set: what it is, its licence as we know it, where it comes from, what it holds."""
+
+    name: str
+    kind: Kind  # drawn sets need no file; their originals may be read instead
+    what: str
+    licence: str
+    source: str  # the page to get it from, and
+    how: str  # what to do there
+    folder: str
+    holds: tuple[Holding, ...]
+    remotes: tuple[Remote, ...] = ()
 
 
 class DownloadError(HowsureError):
@@ -30,57 +73,19 @@ class DownloadError(HowsureError):
 @final
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was checked.
-
-    Attributes
-    ----------
-    good : bool
-        Whether it is as it must be.
-    said : str
-        What was found.
-    """
+    """One thing that was checked: whether it is as it must be, and what was seen."""
 
     good: bool
     said: str
 
 
 def located(entry: Entry) -> Path | None:
-    """The folder of a set on this machine, or None.
-
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> from howsure.studies.tasks.catalogue import entries
-    >>> located(replace(entries()["cells"], folder="no_such_folder")) is None
-    True
-    """
+    """The folder of a set on this machine, or None."""
     return next((place for place in places(entry.folder) if place.is_dir()), None)
 
 
 def get(entry: Entry, folder: Path | None = None) -> Path:
-    """Download a set whose address and hash are known.
-
-    Parameters
-    ----------
-    entry : Entry
-        Which.
-    folder : Path, optional
-        Where to; its folder in the user's cache if omitted.
-
-    Returns
-    -------
-    Path
-        The folder.
-
-    Raises
-    ------
-    InputError
-        If the set has no known address and hash.
-    DownloadError
-        If the download fails, or its hash is another than the one known.
-    UnreadableError
-        If what was downloaded cannot be unpacked.
-    """
+    """Download a set whose address and hash are known."""
     if not entry.remotes:
         raise InputError(f"name must be of a set that can be downloaded, got {entry.name!r}")
     place = folder or cache_folder() / entry.folder
@@ -107,27 +112,7 @@ def _fetch(remote: Remote, place: Path, folder: str) -> None:
 
 
 def check(entry: Entry, folder: Path | None = None) -> list[Finding]:
-    """Say what of a set is there, what is missing, and what has changed.
-
-    Parameters
-    ----------
-    entry : Entry
-        Which.
-    folder : Path, optional
-        Its folder; looked for if omitted.
-
-    Returns
-    -------
-    list of Finding
-        One for each kind of file, for each known hash, and for the hashes noted by `record`.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from howsure.studies.tasks.catalogue import entries
-    >>> check(entries()["california"], Path("no_such_folder"))
-    [Finding(good=False, said='no_such_folder: no such folder')]
-    """
+    """Say what of a set is there, what is missing, and what has changed."""
     place = folder or located(entry)
     if place is None:
         looked = " and ".join(map(str, places(entry.folder)))
@@ -140,25 +125,7 @@ def check(entry: Entry, folder: Path | None = None) -> list[Finding]:
 
 
 def record(entry: Entry, folder: Path | None = None) -> Path:
-    """Note the hashes of all files that are there, so that `check` sees later changes.
-
-    Parameters
-    ----------
-    entry : Entry
-        Which.
-    folder : Path, optional
-        Its folder; looked for if omitted.
-
-    Returns
-    -------
-    Path
-        The file of hashes, in the set's folder.
-
-    Raises
-    ------
-    InputError
-        If the set is not there, or the folder cannot be written to.
-    """
+    """Note the hashes of all files that are there, so that `check` sees later changes."""
     place = folder or located(entry)
     if place is None or not place.is_dir():
         raise InputError(f"folder must exist, got {str(place or entry.folder)!r}")
@@ -218,3 +185,59 @@ def _digest(file: Path, kind: str, *, unpack: bool = False) -> str:
         while block := handle.read(_BLOCK):
             found.update(block)
     return found.hexdigest()
+
+
+def untar(archive: Path, folder: str, place: Path) -> None:
+    """Unpack one folder of a TAR archive as `place`, whole or not at all."""
+    temporary = Path(tempfile.mkdtemp(prefix=".unpacking-", dir=place.parent))
+    try:
+        with tarfile.open(archive, "r:") as packed:
+            members = list(_inside(packed, folder, archive))
+            if not members:
+                raise UnreadableError(f"{archive} must hold the folder {folder!r}, got none")
+            if not all(_there(member, place) for member in members):
+                packed.extractall(temporary, members, filter="data")
+                _move(temporary / folder, place)
+    except (*BROKEN, tarfile.TarError) as error:
+        if isinstance(error, UnreadableError):
+            raise
+        raise UnreadableError(f"{archive} cannot be unpacked: {error}") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _inside(packed: tarfile.TarFile, folder: str, archive: Path) -> Iterable[tarfile.TarInfo]:
+    """Members of the folder; what lies beside it is left."""
+    for member in packed:
+        path = PurePosixPath(member.name)
+        if path.is_absolute() or ".." in path.parts or "\\" in member.name:
+            raise UnreadableError(
+                f"{archive}: paths must stay inside the archive, got {member.name!r}"
+            )
+        if not (member.isfile() or member.isdir()) or member.issparse():
+            raise UnreadableError(
+                f"{archive} must hold plain files and folders alone, got {member.name!r}, "
+                "a link, a device or a file with holes"
+            )
+        if path.parts[:1] == (folder,):
+            yield member
+
+
+def _there(member: tarfile.TarInfo, place: Path) -> bool:
+    path = place.joinpath(*PurePosixPath(member.name).parts[1:])
+    if member.isdir():
+        return path.is_dir()
+    return path.is_file() and path.stat().st_size == member.size
+
+
+def _move(source: Path, place: Path) -> None:
+    """Put a folder in its place; in one that is there, its files replace those of their names."""
+    if not place.exists():
+        source.rename(place)
+        return
+    for path in sorted(source.rglob("*")):
+        target = place / path.relative_to(source)
+        if path.is_dir():
+            target.mkdir(exist_ok=True)
+        else:
+            path.replace(target)
