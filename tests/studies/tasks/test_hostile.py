@@ -16,7 +16,7 @@ from scipy.io import savemat
 
 from extras import needs
 from howsure.core.errors import InputError
-from howsure.studies.tasks import uci
+from howsure.studies.tasks import shift_task, uci
 from howsure.studies.tasks.download import untar
 from howsure.studies.tasks.files import UnreadableError, arrays, gunzipped
 from howsure.studies.tasks.images import drawn, medical, satellite, small
@@ -103,6 +103,8 @@ def test_gzip_bombs_are_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         medical.read_volume(tmp_path / "BRATS_001.nii.gz")
     with pytest.raises(InputError, match="must unpack to at most"):
         uci("yacht", tmp_path)
+    with pytest.raises(InputError, match="must unpack to at most"):
+        shift_task("bike-hours", tmp_path)
 
 
 def npy(shape: tuple[int, ...], kind: str = "<f8", held: bytes = b"") -> bytes:

@@ -55,6 +55,7 @@ def test_home_rows_are_cut_in_three_and_others_tested_apart() -> None:
     assert part.in_range is not None
     assert not part.in_range.any()
     assert task.test is task.part("shift")
+    assert not task.images
 
 
 def test_home_can_be_values_or_a_bound() -> None:
@@ -105,6 +106,7 @@ def test_missing_values_are_what_is_asked_for() -> None:
     dropped = table_task(held, "y", split_by="region", missing="drop")
     assert len(dropped.test) == 48
     assert dropped.train.notes == ("3 rows with missing values left out",)
+    assert dropped.notes == dropped.train.notes
     filled = table_task(held, "y", split_by="region", missing="median", features=["size"])
     assert len(filled.test) == 49
     known = filled.train.x[filled.train.ids != "3", 0]

@@ -24,6 +24,10 @@ def _holding(*patterns: str, count: int = 1) -> Holding:
     return Holding(patterns=patterns, count=count)
 
 
+def _remote(url: str, known_hash: str, *, unpack: bool = False) -> Remote:
+    return Remote(url=url, hash=known_hash, name=url.rpartition("/")[2], unpack=unpack)
+
+
 def _images(name: str, *, folder: str = "", **facts: Any) -> Entry:
     """A set of images, whose folder the reader knows unless it is named."""
     return Entry(name=name, kind="images", folder=folder or REAL[name].folder, **facts)
@@ -90,10 +94,9 @@ _IMAGES: Final = (
             _holding("labelsTr/BRATS_*.nii*", count=medical.VOLUMES),
         ),
         remotes=(
-            Remote(
-                url="https://msd-for-monai.s3-us-west-2.amazonaws.com/Task01_BrainTumour.tar",
-                hash="md5:240a19d752f0d9e9101544901065d872",
-                name="Task01_BrainTumour.tar",
+            _remote(
+                "https://msd-for-monai.s3-us-west-2.amazonaws.com/Task01_BrainTumour.tar",
+                "md5:240a19d752f0d9e9101544901065d872",
                 unpack=True,
             ),
         ),
@@ -210,92 +213,88 @@ _IMAGES: Final = (
             _holding("t10k-labels-idx1-ubyte.gz"),
         ),
         remotes=(
-            Remote(
-                url=f"{_MNIST}/t10k-images-idx3-ubyte.gz",
-                hash="sha256:8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-                name="t10k-images-idx3-ubyte.gz",
+            _remote(
+                f"{_MNIST}/t10k-images-idx3-ubyte.gz",
+                "sha256:8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
             ),
-            Remote(
-                url=f"{_MNIST}/t10k-labels-idx1-ubyte.gz",
-                hash="sha256:f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
-                name="t10k-labels-idx1-ubyte.gz",
+            _remote(
+                f"{_MNIST}/t10k-labels-idx1-ubyte.gz",
+                "sha256:f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
             ),
         ),
     ),
 )
 
-_TABLE_WORDS: Final[Mapping[str, tuple[str, str, str, Remote | None]]] = MappingProxyType(
-    {
-        "california": (
-            "house values of Californian districts, from the coast to inland",
-            "Apache-2.0 (the repository)",
-            "https://github.com/ageron/handson-ml",
-            Remote(
-                url=f"{_GITHUB}/ageron/handson-ml/b7051594afbb1d835f5e031af8664c4363878050"
-                "/datasets/housing/housing.csv",
-                hash="sha256:8a3727f4cf54ac1a327f69b1d5b4db54c5834ea81c6e4efc0d163300022a685e",
-                name="housing.csv",
-            ),
-        ),
-        "bike-hours": (
-            "hourly bicycle rentals, from 2011 to 2012 (UCI 275)",
-            "CC BY 4.0 (UCI)",
-            "https://archive.ics.uci.edu/dataset/275/bike+sharing+dataset",
-            Remote(
-                url=f"{_GITHUB}/zdvi/BikeSharing/703dd0fbc7f59c8dcd547250c402ed19ee64f391/hour.csv",
-                hash="sha256:0934a34f8120f954fb5dd4fa6c825484e7fe7e9e74851e36b5c91fe5d5452ac7",
-                name="hour.csv",
-            ),
-        ),
-        "traffic": (
-            "hourly road traffic, from 2012-2014 to 2015-2018 (UCI 492)",
-            "CC BY 4.0 (UCI)",
-            "https://archive.ics.uci.edu/dataset/492/metro+interstate+traffic+volume",
-            Remote(
-                url=f"{_GITHUB}/mellonchap/data/d3141be6ea5467ff0361431d46b875e7b6ee1baa"
-                "/Metro_Interstate_Traffic_Volume.csv",
-                hash="sha256:1b92185e2b9cd407e3ea626d10eb010a2ee82f820a48c6d8b690535511c1061a",
-                name="Metro_Interstate_Traffic_Volume.csv",
-            ),
-        ),
-        "poverty": (
-            "asset wealth of African villages, from predictions, to other countries",
-            "MIT (the repository)",
-            "https://github.com/sustainlab-group/africa_poverty",
-            Remote(
-                url=f"{_GITHUB}/sustainlab-group/africa_poverty"
-                "/a595f0d353bff8b65b7b0cd74a2bb692ef2fec06/data/predictions"
-                "/dhs_ooc_preds_ooc.csv",
-                hash="sha256:de6fdb67ccfc0348f0c5f2aa67d609b0dcba5efeae45a70f999aad31266a841e",
-                name="dhs_ooc_preds_ooc.csv",
-            ),
-        ),
-        "wine": (
-            "quality of wine, from red to white (UCI 186)",
-            "CC BY 4.0 (UCI)",
-            "https://archive.ics.uci.edu/dataset/186/wine+quality",
-            None,
-        ),
-    }
-)
 
-
-def _shift_table(name: str) -> Entry:
-    what, licence, source, remote = _TABLE_WORDS[name]
+def _table(name: str, what: str, licence: str, source: str, *remotes: Remote) -> Entry:
+    """A table that shifts, whose folder and files its reader knows."""
     facts = TABLES[name]
     files = " and ".join(names[-1] for names in facts.files)
-    how = f"howsure data get downloads {files}"
+    by_hand = f"get {files}; no hash is known"
     return Entry(
         name=name,
         kind="table",
         what=what,
         licence=licence,
         source=source,
-        how=how if remote else f"get {files}; no hash is known",
+        how=f"howsure data get downloads {files}" if remotes else by_hand,
         folder=facts.folder,
         holds=tuple(_holding(*names) for names in facts.files),
-        remotes=(remote,) if remote else (),
+        remotes=remotes,
     )
+
+
+_TABLES: Final = (
+    _table(
+        "california",
+        "house values of Californian districts, from the coast to inland",
+        "Apache-2.0 (the repository)",
+        "https://github.com/ageron/handson-ml",
+        _remote(
+            f"{_GITHUB}/ageron/handson-ml/b7051594afbb1d835f5e031af8664c4363878050"
+            "/datasets/housing/housing.csv",
+            "sha256:8a3727f4cf54ac1a327f69b1d5b4db54c5834ea81c6e4efc0d163300022a685e",
+        ),
+    ),
+    _table(
+        "bike-hours",
+        "hourly bicycle rentals, from 2011 to 2012 (UCI 275)",
+        "CC BY 4.0 (UCI)",
+        "https://archive.ics.uci.edu/dataset/275/bike+sharing+dataset",
+        _remote(
+            f"{_GITHUB}/zdvi/BikeSharing/703dd0fbc7f59c8dcd547250c402ed19ee64f391/hour.csv",
+            "sha256:0934a34f8120f954fb5dd4fa6c825484e7fe7e9e74851e36b5c91fe5d5452ac7",
+        ),
+    ),
+    _table(
+        "traffic",
+        "hourly road traffic, from 2012-2014 to 2015-2018 (UCI 492)",
+        "CC BY 4.0 (UCI)",
+        "https://archive.ics.uci.edu/dataset/492/metro+interstate+traffic+volume",
+        _remote(
+            f"{_GITHUB}/mellonchap/data/d3141be6ea5467ff0361431d46b875e7b6ee1baa"
+            "/Metro_Interstate_Traffic_Volume.csv",
+            "sha256:1b92185e2b9cd407e3ea626d10eb010a2ee82f820a48c6d8b690535511c1061a",
+        ),
+    ),
+    _table(
+        "poverty",
+        "asset wealth of African villages, from predictions, to other countries",
+        "MIT (the repository)",
+        "https://github.com/sustainlab-group/africa_poverty",
+        _remote(
+            f"{_GITHUB}/sustainlab-group/africa_poverty/a595f0d353bff8b65b7b0cd74a2bb692ef2fec06"
+            "/data/predictions/dhs_ooc_preds_ooc.csv",
+            "sha256:de6fdb67ccfc0348f0c5f2aa67d609b0dcba5efeae45a70f999aad31266a841e",
+        ),
+    ),
+    _table(
+        "wine",
+        "quality of wine, from red to white (UCI 186)",
+        "CC BY 4.0 (UCI)",
+        "https://archive.ics.uci.edu/dataset/186/wine+quality",
+    ),
+)
 
 
 def _uci_table(name: str) -> Entry:
@@ -320,5 +319,5 @@ def entries() -> Mapping[str, Entry]:
     >>> sets["cells"].kind, sets["california"].remotes[0].name
     ('drawn images', 'housing.csv')
     """
-    tables = [*map(_shift_table, TABLES), *map(_uci_table, uci_names())]
-    return MappingProxyType({entry.name: entry for entry in (*_IMAGES, *tables)})
+    tables = map(_uci_table, uci_names())
+    return MappingProxyType({entry.name: entry for entry in (*_IMAGES, *_TABLES, *tables)})

@@ -297,11 +297,9 @@ class Box(Inputs):
 
     @property
     def dimension(self) -> int:
-        """Number of columns."""
         return len(self.lower)
 
     def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Draws, shape (n, d)."""
         edges = np.subtract(self.upper, self.lower)
         return np.asarray(self.lower + edges * rng.random((n, self.dimension)))
 
@@ -340,11 +338,9 @@ class TwoModes(Inputs):
 
     @property
     def dimension(self) -> int:
-        """Number of columns: 1."""
         return 1
 
     def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Draws, shape (n, 1)."""
         uniforms = np.maximum(rng.random((n, 2)), 2.0**-54)
         center = np.where(uniforms[:, 0] < 0.5, *self.centers)
         return np.asarray(center + self.sd * special.ndtri(uniforms[:, 1]))[:, None]
@@ -399,7 +395,6 @@ class FunctionWorld(KnownWorld):
 
     @property
     def dimension(self) -> int:
-        """Number of columns of x."""
         return self.inputs.dimension
 
     def mean(self, x: FloatArray) -> FloatArray:
@@ -435,11 +430,9 @@ class FunctionWorld(KnownWorld):
         return value
 
     def with_noise(self, noise: str | Noise) -> Self:
-        """The same world with another noise law; its random numbers stay the same."""
         return replace(self, noise=noise_named(noise))
 
     def test_set(self, seed: int, n: int | None = None) -> Draw:
-        """The test set of a seed."""
         wanted = rows_wanted(n, self.test_rows, "n_test")
         x = self.inputs.sample(trial_rng(seed, None, "test x"), wanted)
         return Draw(x, self.truth(x).sample(trial_rng(seed, None, "test y")))

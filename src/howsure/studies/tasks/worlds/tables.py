@@ -166,7 +166,6 @@ class ForestWorld(KnownWorld):
 
     @property
     def dimension(self) -> int:
-        """Number of columns of x."""
         return int(self.x.shape[1])
 
     @property
@@ -186,7 +185,6 @@ class ForestWorld(KnownWorld):
         return np.maximum(np.sqrt(variance), self.floor)
 
     def with_noise(self, noise: str | Noise) -> Self:
-        """The same world with another noise law; its random numbers stay the same."""
         return replace(self, noise=noise_named(noise))
 
     def test_set(self, seed: int, n: int | None = None) -> Draw:
@@ -329,7 +327,6 @@ class CutWorld(World):
 
     @property
     def dimension(self) -> int:
-        """Number of columns of x."""
         return int(self.x.shape[1])
 
     def trials_available(self, n: int | None = None, n_test: int | None = None) -> int:
@@ -338,7 +335,6 @@ class CutWorld(World):
         return rest // rows_wanted(n, self.rows, "n_train", most=rest)
 
     def test_set(self, seed: int, n: int | None = None) -> Draw:
-        """The test set of a seed."""
         return self._cut(self._order(seed)[: self._test_rows(n)])
 
     def training_set(
