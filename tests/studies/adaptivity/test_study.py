@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from howsure.core.errors import InputError
-from howsure.studies.adaptivity.forest import forest_task
-from howsure.studies.adaptivity.inputs import given_probabilities
-from howsure.studies.adaptivity.intervals import compare_intervals
-from howsure.studies.adaptivity.protocol import compare_label_sets
-from howsure.studies.adaptivity.study import AdaptivityStudy
+from howsure.studies.adaptivity import (
+    AdaptivityStudy,
+    compare_intervals,
+    compare_label_sets,
+    forest_task,
+    given_probabilities,
+)
 from howsure.studies.engine import Plan, Store, combined, run, survey, trials_of
 from howsure.studies.tasks.worlds import world_named
 
