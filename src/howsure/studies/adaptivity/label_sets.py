@@ -269,8 +269,9 @@ class LabelMethod:
 
     def identity(self, entry: Mapping[str, Any], coverage: float) -> dict[str, Any]:
         """What decides it: all its options where it can tell them, else the plan's words."""
+        method = self.make(coverage)
         try:
-            options = options_of(self.make(coverage), self.what)
+            options = options_of(method, self.what)
         except InputError:
             return dict(entry)
         return {**{k: entry[k] for k in ("method", "revision") if k in entry}, "options": options}
