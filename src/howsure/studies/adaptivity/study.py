@@ -172,7 +172,7 @@ class AdaptivityStudy(Study):
             for result in whole:
                 records = result.records()
                 for method in result.methods:
-                    keys = {"world": world, "method": method, "seed": seed}
+                    keys: dict[str, str | int] = {"world": world, "method": method, "seed": seed}
                     tables.append(records_table([r for r in records if r.model == method], keys))
             named = f"{world}, seed {seed}" if len(plan.seeds) > 1 else world
             results.setdefault(world, []).extend(replace(result, task=named) for result in whole)
