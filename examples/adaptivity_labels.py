@@ -35,8 +35,7 @@ from howsure.methods.conformal.labels import (
     TunedLabels,
 )
 from howsure.metrics.adaptivity import Brightness, Contrast, GaussianNoise, Perturbation, Resampling
-from howsure.metrics.adaptivity.assess import assess_adaptivity
-from howsure.metrics.measure import curves_of
+from howsure.metrics.measure import curves_of, evaluate
 from howsure.predictions import EvalSet, LabelSets
 from howsure.studies.adaptivity import (
     Classified,
@@ -259,13 +258,16 @@ def drawn(item: Trained, coverage: float) -> list[Figure]:
     by_ease, by_size = [], []
     for name in ("LAC", "APS", "SAPS"):
         sets, new = halves(item, SCORES[name], coverage)
-        held = EvalSet.checked(item.task.y[new], sets, model=name)
-        report = assess_adaptivity(
+        ease = next(iter(item.task.eases.values()))[new]
+        held = EvalSet.checked(item.task.y[new], sets, features={"ease": ease}, model=name)
+        report = evaluate(
             held,
-            ease=next(iter(item.task.eases.values()))[new],
-            scores=item.task.probabilities[new],
-            bins=min(item.bins, len(new) // 40),
-            resampling=Resampling(replicates=0, permutations=0),
+            beside="ease",
+            given={
+                "class_scores": item.task.probabilities[new],
+                "bins": min(item.bins, len(new) // 40),
+                "resampling": Resampling(replicates=0, permutations=0),
+            },
         )
         cells, sizes = curves_of(report)
         by_ease.append(cells)
