@@ -1,21 +1,33 @@
-"""What a comparison of conformal methods over repeats gives: medians, ranks, who ties with whom."""
+"""Methods on the same random splits of one task: the loop over them, and what it gives.
+
+Medians over the splits, ranks, and who ties with whom. Source: Jang and Lee 2025, sections 5, 6.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from typing import Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import FloatArray, IntArray, check_fraction
+from howsure.core.convert import Count, Fraction, check_fields
 from howsure.core.errors import InputError
+from howsure.core.progress import tell
 from howsure.core.records import Direction, Notion, Record, Table
-from howsure.metrics.adaptivity import NoiseFloor
+from howsure.core.registry import check_known
+from howsure.core.rng import child
+from howsure.metrics.adaptivity import NoiseFloor, Perturbation, ease, noise_floor
 from howsure.stats.ranks import PostHoc, RankComparison, compare_ranks
 
+Numbers = Mapping[str, float | str]
+"""By measure: its value, or the reason why there is none."""
+NO_SLOPE: Final = "all cells agree in mean size or in mean difficulty"
+"""Why T-SS may be missing."""
 DIRECTIONS: Final[Mapping[str, Direction]] = {
     "t_cv": Direction.LOWER,
     "t_ss": Direction.HIGHER,
@@ -30,6 +42,8 @@ DIRECTIONS: Final[Mapping[str, Direction]] = {
     "width": Direction.LOWER,
 }
 """Measures of a comparison, and which values are better."""
+RANKED: Final = ("t_cv", "t_ss")
+"""The measures that methods are ranked by."""
 _MARGINAL: Final = ("set_deficit", "set_excess", "empirical_coverage", "set_size", "width")
 
 
@@ -77,6 +91,7 @@ class MethodComparison:
     surrogate: bool = False
     reasons: Mapping[tuple[str, str], str] = field(default_factory=dict)
     units: str = "labels"
+    _known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def repeats(self) -> int:
@@ -98,7 +113,20 @@ class MethodComparison:
 
     def median(self, measure: str) -> FloatArray:
         """Median over the repeats with an answer, shape (methods,); NaN where none has one."""
-        return np.array([_median(column) for column in self.of(measure).T])
+        if measure not in self._known:
+            columns = self.of(measure).T
+            self._known[measure] = np.array([_reduced(np.median, column) for column in columns])
+        known: FloatArray = self._known[measure]
+        return known
+
+    def medians(self, measure: str) -> dict[str, float]:
+        """The same by method."""
+        return dict(zip(self.methods, self.median(measure).tolist(), strict=True))
+
+    @property
+    def ranked(self) -> bool:
+        """Whether there are splits and methods enough for ranks."""
+        return self.repeats > 1 and len(self.methods) > 2
 
     def ranks(self, measure: str, method: PostHoc = "wilcoxon-holm") -> RankComparison:
         """Ranks of the methods over the repeats, and who ties with whom.
@@ -112,8 +140,13 @@ class MethodComparison:
             If the measure has no better and worse, or there are fewer than three methods or two
             repeats.
         """
-        direction = DIRECTIONS[measure]
-        table = self.of(measure)
+        if (measure, method) not in self._known:
+            self._known[measure, method] = self._ranks(measure, method)
+        known: RankComparison = self._known[measure, method]
+        return known
+
+    def _ranks(self, measure: str, method: PostHoc) -> RankComparison:
+        table, direction = self.of(measure), DIRECTIONS[measure]
         if direction is Direction.TARGET:
             table, direction = np.abs(table - self.coverage), Direction.LOWER
         sign = 1.0 if direction is Direction.LOWER else -1.0
@@ -126,10 +159,10 @@ class MethodComparison:
         """Medians of every measure, one row a method, with shared ranks by T-CV and T-SS."""
         columns: dict[str, npt.NDArray[Any]] = {"method": np.array(self.methods, dtype=object)}
         columns |= {measure: self.median(measure) for measure in self.measures}
-        if self.repeats > 1 and len(self.methods) > 2:
-            for measure in ("t_cv", "t_ss"):
+        if self.ranked:
+            for measure in RANKED:
                 columns[f"{measure}_rank"] = self.ranks(measure).shared_ranks
-        told = "; ease is a surrogate from the probabilities" if self.surrogate else ""
+        source = "; ease is a surrogate from the probabilities" if self.surrogate else ""
         return Table(
             name="adaptivity_methods",
             columns=columns,
@@ -139,7 +172,7 @@ class MethodComparison:
                 f"Coverage {self.coverage:g}: medians over {self.repeats} splits in "
                 f"{self.calibration_rows:,} and {self.test_rows:,} rows, {self.bins} cells by "
                 f"ease; a perfect model shows a T-CV of {self.floor.median:.3g} in the median"
-                f"{told}."
+                f"{source}."
             ),
         )
 
@@ -158,7 +191,7 @@ class MethodComparison:
         size = measure in ("set_size", "set_deficit", "set_excess", "width")
         return Record(
             metric=measure,
-            value=_median(column),
+            value=float(self.median(measure)[place]),
             n=float(self.test_rows),
             direction=DIRECTIONS[measure],
             units=self.units if size else "1",
@@ -209,10 +242,10 @@ def average_table(comparisons: Sequence[MethodComparison]) -> Table:
                 f"{', '.join(first.methods)} at {first.coverage:g}"
             )
     columns: dict[str, npt.NDArray[Any]] = {"method": np.array(first.methods, dtype=object)}
-    for measure in ("t_cv", "t_ss"):
-        medians = np.array([held.median(measure) for held in comparisons])
-        ranks = np.array([held.ranks(measure).shared_ranks for held in comparisons])
-        columns[measure] = np.array([_mean(column) for column in medians.T])
+    for measure in RANKED:
+        medians = np.array([each.median(measure) for each in comparisons])
+        ranks = np.array([each.ranks(measure).shared_ranks for each in comparisons])
+        columns[measure] = np.array([_reduced(np.mean, column) for column in medians.T])
         columns[f"{measure}_rank"] = ranks.mean(axis=0)
     return Table(
         name="adaptivity_averages",
@@ -221,11 +254,129 @@ def average_table(comparisons: Sequence[MethodComparison]) -> Table:
     )
 
 
-def _median(values: FloatArray) -> float:
+def _reduced(reduce: Callable[..., Any], values: FloatArray) -> float:
+    """A mean or median of the numbers that there are; NaN where there is none."""
     known = values[np.isfinite(values)]
-    return float(np.median(known)) if len(known) else math.nan
+    return float(reduce(known)) if len(known) else math.nan
 
 
-def _mean(values: FloatArray) -> float:
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else math.nan
+@lru_cache(maxsize=256)
+def floor_of(bins: int, rows: int, coverage: float) -> NoiseFloor:
+    """T-CV of a perfect model on so many test rows, cut in so many cells."""
+    return noise_floor(np.diff(np.arange(bins + 1) * rows // bins), coverage)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Split:
+    """Row numbers of both parts of one random split, and a seed for the draws of methods."""
+
+    validation: IntArray
+    test: IntArray
+    seed: int
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Design:
+    """What is compared, on which splits; checked when made. Names as in `MethodComparison`."""
+
+    task: str
+    n: int
+    methods: tuple[str, ...]
+    measures: tuple[str, ...]
+    coverages: tuple[Fraction, ...]
+    repeats: Count
+    share: float
+    bins: int
+    seed: int
+    surrogate: bool = False
+    units: str = "labels"
+
+    def __post_init__(self) -> None:
+        if not self.methods or not self.coverages:
+            raise InputError("methods and coverages must hold at least one each, got none")
+        if len(set(self.methods)) < len(self.methods):
+            raise InputError(f"methods must be different, got {', '.join(self.methods)}")
+        check_fields(self)
+        kept = self.validation_rows
+        if not 0 < kept < self.n:
+            raise InputError(f"share must leave rows on both sides of {self.n}, got {self.share}")
+        if not isinstance(self.bins, int) or not 3 <= self.bins <= self.n - kept:
+            raise InputError(
+                f"bins must lie between 3 and the {self.n - kept} test rows, got {self.bins!r}"
+            )
+
+    @property
+    def validation_rows(self) -> int:
+        """Rows of the validation part."""
+        return round(self.n * check_fraction(self.share, "share"))
+
+    def split(self, repeat: int) -> Split:
+        """The split of one repeat."""
+        order = child(self.seed, "adaptivity", "split", repeat).permutation(self.n)
+        draws = child(self.seed, "adaptivity", "draws", repeat)
+        return Split(
+            validation=np.sort(order[: self.validation_rows]),
+            test=np.sort(order[self.validation_rows :]),
+            seed=int(draws.integers(2**31 - 1)),
+        )
+
+    def run(self, one: Callable[[str, Split], Sequence[Numbers]]) -> tuple[MethodComparison, ...]:
+        """Measure every method on every split; `one` gives the numbers at each coverage."""
+        shape = (len(self.coverages), self.repeats, len(self.methods), len(self.measures))
+        values = np.full(shape, np.nan)
+        reasons: list[dict[tuple[str, str], str]] = [{} for _ in self.coverages]
+        for repeat in range(self.repeats):
+            split = self.split(repeat)
+            for place, method in enumerate(self.methods):
+                for level, numbers in enumerate(one(method, split)):
+                    for k, measure in enumerate(self.measures):
+                        value = numbers[measure]
+                        if isinstance(value, str):
+                            reasons[level][method, measure] = value
+                        else:
+                            values[level, repeat, place, k] = value
+            tell(self.task, repeat + 1, self.repeats)
+        tested = self.n - self.validation_rows
+        return tuple(
+            MethodComparison(
+                task=self.task,
+                methods=self.methods,
+                measures=self.measures,
+                values=values[level],
+                coverage=coverage,
+                calibration_rows=self.validation_rows,
+                test_rows=tested,
+                bins=self.bins,
+                floor=floor_of(self.bins, tested, coverage),
+                seed=self.seed,
+                surrogate=self.surrogate,
+                reasons=reasons[level],
+                units=self.units,
+            )
+            for level, coverage in enumerate(self.coverages)
+        )
+
+
+def chosen(
+    methods: Sequence[str], known: Sequence[str], own: Mapping[str, Any] | None
+) -> tuple[str, ...]:
+    """Names of known methods, then those of own ones."""
+    for name in methods:
+        check_known(name, known, "method")
+    return (*methods, *(own or {}))
+
+
+def eases_of(
+    predict: Callable[[Any], npt.ArrayLike],
+    x: npt.ArrayLike,
+    perturbations: Mapping[str, Perturbation],
+    repeats: int,
+    seed: int,
+) -> dict[str, FloatArray]:
+    """Ease of the rows of a task by each way of disturbing."""
+    if not perturbations:
+        raise InputError("perturbations must hold at least one way of disturbing, got none")
+    of = partial(ease, predict, x, repeats=repeats, seed=seed)
+    return {name: of(how) for name, how in perturbations.items()}
