@@ -18,18 +18,21 @@ torch = needs("torch")
 
 from howsure.core.errors import InputError, MissingDependencyError, UnanswerableError  # noqa: E402
 from howsure.methods.deep import (  # noqa: E402
+    BatchTraining,
     ConcreteDropout,
     DeepEnsemble,
     MCDropout,
     MeanVarianceNetwork,
     NetworkBootstrap,
     QuantileNetwork,
-    Training,
     train,
 )
-from howsure.methods.deep.members import Member  # noqa: E402
+from howsure.methods.deep.batch import (  # noqa: E402
+    Member,
+    dropped_outputs,
+    outputs,
+)
 from howsure.methods.deep.method import NetworkFit, NetworkMethod  # noqa: E402
-from howsure.methods.deep.outputs import dropped_outputs, outputs  # noqa: E402
 
 QUICK: dict[str, Any] = {"layers": (8, 6), "epochs": 15}
 METHODS: dict[str, NetworkMethod] = {
@@ -324,7 +327,7 @@ def test_a_chunk_is_filled_by_as_many_data_sets() -> None:
 
 def test_training_may_start_from_options_alone() -> None:
     x, y = rows()
-    network = train([Member(x, y, seed=0)], MeanVarianceNetwork().head, Training(epochs=1))[0]
+    network = train([Member(x, y, seed=0)], MeanVarianceNetwork().head, BatchTraining(epochs=1))[0]
     assert [kernel.shape for kernel in network.kernels] == [(40, 2), (30, 40), (20, 30), (2, 20)]
 
 

@@ -11,12 +11,10 @@ from howsure.core.arrays import FloatArray
 from howsure.core.convert import Bound, Count, Fraction, Positive
 from howsure.core.rng import child
 from howsure.methods.bootstrap import noise_left
-from howsure.methods.deep.dropout import Bernoulli, Concrete, Dropout
-from howsure.methods.deep.ensembles import mixed
+from howsure.methods.deep.batch import Network, dropped_outputs, moments
+from howsure.methods.deep.body import Bernoulli, Concrete, Dropout
 from howsure.methods.deep.heads import Gaussian, SquaredError
-from howsure.methods.deep.members import Network
-from howsure.methods.deep.method import NetworkFit, NetworkMethod, Task
-from howsure.methods.deep.outputs import dropped_outputs, moments
+from howsure.methods.deep.method import NetworkFit, NetworkMethod, Task, matched
 from howsure.methods.interface import Beliefs
 
 NoiseKind = Literal["predicted", "constant"]
@@ -43,7 +41,7 @@ class MCDropout(NetworkMethod):
     validation : int or float
         Rows, or the share of rows, held out where the noise is constant.
     layers, epochs, batch_size, learning_rate, penalty, chunk
-        See `Training`.
+        See `BatchTraining`.
 
     Raises
     ------
@@ -72,11 +70,6 @@ class MCDropout(NetworkMethod):
     def name(self) -> str:
         """What reports call it."""
         return "MC dropout"
-
-    @property
-    def networks(self) -> int:
-        """One."""
-        return 1
 
     @property
     def head(self) -> Gaussian | SquaredError:
@@ -120,7 +113,7 @@ class ConcreteDropout(NetworkMethod):
     start : float
         The first rate of each layer.
     layers, epochs, batch_size, learning_rate, penalty, chunk
-        See `Training`.
+        See `BatchTraining`.
 
     Raises
     ------
@@ -154,11 +147,6 @@ class ConcreteDropout(NetworkMethod):
     def name(self) -> str:
         """What reports call it."""
         return "concrete dropout"
-
-    @property
-    def networks(self) -> int:
-        """One."""
-        return 1
 
     @property
     def head(self) -> Gaussian:
@@ -212,4 +200,4 @@ class _Passes(NetworkFit):
 
     def _beliefs(self, x: FloatArray) -> Beliefs:
         means, variances = self.moments(x)
-        return mixed(means, variances + self.noise, ddof=1)
+        return matched(means, variances + self.noise, ddof=1)
