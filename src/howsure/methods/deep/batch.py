@@ -277,19 +277,7 @@ def _networks(body: Body, data: Data, keeper: Keeper, rates: Weights) -> list[Ne
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Data:
-    """Rows of m networks on the scale of training, as tensors.
-
-    Attributes
-    ----------
-    x, y : tensor of shape (m, d, n) and (m, n)
-        Rows to train on.
-    held_x, held_y : tensor of shape (m, d, h) and (m, h), or None
-        Rows held out.
-    scales : list of Scale
-        What each network's rows were standardised by.
-    outset : Outset
-        Where they set out from.
-    """
+    """Rows of m networks on the scale of training, as tensors: x (m, d, n) and y (m, n)."""
 
     x: Tensor
     y: Tensor

@@ -21,7 +21,14 @@ from howsure.methods.bootstrap import (
 )
 from howsure.methods.deep.batch import Member, Network, outputs, train
 from howsure.methods.deep.heads import Gaussian, QuantileHead, SquaredError, head_named
-from howsure.methods.deep.method import Combine, HeadFit, NetworkFit, NetworkMethod, Task
+from howsure.methods.deep.method import (
+    Combine,
+    HeadFit,
+    NetworkFit,
+    NetworkMethod,
+    Task,
+    check_combine,
+)
 from howsure.methods.deep.training import TABLES, Initial, Keep, Layers, Schedule
 from howsure.methods.interface import COVERAGES, Beliefs, Coverages, checked_rows
 from howsure.predictions.base import tail_levels
@@ -221,6 +228,7 @@ class HeadNetwork(NetworkMethod):
         NetworkMethod.__post_init__(self)
         object.__setattr__(self, "head", head_named(self.head))
         self.training.check_held(self.validation, "validation is None")
+        check_combine(self.combine, self.head)
 
     @property
     def name(self) -> str:
@@ -236,7 +244,8 @@ class HeadNetwork(NetworkMethod):
     @property
     def fixed_coverages(self) -> tuple[float, ...] | None:
         """The coverages that the levels of a head of quantiles bound; None for other heads."""
-        return self.head.fixed_coverages
+        fixed: tuple[float, ...] | None = self.head.fixed_coverages
+        return fixed
 
     @property
     def validation_rows(self) -> float | None:

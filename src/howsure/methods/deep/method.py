@@ -15,7 +15,7 @@ from howsure.core.convert import Checked, Count, NonNegative, Positive
 from howsure.core.errors import InputError
 from howsure.methods.deep.batch import Member, Network, outputs, train
 from howsure.methods.deep.body import Dropout
-from howsure.methods.deep.heads import Head
+from howsure.methods.deep.heads import Head, PairHead, QuantileHead
 from howsure.methods.deep.training import BatchTraining, Layers, check_sound
 from howsure.methods.interface import Beliefs, Fitted, Method, checked_rows, held_out, located
 from howsure.predictions import Distribution, Prediction, Quantiles, mixture
@@ -213,11 +213,6 @@ def combined(parts: Sequence[Prediction], how: Combine = "mixture") -> Beliefs:
     Beliefs
         The mean follows N(f̂, σ_ω²) in both, from the members' means, divisor M.
 
-    Raises
-    ------
-    InputError
-        If quantiles are to be matched by moments.
-
     Notes
     -----
     Source: Lakshminarayanan, Pritzel and Blundell 2017, who define the mixture, and approximate it
@@ -234,12 +229,16 @@ def combined(parts: Sequence[Prediction], how: Combine = "mixture") -> Beliefs:
     if len(parts) == 1:
         return Beliefs(parts[0])
     means = np.stack([part.point() for part in parts])
-    laws = [part for part in parts if isinstance(part, Distribution)]
     if how == "moments":
-        if len(laws) < len(parts):
-            raise InputError("combine must be 'mixture' for heads of quantiles, got 'moments'")
+        laws = [part for part in parts if isinstance(part, Distribution)]
         return matched(means, np.stack([np.square(law.sd()) for law in laws]), ddof=0)
     return Beliefs(together(parts), located("norm", means.mean(axis=0), means.std(axis=0)))
+
+
+def check_combine(how: Combine, head: Head) -> None:
+    """Refuse to match quantiles by moments, which they do not tell."""
+    if how == "moments" and isinstance(head, PairHead | QuantileHead):
+        raise InputError("combine must be 'mixture' for heads of quantiles, got 'moments'")
 
 
 def matched(means: FloatArray, variances: FloatArray, *, ddof: int) -> Beliefs:

@@ -165,15 +165,7 @@ class ConcreteDropout(NetworkMethod):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Passes(NetworkFit):
-    """One network, predicting by passes with dropout.
-
-    Attributes
-    ----------
-    rates : ndarray of float, shape (epochs, layers dropped)
-        Learnt rates after each epoch.
-    settled : bool
-        Whether each rate changed by less than a tenth in the last tenth of training.
-    """
+    """One network, predicting by passes with dropout."""
 
     options: Dropout
     passes: int

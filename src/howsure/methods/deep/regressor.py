@@ -116,10 +116,7 @@ class HeadRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         X_val: npt.ArrayLike | None = None,
         y_val: npt.ArrayLike | None = None,
     ) -> Self:
-        """Train; the epoch is chosen by the rows of X_val and y_val, in place of some of X and y.
-
-        A network whose loss stops being finite is warned of, and stays as it was before.
-        """
+        """Train; X_val and y_val choose the epoch; a network that diverges is warned of."""
         if (X_val is None) != (y_val is None):
             raise InputError("X_val and y_val must be given together, got one of them")
         method, rng = self.method, self._rng()

@@ -216,13 +216,7 @@ class Recipe(Training):
 
     @classmethod
     def small(cls, epochs: int = 20, **options: Any) -> Recipe:
-        """The preset ``small``: few epochs on a processor, a fifth of them warm; others as given.
-
-        Examples
-        --------
-        >>> Recipe.small(40).warm_epochs
-        8
-        """
+        """The preset ``small``: few epochs on a processor, a fifth of them warm."""
         check_whole(epochs, "epochs")
         own: dict[str, Any] = {
             "warm_epochs": epochs // 5,
@@ -373,26 +367,7 @@ class Parameters(Protocol):
 
 @final
 class Keeper:
-    """Looks at m networks after each epoch, and keeps a good state of each.
-
-    Parameters
-    ----------
-    parameters : Parameters
-        Theirs; first weights are kept already.
-    best : bool
-        Whether the state of least loss on the rows held out is kept, or the last.
-
-    Attributes
-    ----------
-    failures : list of str or None
-        Where each network failed.
-    kept : ndarray of int, shape (m,)
-        The epoch after which each network's kept state was; 0 for first weights.
-    least : ndarray of float, shape (m,)
-        Loss of the kept state on the rows held out.
-    epochs : list of ndarray of float, shape (m, 2)
-        Mean loss of each epoch's steps, and the loss on the rows held out.
-    """
+    """Keeps a good state of each of m networks: the last, or the best on rows held out."""
 
     __slots__ = ("_best", "_parameters", "epochs", "failures", "kept", "least")
 

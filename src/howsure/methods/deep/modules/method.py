@@ -11,7 +11,7 @@ import numpy.typing as npt
 from howsure.core.convert import Count, check_fields
 from howsure.core.rng import child
 from howsure.methods.deep.heads import head_named
-from howsure.methods.deep.method import Combine, combined
+from howsure.methods.deep.method import Combine, check_combine, combined
 from howsure.methods.deep.modules.backbones import backbone_named
 from howsure.methods.deep.modules.inputs import Scaling
 from howsure.methods.deep.modules.network import ModuleNetwork
@@ -73,6 +73,7 @@ class ImageNetwork(Method):
         object.__setattr__(self, "recipe", recipe_named(self.recipe))
         check_fields(self)
         self.recipe.check_held(self.validation, "validation is None")
+        check_combine(self.combine, self.head)
 
     @property
     def name(self) -> str:

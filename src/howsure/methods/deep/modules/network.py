@@ -55,17 +55,7 @@ def reseed(seed: int, device: str = "cpu") -> None:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Net:
-    """A backbone, and a hidden layer and a weighted sum for each output.
-
-    Attributes
-    ----------
-    modules : torch.nn.ModuleDict
-        All parts: ``body``, the backbone; ``last``, weights (k, h) and biases (k,) of the
-        outputs; and ``hidden``, where there are hidden layers, those of all outputs one after
-        the other.
-    shielded : int
-        How many outputs, the last ones, send no gradient into the features.
-    """
+    """Modules: a backbone ``body``; for each output a ``hidden`` layer, and weights in ``last``."""
 
     modules: Module
     shielded: int
@@ -196,27 +186,7 @@ class ModuleNetwork:
     losses: FloatArray
 
     def predict_all(self, x: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Outputs and features, in one pass over the rows in blocks of fixed size.
-
-        Parameters
-        ----------
-        x : array-like, shape (n, …)
-            Inputs, each of `shape`.
-
-        Returns
-        -------
-        outputs : ndarray of float, shape (k, n)
-            As the head takes them: of standardised targets, where they were standardised.
-        features : ndarray of float, shape (n, d)
-            What the backbone gives.
-
-        Raises
-        ------
-        InputError
-            If x does not hold finite numbers of the shape and type that it was trained on.
-        UnanswerableError
-            If its training failed within the first epoch.
-        """
+        """Outputs (k, n), as the head takes them, and features (n, d), in one pass in blocks."""
         torch = require("torch", extra="deep")
         rows = checked_inputs(x, "x", self.scaling, self.shape)
         if self.failure is not None and self.kept == 0:
@@ -284,25 +254,7 @@ class ModuleNetwork:
         head: str | Mapping[str, Any] | Head | None = None,
         device: str = "cpu",
     ) -> ModuleNetwork:
-        """A network that `to_bytes` wrote.
-
-        Parameters
-        ----------
-        data : bytes
-            What it wrote.
-        backbone : str, mapping, Backbone or callable, optional
-            Needed where the backbone was a callable of one's own: bytes never import code.
-        head : str, mapping or Head, optional
-            Needed where the head was one's own.
-        device : {"cpu", "cuda"}
-            Where to put it.
-
-        Raises
-        ------
-        InputError
-            If the bytes are damaged or of another kind, or a backbone or head is needed or does
-            not fit.
-        """
+        """A network that `to_bytes` wrote; a backbone or head of one's own must be given again."""
         held = unpacked(data, "data")
         if held.get("format") != _FORMAT:
             raise InputError(f"data must hold a network of format {_FORMAT}, got another content")
