@@ -255,8 +255,10 @@ def test_pipelines_are_written_down_and_made_again() -> None:
     ("now", "then"),
     [
         ("regressors:OwnMethod", "own:OwnMethod"),
-        ("deep.ensembles:HeadNetwork", "deep.head_network:HeadNetwork"),
-        ("deep.ensembles:NetworkBootstrap", "deep.bootstrap:NetworkBootstrap"),
+        ("deep.networks:DeepEnsemble", "deep.ensembles:DeepEnsemble"),
+        ("deep.networks:HeadNetwork", "deep.head_network:HeadNetwork"),
+        ("deep.networks:MCDropout", "deep.montecarlo:MCDropout"),
+        ("deep.networks:NetworkBootstrap", "deep.bootstrap:NetworkBootstrap"),
         ("deep.heads.normal:StudentT", "deep.heads.shapes:StudentT"),
         ("deep.heads.normal:NormalMixture", "deep.heads.shapes:NormalMixture"),
         ("deep.heads.quantiles:PairHead", "deep.heads.pair:PairHead"),

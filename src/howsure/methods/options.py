@@ -61,8 +61,13 @@ PARTS: Final[Mapping[str, Registry]] = {
 _DEEP = "howsure.methods.deep"
 _MOVED: Final[Mapping[str, str]] = {
     "howsure.methods.own:OwnMethod": "howsure.methods.regressors:OwnMethod",
-    f"{_DEEP}.bootstrap:NetworkBootstrap": f"{_DEEP}.ensembles:NetworkBootstrap",
-    f"{_DEEP}.head_network:HeadNetwork": f"{_DEEP}.ensembles:HeadNetwork",
+    f"{_DEEP}.bootstrap:NetworkBootstrap": f"{_DEEP}.networks:NetworkBootstrap",
+    f"{_DEEP}.ensembles:DeepEnsemble": f"{_DEEP}.networks:DeepEnsemble",
+    f"{_DEEP}.ensembles:MeanVarianceNetwork": f"{_DEEP}.networks:MeanVarianceNetwork",
+    f"{_DEEP}.ensembles:QuantileNetwork": f"{_DEEP}.networks:QuantileNetwork",
+    f"{_DEEP}.head_network:HeadNetwork": f"{_DEEP}.networks:HeadNetwork",
+    f"{_DEEP}.montecarlo:ConcreteDropout": f"{_DEEP}.networks:ConcreteDropout",
+    f"{_DEEP}.montecarlo:MCDropout": f"{_DEEP}.networks:MCDropout",
     f"{_DEEP}.heads.pair:PairHead": f"{_DEEP}.heads.quantiles:PairHead",
     f"{_DEEP}.heads.shapes:NormalMixture": f"{_DEEP}.heads.normal:NormalMixture",
     f"{_DEEP}.heads.shapes:StudentT": f"{_DEEP}.heads.normal:StudentT",

@@ -17,7 +17,6 @@ torch = needs("torch")
 from howsure.core.errors import InputError, UnanswerableError  # noqa: E402
 from howsure.methods.deep.batch import Member, Network, outputs, train  # noqa: E402
 from howsure.methods.deep.body import Bernoulli, Body  # noqa: E402
-from howsure.methods.deep.ensembles import HeadNetwork  # noqa: E402
 from howsure.methods.deep.heads import (  # noqa: E402
     HEADS,
     DoublePoisson,
@@ -29,6 +28,7 @@ from howsure.methods.deep.heads import (  # noqa: E402
     SquaredError,
     head_named,
 )
+from howsure.methods.deep.networks import HeadNetwork  # noqa: E402
 from howsure.methods.deep.training import BatchTraining  # noqa: E402
 from howsure.predictions import Prediction  # noqa: E402
 

@@ -1,13 +1,6 @@
 """Methods made of small networks, thousands of which are trained as one; torch is an extra."""
 
 from howsure.methods.deep.batch import Member, Network, train
-from howsure.methods.deep.ensembles import (
-    DeepEnsemble,
-    HeadNetwork,
-    MeanVarianceNetwork,
-    NetworkBootstrap,
-    QuantileNetwork,
-)
 from howsure.methods.deep.heads import (
     HEADS,
     BetaGaussian,
@@ -27,7 +20,15 @@ from howsure.methods.deep.heads import (
     head_named,
 )
 from howsure.methods.deep.method import HeadFit, combined, together
-from howsure.methods.deep.montecarlo import ConcreteDropout, MCDropout
+from howsure.methods.deep.networks import (
+    ConcreteDropout,
+    DeepEnsemble,
+    HeadNetwork,
+    MCDropout,
+    MeanVarianceNetwork,
+    NetworkBootstrap,
+    QuantileNetwork,
+)
 from howsure.methods.deep.regressor import HeadRegressor
 from howsure.methods.deep.training import TABLES, BatchTraining, Training
 

@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import HowsureWarning, InputError, UnanswerableError
 from howsure.core.rng import child
-from howsure.methods.deep.ensembles import HeadNetwork
 from howsure.methods.deep.heads import Head
 from howsure.methods.deep.method import Combine
+from howsure.methods.deep.networks import HeadNetwork
 from howsure.methods.deep.training import TABLES, Initial, Keep, Schedule
 from howsure.predictions import Prediction
 
