@@ -15,8 +15,7 @@ from extras import needs
 from howsure.core.records import Curve
 from howsure.figures import plot, to_vega
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, Figure, Mark
-from howsure.studies.pointwise.figures import (
-    MOST_BINS,
+from howsure.studies.pointwise import (
     OneRun,
     Words,
     coverage_profile,
@@ -25,6 +24,7 @@ from howsure.studies.pointwise.figures import (
     share_histogram,
     spread_figure,
 )
+from howsure.studies.pointwise.figures import MOST_BINS
 
 WORDS = Words(name="n", question="Why?", title="T", reading="R", x="x", notes=("told",))
 SHARES = st.integers(1, 300).flatmap(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,13 @@ from scipy import stats
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.methods.interface import Beliefs, Fitted, Method, located
 from howsure.methods.linear import LinearT
-from howsure.studies.pointwise.regions import (
+from howsure.studies.pointwise import (
+    PointwiseResult,
     failing_regions,
     local_curve,
+    pointwise,
     principal_component,
 )
-from howsure.studies.pointwise.result import PointwiseResult
-from howsure.studies.pointwise.simulation import pointwise
 from howsure.studies.tasks.worlds import world_named
 
 
@@ -87,10 +88,7 @@ def test_indicators_are_named_by_their_label() -> None:
     base = pointwise("friedman1", Corner(), coverages=(0.9,), trials=20, n_train=2, n_test=200)
     flag = (rng.uniform(size=200) > 0.5).astype(float)
     mass = np.where(flag[:, None] > 0, 0.5, 0.9) + 0 * base.mass
-    parts = {name: getattr(base, name) for name in base.__slots__}
-    result = PointwiseResult(
-        **{**parts, "x": flag[:, None], "mass": mass + 0.001 * rng.normal(size=(20, 1, 1))}
-    )
+    result = replace(base, x=flag[:, None], mass=mass + 0.001 * rng.normal(size=(20, 1, 1)))
     found = failing_regions(result, "picf", 0.9, ["site=north"]).columns
     assert found["where"].tolist() == ["site=north", "not site=north"]
     assert found["coverage"] == pytest.approx([0.5, 0.9], abs=0.002)

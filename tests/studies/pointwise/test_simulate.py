@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from howsure.studies.pointwise.simulate import Request, make_world, parse_method
+from howsure.studies.pointwise.simulate_table import RARE, read_learning_table
 from pyarrow import csv
 from sklearn.linear_model import LinearRegression
 from typer.testing import CliRunner
@@ -21,9 +23,7 @@ from typer.testing import CliRunner
 from howsure.cli.main import app
 from howsure.core.errors import InputError
 from howsure.methods.linear import LinearT
-from howsure.studies.pointwise.simulate import Request, make_world, parse_method
-from howsure.studies.pointwise.simulate_table import RARE, read_learning_table
-from howsure.studies.pointwise.simulation import pointwise
+from howsure.studies.pointwise import pointwise
 from howsure.studies.tasks.worlds import ForestWorld, world_named
 
 RUN = [sys.executable, "-c", "from howsure.cli.entry import main; main()"]
