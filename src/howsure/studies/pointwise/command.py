@@ -177,6 +177,10 @@ def simulate(
             f"interrupted: finished trials are kept in {place}; the same command continues from "
             "here"
         ) from None
+    except InputError:
+        if store is None:
+            shutil.rmtree(place, ignore_errors=True)
+        raise
     console = Console()
     _print_report(console, report, results)
     for path in output:
