@@ -436,10 +436,9 @@ class Slow:
 def numbers(path: Path) -> dict[tuple[str, str, float], float]:
     """Every number that a file of results holds, by method, measure and coverage."""
     records = json.loads(path.read_text(encoding="utf-8"))["records"]
+    none = {None: math.nan}
     return {
-        (r["model"], r["metric"], r["coverage"] or 0.0): math.nan
-        if r["value"] is None
-        else r["value"]
+        (r["model"], r["metric"], r["coverage"] or 0.0): none.get(r["value"], r["value"])
         for r in records
     }
 
@@ -463,6 +462,7 @@ def kept(folder: Path) -> list[Path]:
     return list(folder.glob("*/trials/*/trial.json"))
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path, cache: Path) -> None:
     """What was done is read, not done again, and the numbers are those of a run in one piece."""
     (tmp_path / "mypkg.py").write_text(SLOW, encoding="utf-8")

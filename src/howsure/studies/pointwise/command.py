@@ -259,10 +259,14 @@ def _value(text: str) -> Any:
 
 
 def _revision() -> str:
-    """A hash of all code that is loaded and not installed: that of the user's methods."""
+    """A hash of all code that is loaded and neither installed nor howsure's: the user's own."""
     paths = sysconfig.get_paths()
     installed = tuple(paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-    files = {str(getattr(module, "__file__", None) or "") for module in tuple(sys.modules.values())}
+    files = {
+        str(getattr(module, "__file__", None) or "")
+        for name, module in tuple(sys.modules.items())
+        if name.partition(".")[0] != "howsure"
+    }
     digest = hashlib.sha256()
     for file in sorted(files):
         if file.endswith(".py") and not file.startswith(installed) and Path(file).is_file():
