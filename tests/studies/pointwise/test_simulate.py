@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 from howsure.cli.main import app
 from howsure.core.errors import InputError
 from howsure.methods.linear import LinearT
-from howsure.studies.engine import make_world, world_identity
+from howsure.studies.engine import Plan, make_world, trials_of, world_identity
 from howsure.studies.pointwise import PointwiseResult, Precision, pointwise, records
 from howsure.studies.pointwise.command import parse_method, world_entry
 from howsure.studies.tasks import read_learning_table
@@ -148,13 +148,13 @@ def test_a_world_is_simulated_and_every_form_written(tmp_path: Path) -> None:
 
 
 def test_a_table_becomes_a_world_with_the_users_own_model(table: Path) -> None:
-    """A module beside the table is found, as `python -m` would find it."""
+    """A module beside the table is found, as `python -m` would find it, by child processes too."""
     (table.parent / "mypkg.py").write_text(MODULE, encoding="utf-8")
     done = command(
         table.name,
         *("--target", "price", "--method", "mypkg:Spread:alpha=2.0", "--trials", "12"),
         *("--method", "split_conformal:regressor=mypkg:Point", "--coverage", "0.9"),
-        *("--noise", "laplace", "--residuals", "in-sample", "-o", "out.md"),
+        *("--noise", "laplace", "--residuals", "in-sample", "-o", "out.md", "--jobs", "1"),
         cwd=table.parent,
     )
     assert done.returncode == 0, done.stderr
@@ -222,6 +222,48 @@ def test_a_table_that_cannot_serve_is_refused(
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=words):
         read_learning_table(path, target, missing="drop", flag="--")
+
+
+def test_a_table_with_labels_and_gaps_is_read_as_asked(tmp_path: Path) -> None:
+    """Its numbers alone enter the address: a label is a column, a gap is left out."""
+    rng = np.random.default_rng(0)
+    rows = [
+        f"{size:.3f};{site};same;{size + 0.1 * noise:.3f}".replace(".", ",")
+        for size, site, noise in zip(
+            rng.random(60), rng.choice(["Nö", "Sü"], 60), rng.normal(size=60), strict=True
+        )
+    ]
+    (tmp_path / "all.csv").write_text(
+        "\n".join(["size;site;unit;y", *rows, ";Nö;same;1,0", ""]), encoding="latin-1"
+    )
+    entry: dict[str, Any] = {"table": "all.csv", "target": "y", "trees": 30, "encoding": "latin-1"}
+
+    def of(**options: Any) -> list[str]:
+        worlds = {"w": {**entry, "missing": "drop", "decimal": ",", **options}}
+        plan = Plan(
+            name="t",
+            study="pointwise",
+            worlds=worlds,
+            methods={"line": "linear_t"},
+            options={"simulations": 2, "block": 2},
+            folder=tmp_path,
+        )
+        return [trial.address for trial in trials_of(plan)]
+
+    assert of() == of(features=["size", "site"]) == of(features=["size", "site", "unit"])
+    assert not set(of()) & set(of(features=["size"]))
+    (tmp_path / "known.csv").write_text("\n".join(["size;site;unit;y", *rows]), encoding="latin-1")
+    assert of() == of(table="known.csv", missing="error")
+    for options, words in (
+        ({"missing": "error"}, "no cell may be missing or infinite, got 1 in 'size'; missing drop"),
+        ({"missing": "fill"}, "missing must be one of error, drop, got 'fill'"),
+        ({"features": ["sise"]}, "features must name .*'sise'"),
+        ({"features": "size"}, "features must be a list of columns, got 'size'"),
+        ({"target": "site"}, "column 'site' must hold numbers"),
+        ({"targets": "y"}, "near: target"),
+    ):
+        with pytest.raises(InputError, match=words):
+            of(**options)
 
 
 def test_residuals_and_noise_decide_the_world(table: Path) -> None:

@@ -7,23 +7,14 @@ from typing import TYPE_CHECKING
 from howsure.core.lazy import exporting
 
 if TYPE_CHECKING:
-    from howsure.studies.pointwise.figures import OneRun as OneRun
     from howsure.studies.pointwise.figures import Words as Words
     from howsure.studies.pointwise.figures import coverage_profile as coverage_profile
     from howsure.studies.pointwise.figures import intervals_along_x as intervals_along_x
-    from howsure.studies.pointwise.figures import intervals_over_truth as intervals_over_truth
     from howsure.studies.pointwise.figures import one_run as one_run
     from howsure.studies.pointwise.figures import share_histogram as share_histogram
-    from howsure.studies.pointwise.figures import spread_figure as spread_figure
-    from howsure.studies.pointwise.measures import Principal as Principal
     from howsure.studies.pointwise.measures import curves as curves
     from howsure.studies.pointwise.measures import failing_ranges as failing_ranges
-    from howsure.studies.pointwise.measures import failing_regions as failing_regions
-    from howsure.studies.pointwise.measures import local_curve as local_curve
-    from howsure.studies.pointwise.measures import points_table as points_table
-    from howsure.studies.pointwise.measures import principal_component as principal_component
     from howsure.studies.pointwise.measures import records as records
-    from howsure.studies.pointwise.measures import trials_table as trials_table
     from howsure.studies.pointwise.page import pointwise_report as pointwise_report
     from howsure.studies.pointwise.simulation import Failure as Failure
     from howsure.studies.pointwise.simulation import PointwiseResult as PointwiseResult
@@ -39,14 +30,8 @@ if TYPE_CHECKING:
     from howsure.studies.pointwise.study import PointwiseStudy as PointwiseStudy
 
 _HOMES = {
-    "figures": (
-        "OneRun Words coverage_profile intervals_along_x intervals_over_truth one_run "
-        "share_histogram spread_figure"
-    ),
-    "measures": (
-        "Principal curves failing_ranges failing_regions local_curve points_table "
-        "principal_component records trials_table"
-    ),
+    "figures": "Words coverage_profile intervals_along_x one_run share_histogram",
+    "measures": "curves failing_ranges records",
     "page": "pointwise_report",
     "simulation": "Failure PointwiseResult Precision joined pointwise",
     "splits": (

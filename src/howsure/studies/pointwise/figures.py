@@ -182,25 +182,9 @@ def spread_figure(names: Sequence[str], values: Sequence[FloatArray], coverage: 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OneRun:
-    """Intervals of one trial over a test set whose truth is known.
+    """Intervals of one trial over a test set whose truth is known, each of shape (n,)."""
 
-    Attributes
-    ----------
-    x : ndarray of float, shape (n,)
-        Where the test points lie: a column of x, or the true mean.
-    y : ndarray of float, shape (n,)
-        What happened there.
-    lower, upper : ndarray of float, shape (n,)
-        Prediction intervals.
-    mean : ndarray of float, shape (n,)
-        True mean of y.
-    mean_lower, mean_upper : ndarray of float, shape (n,), optional
-        Confidence intervals.
-    true_lower, true_upper : ndarray of float, shape (n,)
-        True central intervals of y.
-    """
-
-    x: FloatArray
+    x: FloatArray  # a column of x, or the true mean
     y: FloatArray
     lower: FloatArray
     upper: FloatArray

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, Final, final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -286,23 +286,8 @@ def _curves_of(result: PointwiseResult, which: Which, coverage: float) -> Iterat
 def points_table(result: PointwiseResult, coverage: float) -> Table:
     """Every test point: x, y, the truth, coverage with its band, verdict and mean widths.
 
-    Parameters
-    ----------
-    result : PointwiseResult
-        Of `pointwise`.
-    coverage : float
-        One of its coverages.
-
-    Returns
-    -------
-    Table
-        One row a test point, in the test set's order. A verdict is −1 where the band lies below
-        the nominal coverage, +1 where above, 0 where it holds it.
-
-    Raises
-    ------
-    InputError
-        If there is no such coverage.
+    A verdict is −1 where the band lies below the nominal coverage, +1 where above, 0 where it
+    contains it.
     """
     columns: dict[str, npt.NDArray[Any]] = {
         f"x{column}": result.x[:, column] for column in range(result.x.shape[1])
@@ -326,24 +311,7 @@ def points_table(result: PointwiseResult, coverage: float) -> Table:
 
 
 def trials_table(result: PointwiseResult, coverage: float) -> Table:
-    """Every trial that succeeded: PICP, CICP, mean widths and log-likelihood.
-
-    Parameters
-    ----------
-    result : PointwiseResult
-        Of `pointwise`.
-    coverage : float
-        One of its coverages.
-
-    Returns
-    -------
-    Table
-
-    Raises
-    ------
-    InputError
-        If there is no such coverage.
-    """
+    """Every trial that succeeded: PICP, CICP, mean widths and log-likelihood."""
     numbers = dict(per_trial(result, coverage))
     columns = {
         "picp": numbers.pop("empirical_coverage"),
@@ -429,44 +397,12 @@ def failing_regions(
 ) -> Table:
     """Named regions of x, and whether coverage differs significantly on average over each.
 
-    Parameters
-    ----------
-    result : PointwiseResult
-        Of `pointwise`, with at least 8 trials.
-    which : {"picf", "cicf"}
-        Coverage of a new y, or of the mean.
-    coverage : float
-        One of its coverages.
-    names : sequence of str, optional
-        Names of the columns of x; ``x0``, ``x1``, … (``x`` for one column) if omitted. A name
-        with ``=``, such as ``site=north``, is that of a column of 0 and 1.
-
-    Returns
-    -------
-    Table
-        Named ``picf_regions`` or ``cicf_regions``, one row a region, the farthest from the
-        nominal coverage first: where (in words), points, share (of the test points), coverage,
-        lower and upper (a band that is simultaneous over the regions), verdict (−1 below,
-        +1 above, 0 compatible).
-
-    Raises
-    ------
-    UnanswerableError
-        If coverage cannot be known, or there are too few trials.
-
-    Notes
-    -----
+    A row a region, the farthest from nominal first: where (in words), points, share, coverage,
+    lower and upper (a band that is simultaneous over the regions), verdict (−1 below, +1 above).
     The regions are the leaves of a small regression tree grown on coverages from every second
     trial; coverage and band come from the other trials, so that looking for the worst region
-    does not make it look worse than it is.
-
-    Examples
-    --------
-    >>> from howsure.methods.linear import LinearT
-    >>> from howsure.studies.pointwise import pointwise
-    >>> result = pointwise("toy_heteroscedastic", LinearT(), trials=20, n_train=200, n_test=300)
-    >>> failing_regions(result, "picf", 0.9).columns["where"][0]
-    'x ≤ −0.4475'
+    does not make it look worse than it is. A name with ``=``, such as ``site=north``, is that of
+    a column of 0 and 1.
     """
     from sklearn.tree import DecisionTreeRegressor
 
@@ -515,44 +451,10 @@ def local_curve(
     name: str = "x",
     bins: int = BINS,
 ) -> Curve:
-    """Coverage along one number a test point has, such as a column of x, in bins of like values.
+    """Coverage along a number of each test point, such as a column of x, in bins of like values.
 
-    Parameters
-    ----------
-    result : PointwiseResult
-        Of `pointwise`.
-    which : {"picf", "cicf"}
-        Coverage of a new y, or of the mean.
-    coverage : float
-        One of its coverages.
-    along : array-like of shape (n,)
-        The number, for each test point.
-    name : str
-        What it is.
-    bins : int
-        The most bins, at least 2. They hold like numbers of points; equal values share one.
-
-    Returns
-    -------
-    Curve
-        Named ``picf_local`` or ``cicf_local``: the mean of the number in each bin, the mean
-        coverage of the bin's points, and a band that is simultaneous over bins. Its group is
-        `name`; hovering tells how many points a bin has.
-
-    Raises
-    ------
-    InputError
-        If an argument breaks its rule.
-    UnanswerableError
-        If coverage cannot be known, or fewer than two trials succeeded.
-
-    Examples
-    --------
-    >>> from howsure.methods.linear import LinearT
-    >>> from howsure.studies.pointwise import pointwise
-    >>> result = pointwise("friedman1", LinearT(), trials=5, n_train=50, n_test=40)
-    >>> local_curve(result, "picf", 0.9, result.x[:, 3], name="x3", bins=4).hover["points"]
-    array([10., 10., 10., 10.])
+    Bins hold like numbers of points, and equal values share one. The band is simultaneous over
+    bins; hovering tells how many points a bin has.
     """
     values = as_vector(along, "along", length=len(result.y))
     check_whole(bins, "bins", 2)
@@ -576,48 +478,10 @@ def local_curve(
     )
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Principal:
-    """The direction in which the test points differ most, all columns counted alike.
+def principal_component(x: FloatArray) -> tuple[FloatArray, float, FloatArray]:
+    """First principal component of standardised columns: points along it, its share, loadings.
 
-    Attributes
-    ----------
-    values : ndarray of float, shape (n,)
-        Where each test point lies along it.
-    share : float
-        Its share of the variance of the standardised columns.
-    loadings : ndarray of float, shape (d,)
-        Weight of each standardised column, of length one in all; the largest is positive.
-    """
-
-    values: FloatArray
-    share: float
-    loadings: FloatArray
-
-
-def principal_component(x: FloatArray) -> Principal:
-    """First principal component of standardised columns; constant columns count for nothing.
-
-    Parameters
-    ----------
-    x : ndarray of float, shape (n, d)
-        Test points.
-
-    Returns
-    -------
-    Principal
-
-    Raises
-    ------
-    UnanswerableError
-        If no column varies.
-
-    Examples
-    --------
-    >>> found = principal_component(np.array([[0.0, 0.0, 1.0], [1.0, 2.0, 1.0], [2.0, 4.0, 1.0]]))
-    >>> found.share, found.loadings.round(2)
-    (1.0, array([0.71, 0.71, 0.  ]))
+    Constant columns count for nothing; the largest loading is positive.
     """
     centred = x - x.mean(axis=0)
     spread = centred.std(axis=0)
@@ -630,11 +494,7 @@ def principal_component(x: FloatArray) -> Principal:
     direction = directions[0] if heaviest > 0 else -directions[0]
     loadings = np.zeros(x.shape[1])
     loadings[live] = direction
-    return Principal(
-        values=scaled @ direction,
-        share=float(sizes[0] ** 2 / np.square(sizes).sum()),
-        loadings=loadings,
-    )
+    return scaled @ direction, float(sizes[0] ** 2 / np.square(sizes).sum()), loadings
 
 
 def default_names(columns: int) -> tuple[str, ...]:

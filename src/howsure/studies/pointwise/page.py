@@ -671,12 +671,12 @@ def _directions(world: _World, x: FloatArray) -> list[tuple[str, FloatArray, tup
     note = f"Shown: {len(ranked)} of {len(live)} columns, those along which coverage differs most."
     notes = (note,) if len(ranked) < len(live) else ()
     found = [(titles[column], x[:, column], notes) for column in ranked]
-    component = principal_component(x)
-    heavy = np.argsort(-np.abs(component.loadings))[:4]
-    made_of = ", ".join(f"{component.loadings[j]:+.2f} {titles[j]}" for j in heavy)
-    note = f"The component holds {component.share:.0%} of the variance; heaviest: "
+    values, share, loadings = principal_component(x)
+    heavy = np.argsort(-np.abs(loadings))[:4]
+    made_of = ", ".join(f"{loadings[j]:+.2f} {titles[j]}" for j in heavy)
+    note = f"The component holds {share:.0%} of the variance; heaviest: "
     note += f"{made_of.replace('-', '−')}."
-    return [*found, ("first principal component", component.values, (note,))]
+    return [*found, ("first principal component", values, (note,))]
 
 
 def _profile(

@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
-from types import TracebackType
 from typing import Any, Literal, TypeVar, cast, final
 
 import numpy as np
@@ -86,19 +85,9 @@ class Precision:
         return tried >= self.least and (tried - self.least) % self.every == 0
 
     def first_met(self, result: PointwiseResult, *, after: int = 0) -> PointwiseResult | None:
-        """The least part of a result that is precise enough; None where it must go on.
+        """The least part of the first trials that is precise enough, looked at after so many.
 
-        Parameters
-        ----------
-        result : PointwiseResult
-            The first trials of a test.
-        after : int
-            Trials that were looked at before.
-
-        Returns
-        -------
-        PointwiseResult or None
-            What `pointwise` gives that stops by this rule.
+        None where trials must go on; else what `pointwise` gives that stops by this rule.
         """
         for tried in filter(self.due, range(after + 1, result.tried + 1)):
             part = result.head(tried)
@@ -596,6 +585,7 @@ class _Trial:
     lower: FloatArray
     upper: FloatArray
     mean_ends: tuple[FloatArray, FloatArray] | None
+    mass: FloatArray | None
     log_likelihood: float
 
 
@@ -610,7 +600,6 @@ class _Run:
     truth: Truth | None
     seed: int
     done: list[_Trial] = field(default_factory=list)
-    mass: list[FloatArray] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     warned: Counter[str] = field(default_factory=Counter)
 
@@ -630,18 +619,28 @@ class _Run:
 
     def one(self, trial: int, drawn: Draw, fitted: Fitted | None = None) -> None:
         """Run one trial; whatever the method raises is kept, and ends this trial alone."""
-        guard = _Guard(trial)
-        with warnings.catch_warnings(record=True) as caught, guard:
+        stage: Stage = "fit"
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            if fitted is None:
-                fitted = self.method.fit(drawn.x, drawn.y, self._rng(trial))
-            guard.stage = "predict"
-            beliefs = fitted.predict(self.test.x)
-            guard.stage = "intervals"
-            self._keep(beliefs)
+            try:
+                if fitted is None:
+                    fitted = self.method.fit(drawn.x, drawn.y, self._rng(trial))
+                stage = "predict"
+                beliefs = fitted.predict(self.test.x)
+                stage = "intervals"
+                self._keep(beliefs)
+            except Exception as error:  # noqa: BLE001 - a method may raise anything
+                trace = "".join(traceback.format_exception(error))
+                self.failures.append(
+                    Failure(
+                        trial=trial,
+                        stage=stage,
+                        error=type(error).__name__,
+                        message=str(error),
+                        trace=trace,
+                    )
+                )
         self._count(caught)
-        if guard.failure is not None:
-            self.failures.append(guard.failure)
 
     def fields(self) -> dict[str, Any]:
         """The fields of a result that the trials so far decide."""
@@ -655,7 +654,9 @@ class _Run:
             "truth": self.truth,
             "lower": self._table([trial.lower for trial in self.done]),
             "upper": self._table([trial.upper for trial in self.done]),
-            "mass": None if self.truth is None else self._table(self.mass),
+            "mass": None
+            if self.truth is None
+            else self._table([trial.mass for trial in self.done if trial.mass is not None]),
             "mean_ends": (
                 (np.stack([low for low, _ in ends]), np.stack([high for _, high in ends]))
                 if whole
@@ -672,13 +673,14 @@ class _Run:
 
     def _together(self, drawn: Mapping[int, Draw]) -> dict[int, Fitted]:
         """Fit the trials of a batch at once; none of them if that fails, for then each is alone."""
-        guard = _Guard(min(drawn))
-        fitted: Sequence[Fitted] = ()
-        with warnings.catch_warnings(record=True) as caught, guard:
+        data = [(one.x, one.y) for one in drawn.values()]
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            data = [(held.x, held.y) for held in drawn.values()]
-            fitted = self.method.fit_many(data, [self._rng(trial) for trial in drawn])
-        if guard.failure is not None or len(fitted) != len(drawn):
+            try:
+                fitted = self.method.fit_many(data, [self._rng(trial) for trial in drawn])
+            except Exception:  # noqa: BLE001 - a method may raise anything
+                return {}
+        if len(fitted) != len(drawn):
             return {}
         self._count(caught)
         return dict(zip(drawn, fitted, strict=True))
@@ -695,9 +697,8 @@ class _Run:
         if beliefs.mean is not None:
             mean_ends = self._ends(beliefs.mean, "confidence intervals")
         likelihood = _log_likelihood(beliefs.outcome, self.test.y)
-        if self.truth is not None:
-            self.mass.append(interval_mass(lower, upper, self.truth.cdf))
-        self.done.append(_Trial(lower, upper, mean_ends, likelihood))
+        mass = None if self.truth is None else interval_mass(lower, upper, self.truth.cdf)
+        self.done.append(_Trial(lower, upper, mean_ends, mass, likelihood))
 
     def _ends(self, belief: Prediction, what: str) -> tuple[FloatArray, FloatArray]:
         """Ends of the intervals at all coverages, each of shape (n, c)."""
@@ -714,37 +715,6 @@ class _Run:
                 f"{int(bad.sum())} missing or crossed (first at row {row})"
             )
         return lower, upper
-
-
-class _Guard:
-    """Keeps whatever a method raises, which may be anything. Interrupts and exits pass."""
-
-    __slots__ = ("failure", "stage", "trial")
-
-    def __init__(self, trial: int) -> None:
-        self.trial = trial
-        self.stage: Stage = "fit"
-        self.failure: Failure | None = None
-
-    def __enter__(self) -> _Guard:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool:
-        if not isinstance(error, Exception):
-            return False
-        self.failure = Failure(
-            trial=self.trial,
-            stage=self.stage,
-            error=type(error).__name__,
-            message=str(error),
-            trace="".join(traceback.format_exception(error)),
-        )
-        return True
 
 
 def _log_likelihood(belief: Prediction, y: FloatArray) -> float:
