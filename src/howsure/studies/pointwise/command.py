@@ -293,13 +293,13 @@ def world_entry(
         for flag, given in (("--target", target), ("--features", reading["features"])):
             if given:
                 raise InputError(f"{flag} is for a table, but {name} is a world of howsure's")
-        entry = {"world": name} if noise is None else {"world": name, "noise": noise}
-        return name, entry, (), {"World": world_named(name, noise).description}
+        named = {"world": name} if noise is None else {"world": name, "noise": noise}
+        return name, named, (), {"World": world_named(name, noise).description}
     if target is None:
         raise InputError("--target must name the table's column of y, got none")
     path = Path(source)
     table = read_learning_table(path, target, flag="--", **reading)
-    entry = {
+    entry: dict[str, Any] = {
         "table": str(path.absolute()),
         "target": target,
         **reading,
