@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.records import Table
-from howsure.studies.shift.result import ShiftResult
+from howsure.studies.shift.evaluate import ShiftResult
 
 LABELS: Final[Mapping[str, str]] = {
-    "test_coverage": "coverage of accepted rows",
+    "test_empirical_coverage": "empirical coverage of accepted rows",
     "prediction_rate": "prediction rate",
-    "coverage_error": "|coverage − nominal|",
+    "coverage_error": "|empirical − nominal coverage|",
     "val_mae": "validation MAE",
     "val_width": "validation width",
     "mae_change": "change of MAE from validation to test",
@@ -25,7 +25,7 @@ LABELS: Final[Mapping[str, str]] = {
 
 
 class Printed(Protocol):
-    """A published number: `howsure.studies.shift.published.PublishedValue`, or alike."""
+    """A published number: `howsure.studies.shift.PublishedValue`, or alike."""
 
     @property
     def dataset(self) -> str:
@@ -41,7 +41,7 @@ class Printed(Protocol):
 
     @property
     def quantity(self) -> str:
-        """``val_mae``, ``val_width``, ``test_coverage`` or ``prediction_rate``."""
+        """``val_mae``, ``val_width``, ``test_empirical_coverage`` or ``prediction_rate``."""
 
     @property
     def mean(self) -> float:
@@ -62,26 +62,28 @@ def leaderboard(
     results : sequence of ShiftResult
         In any number.
     published : sequence of Printed
-        As `howsure.studies.shift.published.published` gives them; they belong to main tests.
+        As `howsure.studies.shift.published` gives them; they belong to main tests.
     every_test : bool
         Whether each test part is a row, or main tests alone.
 
     Returns
     -------
     Table
-        One row a result, or test part. For each of ``test_coverage``, ``prediction_rate``,
-        ``coverage_error``, ``val_mae`` and ``val_width``: the mean over runs, ``…_sd``, and the
-        interval over models and rows, ``…_low`` and ``…_high``; for those published also
-        ``…_published``, ``…_published_sd`` and ``…_difference``, ours less theirs.
+        One row a result, or test part. For each of ``test_empirical_coverage``,
+        ``prediction_rate``, ``coverage_error``, ``val_mae`` and ``val_width``: the mean over runs,
+        ``…_sd``, and the interval over models and rows, ``…_low`` and ``…_high``; for those
+        published also ``…_published``, ``…_published_sd`` and ``…_difference``, ours less theirs.
 
     Examples
     --------
-    >>> from howsure.studies.shift.networks import NetworkView, network_shift
-    >>> from howsure.studies.shift.published import published
-    >>> y = {"val": np.arange(20.0), "full": np.arange(20.0) + 1.0}
-    >>> view = NetworkView(outputs={part: np.arange(20.0)[None] + 1.0 for part in y})
-    >>> ours = network_shift("cells-tails", "conformal", [[view]], y)
-    >>> leaderboard([ours], published("cells-tails")).columns["test_coverage_difference"]
+    >>> from howsure.studies.shift import Answers, evaluate_shift, published
+    >>> y = np.arange(20.0)
+    >>> part = Answers(y=y, point=y + 1.0, lower=y + 1.0, upper=y + 1.0)
+    >>> runs = (evaluate_shift(part, {"full": part}),)
+    >>> ours = ShiftResult(
+    ...     task="cells-tails", method="conformal", coverage=0.9, rule="paper", runs=runs
+    ... )
+    >>> leaderboard([ours], published("cells-tails")).columns["test_empirical_coverage_difference"]
     array([0.446])
     """
     printed = {
@@ -95,7 +97,13 @@ def leaderboard(
     return Table(name="shift_leaderboard", columns=columns_of(rows), labels=LABELS)
 
 
-_LEADING: Final = ("test_coverage", "prediction_rate", "coverage_error", "val_mae", "val_width")
+_LEADING: Final = (
+    "test_empirical_coverage",
+    "prediction_rate",
+    "coverage_error",
+    "val_mae",
+    "val_width",
+)
 
 
 def _leader(

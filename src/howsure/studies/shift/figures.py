@@ -1,8 +1,11 @@
-"""Figures of methods under shift: coverage, what it costs, ranks, degrees of shift."""
+"""Figures of methods under shift, and the tables and curves that they are drawn from."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -13,21 +16,368 @@ from howsure.core.errors import InputError
 from howsure.core.records import Curve, Direction, Record, Table
 from howsure.figures.columns import number, texts
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark
+from howsure.figures.ranks import rank_figure
 from howsure.figures.text import distinct, headed, one_line
+from howsure.report.document import Choice, Option
+from howsure.stats.ranks import PostHoc, RankComparison, compare_ranks
+from howsure.studies.engine import choice_of
+from howsure.studies.shift.board import LABELS, columns_of
+from howsure.studies.shift.evaluate import ShiftResult
+from howsure.studies.shift.methods import INTERVAL_METHODS, key_of
 
-CHANCE = "chance alone"
-_SHARES: Final = ("test_coverage", "prediction_rate", "val_coverage")
-_OF_PREDICTED: Final = ("test_coverage", "test_width", "test_mae")
+CHANCE: Final = "chance alone"
+_SHARES: Final = ("test_empirical_coverage", "prediction_rate", "val_empirical_coverage")
+_OF_ACCEPTED: Final = ("test_empirical_coverage", "test_width", "test_mae")
 _TITLES: Final[Mapping[str, tuple[str, str]]] = {
-    "test_coverage": ("Coverage", "Which methods keep nominal coverage?"),
+    "test_empirical_coverage": ("Empirical coverage", "Which methods keep nominal coverage?"),
     "prediction_rate": ("Prediction rate", "How many rows do the methods accept?"),
     "test_width": ("Mean width", "How wide are the intervals?"),
     "test_mae": ("MAE", "How large are the errors?"),
-    "val_coverage": ("Validation coverage", "Is coverage nominal on validation rows?"),
+    "val_empirical_coverage": (
+        "Validation empirical coverage",
+        "Is coverage nominal on validation rows?",
+    ),
     "val_mae": ("Validation MAE", "How large are the errors on validation rows?"),
     "val_width": ("Validation width", "How wide are the intervals on validation rows?"),
 }
 """By measure: its title, and the question that it answers."""
+_ERROR_AXIS: Final = Axis(title="Average |empirical − nominal coverage|", kind="percent", zero=True)
+_STEP: Final = re.compile(r"step-(\d+)")
+_FEW_RANKED: Final = 3
+_RANKED: Final[Mapping[str, str]] = {
+    "coverage_error": "coverage error",
+    "val_width": "validation width",
+    "val_mae": "validation MAE",
+}
+
+
+# Tables and curves
+
+
+def average_errors(results: Sequence[ShiftResult]) -> Table:
+    """Average coverage error of each method over tasks, on their main tests.
+
+    Parameters
+    ----------
+    results : sequence of ShiftResult
+        At one coverage, one a method and task.
+
+    Returns
+    -------
+    Table
+        One row a method, in the order given: ``coverage_error``, the mean over tasks of
+        |mean coverage − nominal|; its ``standard_error``, tasks being held fixed; ``null``, the
+        mean expected of a model that covers just so; ``tasks``, the number behind it, being all
+        that the method has an answer for.
+
+    Raises
+    ------
+    InputError
+        If there is no result, coverages differ, or a method meets a task twice.
+
+    Notes
+    -----
+    Means of different tasks are not comparable: see ``tasks``. Source: Gustafsson, Danelljan and
+    Schön (TMLR 2023), section 5.
+
+    Examples
+    --------
+    >>> from howsure.studies.shift import Answers, evaluate_shift
+    >>> y = np.arange(20.0)
+    >>> part = Answers(y=y, point=y + 1.0, lower=y + 1.0, upper=y + 1.0)
+    >>> run = evaluate_shift(part, {"far": part})
+    >>> line = ShiftResult(
+    ...     task="line", method="conformal", coverage=0.9, rule="paper", runs=(run,)
+    ... )
+    >>> average_errors([line]).columns["coverage_error"]
+    array([0.1])
+    """
+    rows = []
+    for method, by_task in _grid(results).items():
+        errors = [(result, result.value("coverage_error")) for result in by_task.values()]
+        known = [(result, error) for result, error in errors if not math.isnan(error.mean)]
+        spread = np.linalg.norm([error.standard_error for _, error in known])
+        rows.append(
+            {
+                "method": method,
+                "coverage_error": _mean([error.mean for _, error in known]),
+                "standard_error": float(spread) / len(known) if known else math.nan,
+                "null": _mean([result.null_error(error.n) for result, error in known]),
+                "tasks": len(known),
+            }
+        )
+    tasks = list(dict.fromkeys(result.task for result in results))
+    return Table(
+        name="shift_average_errors",
+        columns=columns_of(rows),
+        labels={"coverage_error": "average coverage error", "null": "expected of a perfect model"},
+        notes=f"Nominal coverage {results[0].coverage:g}; tasks: {', '.join(tasks)}.",
+    )
+
+
+def shift_ranks(
+    results: Sequence[ShiftResult],
+    measure: str = "val_mae",
+    *,
+    method: PostHoc = "nemenyi",
+    confidence: float = 0.95,
+) -> RankComparison:
+    """Rank methods over tasks, ties averaged, and find who shares a rank.
+
+    Parameters
+    ----------
+    results : sequence of ShiftResult
+        At one coverage, one a method and task; every method on every task.
+    measure : {"val_mae", "val_width", "coverage_error"}
+        What to rank by; lower is better.
+    method : {"wilcoxon-holm", "nemenyi"}
+        The test of pairs.
+    confidence : float
+        1 − level of all tests.
+
+    Returns
+    -------
+    RankComparison
+        Its `table` has the mean ranks and the cliques.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than three methods or two tasks, a method misses a task, or a measure
+        has no answer.
+
+    Examples
+    --------
+    >>> from howsure.studies.shift import Answers, evaluate_shift
+    >>> y, results = np.arange(20.0), []
+    >>> for method, off in (("near", 0.1), ("far", 2.0), ("as far", 2.0)):
+    ...     part = Answers(y=y, point=y + off, lower=y + off, upper=y + off)
+    ...     runs = (evaluate_shift(part, {"test": part}),)
+    ...     results += [
+    ...         ShiftResult(task=task, method=method, coverage=0.9, rule="paper", runs=runs)
+    ...         for task in ("first", "second")
+    ...     ]
+    >>> shift_ranks(results).mean_ranks
+    array([1. , 2.5, 2.5])
+    """
+    if measure not in ("val_mae", "val_width", "coverage_error"):
+        raise InputError(
+            f"measure must be 'val_mae', 'val_width' or 'coverage_error', got {measure!r}"
+        )
+    grid = _grid(results)
+    tasks = list(dict.fromkeys(result.task for result in results))
+    scores = np.full((len(tasks), len(grid)), np.nan)
+    for column, (name, by_task) in enumerate(grid.items()):
+        for row, task in enumerate(tasks):
+            if task not in by_task:
+                raise InputError(
+                    f"results must hold every method on every task, {name} lacks {task}"
+                )
+            scores[row, column] = by_task[task].value(measure).mean
+    if measure == "coverage_error":
+        scores = scores.round(12)  # |0.95 − 0.9| and |0.85 − 0.9| differ by rounding alone
+    return compare_ranks(scores, list(grid), method=method, confidence=confidence)
+
+
+def degree_curves(
+    results: Sequence[ShiftResult],
+    tests: Sequence[str],
+    *,
+    home: Sequence[ShiftResult] = (),
+    measure: str = "test_empirical_coverage",
+) -> tuple[Curve, ...]:
+    """A measure against the degree of shift, one curve a method.
+
+    Parameters
+    ----------
+    results : sequence of ShiftResult
+        Of one task, one a method.
+    tests : sequence of str
+        Names of its tests, from the mildest shift to the strongest.
+    home : sequence of ShiftResult
+        Of a task without shift, whose main test stands at degree 0; methods that are not among
+        them have no point there.
+    measure : str
+        A measure of test parts.
+
+    Returns
+    -------
+    tuple of Curve
+        ``degree_of_shift``: x counts the degrees from 0, or from 1 without a home; the band is
+        the interval over models and rows; ``hover`` has n, and the sd over runs.
+
+    Raises
+    ------
+    InputError
+        If there are no tests, results are of several tasks or coverages, or a test is unknown.
+
+    Examples
+    --------
+    >>> from howsure.studies.shift import Answers, evaluate_shift
+    >>> y = np.arange(20.0)
+    >>> part = Answers(y=y, point=y + 1.0, lower=y + 1.0, upper=y + 1.0)
+    >>> run = evaluate_shift(part, {"far": part})
+    >>> line = ShiftResult(
+    ...     task="line", method="conformal", coverage=0.9, rule="paper", runs=(run,)
+    ... )
+    >>> degree_curves([line], ["far"], home=[line])[0].x
+    array([0., 1.])
+    """
+    if not tests:
+        raise InputError("tests must hold at least one name, got none")
+    if len({result.task for result in results}) != 1:
+        raise InputError("results must be of one task, to compare degrees of shift")
+    at_home = _grid(home) if home else {}
+    curves = []
+    for method, by_task in _grid(results).items():
+        result = next(iter(by_task.values()))
+        values = [result.value(measure, test) for test in tests]
+        values[:0] = [one.value(measure) for one in at_home.get(method, {}).values()][:1]
+        start = len(tests) + 1 - len(values)
+        covered = measure.startswith("test_empirical_coverage")
+        curves.append(
+            Curve(
+                name="degree_of_shift",
+                x=np.arange(start, len(tests) + 1, dtype=np.float64),
+                y=np.array([value.mean for value in values]),
+                lower=np.array([value.low for value in values]),
+                upper=np.array([value.high for value in values]),
+                reference=np.full(len(values), result.coverage) if covered else None,
+                x_label="degree of shift",
+                y_label=LABELS.get(measure, measure),
+                band="95 % interval over models and rows",
+                model=result.method,
+                group=f"task={result.task}",
+                notes=f"Degrees: {'none, ' if start == 0 else ''}{', '.join(tests)}.",
+                hover={
+                    "sd": np.array([value.sd for value in values]),
+                    "n": np.array([value.n for value in values]),
+                },
+            )
+        )
+    return tuple(curves)
+
+
+def shift_against_error(
+    results: Sequence[ShiftResult],
+    *,
+    by: str = "conformal",
+    methods: Sequence[str] = INTERVAL_METHODS,
+    every_test: bool = False,
+) -> Table:
+    """How much a task shifts, against how far its coverage is off.
+
+    Parameters
+    ----------
+    results : sequence of ShiftResult
+        At one coverage, one a method and task.
+    by : str
+        The method whose MAE measures the shift.
+    methods : sequence of str
+        Those whose coverage errors are averaged; all must be at hand for a task.
+    every_test : bool
+        Whether each test part is a row, or main tests alone.
+
+    Returns
+    -------
+    Table
+        One row a task, or test: ``relative_mae_change`` = (MAE of all test rows − MAE of
+        validation rows)/MAE of validation rows with its interval, ``mae_change`` in the units of
+        y, ``coverage_error``, the mean over the methods of |coverage − nominal|, and ``null``,
+        what a perfect model would show. Notes tell Spearman's correlation of the two.
+
+    Raises
+    ------
+    InputError
+        If no task has all methods.
+
+    Notes
+    -----
+    Source: Gustafsson, Danelljan and Schön (TMLR 2023), figures A16 and A17, which do not say
+    whether the change is divided by the MAE; scales of y differ by 10³ between tasks.
+
+    Examples
+    --------
+    >>> from howsure.studies.shift import Answers, evaluate_shift
+    >>> y = np.arange(20.0)
+    >>> part = Answers(y=y, point=y + 1.0, lower=y + 1.0, upper=y + 1.0)
+    >>> run = evaluate_shift(part, {"far": part})
+    >>> line = ShiftResult(
+    ...     task="line", method="conformal", coverage=0.9, rule="paper", runs=(run,)
+    ... )
+    >>> table = shift_against_error([line], methods=["conformal"])
+    >>> table.columns["relative_mae_change"], table.columns["coverage_error"]
+    (array([0.]), array([0.1]))
+    """
+    grid = _grid(results)
+    needed = list(dict.fromkeys((by, *methods)))
+    missing = [name for name in needed if name not in grid]
+    if missing:
+        raise InputError(f"results must hold {', '.join(needed)}, got none of {', '.join(missing)}")
+    tasks = [task for task in grid[by] if all(task in grid[name] for name in needed)]
+    if not tasks:
+        raise InputError(f"results must hold a task with all of {', '.join(needed)}, got none")
+    rows = []
+    for task in tasks:
+        first = grid[by][task]
+        for test in first.tests if every_test else first.tests[:1]:
+            change = first.value("relative_mae_change", test)
+            errors = [grid[name][task].value("coverage_error", test) for name in methods]
+            rows.append(
+                {
+                    "task": task,
+                    "test": test,
+                    "relative_mae_change": change.mean,
+                    "low": change.low,
+                    "high": change.high,
+                    "mae_change": first.value("mae_change", test).mean,
+                    "coverage_error": float(np.mean([one.mean for one in errors])),
+                    "null": first.null_error(change.n),
+                }
+            )
+    columns = columns_of(rows)
+    return Table(
+        name="shift_against_error",
+        columns=columns,
+        labels=LABELS,
+        notes=_correlation(columns["relative_mae_change"], columns["coverage_error"]),
+    )
+
+
+def _grid(results: Sequence[ShiftResult]) -> dict[str, dict[str, ShiftResult]]:
+    """Results by method and task."""
+    if not results:
+        raise InputError("results must hold at least one result, got none")
+    coverages = sorted({result.coverage for result in results})
+    if len(coverages) > 1:
+        raise InputError(f"results must be of one coverage, got {coverages}")
+    grid: dict[str, dict[str, ShiftResult]] = {}
+    for result in results:
+        by_task = grid.setdefault(result.method, {})
+        if result.task in by_task:
+            raise InputError(
+                f"results must hold {result.method} on {result.task} once, got it twice"
+            )
+        by_task[result.task] = result
+    return grid
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if len(values) else math.nan
+
+
+def _correlation(change: FloatArray, error: FloatArray) -> str:
+    known = np.isfinite(change) & np.isfinite(error)
+    change, error = change[known], error[known]
+    if len(change) < 3 or np.ptp(change) == 0 or np.ptp(error) == 0:
+        return "Too few different points for a correlation."
+    from scipy.stats import spearmanr
+
+    correlation = spearmanr(change, error).statistic
+    return f"Spearman's correlation {correlation:.2f} over {len(change)} points."
+
+
+# Figures
 
 
 def measure_figure(records: Sequence[Record]) -> Figure:
@@ -69,7 +419,7 @@ def measure_figure(records: Sequence[Record]) -> Figure:
         question=question or title,
         title=title,
         reading=(
-            f"{'Of the accepted rows. ' if first.metric in _OF_PREDICTED else ''}"
+            f"{'Of the accepted rows. ' if first.metric in _OF_ACCEPTED else ''}"
             f"Lines: {formats.level(first.confidence)} intervals over models and rows."
         ),
         x=Axis(title=title + units, kind="percent" if share else "number"),
@@ -99,7 +449,7 @@ def trade_figure(table: Table, places: Mapping[str, int] | None = None) -> Figur
             "right corner: every row is accepted, and coverage is nominal."
         ),
         x=Axis(title="Average prediction rate", kind="percent"),
-        y=Axis(title="Average |coverage − nominal|", kind="percent", zero=True),
+        y=_ERROR_AXIS,
         layers=(*_null(table), *layers),
         notes=_notes(table),
         naming="Method",
@@ -126,7 +476,7 @@ def rank_scatter(
         title=f"Coverage error against rank by validation {what}",
         reading="Mean ranks over datasets, 1 being the smallest. Best is the lower left corner.",
         x=Axis(title=f"Mean rank by validation {what}"),
-        y=Axis(title="Average |coverage − nominal|", kind="percent", zero=True),
+        y=_ERROR_AXIS,
         layers=(*_null(table), *_points(table, "mean_rank", "coverage_error", places)),
         notes=_notes(table),
         naming="Method",
@@ -141,7 +491,7 @@ def degree_figure(curves: Sequence[Curve], places: Mapping[str, int] | None = No
     if not curves:
         raise InputError("curves must hold at least one, got none")
     first = curves[0]
-    names = distinct([curve.model or "coverage" for curve in curves])
+    names = distinct([curve.model or "empirical coverage" for curve in curves])
     layers = []
     if first.reference is not None and len(first.x):
         longest = max(curves, key=lambda curve: len(curve.x))
@@ -199,7 +549,7 @@ def change_figure(table: Table) -> Figure:
             "accept every row."
         ),
         x=Axis(title="Change of MAE from validation to test", kind="percent"),
-        y=Axis(title="Average |coverage − nominal|", kind="percent", zero=True),
+        y=_ERROR_AXIS,
         layers=tuple(layers),
         notes=_notes(table),
         naming="Test",
@@ -210,8 +560,8 @@ def _two(table: Table, x: str, y: str, name: str) -> tuple[FloatArray, FloatArra
     """Two columns of numbers, of which some row has both."""
     first, second = number(table, x), number(table, y)
     if first is None or second is None or name not in table.columns:
-        told = ", ".join(table.columns) or "no column"
-        raise InputError(f"table must hold columns {name}, {x} and {y}, got {told}")
+        given = ", ".join(table.columns) or "no column"
+        raise InputError(f"table must hold columns {name}, {x} and {y}, got {given}")
     if not (np.isfinite(first) & np.isfinite(second)).any():
         raise InputError(f"table must hold a row with {x} and {y}, got none")
     return first, second
@@ -284,3 +634,146 @@ def _null(table: Table) -> list[Layer]:
 
 def _notes(table: Table) -> tuple[str, ...]:
     return (one_line(table.notes, 400),) if table.notes else ()
+
+
+# Choices of figures on a page; `places` are the colours of methods
+
+
+def trade_choice(results: Sequence[ShiftResult], places: Mapping[str, int]) -> tuple[Choice, ...]:
+    """Coverage error against prediction rate."""
+    if not results:
+        return ()
+    names = dict.fromkeys(result.method for result in results)
+    rates = {
+        name: _mean([r.value("prediction_rate").mean for r in results if r.method == name])
+        for name in names
+    }
+    return choice_of("", [("", trade_figure(_with(results, "prediction_rate", rates), places))])
+
+
+def _with(results: Sequence[ShiftResult], column: str, values: Mapping[str, float]) -> Table:
+    """Average coverage errors of the methods that have a value, with that value."""
+    table = average_errors([result for result in results if result.method in values])
+    added = np.array([values[str(name)] for name in table.columns["method"]])
+    return replace(table, columns={**table.columns, column: added})
+
+
+def across_choices(
+    compared: Sequence[ShiftResult],
+    results: Sequence[ShiftResult],
+    curves: Sequence[Curve],
+    places: Mapping[str, int],
+) -> tuple[Choice, ...]:
+    """Figures over datasets: ranks, size of the shift, and `degrees_of` these results."""
+    return (
+        *_ranks(compared, places),
+        *_changes([result for result in compared if not result.selective]),
+        *_degrees(results, curves, places),
+    )
+
+
+def _ranks(results: Sequence[ShiftResult], places: Mapping[str, int]) -> tuple[Choice, ...]:
+    """Critical differences, and mean ranks against coverage error; none for few methods."""
+    differences, scatters = [], []
+    for measure, words in _RANKED.items():
+        ranked = [r for r in results if measure == "coverage_error" or not r.selective]
+        names, tasks = {r.method for r in ranked}, {r.task for r in ranked}
+        lost = any(math.isnan(result.value(measure).mean) for result in ranked)
+        if len(names) < _FEW_RANKED or len(tasks) < 2 or lost:
+            continue
+        ranks = shift_ranks(ranked, measure)
+        table = ranks.table(f"ranks_{measure}")
+        short = short_names([str(name) for name in table.columns["method"]])
+        shown = {**table.columns, "method": np.array(short, dtype=object)}
+        figure = rank_figure(replace(table, columns=shown))
+        differences.append((words, replace(figure, title=f"{figure.title}, by {words}")))
+        if measure != "coverage_error":
+            values = dict(zip(ranks.names, ranks.mean_ranks.tolist(), strict=True))
+            table = _with(ranked, "mean_rank", values)
+            scatters.append((words, rank_scatter(table, measure, places)))
+    return (*choice_of("Ranked by", differences), *choice_of("Ranked by", scatters))
+
+
+def home_method(results: Sequence[ShiftResult]) -> str | None:
+    """The method whose MAE measures the shift: conformal prediction, else the first."""
+    names = list(dict.fromkeys(result.method for result in results))
+    first = [name for name in names if key_of(name) == "conformal"]
+    return next(iter([*first, *names]), None)
+
+
+def _changes(results: Sequence[ShiftResult]) -> tuple[Choice, ...]:
+    method = home_method(results)
+    if method is None:
+        return ()
+    names = list(dict.fromkeys(result.method for result in results))
+    names = [name for name in names if key_of(name) is not None] or names
+    table = shift_against_error(results, by=method, methods=names, every_test=True)
+    columns = table.columns
+    if not (np.isfinite(columns["relative_mae_change"] + columns["coverage_error"])).any():
+        return ()
+    notes = f"MAE of {method}; errors of {', '.join(names)}. {table.notes}"
+    return choice_of("", [("", change_figure(replace(table, notes=notes)))])
+
+
+def degrees_of(results: Sequence[ShiftResult], worlds: Mapping[str, str]) -> tuple[Curve, ...]:
+    """Coverage and prediction rate by degree of shift, of the tasks that have degrees.
+
+    `worlds` are what the plan calls the tasks, whose names may add a seed.
+    """
+    curves: list[Curve] = []
+    for task in dict.fromkeys(result.task for result in results):
+        own = [result for result in results if result.task == task]
+        steps = [name for name in own[0].tests if _STEP.fullmatch(name)]
+        if not steps:
+            continue
+        steps.sort(key=lambda name: int(name.removeprefix("step-")))
+        tests = [*steps, own[0].tests[0]]
+        complete = [result for result in own if set(tests) <= set(result.tests)]
+        home = _home_of(task, worlds)
+        at_home = [result for result in results if result.task == home]
+        for measure in ("test_empirical_coverage", "prediction_rate"):
+            curves += degree_curves(complete, tests, home=at_home, measure=measure)
+    return tuple(curves)
+
+
+def _home_of(task: str, worlds: Mapping[str, str]) -> str:
+    """The task without shift of which a task is a variant, as cells is of cells-tails."""
+    world = worlds[task]
+    plain = {other for other in worlds.values() if world.startswith(f"{other}-")}
+    return max(plain, key=len) + task.removeprefix(world) if plain else ""
+
+
+def _degrees(
+    results: Sequence[ShiftResult], curves: Sequence[Curve], places: Mapping[str, int]
+) -> list[Choice]:
+    """Coverage and prediction rate by degree of shift, those that accept every row first."""
+    selective = {result.method for result in results if result.selective}
+    options = []
+    for group in dict.fromkeys(curve.group for curve in curves):
+        task = group.removeprefix("task=")
+        for label, wanted in (("every row accepted", False), ("rows may be rejected", True)):
+            own = [c for c in curves if c.group == group and (c.model in selective) == wanted]
+            covered = [curve for curve in own if curve.reference is not None]
+            rates = [curve for curve in own if curve.reference is None] if wanted else []
+            figures = [degree_figure(part, places) for part in (covered, rates) if part]
+            if figures:
+                options.append(Option(label=f"{task}, {label}", figures=tuple(figures)))
+    return [Choice(label="Degrees of shift", options=tuple(options))] if options else []
+
+
+def task_choices(results: Sequence[ShiftResult]) -> tuple[Choice, ...]:
+    """Dot plots of every measure, one test part at a time."""
+    tests = dict.fromkeys(test for result in results for test in result.tests)
+    choices: list[Choice] = []
+    for measure in ("test_empirical_coverage", "prediction_rate", "test_width", "test_mae"):
+        options: list[tuple[str, Figure | None]] = []
+        for test in tests:
+            records = [
+                result.record(measure, test)
+                for result in results
+                if test in result.tests and (result.selective or measure != "prediction_rate")
+            ]
+            known = any(math.isfinite(record.value) for record in records)
+            options.append((test, measure_figure(records) if known else None))
+        choices += choice_of("Test", options)
+    return tuple(choices)
