@@ -9,13 +9,27 @@ import numpy as np
 import pytest
 
 from howsure.core.errors import InputError
-from howsure.studies.shift.evaluate import Answers, evaluate_shift
-from howsure.studies.shift.result import ALL_ROWS, DIRECTIONS, MEASURES, ShiftResult, ShiftRun
-from howsure.studies.shift.run import Cut
+from howsure.studies.shift import (
+    ALL_ROWS,
+    DIRECTIONS,
+    MEASURES,
+    Answers,
+    ShiftResult,
+    ShiftRun,
+    evaluate_shift,
+)
+from howsure.studies.shift.evaluate import Cut
 from howsure.studies.shift.spread import Spread, crossed_spread
 
 SIMULATED = (
-    *("val_mae", "val_width", "test_coverage", "test_width", "test_mae", "prediction_rate"),
+    *(
+        "val_mae",
+        "val_width",
+        "test_empirical_coverage",
+        "test_width",
+        "test_mae",
+        "prediction_rate",
+    ),
     *("coverage_error", "mae_change", "relative_mae_change", *ALL_ROWS),
 )
 
@@ -56,7 +70,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(runs: int, differ: float)
         for name in SIMULATED
         if name != "coverage_error"
     }
-    truth["coverage_error"] = abs(truth["test_coverage"] - 0.9)
+    truth["coverage_error"] = abs(truth["test_empirical_coverage"] - 0.9)
     trials, held = 300, dict.fromkeys(SIMULATED, 0)
     for _ in range(trials):
         result = simulated(rng, runs, 200, 300, differ)
@@ -154,15 +168,15 @@ def many(runs: int = 3, seed: int = 0) -> ShiftResult:
 def test_mean_and_sd_are_plain_over_runs() -> None:
     result = many(5)
     for measure, of in {
-        "val_mae": lambda run: run.val_mae,
-        "val_width": lambda run: run.val_width,
-        "val_coverage": lambda run: run.val_coverage,
-        "test_coverage": lambda run: run.tests["t"].coverage,
+        "val_mae": lambda run: run.val.mae_all,
+        "val_width": lambda run: run.val.width_all,
+        "val_empirical_coverage": lambda run: run.val.empirical_coverage_all,
+        "test_empirical_coverage": lambda run: run.tests["t"].empirical_coverage,
         "test_width": lambda run: run.tests["t"].width,
         "test_mae": lambda run: run.tests["t"].mae,
         "prediction_rate": lambda run: run.tests["t"].prediction_rate,
-        "mae_change": lambda run: run.tests["t"].mae_all - run.val_mae,
-        "relative_mae_change": lambda run: run.tests["t"].mae_all / run.val_mae - 1,
+        "mae_change": lambda run: run.tests["t"].mae_all - run.val.mae_all,
+        "relative_mae_change": lambda run: run.tests["t"].mae_all / run.val.mae_all - 1,
         "test_mae_all": lambda run: run.tests["t"].mae_all,
     }.items():
         by_run = np.array([of(run) for run in result.runs])
@@ -172,25 +186,25 @@ def test_mean_and_sd_are_plain_over_runs() -> None:
         assert value.sd == pytest.approx(by_run.std(ddof=0))
         assert value.low <= value.mean <= value.high
     error = result.value("coverage_error")
-    mean = result.value("test_coverage").mean
+    mean = result.value("test_empirical_coverage").mean
     assert error.mean == pytest.approx(abs(mean - 0.9))
     assert 0 <= error.low <= error.mean <= error.high
 
 
 def test_the_interval_of_the_error_is_the_image_of_the_coverage_interval() -> None:
     result = many(4)
-    seen, error = result.value("test_coverage"), result.value("coverage_error")
+    seen, error = result.value("test_empirical_coverage"), result.value("coverage_error")
     grid = np.abs(np.linspace(seen.low, seen.high, 100001) - 0.9)
     assert error.low == pytest.approx(grid.min(), abs=1e-5)
     assert error.high == pytest.approx(grid.max())
 
 
 def test_one_run_says_what_it_leaves_out() -> None:
-    value = many(1).value("test_coverage")
+    value = many(1).value("test_empirical_coverage")
     assert "one run alone" in value.reason
     assert value.sd == 0.0
     assert value.low < value.mean < value.high
-    assert "one run alone" not in many(2).value("test_coverage").reason
+    assert "one run alone" not in many(2).value("test_empirical_coverage").reason
 
 
 def without(result: ShiftResult, place: int) -> ShiftResult:
@@ -206,8 +220,8 @@ def without(result: ShiftResult, place: int) -> ShiftResult:
 
 def test_runs_without_an_answer_are_left_out_and_told() -> None:
     whole = many(3)
-    value = without(whole, 1).value("test_coverage")
-    kept = [run.tests["t"].coverage for run in (whole.runs[0], whole.runs[2])]
+    value = without(whole, 1).value("test_empirical_coverage")
+    kept = [run.tests["t"].empirical_coverage for run in (whole.runs[0], whole.runs[2])]
     assert value.mean == pytest.approx(np.mean(kept))
     assert value.reason.startswith("1 of 3 runs have no answer")
     assert math.isnan(value.by_run[1])
@@ -230,9 +244,9 @@ def test_an_infinite_offset_is_told() -> None:
     assert width.mean == math.inf
     assert math.isnan(width.high)
     assert "some intervals are unbounded" in width.reason
-    covers = result.value("test_coverage")
+    covers = result.value("test_empirical_coverage")
     assert (covers.mean, covers.high) == (1.0, 1.0)
-    assert result.value("val_coverage").low == pytest.approx(1.0)
+    assert result.value("val_empirical_coverage").low == pytest.approx(1.0)
 
 
 def test_methods_that_predict_all_rows_do_so_for_sure() -> None:
@@ -256,7 +270,7 @@ def test_one_row_has_no_interval() -> None:
 
 
 def test_validation_coverage_is_that_of_its_rank() -> None:
-    value = many(3).value("val_coverage")
+    value = many(3).value("val_empirical_coverage")
     assert value.mean == pytest.approx(73 / 80)
     assert value.low < 0.9 < value.high
     assert value.reason == "fixed by the rule on the rows that Q comes from"
@@ -267,8 +281,10 @@ def test_records_carry_what_is_needed() -> None:
     found = result.records()
     assert [record.metric for record in found] == list(MEASURES)
     by_name = {record.metric: record for record in found}
-    cover = by_name["test_coverage"]
-    assert cover.direction == DIRECTIONS["test_coverage"] == "closer to the target is better"
+    cover = by_name["test_empirical_coverage"]
+    assert (
+        cover.direction == DIRECTIONS["test_empirical_coverage"] == "closer to the target is better"
+    )
     assert (cover.target, cover.coverage, cover.model, cover.group) == (0.9, 0.9, "m", "test=t")
     assert cover.notion == "marginal"
     assert cover.options["runs"] == 3.0
@@ -337,7 +353,7 @@ def test_a_run_tells_its_numbers() -> None:
     assert isinstance(run, ShiftRun)
     assert run.q == run.offset.value
     assert run.threshold == run.cut.value
-    assert run.rank == 73
+    assert run.offset.rank == 73
 
 
 def test_intervals_of_mean_errors_stay_at_or_above_zero() -> None:

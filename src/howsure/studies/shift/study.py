@@ -502,7 +502,7 @@ def _train_network(trial: Trial, store: Store | None) -> TrialOutput:
         "tests": list(task.tests),
         "units": task.units,
     }
-    return _output(trial, arrays, facts)
+    return TrialOutput(arrays=arrays, facts=facts)
 
 
 class _Inputs:
@@ -547,7 +547,7 @@ def _fit_density(trial: Trial, store: Store) -> TrialOutput:
     arrays: Arrays = {
         f"scores/{part}": work.score(network, score, part) for part in features if part != "train"
     }
-    return _output(trial, arrays, {"notes": work.notes})
+    return TrialOutput(arrays=arrays, facts={"notes": work.notes})
 
 
 def _network_method(trial: Trial, store: Store) -> TrialOutput:
@@ -615,7 +615,7 @@ def _answered(
                     if getattr(part, item) is not None:
                         arrays[f"{place}/{run}/{name}/{item}"] = getattr(part, item)
     facts = {"runs": len(answers[0]), "tests": list(answers[0][0][1]), "units": units}
-    return _output(trial, arrays, {**facts, "notes": notes})
+    return TrialOutput(arrays=arrays, facts={**facts, "notes": notes})
 
 
 def _evaluated(
@@ -624,11 +624,6 @@ def _evaluated(
     return evaluate_shift(
         val, tests, coverage=coverage, rule=options["rule"], share=options["share"]
     )
-
-
-def _output(trial: Trial, arrays: Arrays, facts: Mapping[str, Any]) -> TrialOutput:
-    keys = {**trial.labels, "seed": trial.identity["seed"]}
-    return TrialOutput(arrays=arrays, keys=keys, facts=facts)
 
 
 def _under(arrays: Arrays, folder: str) -> Arrays:

@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 
 from howsure.core.errors import InputError
-from howsure.studies.shift.evaluate import Answers, evaluate_shift
-from howsure.studies.shift.methods import INTERVAL_METHODS
-from howsure.studies.shift.published import PublishedValue, published
-from howsure.studies.shift.result import ShiftResult
-from howsure.studies.shift.views import (
+from howsure.studies.shift import (
+    INTERVAL_METHODS,
+    Answers,
+    PublishedValue,
+    ShiftResult,
     average_errors,
     degree_curves,
+    evaluate_shift,
     leaderboard,
+    published,
     shift_against_error,
     shift_ranks,
 )
@@ -67,7 +69,8 @@ def test_average_errors_are_means_over_tasks() -> None:
     for row, method in enumerate(INTERVAL_METHODS):
         own = [one for one in results if one.method == method]
         errors = [
-            abs(np.mean([run.tests["full"].coverage for run in one.runs]) - 0.9) for one in own
+            abs(np.mean([run.tests["full"].empirical_coverage for run in one.runs]) - 0.9)
+            for one in own
         ]
         assert table.columns["coverage_error"][row] == pytest.approx(np.mean(errors))
         spread = [one.value("coverage_error").standard_error for one in own]
@@ -134,8 +137,10 @@ def test_degrees_run_from_home_to_the_strongest_shift() -> None:
     first, second = curves
     assert first.x.tolist() == [0.0, 1.0, 2.0, 3.0]
     assert second.x.tolist() == [1.0, 2.0, 3.0]
-    values = [plain[0].value("test_coverage")]
-    values += [tails[0].value("test_coverage", name) for name in ("step-1", "step-2", "full")]
+    values = [plain[0].value("test_empirical_coverage")]
+    values += [
+        tails[0].value("test_empirical_coverage", name) for name in ("step-1", "step-2", "full")
+    ]
     assert first.y.tolist() == [one.mean for one in values]
     assert first.lower.tolist() == [one.low for one in values]
     assert first.upper.tolist() == [one.high for one in values]
@@ -155,9 +160,9 @@ def test_shift_is_measured_by_the_mae_of_conformal_prediction() -> None:
     for row, task in enumerate(TASKS):
         own = {one.method: one for one in results if one.task == task}
         runs = own["conformal"].runs
-        change = [run.tests["full"].mae / run.val_mae - 1 for run in runs]
+        change = [run.tests["full"].mae / run.val.mae_all - 1 for run in runs]
         assert table.columns["relative_mae_change"][row] == pytest.approx(np.mean(change))
-        raw = [run.tests["full"].mae - run.val_mae for run in runs]
+        raw = [run.tests["full"].mae - run.val.mae_all for run in runs]
         assert table.columns["mae_change"][row] == pytest.approx(np.mean(raw))
         errors = [own[name].value("coverage_error").mean for name in INTERVAL_METHODS]
         assert table.columns["coverage_error"][row] == pytest.approx(np.mean(errors))
@@ -177,18 +182,20 @@ def test_the_leaderboard_stands_beside_published_numbers() -> None:
     table = leaderboard(ours, published(coverage=0.9), every_test=True)
     assert table.columns["task"].tolist() == ["cells-tails", "cells-tails", "my-own"]
     assert table.columns["test"].tolist() == ["full", "step-1", "full"]
-    value = ours[0].value("test_coverage", "full")
+    value = ours[0].value("test_empirical_coverage", "full")
     theirs = next(
         one.mean
         for one in published("cells-tails", coverage=0.9, method="conformal")
-        if one.quantity == "test_coverage"
+        if one.quantity == "test_empirical_coverage"
     )
-    assert table.columns["test_coverage"][0] == value.mean
-    assert table.columns["test_coverage_low"][0] == value.low
-    assert table.columns["test_coverage_sd"][0] == value.sd
-    assert table.columns["test_coverage_published"][0] == theirs
-    assert table.columns["test_coverage_difference"][0] == pytest.approx(value.mean - theirs)
-    assert np.isnan(table.columns["test_coverage_published"][1:]).all()
+    assert table.columns["test_empirical_coverage"][0] == value.mean
+    assert table.columns["test_empirical_coverage_low"][0] == value.low
+    assert table.columns["test_empirical_coverage_sd"][0] == value.sd
+    assert table.columns["test_empirical_coverage_published"][0] == theirs
+    assert table.columns["test_empirical_coverage_difference"][0] == pytest.approx(
+        value.mean - theirs
+    )
+    assert np.isnan(table.columns["test_empirical_coverage_published"][1:]).all()
     assert len(leaderboard(ours)) == 2
     assert len(leaderboard([])) == 0
 
@@ -199,20 +206,20 @@ def test_published_numbers_belong_to_their_coverage() -> None:
         dataset="cells",
         coverage=0.8,
         method="conformal",
-        quantity="test_coverage",
+        quantity="test_empirical_coverage",
         mean=0.81,
         sd=0.01,
     )
     at = [result("cells", "conformal", {"full": 0.0}, coverage=c) for c in (0.8, 0.9)]
-    found = leaderboard(at, [one]).columns["test_coverage_published"]
+    found = leaderboard(at, [one]).columns["test_empirical_coverage_published"]
     assert found[0] == 0.81
     assert math.isnan(found[1])
 
 
 def test_missing_numbers_have_their_reason() -> None:
     table = leaderboard([result("cells", "conformal", {"full": 0.0}, lost=True)])
-    assert math.isnan(table.columns["test_coverage"][0])
-    assert "test_coverage: " in table.columns["reason"][0]
+    assert math.isnan(table.columns["test_empirical_coverage"][0])
+    assert "test_empirical_coverage: " in table.columns["reason"][0]
 
 
 @pytest.mark.parametrize(
