@@ -94,7 +94,7 @@ def test_every_number_of_a_page_is_computed_once(monkeypatch: pytest.MonkeyPatch
         taken[id(run), measure, test] += 1
         return run_measure(run, measure, test)
 
-    monkeypatch.setattr("howsure.studies.shift.evaluate.run_measure", counted)
+    monkeypatch.setattr("howsure.studies.shift.results.run_measure", counted)
     results = samples.benchmark.__wrapped__()
     page = shift_report(results)
     assert {key[1] for key in taken} == set(MEASURES) - {"coverage_error"}

@@ -5,28 +5,18 @@
 Gustafsson, Danelljan and Schön (TMLR 2023).
 """
 
-from howsure.studies.shift.board import leaderboard
 from howsure.studies.shift.evaluate import (
-    ALL_ROWS,
-    DIRECTIONS,
-    MEASURES,
     Answers,
-    ShiftResult,
     ShiftRun,
     ShiftTest,
-    ShiftValue,
     calibration_shift,
     evaluate_shift,
 )
 from howsure.studies.shift.figures import (
-    average_errors,
     change_figure,
-    degree_curves,
     degree_figure,
     measure_figure,
     rank_scatter,
-    shift_against_error,
-    shift_ranks,
     trade_figure,
 )
 from howsure.studies.shift.methods import (
@@ -50,6 +40,18 @@ from howsure.studies.shift.published import (
     PUBLISHED_METHODS,
     PublishedValue,
     published,
+)
+from howsure.studies.shift.results import (
+    ALL_ROWS,
+    DIRECTIONS,
+    MEASURES,
+    ShiftResult,
+    ShiftValue,
+    average_errors,
+    degree_curves,
+    leaderboard,
+    shift_against_error,
+    shift_ranks,
 )
 from howsure.studies.shift.study import Options, ShiftStudy, task_identity
 

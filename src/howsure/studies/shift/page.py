@@ -32,11 +32,8 @@ from howsure.report.document import (
 )
 from howsure.report.grids import number_cell, share_cell, sort_key
 from howsure.studies.engine import coverage_of, named, overview, study_document
-from howsure.studies.shift.board import leaderboard
-from howsure.studies.shift.evaluate import ShiftResult
 from howsure.studies.shift.figures import (
     across_choices,
-    average_errors,
     degrees_of,
     home_method,
     task_choices,
@@ -49,6 +46,7 @@ from howsure.studies.shift.published import (
     PublishedValue,
     published,
 )
+from howsure.studies.shift.results import ShiftResult, average_errors, leaderboard
 
 Verdict = Literal["covers", "over-covers", "undecided", "under-covers", "not known"]
 

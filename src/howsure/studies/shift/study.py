@@ -22,6 +22,7 @@ from howsure.core.arrays import FloatArray
 from howsure.core.convert import Checked, Count, Fraction, plain
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.progress import tell
+from howsure.core.records import Record
 from howsure.core.registry import check_known, unknown
 from howsure.core.rng import child
 from howsure.methods.deep.heads import Gaussian, Head, PairHead, SquaredError
@@ -45,7 +46,7 @@ from howsure.studies.engine import (
     records_table,
     stacked,
 )
-from howsure.studies.shift.evaluate import Answers, Rule, ShiftResult, ShiftRun, evaluate_shift
+from howsure.studies.shift.evaluate import Answers, Rule, ShiftRun, evaluate_shift
 from howsure.studies.shift.methods import (
     SHIFT_METHODS,
     VARIATIONS,
@@ -60,6 +61,7 @@ from howsure.studies.shift.methods import (
     paper_runs,
     shift_method,
 )
+from howsure.studies.shift.results import ShiftResult
 from howsure.studies.tasks import DataNotFoundError, Part, ShiftTask, shift_names, shift_task
 from howsure.studies.tasks.images import ImageTask, image_names, image_task
 
@@ -671,7 +673,8 @@ def _results(trials: Sequence[Trial], store: Store, task: str, method: str) -> l
 
 def _tables(result: ShiftResult, keys: Mapping[str, str | int], world: str) -> list[pa.Table]:
     """Records of each test part as a table; the main one stands under the world's own name."""
-    main, by_test = result.tests[0], {test: [] for test in result.tests}
+    main = result.tests[0]
+    by_test: dict[str, list[Record]] = {test: [] for test in result.tests}
     for record in result.records():
         by_test[str(record.options["test"]) or main].append(record)
     return [
