@@ -28,11 +28,9 @@ from howsure.methods.interface import Fitted, Method
 from howsure.methods.regressors import as_method
 from howsure.methods.selective import FeatureScore, GMMScore, KNNScore, Selective, mean_likelihood
 from howsure.studies.shift.evaluate import Answers
-from howsure.studies.tasks import ShiftTask
-from howsure.studies.tasks.images import ImageTask
+from howsure.studies.tasks import Task
 
 NetworkKind = Literal["direct", "gaussian", "quantile"]
-Task = ImageTask | ShiftTask
 
 _OUTPUTS: Final[Mapping[str, int]] = {"direct": 1, "gaussian": 2, "quantile": 2}
 """Rows of a network's outputs by its kind: (mean), (mean, sd), (low, high)."""
@@ -472,7 +470,7 @@ def fit_shift(
     method : Method, regressor or str
         As `howsure.methods.catalogue.method_named` takes it. A `Selective` one keeps none of the
         training rows back: its threshold comes from the validation rows.
-    task : ShiftTask or ImageTask
+    task : Task
         Training rows, validation rows and tests.
     rng : numpy.random.Generator
         The only source of randomness.
@@ -504,7 +502,7 @@ def model_answers(
     ----------
     fitted : Fitted
         Gives predictions, and scores where it has ``score(x)``: it is then taken as selective.
-    task : ShiftTask or ImageTask
+    task : Task
         Validation rows and tests.
     coverage : float
         Nominal coverage of the intervals.
@@ -524,10 +522,10 @@ def model_answers(
     Examples
     --------
     >>> from howsure.studies.shift import ShiftResult, evaluate_shift
-    >>> from howsure.studies.tasks import ShiftTask
+    >>> from howsure.studies.tasks import table_task
     >>> x = np.linspace(0.0, 1.0, 200)
     >>> table = {"x": x, "y": np.where(x < 0.5, x, 1.0) + 0.01 * np.sin(99 * x), "at": x}
-    >>> task = ShiftTask.from_table(table, "y", split_by="at", up_to=0.5)
+    >>> task = table_task(table, "y", split_by="at", up_to=0.5)
     >>> fitted = fit_shift("linear_t", task, np.random.default_rng(0))
     >>> run = evaluate_shift(*model_answers(fitted, task))
     >>> result = ShiftResult(

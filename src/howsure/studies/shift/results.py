@@ -442,9 +442,9 @@ def average_errors(results: Sequence[ShiftResult]) -> Table:
     -------
     Table
         One row a method, in the order given: ``coverage_error``, the mean over tasks of
-        |mean empirical coverage − nominal|; its ``standard_error``, tasks being held fixed; ``null``, the
-        mean expected of a model that covers just so; ``tasks``, the number behind it, being all
-        that the method has an answer for.
+        |mean empirical coverage − nominal|; its ``standard_error``, tasks being held fixed;
+        ``null``, the mean expected of a model that covers just so; ``tasks``, the number behind
+        it, being all that the method has an answer for.
 
     Raises
     ------
@@ -659,8 +659,8 @@ def shift_against_error(
     Table
         One row a task, or test: ``relative_mae_change`` = (MAE of all test rows − MAE of
         validation rows)/MAE of validation rows with its interval, ``mae_change`` in the units of
-        y, ``coverage_error``, the mean over the methods of |empirical − nominal coverage|, and ``null``,
-        what a perfect model would show. Notes tell Spearman's correlation of the two.
+        y, ``coverage_error``, the mean over the methods of |empirical − nominal coverage|, and
+        ``null``, what a perfect model would show. Notes have Spearman's correlation of the two.
 
     Raises
     ------

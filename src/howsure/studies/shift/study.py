@@ -53,7 +53,6 @@ from howsure.studies.shift.methods import (
     NetworkOutputs,
     SharedWork,
     ShiftMethod,
-    Task,
     check_coverages,
     fit_shift,
     model_answers,
@@ -62,8 +61,15 @@ from howsure.studies.shift.methods import (
     shift_method,
 )
 from howsure.studies.shift.results import ShiftResult
-from howsure.studies.tasks import DataNotFoundError, Part, ShiftTask, shift_names, shift_task
-from howsure.studies.tasks.images import ImageTask, image_names, image_task
+from howsure.studies.tasks import (
+    DataNotFoundError,
+    Part,
+    Task,
+    shift_names,
+    shift_task,
+    table_task,
+)
+from howsure.studies.tasks.images import image_names, image_task
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -211,7 +217,7 @@ def task_identity(
     entry : mapping
         Its entry in the plan: ``world``, a name of `image_names` or `shift_names`
         of `howsure.studies.tasks`, with options of `image_task` or a ``folder``; or ``table``, a
-        file, with ``target``, ``split_by`` and further options of `ShiftTask.from_table`.
+        file, with ``target``, ``split_by`` and further options of `table_task`.
     folder : Path
         Where relative paths start.
     seed : int
@@ -288,11 +294,11 @@ def _made(identity_text: str, files_text: str) -> Task:
     return task
 
 
-def _table_task(own: Mapping[str, Any], files: Mapping[str, str]) -> ShiftTask:
+def _table_task(own: Mapping[str, Any], files: Mapping[str, str]) -> Task:
     if "shift" in own:
         return shift_task(own["shift"], files.get("folder"), seed=own["seed"])
     path = Path(files["table"])
-    return ShiftTask.from_table(_columns(path), name=path.name.partition(".")[0], **own)
+    return table_task(_columns(path), name=path.name.partition(".")[0], **own)
 
 
 def _columns(path: Path) -> dict[str, Any]:
@@ -311,7 +317,7 @@ def _columns(path: Path) -> dict[str, Any]:
     return columns
 
 
-def _hash(task: ShiftTask) -> str:
+def _hash(task: Task) -> str:
     parts = [task.part(name) for name in ("train", "val", *task.tests)]
     return numbers_hash(*(array for part in parts for array in (part.x, part.y)))
 
@@ -511,8 +517,7 @@ class _Inputs:
     """A task's inputs as networks take them: tables are standardised by their training rows."""
 
     def __init__(self, task: Task) -> None:
-        self.images = isinstance(task, ImageTask)
-        self.scaling = task.scaling if isinstance(task, ImageTask) else "none"
+        self.images, self.scaling = task.images, task.scaling
         if not self.images:
             x = task.part("train").x
             spread = x.std(axis=0)
