@@ -21,7 +21,7 @@ from howsure.methods.own import OwnMethod
 from howsure.methods.regressors import as_method
 from howsure.methods.selective.method import Selective
 from howsure.recalibration.wrapper import RecalibratedMethod
-from howsure.studies.engine.methods import make_method, method_identity
+from howsure.studies.engine import make_method, method_identity
 from howsure.studies.pointwise.simulation import pointwise
 from howsure.studies.pointwise.splits import over_splits
 

@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 from extras import needs
 from howsure.cli.main import app, main
 from howsure.core.errors import HowsureError
-from howsure.studies.cli.submit import KEPT
+from howsure.studies.cli.display import KEPT
 from howsure.studies.engine import Store, load_plan, survey, trials_of
 
 
@@ -98,7 +98,7 @@ def test_results_are_shown_side_by_side(filled: str) -> None:
 def test_many_methods_stand_one_below_the_other(capsys: pytest.CaptureFixture[str]) -> None:
     from rich.console import Console
 
-    from howsure.studies.cli.bench_tables import print_results
+    from howsure.studies.cli.display import print_results
 
     def shown(count: int) -> str:
         methods = [f"m{number}" for number in range(count)]

@@ -13,8 +13,7 @@ import pytest
 from extras import needs
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.methods.catalogue import method_named
-from howsure.studies.engine import Plan, load_plan, plan_names, study_of, trials_of
-from howsure.studies.engine.methods import make_method
+from howsure.studies.engine import Plan, load_plan, make_method, plan_names, study_of, trials_of
 
 
 def plan(**changes: Any) -> Plan:

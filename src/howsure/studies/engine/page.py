@@ -29,7 +29,7 @@ from howsure.report.document import (
     VerdictLine,
 )
 from howsure.report.grids import number_cell
-from howsure.studies.engine.compare import Comparison, side_by_side
+from howsure.studies.engine.comparison import Comparison, side_by_side
 
 FIRST_CHOICE: Final = 0.9
 """The nominal coverage that sentences speak of, where no other is asked for."""

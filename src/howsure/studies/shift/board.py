@@ -6,10 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from howsure.core.records import Table
+from howsure.studies.engine import columns_of
 from howsure.studies.shift.result import ShiftResult
 
 LABELS: Final[Mapping[str, str]] = {
@@ -129,19 +127,3 @@ def _leader(
             f"{measure}_difference": math.nan if theirs is None else found.mean - theirs.mean,
         }
     return row | {"units": result.units, "reason": "; ".join(reasons)}
-
-
-def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, npt.NDArray[Any]]:
-    """Columns of rows that hold the same names; text as objects.
-
-    Examples
-    --------
-    >>> columns_of([{"a": 1.0}, {"a": 2.0}])["a"]
-    array([1., 2.])
-    """
-    if not rows:
-        return {}
-    return {
-        name: np.array([row[name] for row in rows], dtype=object if isinstance(one, str) else None)
-        for name, one in rows[0].items()
-    }

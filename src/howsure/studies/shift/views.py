@@ -11,7 +11,8 @@ from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Table
 from howsure.stats.ranks import PostHoc, RankComparison, compare_ranks
-from howsure.studies.shift.board import LABELS, columns_of, leaderboard
+from howsure.studies.engine import columns_of
+from howsure.studies.shift.board import LABELS, leaderboard
 from howsure.studies.shift.methods import INTERVAL_METHODS
 from howsure.studies.shift.result import ShiftResult, ShiftValue
 
