@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from howsure.core.errors import InputError
-from howsure.core.records import Record, Table
+from howsure.core.records import Direction, Notion, Record, Table
 
 _FIELDS: Final = (
     *("metric", "coverage", "value", "standard_error", "lower", "upper", "confidence"),
@@ -111,6 +111,23 @@ def records_table(records: Sequence[Record], keys: Mapping[str, str | int]) -> p
         name: np.array([_plain(getattr(record, name)) for record in records]) for name in _FIELDS
     }
     return to_arrow(Table(name="records", columns=columns), keys)
+
+
+def records_of(table: pa.Table) -> tuple[Record, ...]:
+    """The records of a study's table, one a row: the method as the model, world and seed as group.
+
+    The seed is left out where there is one.
+    """
+    rows = table.to_pylist()
+    seeds = len({row["seed"] for row in rows}) > 1
+    records = []
+    for row in rows:
+        given = {name: row[name] for name in _FIELDS if row.get(name) is not None}
+        given["direction"] = Direction(given.get("direction", Direction.NONE))
+        given["notion"] = Notion(given.get("notion", Notion.MARGINAL))
+        group = f"world={row['world']}" + (f", seed={row['seed']}" if seeds else "")
+        records.append(Record(**given, model=row["method"], group=group))
+    return tuple(records)
 
 
 def _plain(value: float | str) -> float | str:
