@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from extras import needs
 from howsure.core.rng import child
-from howsure.studies.congruence.behaviour import BEHAVIOURS, WAVE, behaviour, shape_kept
+from howsure.studies.congruence import BEHAVIOURS, WAVE, behaviour, shape_kept
 
 FOLDER = Path(__file__).parents[3] / "examples"
 

@@ -12,20 +12,18 @@ from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Table
 from howsure.figures import Figure, Mark, plot, to_vega
+from howsure.studies.congruence import ModelBeliefs
 from howsure.studies.congruence.figures import (
     LAST_SHARE,
     Dots,
+    calibration_figure,
     diagnosis_figure,
+    input_figure,
+    law_figure,
     models_figure,
     rejection_figure,
     severity_figure,
     variation_figure,
-)
-from howsure.studies.congruence.over_x import (
-    LawOverX,
-    calibration_figure,
-    input_figure,
-    law_figure,
 )
 
 needs("matplotlib")
@@ -33,9 +31,9 @@ needs("matplotlib")
 HOSTILE = '</script><b>"x"</b>\n'
 
 
-def law(rows: int = 8) -> LawOverX:
+def law(rows: int = 8) -> ModelBeliefs:
     x = np.arange(rows, dtype=np.float64)[::-1].copy()
-    return LawOverX(model="poisson", x=x, y=x + 1, point=x, lower=x - 2, upper=x + 2, coverage=0.95)
+    return ModelBeliefs(model="poisson", x=x, y=x + 1, point=x, lower=x - 2, upper=x + 2)
 
 
 def over(model: str, *, band: bool = True) -> Curve:

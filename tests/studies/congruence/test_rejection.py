@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -14,13 +15,21 @@ from howsure.methods.interface import Beliefs, Fitted
 from howsure.methods.linear import LinearT
 from howsure.metrics.congruence import rejection_curve
 from howsure.predictions import Distribution, EvalSet
-from howsure.studies.congruence.diagnosis import diagnosis
-from howsure.studies.congruence.measure import CongruenceMeasure, answer, congruence_at
-from howsure.studies.congruence.networks import OnFeatures, fit_methods
-from howsure.studies.congruence.rejection import order_p_value, random_band, rejection
-from howsure.studies.congruence.robustness import robustness
-from howsure.studies.congruence.tasks import array_task, wave_task
-from howsure.studies.congruence.worlds import wave_law
+from howsure.studies.congruence import (
+    CongruenceMeasure,
+    OnFeatures,
+    answer,
+    array_task,
+    diagnosis,
+    fit_methods,
+    rejection,
+    robustness,
+    wave_law,
+    wave_task,
+)
+from howsure.studies.congruence.experiments import order_p_value
+from howsure.studies.congruence.measure import congruence_at, own_features
+from howsure.studies.congruence.result import random_band
 
 QUICK = CongruenceMeasure(bootstraps=0, samplings=2)
 
@@ -79,7 +88,7 @@ def test_flagged_rows_hold_the_errors_of_a_wrong_model_alone() -> None:
     wrong, right = found["wrong"], found["right"]
     assert wrong.curves["mae"].gain > 0.5
     assert wrong.p_values["mae"] == 0.001
-    curves = wrong.drawn()
+    curves = wrong.drawn
     assert [curve.name for curve in curves] == ["rejection_mae", "rejection_nll"]
     assert curves[0].reference is not None
     assert curves[0].reference[0] == pytest.approx(wrong.losses["mae"].mean())
@@ -109,11 +118,10 @@ def test_own_features_are_an_embedding() -> None:
     images = np.random.default_rng(0).random((150, 3, 3, 1))
     task = array_task("sums", images, images.sum(axis=(1, 2, 3)))
     models = fit_methods({"line": OnFeatures(method=LinearT(), components=2)}, [task])[0]
-    own = rejection(task, models, own_features=True, measure=QUICK, replicates=9)["line"]
+    features = replace(task, embed=own_features(models["line"]))
+    own = rejection(features, models, measure=QUICK, replicates=9)["line"]
     plain = rejection(task, models, measure=QUICK, replicates=9)["line"]
     assert (own.scores != plain.scores).any()
-    with pytest.raises(InputError, match="embed must be left out"):
-        rejection(task, models, own_features=True, embed=task.embed)
     with pytest.raises(InputError, match="replicates"):
         rejection(task, models, replicates=0)
 

@@ -12,11 +12,16 @@ from scipy import stats
 
 from howsure.core.errors import InputError
 from howsure.methods.linear import LinearT
-from howsure.studies.congruence.measure import CongruenceMeasure
-from howsure.studies.congruence.published import published, published_reliability
-from howsure.studies.congruence.reliability import Reliability, reliability, welch
-from howsure.studies.congruence.suite import compare
-from howsure.studies.congruence.tasks import wave_task
+from howsure.studies.congruence import (
+    CongruenceMeasure,
+    Reliability,
+    compare,
+    published_numbers,
+    published_reliability,
+    reliability,
+    wave_task,
+)
+from howsure.studies.congruence.result import welch
 
 samples = st.lists(st.integers(-50, 50).map(float), min_size=2, max_size=12)
 
@@ -47,7 +52,7 @@ def test_welch_by_hand() -> None:
 
 def test_table_two_gives_the_published_p_values() -> None:
     """.378 and .811 are printed, from unrounded numbers; the table gives .377 and .812."""
-    printed = {row.measure: row.value for row in published("table 1")}
+    printed = {row.measure: row.value for row in published_numbers("table 1")}
     test = published_reliability().test
     assert test.two_sided == pytest.approx(0.377, abs=0.001)
     assert test.greater == pytest.approx(0.812, abs=0.001)
@@ -57,7 +62,7 @@ def test_table_two_gives_the_published_p_values() -> None:
 
 def test_cells_that_are_not_their_sd_by_mean() -> None:
     """Two rows of COCO-People stand in each other's place; one cell of AAF is another number."""
-    rows = {(row.task, row.model, row.measure): row.value for row in published("table 2")}
+    rows = {(row.task, row.model, row.measure): row.value for row in published_numbers("table 2")}
 
     def far(held: Reliability) -> set[tuple[str, str]]:
         found = set()
@@ -73,28 +78,39 @@ def test_cells_that_are_not_their_sd_by_mean() -> None:
     assert far(published_reliability()) == swapped | other
     assert far(published_reliability(unswap=True)) == other
     for words, pairs in (("swapped", swapped), ("sd by mean", other)):
-        noted = {(row.task, row.model) for row in published("table 2") if words in row.note}
+        noted = {(row.task, row.model) for row in published_numbers("table 2") if words in row.note}
         assert noted == pairs
 
 
 def test_swapping_changes_no_p_value_but_recomputing_does() -> None:
     first, second = published_reliability().test, published_reliability(unswap=True).test
     assert first.two_sided == pytest.approx(second.two_sided, abs=1e-12)
-    rows = {(row.task, row.model, row.measure): row.value for row in published("table 2")}
+    rows = {(row.task, row.model, row.measure): row.value for row in published_numbers("table 2")}
     pairs = list(dict.fromkeys((task, model) for task, model, _ in rows))
     again = [[rows[(*p, f"{m}_sd")] / rows[(*p, m)] for p in pairs] for m in ("cce", "ece")]
     assert welch(*again).two_sided == pytest.approx(0.400, abs=0.001)
 
 
 def test_published_numbers_are_whole() -> None:
-    assert len(published("table 2")) == 25 * 10
-    assert {row.task for row in published("table 2")} == {"AAF", "EVA", "FG-Net", "COCO-People"}
-    assert [row.value for row in published("table 3")] == [0.014, 0.224, 1.796, 5.743, 15.406]
-    assert len(published("figure 14")) == 8
-    (one,) = published("figure 1", measure="cce")
+    assert len(published_numbers("table 2")) == 25 * 10
+    assert {row.task for row in published_numbers("table 2")} == {
+        "AAF",
+        "EVA",
+        "FG-Net",
+        "COCO-People",
+    }
+    assert [row.value for row in published_numbers("table 3")] == [
+        0.014,
+        0.224,
+        1.796,
+        5.743,
+        15.406,
+    ]
+    assert len(published_numbers("figure 14")) == 8
+    (one,) = published_numbers("figure 1", measure="cce")
     assert one.value == 0.209
     with pytest.raises(InputError, match="source must be one of"):
-        published("table 9")
+        published_numbers("table 9")
 
 
 def test_variations_of_a_comparison() -> None:

@@ -8,12 +8,17 @@ from typing import Any
 import numpy as np
 
 from howsure.metrics.congruence import rejection_curve
-from howsure.studies.congruence.bundle import CongruenceStudies, ModelBeliefs
-from howsure.studies.congruence.diagnosis import Diagnosis
-from howsure.studies.congruence.perturbations import Monotonicity, MonotonicityResult
-from howsure.studies.congruence.result import CongruenceResult, CongruenceRun
-from howsure.studies.congruence.robustness import Robustness
-from howsure.studies.congruence.store import packed, unpacked
+from howsure.studies.congruence import (
+    CongruenceResult,
+    CongruenceRun,
+    CongruenceStudies,
+    Diagnosis,
+    ModelBeliefs,
+    Monotonicity,
+    MonotonicityResult,
+    Robustness,
+)
+from howsure.studies.congruence.result import packed, unpacked
 
 ROWS = np.array([0.25, np.nan, -0.0, np.inf])
 LOSSES = {"mae": np.array([1.0, 2.0, 3.0]), "nll": np.array([0.5, -0.5, 0.0])}

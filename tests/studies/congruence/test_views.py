@@ -7,32 +7,33 @@ import pytest
 
 from howsure.core.errors import InputError
 from howsure.methods.linear import LinearT
-from howsure.studies.congruence.behaviour import BEHAVIOURS, behaviour, behaviour_studies
-from howsure.studies.congruence.marginal import IGNORING, ignoring_x
-from howsure.studies.congruence.measure import CongruenceMeasure
-from howsure.studies.congruence.result import CongruenceRun
-from howsure.studies.congruence.suite import TRUTH, compare
-from howsure.studies.congruence.tasks import wave_task
-from howsure.studies.congruence.views import over_input
+from howsure.studies.congruence import (
+    BEHAVIOURS,
+    IGNORING,
+    TRUTH,
+    CongruenceMeasure,
+    CongruenceRun,
+    behaviour,
+    behaviour_studies,
+    compare,
+    ignoring_x,
+    wave_task,
+)
+from howsure.studies.congruence.figures import cce_over
 
 
 def test_curves_are_sorted_and_banded() -> None:
     task = wave_task(rows=100)
     how = CongruenceMeasure(grid="fixed", samplings=2, bootstraps=2)
     run = compare({"line": LinearT()}, [task], measure=how, truth=True).of(TRUTH)[0]
-    curves = over_input(run, task.test.x)
-    assert [curve.name for curve in curves] == [
-        "congruence_cce",
-        "congruence_nll",
-        "congruence_error",
-    ]
+    curve = cce_over(run, task.test.x)
     order = np.argsort(task.test.x[:, 0])
-    np.testing.assert_array_equal(curves[0].x, task.test.x[order, 0])
-    np.testing.assert_array_equal(curves[1].y, run.rows["nll"][order])
-    assert curves[0].upper is not None
-    np.testing.assert_allclose(curves[0].upper - curves[0].y, run.rows["cce_sd"][order])
+    np.testing.assert_array_equal(curve.x, task.test.x[order, 0])
+    np.testing.assert_array_equal(curve.y, run.rows["cce"][order])
+    assert curve.upper is not None
+    np.testing.assert_allclose(curve.upper - curve.y, run.rows["cce_sd"][order])
     with pytest.raises(InputError, match="x must have"):
-        over_input(run, task.val.x[:3])
+        cce_over(run, task.val.x[:3])
 
 
 def test_a_run_without_an_answer_has_no_curves() -> None:
@@ -48,7 +49,7 @@ def test_a_run_without_an_answer_has_no_curves() -> None:
         reasons={"cce": "it failed"},
     )
     with pytest.raises(InputError, match="it failed"):
-        over_input(run, np.zeros(2))
+        cce_over(run, np.zeros(2))
 
 
 def test_a_behaviour_study_is_told_in_records_and_a_table() -> None:

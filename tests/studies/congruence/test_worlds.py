@@ -11,15 +11,9 @@ from scipy import integrate
 from howsure.core.errors import InputError
 from howsure.metrics.congruence import Draws, Mixtures, Normals, Support
 from howsure.predictions import Distribution
-from howsure.studies.congruence.worlds import (
-    FallingCounts,
-    NormalWorld,
-    always,
-    draw_wave,
-    law_distance,
-    swelling,
-    wave_law,
-)
+from howsure.studies.congruence import NormalWorld, law_distance, wave_law
+from howsure.studies.congruence.sweeps import always, swelling
+from howsure.studies.congruence.worlds import FallingCounts, draw_wave
 
 
 def table_at(x: float) -> np.ndarray:

@@ -1,1 +1,81 @@
-"""How far predictions are from the true conditional law (Young and others 2025)."""
+"""How far predictions are from the true conditional distribution (Young and others 2025)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from howsure.core.lazy import exporting
+
+if TYPE_CHECKING:
+    from howsure.studies.congruence.experiments import diagnosis as diagnosis
+    from howsure.studies.congruence.experiments import monotonicity as monotonicity
+    from howsure.studies.congruence.experiments import rejection as rejection
+    from howsure.studies.congruence.experiments import robustness as robustness
+    from howsure.studies.congruence.measure import TRUTH as TRUTH
+    from howsure.studies.congruence.measure import CongruenceMeasure as CongruenceMeasure
+    from howsure.studies.congruence.measure import answer as answer
+    from howsure.studies.congruence.measure import compare as compare
+    from howsure.studies.congruence.measure import evaluate as evaluate
+    from howsure.studies.congruence.measure import reference_of as reference_of
+    from howsure.studies.congruence.networks import OnFeatures as OnFeatures
+    from howsure.studies.congruence.networks import fit_methods as fit_methods
+    from howsure.studies.congruence.networks import head_methods as head_methods
+    from howsure.studies.congruence.page import congruence_report as congruence_report
+    from howsure.studies.congruence.published import Published as Published
+    from howsure.studies.congruence.published import published_numbers as published_numbers
+    from howsure.studies.congruence.published import published_reliability as published_reliability
+    from howsure.studies.congruence.result import CongruenceResult as CongruenceResult
+    from howsure.studies.congruence.result import CongruenceRun as CongruenceRun
+    from howsure.studies.congruence.result import CongruenceStudies as CongruenceStudies
+    from howsure.studies.congruence.result import Diagnosis as Diagnosis
+    from howsure.studies.congruence.result import ModelBeliefs as ModelBeliefs
+    from howsure.studies.congruence.result import Monotonicity as Monotonicity
+    from howsure.studies.congruence.result import MonotonicityResult as MonotonicityResult
+    from howsure.studies.congruence.result import Rejection as Rejection
+    from howsure.studies.congruence.result import Reliability as Reliability
+    from howsure.studies.congruence.result import Robustness as Robustness
+    from howsure.studies.congruence.result import all_runs as all_runs
+    from howsure.studies.congruence.result import reliability as reliability
+    from howsure.studies.congruence.study import CongruenceStudy as CongruenceStudy
+    from howsure.studies.congruence.study import Options as Options
+    from howsure.studies.congruence.sweeps import BEHAVIOURS as BEHAVIOURS
+    from howsure.studies.congruence.sweeps import COMPARISONS as COMPARISONS
+    from howsure.studies.congruence.sweeps import IGNORING as IGNORING
+    from howsure.studies.congruence.sweeps import MODELS as MODELS
+    from howsure.studies.congruence.sweeps import WAVE as WAVE
+    from howsure.studies.congruence.sweeps import Behaviour as Behaviour
+    from howsure.studies.congruence.sweeps import Case as Case
+    from howsure.studies.congruence.sweeps import NormalWorld as NormalWorld
+    from howsure.studies.congruence.sweeps import Sweep as Sweep
+    from howsure.studies.congruence.sweeps import behaviour as behaviour
+    from howsure.studies.congruence.sweeps import behaviour_studies as behaviour_studies
+    from howsure.studies.congruence.sweeps import figure_rows as figure_rows
+    from howsure.studies.congruence.sweeps import ignoring_x as ignoring_x
+    from howsure.studies.congruence.sweeps import shape_kept as shape_kept
+    from howsure.studies.congruence.worlds import CongruenceTask as CongruenceTask
+    from howsure.studies.congruence.worlds import array_task as array_task
+    from howsure.studies.congruence.worlds import congruence_task as congruence_task
+    from howsure.studies.congruence.worlds import law_distance as law_distance
+    from howsure.studies.congruence.worlds import wave_law as wave_law
+    from howsure.studies.congruence.worlds import wave_task as wave_task
+
+_HOMES = {
+    "sweeps": (
+        "BEHAVIOURS COMPARISONS IGNORING MODELS Behaviour Case NormalWorld Sweep WAVE "
+        "behaviour behaviour_studies figure_rows ignoring_x shape_kept"
+    ),
+    "experiments": "diagnosis monotonicity rejection robustness",
+    "measure": "TRUTH CongruenceMeasure answer compare evaluate reference_of",
+    "networks": "OnFeatures fit_methods head_methods",
+    "page": "congruence_report",
+    "published": "Published published_numbers published_reliability",
+    "result": (
+        "CongruenceResult CongruenceRun CongruenceStudies Diagnosis ModelBeliefs "
+        "Monotonicity MonotonicityResult Rejection Reliability Robustness all_runs "
+        "reliability"
+    ),
+    "study": "CongruenceStudy Options",
+    "worlds": "CongruenceTask array_task congruence_task law_distance wave_law wave_task",
+}
+
+__getattr__, __dir__, __all__ = exporting(__name__, _HOMES)

@@ -15,7 +15,7 @@ from typing import Final, final
 import numpy as np
 
 from howsure.core.registry import check_known
-from howsure.studies.congruence.reliability import Reliability
+from howsure.studies.congruence.result import Reliability
 
 _SWAPPED: Final = ("poisson", "gaussian")
 
@@ -62,7 +62,7 @@ def _all() -> tuple[Published, ...]:
     )
 
 
-def published(
+def published_numbers(
     source: str | None = None,
     *,
     task: str | None = None,
@@ -85,7 +85,7 @@ def published(
 
     Examples
     --------
-    >>> [row.value for row in published("figure 2", measure="cce")]
+    >>> [row.value for row in published_numbers("figure 2", measure="cce")]
     [0.12, 0.118, 0.028, 0.029]
     """
     sources = dict.fromkeys(row.source for row in _all())
@@ -116,7 +116,7 @@ def published_reliability(*, unswap: bool = False) -> Reliability:
     >>> round(test.two_sided, 3), round(test.greater, 3)
     (0.377, 0.812)
     """
-    rows = {(row.task, row.model, row.measure): row.value for row in published("table 2")}
+    rows = {(row.task, row.model, row.measure): row.value for row in published_numbers("table 2")}
     pairs = list(dict.fromkeys((task, model) for task, model, _ in rows))
 
     def column(measure: str) -> list[float]:

@@ -1,10 +1,16 @@
-"""What a page on congruence says: which models are wrong, where, and whether ECE detects it."""
+"""What a page on congruence says: which models are wrong, where, and whether ECE detects it.
+
+`Found` is what was found of one model on one task, `World` all of a task; each value is computed
+once, and sentences, tables and figures read it there.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final, Literal, final
 
 import numpy as np
 
@@ -12,26 +18,327 @@ from howsure.core import formats
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.formats import counted, listed
+from howsure.core.records import Record, Table
 from howsure.report.document import GlossaryEntry, Tone, VerdictLine
-from howsure.studies.congruence.diagnosis import Diagnosis
-from howsure.studies.congruence.findings import (
-    CORRECT,
-    TRUE,
-    Found,
-    blind_spots,
-    worst_stretch,
+from howsure.studies.congruence.measure import TRUTH
+from howsure.studies.congruence.published import Published, published_numbers, published_reliability
+from howsure.studies.congruence.result import (
+    MEASURES,
+    TITLES,
+    CongruenceResult,
+    CongruenceRun,
+    CongruenceStudies,
+    Diagnosis,
+    Monotonicity,
+    MonotonicityResult,
+    Rejection,
+    Reliability,
+    Robustness,
+    sample_sd,
 )
-from howsure.studies.congruence.perturbations import MonotonicityResult
-from howsure.studies.congruence.published import published_reliability
-from howsure.studies.congruence.rejection import Rejection
-from howsure.studies.congruence.reliability import Reliability
-from howsure.studies.congruence.robustness import Robustness
 from howsure.studies.engine import named
+
+Verdict = Literal["wrong", "accepted", "not known"]
+
+
+CORRECT: Final = "a correctly specified model"
+
+
+TRUE: Final = "the true distribution"
+
+
+SURE: Final = 2.0
+"""Standard errors by which CCE must exceed that of a correctly specified model to be wrong."""
+
+
+_SOURCES: Final[Mapping[str, tuple[str, str]]] = {
+    **dict.fromkeys(("discretewave", "wave"), ("figure 2", "discrete wave")),
+    "aaf": ("table 2", "AAF"),
+    "eva": ("table 2", "EVA"),
+    "fgnet": ("table 2", "FG-Net"),
+    "cocopeople": ("table 2", "COCO-People"),
+}
+"""By the letters of a task's name: where the paper prints its numbers, and under which name."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Found:
+    """One model on one task (by the plan's name and its own), over all its sets of data.
+
+    `truths` are the runs of the true distribution, by seed.
+    """
+
+    world: str
+    task: str
+    model: str
+    runs: tuple[CongruenceRun, ...]
+    truths: Mapping[int, CongruenceRun]
+
+    @property
+    def is_truth(self) -> bool:
+        """Whether this is the distribution that the data came from."""
+        return self.model == TRUTH
+
+    @cached_property
+    def means(self) -> dict[str, float]:
+        """Mean of each measure over the sets of data with an answer."""
+        return {name: mean_known(run.value(name) for run in self.runs) for name in TITLES}
+
+    def mean(self, measure: str) -> float:
+        """Mean over the sets of data with an answer."""
+        return self.means[measure]
+
+    def bootstrap_mean(self, measure: str) -> float:
+        """Mean over bootstrap samples and sets of data; as `mean` where there are no samples."""
+        known = mean_known(run.bootstrap_mean(measure) for run in self.runs)
+        return known if math.isfinite(known) else self.mean(measure)
+
+    def seed_sd(self, measure: str) -> float:
+        """Standard deviation over sets of data; NaN for fewer than two."""
+        return sample_sd([run.value(measure) for run in self.runs])
+
+    @property
+    def draws_sd(self) -> float:
+        """Root mean square over sets of data of CCE's standard deviation over sets of draws."""
+        return _root_mean_square(run.monte_carlo_sd for run in self.runs)
+
+    @cached_property
+    def data_sds(self) -> dict[str, float]:
+        """Root mean square of the standard deviation of each measure over bootstrap samples."""
+        return {
+            name: _root_mean_square(run.data_sd(name) for run in self.runs)
+            for name in (*MEASURES, "mae")
+        }
+
+    def data_sd(self, measure: str) -> float:
+        """Root mean square of the standard deviation over bootstrap samples."""
+        return self.data_sds[measure]
+
+    @cached_property
+    def yardstick(self) -> tuple[float, str]:
+        """CCE of a correctly specified model, and what it is of; NaN where neither is known.
+
+        It is what a model of these predictive distributions would have if they were correct, else
+        what the distribution has that the data came from.
+        """
+        null = self.mean("cce_null")
+        if math.isfinite(null):
+            return null, CORRECT
+        truth = mean_known(run.value("cce") for run in self.truths.values())
+        known = math.isfinite(truth) and not self.is_truth
+        return (truth, TRUE) if known else (math.nan, "")
+
+    @property
+    def ratio(self) -> float:
+        """CCE by that of a correctly specified model."""
+        null = self.yardstick[0]
+        return self.mean("cce") / null if null > 0 else math.nan
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Whether CCE lies significantly above that of a correctly specified model.
+
+        The standard error is the spread over bootstrap samples (where there are none, over sets of
+        draws), for the mean over sets of data; that of the true distribution is added where it
+        stands for the correctly specified model.
+        """
+        null, words = self.yardstick
+        error = _error(self.runs)
+        if words == TRUE:
+            error = math.hypot(error, _error(tuple(self.truths.values())))
+        away = self.mean("cce") - null
+        if math.isnan(away) or math.isnan(error):
+            return "not known"
+        return "wrong" if away > SURE * error else "accepted"
+
+    @cached_property
+    def reasons(self) -> dict[str, str]:
+        """Why measures are missing, of the first set of data that lacks each."""
+        told: dict[str, str] = {}
+        for run in self.runs:
+            told = {**run.reasons, **told}
+        return told
+
+    @cached_property
+    def source(self) -> tuple[str, str] | None:
+        """Where the paper prints numbers of this task, and under which name; often nowhere."""
+        return printed_source(self.task) or printed_source(self.world)
+
+    @cached_property
+    def printed(self) -> tuple[Published, ...]:
+        """What the paper prints of this head on this task; often nothing."""
+        if self.source is None:
+            return ()
+        return published_numbers(self.source[0], task=self.source[1], model=head_of(self.model))
+
+
+def _error(runs: Sequence[CongruenceRun]) -> float:
+    spreads = [run.data_sd("cce") for run in runs]
+    if not np.isfinite(spreads).any():
+        spreads = [run.monte_carlo_sd for run in runs]
+    return _root_mean_square(spreads) / math.sqrt(len(runs))
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class World:
+    """All experiments of one task, by the plan's name; `studies` holds one a set of data."""
+
+    name: str
+    studies: tuple[CongruenceStudies, ...]
+
+    @cached_property
+    def result(self) -> CongruenceResult:
+        """The measures of all sets of data."""
+        runs = tuple(run for part in self.studies for run in part.result.runs)
+        return CongruenceResult(runs=runs, options=self.studies[0].result.options)
+
+    @property
+    def several(self) -> bool:
+        """Whether there is more than one set of data."""
+        return len(self.studies) > 1
+
+    @cached_property
+    def found(self) -> tuple[Found, ...]:
+        """One finding a model."""
+        return findings(self.name, self.result.runs)
+
+    @cached_property
+    def rejections(self) -> tuple[Rejection, ...]:
+        """Those of all sets of data."""
+        return tuple(one for part in self.studies for one in part.rejections)
+
+    @cached_property
+    def diagnoses(self) -> tuple[Diagnosis, ...]:
+        """Those of all sets of data."""
+        return tuple(one for part in self.studies for one in part.diagnoses)
+
+    @cached_property
+    def robustness(self) -> tuple[Robustness, ...]:
+        """Those of all sets of data."""
+        return tuple(one for part in self.studies for one in part.robustness)
+
+    @cached_property
+    def monotonicity(self) -> MonotonicityResult | None:
+        """Trials of all sets of data side by side, where severities agree."""
+        held = [part.monotonicity for part in self.studies if part.monotonicity is not None]
+        groups: dict[tuple[str, str, tuple[float, ...]], list[Monotonicity]] = {}
+        for curve in (curve for result in held for curve in result.curves):
+            key = (curve.model, curve.kind, tuple(curve.severities.tolist()))
+            groups.setdefault(key, []).append(curve)
+        if not groups:
+            return None
+        curves = tuple(
+            parts[0]
+            if len(parts) == 1
+            else replace(
+                parts[0],
+                values={m: np.concatenate([p.values[m] for p in parts]) for m in parts[0].values},
+            )
+            for parts in groups.values()
+        )
+        return MonotonicityResult(curves=curves, options=held[0].options)
+
+    @cached_property
+    def trends(self) -> Table | None:
+        """Measures under perturbations as a table."""
+        return None if self.monotonicity is None else self.monotonicity.table()
+
+    @cached_property
+    def scatters(self) -> tuple[tuple[Diagnosis, Table], ...]:
+        """Diagnoses with their tables."""
+        return tuple((one, one.table()) for one in self.diagnoses)
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """Every number; of experiments on several sets of data, with the seed."""
+        rest = []
+        for part in self.studies:
+            seed = {"seed": float(part.seed)} if self.several else {}
+            for one in (*part.rejections, *part.diagnoses, *part.robustness):
+                rest += [replace(r, options={**r.options, **seed}) for r in one.records()]
+        trend = self.monotonicity
+        return (*self.result.records(), *rest, *(trend.records() if trend is not None else ()))
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables of the experiments that the page draws from."""
+        found = [self.result.table()] if self.result.runs else []
+        found += [self.trends] if self.trends is not None else []
+        scatters = dict(self.scatters)
+        for part in self.studies:
+            own = [one.table() for one in part.robustness]
+            for table in (*own, *(scatters[one] for one in part.diagnoses)):
+                told = f"{self.name}, seed {part.seed}. {table.notes}".strip()
+                found.append(replace(table, notes=told))
+        return tuple(found)
+
+
+def findings(world: str, runs: Sequence[CongruenceRun]) -> tuple[Found, ...]:
+    """One finding a model of one task, in order of first appearance, the true distribution last."""
+    truths = {run.seed: run for run in runs if run.model == TRUTH}
+    groups: dict[str, list[CongruenceRun]] = {}
+    for run in runs:
+        groups.setdefault(run.model, []).append(run)
+    found = [
+        Found(world=world, task=held[0].task, model=model, runs=tuple(held), truths=truths)
+        for model, held in groups.items()
+    ]
+    return tuple(sorted(found, key=lambda one: one.is_truth))
+
+
+def mean_known(values: Iterable[float]) -> float:
+    """Mean of the finite values; NaN where there is none."""
+    known = [value for value in values if math.isfinite(value)]
+    return float(np.mean(known)) if known else math.nan
+
+
+def head_of(model: str) -> str:
+    """The key of a head that a plan calls by its key or its title."""
+    words = model.casefold().replace("β", "beta").replace("-", "_").replace(" ", "_")
+    return words if words in {row.model for row in published_numbers()} else model
+
+
+def printed_source(task: str) -> tuple[str, str] | None:
+    """Where the paper prints numbers of a task of this name; None where it does not."""
+    letters = "".join(char for char in task.casefold() if char.isalnum())
+    return _SOURCES.get(letters)
+
+
+def blind_spots(found: Sequence[Found], measure: str) -> list[tuple[Found, Found]]:
+    """Pairs that an ECE puts the wrong way round: a misspecified model before an accepted one."""
+    wrong = [one for one in found if one.verdict == "wrong" and not one.is_truth]
+    right = [one for one in found if one.verdict == "accepted" or one.is_truth]
+    pairs = [
+        (bad, good) for bad in wrong for good in right if bad.mean(measure) < good.mean(measure)
+    ]
+    pairs.sort(key=lambda pair: pair[0].mean(measure) - pair[1].mean(measure))
+    return pairs
+
+
+def worst_stretch(x: FloatArray, cce: FloatArray, bins: int = 8) -> tuple[float, float, float]:
+    """Between which x CCE is largest: ends of the bin of equal mass, and its mean CCE."""
+    order = np.argsort(x, kind="stable")
+    parts = np.array_split(order, max(1, min(bins, len(x) // 5)))
+    means = [float(cce[part].mean()) for part in parts]
+    worst = parts[int(np.argmax(means))]
+    return float(x[worst].min()), float(x[worst].max()), max(means)
+
+
+def _root_mean_square(values: Iterable[float]) -> float:
+    return math.sqrt(mean_known(value**2 for value in values))
+
 
 LEVEL: Final = 0.05
 """Up to which p an order or a trend is called beyond chance."""
+
+
 _SOURCE: Final = "Young et al. 2025"
+
+
 _LOSSES: Final[Mapping[str, str]] = {"mae": "MAE", "nll": "NLL"}
+
 
 GLOSSARY: Final = (
     GlossaryEntry(
