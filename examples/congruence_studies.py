@@ -16,9 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from howsure.core.optional import require
-from howsure.studies.congruence import (
+from congruence_sweeps import (
     BEHAVIOURS,
     IGNORING,
     MODELS,
@@ -28,6 +26,8 @@ from howsure.studies.congruence import (
     figure_rows,
     shape_kept,
 )
+
+from howsure.core.optional import require
 
 
 def main(seeds: int = 3, *, quick: bool = False, folder: Path | None = None) -> Mapping[str, Sweep]:

@@ -11,8 +11,7 @@ from scipy import integrate
 from howsure.core.errors import InputError
 from howsure.metrics.congruence import Draws, Mixtures, Normals, Support
 from howsure.predictions import Distribution
-from howsure.studies.congruence import NormalWorld, law_distance, wave_law
-from howsure.studies.congruence.sweeps import always, swelling
+from howsure.studies.congruence import law_distance, wave_law
 from howsure.studies.congruence.worlds import FallingCounts, draw_wave
 
 
@@ -64,16 +63,6 @@ def test_wave_takes_parameters_of_one_column() -> None:
 def test_a_fractional_top_is_refused() -> None:
     with pytest.raises(InputError, match="top must be whole"):
         Distribution(FallingCounts(), {"mu": [1.0], "nu": 1.0, "top": 2.5})
-
-
-def test_normal_worlds_draw_their_law() -> None:
-    world = NormalWorld(np.sin, swelling(2.0))
-    x, y = world.pairs(np.random.default_rng(0), 20_000, 0.0, 3.0)
-    z = (y - np.sin(x)) / (2.0 * np.sqrt(np.maximum(x, 0.2)))
-    assert abs(z.mean()) < 0.03
-    assert abs(z.std() - 1.0) < 0.02
-    np.testing.assert_allclose(world.law(x).sd(), world.belief(x).sd[:, 0])
-    assert always(3.0)(np.zeros(2)).tolist() == [3.0, 3.0]
 
 
 def test_distance_of_normal_laws_by_integration() -> None:

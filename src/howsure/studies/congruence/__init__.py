@@ -38,20 +38,6 @@ if TYPE_CHECKING:
     from howsure.studies.congruence.result import reliability as reliability
     from howsure.studies.congruence.study import CongruenceStudy as CongruenceStudy
     from howsure.studies.congruence.study import Options as Options
-    from howsure.studies.congruence.sweeps import BEHAVIOURS as BEHAVIOURS
-    from howsure.studies.congruence.sweeps import COMPARISONS as COMPARISONS
-    from howsure.studies.congruence.sweeps import IGNORING as IGNORING
-    from howsure.studies.congruence.sweeps import MODELS as MODELS
-    from howsure.studies.congruence.sweeps import WAVE as WAVE
-    from howsure.studies.congruence.sweeps import Behaviour as Behaviour
-    from howsure.studies.congruence.sweeps import Case as Case
-    from howsure.studies.congruence.sweeps import NormalWorld as NormalWorld
-    from howsure.studies.congruence.sweeps import Sweep as Sweep
-    from howsure.studies.congruence.sweeps import behaviour as behaviour
-    from howsure.studies.congruence.sweeps import behaviour_studies as behaviour_studies
-    from howsure.studies.congruence.sweeps import figure_rows as figure_rows
-    from howsure.studies.congruence.sweeps import ignoring_x as ignoring_x
-    from howsure.studies.congruence.sweeps import shape_kept as shape_kept
     from howsure.studies.congruence.worlds import CongruenceTask as CongruenceTask
     from howsure.studies.congruence.worlds import array_task as array_task
     from howsure.studies.congruence.worlds import congruence_task as congruence_task
@@ -60,10 +46,6 @@ if TYPE_CHECKING:
     from howsure.studies.congruence.worlds import wave_task as wave_task
 
 _HOMES = {
-    "sweeps": (
-        "BEHAVIOURS COMPARISONS IGNORING MODELS Behaviour Case NormalWorld Sweep WAVE "
-        "behaviour behaviour_studies figure_rows ignoring_x shape_kept"
-    ),
     "experiments": "diagnosis monotonicity rejection robustness",
     "measure": "TRUTH CongruenceMeasure answer compare evaluate reference_of",
     "networks": "OnFeatures fit_methods head_methods",

@@ -1,4 +1,4 @@
-"""How conditional congruence behaves on laws that are known: the paper's studies, with nulls.
+"""How conditional congruence behaves where the truth is known: the paper's studies, with nulls.
 
 Twelve pairs of samples; the regularisation λ, the bandwidth γ and the kernel; draws a row against
 the exact embedding; smaller samples; and figure 1, a model that is right on the whole and wrong
@@ -9,7 +9,6 @@ appendices A.4, A.5 and C.3.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +20,6 @@ from scipy.special import ndtr
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import check_whole
 from howsure.core.progress import part_of, tell
-from howsure.core.records import Direction, Notion, Record, Table
 from howsure.core.registry import check_known
 from howsure.core.rng import child
 from howsure.metrics.calibration import calibration_error
@@ -33,11 +31,24 @@ from howsure.metrics.congruence import (
     mcmd,
     null_reference,
 )
-from howsure.predictions import Distribution
 from howsure.stats.kernels import RBF, Kernel, Laplacian, Polynomial
-from howsure.studies.congruence.worlds import (
-    TAU,
-)
+
+Pairs = tuple[FloatArray, FloatArray]
+Rows = tuple[FloatArray, FloatArray, Normals, Belief]
+
+TAU: Final = 2.0 * np.pi
+POINTS: Final = 50
+STRENGTHS: Final = (0.001, 0.01, 0.05, 0.1, 0.5, 1.0)
+GAMMAS: Final = (0.1, 0.5, 1.0, 5.0)
+KERNELS: Final[Mapping[str, Kernel]] = {  # the squared one is the Laplacian of public code
+    "rbf": RBF(2.0),
+    "laplacian": Laplacian(2.0),
+    "squared laplacian": Laplacian(2.0, squared=True),
+    "polynomial": Polynomial(degree=3, gamma=0.02, offset=1.0),
+}
+DRAWS: Final = (1, 2, 5, 10, 20)
+SIZES: Final = (25, 50, 75, 100)
+SUBSETS: Final = 5
 
 
 @final
@@ -133,43 +144,6 @@ class Sweep:
         check_known(label, found, "case")
         return found[label]
 
-    def records(self) -> tuple[Record, ...]:
-        """The mean of each case beside its null; the standard error is over sets of data."""
-        return tuple(
-            Record(
-                metric="congruence_behaviour",
-                value=case.mean,
-                standard_error=case.data_sd / math.sqrt(len(case.values)),
-                n=float(len(case.values)),
-                direction=Direction.NONE,
-                notion=Notion.POINTWISE,
-                null=case.expected,
-                group=f"study={self.title}, case={case.label}",
-                options={} if case.published is None else {"published": case.published},
-            )
-            for case in self.cases
-        )
-
-    def table(self) -> Table:
-        """One row a case."""
-        cases = self.cases
-        numbers = {
-            "mean": [case.mean for case in cases],
-            "data_sd": [case.data_sd for case in cases],
-            "draws_sd": [case.draw_sd for case in cases],
-            "null": [case.expected for case in cases],
-            "published": [np.nan if case.published is None else case.published for case in cases],
-        }
-        return Table(
-            name="congruence_behaviour",
-            columns={
-                "case": np.array([case.label for case in cases], dtype=object),
-                **{name: np.array(column, dtype=np.float64) for name, column in numbers.items()},
-            },
-            labels={"data_sd": "sd over sets of data", "draws_sd": "sd over draws"},
-            notes=self.title,
-        )
-
     def text(self) -> str:
         """The numbers as plain text."""
         titles = ("mean", "sd data", "sd draws", "null", "ratio")
@@ -181,19 +155,7 @@ class Sweep:
 @final
 @dataclass(frozen=True, slots=True)
 class NormalWorld:
-    """Normal laws of y given a number x.
-
-    Attributes
-    ----------
-    mean, sd : callable
-        Of arrays x of shape (n,), with values of shape (n,).
-
-    Examples
-    --------
-    >>> world = NormalWorld(np.cos, always(0.5))
-    >>> world.law(np.zeros(2)).sd()
-    array([0.5, 0.5])
-    """
+    """Normal distributions of y given a number x, by functions of arrays of x."""
 
     mean: Callable[[FloatArray], FloatArray]
     sd: Callable[[FloatArray], FloatArray]
@@ -205,13 +167,9 @@ class NormalWorld:
         x = rng.uniform(low, high, rows)
         return x, self.mean(x) + self.sd(x) * rng.standard_normal(rows)
 
-    def belief(self, x: FloatArray) -> Normals:
-        """The laws at x as a belief that embeds exactly."""
+    def at(self, x: FloatArray) -> Normals:
+        """The distributions at x, which embed exactly."""
         return Normals(self.mean(x), self.sd(x))
-
-    def law(self, x: FloatArray) -> Distribution:
-        """The laws at x."""
-        return Distribution.normal(self.mean(x), self.sd(x))
 
 
 def always(value: float) -> Callable[[FloatArray], FloatArray]:
@@ -224,19 +182,12 @@ def swelling(factor: float) -> Callable[[FloatArray], FloatArray]:
     return lambda x: factor * np.sqrt(np.maximum(x, 0.2))
 
 
-Rows = tuple[FloatArray, FloatArray, Normals, Belief]
-
-
 IGNORING: Final = "ignores x"
-
-
 MODELS: Final[Mapping[str, Callable[[FloatArray], Normals]]] = {
     IGNORING: lambda x: Normals(np.zeros_like(x), np.full_like(x, np.sqrt(10.0))),
     "right": lambda x: Normals(3.0 * x, np.ones_like(x)),
 }
 """The model of the figure, and the one that is right."""
-
-
 _KNOWN: Final[Mapping[tuple[str, str, str], tuple[float | None, tuple[float, float]]]] = {
     ("half-variance", IGNORING, "ℓ = 1"): (0.209, (0.223, 0.008)),
     ("variance", IGNORING, "ℓ = 1"): (None, (0.359, 0.013)),
@@ -246,17 +197,7 @@ _KNOWN: Final[Mapping[tuple[str, str, str], tuple[float | None, tuple[float, flo
 def ignoring_x(seeds: int, replicates: int) -> tuple[Sweep, Sweep]:
     """Congruence errors of both models, by two readings of γ of y, and their calibration errors.
 
-    Parameters
-    ----------
-    seeds : int
-        Sets of 500 rows.
-    replicates : int
-        Sets drawn from the models for the nulls and p-values.
-
-    Returns
-    -------
-    congruence, calibration : Sweep
-        The text sets γ of y to 1/(2 variance), the code of the figure to variance/2.
+    The text sets γ of y to 1/(2 variance), the code of the figure to variance/2.
     """
     errors, cases = [], []
     for model, law in MODELS.items():
@@ -332,41 +273,8 @@ def calibration_case(model: str, rows: Sequence[Rows]) -> Case:
     )
 
 
-Pairs = tuple[FloatArray, FloatArray]
-
-
-POINTS: Final = 50
-
-
-STRENGTHS: Final = (0.001, 0.01, 0.05, 0.1, 0.5, 1.0)
-
-
-GAMMAS: Final = (0.1, 0.5, 1.0, 5.0)
-
-
-KERNELS: Final[Mapping[str, Kernel]] = {  # the squared one is the Laplacian of public code
-    "rbf": RBF(2.0),
-    "laplacian": Laplacian(2.0),
-    "squared laplacian": Laplacian(2.0, squared=True),
-    "polynomial": Polynomial(degree=3, gamma=0.02, offset=1.0),
-}
-
-
-DRAWS: Final = (1, 2, 5, 10, 20)
-
-
-SIZES: Final = (25, 50, 75, 100)
-
-
-SUBSETS: Final = 5
-
-
 WAVE: Final = NormalWorld(np.cos, always(0.5))
-
-
 WIDE: Final = NormalWorld(np.cos, always(1.5))
-
-
 LINE: Final = NormalWorld(lambda x: x - 5.0, always(0.5))
 
 
@@ -519,7 +427,7 @@ def draws_study(name: str, law: NormalWorld, seeds: int, repeats: int, replicate
         for seed in range(seeds):
             x, y = WAVE.pairs(child(seed, "congruence studies", "draws"), 200, 0.0, TAU)
             grids[seed] = np.linspace(x.min(), x.max(), POINTS)
-            law_at_x = law.belief(x)
+            law_at_x = law.at(x)
             rng = child(seed, "congruence studies", "draws", name, count)
             for number in range(sets):
                 belief = drawn(law_at_x, rng, count) if count else law_at_x
