@@ -35,7 +35,6 @@ from howsure.stats.kernels import RBF, Kernel, Laplacian, Polynomial
 
 Pairs = tuple[FloatArray, FloatArray]
 Rows = tuple[FloatArray, FloatArray, Normals, Belief]
-
 TAU: Final = 2.0 * np.pi
 POINTS: Final = 50
 STRENGTHS: Final = (0.001, 0.01, 0.05, 0.1, 0.5, 1.0)
@@ -276,8 +275,6 @@ def calibration_case(model: str, rows: Sequence[Rows]) -> Case:
 WAVE: Final = NormalWorld(np.cos, always(0.5))
 WIDE: Final = NormalWorld(np.cos, always(1.5))
 LINE: Final = NormalWorld(lambda x: x - 5.0, always(0.5))
-
-
 COMPARISONS: Final = (
     "same law",
     "same mean, smaller sd",

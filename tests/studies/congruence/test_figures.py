@@ -12,7 +12,6 @@ from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Table
 from howsure.figures import Figure, Mark, plot, to_vega
-from howsure.studies.congruence import ModelBeliefs
 from howsure.studies.congruence.figures import (
     LAST_SHARE,
     Dots,
@@ -25,6 +24,7 @@ from howsure.studies.congruence.figures import (
     severity_figure,
     variation_figure,
 )
+from howsure.studies.congruence.result import ModelBeliefs
 
 needs("matplotlib")
 

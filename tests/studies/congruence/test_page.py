@@ -19,16 +19,18 @@ from howsure.studies.congruence import (
     CongruenceResult,
     CongruenceRun,
     CongruenceStudies,
+    congruence_report,
+    published_numbers,
+)
+from howsure.studies.congruence.result import (
     Diagnosis,
     ModelBeliefs,
     Monotonicity,
     MonotonicityResult,
     Rejection,
     Robustness,
-    congruence_report,
-    published_numbers,
+    welch,
 )
-from howsure.studies.congruence.result import welch
 from howsure.studies.congruence.sentences import blind_spots, findings, worst_stretch
 from report.words import check_words, figures
 

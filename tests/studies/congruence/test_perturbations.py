@@ -11,23 +11,18 @@ from scipy import stats
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.methods.linear import LinearT
-from howsure.studies.congruence import (
-    CongruenceMeasure,
-    Monotonicity,
-    MonotonicityResult,
-    OnFeatures,
-    array_task,
-    fit_methods,
-    monotonicity,
-    wave_task,
-)
+from howsure.studies.congruence import CongruenceMeasure, fit_methods, wave_task
 from howsure.studies.congruence.experiments import (
     SEVERITIES,
     gaussian_blur,
     mixup,
+    monotonicity,
     noisy_labels,
     perturbed,
 )
+from howsure.studies.congruence.networks import OnFeatures
+from howsure.studies.congruence.result import Monotonicity, MonotonicityResult
+from howsure.studies.congruence.worlds import array_task
 
 
 def test_blur_is_the_truncated_kernel_by_direct_sums() -> None:

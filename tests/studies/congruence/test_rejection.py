@@ -15,21 +15,12 @@ from howsure.methods.interface import Beliefs, Fitted
 from howsure.methods.linear import LinearT
 from howsure.metrics.congruence import rejection_curve
 from howsure.predictions import Distribution, EvalSet
-from howsure.studies.congruence import (
-    CongruenceMeasure,
-    OnFeatures,
-    answer,
-    array_task,
-    diagnosis,
-    fit_methods,
-    rejection,
-    robustness,
-    wave_law,
-    wave_task,
-)
-from howsure.studies.congruence.experiments import order_p_value
+from howsure.studies.congruence import CongruenceMeasure, answer, fit_methods, wave_task
+from howsure.studies.congruence.experiments import diagnosis, order_p_value, rejection, robustness
 from howsure.studies.congruence.measure import congruence_at, own_features
+from howsure.studies.congruence.networks import OnFeatures
 from howsure.studies.congruence.result import random_band
+from howsure.studies.congruence.worlds import array_task, wave_law
 
 QUICK = CongruenceMeasure(bootstraps=0, samplings=2)
 

@@ -14,14 +14,12 @@ from howsure.core.errors import InputError
 from howsure.methods.linear import LinearT
 from howsure.studies.congruence import (
     CongruenceMeasure,
-    Reliability,
     compare,
     published_numbers,
     published_reliability,
-    reliability,
     wave_task,
 )
-from howsure.studies.congruence.result import welch
+from howsure.studies.congruence.result import Reliability, reliability, welch
 
 samples = st.lists(st.integers(-50, 50).map(float), min_size=2, max_size=12)
 

@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 
 from howsure.metrics.congruence import rejection_curve
-from howsure.studies.congruence import (
-    CongruenceResult,
-    CongruenceRun,
-    CongruenceStudies,
+from howsure.studies.congruence import CongruenceResult, CongruenceRun, CongruenceStudies
+from howsure.studies.congruence.result import (
     Diagnosis,
     ModelBeliefs,
     Monotonicity,
     MonotonicityResult,
     Robustness,
+    packed,
+    unpacked,
 )
-from howsure.studies.congruence.result import packed, unpacked
 
 ROWS = np.array([0.25, np.nan, -0.0, np.inf])
 LOSSES = {"mae": np.array([1.0, 2.0, 3.0]), "nll": np.array([0.5, -0.5, 0.0])}

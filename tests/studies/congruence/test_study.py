@@ -18,18 +18,15 @@ from howsure.studies.congruence import (
     TRUTH,
     CongruenceMeasure,
     CongruenceStudies,
-    OnFeatures,
     Options,
     all_runs,
     answer,
     compare,
-    diagnosis,
     fit_methods,
-    monotonicity,
-    rejection,
-    robustness,
     wave_task,
 )
+from howsure.studies.congruence.experiments import diagnosis, monotonicity, rejection, robustness
+from howsure.studies.congruence.networks import OnFeatures
 from howsure.studies.congruence.result import packed, unpacked
 from howsure.studies.congruence.study import NAMES, STUDIES
 from howsure.studies.congruence.worlds import is_counted, make_task

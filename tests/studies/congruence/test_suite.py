@@ -23,16 +23,15 @@ from howsure.studies.congruence import (
     TRUTH,
     CongruenceMeasure,
     CongruenceRun,
-    OnFeatures,
     answer,
-    array_task,
     compare,
-    evaluate,
     fit_methods,
     head_methods,
     wave_task,
 )
-from howsure.studies.congruence.measure import calibration_of, congruence_at, losses
+from howsure.studies.congruence.measure import calibration_of, congruence_at, evaluate, losses
+from howsure.studies.congruence.networks import OnFeatures
+from howsure.studies.congruence.worlds import array_task
 
 DRAWN = CongruenceMeasure(draws=1)
 EXACT = CongruenceMeasure(draws=None, bootstraps=0, bandwidth=1.0, kernel="rbf")

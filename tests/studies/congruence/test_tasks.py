@@ -10,10 +10,12 @@ import pytest
 
 from extras import needs
 from howsure.core.errors import InputError
-from howsure.studies.congruence import CongruenceTask, array_task, congruence_task, wave_task
+from howsure.studies.congruence import CongruenceTask, wave_task
 from howsure.studies.congruence.worlds import (
     PixelPCA,
+    array_task,
     cells_task,
+    congruence_task,
     digits_task,
     image_parts_task,
     plain_rows,

@@ -7,13 +7,7 @@ import pytest
 
 from howsure.core.errors import InputError
 from howsure.methods.linear import LinearT
-from howsure.studies.congruence import (
-    TRUTH,
-    CongruenceMeasure,
-    CongruenceRun,
-    compare,
-    wave_task,
-)
+from howsure.studies.congruence import TRUTH, CongruenceMeasure, CongruenceRun, compare, wave_task
 from howsure.studies.congruence.figures import cce_over
 
 

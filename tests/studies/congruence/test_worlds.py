@@ -11,8 +11,7 @@ from scipy import integrate
 from howsure.core.errors import InputError
 from howsure.metrics.congruence import Draws, Mixtures, Normals, Support
 from howsure.predictions import Distribution
-from howsure.studies.congruence import law_distance, wave_law
-from howsure.studies.congruence.worlds import FallingCounts, draw_wave
+from howsure.studies.congruence.worlds import FallingCounts, draw_wave, law_distance, wave_law
 
 
 def table_at(x: float) -> np.ndarray:

@@ -49,8 +49,6 @@ from howsure.studies.congruence.worlds import CongruenceTask, law_distance
 from howsure.studies.tasks import Part
 
 Kind = Literal["blur", "label_shift", "label_noise", "mixup"]
-
-
 SEVERITIES: Final[Mapping[Kind, tuple[float, ...]]] = {
     "blur": (1.0, 2.5, 5.0, 7.5, 10.0),
     "label_shift": (1.0, 2.0, 3.0, 4.0, 5.0),
@@ -139,46 +137,11 @@ def monotonicity(
 ) -> MonotonicityResult:
     """Measure fitted models on the test part under perturbations of rising severity.
 
-    Parameters
-    ----------
-    task : CongruenceTask
-        Its test part is perturbed, and is then the reference S.
-    models : mapping of str to Fitted
-        Fitted to the training part.
-    kinds : sequence of str, optional
-        Which perturbations; by default ``blur`` (of images), ``label_shift`` and ``mixup``, as
-        published.
-    severities : mapping of str to sequence of float, optional
-        In place of those of `SEVERITIES`, rising.
-    trials : int
-        How often each is done.
-    resample : bool
-        Whether each trial takes a bootstrap sample of the test part, the same at all severities;
-        else only noise and draws differ between trials.
-    output_bandwidth : {"each", "fixed"}
-        Whether γ of y is set anew for each perturbed part, as published, or stays that of the test
-        part as it is. Perturbations that change the variance of y, as mixup does, change γ with
-        it: a fixed γ compares like with like, and may fall where a γ set anew rises.
-    measure : CongruenceMeasure, optional
-        How; by default one draw a row.
-    seed : int
-        Fixes samples, noise and draws.
-
-    Returns
-    -------
-    MonotonicityResult
-
-    Raises
-    ------
-    InputError
-        If a perturbation is unknown or needs images, or severities do not rise from above 0.
-
-    Examples
-    --------
-    >>> task = wave_task(rows=60)
-    >>> found = monotonicity(task, {"right": TrueDistribution(task)}, kinds=["mixup"], trials=2)
-    >>> found.curves[0].values["cce"].shape
-    (2, 6)
+    The perturbed part is the reference S. By default ``blur`` (of images), ``label_shift`` and
+    ``mixup``, as published. With `resample` each trial takes a bootstrap sample, the same at all
+    severities; else only noise and draws differ. Perturbations that change the variance of y, as
+    mixup does, change γ of y with it where that is set anew for each, as published: a fixed γ
+    compares like with like, and may fall where the other rises.
     """
     check_whole(trials, "trials", 1)
     checked(output_bandwidth, Literal["each", "fixed"], "output_bandwidth")
@@ -295,39 +258,7 @@ def rejection(
     replicates: int = 999,
     seed: int = 0,
 ) -> dict[str, Rejection]:
-    """Withhold test rows by a CCE that knows labels of the validation part alone.
-
-    Parameters
-    ----------
-    task : CongruenceTask
-        Its validation part is the reference S; its test part is judged.
-    models : mapping of str to Fitted
-        Fitted to the training part.
-    measure : CongruenceMeasure, optional
-        How; by default one draw a row, as published. Several sets of draws are averaged.
-    replicates : int
-        Random orders behind the p-values.
-    seed : int
-        Fixes draws and orders.
-
-    Returns
-    -------
-    dict of str to Rejection
-
-    Raises
-    ------
-    InputError
-        If `replicates` is below 1.
-    UnanswerableError
-        If a model has failed, or gives no predictive distribution.
-
-    Examples
-    --------
-    >>> task = wave_task(rows=60)
-    >>> found = rejection(task, {"right": TrueDistribution(task)}, replicates=9)
-    >>> len(found["right"].scores)
-    6
-    """
+    """Withhold test rows by a CCE that knows labels of the validation part alone."""
     check_whole(replicates, "replicates", 1)
     how = (measure or CongruenceMeasure(draws=1, bootstraps=0)).of_task(task)
     found = {}
@@ -361,37 +292,7 @@ def diagnosis(
     measure: CongruenceMeasure | None = None,
     seed: int = 0,
 ) -> dict[str, Diagnosis]:
-    """Compare CCE at unlabelled test inputs with the true error of each model.
-
-    Parameters
-    ----------
-    task : CongruenceTask
-        Of a simulated world: its truth is known.
-    models : mapping of str to Fitted
-        Fitted to the training part.
-    measure : CongruenceMeasure, optional
-        How; by default the exact embedding of predictions.
-    seed : int
-        Fixes draws, if any.
-
-    Returns
-    -------
-    dict of str to Diagnosis
-
-    Raises
-    ------
-    InputError
-        If the task's truth is not known.
-    UnanswerableError
-        If a model has failed, or its predictions have no exact embedding.
-
-    Examples
-    --------
-    >>> task = wave_task(rows=60)
-    >>> found = diagnosis(task, {"right": TrueDistribution(task)})
-    >>> found["right"].error.round(6).max()
-    np.float64(0.0)
-    """
+    """Compare CCE at unlabelled test inputs with the true error of each model."""
     how = (measure or CongruenceMeasure(draws=None)).of_task(task)
     right = answer(TrueDistribution(task), task.test, task.embed)
     found = {}
@@ -424,43 +325,11 @@ def robustness(
     measure: CongruenceMeasure | None = None,
     seed: int = 0,
 ) -> Robustness:
-    """Measure a model on rows as they are, with a few outliers, and with one falsely certain one.
+    """Measure a model on rows as they are, with a few outliers, and with one false certainty.
 
-    Parameters
-    ----------
-    held : EvalSet
-        Labelled rows with predictions and embeddings.
-    outliers : sequence of int
-        In how many rows, chosen at random, y is put far from the prediction; those of a smaller
-        number are among those of a larger one.
-    distance : float
-        How far, in predicted standard deviations; to a random side, or above for counts.
-    narrowing : float, optional
-        By what one normal prediction's standard deviation is multiplied, that of the row whose y
-        lies a median |z| from its mean. None, or predictions of another family: not done.
-    counts : bool
-        Whether y is rounded.
-    measure : CongruenceMeasure, optional
-        Kernels, λ and ℓ; γ of y stays that of the rows as they are, and so do draws.
-    seed : int
-        Fixes rows, sides and draws.
-
-    Returns
-    -------
-    Robustness
-
-    Raises
-    ------
-    InputError
-        If a number of outliers is below 1 or above the number of rows, or an option leaves its
-        domain.
-
-    Examples
-    --------
-    >>> task = wave_task(rows=60)
-    >>> held = answer(TrueDistribution(task), task.test, task.embed)
-    >>> robustness(held, outliers=[1], counts=True).settings
-    ('as they are', 'outliers at 10 sd')
+    In rows chosen at random, y is put so many predicted standard deviations from the prediction,
+    to a random side, or above for counts; rows of a smaller number are among those of a larger
+    one. γ of y stays that of the rows as they are, and so do draws.
     """
     checked(distance, Positive, "distance")
     checked(narrowing, Fraction | None, "narrowing")

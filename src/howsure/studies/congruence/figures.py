@@ -171,8 +171,6 @@ def shown(drawn: int, rows: int) -> tuple[str, ...]:
 
 
 _TITLES: Final[Mapping[str, str]] = {"cce": "CCE", "ece": "ECE", "nll": "NLL"}
-
-
 _KINDS: Final[Mapping[str, str]] = {
     "blur": "sd of the blur, pixels",
     "label_shift": "mean of the noise on y",

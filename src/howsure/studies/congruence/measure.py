@@ -272,38 +272,7 @@ def evaluate(
     task: str = "",
     seed: int = 0,
 ) -> CongruenceRun:
-    """Measure one model on labelled rows.
-
-    Parameters
-    ----------
-    held : EvalSet
-        Rows to judge by, with predictions and embeddings.
-    measure : CongruenceMeasure, optional
-        How.
-    reference : EvalSet, optional
-        Labelled rows S of the CCE, with the same model's predictions; `held` by default. With
-        another set, CCE uses no label of `held`.
-    task : str
-        Its name, for reports.
-    seed : int
-        Fixes draws and bootstrap samples.
-
-    Returns
-    -------
-    CongruenceRun
-
-    Raises
-    ------
-    UnanswerableError
-        If there are no embeddings or no predictive distributions.
-
-    Examples
-    --------
-    >>> task = wave_task(rows=60)
-    >>> held = answer(TrueDistribution(task), task.test, task.embed, model="right")
-    >>> evaluate(held, measure=CongruenceMeasure(bootstraps=0)).n
-    6
-    """
+    """Measure one model on labelled rows."""
     how = measure or CongruenceMeasure()
     if held.embedding is None:
         raise UnanswerableError("congruence needs an embedding of the inputs, got none")

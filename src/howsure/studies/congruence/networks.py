@@ -23,27 +23,10 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnFeatures(Method):
-    """A method for tables, on principal components of images.
+    """A method for tables, on principal components of images."""
 
-    Parameters
-    ----------
-    method : Method
-        What is fitted to the components.
-    components : int
-        How many, at most.
-
-    Examples
-    --------
-    >>> from howsure.methods.linear import LinearT
-    >>> images = np.random.default_rng(0).random((40, 4, 4, 1))
-    >>> method = OnFeatures(method=LinearT(), components=3)
-    >>> fitted = method.fit(images, images.sum(axis=(1, 2, 3)), np.random.default_rng(1))
-    >>> fitted.predict(images).outcome.n, fitted.features(images).shape
-    (40, (40, 3))
-    """
-
-    method: Method
-    components: int = COMPONENTS
+    method: Method  # What is fitted to the components
+    components: int = COMPONENTS  # How many, at most
 
     @property
     def name(self) -> str:

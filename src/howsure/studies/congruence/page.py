@@ -61,7 +61,6 @@ from howsure.studies.congruence.sentences import (
 from howsure.studies.engine import choice_of, overview, study_document
 
 T = TypeVar("T", Rejection, Diagnosis, Robustness)
-
 MISSING: Final = Cell(text=formats.MISSING)
 _PRINTED: Final[Mapping[str, str]] = {"mae": "MAE", "cce": "CCE", "ece": "ECE", "nll": "NLL"}
 _CHANGES: Final = ("NLL", "ECE", "CCE")

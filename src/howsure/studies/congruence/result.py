@@ -237,23 +237,14 @@ def _sd(values: FloatArray) -> float:
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Monotonicity:
-    """Measures of one model under one perturbation.
+    """Measures of one model under one perturbation."""
 
-    Attributes
-    ----------
-    task, model, kind : str
-        Which model on what, under which perturbation.
-    severities : ndarray of float, shape (s,)
-        Rising, the first 0: data as they are.
-    values : mapping of str to ndarray of float, shape (trials, s)
-        ``cce``, ``ece`` and ``nll``.
-    """
-
+    # Which model on what, under which perturbation
     task: str
     model: str
     kind: str
-    severities: FloatArray
-    values: Mapping[str, FloatArray]
+    severities: FloatArray  # (s,): rising, the first 0: data as they are
+    values: Mapping[str, FloatArray]  # (trials, s): ``cce``, ``ece`` and ``nll``
 
     @cached_property
     def _known(self) -> dict[str, tuple[float, float]]:
@@ -285,15 +276,7 @@ def _page(table: FloatArray) -> tuple[float, float]:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MonotonicityResult:
-    """Models under perturbations.
-
-    Attributes
-    ----------
-    curves : tuple of Monotonicity
-        One for each model and perturbation.
-    options : mapping of str to str or float
-        The choices that decided the numbers.
-    """
+    """Models under perturbations."""
 
     curves: tuple[Monotonicity, ...]
     options: Mapping[str, str | float] = field(default_factory=dict)
@@ -352,28 +335,14 @@ class MonotonicityResult:
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Rejection:
-    """What becomes of the losses of one model as rows are withheld by CCE.
-
-    Attributes
-    ----------
-    task, model : str
-        Which model on what.
-    scores : ndarray of float, shape (n,)
-        CCE at the test rows.
-    losses : mapping of str to ndarray of float, shape (n,)
-        ``mae`` (absolute errors) and, where predictions have a density, ``nll``.
-    p_values : mapping of str to float
-        Share of random orders of the rows with an area as small, the order by CCE counted in.
-    units : str
-        Of y.
-    options : mapping of str to str or float
-        The choices that decided the numbers.
-    """
+    """What becomes of the losses of one model as rows are withheld by CCE."""
 
     task: str
     model: str
-    scores: FloatArray
+    scores: FloatArray  # (n,): CCE at the test rows
+    # (n,): ``mae`` (absolute errors) and, where predictions have a density, ``nll``
     losses: Mapping[str, FloatArray]
+    # Share of random orders of the rows with an area as small, the order by CCE counted in
     p_values: Mapping[str, float]
     units: str = "y"
     options: Mapping[str, str | float] = field(default_factory=dict)
@@ -458,30 +427,14 @@ def random_band(loss: FloatArray) -> tuple[FloatArray, FloatArray]:
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Diagnosis:
-    """CCE at unlabelled inputs beside what is wrong there.
-
-    Attributes
-    ----------
-    task, model : str
-        Which model on what.
-    x : ndarray of float, shape (n, e)
-        Embeddings of the test inputs.
-    cce : ndarray of float, shape (n,)
-        By the validation part's labels.
-    error : ndarray of float, shape (n,)
-        Distance of the predictive distribution from the true conditional one.
-    nll : ndarray of float, shape (n,)
-        With the test part's labels; NaN where predictions have no density.
-    options : mapping of str to str or float
-        The choices that decided the numbers.
-    """
+    """CCE at unlabelled inputs beside what is wrong there."""
 
     task: str
     model: str
-    x: FloatArray
-    cce: FloatArray
-    error: FloatArray
-    nll: FloatArray
+    x: FloatArray  # (n, e): embeddings of the test inputs
+    cce: FloatArray  # (n,): by the validation part's labels
+    error: FloatArray  # (n,): distance of the predictive distribution from the true conditional one
+    nll: FloatArray  # (n,): with the test part's labels; NaN where predictions have no density
     options: Mapping[str, str | float] = field(default_factory=dict)
 
     @cached_property
@@ -538,28 +491,15 @@ def _pearson(first: FloatArray, second: FloatArray) -> float:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Robustness:
-    """Measures of one model as a few rows are spoilt.
-
-    Attributes
-    ----------
-    model : str
-        Whose predictions.
-    settings : tuple of str
-        What was done; the first is ``as they are``.
-    spoilt : ndarray of int, shape (s,)
-        Rows that were changed.
-    values : dict of str to ndarray of float, shape (s,)
-        ``nll``, ``ece`` and mean ``cce``; ``nll_top`` and ``cce_top``, the largest value of a row
-        by the median of rows.
-    n : int
-        Rows.
-    """
+    """Measures of one model as a few rows are spoilt."""
 
     model: str
-    settings: tuple[str, ...]
-    spoilt: npt.NDArray[np.int64]
+    settings: tuple[str, ...]  # What was done; the first is ``as they are``
+    spoilt: npt.NDArray[np.int64]  # (s,): rows that were changed
+    # (s,): ``nll``, ``ece`` and mean ``cce``; ``nll_top`` and ``cce_top``, the largest value of a
+    # row by the median of rows
     values: dict[str, FloatArray]
     n: int
 
@@ -569,7 +509,7 @@ class Robustness:
         values = self.values[measure]
         return np.asarray((values - values[0]) / abs(values[0]))
 
-    @property
+    @cached_property
     def changes(self) -> dict[str, FloatArray]:
         """The relative changes of NLL, ECE and CCE."""
         return {measure: self.relative_change(measure) for measure in ("nll", "ece", "cce")}
@@ -651,21 +591,14 @@ class Reliability:
     """Does CCE vary more from sample to sample than ECE? Coefficients of variation of both.
 
     Source: Young et al. 2025, section 4.5 and table 2.
-
-    Attributes
-    ----------
-    task, model : tuple of str
-        Of each pair.
-    cce, ece : ndarray of float, shape (pairs,)
-        Coefficients of variation, sd by mean, over bootstrap samples and draws.
-    cce_draws : ndarray of float, shape (pairs,)
-        Coefficient of variation of CCE over sets of draws alone, the data as they are.
     """
 
     task: tuple[str, ...]
     model: tuple[str, ...]
+    # (pairs,): coefficients of variation, sd by mean, over bootstrap samples and draws
     cce: FloatArray
     ece: FloatArray
+    # (pairs,): coefficient of variation of CCE over sets of draws alone, the data as they are
     cce_draws: FloatArray
 
     @property
@@ -723,25 +656,7 @@ class Reliability:
 
 
 def reliability(result: CongruenceResult) -> Reliability:
-    """Coefficients of variation of every run of a comparison with bootstrap samples.
-
-    Parameters
-    ----------
-    result : CongruenceResult
-        Of `howsure.studies.congruence.compare`.
-
-    Raises
-    ------
-    InputError
-        If no run has two bootstrap samples.
-
-    Examples
-    --------
-    >>> reliability(CongruenceResult(runs=()))
-    Traceback (most recent call last):
-    ...
-    howsure.core.errors.InputError: result must have two or more bootstrap samples, got fewer
-    """
+    """Coefficients of variation of every run of a comparison with bootstrap samples."""
     runs = result.runs
     if not any(run.bootstraps.get("ece", _NONE).size > 1 for run in runs):
         raise InputError("result must have two or more bootstrap samples, got fewer")
@@ -757,33 +672,16 @@ def reliability(result: CongruenceResult) -> Reliability:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ModelBeliefs:
-    """What one model predicts of the test part, in a few numbers a row.
-
-    Attributes
-    ----------
-    model : str
-        Whose predictions.
-    y : ndarray of float, shape (n,)
-        What happened.
-    point : ndarray of float, shape (n,)
-        Point predictions.
-    lower, upper : ndarray of float, shape (n,)
-        Ends of the central interval of 95 %.
-    x : ndarray of float, shape (n,), optional
-        The inputs, where they are one number a row.
-    pit : ndarray of float, shape (n,), optional
-        P(Y ≤ y) by the predictive distribution.
-    seed : int
-        Of data and model.
-    """
+    """What one model predicts of the test part, in a few numbers a row."""
 
     model: str
-    y: FloatArray
-    point: FloatArray
+    y: FloatArray  # (n,): what happened
+    point: FloatArray  # (n,): point predictions
+    # (n,): ends of the central interval of 95 %
     lower: FloatArray
     upper: FloatArray
-    x: FloatArray | None = None
-    pit: FloatArray | None = None
+    x: FloatArray | None = None  # (n,): the inputs, where they are one number a row
+    pit: FloatArray | None = None  # (n,): P(Y ≤ y) by the predictive distribution
     seed: int = 0
 
 

@@ -39,18 +39,14 @@ from howsure.studies.congruence.result import (
 from howsure.studies.engine import named
 
 Verdict = Literal["wrong", "accepted", "not known"]
-
-
 CORRECT: Final = "a correctly specified model"
-
-
 TRUE: Final = "the true distribution"
-
-
 SURE: Final = 2.0
 """Standard errors by which CCE must exceed that of a correctly specified model to be wrong."""
-
-
+LEVEL: Final = 0.05
+"""Up to which p an order or a trend is called beyond chance."""
+_SOURCE: Final = "Young et al. 2025"
+_LOSSES: Final[Mapping[str, str]] = {"mae": "MAE", "nll": "NLL"}
 _SOURCES: Final[Mapping[str, tuple[str, str]]] = {
     **dict.fromkeys(("discretewave", "wave"), ("figure 2", "discrete wave")),
     "aaf": ("table 2", "AAF"),
@@ -330,99 +326,6 @@ def _root_mean_square(values: Iterable[float]) -> float:
     return math.sqrt(mean_known(value**2 for value in values))
 
 
-LEVEL: Final = 0.05
-"""Up to which p an order or a trend is called beyond chance."""
-
-
-_SOURCE: Final = "Young et al. 2025"
-
-
-_LOSSES: Final[Mapping[str, str]] = {"mae": "MAE", "nll": "NLL"}
-
-
-GLOSSARY: Final = (
-    GlossaryEntry(
-        name="mean_cce",
-        title="CCE",
-        meaning="Distance between the predictive distribution at x and the distribution of y in "
-        "the data there, averaged over x. Compare it with that of a correctly specified model, "
-        "which grows as rows become few. Values compare within a task only.",
-        formula="mean over x of ‖embedding of y at x − embedding of the prediction at x‖",
-        source=f"{_SOURCE}, section 3",
-        direction="lower is better",
-        notion="pointwise",
-    ),
-    GlossaryEntry(
-        name="ece",
-        title="ECE",
-        meaning="Distance of observed shares from nominal levels over all rows, by P(Y ≤ y). "
-        "Predictive distributions of counts have a large one even when correct.",
-        source="Kuleshov et al. 2018",
-        direction="lower is better",
-        notion="marginal",
-    ),
-    GlossaryEntry(
-        name="ece_exact",
-        title="ECE, spread over cells",
-        meaning="The same with the probability integral transform of each row spread over the "
-        "cell of its count, as if it were randomised. A correctly specified model shows chance "
-        "alone.",
-        source="Czado et al. 2009",
-        direction="lower is better",
-        notion="marginal",
-    ),
-    GlossaryEntry(
-        name="nll",
-        title="NLL",
-        meaning="Mean negative log likelihood. Densities and probabilities do not compare.",
-        units="nats",
-        direction="lower is better",
-    ),
-    GlossaryEntry(
-        name="nll_unnormalised",
-        title="NLL without constant",
-        meaning="NLL as published: double Poisson without its normalising constant.",
-        units="nats",
-        direction="lower is better",
-    ),
-    GlossaryEntry(
-        name="mae", title="MAE", meaning="Mean absolute error.", direction="lower is better"
-    ),
-    GlossaryEntry(
-        name="cce_steps_up",
-        title="Steps up",
-        meaning="Share of steps from one severity of a perturbation to the next at which mean CCE "
-        "rises; Page's L tests the trend over all severities.",
-        source=f"{_SOURCE}, section 4.4",
-        direction="higher is better",
-    ),
-    GlossaryEntry(
-        name="rejection_gain_mae",
-        title="Gain by rejection",
-        meaning="Gain of rejecting rows by CCE without labels, as a share of the best order's "
-        "gain: 1 for the best, 0 for a random order.",
-        source=f"{_SOURCE}, appendix A.3",
-        direction="higher is better",
-        notion="local",
-    ),
-    GlossaryEntry(
-        name="cce_error_spearman",
-        title="Correlation with the true error",
-        meaning="Spearman's correlation over test inputs of CCE without labels with the exact "
-        "distance from the true distribution.",
-        source=f"{_SOURCE}, section 4.7",
-        direction="higher is better",
-        notion="local",
-    ),
-    GlossaryEntry(
-        name="cce_variation",
-        title="Coefficient of variation",
-        meaning="Standard deviation by mean over bootstrap samples of the test rows.",
-        source=f"{_SOURCE}, section 4.5",
-    ),
-)
-
-
 def title_of(models: int, tasks: Sequence[str]) -> str:
     """What was studied."""
     on = f"{counted(models, 'model')} on {named(tasks, 'task')}"
@@ -658,7 +561,7 @@ def robustness_line(held: Sequence[Robustness]) -> VerdictLine | None:
         if place is None:
             continue
         for measure, values in changes.items():
-            change = float(one.relative_change(measure)[place])
+            change = float(one.changes[measure][place])
             values += [change] if math.isfinite(change) else []
     told = [f"{m.upper()} by {_span(values, _change)}" for m, values in changes.items() if values]
     if not told:
@@ -715,3 +618,86 @@ def _span(values: Sequence[float], show: Callable[[float], str]) -> str:
     """The ends of a range in words, or the one value."""
     low, high = show(min(values)), show(max(values))
     return low if low == high else f"{low} to {high}"
+
+
+GLOSSARY: Final = (
+    GlossaryEntry(
+        name="mean_cce",
+        title="CCE",
+        meaning="Distance between the predictive distribution at x and the distribution of y in "
+        "the data there, averaged over x. Compare it with that of a correctly specified model, "
+        "which grows as rows become few. Values compare within a task only.",
+        formula="mean over x of ‖embedding of y at x − embedding of the prediction at x‖",
+        source=f"{_SOURCE}, section 3",
+        direction="lower is better",
+        notion="pointwise",
+    ),
+    GlossaryEntry(
+        name="ece",
+        title="ECE",
+        meaning="Distance of observed shares from nominal levels over all rows, by P(Y ≤ y). "
+        "Predictive distributions of counts have a large one even when correct.",
+        source="Kuleshov et al. 2018",
+        direction="lower is better",
+        notion="marginal",
+    ),
+    GlossaryEntry(
+        name="ece_exact",
+        title="ECE, spread over cells",
+        meaning="The same with the probability integral transform of each row spread over the "
+        "cell of its count, as if it were randomised. A correctly specified model shows chance "
+        "alone.",
+        source="Czado et al. 2009",
+        direction="lower is better",
+        notion="marginal",
+    ),
+    GlossaryEntry(
+        name="nll",
+        title="NLL",
+        meaning="Mean negative log likelihood. Densities and probabilities do not compare.",
+        units="nats",
+        direction="lower is better",
+    ),
+    GlossaryEntry(
+        name="nll_unnormalised",
+        title="NLL without constant",
+        meaning="NLL as published: double Poisson without its normalising constant.",
+        units="nats",
+        direction="lower is better",
+    ),
+    GlossaryEntry(
+        name="mae", title="MAE", meaning="Mean absolute error.", direction="lower is better"
+    ),
+    GlossaryEntry(
+        name="cce_steps_up",
+        title="Steps up",
+        meaning="Share of steps from one severity of a perturbation to the next at which mean CCE "
+        "rises; Page's L tests the trend over all severities.",
+        source=f"{_SOURCE}, section 4.4",
+        direction="higher is better",
+    ),
+    GlossaryEntry(
+        name="rejection_gain_mae",
+        title="Gain by rejection",
+        meaning="Gain of rejecting rows by CCE without labels, as a share of the best order's "
+        "gain: 1 for the best, 0 for a random order.",
+        source=f"{_SOURCE}, appendix A.3",
+        direction="higher is better",
+        notion="local",
+    ),
+    GlossaryEntry(
+        name="cce_error_spearman",
+        title="Correlation with the true error",
+        meaning="Spearman's correlation over test inputs of CCE without labels with the exact "
+        "distance from the true distribution.",
+        source=f"{_SOURCE}, section 4.7",
+        direction="higher is better",
+        notion="local",
+    ),
+    GlossaryEntry(
+        name="cce_variation",
+        title="Coefficient of variation",
+        meaning="Standard deviation by mean over bootstrap samples of the test rows.",
+        source=f"{_SOURCE}, section 4.5",
+    ),
+)

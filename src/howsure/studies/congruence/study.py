@@ -22,7 +22,7 @@ from howsure.core.convert import (
     plain,
 )
 from howsure.core.errors import HowsureWarning, InputError, UnanswerableError
-from howsure.core.records import Record, Table
+from howsure.core.records import Record
 from howsure.core.registry import check_known
 from howsure.core.rng import child
 from howsure.methods.deep import HeadNetwork
@@ -200,8 +200,6 @@ class Options(Checked):
 
 NAMES: Final = (*(n for n in option_names(Options) if n != "training"), *TRAINING)
 """All options that a plan or a world may set."""
-
-
 COVERAGES: Final = (0.9,)
 """For methods that fix theirs when they are made; such methods give no distribution of y."""
 _ENDS: Final = (0.025, 0.975)
@@ -229,12 +227,7 @@ def run_studies(trial: Trial) -> TrialOutput:
     parts = [model_studies(task, label, fit, options, seed) for label, fit in fits.items()]
     studies = joined(parts)
     arrays, facts = packed(studies)
-    return TrialOutput(
-        records=_numbers(studies),
-        arrays=arrays,
-        keys={**trial.labels, "seed": seed},
-        facts=facts,
-    )
+    return TrialOutput(arrays=arrays, keys={**trial.labels, "seed": seed}, facts=facts)
 
 
 def _on(task: CongruenceTask, method: Method, world: Mapping[str, Any]) -> Method:
@@ -385,17 +378,6 @@ def _predicted(
         seed=seed,
     )
     return (found,)
-
-
-def _numbers(studies: CongruenceStudies) -> Table:
-    """Every number of every study, one a row."""
-    records = studies.records()
-    text = {name: [getattr(r, name) for r in records] for name in ("metric", "group", "reason")}
-    numbers = {name: [getattr(r, name) for r in records] for name in ("value", "standard_error")}
-    columns: dict[str, Any] = {"model": np.array([r.model for r in records], dtype=object)}
-    columns |= {name: np.array(held, dtype=object) for name, held in text.items()}
-    columns |= {name: np.array(held, dtype=np.float64) for name, held in numbers.items()}
-    return Table(name="records", columns=columns)
 
 
 @final

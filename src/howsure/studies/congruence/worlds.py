@@ -41,7 +41,6 @@ from howsure.studies.tasks.images.digits import rotated_digits
 from howsure.studies.tasks.places import found
 
 Embedding = Callable[[npt.NDArray[Any]], FloatArray]
-
 TAU: Final = 2.0 * np.pi
 PARTS: Final = ("train", "val", "test")
 COMPONENTS: Final = 64
@@ -126,23 +125,7 @@ class FallingCounts(Law):
 
 
 def wave_law(x: FloatArray) -> Distribution:
-    """The law of y on the discrete wave: 30 − K, p(k) ∝ (λᵏ/k!)⁵ with λ = 10 sin x + 10.
-
-    Parameters
-    ----------
-    x : ndarray of float, shape (n,) or (n, 1)
-        Inputs.
-
-    Returns
-    -------
-    Distribution
-        Its variance is about a fifth of a Poisson law's.
-
-    Examples
-    --------
-    >>> wave_law(np.array([1.5 * np.pi])).point()
-    array([30.])
-    """
+    """The law of y on the discrete wave: 30 − K, p(k) ∝ (λᵏ/k!)⁵ with λ = 10 sin x + 10."""
     rate = np.maximum(10.0 * np.sin(np.ravel(x)) + 10.0, _TINY)
     return Distribution(FallingCounts(), {"mu": rate, "nu": 5.0, "top": _TOP})
 
@@ -159,28 +142,6 @@ def law_distance(first: Belief, second: Belief, gamma: float) -> FloatArray:
 
     ‖μ₁ − μ₂‖ with μ the mean embedding of a law under κ(a, b) = exp(−γ(a − b)²): the quantity
     that a conditional congruence error estimates, when λ falls to 0 and the reference grows.
-
-    Parameters
-    ----------
-    first, second : Normals, Mixtures or Support
-        Laws of n rows.
-    gamma : float
-        γ, above 0.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-        0 for equal laws; below √2.
-
-    Raises
-    ------
-    InputError
-        If γ is not above 0, lengths differ, or a belief is of another kind.
-
-    Examples
-    --------
-    >>> law_distance(Normals([0.0], [0.0]), Normals([1.0], [0.0]), 0.5).round(4)
-    array([0.8871])
     """
     checked(gamma, Positive, "gamma")
     if len(first) != len(second):
@@ -368,37 +329,7 @@ def array_task(
     embed: Embedding | None = None,
     shares: tuple[float, float] = (0.7, 0.1),
 ) -> CongruenceTask:
-    """A task of rows or images of one's own, split at random.
-
-    Parameters
-    ----------
-    name : str
-        What reports call it.
-    x : ndarray, shape (n, d) or (n, height, width, channels)
-        Inputs.
-    y : array-like of shape (n,)
-        What happened.
-    counts, units
-        As in `CongruenceTask`.
-    seed : int
-        Fixes the split.
-    embed : callable, optional
-        Inputs to embeddings; by default 64 principal components of training images, or the rows
-        themselves, each column divided by its standard deviation in training.
-    shares : tuple of two floats
-        Of the training and of the validation part; the rest is the test part.
-
-    Raises
-    ------
-    InputError
-        If a part would hold fewer than two rows, or lengths differ.
-
-    Examples
-    --------
-    >>> task = array_task("line", np.arange(100.0)[:, None], np.arange(100.0))
-    >>> len(task.train), len(task.val), len(task.test)
-    (70, 10, 20)
-    """
+    """A task of rows or images of one's own, split at random."""
     inputs, rows = np.asarray(x), len(x)
     cuts = (round(shares[0] * rows), round((shares[0] + shares[1]) * rows))
     if min(cuts[0], cuts[1] - cuts[0], rows - cuts[1]) < 2:
@@ -483,18 +414,7 @@ TASKS: Final[Mapping[str, Callable[..., CongruenceTask]]] = {
 
 
 def congruence_task(name: str, *, seed: int = 0, **options: Any) -> CongruenceTask:
-    """A task by name, with the options of its maker.
-
-    Raises
-    ------
-    InputError
-        If there is no such task, or it does not take an option.
-
-    Examples
-    --------
-    >>> congruence_task("discrete-wave", rows=100).name
-    'discrete wave'
-    """
+    """A task by name, with the options of its maker."""
     check_known(name, TASKS, "task")
     given = options if name == "blood" else {"seed": seed, **options}
     found: CongruenceTask = made(TASKS[name], given, f"task {name!r}")
