@@ -220,11 +220,7 @@ def _congruence_case(
     found = []
     for seed, (x, y, belief, sampled) in enumerate(rows):
         reference = CongruenceReference(
-            x,
-            y,
-            belief if mode == "exact" else sampled,
-            bandwidth=1.0,
-            output_bandwidth=gamma,
+            x, y, belief if mode == "exact" else sampled, bandwidth=1.0, output_bandwidth=gamma
         )
         found.append(
             null_reference(reference, outcomes=belief.draw, replicates=replicates, seed=seed)

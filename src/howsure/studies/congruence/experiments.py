@@ -305,9 +305,7 @@ def diagnosis(
             x=test.embedding,
             cce=cce,
             error=law_distance(
-                belief_of(test, "exact"),
-                belief_of(right, "exact"),
-                _gamma_of(task.val.y),
+                belief_of(test, "exact"), belief_of(right, "exact"), _gamma_of(task.val.y)
             ),
             nll=losses(test).get("nll", np.full(test.n, np.nan)),
             options=how.options(),

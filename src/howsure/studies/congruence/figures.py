@@ -55,8 +55,8 @@ def law_figure(law: ModelBeliefs, *, units: str = "y", colour: int = 0) -> Figur
     rows = order[sample_points(given[order], MOST_POINTS)]
     x, y, point, lower, upper = (column[rows] for column in columns)
     share, name = formats.level(INSIDE), one_line(law.model, 60)
-    band = {"lower": lower, "upper": upper, "series": f"central {share}"}
-    dots = {"series": "test rows", "colour": REFERENCE, "size": 0.5}
+    band: dict[str, Any] = {"lower": lower, "upper": upper, "series": f"central {share}"}
+    dots: dict[str, Any] = {"series": "test rows", "colour": REFERENCE, "size": 0.5}
     return Figure(
         name="congruence_law",
         question=f"What does the model predict, and what was observed? ({name})",

@@ -188,10 +188,7 @@ def law_of(held: EvalSet) -> Prediction:
 
 
 def congruence_at(
-    held: EvalSet,
-    grid: npt.ArrayLike | None,
-    measure: CongruenceMeasure,
-    rng: np.random.Generator,
+    held: EvalSet, grid: npt.ArrayLike | None, measure: CongruenceMeasure, rng: np.random.Generator
 ) -> FloatArray:
     """CCE at points, with a set as the labelled reference S."""
     return reference_of(held, measure, rng).score(grid).values

@@ -117,7 +117,7 @@ def models_grid(world: World, found: Sequence[Found]) -> Grid | None:
     notes = [
         "CCE ± its sd over sets of draws / over bootstrap samples of the rows; ECE and NLL ± the "
         "latter. CCE if correct: what these predictive distributions would have if they were "
-        "correct. ECE is by P(Y ≤ y); in cells, spread over the cell of each count.",
+        "correct. ECE is by P(Y ≤ y); in cells, spread over the cell of each count."
     ]
     if world.several:
         notes.append(f"Means over {len(world.studies)} sets of data; spreads are those within one.")
@@ -437,10 +437,7 @@ def reliability_section(found: Reliability, worlds: Sequence[World]) -> Section:
     drawn = variation_figure(found.table()) if found.known.any() else None
     return Section(
         title="Reliability",
-        facts={
-            "Pairs": str(len(found.task)),
-            "Tasks": ", ".join(world.name for world in worlds),
-        },
+        facts={"Pairs": str(len(found.task)), "Tasks": ", ".join(world.name for world in worlds)},
         lines=reliability_lines(found),
         grids=(grid_of("Coefficients of variation", titles, [part_of(rows)], notes),),
         choices=choice_of("", [("", drawn)]),

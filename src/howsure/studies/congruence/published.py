@@ -47,8 +47,11 @@ class Published:
 @cache
 def _all() -> tuple[Published, ...]:
     text = files("howsure.studies.congruence").joinpath("published.csv").read_text("utf-8")
-    rows = csv.DictReader(text.splitlines())
-    return tuple(Published(**{**row, "value": float(row["value"])}) for row in rows)
+    _, *rows = csv.reader(text.splitlines())
+    return tuple(
+        Published(source, task, model, measure, float(value), note)
+        for source, task, model, measure, value, note in rows
+    )
 
 
 def published_numbers(

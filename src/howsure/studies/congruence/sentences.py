@@ -252,8 +252,8 @@ class World:
         rest = []
         for part in self.studies:
             seed = {"seed": float(part.seed)} if self.several else {}
-            for one in (*part.rejections, *part.diagnoses, *part.robustness):
-                rest += [replace(r, options={**r.options, **seed}) for r in one.records()]
+            own = replace(part, result=CongruenceResult(runs=()), monotonicity=None)
+            rest += [replace(r, options={**r.options, **seed}) for r in own.records()]
         trend = self.monotonicity
         return (*self.result.records(), *rest, *(trend.records() if trend is not None else ()))
 
@@ -620,84 +620,65 @@ def _span(values: Sequence[float], show: Callable[[float], str]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-GLOSSARY: Final = (
-    GlossaryEntry(
-        name="mean_cce",
-        title="CCE",
-        meaning="Distance between the predictive distribution at x and the distribution of y in "
-        "the data there, averaged over x. Compare it with that of a correctly specified model, "
-        "which grows as rows become few. Values compare within a task only.",
-        formula="mean over x of ‖embedding of y at x − embedding of the prediction at x‖",
-        source=f"{_SOURCE}, section 3",
-        direction="lower is better",
-        notion="pointwise",
+_GLOSSARY: Final = (
+    (
+        *("mean_cce", "CCE", "pointwise", "lower", f"{_SOURCE}, section 3"),
+        "Distance between the predictive distribution at x and the distribution of y in the data "
+        "there, averaged over x. Compare it with that of a correctly specified model, which grows "
+        "as rows become few. Values compare within a task only.",
     ),
-    GlossaryEntry(
-        name="ece",
-        title="ECE",
-        meaning="Distance of observed shares from nominal levels over all rows, by P(Y ≤ y). "
-        "Predictive distributions of counts have a large one even when correct.",
-        source="Kuleshov et al. 2018",
-        direction="lower is better",
-        notion="marginal",
+    (
+        *("ece", "ECE", "marginal", "lower", "Kuleshov et al. 2018"),
+        "Distance of observed shares from nominal levels over all rows, by P(Y ≤ y). Predictive "
+        "distributions of counts have a large one even when correct.",
     ),
-    GlossaryEntry(
-        name="ece_exact",
-        title="ECE, spread over cells",
-        meaning="The same with the probability integral transform of each row spread over the "
-        "cell of its count, as if it were randomised. A correctly specified model shows chance "
-        "alone.",
-        source="Czado et al. 2009",
-        direction="lower is better",
-        notion="marginal",
+    (
+        *("ece_exact", "ECE, spread over cells", "marginal", "lower", "Czado et al. 2009"),
+        "The same with the probability integral transform of each row spread over the cell of its "
+        "count, as if it were randomised. A correctly specified model shows chance alone.",
     ),
-    GlossaryEntry(
-        name="nll",
-        title="NLL",
-        meaning="Mean negative log likelihood. Densities and probabilities do not compare.",
-        units="nats",
-        direction="lower is better",
+    (
+        *("nll", "NLL", "", "lower", ""),
+        "Mean negative log likelihood. Densities and probabilities do not compare.",
     ),
-    GlossaryEntry(
-        name="nll_unnormalised",
-        title="NLL without constant",
-        meaning="NLL as published: double Poisson without its normalising constant.",
-        units="nats",
-        direction="lower is better",
+    (
+        *("nll_unnormalised", "NLL without constant", "", "lower", ""),
+        "NLL as published: double Poisson without its normalising constant.",
     ),
-    GlossaryEntry(
-        name="mae", title="MAE", meaning="Mean absolute error.", direction="lower is better"
+    (*("mae", "MAE", "", "lower", ""), "Mean absolute error."),
+    (
+        *("cce_steps_up", "Steps up", "", "higher", f"{_SOURCE}, section 4.4"),
+        "Share of steps from one severity of a perturbation to the next at which mean CCE rises; "
+        "Page's L tests the trend over all severities.",
     ),
-    GlossaryEntry(
-        name="cce_steps_up",
-        title="Steps up",
-        meaning="Share of steps from one severity of a perturbation to the next at which mean CCE "
-        "rises; Page's L tests the trend over all severities.",
-        source=f"{_SOURCE}, section 4.4",
-        direction="higher is better",
+    (
+        *("rejection_gain_mae", "Gain by rejection", "local", "higher", f"{_SOURCE}, appendix A.3"),
+        "Gain of rejecting rows by CCE without labels, as a share of the best order's gain: 1 for "
+        "the best, 0 for a random order.",
     ),
-    GlossaryEntry(
-        name="rejection_gain_mae",
-        title="Gain by rejection",
-        meaning="Gain of rejecting rows by CCE without labels, as a share of the best order's "
-        "gain: 1 for the best, 0 for a random order.",
-        source=f"{_SOURCE}, appendix A.3",
-        direction="higher is better",
-        notion="local",
+    (
+        *("cce_error_spearman", "Correlation with the true error", "local", "higher"),
+        f"{_SOURCE}, section 4.7",
+        "Spearman's correlation over test inputs of CCE without labels with the exact distance "
+        "from the true distribution.",
     ),
-    GlossaryEntry(
-        name="cce_error_spearman",
-        title="Correlation with the true error",
-        meaning="Spearman's correlation over test inputs of CCE without labels with the exact "
-        "distance from the true distribution.",
-        source=f"{_SOURCE}, section 4.7",
-        direction="higher is better",
-        notion="local",
+    (
+        *("cce_variation", "Coefficient of variation", "", "", f"{_SOURCE}, section 4.5"),
+        "Standard deviation by mean over bootstrap samples of the test rows.",
     ),
+)
+GLOSSARY: Final = tuple(
     GlossaryEntry(
-        name="cce_variation",
-        title="Coefficient of variation",
-        meaning="Standard deviation by mean over bootstrap samples of the test rows.",
-        source=f"{_SOURCE}, section 4.5",
-    ),
+        name=name,
+        title=title,
+        meaning=meaning,
+        formula="mean over x of ‖embedding of y at x − embedding of the prediction at x‖"
+        if name == "mean_cce"
+        else "",
+        units="nats" if name.startswith("nll") else "",
+        source=source,
+        direction=f"{better} is better" if better else "",
+        notion=notion,
+    )
+    for name, title, notion, better, source, meaning in _GLOSSARY
 )

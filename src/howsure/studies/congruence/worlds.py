@@ -343,12 +343,7 @@ def array_task(
 
 
 def image_parts_task(
-    name: str,
-    parts: Mapping[str, Part],
-    *,
-    counts: bool,
-    units: str,
-    components: int = COMPONENTS,
+    name: str, parts: Mapping[str, Any], *, counts: bool, units: str, components: int = COMPONENTS
 ) -> CongruenceTask:
     """A task of images already split, embedded by principal components of the training part."""
     missing = [which for which in PARTS if which not in parts]
@@ -431,7 +426,7 @@ def _embedding(x: npt.NDArray[Any]) -> Embedding:
 
 def _cut(
     x: npt.NDArray[Any], y: FloatArray, order: npt.NDArray[np.int64], cuts: Sequence[int]
-) -> dict[str, Part]:
+) -> dict[str, Any]:
     """The rows of each part, in a random order."""
     return {
         name: Part(x=x[rows], y=y[rows], ids=rows.astype(np.str_))
@@ -444,12 +439,7 @@ NAMED: Final[Mapping[str, str]] = {"wave": "discrete-wave", **{name: name for na
 
 
 def task_identity(
-    label: str,
-    entry: Mapping[str, Any],
-    folder: Path,
-    *,
-    seed: int,
-    components: int,
+    label: str, entry: Mapping[str, Any], folder: Path, *, seed: int, components: int
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """What decides a task, and where its files lie."""
     if ("world" in entry) == ("table" in entry):
