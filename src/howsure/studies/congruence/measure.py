@@ -156,6 +156,7 @@ def answer(
 
     Examples
     --------
+    >>> from howsure.studies.congruence import wave_task
     >>> task = wave_task(rows=60)
     >>> answer(TrueDistribution(task), task.test, task.embed).n
     6
@@ -206,6 +207,7 @@ def reference_of(
 
     Examples
     --------
+    >>> from howsure.studies.congruence import wave_task
     >>> task = wave_task(rows=60)
     >>> held = answer(TrueDistribution(task), task.test, task.embed)
     >>> reference_of(held, CongruenceMeasure(), np.random.default_rng(0)).score().n
@@ -407,6 +409,7 @@ def compare(
 
     Examples
     --------
+    >>> from howsure.studies.congruence import wave_task
     >>> exact = CongruenceMeasure(bootstraps=0)
     >>> result = compare({}, [wave_task(rows=60)], measure=exact, truth=True, fits=[{}])
     >>> result.models

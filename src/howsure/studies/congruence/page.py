@@ -511,7 +511,7 @@ def congruence_report(
     ...     task="wave", units="counts", counts=True, result=CongruenceResult(runs=())
     ... )
     >>> congruence_report({"wave": [one]}).title
-    'Are predictive distributions correct at every x? No models on wave'
+    'Are predictive distributions correct at every x? 0 models on wave'
     """
     if not results or not all(results.values()):
         raise InputError("results must hold at least one set of studies for each task, got none")
