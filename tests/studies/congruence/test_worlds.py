@@ -29,7 +29,7 @@ from howsure.studies.congruence.worlds import (
     plain_rows,
     wave_law,
 )
-from howsure.studies.tasks.parts import Part
+from howsure.studies.tasks import Part
 
 
 def table_at(x: float) -> np.ndarray:

@@ -21,19 +21,16 @@ from howsure.methods.interface import Beliefs, Fitted, Method, located
 from howsure.methods.linear import LinearT
 from howsure.methods.selective import GMMScore, KNNScore, Selective
 from howsure.studies.shift.task import model_answers, run_shift
-from howsure.studies.tasks.images.task import ImageTask
-from howsure.studies.tasks.parts import Part
-from howsure.studies.tasks.shift import ShiftTask
-from howsure.studies.tasks.shift_tables import shift_task
+from howsure.studies.tasks import Part, Task, shift_task, table_task
 
 
-def bent(n: int = 1200, seed: int = 0) -> ShiftTask:
+def bent(n: int = 1200, seed: int = 0) -> Task:
     """A line at home; elsewhere it bends away."""
     rng = np.random.default_rng(seed)
     x = rng.uniform(0.0, 2.0, size=n)
     y = np.where(x < 1.0, x, 1.0 + 3.0 * (x - 1.0)) + 0.1 * rng.normal(size=n)
     table = {"x": x, "twice": 2.0 * x, "y": y, "where": np.where(x < 1.0, "home", "far")}
-    return ShiftTask.from_table(
+    return table_task(
         table, "y", split_by="where", home=["home"], features=["x"], name="bent", units="m"
     )
 
@@ -117,7 +114,7 @@ class Line(Fitted):
         return np.asarray(x).mean(axis=(1, 2, 3))
 
 
-def pictures() -> ImageTask:
+def pictures() -> Task:
     rng = np.random.default_rng(2)
 
     def part(name: str) -> Part:
@@ -126,12 +123,14 @@ def pictures() -> ImageTask:
         images = np.clip(light[:, None, None, None] + rng.normal(size=(300, 4, 4, 1)), 0, 255)
         return Part(x=images.astype(np.uint8), y=light, ids=np.arange(300).astype(str))
 
-    return ImageTask(
+    return Task(
         name="lights",
         title="Lights",
         target="light",
         units="lx",
         tests=("full",),
+        images=True,
+        scaling="imagenet",
         read=lambda name: {name: part(name)},
     )
 
@@ -145,7 +144,7 @@ def test_images_and_a_score_of_ones_own() -> None:
 
 def test_intervals_without_end_have_no_point_but_cover() -> None:
     x = np.linspace(0.0, 1.0, 30)
-    task = ShiftTask.from_table({"x": x, "y": x, "at": x}, "y", split_by="at", up_to=0.5)
+    task = table_task({"x": x, "y": x, "at": x}, "y", split_by="at", up_to=0.5)
     method = SplitConformal(LinearRegression(), calibration=3, coverages=(0.9,))
     fitted = method.fit(task.train.x, task.train.y, np.random.default_rng(0))
     answers = model_answers(fitted, task.test, 0.9)

@@ -34,11 +34,15 @@ from howsure.studies.engine import (
     complete_numbers,
     numbers_hash,
 )
-from howsure.studies.tasks import Part
-from howsure.studies.tasks.images import blood, digits, image_names, image_task
-from howsure.studies.tasks.images.blood import read_blood
-from howsure.studies.tasks.images.digits import rotated_digits
-from howsure.studies.tasks.places import found
+from howsure.studies.tasks import Part, find_folder
+from howsure.studies.tasks.images import (
+    BLOOD,
+    DIGITS,
+    image_names,
+    image_task,
+    read_blood,
+    rotated_digits,
+)
 
 Embedding = Callable[[npt.NDArray[Any]], FloatArray]
 TAU: Final = 2.0 * np.pi
@@ -57,7 +61,7 @@ _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "coco-people": (*_SIZES, "crowds"),
 }
 """What a plan may say of photographs."""
-_REAL: Final = {"blood": ("bccd", blood.FOLDER), "digits": ("mnist", digits.FOLDER)}
+_REAL: Final = {"blood": ("bccd", BLOOD), "digits": ("mnist", DIGITS)}
 _TABLE: Final = ("target", "features", "counts", "units", "shares")
 
 
@@ -381,7 +385,7 @@ def photographs_task(
 def blood_task(
     folder: str | None = None, *, shrink: int = 5, components: int = COMPONENTS
 ) -> CongruenceTask:
-    """Pictures of blood with red cells to be counted; see `howsure.studies.tasks.images.blood`."""
+    """Pictures of blood with red cells to be counted; see `read_blood`."""
     parts = read_blood(folder, shrink=shrink)
     return image_parts_task("blood", parts, counts=True, units="red cells", components=components)
 
@@ -394,7 +398,7 @@ def digits_task(
     most: float = 60.0,
     components: int = COMPONENTS,
 ) -> CongruenceTask:
-    """Rotated digits, whose angle is to be predicted; see `howsure.studies.tasks.images.digits`."""
+    """Rotated digits, whose angle is to be predicted; see `rotated_digits`."""
     parts = rotated_digits(folder, rows=rows, most=most, seed=seed)
     return image_parts_task("digits", parts, counts=False, units="degrees", components=components)
 
@@ -461,7 +465,7 @@ def task_identity(
         options = set(signature(TASKS[NAMED[name]]).parameters) - {"seed", "components"}
         check_options(label, entry, ("world", *sorted(options)))
         if name in _REAL and not files:
-            found(*_REAL[name])
+            find_folder(*_REAL[name])
     identity = {"task": NAMED.get(name, name), **own}
     if name != "blood":
         identity["seed"] = seed

@@ -13,10 +13,8 @@ import pyarrow as pa
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 from howsure.studies.engine import absolute, canonical, check_options, numbers_hash
-from howsure.studies.tasks import ShiftTask, shift_names, shift_task
-from howsure.studies.tasks.images import ImageTask, image_names, image_task
-
-Task = ImageTask | ShiftTask
+from howsure.studies.tasks import Task, shift_names, shift_task, table_task
+from howsure.studies.tasks.images import image_names, image_task
 
 _ROWS: Final = ("train", "val", "test")
 _DRAWN: Final = ("recipe", "shortcut", "edge")
@@ -38,7 +36,7 @@ def task_identity(
     entry : mapping
         Its entry in the plan: ``world``, a name of `image_names` or `shift_names`
         of `howsure.studies.tasks`, with options of `image_task` or a ``folder``; or ``table``, a
-        file, with ``target``, ``split_by`` and further options of `ShiftTask.from_table`.
+        file, with ``target``, ``split_by`` and further options of `table_task`.
     folder : Path
         Where relative paths start.
     seed : int
@@ -117,12 +115,12 @@ def _made(identity_text: str, files_text: str) -> Task:
     return task
 
 
-def _table_task(given: Mapping[str, Any], files: Mapping[str, str]) -> ShiftTask:
+def _table_task(given: Mapping[str, Any], files: Mapping[str, str]) -> Task:
     if "shift" in given:
         return shift_task(given["shift"], files.get("folder"), seed=given["seed"])
     path = Path(files["table"])
     named = path.name.partition(".")[0]
-    return ShiftTask.from_table(_columns(path), name=named, **given)
+    return table_task(_columns(path), name=named, **given)
 
 
 def _columns(path: Path) -> dict[str, Any]:
@@ -141,6 +139,6 @@ def _columns(path: Path) -> dict[str, Any]:
     return found
 
 
-def _hash(task: ShiftTask) -> str:
+def _hash(task: Task) -> str:
     parts = [task.part(name) for name in ("train", "val", *task.tests)]
     return numbers_hash(*(array for part in parts for array in (part.x, part.y)))

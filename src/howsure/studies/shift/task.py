@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -19,26 +19,7 @@ from howsure.methods.selective import SHARE, Selective
 from howsure.predictions import Prediction
 from howsure.studies.shift.evaluate import Answers, evaluate_shift
 from howsure.studies.shift.result import Rule, ShiftResult, ShiftRun
-from howsure.studies.tasks.parts import Part
-
-
-class Task(Protocol):
-    """What `ShiftTask` and `ImageTask` of `howsure.studies.tasks` have in common."""
-
-    @property
-    def name(self) -> str:
-        """What to call it."""
-
-    @property
-    def units(self) -> str:
-        """Of y."""
-
-    @property
-    def tests(self) -> tuple[str, ...]:
-        """Names of the test parts; the first is the main one."""
-
-    def part(self, name: str) -> Part:
-        """A part by name: ``train``, ``val``, or one of `tests`."""
+from howsure.studies.tasks import Part, Task
 
 
 def run_shift(
@@ -54,7 +35,7 @@ def run_shift(
 
     Parameters
     ----------
-    task : ShiftTask or ImageTask
+    task : Task
         Training rows, validation rows and tests.
     method : Method, regressor or str
         As `method_named` takes it. Its intervals are moved by Q of `calibration_shift`, whatever
@@ -83,10 +64,10 @@ def run_shift(
 
     Examples
     --------
-    >>> from howsure.studies.tasks import ShiftTask
+    >>> from howsure.studies.tasks import table_task
     >>> x = np.linspace(0.0, 1.0, 200)
     >>> table = {"x": x, "y": np.where(x < 0.5, x, 1.0) + 0.01 * np.sin(99 * x), "at": x}
-    >>> task = ShiftTask.from_table(table, "y", split_by="at", up_to=0.5)
+    >>> task = table_task(table, "y", split_by="at", up_to=0.5)
     >>> result = run_shift(task, "linear_t")
     >>> bool(result.value("test_coverage", "home").mean > 0.6)
     True

@@ -25,11 +25,10 @@ from howsure.studies.engine import Store, Trial, TrialOutput, make_method
 from howsure.studies.shift.evaluate import Answers, evaluate_shift
 from howsure.studies.shift.methods import shift_method
 from howsure.studies.shift.networks import NetworkView, SharedWork, network_answers
-from howsure.studies.shift.plan_tasks import Task, make_task
+from howsure.studies.shift.plan_tasks import make_task
 from howsure.studies.shift.result import ShiftResult
 from howsure.studies.shift.task import fit_shift, model_answers
-from howsure.studies.tasks.images import ImageTask
-from howsure.studies.tasks.parts import Part
+from howsure.studies.tasks import Part, Task
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -207,8 +206,8 @@ class _Inputs:
     """A task's inputs as networks take them: tables are standardised by their training rows."""
 
     def __init__(self, task: Task) -> None:
-        self.images = isinstance(task, ImageTask)
-        self.scaling = task.scaling if isinstance(task, ImageTask) else "none"
+        self.images = task.images
+        self.scaling = task.scaling
         if not self.images:
             x = task.part("train").x
             spread = x.std(axis=0)
