@@ -37,7 +37,7 @@ from howsure.methods.deep import (
 )
 from howsure.methods.deep.batch import outputs
 from howsure.methods.deep.method import NetworkMethod
-from howsure.studies.pointwise.simulation import pointwise
+from howsure.studies.pointwise import pointwise
 from howsure.studies.tasks.worlds import world_named
 
 METHODS = {

@@ -5,17 +5,21 @@ are one `Task`; `uci` gives tables with published splits, `howsure.studies.tasks
 simulators that know their truth. `howsure data` lists them all (`catalogue`, `download`).
 """
 
-from howsure.studies.tasks.files import DataNotFoundError, find_folder
+from howsure.studies.tasks.files import DataNotFoundError, cache_folder, find_folder
+from howsure.studies.tasks.learning import LearningTable, read_learning_table
 from howsure.studies.tasks.shift import shift_names, shift_task, table_task
 from howsure.studies.tasks.tables import UciTable, uci, uci_names
 from howsure.studies.tasks.task import Part, Task
 
 __all__ = [
     "DataNotFoundError",
+    "LearningTable",
     "Part",
     "Task",
     "UciTable",
+    "cache_folder",
     "find_folder",
+    "read_learning_table",
     "shift_names",
     "shift_task",
     "table_task",

@@ -1,21 +1,22 @@
-"""A user's own table as inputs and target: numbers as they are, labels as columns of 0 and 1."""
+"""A user's table as inputs and target: numbers as they are, labels as columns of 0 and 1."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, final
+from typing import TYPE_CHECKING, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError, within
-from howsure.inputs import open_table, values
-from howsure.inputs.encoders.tabular import tabular_encoder
-from howsure.inputs.roles import Kind
-from howsure.inputs.source import Source, listed, no_column, quoted
+from howsure.core.registry import check_known
+
+if TYPE_CHECKING:
+    from howsure.inputs.source import Source
+    from howsure.inputs.values import Labels
 
 RARE: Final = "(other)"
 """What stands for labels that are too rare for a column of their own."""
@@ -53,13 +54,46 @@ def read_learning_table(
     missing: Missing = "error",
     encoding: str | None = None,
     decimal: str = ".",
+    flag: str = "",
 ) -> LearningTable:
-    """Read a table whose rows a model shall learn from."""
+    """Read a table whose rows a model shall learn from.
+
+    Parameters
+    ----------
+    path : Path
+        A table that `howsure.inputs.open_table` reads.
+    target : str
+        The column of y.
+    features : sequence of str
+        Columns of x; all but the target if omitted. Columns that do not vary are left out.
+    missing : {"error", "drop"}
+        Whether rows with missing cells are an error, or are left out.
+    encoding, decimal : str
+        Of a text table.
+    flag : str
+        What stands before options in messages, as ``--`` of a command.
+
+    Returns
+    -------
+    LearningTable
+
+    Raises
+    ------
+    InputError
+        If a column is not there, the target is not of numbers, a cell is missing, or nothing is
+        left.
+    """
+    from howsure.inputs import open_table
+    from howsure.inputs.source import listed, no_column, quoted
+
+    check_known(missing, ("error", "drop"), f"{flag}missing")
+    if isinstance(features, str):
+        raise InputError(f"{flag}features must be a list of columns, got {features!r}")
     source = open_table(path, encoding=encoding, decimal=decimal)
     for name in (target, *features):
         if name not in source.names:
-            flag = "--target" if name == target else "--features"
-            raise InputError(no_column(name, source.names, flag, source.title))
+            option = "target" if name == target else "features"
+            raise InputError(no_column(name, source.names, f"{flag}{option}", source.title))
     wanted = [name for name in features or source.names if name != target]
     if not wanted:
         raise InputError(f"{source.title} must have a column beside {quoted(target)}, got none")
@@ -74,8 +108,8 @@ def read_learning_table(
         counts = ", ".join(f"{int(gone.sum())} in {quoted(name)}" for name, gone in gaps.items())
         if missing == "error":
             raise InputError(
-                f"{source.title}: no cell may be missing or infinite, got {counts}; --missing "
-                "drop leaves such rows out"
+                f"{source.title}: no cell may be missing or infinite, got {counts}; "
+                f"{flag}missing drop leaves such rows out"
             )
         notes.append(f"{int((~kept).sum())} rows with missing cells are left out ({counts})")
     if not kept.any():
@@ -101,9 +135,10 @@ def read_learning_table(
 
 def _columns(
     source: Source, target: str, wanted: Sequence[str]
-) -> tuple[FloatArray, dict[str, FloatArray | values.Labels]]:
-    kinds: dict[str, Kind] = {**dict.fromkeys(wanted, "any"), target: "number"}
-    held = source.read(kinds)
+) -> tuple[FloatArray, dict[str, FloatArray | Labels]]:
+    from howsure.inputs import values
+
+    held = source.read({**dict.fromkeys(wanted, "any"), target: "number"})
     text, mark = source.from_text, source.decimal
     with within(source.title):
         y = values.numbers(held[target], target, decimal=mark)
@@ -112,21 +147,21 @@ def _columns(
         }
 
 
-def _gap(column: FloatArray | values.Labels) -> BoolArray:
-    return column.missing() if isinstance(column, values.Labels) else ~np.isfinite(column)
+def _gap(column: FloatArray | Labels) -> BoolArray:
+    return ~np.isfinite(column) if isinstance(column, np.ndarray) else column.missing()
 
 
-def _encoded(
-    name: str, column: FloatArray | values.Labels, kept: BoolArray
-) -> Mapping[str, FloatArray]:
+def _encoded(name: str, column: FloatArray | Labels, kept: BoolArray) -> Mapping[str, FloatArray]:
     """A column as numbers by name; nothing where it says nothing."""
-    if not isinstance(column, values.Labels):
+    from howsure.inputs.encoders.tabular import tabular_encoder
+
+    if isinstance(column, np.ndarray):
         numbers = column[kept]
         return {name: numbers} if np.ptp(numbers) > 0 else {}
-    told = column.labels.astype(str)[column.codes[kept]]
-    if len(np.unique(told)) < 2:
+    text = column.labels.astype(str)[column.codes[kept]]
+    if len(np.unique(text)) < 2:
         return {}
-    labels = np.asarray(told, dtype=object)
+    labels = np.asarray(text, dtype=object)
     try:
         indicators = tabular_encoder({name: labels}).transform({name: labels}) > 0
     except InputError:  # its labels are all rare
