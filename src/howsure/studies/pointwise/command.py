@@ -187,6 +187,8 @@ def simulate(
         console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
     if store is None:
         shutil.rmtree(place, ignore_errors=True)
+    else:
+        console.print(f"trials kept in: {escape(store)}", highlight=False, soft_wrap=True)
     if not any(result.trials for result in results):
         for result in results:
             words = f"all {len(result.failures)} trials failed; {_first_failure(result)}"
@@ -402,13 +404,13 @@ def _run(
     trials = trials_of(plan)
     total = sum(trial.identity["trials"] for trial in trials)
 
-    class Told(Watcher):
+    class Shown(Watcher):
         done = 0
 
         def begin(self, trials: int, settled: int) -> None:
             self.done = total * settled // trials
 
-        def within(self, stage: str, done: int, total_within: int) -> None:
+        def within(self, stage: str, done: int, of: int) -> None:
             if stage == "trials":
                 tell("simulations", self.done + done, total)
 
@@ -417,7 +419,7 @@ def _run(
             tell("simulations", self.done, total)
 
     tell("simulations", 0, total)
-    run(plan, store, jobs=jobs, watcher=Told())
+    run(plan, store, jobs=jobs, watcher=Shown())
     for entry in store.entries([trial.address for trial in trials]).values():
         if entry.failure is not None and entry.failure.error == InputError.__name__:
             raise InputError(entry.failure.message)
