@@ -121,7 +121,7 @@ def simulate(
     from howsure.studies.engine import Plan, Store
     from howsure.studies.pointwise.page import pointwise_report
     from howsure.studies.pointwise.simulation import Precision
-    from howsure.studies.tasks.worlds.noise import noise_named
+    from howsure.studies.tasks.worlds import noise_named
 
     for path in output:
         form_of(path)
@@ -287,8 +287,7 @@ def world_entry(
 ) -> tuple[str, dict[str, Any], tuple[str, ...], dict[str, str]]:
     """A world's name, its entry in a plan, names of its columns of x, and what else to state."""
     from howsure.studies.tasks import read_learning_table
-    from howsure.studies.tasks.worlds import world_named
-    from howsure.studies.tasks.worlds.noise import noise_named
+    from howsure.studies.tasks.worlds import noise_named, world_named
 
     name = _world_name(source)
     if name is not None:
@@ -398,13 +397,13 @@ def _run_until(
 def _run(
     plan: Plan, store: Store, jobs: int, tell: Callable[[str, int, int], None]
 ) -> list[PointwiseResult]:
-    from howsure.studies.engine import Outcome, Trial, Watcher, run, trials_of
+    from howsure.studies.engine import Monitor, Outcome, Trial, run, trials_of
     from howsure.studies.pointwise.study import results_of
 
     trials = trials_of(plan)
     total = sum(trial.identity["trials"] for trial in trials)
 
-    class Shown(Watcher):
+    class Shown(Monitor):
         done = 0
 
         def begin(self, trials: int, settled: int) -> None:
@@ -419,7 +418,7 @@ def _run(
             tell("simulations", self.done, total)
 
     tell("simulations", 0, total)
-    run(plan, store, jobs=jobs, watcher=Shown())
+    run(plan, store, jobs=jobs, monitor=Shown())
     for entry in store.entries([trial.address for trial in trials]).values():
         if entry.failure is not None and entry.failure.error == InputError.__name__:
             raise InputError(entry.failure.message)
