@@ -58,8 +58,9 @@ In a table with `unique_id` and `ds`, `ds` is the time. `unique_id` is the clust
 series or more, and a group if it has fewer.
 """
 EASE = """
-A feature called `ease` says how easy each row is; `howsure.metrics.adaptivity.ease` computes it from
-a model. T-CV, T-SS and their kin then stand among the measures, with coverage by ease as a figure.
+A feature called `ease` says how easy each row is; `howsure.metrics.adaptivity.ease` computes it
+from a model. T-CV, T-SS and their kin then stand among the measures, with a figure of coverage by
+ease.
 """
 LONG = """
 A long table has a row for each level or draw of each prediction, as `scoringutils` and forecast

@@ -21,8 +21,7 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.registry import Registry
 from howsure.methods.conformal.labels import APS, LAC, EaseColumn, LabelConformal, TunedLabels
 from howsure.methods.conformal.labels.scores import LabelScore
-from howsure.methods.options import attribute, made
-from howsure.methods.specs import options_of
+from howsure.methods.options import attribute, made, options_of
 from howsure.metrics.adaptivity import (
     REPEATS,
     TORCHCP_STRATA,
