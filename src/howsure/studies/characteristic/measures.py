@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Final, final
+from typing import Annotated, Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.brief import brief_repr
-from howsure.core.convert import Bound, Checked, Count, Fraction, filled
+from howsure.core.convert import Bound, Checked, Fraction, filled
 from howsure.core.errors import InputError
 from howsure.core.records import Direction, Notion, Record
 from howsure.core.rng import child
@@ -299,8 +299,10 @@ def crossing_of(curve: CharacteristicCurve, rows: IntArray | None = None) -> flo
     """
     bands = curve.bands
     chosen = slice(None) if rows is None else rows
-    half_width = 0.5 * (bands.below + bands.above)[chosen]
-    bandwidth = half_width.mean() * np.sort(bands.critical()[chosen])
+    half_width = float((0.5 * (bands.below + bands.above)[chosen]).mean())
+    scale = np.sort(bands.critical()[chosen])
+    bandwidth = np.full(len(scale), np.inf)  # of rows that no scale captures, whatever the mean
+    np.multiply(half_width, scale, out=bandwidth, where=np.isfinite(scale))
     flat = bands.constant()
     constant = flat.mean_band() * np.sort(flat.critical()[chosen])
     saved = np.cumsum((constant - bandwidth)[::-1])
@@ -443,22 +445,22 @@ def joint_draws(
 
 def columns_of(records: Sequence[Record]) -> Mapping[str, npt.NDArray[np.generic]]:
     """Records as columns that a store keeps."""
+    rows = [[getattr(record, name) for record in records] for name in _KEPT]
     return {
-        name: np.array(
-            [str(v) if isinstance(v := getattr(record, name), str) else float(v) for record in records]
-        )
-        for name in _KEPT
+        name: np.array([str(v) if isinstance(v, str) else float(v) for v in row])
+        for name, row in zip(_KEPT, rows, strict=True)
     }
 
 
-def records_of(columns: Mapping[str, Sequence[object]]) -> tuple[Record, ...]:
+def records_of(columns: Mapping[str, Sequence[Any]]) -> tuple[Record, ...]:
     """The records that `columns_of` wrote."""
-    rows = zip(*(columns[name] for name in _KEPT), strict=True)
-    made = (dict(zip(_KEPT, row, strict=True)) for row in rows)
-    return tuple(
-        Record(**{**held, "direction": Direction(held["direction"]), "notion": Notion(held["notion"])})  # type: ignore[arg-type]
-        for held in made
-    )
+    read: Mapping[str, Callable[[str], Any]] = {"direction": Direction, "notion": Notion}
+    rows = zip(*([read.get(n, _same)(v) for v in columns[n]] for n in _KEPT), strict=True)
+    return tuple(Record(**dict(zip(_KEPT, row, strict=True))) for row in rows)
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 _KEPT: Final = (

@@ -238,9 +238,7 @@ class QuantileBoosting(Method):
         """Fit the three regressors."""
         levels = np.array([0.5 - 0.5 * self.coverage, 0.5, 0.5 + 0.5 * self.coverage])
         state = _whole(rng)
-        trained = [
-            _boosted("quantile", self, state, quantile=level).fit(x, y) for level in levels
-        ]
+        trained = [_boosted("quantile", self, state, quantile=level).fit(x, y) for level in levels]
         return _Levels(tuple(trained), levels, self.centred)
 
 

@@ -111,9 +111,7 @@ class CharacteristicStudy(Study):
         outcome = fitted.predict(rows.x_test).outcome
         view = View(EvalSet.checked(rows.y_test, outcome))
         curve = characteristic_view(view)
-        draws = joint_draws(
-            fitted, rows.x_test, outcome, replicates=options.replicates, seed=seed
-        )
+        draws = joint_draws(fitted, rows.x_test, outcome, replicates=options.replicates, seed=seed)
         records = measure(curve, options, draws=draws, cluster=rows.cluster, seed=seed)
         bands = curve.bands
         point = bands.y - bands.error

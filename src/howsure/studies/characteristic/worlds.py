@@ -95,9 +95,7 @@ def gap(seed: int, *, n_train: int = 80, n_test: int = 2_000) -> Split:
     x = rng.uniform(1.0, 4.0, n_train) * rng.choice([-1.0, 1.0], n_train)
     x_test = rng.uniform(-4.0, 4.0, n_test)
     y, y_test = (np.cos(2.0 * at) + _NOISE * rng.normal(size=len(at)) for at in (x, x_test))
-    return Split(
-        x=x[:, None], y=y, x_test=x_test[:, None], y_test=y_test, place=x_test, axis="x"
-    )
+    return Split(x=x[:, None], y=y, x_test=x_test[:, None], y_test=y_test, place=x_test, axis="x")
 
 
 def read_traffic(folder: Path, every: int = 1) -> Split:
