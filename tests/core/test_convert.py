@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -214,6 +216,111 @@ def test_what_is_packed_is_unpacked_bit_by_bit(tree: Tree) -> None:
     assert all(isinstance(held, np.ndarray) for held in arrays.values())
     assert "where" not in str(facts)
     assert "made" not in str(facts)
+
+
+class Side(Enum):
+    LOW = 1
+    HIGH = "high"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deep:
+    trees: tuple[Tree, ...] = ()
+    ends: tuple[FloatArray, FloatArray] | None = None
+    steps: list[npt.NDArray[np.float32]] = field(default_factory=list)
+    why: Mapping[tuple[str, int], float | None] = field(default_factory=dict)
+    leaves: Mapping[str, Leaf] = field(default_factory=dict)
+    shapes: Mapping[Literal["a", "b"], tuple[int, ...]] = field(default_factory=dict)
+    side: Side | None = None
+    rate: Positive = 1.0
+    free: Any = None
+
+
+FLOATS = st.lists(st.floats(), max_size=3).map(lambda v: np.array(v, float))
+
+
+@given(
+    st.builds(
+        Deep,
+        trees=st.lists(
+            st.builds(Tree, first=LEAVES, leaves=st.just(()), options=st.just({})), max_size=2
+        ).map(tuple),
+        ends=st.none() | st.tuples(FLOATS, FLOATS),
+        steps=st.lists(st.just(np.array([0.1, np.nan], np.float32)), max_size=2),
+        why=st.dictionaries(
+            st.tuples(st.text(max_size=2), st.integers()), st.none() | st.floats(), max_size=2
+        ),
+        leaves=st.dictionaries(st.sampled_from("ab"), LEAVES),
+        shapes=st.dictionaries(
+            st.sampled_from("ab"), st.lists(st.integers(), max_size=2).map(tuple)
+        ),
+        side=st.none() | st.sampled_from(Side),
+        rate=st.floats(min_value=0.0, exclude_min=True),
+        free=st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=2),
+            lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner),
+            max_leaves=4,
+        ),
+    )
+)
+def test_dataclasses_within_come_back_bit_by_bit_through_a_store(deep: Deep) -> None:
+    arrays, facts = packed(deep)
+    again = unpacked(Deep, arrays, json.loads(json.dumps(facts)))
+    for name in ("steps", "ends"):
+        ours, theirs = getattr(again, name) or (), getattr(deep, name) or ()
+        assert type(ours) is type(theirs)
+        assert [(v.dtype, v.tobytes()) for v in ours] == [(v.dtype, v.tobytes()) for v in theirs]
+    assert [bits(tree.first) for tree in again.trees] == [bits(tree.first) for tree in deep.trees]
+    assert {k: bits(v) for k, v in again.leaves.items()} == {
+        k: bits(v) for k, v in deep.leaves.items()
+    }
+    for name in ("why", "shapes", "side", "rate", "free"):  # repr tells -0.0 and NaN apart
+        assert repr(getattr(again, name)) == repr(getattr(deep, name))
+
+
+@dataclass(frozen=True)
+class Odd:
+    held: Any = None
+    leaf: Leaf | None = None
+    rows: FloatArray | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+    numbers: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Twig(Leaf):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("odd", "place"),
+    [
+        (Odd(held=object()), "held"),
+        (Odd(held={"a": [(1, 2)]}), "held.a.0"),  # would come back as a list
+        (Odd(held=np.zeros(2)), "held"),
+        (Odd(held=Side.LOW), "held"),
+        (Odd(leaf=Twig(name="", values={}, rows={})), "leaf"),
+        (Odd(rows=[1.0]), "rows"),  # type: ignore[arg-type]
+        (Odd(rows=np.array(["a"])), "rows"),
+        (Odd(values={"a": {1}}), "values.a"),
+        (Odd(numbers={"a": None}), "numbers"),  # type: ignore[dict-item]
+    ],
+)
+def test_what_would_not_come_back_is_not_packed(odd: Any, place: str) -> None:
+    with pytest.raises(InputError, match=rf"^{place}(\.a)? must be"):
+        packed(odd)
+    with pytest.raises(InputError, match="what is packed must be a dataclass, got 3"):
+        packed(3)
+
+
+@dataclass(frozen=True)
+class Nested:
+    rows: Mapping[str, Mapping[str, FloatArray]]
+
+
+def test_two_arrays_of_one_place_are_not_packed() -> None:
+    with pytest.raises(InputError, match="must not have one place, got 'rows/a/b/c' twice"):
+        packed(Nested({"a": {"b/c": np.zeros(1)}, "a/b": {"c": np.zeros(1)}}))
 
 
 def test_rules_of_aliases_are_those_of_their_names() -> None:

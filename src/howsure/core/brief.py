@@ -17,18 +17,6 @@ def brief_repr(self: Any) -> str:
     """The ``__repr__`` of a dataclass: its fields, arrays by shape and collections by size.
 
     Fields that hold their default, and private ones, are left out. Of any other class, its name.
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass, field
-    >>> @dataclass
-    ... class Found:
-    ...     name: str
-    ...     values: np.ndarray
-    ...     parts: tuple[int, ...] = ()
-    ...     __repr__ = brief_repr
-    >>> Found("a", np.zeros((500, 2)))
-    Found(name='a', values=array of shape (500, 2))
     """
     told = []
     for one in fields(self) if is_dataclass(self) else ():

@@ -14,8 +14,9 @@ import json
 import math
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
 from functools import cache
 from typing import Annotated, Any, Final, Literal, TypeVar, cast, get_args, get_origin
 
@@ -188,17 +189,47 @@ def plain(
 
 
 def packed(value: Any) -> tuple[Arrays, dict[str, Any]]:
-    """A dataclass as arrays by place and as facts that JSON knows, by the hints of its fields.
+    """A dataclass as arrays by place and as facts that JSON knows; `unpacked` is the way back.
 
-    Arrays, and mappings of arrays or of floats, go to places like ``runs/0/rows``, of which
-    facts hold the names of a mapping alone. What a dataclass makes itself is left out.
+    Parameters
+    ----------
+    value : dataclass
+        Hints say how each field goes: arrays of numbers, numbers, text, enums, and dataclasses,
+        tuples, lists, mappings and optionals of these. What a dataclass makes itself is left out.
+
+    Returns
+    -------
+    arrays : dict of str to ndarray
+        By place, as ``runs/0/rows``; a mapping of text to floats is one array.
+    facts : dict
+        All else, with the names of such mappings, and of mappings of arrays.
+
+    Raises
+    ------
+    InputError
+        If a value would not come back as it is; the message names its place.
+
+    Examples
+    --------
+    >>> from dataclasses import make_dataclass
+    >>> Run = make_dataclass("Run", [("seed", int), ("y", npt.NDArray[np.float64])])
+    >>> packed(Run(seed=3, y=np.zeros(2)))
+    ({'y': array([0., 0.])}, {'seed': 3})
+    >>> unpacked(Run, *packed(Run(seed=3, y=np.zeros(2))))
+    Run(seed=3, y=array([0., 0.]))
     """
+    if not is_dataclass(value) or isinstance(value, type):
+        raise InputError(f"what is packed must be a dataclass, got {shortened(value)}")
     arrays: Arrays = {}
-    return arrays, _pack(value, type(value), "", arrays)
+    facts: dict[str, Any] = _pack(value, type(value), "", arrays)
+    return arrays, facts
 
 
 def unpacked(kind: type[T], arrays: Mapping[str, npt.NDArray[Any]], facts: Mapping[str, Any]) -> T:
-    """The dataclass that `packed` was given, bit by bit."""
+    """The dataclass of this class that `packed` was given, bit by bit.
+
+    A field that the facts lack has its default, so that classes may gain fields.
+    """
     found: T = _unpack(facts, kind, "", arrays)
     return found
 
@@ -313,47 +344,88 @@ def _is_mapping(origin: Any) -> bool:
 
 
 def _given(hint: Any) -> Any:
-    """The one kind of a hint apart from None."""
+    """The one kind of a hint apart from None and rules; Any where there are several."""
     kinds = [kind for kind in _alternatives(hint) if kind is not types.NoneType]
-    return kinds[0] if len(kinds) == 1 else Any
+    if len(kinds) != 1:
+        return Any
+    return get_args(kinds[0])[0] if get_origin(kinds[0]) is Annotated else kinds[0]
+
+
+def _is_enum(kind: Any) -> bool:
+    return inspect.isclass(kind) and issubclass(kind, Enum)
+
+
+def _is_text(key: Any) -> bool:
+    """Whether keys of a mapping are text, as those of JSON are."""
+    return key is str or get_origin(key) is Literal
 
 
 def _under(place: str, name: object) -> str:
     return f"{place}/{name}" if place else str(name)
 
 
+def _items(items: Any, kinds: tuple[Any, ...], place: str) -> Iterator[tuple[Any, Any, str]]:
+    """Each item of a tuple or list with its hint and its place."""
+    hints = kinds if len(kinds) == len(items) and ... not in kinds else kinds[:1] * len(items)
+    for number, (item, hint) in enumerate(zip(items, hints, strict=True)):
+        yield item, hint, _under(place, number)
+
+
+def _put(value: npt.NDArray[Any], place: str, arrays: Arrays) -> None:
+    if place in arrays:
+        raise InputError(f"two arrays must not have one place, got {place!r} twice")
+    arrays[place] = value
+
+
 def _pack(value: Any, hint: Any, place: str, arrays: Arrays) -> Any:
-    """What facts say of a value, `_NO` if nothing; its arrays are put in their places."""
+    """What facts say of a value, `_NO` of an array, which is put in its place."""
     kind = _given(hint)
     origin, args = get_origin(kind), get_args(kind)
-    if _is_array(kind):
-        if value is not None:
-            arrays[place] = np.asarray(value)
-        return _NO
     if value is None:
-        return None
-    if is_dataclass(kind):
-        told = {
+        return _NO if _is_array(kind) else None
+    if _is_array(kind) and isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        _put(value, place, arrays)
+        return _NO
+    if is_dataclass(kind) and type(value) is kind:
+        facts = {
             name: _pack(getattr(value, name), hint, _under(place, name), arrays)
             for name, hint in field_hints(kind).items()
         }
-        return {name: fact for name, fact in told.items() if fact is not _NO}
-    if origin is tuple and is_dataclass(args[0]):
-        return [_pack(item, args[0], _under(place, k), arrays) for k, item in enumerate(value)]
-    if _is_mapping(origin) and _is_array(args[1]):
-        arrays.update({_under(place, name): np.asarray(held) for name, held in value.items()})
+        return {name: fact for name, fact in facts.items() if fact is not _NO}
+    if origin in (tuple, list) and isinstance(value, origin):
+        told = [_pack(*item, arrays) for item in _items(value, args, place)]
+        return [None if fact is _NO else fact for fact in told]
+    numbers = _is_mapping(origin) and _is_text(args[0]) and args[1] is float
+    if numbers and all(isinstance(v, int | float) for v in value.values()):
+        _put(np.array(list(value.values()), dtype=np.float64), place, arrays)
         return list(value)
-    if _is_mapping(origin) and args[1] is float:
-        arrays[place] = np.array(list(value.values()), dtype=np.float64)
-        return list(value)
-    return plain(value)
+    if _is_mapping(origin) and isinstance(value, Mapping) and not numbers:
+        if not _is_text(args[0]):
+            pairs = zip((value, value.values()), args, strict=True)
+            return [
+                _pack(list(side), list[hint], _under(place, number), arrays)  # type: ignore[valid-type]
+                for number, (side, hint) in enumerate(pairs)
+            ]
+        facts = {k: _pack(v, args[1], _under(place, k), arrays) for k, v in value.items()}
+        return list(facts) if _is_array(args[1]) else facts
+    if _is_enum(kind) and isinstance(value, kind):
+        return plain(value.value)
+    if kind is Any and isinstance(value, list | dict):
+        return _pack(value, list[Any] if isinstance(value, list) else dict[str, Any], place, arrays)
+    if isinstance(value, str | int | float | np.generic) and not isinstance(value, Enum):
+        return plain(value)
+    raise InputError(
+        f"{place.replace('/', '.')} must be of numbers, text, enums, arrays "
+        f"of numbers, or dataclasses, tuples and mappings of these, as its hint says, got "
+        f"{shortened(value)}"
+    )
 
 
 def _unpack(told: Any, hint: Any, place: str, arrays: Mapping[str, npt.NDArray[Any]]) -> Any:
     kind = _given(hint)
     origin, args = get_origin(kind), get_args(kind)
     if _is_array(kind):
-        return arrays[place] if kind is hint else arrays.get(place)
+        return arrays[place] if len(_alternatives(hint)) == 1 else arrays.get(place)
     if told is None:
         return None
     if is_dataclass(kind):
@@ -363,12 +435,17 @@ def _unpack(told: Any, hint: Any, place: str, arrays: Mapping[str, npt.NDArray[A
             if name in told or _is_array(_given(hint))
         }
         return cast(Any, kind)(**values)
-    if origin is tuple and is_dataclass(args[0]):
-        return tuple(
-            _unpack(item, args[0], _under(place, k), arrays) for k, item in enumerate(told)
+    if origin in (tuple, list):
+        return origin(_unpack(*item, arrays) for item in _items(told, args, place))
+    if _is_mapping(origin) and not _is_text(args[0]):
+        sides = (
+            _unpack(side, list[hint], _under(place, number), arrays)  # type: ignore[valid-type]
+            for number, (side, hint) in enumerate(zip(told, args, strict=True))
         )
-    if _is_mapping(origin) and _is_array(args[1]):
-        return {name: arrays[_under(place, name)] for name in told}
+        return dict(zip(*sides, strict=True))
     if _is_mapping(origin) and args[1] is float:
         return dict(zip(told, arrays[place].tolist(), strict=True))
-    return tuple(told) if origin is tuple else told
+    if _is_mapping(origin):
+        facts = dict.fromkeys(told) if _is_array(args[1]) else told
+        return {k: _unpack(v, args[1], _under(place, k), arrays) for k, v in facts.items()}
+    return kind(told) if _is_enum(kind) else told

@@ -14,12 +14,6 @@ def exporting(
     """``__getattr__``, ``__dir__`` and ``__all__`` of a package, by the names of each module.
 
     `rooms` gives submodules to be found too. Type checkers need the names as imports besides.
-
-    Examples
-    --------
-    >>> find, names, _ = exporting("howsure.core", {"errors": "HowsureError InputError"})
-    >>> find("InputError").__name__, names()
-    ('InputError', ['HowsureError', 'InputError'])
     """
     home = {name: module for module, held in homes.items() for name in held.split()}
 

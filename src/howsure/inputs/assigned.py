@@ -108,14 +108,7 @@ class Roles:
                 yield role, column, self._words(role, place)
 
     def by_column(self) -> dict[str, list[str]]:
-        """For each column that is used, its roles in words.
-
-        Examples
-        --------
-        >>> columns = {"y": ("y",), "lower": ("lo",), "upper": ("hi",)}
-        >>> Roles(columns=columns, coverages=(0.9,)).by_column()
-        {'y': ['y'], 'lo': ['lower end at 90 %'], 'hi': ['upper end at 90 %']}
-        """
+        """For each column that is used, its roles in words."""
         said: dict[str, list[str]] = {}
         for _, column, words in self.uses():
             said.setdefault(column, []).append(words)
@@ -203,18 +196,7 @@ def parse_encode(given: Any) -> tuple[str, Encoder] | None:
 
 
 def parse_law(text: str) -> LawColumns:
-    """Read ``NAME:PARAMETER=COLUMN,…``; a number may stand for a column.
-
-    Raises
-    ------
-    InputError
-        If it is written otherwise, or a parameter is given twice.
-
-    Examples
-    --------
-    >>> dict(parse_law("t:df=4,loc=mu,scale=s").parameters)
-    {'df': '4', 'loc': 'mu', 'scale': 's'}
-    """
+    """Read ``NAME:PARAMETER=COLUMN,…``; a number may stand for a column."""
     name, _, rest = text.partition(":")
     parameters: dict[str, str | float] = {}
     for part in rest.split(",") if rest else ():

@@ -43,31 +43,6 @@ def assign_roles(
     parameters). A point forecast beside an sd serves as the mean of a normal law; a mean without
     an sd is a point forecast. Where the caller names no prediction, columns whose names begin with
     ``recalibrated_`` go before those that are called the same without.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The table's column names.
-    said : mapping, optional
-        What the caller says, by role; None leaves a role to the names, ``""`` leaves it empty.
-    outcome : bool
-        Whether a column must be y.
-
-    Returns
-    -------
-    Roles
-
-    Raises
-    ------
-    InputError
-        If what is said names no role or no column, no column is y, none is a prediction, or
-        names allow two readings; the message tells the flag to use.
-
-    Examples
-    --------
-    >>> roles = assign_roles(["y", "pred", "std", "region"], {"groups": "region"})
-    >>> roles["mean"], roles["sd"], roles["groups"]
-    (('pred',), ('std',), ('region',))
     """
     found = assign_models(names, said, outcome=outcome)
     if len(found) > 1:
@@ -81,14 +56,7 @@ def assign_roles(
 def assign_models(
     names: Sequence[str], said: Columns | None = None, *, outcome: bool = True
 ) -> tuple[Roles, ...]:
-    """The role of each column, for each model that the names of columns tell; see `assign_roles`.
-
-    Examples
-    --------
-    >>> names = ["y", "ridge_mean", "ridge_sd", "forest_mean", "forest_sd"]
-    >>> [(roles.model, roles["sd"]) for roles in assign_models(names)]
-    [('ridge', ('ridge_sd',)), ('forest', ('forest_sd',))]
-    """
+    """The role of each column, for each model that the names of columns tell; see `assign_roles`."""
     return _Assignment(names, said or {}).models(outcome=outcome)
 
 

@@ -86,13 +86,7 @@ _SCIPY: Final[dict[str, Family]] = {
 
 
 def library_classes(value: Any, package: str) -> list[str]:
-    """Names of the classes that a package made among those of a value.
-
-    Examples
-    --------
-    >>> library_classes(np.zeros(2), "numpy")
-    ['ndarray']
-    """
+    """Names of the classes that a package made among those of a value."""
     made = [c for c in type(value).__mro__ if c.__module__.partition(".")[0] == package]
     return [c.__name__ for c in made]
 

@@ -31,13 +31,7 @@ _SURE_POINTS: Final = frozenset(
 
 
 def nixtla(names: Sequence[str]) -> Families:
-    """Models by the columns that nixtla's libraries write: ``LGBM``, ``LGBM-lo-90``, ….
-
-    Examples
-    --------
-    >>> nixtla(["ds", "LGBM", "LGBM-lo-90", "LGBM-hi-90"])
-    {'LGBM': {'LGBM': 'point', 'LGBM-lo-90': 'lower_0.9', 'LGBM-hi-90': 'upper_0.9'}}
-    """
+    """Models by the columns that nixtla's libraries write: ``LGBM``, ``LGBM-lo-90``, …."""
     matches = {name: match for name in names if (match := _NIXTLA.fullmatch(name))}
     models = [match["model"] for match in matches.values() if not match["median"]]
     found: Families = {model: {} for model in dict.fromkeys(models)}
@@ -63,11 +57,6 @@ def alike(names: Sequence[str]) -> Families:
     """Models whose names begin the names of their columns, or end them: ``ridge_sd``, ``sd_ridge``.
 
     There must be two at least, and each must have what the others have.
-
-    Raises
-    ------
-    InputError
-        If some have ends of intervals, and not all have what the others have.
     """
     for first in (True, False):
         found: Families = {}

@@ -46,36 +46,7 @@ def table_form(path: str | os.PathLike[str]) -> tuple[str, str]:
 def open_table(
     path: str | os.PathLike[str], *, encoding: str | None = None, decimal: str = "."
 ) -> Source:
-    """Open a file of a table by its ending, and read its column names.
-
-    Parameters
-    ----------
-    path : path
-        A .csv or .tsv (also .gz, .zst), .parquet, .pq, .arrow, .feather or .ipc file.
-    encoding : str, optional
-        Encoding of a text file; UTF-8, or what its byte order mark says, if omitted.
-    decimal : {".", ","}
-        Decimal mark of a text file.
-
-    Returns
-    -------
-    Source
-        Its names, and a way to read some columns.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, it is a folder or empty, its ending is unknown, its content is
-        not what the ending says, or its column names repeat.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "made.csv"
-    >>> _ = path.write_text("y,pred\\n1,2\\n")
-    >>> open_table(path).names
-    ('y', 'pred')
-    """
+    """Open a file of a table by its ending, and read its column names."""
     title = str(path)
     with refusing(title):
         file = Path(path)

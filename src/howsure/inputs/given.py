@@ -216,13 +216,7 @@ class _Reader:
         return self.arrays.quantiles(levels, np.column_stack(table), name)
 
     def _recognised(self, names: Sequence[str], name: str) -> list[Roles]:
-        """The roles of columns of predictions with uncertainty, by model; none if none is.
-
-        Raises
-        ------
-        InputError
-            If some are and others are not, or one of them is y.
-        """
+        """The roles of columns of predictions with uncertainty, by model; none if none is."""
         said: Any = {"coverage": self.arrays.coverages or None}
         keys = _keys(names)
         outcomes = [column for column in names if BY_NAME["y"].matches(normal_form(column))]

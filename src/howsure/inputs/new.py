@@ -77,42 +77,7 @@ def load_new(
     decimal: str = ".",
     **columns: Unpack[Columns],
 ) -> NewRows:
-    """Read one table of predictions that need no y.
-
-    Parameters
-    ----------
-    source : path, dataframe or mapping of str to array
-        One table of one model.
-    by : sequence of str
-        Columns of groups that must be there.
-    like : mapping of str to {"number", "label"}, optional
-        Columns of features that must be there, and what they must hold.
-    vectors : sequence of str
-        Columns of the embedding that must be there.
-    missing : {"error", "drop"}
-        What to do with rows where a cell that is needed is missing.
-    crossing, encoding, decimal
-        As in `howsure.load`.
-    **columns
-        As in `howsure.load`. What names a column that the table lacks, and that is no prediction,
-        says nothing.
-
-    Returns
-    -------
-    NewRows
-
-    Raises
-    ------
-    InputError
-        If a prediction or a column that must be there is absent, is none, or misses a cell; if
-        there are several models; or if columns stand there that recalibration made.
-
-    Examples
-    --------
-    >>> found = load_new({"id": ["007"], "mean": [1.0], "sd": [2.0]})
-    >>> found.labelled, found.table.column_names
-    (False, ['id', 'mean', 'sd'])
-    """
+    """Read one table of predictions that need no y."""
     if isinstance(source, list | tuple):
         raise InputError(f"one table of new rows is needed, got {len(source)}")
     table = next(sources(source, encoding, decimal))

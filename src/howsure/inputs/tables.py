@@ -221,18 +221,7 @@ load.__signature__ = signature(load).replace(  # type: ignore[attr-defined]
 def explain(
     source: Any, *, encoding: str | None = None, decimal: str = ".", **columns: Unpack[Columns]
 ) -> tuple[ColumnUse, ...]:
-    """How the columns of a table would be read, from their names alone; arguments as in `load`.
-
-    Raises
-    ------
-    InputError
-        If a table cannot be opened, or its columns cannot be told apart.
-
-    Examples
-    --------
-    >>> [use.role for use in explain({"y": [1.0], "pred": [1.5], "note": ["a"]})]
-    ['y', 'point forecast', 'ignored']
-    """
+    """How the columns of a table would be read, from their names alone; arguments as in `load`."""
     pairs = _with_roles(sources(source, encoding, decimal), columns)
     return _explained((table.names, table.title, roles) for table, roles, _ in pairs)
 

@@ -69,34 +69,6 @@ def load_unlabelled(
     The same columns serve as inputs, and a column of texts or images goes through the same
     encoder. Where the table holds the reference's y and predictions too, the rows that have them
     are labelled.
-
-    Parameters
-    ----------
-    source : path, dataframe or mapping of str to array
-        One table.
-    like : Loaded
-        The reference, with one model.
-    encoding, decimal
-        As in `load`.
-
-    Returns
-    -------
-    Unlabelled
-
-    Raises
-    ------
-    InputError
-        If a column of the inputs is absent, holds other content, or misses a cell; or if y or a
-        prediction is there and is none.
-
-    Examples
-    --------
-    >>> from howsure.inputs import load
-    >>> like = load({"y": [0.0, 1.0], "mean": [0.0, 1.0], "sd": [1.0, 1.0], "x": [3.0, 4.0]})
-    >>> new = {"x": [5.0, 6.0], "y": [0.5, None], "mean": [0.0, 1.0], "sd": [1.0, 1.0]}
-    >>> found = load_unlabelled(new, like)
-    >>> found.features["x"].tolist(), found.places.tolist()
-    ([5.0, 6.0], [0])
     """
     table = next(sources(source, encoding, decimal))
     refuse_long(table)
@@ -132,31 +104,7 @@ def load_inputs(
     encoding: str | None = None,
     decimal: str = ".",
 ) -> dict[str, npt.NDArray[Any]]:
-    """Read the columns of a table that a labelled reference calls features.
-
-    Parameters
-    ----------
-    source : path, dataframe or mapping of str to array
-        One table; other columns, y among them, are not read.
-    like : mapping of str to ndarray
-        The reference's features: each column must be there and hold the same kind of content.
-    encoding, decimal
-        As in `load`.
-
-    Returns
-    -------
-    dict of str to ndarray of shape (n,)
-
-    Raises
-    ------
-    InputError
-        If a column is absent, holds other content, or a cell is missing.
-
-    Examples
-    --------
-    >>> load_inputs({"x": [1.0, 2.0], "note": ["a", "b"]}, {"x": np.zeros(1)})
-    {'x': array([1., 2.])}
-    """
+    """Read the columns of a table that a labelled reference calls features."""
     table = next(sources(source, encoding, decimal))
     refuse_long(table)
     _check_present(table, tuple(like), "features")

@@ -44,38 +44,6 @@ def write_table(
     Data are written as they are: a text that a spreadsheet would take for a formula (one that
     starts with ``=``, ``+``, ``-`` or ``@``) is not altered, so what is read back is what was
     written. Write strangers' data that a spreadsheet shall open with ``csv_safe``.
-
-    Parameters
-    ----------
-    table : mapping of str to array-like of shape (n,), or pyarrow.Table
-        The columns.
-    path : path
-        A .csv or .tsv (also .gz, .zst), .parquet, .pq, .arrow, .feather or .ipc file. What was
-        there is replaced at once, or, where something fails, left as it was.
-    csv_safe : bool
-        Put an apostrophe before texts and column names of a .csv or .tsv file that a spreadsheet
-        would run; reading the file back gives them with it. Numbers stay as they are, those that
-        are text too.
-    bare : bool
-        Quote no text that needs no quotes, as suits text that came from such a file.
-    decimal : {".", ","}
-        The decimal mark of numbers that are text: beside a comma, semicolons part the cells of a
-        .csv file.
-
-    Raises
-    ------
-    InputError
-        If the ending is unknown, columns differ in length or names repeat, or the system refuses.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "out.csv"
-    >>> write_table({"y": [1.5, 2.0], "region": ["north", "a,b"]}, path)
-    >>> print(path.read_text(), end="")
-    "y","region"
-    1.5,"north"
-    2,"a,b"
     """
     file = Path(path)
     ending, compression = table_form(file)

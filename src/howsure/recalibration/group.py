@@ -62,13 +62,7 @@ class Cells:
         )
 
     def find(self, evalset: EvalSet) -> IntArray:
-        """The place of each row's group; one past the last where calibration held none such.
-
-        Raises
-        ------
-        InputError
-            If the rows lack a column.
-        """
+        """The place of each row's group; one past the last where calibration held none such."""
         missing = [name for name in self.columns if name not in evalset.groups]
         if missing:
             held = ", ".join(evalset.groups) or "none"
@@ -83,13 +77,7 @@ class Cells:
 
 
 def cells_of(calibration: EvalSet, by: Sequence[str]) -> tuple[Cells, IntArray]:
-    """The groups of calibration rows by columns, or by the only one; and each row's.
-
-    Raises
-    ------
-    InputError
-        If no columns are named and there is not just one, or one is not there.
-    """
+    """The groups of calibration rows by columns, or by the only one; and each row's."""
     held = tuple(calibration.groups)
     named = tuple(dict.fromkeys(by)) or held
     if not held:

@@ -77,13 +77,7 @@ class Encoding:
 
     @classmethod
     def learnt(cls, calibration: EvalSet) -> Self:
-        """The encoding of features, or of an embedding where there are none.
-
-        Raises
-        ------
-        InputError
-            If there are neither.
-        """
+        """The encoding of features, or of an embedding where there are none."""
         mass = counts(calibration)
         if calibration.features:
             columns = calibration.features.items()
@@ -119,14 +113,7 @@ class Encoding:
         return replace(self, inputs=turned, axes=axes)
 
     def table(self, evalset: EvalSet) -> FloatArray:
-        """The inputs of rows as columns of numbers, shape (n, k).
-
-        Raises
-        ------
-        InputError
-            If an input is missing, or holds labels where calibration held numbers, or numbers
-            where it held labels.
-        """
+        """The inputs of rows as columns of numbers, shape (n, k)."""
         made = np.empty((evalset.n, len(self.inputs)))
         texts: dict[str, npt.NDArray[Any]] = {}
         turned = None

@@ -72,15 +72,7 @@ class Frame:
 
     @classmethod
     def of(cls, prediction: Prediction) -> Self:
-        """The frame of a prediction.
-
-        Raises
-        ------
-        InputError
-            If it is discrete, has no spread in some row, or its intervals are unbounded.
-        UnanswerableError
-            If a distribution has no mean or sd.
-        """
+        """The frame of a prediction."""
         nothing = np.empty((prediction.n, 0))
         if isinstance(prediction, Distribution):
             if prediction.discrete:
@@ -184,11 +176,6 @@ def left_out(samples: Samples) -> tuple[FloatArray, FloatArray]:
 
     Of a perfect ensemble y stands to m − 1 members as the one that is left out does, and shows
     what their noise alone does to any relation.
-
-    Raises
-    ------
-    InputError
-        If members are fewer than three.
     """
     table, size = samples.sorted_samples, samples.size
     if size < 3:
@@ -202,15 +189,7 @@ def left_out(samples: Samples) -> tuple[FloatArray, FloatArray]:
 
 
 def weighted_quantile(values: FloatArray, weights: FloatArray, level: float) -> float:
-    """The middle of the values that split the weights at a level: the least pinball loss.
-
-    Examples
-    --------
-    >>> weighted_quantile(np.array([3.0, 1.0, 2.0]), np.array([1.0, 1.0, 2.0]), 0.5)
-    2.0
-    >>> weighted_quantile(np.array([1.0, 2.0]), np.array([1.0, 1.0]), 0.5)
-    1.5
-    """
+    """The middle of the values that split the weights at a level: the least pinball loss."""
     last = len(values) - 1
     slack = 1e-12
     if (weights == weights[0]).all():
@@ -231,24 +210,7 @@ def weighted_quantile(values: FloatArray, weights: FloatArray, level: float) -> 
 def moved(
     prediction: Prediction, frame: Frame, shift: FloatArray, factor: FloatArray
 ) -> Prediction:
-    """The prediction with its centre moved and all else stretched about it, row by row.
-
-    Parameters
-    ----------
-    prediction : Prediction
-        n rows.
-    frame : Frame
-        Its own.
-    shift, factor : ndarray of float, shape (n,)
-        In units of y; and above 0.
-
-    Examples
-    --------
-    >>> held = Distribution.normal([0.0, 1.0], [1.0, 2.0])
-    >>> made = moved(held, Frame.of(held), np.array([0.5, 0.0]), np.array([1.0, 2.0]))
-    >>> made.point(), made.sd()
-    (array([0.5, 1. ]), array([1., 4.]))
-    """
+    """The prediction with its centre moved and all else stretched about it, row by row."""
 
     def at(values: FloatArray) -> FloatArray:
         wide = values.ndim > 1

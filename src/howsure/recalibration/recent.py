@@ -124,13 +124,7 @@ def _moment(text: str) -> datetime:
 
 
 def faded(calibration: EvalSet) -> tuple[EvalSet, float]:
-    """The rows with weights that halve every so many later rows, and how many those are.
-
-    Raises
-    ------
-    InputError
-        If the rows have no times.
-    """
+    """The rows with weights that halve every so many later rows, and how many those are."""
     if calibration.time is None:
         raise InputError(
             "the calibration rows must have times to tell which are recent, got no such column"

@@ -117,17 +117,7 @@ def _scope(limit: Limit) -> tuple[object, ...]:
 
 
 def limit_of(measure: str, side: Side, value: float, **scope: Any) -> Limit:
-    """A limit on a measure by name; a number that the measure cannot have is refused.
-
-    Examples
-    --------
-    >>> str(limit_of("coverage", "min", 0.88))
-    'empirical_coverage ≥ 0.88'
-    >>> limit_of("coverage", "min", 90)
-    Traceback (most recent call last):
-    ...
-    howsure.core.errors.InputError: limit on coverage must lie in [0, 1], got 90: did you mean 0.9?
-    """
+    """A limit on a measure by name; a number that the measure cannot have is refused."""
     metric, entries = measure, catalogue()
     if measure != WORST_GROUP:
         entry = metric_named(measure, "limit")
@@ -203,13 +193,7 @@ def _limits(table: Any, place: int) -> list[Limit]:
 
 
 def read_rules(path: str | os.PathLike[str]) -> Rules:
-    """The rules of a TOML file; of a pyproject.toml, those under ``[tool.howsure.check]``.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, is no TOML, a key or a value is wrong, or nothing is to be judged.
-    """
+    """The rules of a TOML file; of a pyproject.toml, those under ``[tool.howsure.check]``."""
     name = os.fspath(path)
     tables = _read(Path(path), name)
     if Path(path).name != PYPROJECT:

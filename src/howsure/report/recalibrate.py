@@ -118,18 +118,7 @@ class Recalibration:
         return Recalibrated(evalset=self.evalset, recalibrators=self.recalibrators).table()
 
     def save(self, path: str | os.PathLike[str], *, csv_safe: bool = False) -> None:
-        """Write `table`; a .csv or .tsv file has the cells of such a file as they were.
-
-        Parameters
-        ----------
-        path, csv_safe
-            As in `howsure.inputs.write_table`.
-
-        Raises
-        ------
-        InputError
-            If the ending is unknown, or the system refuses.
-        """
+        """Write `table`; a .csv or .tsv file has the cells of such a file as they were."""
         from howsure.inputs.files import TEXT_ENDINGS, table_form
         from howsure.inputs.write import write_table
 

@@ -32,30 +32,7 @@ Known = Dependence | str
 
 
 def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet], tuple[Known, ...]]:
-    """The sets in the order of their content, with batches of time as clusters where rows depend.
-
-    Parameters
-    ----------
-    evalsets : sequence of EvalSet
-        One a model, in the order of their file.
-    order : ndarray of int, shape (n,)
-        What `content_order` gives for them.
-
-    Returns
-    -------
-    evalsets : list of EvalSet
-        Batches are the same for all models: those of the one whose errors depend most.
-    known : tuple of Dependence or str
-        One a model.
-
-    Examples
-    --------
-    >>> noise = np.random.default_rng(0).normal(size=2001)
-    >>> held = EvalSet.checked(noise[1:] + noise[:-1], point=np.zeros(2000), time=np.arange(2000))
-    >>> sets, known = follow([held], np.arange(2000))
-    >>> known[0].batches, len(sets[0].cluster.labels)
-    (50, 50)
-    """
+    """The sets in the order of their content, with batches of time as clusters where rows depend."""
     sets = [held.take(order) for held in evalsets]
     first = sets[0]
     if first.time is None and first.cluster is None:

@@ -36,41 +36,7 @@ def draw_outcomes(
     name: str = "outcome",
     together: Callable[[int], FloatArray] | None = None,
 ) -> Iterator[tuple[FloatArray, Prediction]]:
-    """Outcomes of a perfect model, draw by draw, attached to what rows hold.
-
-    Parameters
-    ----------
-    prediction : Prediction
-        Of n rows.
-    y : ndarray of float, shape (n,)
-        What happened; samples exchange it for one of their own.
-    keys : ndarray of uint64, shape (n,)
-        Hashes of the rows (`howsure.core.rng.row_keys`).
-    draws : int
-        How many.
-    seed : int
-        Fixes them.
-    name : str
-        Tells apart consumers that must not share draws.
-    together : callable, optional
-        Of the number of a draw: uniforms of rows that depend, shape (n,).
-
-    Yields
-    ------
-    tuple of ndarray of float, shape (n,), and Prediction
-        A y, infinite where it lies outside by an unknown amount, and the prediction it has then.
-
-    Raises
-    ------
-    UnanswerableError
-        If the prediction says only how often y lies inside.
-
-    Examples
-    --------
-    >>> held = Distribution.normal(np.zeros(3), np.ones(3))
-    >>> [y.shape for y, _ in draw_outcomes(held, np.zeros(3), row_keys(np.arange(3.0)), 2, seed=0)]
-    [(3,), (3,)]
-    """
+    """Outcomes of a perfect model, draw by draw, attached to what rows hold."""
     for number in range(draws):
         if together is None:
             yield prediction.redrawn(y, row_uniforms(seed, f"{name} {number}", keys))

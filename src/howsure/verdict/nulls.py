@@ -139,33 +139,7 @@ def with_nulls(
     seed: int = 0,
     dependence: Dependence | str = "",
 ) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
-    """Records with a perfect model's value and 95 % range, or the option that says why not.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        With the records of all rows.
-    grouped : sequence of Record
-        Records of its groups.
-    seed : int
-        Fixes the draws.
-    dependence : Dependence or str
-        How rows go together, which the draws then do as well.
-
-    Returns
-    -------
-    tuple of two tuples of Record
-        Those of all rows and those of groups, in their order. What has a null and a range, what
-        has no value and what needs no form is left as it is.
-
-    Examples
-    --------
-    >>> from howsure.metrics.measure import evaluate
-    >>> held = EvalSet.checked(np.zeros(50), Distribution.normal(np.zeros(50), np.ones(50)))
-    >>> records, _ = with_nulls(evaluate(held, metrics=["crps"]))
-    >>> round(records[0].null, 2), round(1 / math.sqrt(math.pi), 2)
-    (0.56, 0.56)
-    """
+    """Records with a perfect model's value and 95 % range, or the option that says why not."""
     return _Nulls(evaluation, seed, dependence).attach(grouped)
 
 

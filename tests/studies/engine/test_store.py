@@ -533,6 +533,21 @@ def test_a_trial_without_arrays_has_none(store: Store) -> None:
         arrays_of(b"nothing", "it")
 
 
+def test_records_may_be_left_out(store: Store) -> None:
+    store.write(ADDRESS, IDENTITY, TrialOutput(arrays={"x": np.arange(2)}))
+    assert store.entry(ADDRESS, thorough=True).tables == ()
+    assert [p.name for p in (store.root / "trials" / ADDRESS).iterdir() if p.suffix != ".json"] == [
+        "arrays.npz"
+    ]
+    store.write(ADDRESS, IDENTITY, TrialOutput(facts={"n": 3}))
+    entry = store.entry(ADDRESS, thorough=True)
+    assert (entry.status, entry.facts) == ("done", {"n": 3})
+    assert store.arrays(ADDRESS) == {}
+    assert store.tables().num_rows == 0
+    with pytest.raises(InputError, match="has no tables, got the name 'records'"):
+        store.table(ADDRESS, "records")
+
+
 def test_a_store_of_before_arrays_is_read(store: Store) -> None:
     """Files and lists as the first version of the form wrote them, byte for byte."""
     folder = store.root / "trials" / "ab"

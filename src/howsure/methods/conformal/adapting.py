@@ -233,13 +233,7 @@ class OneAGroup(Thresholds):
     too_few: TooFew
 
     def at(self, x: FloatArray) -> FloatArray:
-        """The thresholds that hold at each row of x, shape (m, c).
-
-        Raises
-        ------
-        InputError
-            If a group has no calibration rows and that is refused.
-        """
+        """The thresholds that hold at each row of x, shape (m, c)."""
         given = _labelled(self.groups, x)
         values = np.array([[t.value for t in row] for row in self.thresholds.values()])
         places = np.minimum(np.searchsorted(self.labels, given), len(self.labels) - 1)

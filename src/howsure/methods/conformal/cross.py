@@ -78,13 +78,7 @@ class CrossConformal(Method):
         """Train the models."""
 
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> FittedCross:
-        """Train the models, and measure the errors of rows that they did not see.
-
-        Raises
-        ------
-        InputError
-            If a value is not finite, y leaves its valid range, or there are too few rows.
-        """
+        """Train the models, and measure the errors of rows that they did not see."""
         inputs, targets = checked_rows(x, y, least=3)
         check_within(targets, self.clip)
         n = len(targets)

@@ -70,13 +70,7 @@ class Forecaster:
 
 
 def comes_trained(model: Any) -> bool:
-    """Whether a model is a function of inputs, which is used as it is.
-
-    Examples
-    --------
-    >>> comes_trained(lambda x: x[:, 0])
-    True
-    """
+    """Whether a model is a function of inputs, which is used as it is."""
     return callable(model) and not hasattr(model, "fit")
 
 
@@ -183,13 +177,7 @@ class InductiveConformal(Method):
         """The score, and what gives the bands that it measures y against; trained on rows."""
 
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> FittedConformal:
-        """Train on one part of the rows, and learn thresholds from the other.
-
-        Raises
-        ------
-        InputError
-            If a value is not finite, y leaves its valid range, or there are too few rows.
-        """
+        """Train on one part of the rows, and learn thresholds from the other."""
         inputs, targets = checked_rows(x, y, least=3 if self._trains() else 1)
         check_within(targets, self.clip)
         held = np.ones(len(targets), dtype=np.bool_)

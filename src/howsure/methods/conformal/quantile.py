@@ -163,29 +163,7 @@ def conformalized_quantiles(
     clip: Range | None = None,
     too_few: TooFew = "infinite",
 ) -> Conformalized:
-    """CQR: conformalised quantile regression.
-
-    Parameters
-    ----------
-    regressor : scikit-learn regressor, optional
-        A regressor with a parameter ``quantile``; gradient boosting of histograms if omitted.
-    calibration, coverages, rank, delta, adapt, clip, too_few
-        As in `InductiveConformal`.
-
-    Returns
-    -------
-    Conformalized
-
-    Raises
-    ------
-    InputError
-        If an option breaks its rule, or the regressor has no such parameter.
-
-    Examples
-    --------
-    >>> conformalized_quantiles().name
-    'conformalised quantile regression (HistGradientBoostingRegressor)'
-    """
+    """CQR: conformalised quantile regression."""
     if regressor is None:
         inner = boosted_quantiles(coverages)
     else:

@@ -64,18 +64,7 @@ def uncrossed(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatAr
 
 
 def check_clip(clip: Range | None) -> Range | None:
-    """A valid range of y: two numbers, the first below the second; infinite ends are legal.
-
-    Raises
-    ------
-    InputError
-        If it is none.
-
-    Examples
-    --------
-    >>> check_clip([0, 1])
-    (0.0, 1.0)
-    """
+    """A valid range of y: two numbers, the first below the second; infinite ends are legal."""
     if clip is None:
         return None
     rule = "clip must be two numbers, the least and the most that y can be"

@@ -173,13 +173,7 @@ def calibrate(
 
 
 def check_bounded(value: float, coverage: float) -> None:
-    """Refuse a threshold of −inf: regions so large already that they teach nothing.
-
-    Raises
-    ------
-    InputError
-        If it is −inf.
-    """
+    """Refuse a threshold of −inf: regions so large already that they teach nothing."""
     if value == -math.inf:
         raise InputError(
             f"intervals at coverage {coverage:g} must be bounded on most calibration rows, "

@@ -1,5 +1,6 @@
 """Plans, their trials, resumable runs of them, and the store of what they give."""
 
+from howsure.core.convert import packed, unpacked
 from howsure.studies.engine.address import address_of, canonical
 from howsure.studies.engine.compare import Comparison, side_by_side
 from howsure.studies.engine.entries import absolute, check_options, complete_numbers, numbers_hash
@@ -52,6 +53,7 @@ __all__ = [
     "noise_of",
     "numbers_hash",
     "overview",
+    "packed",
     "plan_names",
     "provenance",
     "records_table",
@@ -64,5 +66,6 @@ __all__ = [
     "survey",
     "to_arrow",
     "trials_of",
+    "unpacked",
     "world_identity",
 ]

@@ -226,7 +226,7 @@ class Store:
         DamagedError
             If the file is not what was written; the message names it.
         """
-        files, file = self._files(address), f"{name}.parquet"
+        files, file = self._files(address) or {}, f"{name}.parquet"
         if file not in files:
             given = ", ".join(files) or "no tables"
             raise InputError(f"trial {address[:12]} has {given}, got the name {name!r}")
@@ -266,7 +266,7 @@ class Store:
         (2, 3)
         """
         files = self._files(address)
-        if not files:
+        if files is None:
             raise InputError(f"trial {address[:12]} must be done, got no results of it")
         if _ARRAYS not in files:
             return {}
@@ -467,15 +467,15 @@ class Store:
                 return f"{path} is not what was written"
         return ""
 
-    def _files(self, address: str) -> dict[str, Any]:
-        """Files of a trial, as its trial.json tells them; none where there is no result."""
+    def _files(self, address: str) -> dict[str, Any] | None:
+        """Files of a trial, as its trial.json tells them; None where there is no result."""
         data = self._folder.read(_file(address, "trial.json"))
         try:
-            files: dict[str, Any] = {} if data is None else _parsed(data)["files"]
+            told = {} if data is None else _parsed(data)
         except ValueError as error:
             path = self._path(address, "trial.json")
             raise DamagedError(f"{path} is not readable: {error}") from error
-        return files
+        return told["files"] if told.get("status") == "done" else None
 
     def _whole(self, address: str, file: str, told: Mapping[str, Any]) -> bytes:
         content = self._content(address, file, told)

@@ -21,8 +21,9 @@ class TrialOutput:
 
     Attributes
     ----------
-    records : Table
-        Its numbers, one a row.
+    records : Table, optional
+        Its numbers, one a row, where someone reads them: what follows from arrays need not stand
+        here too.
     predictions : Table, optional
         What was believed, as far as results are made from it.
     tables : mapping of str to Table
@@ -38,7 +39,7 @@ class TrialOutput:
         Parts of the trial that failed and were left out, where it has parts.
     """
 
-    records: Table
+    records: Table | None = None
     predictions: Table | None = None
     tables: Mapping[str, Table] = field(default_factory=dict)
     arrays: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
@@ -48,8 +49,8 @@ class TrialOutput:
 
     def named_tables(self) -> dict[str, Table]:
         """All tables by name."""
-        given = {"records": self.records, **self.tables}
-        return given if self.predictions is None else {**given, "predictions": self.predictions}
+        given = {"records": self.records, **self.tables, "predictions": self.predictions}
+        return {name: table for name, table in given.items() if table is not None}
 
 
 @final

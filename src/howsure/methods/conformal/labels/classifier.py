@@ -275,19 +275,7 @@ class Outputs:
 
 
 def checked_table(table: npt.NDArray[Any], score: LabelScore) -> Table:
-    """A table of finite numbers; of probabilities, where the score needs them.
-
-    Raises
-    ------
-    InputError
-        If it is not two-dimensional with at least two classes, holds a value that is not finite,
-        or is to hold probabilities and a row has a negative one or a sum not within 0.001 of 1.
-
-    Examples
-    --------
-    >>> checked_table(np.array([[0.5, 0.5]]), APS()).shape
-    (1, 2)
-    """
+    """A table of finite numbers; of probabilities, where the score needs them."""
     if table.ndim != 2 or table.shape[1] < 2 or not len(table) or table.dtype.kind not in "iuf":
         raise InputError(
             "x must lead to numbers of shape (n, classes) with at least one row and two classes, "

@@ -164,21 +164,7 @@ class RankedScore(LabelScore):
     def ranked(
         self, rank: FloatArray, rest: FloatArray, own: FloatArray, doubt: FloatArray, u: FloatArray
     ) -> Parts:
-        """Scores of classes.
-
-        Parameters
-        ----------
-        rank : ndarray of float
-            From 1.
-        rest : ndarray of float
-            Probability of less likely classes.
-        own : ndarray of float
-            Probability of the class.
-        doubt : ndarray of float
-            One less the probability of the likeliest.
-        u : ndarray of float
-            Draws in (0, 1); all broadcast.
-        """
+        """Scores of classes."""
 
     def _label(self, part: Table, labels: IntArray, u: FloatArray) -> Parts:
         own: Table = part[np.arange(len(part)), labels]
