@@ -92,10 +92,10 @@ def test_hits_follow_the_closed_form(store: Store) -> None:
     results = combined(plan, survey(plan, store), store).results
     for world in ("line", "fan"):
         for found in results[world]:
-            if found.method == "t":
+            if found.method == "Student t":
                 assert found.known is None
                 continue
-            n = int(found.method.partition(" ")[0])
+            n = int(found.method.split()[-2])
             law = betabinom(200, int(np.ceil(0.9 * (n + 1))), n + 1 - int(np.ceil(0.9 * (n + 1))))
             assert found.known.mean() == pytest.approx(law.mean())
             # Jittered, hits are continuous with the jittered law, so the test is exact.
@@ -110,13 +110,13 @@ def test_spread_shrinks_with_calibration_rows(store: Store) -> None:
     table = combined(plan, survey(plan, store), store).table.to_pylist()
     held = {(row["world"], row["method"], row["metric"]): row for row in table}
     for world in ("line", "fan"):
-        few, many = (held[world, f"{n} rows", "coverage_sd"] for n in (20, 500))
+        few, many = (held[world, f"split conformal, {n} rows", "coverage_sd"] for n in (20, 500))
         assert few["value"] > 1.5 * many["value"]
         for row in (few, many):
-            assert abs(row["value"] - row["target"]) < 4 * row["standard_error"]
-        mean = held[world, "100 rows", "empirical_coverage"]
-        assert mean["target"] == pytest.approx(91 / 101)
-        assert abs(mean["value"] - mean["target"]) < 4 * mean["standard_error"]
+            assert abs(row["value"] - row["null"]) < 4 * row["standard_error"]
+        mean = held[world, "split conformal, 100 rows", "empirical_coverage"]
+        assert mean["null"] == pytest.approx(91 / 101)
+        assert abs(mean["value"] - mean["null"]) < 4 * mean["standard_error"]
 
 
 def test_a_run_broken_off_and_the_order_of_methods_change_nothing(

@@ -160,7 +160,8 @@ def _records(found: Scatter, width: np.ndarray, options: Options) -> list[Record
             value=float(np.mean(found.coverages)),
             standard_error=error,
             direction=Direction.TARGET,
-            target=found.nominal if known is None else float(known.mean()) / m,
+            target=found.nominal,
+            null=math.nan if known is None else float(known.mean()) / m,
             **common,
         ),
         Record(
@@ -168,7 +169,7 @@ def _records(found: Scatter, width: np.ndarray, options: Options) -> list[Record
             value=spread,
             standard_error=spread / math.sqrt(2 * (rows - 1)) if rows > 1 else math.nan,
             direction=Direction.LOWER,
-            target=math.nan if known is None else float(known.std()) / m,
+            null=math.nan if known is None else float(known.std()) / m,
             **common,
         ),
         Record(
@@ -206,10 +207,8 @@ def _figure(found: Sequence[Scatter]) -> Figure:
         Layer(mark=Mark.POINTS, x=np.array([o.coverages.mean() for o in found]), y=rows, **seen),
     ]
     if sure:
-        m = [law.support()[1] for _, law in sure]
-        ends = (
-            np.array([law.ppf([_TAIL, 0.5, 1 - _TAIL]) for _, law in sure]) / np.array(m)[:, None]
-        )
+        hits = [(law.ppf(_TAIL), law.mean(), law.ppf(1 - _TAIL)) for _, law in sure]
+        ends = np.array(hits) / np.array([[law.support()[1]] for _, law in sure])
         at = np.array([row for row, _ in sure])
         exact: dict[str, Any] = {"series": "beta-binomial", "colour": 1, "offset": 0.15}
         layers += [
@@ -222,7 +221,7 @@ def _figure(found: Sequence[Scatter]) -> Figure:
         name="coverage_scatter",
         question="How far from nominal is the coverage of one data set?",
         title="Coverage of single data sets",
-        reading="Bars hold the coverage of 90 % of data sets.",
+        reading="Bars hold the coverage of 90 % of data sets; marks are means.",
         x=Axis(title="Empirical coverage", kind="percent"),
         y=Axis(kind="category", categories=names),
         layers=tuple(layers),
