@@ -24,10 +24,10 @@ from howsure.studies.engine import Store, combined, load_plan, run, survey
 def main(
     plan: str, store: Path, changes: Sequence[str] = (), figure: Path | None = None
 ) -> list[MethodResult]:
-    """Run a plan of the study as far as it is not done, and draw its first data set if asked."""
+    """Run what is left of a plan; draw the first data set of its first world if asked."""
     told, kept = load_plan("characteristic", changes, profile=plan), Store(store)
     run(told, kept)
-    (results,) = combined(told, survey(told, kept), kept).results.values()
+    results = next(iter(combined(told, survey(told, kept), kept).results.values()))
     if figure is not None:
         draw(figure, [result for result in results if result.seed == results[0].seed])
     return list(results)

@@ -22,6 +22,7 @@ from howsure.core.records import Direction, Notion, Record
 from howsure.core.rng import child
 from howsure.metrics.characteristic import (
     AreaRequest,
+    BootstrapCurve,
     Bootstrapped,
     CharacteristicCurve,
     bootstrap_curve,
@@ -204,33 +205,36 @@ def measure(
     ('auucc', 1.5625)
     """
     told = options or Measuring()
-    common = {"replicates": told.replicates, "seed": seed}
-    records: list[Record] = []
-    for x, y_axis in AXES:
+
+    def resampled(one: CharacteristicCurve, request: AreaRequest | None = None) -> BootstrapCurve:
+        return bootstrap_curve(
+            one,
+            request,
+            replicates=told.replicates,
+            confidence=told.confidence,
+            cluster=cluster,
+            seed=seed,
+        )
+
+    low = (0.0, told.low)
+    first = resampled(curve)
+    records = [_record("auucc", first.area, curve.n, "y", Direction.LOWER)]
+    for name, request in (
+        ("characteristic_gain", AreaRequest()),
+        ("characteristic_partial_gain", AreaRequest(y_range=low)),
+        ("left_gain", AreaRequest(y_range=low, reading="left")),
+    ):
+        gain = first.gain if request == AreaRequest() else resampled(curve, request).gain
+        null = gain_of_perfect_model(
+            curve, request, draws=draws, replicates=told.replicates, seed=seed
+        )
+        made = _record(name, gain, curve.n)
+        records.append(replace(made, null=null.value, null_lower=null.lower, null_upper=null.upper))
+    for x, y_axis in AXES[1:]:
         one = curve.on(x=x, y_axis=y_axis)
-        found = bootstrap_curve(one, confidence=told.confidence, cluster=cluster, **common)
-        ending = "" if (x, y_axis) == AXES[0] else f"_{x}_{y_axis}"
-        units = one.area().units
+        found, ending, units = resampled(one), f"_{x}_{y_axis}", one.area().units
         records.append(_record(f"auucc{ending}", found.area, curve.n, units, Direction.LOWER))
         records.append(_record(f"characteristic_gain{ending}", found.gain, curve.n))
-    low = (0.0, told.low)
-    requests = {
-        "characteristic_gain": AreaRequest(),
-        "characteristic_partial_gain": AreaRequest(y_range=low),
-        "left_gain": AreaRequest(y_range=low, reading="left"),
-    }
-    for name, request in requests.items():
-        if name == "characteristic_gain":
-            (made,) = (record for record in records if record.metric == name)
-            records.remove(made)
-        else:
-            gain = bootstrap_curve(
-                curve, request, confidence=told.confidence, cluster=cluster, **common
-            ).gain
-            made = _record(name, gain, curve.n)
-        null = gain_of_perfect_model(curve, request, draws=draws, **common)
-        ends = {"null": null.value, "null_lower": null.lower, "null_upper": null.upper}
-        records.append(replace(made, **ends))
     crossing = bootstrap_crossing(curve, told, cluster=cluster, seed=seed)
     records.append(_record("crossing", crossing, curve.n, "1", Direction.HIGHER))
     constant = curve.constant()
@@ -397,14 +401,14 @@ def compare(results: Sequence[MethodResult]) -> tuple[PairTest, ...]:
         matrix = wilcoxon_holm(areas)
         rows = []
         for i, j in pairs:
-            moved, more = areas[:, i] - areas[:, j], left[:, i] - left[:, j]
+            moved, gained = areas[:, i] - areas[:, j], left[:, i] - left[:, j]
             alone = float(wilcoxon_holm(areas[:, [i, j]])[0, 1])
             rows.append(
                 (
                     float(np.median(moved)),
                     alone,
                     float(matrix[i, j]),
-                    float(np.median(more)),
+                    float(np.median(gained)),
                     math.nan,
                 )
             )
@@ -454,13 +458,12 @@ def columns_of(records: Sequence[Record]) -> Mapping[str, npt.NDArray[np.generic
 
 def records_of(columns: Mapping[str, Sequence[Any]]) -> tuple[Record, ...]:
     """The records that `columns_of` wrote."""
-    read: Mapping[str, Callable[[str], Any]] = {"direction": Direction, "notion": Notion}
-    rows = zip(*([read.get(n, _same)(v) for v in columns[n]] for n in _KEPT), strict=True)
-    return tuple(Record(**dict(zip(_KEPT, row, strict=True))) for row in rows)
-
-
-def _same(value: Any) -> Any:
-    return value
+    made = []
+    for row in zip(*(columns[name] for name in _KEPT), strict=True):
+        held = dict(zip(_KEPT, row, strict=True))
+        held["direction"], held["notion"] = Direction(held["direction"]), Notion(held["notion"])
+        made.append(Record(**held))
+    return tuple(made)
 
 
 _KEPT: Final = (

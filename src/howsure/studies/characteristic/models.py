@@ -56,7 +56,7 @@ class BaggedNetworks(Method):
     Parameters
     ----------
     members : int
-        Networks.
+        Networks, at least 2.
     hidden : int
         tanh units of each.
     penalty : float
@@ -68,7 +68,7 @@ class BaggedNetworks(Method):
     'bagged networks'
     """
 
-    members: Count = 60
+    members: Annotated[int, Bound(2)] = 60
     hidden: Count = 20
     penalty: Positive = 1e-3
 
@@ -93,11 +93,16 @@ class BaggedNetworks(Method):
             alpha=self.penalty,
             max_iter=20_000,
         )
-        bag = BaggingRegressor(
-            network, n_estimators=self.members, oob_score=True, random_state=_whole(rng)
-        )
+        bag = BaggingRegressor(network, n_estimators=self.members, random_state=_whole(rng))
         bag.fit(inputs, targets)
-        noise = float(np.median(np.abs(targets - bag.oob_prediction_))) / _CONSISTENT
+        total, count = np.zeros(len(targets)), np.zeros(len(targets))
+        for one, rows in zip(bag.estimators_, bag.estimators_samples_, strict=True):
+            out = np.setdiff1d(np.arange(len(targets)), rows)
+            total[out] += one.predict(inputs[out])
+            count[out] += 1
+        known = count > 0  # few members leave no row out for some
+        error = np.abs(targets[known] - total[known] / count[known])
+        noise = float(np.median(error)) / _CONSISTENT
 
         def of(at: FloatArray) -> FloatArray:
             return np.stack([one.predict(at) for one in bag.estimators_], axis=1)

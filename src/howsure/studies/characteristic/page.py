@@ -229,7 +229,7 @@ def _section(name: str, found: Sequence[MethodResult]) -> Section:
     if first[0].cluster is not None:
         facts["Clusters"] = f"{len(np.unique(first[0].cluster)):,}"
     told = {f"Fit of {r.method}": r.notes for r in first if r.notes}
-    grids = [_gains(found, seeds), _points(found, seeds), _axes(found, seeds)]
+    grids = [_gains(found, seeds), _points(found, seeds), _axes(found)]
     if pairs:
         grids.append(_tests(pairs, seeds))
     bands = [
@@ -398,18 +398,18 @@ def _points(found: Sequence[MethodResult], seeds: int) -> Grid:
                 _cell(own, name, 1.0 - miss_rate) for name in ("bandwidth", "constant_bandwidth")
             ]
         rows.append(tuple(cells))
-    notes = ("Bandwidth: the mean half-width, in units of y.",)
+    notes = ["Bandwidth: the mean half-width, in units of y."]
     if seeds > 1:
-        notes = (*notes, f"Medians over {seeds} data sets; small: 5 % to 95 %.")
+        notes.append(f"Medians over {seeds} data sets; small: 5 % to 95 %.")
     return Grid(
         title="Operating points",
         columns=tuple(columns),
         parts=(Rows(rows=tuple(rows)),),
-        notes=notes,
+        notes=tuple(notes),
     )
 
 
-def _axes(found: Sequence[MethodResult], seeds: int) -> Grid:
+def _axes(found: Sequence[MethodResult]) -> Grid:
     """Areas and gains on the other pairs of axes."""
     columns = [Column(title="Method")]
     for x, y_axis in AXES[1:]:

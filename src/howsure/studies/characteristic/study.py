@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Final, final
 
 import numpy as np
+import numpy.typing as npt
 
 from howsure.core.convert import Count, plain
 from howsure.core.records import Table
@@ -115,7 +116,7 @@ class CharacteristicStudy(Study):
         records = measure(curve, options, draws=draws, cluster=rows.cluster, seed=seed)
         bands = curve.bands
         point = bands.y - bands.error
-        arrays = {
+        arrays: dict[str, npt.NDArray[Any]] = {
             "y": bands.y,
             "point": point,
             "lower": point - bands.below,
