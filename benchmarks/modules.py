@@ -32,7 +32,7 @@ from howsure.core.progress import listening
 from howsure.core.rng import child
 from howsure.methods.deep.modules import Recipe, train_module
 from howsure.methods.deep.modules.backbones import backbone_named
-from howsure.methods.deep.modules.loop import reuse_memory
+from howsure.methods.deep.modules.training import reuse_memory
 from howsure.studies.tasks.images import image_task
 
 BATCH = 32

@@ -24,6 +24,7 @@ import torch
 
 from howsure.core.rng import child
 from howsure.methods.deep import (
+    BatchTraining,
     ConcreteDropout,
     DeepEnsemble,
     MCDropout,
@@ -32,12 +33,11 @@ from howsure.methods.deep import (
     Network,
     NetworkBootstrap,
     SquaredError,
-    Training,
     train,
 )
+from howsure.methods.deep.batch import outputs
 from howsure.methods.deep.method import NetworkMethod
-from howsure.methods.deep.outputs import outputs
-from howsure.studies.pointwise.simulation import pointwise
+from howsure.studies.pointwise import pointwise
 from howsure.studies.tasks.worlds import world_named
 
 METHODS = {
@@ -49,7 +49,7 @@ METHODS = {
 }
 
 
-def alone(member: Member, options: Training) -> torch.nn.Sequential:
+def alone(member: Member, options: BatchTraining) -> torch.nn.Sequential:
     """One network as anyone would train it."""
     x, y = (torch.tensor(part, dtype=torch.float32) for part in member.rows())
     x, y = (x - x.mean(0)) / x.std(0, correction=0), (y - y.mean()) / y.std(correction=0)
@@ -89,9 +89,9 @@ def speed(options: argparse.Namespace) -> None:
     """Print seconds a network both ways, their ratio, and how far outputs lie apart."""
     world = world_named(options.world)
     drawn, test = world.training_set(0, 0, 1000), world.test_set(0, 1000)
-    training = Training(epochs=options.epochs or 80, chunk=options.chunk)
+    training = BatchTraining(epochs=options.epochs or 80, chunk=options.chunk)
     members = [Member(drawn.x, drawn.y, 0, k, k) for k in range(options.together)]
-    train(members[:2], SquaredError(), Training(epochs=1))  # loads libraries, starts threads
+    train(members[:2], SquaredError(), BatchTraining(epochs=1))  # loads libraries, starts threads
     start = time.perf_counter()
     networks = train(members, SquaredError(), training)
     batched = (time.perf_counter() - start) / len(members)
@@ -100,7 +100,7 @@ def speed(options: argparse.Namespace) -> None:
     start = time.perf_counter()
     models = [alone(member, training) for member in members[: options.alone]]
     single = (time.perf_counter() - start) / options.alone
-    short = Training(epochs=1)
+    short = BatchTraining(epochs=1)
     after = [alone(member, short) for member in members[: options.alone]]
     early = gap(after, train(members[: options.alone], SquaredError(), short), test.x)
     late = gap(models, networks[: options.alone], test.x)

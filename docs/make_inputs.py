@@ -57,6 +57,11 @@ One table may hold several models, in either of two ways.
 In a table with `unique_id` and `ds`, `ds` is the time. `unique_id` is the cluster if it has ten
 series or more, and a group if it has fewer.
 """
+EASE = """
+A feature called `ease` says how easy each row is; `howsure.metrics.adaptivity.ease` computes it
+from a model. T-CV, T-SS and their kin then stand among the measures, with a figure of coverage by
+ease.
+"""
 LONG = """
 A long table has a row for each level or draw of each prediction, as `scoringutils` and forecast
 hubs write them. Howsure turns it into one row for each case:
@@ -94,7 +99,7 @@ def page() -> str:
             f"## {heading}\n\n| flag | keyword | meaning | recognised names |\n|---|---|---|---|\n"
             + "\n".join(lines)
             + "\n"
-            + {"belief": LAWS, "order": MODELS, "long": LONG}.get(part, "")
+            + {"belief": LAWS, "inputs": EASE, "order": MODELS, "long": LONG}.get(part, "")
         )
     return "\n".join(parts)
 

@@ -26,11 +26,13 @@ from howsure.core.optional import require
 from howsure.core.records import Table
 from howsure.core.rng import child
 from howsure.figures import Figure, plot
-from howsure.studies.adaptivity.figures import Rule, methods_figure
-from howsure.studies.adaptivity.forest import forest_task
-from howsure.studies.adaptivity.inputs import Regressed
-from howsure.studies.adaptivity.intervals import compare_intervals
-from howsure.studies.adaptivity.result import MethodComparison
+from howsure.studies.adaptivity import (
+    MethodComparison,
+    Regressed,
+    compare_intervals,
+    forest_task,
+    methods_figure,
+)
 from howsure.studies.tasks import uci
 
 FloatArray = npt.NDArray[np.float64]
@@ -134,12 +136,9 @@ def figures(found: Mapping[str, MethodComparison]) -> list[Figure]:
     """T-CV and T-SS of every task."""
     made = []
     for measure in ("t_cv", "t_ss", "binned_r2"):
-        values = {
-            name: dict(zip(result.methods, result.median(measure).tolist(), strict=True))
-            for name, result in found.items()
-        }
+        values = {name: result.medians(measure) for name, result in found.items()}
         worst = max(result.floor.median for result in found.values())
-        rules = (Rule(at=worst, label="perfect, at most"),) if measure == "t_cv" else ()
+        rules = {"perfect, at most": worst} if measure == "t_cv" else {}
         made.append(methods_figure(values, measure, rules=rules))
     return made
 

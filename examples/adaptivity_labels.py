@@ -24,25 +24,30 @@ import numpy.typing as npt
 from howsure.core.optional import require
 from howsure.core.records import Table
 from howsure.core.rng import child
-from howsure.figures import Figure, plot
-from howsure.methods.conformal.labels import APS, LAC, RAPS, SAPS, LabelConformal, LabelScore
-from howsure.metrics.adaptivity import Brightness, Contrast, GaussianNoise, Perturbation, Resampling
-from howsure.metrics.adaptivity.assess import assess_adaptivity
-from howsure.metrics.measure import curves_of
-from howsure.predictions import EvalSet, LabelSets
-from howsure.studies.adaptivity.figures import (
-    Rule,
-    ease_figure,
-    methods_figure,
-    sensitivity_figure,
-    size_figure,
+from howsure.figures import Figure, figures_of, plot
+from howsure.methods.conformal.labels import (
+    APS,
+    LAC,
+    RAPS,
+    SAPS,
+    LabelConformal,
+    LabelScore,
+    TunedLabels,
 )
-from howsure.studies.adaptivity.inputs import Classified, classified, given_probabilities
-from howsure.studies.adaptivity.protocol import Tuning, compare_label_sets
-from howsure.studies.adaptivity.result import MethodComparison, average_table
-from howsure.studies.adaptivity.validation import (
+from howsure.metrics.adaptivity import Brightness, Contrast, GaussianNoise, Perturbation, Resampling
+from howsure.metrics.measure import curves_of, evaluate
+from howsure.predictions import EvalSet, LabelSets
+from howsure.studies.adaptivity import (
+    Classified,
+    MethodComparison,
+    average_table,
+    classified,
+    compare_label_sets,
     ease_sensitivity,
+    given_probabilities,
+    methods_figure,
     rank_counts,
+    sensitivity_figure,
     validate_measures,
 )
 
@@ -70,7 +75,7 @@ class Size:
         Random splits of a comparison; trials of the validation.
     rows : int
         At most so many rows of a task.
-    tried : Tuning
+    tried : TunedLabels
         What is tried for options.
     coverages : tuple of float
     """
@@ -78,12 +83,12 @@ class Size:
     repeats: int
     trials: int
     rows: int
-    tried: Tuning
+    tried: TunedLabels
     coverages: tuple[float, ...]
 
 
-FULL = Size(12, 200, 10_000, Tuning(), (0.9, 0.95))
-QUICK = Size(3, 20, 1_200, Tuning(bins=(2, 5), penalties=(0.05, 0.2)), (0.9,))
+FULL = Size(12, 200, 10_000, TunedLabels(share=0.5), (0.9, 0.95))
+QUICK = Size(3, 20, 1_200, TunedLabels(share=0.5, bins=(2, 5), penalties=(0.05, 0.2)), (0.9,))
 
 
 @dataclass(frozen=True)
@@ -253,18 +258,21 @@ def drawn(item: Trained, coverage: float) -> list[Figure]:
     by_ease, by_size = [], []
     for name in ("LAC", "APS", "SAPS"):
         sets, new = halves(item, SCORES[name], coverage)
-        held = EvalSet.checked(item.task.y[new], sets, model=name)
-        report = assess_adaptivity(
+        ease = next(iter(item.task.eases.values()))[new]
+        held = EvalSet.checked(item.task.y[new], sets, features={"ease": ease}, model=name)
+        report = evaluate(
             held,
-            ease=next(iter(item.task.eases.values()))[new],
-            scores=item.task.probabilities[new],
-            bins=min(item.bins, len(new) // 40),
-            resampling=Resampling(replicates=0, permutations=0),
+            beside="ease",
+            given={
+                "class_scores": item.task.probabilities[new],
+                "bins": min(item.bins, len(new) // 40),
+                "resampling": Resampling(replicates=0, permutations=0),
+            },
         )
         cells, sizes = curves_of(report)
         by_ease.append(cells)
         by_size.append(sizes)
-    return [ease_figure(by_ease), size_figure(by_size)]
+    return list(figures_of([*by_ease, *by_size]))
 
 
 def markdown(table: Table) -> str:
@@ -340,12 +348,9 @@ def draw(
     results = found[0.9]
     pairs = []
     for measure in ("t_cv", "t_ss"):
-        values = {
-            result.task: dict(zip(result.methods, result.median(measure).tolist(), strict=True))
-            for result in results
-        }
+        values = {result.task: result.medians(measure) for result in results}
         floor = max(result.floor.median for result in results)
-        rules = (Rule(at=floor, label="perfect, at most"),) if measure == "t_cv" else ()
+        rules = {"perfect, at most": floor} if measure == "t_cv" else {}
         pairs.append(methods_figure(values, measure, rules=rules))
     save(pairs, folder / "adaptivity-methods.png")
     first = next(iter(sensitive.values()))

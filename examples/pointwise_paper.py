@@ -22,8 +22,7 @@ from scipy import stats
 
 from howsure.methods.interface import Beliefs, Fitted, Method, located
 from howsure.methods.linear import LinearT
-from howsure.studies.pointwise.result import PointwiseResult
-from howsure.studies.pointwise.simulation import pointwise
+from howsure.studies.pointwise import PointwiseResult, pointwise
 from howsure.studies.tasks.worlds import KnownWorld, world_named
 
 FloatArray = npt.NDArray[np.float64]
@@ -123,14 +122,14 @@ def draw(results: dict[str, list[PointwiseResult]], folder: Path) -> None:
     from matplotlib import pyplot
 
     from howsure.figures import plot
-    from howsure.studies.pointwise.figures import (
+    from howsure.studies.pointwise import (
         Words,
         coverage_profile,
+        curves,
         intervals_along_x,
+        one_run,
         share_histogram,
     )
-    from howsure.studies.pointwise.panels import one_run
-    from howsure.studies.pointwise.views import curves
 
     line, fan = results["linear"][0], results["fan"][0]
     figure, axes = pyplot.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
@@ -186,7 +185,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         f"its mean there is {none.mean():.3f} ± {none.std(ddof=1) / math.sqrt(len(none)):.3f}"
     )
     if chosen.page is not None:
-        from howsure.studies.pointwise.page import pointwise_report
+        from howsure.studies.pointwise import pointwise_report
 
         pointwise_report(results).save(chosen.page)
         print(f"written: {chosen.page}")

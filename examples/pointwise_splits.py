@@ -19,7 +19,7 @@ from howsure.methods.bootstrap import NaiveBootstrap
 from howsure.methods.interface import Method
 from howsure.methods.linear import BayesianRidge, LinearT
 from howsure.methods.quantile_forest import QuantileForest
-from howsure.studies.pointwise.splits import SplitsResult, against_published, over_splits
+from howsure.studies.pointwise import SplitsResult, against_published, over_splits
 from howsure.studies.tasks import UciTable, uci, uci_names
 
 COVERAGE = 0.9

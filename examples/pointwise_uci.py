@@ -21,8 +21,7 @@ from howsure.methods.interface import Method
 from howsure.methods.linear import BayesianRidge, LinearT
 from howsure.methods.quantile_forest import QuantileForest
 from howsure.methods.regressors import SplitConformal
-from howsure.studies.pointwise.result import PointwiseResult
-from howsure.studies.pointwise.simulation import pointwise
+from howsure.studies.pointwise import PointwiseResult, pointwise
 from howsure.studies.tasks import UciTable, uci, uci_names
 from howsure.studies.tasks.worlds import ForestWorld
 
@@ -108,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print("| " + " | ".join(row) + " |", flush=True)
     print(f"{time.perf_counter() - started:.0f} s")
     if chosen.output is not None:
-        from howsure.studies.pointwise.page import pointwise_report
+        from howsure.studies.pointwise import pointwise_report
 
         title = "UCI tables as worlds"
         pointwise_report(results, title=title, names=columns).save(chosen.output)

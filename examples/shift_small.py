@@ -15,13 +15,16 @@ from pyarrow import compute as pc
 from pyarrow import csv
 
 from howsure.core.optional import require
-from howsure.core.records import Record
 from howsure.figures import Figure, plot
 from howsure.studies.engine import Store, combined, load_plan, survey
-from howsure.studies.shift.figures import degree_figure, measure_figure
-from howsure.studies.shift.methods import INTERVAL_METHODS, SHIFT_METHODS
-from howsure.studies.shift.result import ShiftResult
-from howsure.studies.shift.views import degree_curves
+from howsure.studies.shift import (
+    INTERVAL_METHODS,
+    SHIFT_METHODS,
+    ShiftResult,
+    degree_curves,
+    degree_figure,
+    measure_figure,
+)
 
 TITLES = {method.title: key for key, method in SHIFT_METHODS.items()}
 STEPS = ("step-1", "step-2", "step-3", "full")
@@ -30,17 +33,13 @@ DEGREES = {"cells-tails": "cells", "chair-angle-gap": "chair-angle"}
 
 
 def coverage_figure(results: Sequence[ShiftResult]) -> Figure:
-    """Coverage of the ten methods on the main test."""
-    records: list[Record] = [
-        next(r for r in result.records() if r.metric == "test_coverage")
-        for result in results
-        if result.method in TITLES
-    ]
-    return measure_figure(records)
+    """Empirical coverage of the ten methods on the main test."""
+    own = [result for result in results if result.method in TITLES]
+    return measure_figure([result.record("test_empirical_coverage") for result in own])
 
 
 def degrees(results: Mapping[str, Sequence[ShiftResult]]) -> list[Figure]:
-    """Coverage of the methods that predict every row against the degree of shift."""
+    """Empirical coverage of the methods that predict every row, by degree of shift."""
 
     def whole(task: str) -> list[ShiftResult]:
         return [r for r in results[task] if TITLES.get(r.method) in INTERVAL_METHODS]

@@ -23,6 +23,7 @@ from howsure.methods.conformal.inductive import SplitConformal
 from howsure.methods.conformal.quantile import Conformalized
 from howsure.methods.interface import Method
 from howsure.methods.linear import LinearT
+from howsure.methods.options import attribute, path_of
 from howsure.methods.quantile_forest import QuantileForest
 from howsure.methods.regressors import PredictedSd
 
@@ -248,6 +249,39 @@ def test_pipelines_are_written_down_and_made_again() -> None:
         for method in (SplitConformal(model), again)
     )
     assert np.array_equal(first, second)
+
+
+@pytest.mark.parametrize(
+    ("now", "then"),
+    [
+        ("regressors:OwnMethod", "own:OwnMethod"),
+        ("deep.networks:DeepEnsemble", "deep.ensembles:DeepEnsemble"),
+        ("deep.networks:HeadNetwork", "deep.head_network:HeadNetwork"),
+        ("deep.networks:MCDropout", "deep.montecarlo:MCDropout"),
+        ("deep.networks:NetworkBootstrap", "deep.bootstrap:NetworkBootstrap"),
+        ("deep.heads.normal:StudentT", "deep.heads.shapes:StudentT"),
+        ("deep.heads.normal:NormalMixture", "deep.heads.shapes:NormalMixture"),
+        ("deep.heads.quantiles:PairHead", "deep.heads.pair:PairHead"),
+        ("deep.training:Recipe", "deep.modules.recipe:Recipe"),
+    ],
+)
+def test_a_class_that_moved_is_written_as_before_and_read_by_both_paths(
+    now: str, then: str
+) -> None:
+    here, before = f"howsure.methods.{now}", f"howsure.methods.{then}"
+    assert attribute(here, "class") is attribute(before, "class")
+    assert path_of(attribute(here, "class"), "class") == before
+
+
+def test_an_option_that_came_later_is_not_written_at_its_default() -> None:
+    written = method_spec(method_named("head_regressor"))["options"]
+    assert "combine" not in written
+    assert written["head"] == {"name": "howsure.methods.deep.heads.normal:Gaussian"}
+    moments = method_named("head_regressor", combine="moments")
+    spec = method_spec(moments)
+    assert spec["options"] == {**written, "combine": "moments"}
+    assert method_named(spec["name"], **spec["options"]) == moments
+    assert method_spec(method_named("deep_ensemble"))["options"]["combine"] == "mixture"
 
 
 def test_specs_tell_options_apart_and_refuse_what_has_no_name() -> None:

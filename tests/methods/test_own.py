@@ -17,13 +17,11 @@ from howsure.methods.catalogue import method_named, method_spec
 from howsure.methods.conformal.quantile import Conformalized
 from howsure.methods.interface import Beliefs
 from howsure.methods.linear import LinearT
-from howsure.methods.own import OwnMethod
-from howsure.methods.regressors import as_method
+from howsure.methods.regressors import OwnMethod, as_method
 from howsure.methods.selective.method import Selective
 from howsure.recalibration.wrapper import RecalibratedMethod
 from howsure.studies.engine.methods import make_method, method_identity
-from howsure.studies.pointwise.simulation import pointwise
-from howsure.studies.pointwise.splits import over_splits
+from howsure.studies.pointwise import over_splits, pointwise
 
 REACH = stats.norm.ppf(0.95)
 MODULE = """

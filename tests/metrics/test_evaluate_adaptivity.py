@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from howsure.core.errors import InputError
 from howsure.core.records import Direction, Notion
 from howsure.metrics.adaptivity import Resampling, label_rank, sscv, t_cv, t_ss
-from howsure.metrics.adaptivity.assess import assess_adaptivity
-from howsure.metrics.measure import curves_of, tables_of
+from howsure.metrics.catalogue import catalogue
+from howsure.metrics.measure import Evaluation, curves_of, evaluate, tables_of
+from howsure.metrics.metric import Question
 from howsure.predictions import EvalSet, Intervals, LabelSets
 
 QUICK = Resampling(replicates=30, permutations=30)
@@ -27,9 +29,19 @@ def sets(n: int = 800) -> tuple[EvalSet, np.ndarray, np.ndarray]:
     return EvalSet.checked(y, LabelSets(members, 0.9), features={"sharp": sharp}), p, sharp
 
 
+def adapted(
+    held: EvalSet, *, ease: np.ndarray | None = None, resampling: Resampling = QUICK, **given: Any
+) -> Evaluation:
+    """Every measure of adaptivity, SSCV included."""
+    if ease is not None:
+        held = replace(held, features={**held.features, "ease": ease})
+    names = [m.name for m in catalogue().values() if m.question is Question.ADAPTIVITY]
+    return evaluate(held, metrics=names, beside="ease", given={**given, "resampling": resampling})
+
+
 def test_records_of_label_sets_are_the_measures() -> None:
     held, p, sharp = sets()
-    report = assess_adaptivity(held, ease=sharp, scores=p, bins=20, resampling=QUICK)
+    report = adapted(held, ease=sharp, class_scores=p, bins=20)
     found = {record.metric: record for record in report.records}
     belief = held.beliefs[0]
     assert isinstance(belief, LabelSets)
@@ -48,13 +60,11 @@ def test_records_of_label_sets_are_the_measures() -> None:
         rank.mean(), abs=1e-12
     )
     assert found["rank_cv"].direction is Direction.NONE
-    by_name = assess_adaptivity(held, ease="sharp", scores=p, bins=20, resampling=QUICK)
-    assert by_name.records == report.records
 
 
 def test_curves_show_the_cells_with_the_band_of_a_perfect_model() -> None:
     held, p, sharp = sets()
-    report = assess_adaptivity(held, ease=sharp, scores=p, bins=20, resampling=QUICK)
+    report = adapted(held, ease=sharp, class_scores=p, bins=20)
     by_ease, by_size = curves_of(report)
     (table,) = tables_of(report)
     found = {record.metric: record for record in report.records}
@@ -73,20 +83,17 @@ def test_curves_show_the_cells_with_the_band_of_a_perfect_model() -> None:
 
 def test_what_is_not_known_is_told() -> None:
     held, p, sharp = sets()
-    bare = {r.metric: r for r in assess_adaptivity(held, resampling=QUICK).records}
+    bare = {r.metric: r for r in adapted(held).records}
     assert math.isnan(bare["t_cv"].value)
     assert bare["t_cv"].reason == "the ease of each row is needed"
     assert "scores" in bare["rank_ss"].reason
     assert bare["sscv"].value >= 0
-    assert curves_of(assess_adaptivity(held, resampling=QUICK)) == ()
+    assert curves_of(adapted(held)) == ()
     clusters = EvalSet.checked(held.y, held.beliefs, cluster=np.arange(800) // 2)
-    told = {r.metric: r for r in assess_adaptivity(clusters, ease=sharp).records}
+    told = {r.metric: r for r in adapted(clusters, ease=sharp).records}
     assert "independent" in told["t_cv"].reason
     weighted = EvalSet.checked(held.y, held.beliefs, weights=np.full(800, 2))
-    doubled = {
-        r.metric: r
-        for r in assess_adaptivity(weighted, ease=sharp, scores=p, resampling=QUICK).records
-    }
+    doubled = {r.metric: r for r in adapted(weighted, ease=sharp, class_scores=p).records}
     assert doubled["t_cv"].n == 1600
     assert "unweighted" in doubled["satisfaction_rate"].reason
 
@@ -95,38 +102,44 @@ def test_intervals_of_one_width_have_no_slope_and_infinite_ones_no_size() -> Non
     rng = np.random.default_rng(1)
     y, ease = rng.normal(size=200), rng.random(200)
     flat = EvalSet.checked(y, Intervals(np.full(200, -1.5), np.full(200, 1.5), coverage=0.9))
-    found = {r.metric: r for r in assess_adaptivity(flat, ease=ease, resampling=QUICK).records}
+    found = {r.metric: r for r in adapted(flat, ease=ease).records}
     assert math.isnan(found["t_ss"].value)
     assert "size" in found["t_ss"].reason
     assert found["t_cv"].value > 0
     assert found["t_cv"].options["cells"] == 40  # five rows a cell at least
     far = 1e6 + rng.normal(size=200)  # ends are rounded, widths are one all the same
     shifted = EvalSet.checked(far, Intervals(far - 0.1, far + 0.1, coverage=0.9))
-    none = {r.metric: r for r in assess_adaptivity(shifted, ease=ease, resampling=QUICK).records}
+    none = {r.metric: r for r in adapted(shifted, ease=ease).records}
     assert math.isnan(none["t_ss"].value)
     wide = EvalSet.checked(y, Intervals(np.full(200, -np.inf), np.full(200, 1.5), coverage=0.9))
-    told = {r.metric: r for r in assess_adaptivity(wide, ease=ease, resampling=QUICK).records}
+    told = {r.metric: r for r in adapted(wide, ease=ease).records}
     assert "unbounded" in told["t_ss"].reason
     assert told["t_cv"].value > 0
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"ease": np.zeros(3)}, "ease must have"),
-        ({"ease": "colour"}, "ease must name a feature (sharp)"),
-        ({"scores": np.ones((800, 2))}, "scores must have shape (800, 6)"),
-    ],
-)
-def test_bad_input_is_named(options: dict, words: str) -> None:
-    with pytest.raises(InputError) as caught:
-        assess_adaptivity(sets()[0], **options)
-    assert words in str(caught.value)
+def test_class_scores_of_another_shape_are_told() -> None:
+    held, _, sharp = sets()
+    found = {r.metric: r for r in adapted(held, ease=sharp, class_scores=np.ones((800, 2))).records}
+    assert found["t_ss"].reason == "class scores must have shape (800, 6), got (800, 2)"
+    assert found["t_cv"].value > 0
 
 
-def test_a_point_alone_has_nothing_to_judge() -> None:
-    with pytest.raises(InputError, match="label sets or intervals"):
-        assess_adaptivity(EvalSet.checked([0.0, 1.0], point=[0.0, 1.0]))
-    unknown = EvalSet.checked([0.0, 1.0], Intervals([0.0, 0.0], [1.0, 1.0]))
-    with pytest.raises(InputError, match="coverage must be given"):
-        assess_adaptivity(unknown)
+def test_a_point_alone_and_unknown_coverage_have_reasons() -> None:
+    ease = np.arange(2.0)
+    for held in (
+        EvalSet.checked([0.0, 1.0], point=[0.0, 1.0]),
+        EvalSet.checked([0.0, 1.0], Intervals([0.0, 0.0], [1.0, 1.0])),
+    ):
+        (record,) = (r for r in adapted(held, ease=ease).records if r.metric == "t_cv")
+        assert math.isnan(record.value)
+        assert record.reason
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 7])
+def test_a_few_rows_have_numbers_or_reasons(n: int) -> None:
+    rng = np.random.default_rng(n)
+    y, ends = rng.normal(size=n), np.ones(n)
+    held = EvalSet.checked(y, Intervals(-ends, ends, coverage=0.9), point=0 * y)
+    for column in (rng.random(n), np.zeros(n), np.arange(n) % 2, np.full(n, np.nan)):
+        for record in adapted(held, ease=column).records:
+            assert math.isfinite(record.value) or record.reason

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -471,14 +470,3 @@ def test_rows_of_another_kind_or_level_are_refused() -> None:
         )
     with pytest.raises(InputError, match="belief must be one of distributions"):
         Shift("label sets").fit(drawn("quantiles", 50, 0))
-
-
-@pytest.mark.parametrize(("kind", "most"), [("distributions", 0.06), ("quantiles", 0.25)])
-def test_widths_are_learnt_at_once(kind: str, most: float) -> None:
-    held = drawn(kind, 5000, 12, power=1.4)
-    took = []
-    for _ in range(3):
-        start = time.perf_counter()
-        Widths(kind).fit(held).apply(held)
-        took.append(time.perf_counter() - start)
-    assert min(took) < most

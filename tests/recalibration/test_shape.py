@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -268,14 +266,3 @@ def test_y_beyond_the_support_says_nothing_of_levels() -> None:
     assert (made.values >= 0).all()
     assert (made.values <= 1).all()
     assert made.values[0, 0] < 0.05
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_it_is_learnt_at_once(kind: str) -> None:
-    held, test = drawn(kind, 4000, 12), drawn(kind, 1000, 13)
-    took = []
-    for _ in range(3):
-        start = time.perf_counter()
-        Shape(kind).fit(held).apply(test)
-        took.append(time.perf_counter() - start)
-    assert min(took) < 0.05

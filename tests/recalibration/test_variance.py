@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -257,16 +256,6 @@ def test_half_the_rows_without_an_error_leave_a_variance_above_zero() -> None:
     y = np.where(np.arange(400) < 200, 0.0, sd)
     held = EvalSet.checked(y, Distribution.normal(np.zeros(400), sd))
     assert (IsotonicVariance().fit(held).apply(held).beliefs[0].sd() > 0).all()
-
-
-def test_it_is_learnt_at_once() -> None:
-    held = drawn(5000, 6)
-    took = []
-    for _ in range(3):
-        start = time.perf_counter()
-        IsotonicVariance().fit(held).apply(held)
-        took.append(time.perf_counter() - start)
-    assert min(took) < 0.05
 
 
 def test_real_molecules_whose_uncertainties_only_rank(data_dir: Find) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 
-from howsure.studies.pointwise.result import PointwiseResult
+from howsure.studies.pointwise import PointwiseResult
 
 
 def same(one: PointwiseResult, other: PointwiseResult, *, labels: bool = False) -> None:
     """Every field equal, arrays bit by bit; where labels differ, all but names."""
-    for name in PointwiseResult.__slots__:
+    for name in (field.name for field in fields(PointwiseResult) if field.init):
         a, b = getattr(one, name), getattr(other, name)
         if labels and name in ("world", "method"):
             continue

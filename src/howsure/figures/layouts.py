@@ -296,6 +296,31 @@ LAYOUTS: dict[str, Layout] = {
         reference="nominal",
         band="band",
     ),
+    "coverage_by_ease": Layout(
+        order=14,
+        question="Do easy and hard inputs have the same coverage?",
+        title="Coverage by ease",
+        reading=(
+            "Rows are sorted from hard to easy, in cells of equal size. A line that leaves "
+            "the band is significantly below or above nominal coverage."
+        ),
+        x=Axis(kind="percent", domain=UNIT),
+        y=Axis(kind="percent"),
+        reference="nominal",
+        band_about="reference",
+        band="chance alone",
+    ),
+    "size_by_difficulty": Layout(
+        order=15,
+        question="Do sets or intervals grow with difficulty?",
+        title="Size by difficulty",
+        reading=(
+            "Each point is a cell of rows of similar difficulty. T-SS is the signed R² of a line "
+            "through the points of one colour."
+        ),
+        mark=Mark.POINTS,
+        data="cells",
+    ),
     **{
         f"{name}{form}": Layout(
             order=13,

@@ -56,7 +56,7 @@ def assign_roles(
 def assign_models(
     names: Sequence[str], said: Columns | None = None, *, outcome: bool = True
 ) -> tuple[Roles, ...]:
-    """The role of each column, for each model that the names of columns tell; see `assign_roles`."""
+    """The role of each column for each model that names of columns tell; see `assign_roles`."""
     return _Assignment(names, said or {}).models(outcome=outcome)
 
 

@@ -203,8 +203,8 @@ ROLES: Final = (
         many=True,
         metavar="A,B",
         told="feature",
-        pattern=r"x\d*|x_.+|features?_.+|feat_.+",
-        examples="x x1 x_age feature_1 feat_age",
+        pattern=r"x\d*|x_.+|features?_.+|feat_.+|ease",
+        examples="x x1 x_age feature_1 feat_age ease",
     ),
     Role(
         "embedding",

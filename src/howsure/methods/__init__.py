@@ -1,7 +1,7 @@
 """Things that are fitted to data and then make, or mend, predictions.
 
 A class of your own needs no base: ``fit(x, y, rng)`` and ``predict(x)`` are enough, see
-`howsure.methods.own.OwnMethod`.
+`howsure.methods.regressors.OwnMethod`.
 """
 
 from __future__ import annotations

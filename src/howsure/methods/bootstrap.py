@@ -92,13 +92,7 @@ class NaiveBootstrap(Method):
         return f"naive bootstrap ({type(self.regressor).__name__})"
 
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> _Ensemble:
-        """Train the members on resampled rows, and learn the noise from rows held out.
-
-        Raises
-        ------
-        InputError
-            If a value is not finite, or there are too few rows.
-        """
+        """Train the members on resampled rows, and learn the noise from rows held out."""
         inputs, targets = checked_rows(x, y, least=4)
         held = held_out(rng, len(targets), self.validation, "validation")
         own, answers = inputs[~held], targets[~held]
@@ -133,17 +127,7 @@ class _Ensemble(Fitted):
 
 
 def check_members(members: int, spread: Spread) -> None:
-    """Check the number of members of a bootstrap.
-
-    Raises
-    ------
-    InputError
-        If there are too few, or a number that is not even where they come in pairs.
-
-    Examples
-    --------
-    >>> check_members(50, "member")
-    """
+    """Check the number of members of a bootstrap."""
     least = 2 if spread == "member" else 4
     if members < least or (spread == "mean" and members % 2):
         rule = f"at least {least}" + (" and even" if spread == "mean" else "")
@@ -153,26 +137,7 @@ def check_members(members: int, spread: Spread) -> None:
 def mean_and_variance(
     forecasts: FloatArray, convention: Convention, spread: Spread
 ) -> tuple[FloatArray, FloatArray]:
-    """Mean of bootstrap members and its claimed variance at each x; see `NaiveBootstrap`.
-
-    Parameters
-    ----------
-    forecasts : ndarray of float, shape (m, n)
-        Of each member; for ``spread="mean"`` members 2r and 2r + 1 share a resample.
-    convention : {"paper", "code"}
-        Divisor M − 1, or M.
-    spread : {"member", "mean"}
-        Whose variance.
-
-    Returns
-    -------
-    mean, variance : ndarray of float, shape (n,)
-
-    Examples
-    --------
-    >>> mean_and_variance(np.array([[0.0], [2.0]]), "paper", "member")
-    (array([1.]), array([2.]))
-    """
+    """Mean of forecasts (m, n) and its claimed variance at each x; pairs stand side by side."""
     ddof = 1 if convention == "paper" else 0
     if spread == "member":
         return forecasts.mean(axis=0), forecasts.var(axis=0, ddof=ddof)
@@ -185,37 +150,18 @@ def mean_and_variance(
 
 
 def noise_left(y: FloatArray, mean: FloatArray, variance: FloatArray) -> float:
-    """Variance of the noise: mean over held-out rows of max((y − mean)² − variance, 0).
-
-    Examples
-    --------
-    >>> noise_left(np.array([0.0, 3.0]), np.zeros(2), np.ones(2))
-    4.0
-    """
+    """Variance of the noise: mean over held-out rows of max((y − mean)² − variance, 0)."""
     return float(np.maximum(np.square(y - mean) - variance, 0.0).mean())
 
 
 def degrees_of_freedom(members: int, convention: Convention, spread: Spread) -> float:
-    """Of the t law: the number of resamples, or one fewer.
-
-    Examples
-    --------
-    >>> degrees_of_freedom(50, "code", "member")
-    49.0
-    """
+    """Of the t law: the number of resamples, or one fewer."""
     units = members // (2 if spread == "mean" else 1)
     return float(units if convention == "paper" else units - 1)
 
 
 def t_laws(mean: FloatArray, variance: FloatArray, noise: float, df: float) -> Beliefs:
-    """Student's t laws: of a new y with variance + noise, of the mean with the variance alone.
-
-    Examples
-    --------
-    >>> beliefs = t_laws(np.array([0.0]), np.array([9.0]), 16.0, df=50.0)
-    >>> beliefs.outcome.parameters["scale"], beliefs.mean.parameters["scale"]
-    (array([5.]), array([3.]))
-    """
+    """Student's t laws: of a new y with variance + noise, of the mean with the variance alone."""
     return Beliefs(
         outcome=located("t", mean, np.sqrt(variance + noise), df=df),
         mean=located("t", mean, np.sqrt(variance), df=df),

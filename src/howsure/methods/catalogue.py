@@ -10,9 +10,8 @@ from howsure.core.convert import checked
 from howsure.core.errors import InputError
 from howsure.core.registry import Registry
 from howsure.methods.interface import Method
-from howsure.methods.options import attribute, made, thing
+from howsure.methods.options import attribute, made, options_of, path_of, thing
 from howsure.methods.regressors import as_method, makes_method
-from howsure.methods.specs import options_of, path_of
 
 _HERE = "howsure.methods"
 _CONFORMAL = f"{_HERE}.conformal"
@@ -43,13 +42,13 @@ _BUILT_IN: Final[Mapping[str, str]] = {
     "cv_plus": f"{_CONFORMAL}.cross:CVPlus",
     "jackknife_plus": f"{_CONFORMAL}.cross:JackknifePlus",
     "jackknife_after_bootstrap": f"{_CONFORMAL}.cross:JackknifeAfterBootstrap",
-    "network_bootstrap": f"{_HERE}.deep.bootstrap:NetworkBootstrap",
-    "deep_ensemble": f"{_HERE}.deep.ensembles:DeepEnsemble",
-    "mc_dropout": f"{_HERE}.deep.montecarlo:MCDropout",
-    "concrete_dropout": f"{_HERE}.deep.montecarlo:ConcreteDropout",
-    "mean_variance_network": f"{_HERE}.deep.ensembles:MeanVarianceNetwork",
-    "quantile_network": f"{_HERE}.deep.ensembles:QuantileNetwork",
-    "head_regressor": f"{_HERE}.deep.head_network:HeadNetwork",
+    "network_bootstrap": f"{_HERE}.deep.networks:NetworkBootstrap",
+    "deep_ensemble": f"{_HERE}.deep.networks:DeepEnsemble",
+    "mc_dropout": f"{_HERE}.deep.networks:MCDropout",
+    "concrete_dropout": f"{_HERE}.deep.networks:ConcreteDropout",
+    "mean_variance_network": f"{_HERE}.deep.networks:MeanVarianceNetwork",
+    "quantile_network": f"{_HERE}.deep.networks:QuantileNetwork",
+    "head_regressor": f"{_HERE}.deep.networks:HeadNetwork",
     "image_network": f"{_HERE}.deep.modules.method:ImageNetwork",
 }
 
@@ -93,10 +92,6 @@ _DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
 
 def methods() -> tuple[str, ...]:
     """Names of all methods: those that come with howsure, then those of other packages.
-
-    Returns
-    -------
-    tuple of str
 
     Examples
     --------
@@ -193,8 +188,10 @@ def method_spec(method: Method) -> dict[str, Any]:
     >>> method_spec(LinearT())
     {'name': 'linear_t', 'options': {'intercept': True}}
     """
-    path = path_of(type(method), "method")
-    short = [name for name, target in _BUILT_IN.items() if target == path]
+    kind = type(method)
+    path = path_of(kind, "method")
+    here = f"{kind.__module__}:{kind.__qualname__}"
+    short = [name for name, target in _BUILT_IN.items() if target == here]
     options = options_of(method, f"method {method.name!r}")
     return {"name": short[0] if short else path, "options": options}
 

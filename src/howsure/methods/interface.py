@@ -130,18 +130,7 @@ class Method(ABC):
 def checked_rows(
     x: npt.ArrayLike, y: npt.ArrayLike, *, least: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Inputs and targets of at least so many rows.
-
-    Raises
-    ------
-    InputError
-        If lengths differ, a value is missing or not finite, or there are too few rows.
-
-    Examples
-    --------
-    >>> checked_rows([[1.0], [2.0]], [3.0, 4.0], least=2)[0].shape
-    (2, 1)
-    """
+    """Inputs and targets of at least so many rows."""
     inputs = as_matrix(x, "x")
     targets = as_vector(y, "y", length=len(inputs))
     if len(targets) < least:
@@ -150,18 +139,7 @@ def checked_rows(
 
 
 def checked_coverages(coverages: tuple[float, ...], name: str = "coverages") -> tuple[float, ...]:
-    """Distinct nominal coverages in rising order.
-
-    Raises
-    ------
-    InputError
-        If there is none, one repeats, or one leaves (0, 1).
-
-    Examples
-    --------
-    >>> checked_coverages((0.9, 0.5))
-    (0.5, 0.9)
-    """
+    """Distinct nominal coverages in rising order."""
     given = sorted(check_fraction(item, name) for item in coverages)
     if not given or len(set(given)) < len(given):
         raise InputError(f"{name} must hold distinct numbers, got {tuple(coverages)}")
@@ -173,34 +151,7 @@ Coverages = Annotated[tuple[float, ...], checked_coverages]
 
 
 def held_out(rng: np.random.Generator, n: int, wanted: float, name: str) -> npt.NDArray[np.bool_]:
-    """Which of n rows to hold out: a number of rows, or a share below 1.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Chooses the rows.
-    n : int
-        Rows at hand.
-    wanted : int or float
-        A whole number of rows, or a share in (0, 1).
-    name : str
-        The option's name, for the message.
-
-    Returns
-    -------
-    ndarray of bool, shape (n,)
-        At least one row is held out, and two are not.
-
-    Raises
-    ------
-    InputError
-        If the wish is neither, or leaves fewer than two rows.
-
-    Examples
-    --------
-    >>> int(held_out(np.random.default_rng(0), 10, 0.3, "validation").sum())
-    3
-    """
+    """Which of n rows to hold out: a number of rows, or a share below 1."""
     share = isinstance(wanted, float) and 0 < wanted < 1
     whole = isinstance(wanted, int | np.integer) and not isinstance(wanted, bool) and wanted >= 1
     if not share and not whole:
@@ -214,22 +165,7 @@ def held_out(rng: np.random.Generator, n: int, wanted: float, name: str) -> npt.
 
 
 def seeded_clone(regressor: Any, rng: np.random.Generator) -> Any:
-    """An unfitted copy of a scikit-learn regressor, its random states drawn from a generator.
-
-    Every parameter ``random_state``, also of nested estimators, gets a fresh number: copies are
-    independent, and no global generator is used.
-
-    Raises
-    ------
-    InputError
-        If it lacks ``fit`` or ``predict``.
-
-    Examples
-    --------
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> seeded_clone(DecisionTreeRegressor(), np.random.default_rng(0)).random_state is None
-    False
-    """
+    """An unfitted copy of a regressor; every ``random_state``, nested ones too, is drawn anew."""
     if not (hasattr(regressor, "fit") and hasattr(regressor, "predict")):
         raise InputError(
             f"regressor must have fit and predict, as scikit-learn's do, got {regressor!r}"
@@ -251,15 +187,7 @@ def seeded_clone(regressor: Any, rng: np.random.Generator) -> Any:
 def trained(
     regressor: Any, x: FloatArray, y: FloatArray, rng: np.random.Generator, **parameters: float
 ) -> Any:
-    """A copy of a regressor with these parameters, fitted; see `seeded_clone`.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LinearRegression
-    >>> x = np.array([[0.0], [1.0]])
-    >>> trained(LinearRegression(), x, x[:, 0], np.random.default_rng(0)).coef_
-    array([1.])
-    """
+    """A copy of a regressor with these parameters, fitted; see `seeded_clone`."""
     fresh = seeded_clone(regressor, rng)
     if parameters:
         fresh.set_params(**parameters)
@@ -268,13 +196,7 @@ def trained(
 
 
 def point_of(fitted: Any, x: npt.ArrayLike) -> FloatArray:
-    """A fitted regressor's point forecast, shape (n,).
-
-    Raises
-    ------
-    InputError
-        If it is not one finite number a row.
-    """
+    """A fitted regressor's point forecast, shape (n,)."""
     inputs = as_matrix(x, "x")
     forecast = fitted.predict(inputs)
     if isinstance(forecast, Prediction | tuple | dict):
@@ -286,13 +208,7 @@ def point_of(fitted: Any, x: npt.ArrayLike) -> FloatArray:
 
 
 def located(family: str, mean: FloatArray, sd: FloatArray, **shape: float) -> Distribution:
-    """Laws of a family at these means and scales; a scale of 0 is a law at a point.
-
-    Examples
-    --------
-    >>> located("norm", np.array([1.0]), np.array([0.0])).interval(0.9)
-    (array([1.]), array([1.]))
-    """
+    """Laws of a family at these means and scales; a scale of 0 is a law at a point."""
     parameters: dict[str, npt.ArrayLike] = dict(shape)
     return Distribution(family, {**parameters, "loc": mean, "scale": np.maximum(sd, _TINY)})
 
@@ -307,14 +223,7 @@ def told_normals(made: Any, n: int, of: str = "") -> Distribution:
 
 
 def predict_options(regressor: Any) -> set[str]:
-    """Names of what a regressor's predict takes; a pipeline hands options to its last step.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import BayesianRidge
-    >>> "return_std" in predict_options(BayesianRidge())
-    True
-    """
+    """Names of what a regressor's predict takes; a pipeline hands options to its last step."""
     steps = getattr(regressor, "steps", None)
     last = steps[-1][1] if steps else regressor
     predict = getattr(last, "predict", None)
@@ -322,11 +231,5 @@ def predict_options(regressor: Any) -> set[str]:
 
 
 def parameters_of(regressor: Any) -> dict[str, Any]:
-    """A regressor's parameters by name, those of its parts too; none where it tells none.
-
-    Examples
-    --------
-    >>> parameters_of(object())
-    {}
-    """
+    """A regressor's parameters by name, those of its parts too; none where it tells none."""
     return dict(regressor.get_params()) if hasattr(regressor, "get_params") else {}

@@ -47,13 +47,7 @@ class LinearT(Method):
         return "linear t" if self.intercept else "linear t, no intercept"
 
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> _Line:
-        """Fit by least squares; draws nothing from the generator.
-
-        Raises
-        ------
-        InputError
-            If a value is not finite, or rows do not exceed the rank of the inputs.
-        """
+        """Fit by least squares; draws nothing from the generator."""
         inputs, targets = checked_rows(x, y, least=2)
         columns = _standardised(inputs, centred=self.intercept)
         center = float(targets.mean()) if self.intercept else 0.0
@@ -136,13 +130,7 @@ class BayesianRidge(Method):
         return "Bayesian ridge"
 
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> _Ridge:
-        """Maximise the evidence; draws nothing from the generator.
-
-        Raises
-        ------
-        InputError
-            If a value is not finite, there are fewer than three rows, or y is constant.
-        """
+        """Maximise the evidence; draws nothing from the generator."""
         from sklearn.linear_model import BayesianRidge as Ridge
 
         inputs, targets = checked_rows(x, y, least=3)
@@ -180,13 +168,7 @@ class _Ridge(Fitted):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """How columns are standardised: (x − center)/unit.
-
-    Examples
-    --------
-    >>> Columns(np.array([1.0]), np.array([2.0])).apply(np.array([[5.0]]))
-    array([[2.]])
-    """
+    """How columns are standardised: (x − center)/unit."""
 
     center: FloatArray
     unit: FloatArray

@@ -1,18 +1,19 @@
-"""From plain values to things: names and options, as TOML, JSON and shells write them."""
+"""Between plain values and things: names and options, as TOML, JSON and shells write them."""
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import importlib
 import inspect
+import math
 import typing
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from howsure.core import convert
 from howsure.core.convert import checked
 from howsure.core.errors import InputError
-from howsure.core.registry import Registry, check_known, unknown
+from howsure.core.registry import Registry, check_known, nearest, unknown
 
 _HERE = "howsure.methods.conformal"
 
@@ -57,32 +58,29 @@ PARTS: Final[Mapping[str, Registry]] = {
 }
 """Options that take a thing rather than a value, and the names that they know."""
 
+_DEEP = "howsure.methods.deep"
+_MOVED: Final[Mapping[str, str]] = {
+    "howsure.methods.own:OwnMethod": "howsure.methods.regressors:OwnMethod",
+    f"{_DEEP}.bootstrap:NetworkBootstrap": f"{_DEEP}.networks:NetworkBootstrap",
+    f"{_DEEP}.ensembles:DeepEnsemble": f"{_DEEP}.networks:DeepEnsemble",
+    f"{_DEEP}.ensembles:MeanVarianceNetwork": f"{_DEEP}.networks:MeanVarianceNetwork",
+    f"{_DEEP}.ensembles:QuantileNetwork": f"{_DEEP}.networks:QuantileNetwork",
+    f"{_DEEP}.head_network:HeadNetwork": f"{_DEEP}.networks:HeadNetwork",
+    f"{_DEEP}.montecarlo:ConcreteDropout": f"{_DEEP}.networks:ConcreteDropout",
+    f"{_DEEP}.montecarlo:MCDropout": f"{_DEEP}.networks:MCDropout",
+    f"{_DEEP}.heads.pair:PairHead": f"{_DEEP}.heads.quantiles:PairHead",
+    f"{_DEEP}.heads.shapes:NormalMixture": f"{_DEEP}.heads.normal:NormalMixture",
+    f"{_DEEP}.heads.shapes:StudentT": f"{_DEEP}.heads.normal:StudentT",
+    f"{_DEEP}.modules.recipe:Recipe": f"{_DEEP}.training:Recipe",
+}
+# Where a class stood when it was first written down: it still is written so, that the addresses
+# of stored results stay, and both paths are read.
+_WRITTEN: Final = {now: then for then, now in _MOVED.items()}
+
 
 def attribute(target: str, argument: str) -> Any:
-    """What ``module:attribute`` names.
-
-    Parameters
-    ----------
-    target : str
-        A module's dotted name, a colon, and an attribute's dotted name.
-    argument : str
-        The argument's name, for the message.
-
-    Returns
-    -------
-    object
-
-    Raises
-    ------
-    InputError
-        If there is no such module or attribute.
-
-    Examples
-    --------
-    >>> attribute("math:sqrt", "ratio")(4.0)
-    2.0
-    """
-    module, _, path = target.partition(":")
+    """What ``module:attribute`` names."""
+    module, _, path = _MOVED.get(target, target).partition(":")
     if not module or not path:
         raise InputError(f"{argument} must be written module:attribute, got {target!r}")
     try:
@@ -91,7 +89,7 @@ def attribute(target: str, argument: str) -> Any:
         raise InputError(f"{argument} {target!r} cannot be imported: {error}") from error
     for part in path.split("."):
         if not hasattr(found, part):
-            near = difflib.get_close_matches(part, dir(found), n=3, cutoff=0.5)
+            near = nearest(part, dir(found))
             hint = f"; near: {', '.join(near)}" if near else ""
             raise InputError(f"{argument} must be in {module!r}, got {path!r}{hint}")
         found = getattr(found, part)
@@ -101,30 +99,9 @@ def attribute(target: str, argument: str) -> Any:
 def thing(value: Any, argument: str, registry: Registry | None = None) -> Any:
     """A thing from a name, or from a mapping of ``name`` and options; all else passes through.
 
-    Parameters
-    ----------
-    value : str, mapping or object
-        A name of the registry or ``module:attribute``, bare or with options beside it. A class is
-        made with its options, if it is an estimator (``fit`` or ``get_params``), a dataclass or a
-        subclass of howsure's; no other is called. A function is taken as it is.
-    argument : str
-        The argument's name, for messages.
-    registry : Registry, optional
-        The names known; without one, only ``module:attribute`` is a name.
-
-    Returns
-    -------
-    object
-
-    Raises
-    ------
-    InputError
-        If the name or an option is unknown, or an option breaks its rule.
-
-    Examples
-    --------
-    >>> thing({"name": "tree", "max_depth": 3}, "regressor", REGRESSORS)
-    DecisionTreeRegressor(max_depth=3)
+    A class is made with its options, if it is an estimator (``fit`` or ``get_params``), a
+    dataclass or a subclass of howsure's; no other is called. A function is taken as it is.
+    Without a registry, only ``module:attribute`` is a name.
     """
     if isinstance(value, list | tuple):
         return type(value)(thing(item, argument) for item in value)
@@ -167,36 +144,7 @@ def named(
 
 
 def made(factory: Callable[..., Any], options: Mapping[str, Any], what: str) -> Any:
-    """Call a class or function with options given as plain values, each checked.
-
-    Parameters
-    ----------
-    factory : callable
-        What makes the thing.
-    options : mapping
-        Values by name, as `checked` and `thing` read them.
-    what : str
-        What is made, for messages.
-
-    Returns
-    -------
-    object
-
-    Raises
-    ------
-    InputError
-        If an option is unknown (the message lists the near ones), missing, or of a wrong kind, or
-        if the call refuses it.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import Ridge
-    >>> made(Ridge, {"alpah": 1.0}, "regressor 'ridge'")
-    Traceback (most recent call last):
-    ...
-    howsure.core.errors.InputError: regressor 'ridge': option must be one of alpha,
-    fit_intercept, copy_X, max_iter, tol, solver, positive, random_state, got 'alpah'; near: alpha
-    """
+    """Call a class or function with options given as plain values, each checked."""
     known = inspect.signature(factory).parameters
     named = [key for key, p in known.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
     takes_any = any(p.kind is p.VAR_KEYWORD for p in known.values())
@@ -238,3 +186,57 @@ def _hints(factory: Callable[..., Any]) -> dict[str, Any]:
         return typing.get_type_hints(factory, include_extras=True)
     except (NameError, TypeError):
         return {}
+
+
+def plain(value: Any, name: str) -> Any:
+    """A thing as values that JSON knows, from which `thing` makes it again.
+
+    A dataclass or an estimator becomes a mapping of ``name`` and all its options; what cannot be
+    imported cannot be written down.
+    """
+    return convert.plain(value, _number, lambda thing: _told(thing, name))
+
+
+def _number(value: float) -> Any:
+    return value if math.isfinite(value) else {"number": str(value)}
+
+
+def _told(thing: Any, name: str) -> dict[str, Any]:
+    if inspect.isclass(thing) or inspect.isroutine(thing):
+        return {"name": path_of(thing, name)}
+    return {"name": path_of(type(thing), name), **options_of(thing, name)}
+
+
+def options_of(value: Any, name: str) -> dict[str, Any]:
+    """All options of a dataclass, an estimator or a plain class, as values that JSON knows.
+
+    A plain class must keep every argument of its ``__init__`` as the attribute of that name, and
+    nothing else before it is fitted.
+    """
+    if dataclasses.is_dataclass(value):
+        # an option that came later is left out at its default, so that addresses stay
+        given = [(f, getattr(value, f.name)) for f in dataclasses.fields(value) if f.init]
+        held = {f.name: v for f, v in given if not (f.metadata.get("later") and v == f.default)}
+    elif hasattr(value, "get_params"):
+        held = value.get_params(deep=False)
+    else:
+        held = dict(getattr(value, "__dict__", {"": None}))
+        wanted = inspect.signature(type(value)).parameters
+        if set(held) != set(wanted):
+            raise InputError(
+                f"{name} must be a dataclass, have get_params, or keep what its __init__ takes and "
+                f"no more, to be written down; got {value!r}"
+            )
+        held = {key: held[key] for key in wanted}
+    return {key: plain(item, f"{name}: {key}") for key, item in held.items()}
+
+
+def path_of(value: Any, name: str) -> str:
+    """``module:attribute`` of a class or function that can be imported by it."""
+    module = getattr(value, "__module__", None)
+    path = getattr(value, "__qualname__", "")
+    target = f"{module}:{path}"
+    importable = module is not None and "<" not in path
+    if not importable or attribute(target, name) is not value:
+        raise InputError(f"{name} must be importable to be written down, got {value!r}")
+    return _WRITTEN.get(target, target)

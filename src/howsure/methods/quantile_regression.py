@@ -90,13 +90,7 @@ class QuantileRegression(Method):
         return self.coverages
 
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> _Levels:
-        """Fit one regressor to each level.
-
-        Raises
-        ------
-        InputError
-            If a value is not finite, or there are fewer than two rows.
-        """
+        """Fit one regressor to each level."""
         inputs, targets = checked_rows(x, y, least=2)
         levels = central_levels(self.coverages)
         models = (
@@ -121,20 +115,7 @@ class _Levels(Fitted):
 @final
 @dataclass(frozen=True, slots=True)
 class PredictedQuantiles(Method):
-    """Any regressor whose ``predict(x, quantiles=levels)`` gives one column a level.
-
-    Parameters
-    ----------
-    regressor : regressor
-        What predicts, such as ``quantile_forest.RandomForestQuantileRegressor``.
-    coverages : tuple of float
-        The coverages of its central intervals.
-
-    Raises
-    ------
-    InputError
-        If a coverage breaks its rule, or ``predict`` does not take ``quantiles``.
-    """
+    """Any regressor whose ``predict(x, quantiles=levels)`` gives one column a level."""
 
     regressor: Any
     coverages: Coverages = COVERAGES
@@ -178,26 +159,14 @@ class _Table(Fitted):
 
 
 def linear_quantiles(coverages: tuple[float, ...] = COVERAGES) -> QuantileRegression:
-    """Linear quantile regression, without a penalty.
-
-    Examples
-    --------
-    >>> linear_quantiles().name
-    'quantile regression (QuantileRegressor)'
-    """
+    """Linear quantile regression, without a penalty."""
     from sklearn.linear_model import QuantileRegressor
 
     return QuantileRegression(QuantileRegressor(alpha=0.0, solver="highs"), coverages=coverages)
 
 
 def boosted_quantiles(coverages: tuple[float, ...] = COVERAGES) -> QuantileRegression:
-    """Quantile regression by gradient boosting of histograms.
-
-    Examples
-    --------
-    >>> boosted_quantiles().fixed_coverages
-    (0.7, 0.8, 0.9, 0.95)
-    """
+    """Quantile regression by gradient boosting of histograms."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     regressor = HistGradientBoostingRegressor(loss="quantile", quantile=0.5)
@@ -205,16 +174,7 @@ def boosted_quantiles(coverages: tuple[float, ...] = COVERAGES) -> QuantileRegre
 
 
 def quantile_parameter(regressor: Any) -> str | None:
-    """A regressor's parameter ``quantile``, perhaps of a step within it; None without one.
-
-    A regressor with a choice of loss has one only under the loss ``quantile``.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import QuantileRegressor
-    >>> quantile_parameter(QuantileRegressor())
-    'quantile'
-    """
+    """A regressor's or a step's parameter ``quantile``, where its loss allows it; None without."""
     held = parameters_of(regressor)
     names = [
         key
@@ -232,11 +192,5 @@ def _loss(held: Mapping[str, Any], parameter: str) -> Any:
 
 
 def central_levels(coverages: tuple[float, ...]) -> FloatArray:
-    """The levels that bound the central intervals, in rising order.
-
-    Examples
-    --------
-    >>> central_levels((0.5, 0.8))
-    array([0.1 , 0.25, 0.75, 0.9 ])
-    """
+    """The levels that bound the central intervals, in rising order."""
     return np.array(sorted({level for c in coverages for level in tail_levels(c)}))

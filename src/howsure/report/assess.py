@@ -23,6 +23,7 @@ from howsure.core.weights import Weights
 from howsure.figures.text import one_line
 from howsure.inputs import Loaded
 from howsure.inputs.columns import RECALIBRATED
+from howsure.metrics.adaptivity.view import EASE
 from howsure.metrics.catalogue import asked_for
 from howsure.metrics.compare import BEST, MOST_MODELS, Standing, compare, standing
 from howsure.metrics.congruence.laws import LAWS
@@ -443,8 +444,10 @@ def _given_inputs(
     seed: int,
     asked: frozenset[str],
 ) -> Iterator[Evaluation]:
-    """Coverage given inputs, of every model that has any."""
+    """Coverage given inputs, of every model that has any; by ease, where they hold that."""
     for place, held in enumerate(evalsets):
+        if EASE in held.features:
+            yield evaluate(held, beside="ease", confidence=confidence, seed=seed, slow=asked)
         if held.features or held.embedding is not None:
             tell(f"coverage given inputs of {held.model}", place, len(evalsets))
             yield evaluate(held, beside="inputs", confidence=confidence, seed=seed, slow=asked)

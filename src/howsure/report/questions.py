@@ -109,8 +109,11 @@ _TOPICS: Final = (
     _Topic(
         label="Widths",
         ids=("width", "trade"),
-        figures=("error_by_width", "risk_coverage", "characteristic", "characteristic_deficit"),
-        tables=("characteristic_points",),
+        figures=(
+            *("error_by_width", "risk_coverage", "characteristic", "characteristic_deficit"),
+            *("coverage_by_ease", "size_by_difficulty"),
+        ),
+        tables=("characteristic_points", "adaptivity_cells"),
     ),
     _Topic(label="Time", ids=("drift", "dependence"), figures=("rolling_coverage",)),
     _Topic(

@@ -32,7 +32,7 @@ Known = Dependence | str
 
 
 def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet], tuple[Known, ...]]:
-    """The sets in the order of their content, with batches of time as clusters where rows depend."""
+    """The sets in the order of their content; batches of time are clusters where rows depend."""
     sets = [held.take(order) for held in evalsets]
     first = sets[0]
     if first.time is None and first.cluster is None:

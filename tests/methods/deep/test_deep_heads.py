@@ -14,7 +14,7 @@ from extras import needs
 torch = needs("torch")
 
 from howsure.core.errors import InputError  # noqa: E402
-from howsure.methods.deep.dropout import Bernoulli, Concrete  # noqa: E402
+from howsure.methods.deep.body import Bernoulli, Concrete  # noqa: E402
 from howsure.methods.deep.heads import Gaussian, Head, QuantileHead, SquaredError  # noqa: E402
 
 HEADS: list[Head] = [Gaussian(), SquaredError(), QuantileHead((0.1, 0.5, 0.9))]

@@ -18,18 +18,22 @@ torch = needs("torch")
 
 from howsure.core.errors import InputError, MissingDependencyError, UnanswerableError  # noqa: E402
 from howsure.methods.deep import (  # noqa: E402
+    BatchTraining,
     ConcreteDropout,
     DeepEnsemble,
+    HeadNetwork,
     MCDropout,
     MeanVarianceNetwork,
     NetworkBootstrap,
     QuantileNetwork,
-    Training,
     train,
 )
-from howsure.methods.deep.members import Member  # noqa: E402
+from howsure.methods.deep.batch import (  # noqa: E402
+    Member,
+    dropped_outputs,
+    outputs,
+)
 from howsure.methods.deep.method import NetworkFit, NetworkMethod  # noqa: E402
-from howsure.methods.deep.outputs import dropped_outputs, outputs  # noqa: E402
 
 QUICK: dict[str, Any] = {"layers": (8, 6), "epochs": 15}
 METHODS: dict[str, NetworkMethod] = {
@@ -216,8 +220,39 @@ def test_pairs_share_a_resample_and_differ_by_training() -> None:
     assert not np.allclose(fit.networks[0].kernels[0], fit.networks[1].kernels[0])
 
 
-def test_an_ensemble_has_the_moments_of_the_mixture() -> None:
-    fit = fitted(METHODS["ensemble"])
+def test_a_deep_ensemble_is_the_mixture_whatever_it_is_made_by() -> None:
+    x, y = rows(60)
+    new, _ = rows(20, seed=1)
+    own: dict[str, Any] = {"layers": (8, 6), "epochs": 15, "members": 3}
+    plain = {"weight_decay": 0.0, "schedule": "constant", "keep": "last", "warm": True}
+    found = {}
+    for how in ("mixture", "moments"):
+        one = DeepEnsemble(**own, combine=how).fit(x, y, np.random.default_rng(3))
+        head = HeadNetwork(**own, **plain, validation=None, combine=how)
+        other = head.fit(x, y, np.random.default_rng(3))
+        part, same = one.predict(new), other.predict(new)
+        assert part.outcome.interval(0.9)[0] == pytest.approx(same.outcome.interval(0.9)[0])
+        assert part.mean is not None
+        assert same.mean is not None
+        assert part.mean.sd() == pytest.approx(same.mean.sd(), rel=1e-5)
+        found[how] = part.outcome
+    assert DeepEnsemble().combine == HeadNetwork().combine == "mixture"
+    mixed, normal = found["mixture"], found["moments"]
+    assert (mixed.law.name, normal.law.name) == ("norm+norm+norm", "norm")
+    assert mixed.point() == pytest.approx(normal.point(), rel=1e-12)
+    assert mixed.sd() == pytest.approx(normal.sd(), rel=1e-9)
+    assert not np.allclose(mixed.interval(0.9), normal.interval(0.9), rtol=1e-4)
+
+
+def test_quantiles_have_no_moments_to_match() -> None:
+    for head in ("quantile", "pair"):
+        with pytest.raises(InputError, match="combine must be 'mixture'"):
+            HeadNetwork(head=head, combine="moments")
+
+
+@pytest.mark.parametrize("combine", ["mixture", "moments"])
+def test_an_ensemble_has_the_moments_of_the_mixture(combine: Any) -> None:
+    fit = fitted(replace(METHODS["ensemble"], combine=combine))
     x, _ = rows(6, seed=1)
     beliefs = fit.predict(x)
     laws = []
@@ -324,7 +359,7 @@ def test_a_chunk_is_filled_by_as_many_data_sets() -> None:
 
 def test_training_may_start_from_options_alone() -> None:
     x, y = rows()
-    network = train([Member(x, y, seed=0)], MeanVarianceNetwork().head, Training(epochs=1))[0]
+    network = train([Member(x, y, seed=0)], MeanVarianceNetwork().head, BatchTraining(epochs=1))[0]
     assert [kernel.shape for kernel in network.kernels] == [(40, 2), (30, 40), (20, 30), (2, 20)]
 
 

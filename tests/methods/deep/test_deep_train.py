@@ -12,15 +12,13 @@ from extras import needs
 
 torch = needs("torch")
 
-from howsure.methods.deep.body import Body  # noqa: E402
-from howsure.methods.deep.dropout import Bernoulli, Concrete, Dropout  # noqa: E402
+from howsure.methods.deep.batch import Member, Network, outputs, train  # noqa: E402
+from howsure.methods.deep.body import Bernoulli, Body, Concrete, Dropout  # noqa: E402
 from howsure.methods.deep.heads import Gaussian, Head, QuantileHead, SquaredError  # noqa: E402
-from howsure.methods.deep.members import Member, Network, Training  # noqa: E402
-from howsure.methods.deep.outputs import outputs  # noqa: E402
-from howsure.methods.deep.train import train  # noqa: E402
+from howsure.methods.deep.training import BatchTraining  # noqa: E402
 from howsure.predictions import Prediction  # noqa: E402
 
-SMALL = Training(layers=(7, 5), epochs=4, batch_size=16)
+SMALL = BatchTraining(layers=(7, 5), epochs=4, batch_size=16)
 
 
 def rows(n: int = 50, d: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -51,7 +49,7 @@ LOSSES: dict[str, tuple[Head, Any]] = {
 }
 
 
-def alone(member: Member, outputs: int, loss: Any, options: Training) -> list[np.ndarray]:
+def alone(member: Member, outputs: int, loss: Any, options: BatchTraining) -> list[np.ndarray]:
     """Weights and biases of one plain network: torch's own layers, gradients and Adam."""
     x, y = member.rows()
     x = torch.tensor((x - x.mean(0)) / x.std(0), dtype=torch.float32)
@@ -85,7 +83,9 @@ def alone(member: Member, outputs: int, loss: Any, options: Training) -> list[np
 @pytest.mark.parametrize("name", LOSSES)
 def test_members_equal_lone_training(name: str, penalty: float) -> None:
     head, loss = LOSSES[name]
-    options = Training(layers=(7, 5), epochs=4, batch_size=16, penalty=penalty, learning_rate=0.01)
+    options = BatchTraining(
+        layers=(7, 5), epochs=4, batch_size=16, penalty=penalty, learning_rate=0.01
+    )
     state = torch.get_rng_state()
     for member, network in zip(members(3), train(members(3), head, options), strict=True):
         expected = alone(member, head.outputs, loss, options)
@@ -107,7 +107,7 @@ def test_companions_and_chunks_change_nothing(dropout: Dropout | None) -> None:
     apart = [train([member], Gaussian(), SMALL, dropout)[0] for member in ours]
     assert not same(apart[0], apart[1])
     for chunk in (1, 3, 7, 100):
-        options = Training(layers=(7, 5), epochs=4, batch_size=16, chunk=chunk)
+        options = BatchTraining(layers=(7, 5), epochs=4, batch_size=16, chunk=chunk)
         together = train(ours, Gaussian(), options, dropout)
         assert all(same(a, b) for a, b in zip(apart, together, strict=True))
     mixed = train([ours[4], *members(2, n=30), ours[1]], Gaussian(), SMALL, dropout)
@@ -117,7 +117,7 @@ def test_companions_and_chunks_change_nothing(dropout: Dropout | None) -> None:
 
 def test_threads_share_the_chunks_and_change_nothing() -> None:
     ours = members(70)
-    options = Training(layers=(4,), epochs=2, batch_size=16)
+    options = BatchTraining(layers=(4,), epochs=2, batch_size=16)
     threads = torch.get_num_threads()
     found = []
     try:
@@ -137,7 +137,7 @@ def test_an_error_in_one_chunk_reaches_the_caller() -> None:
             raise ArithmeticError("no loss")
 
     with pytest.raises(ArithmeticError, match="no loss"):
-        train(members(70), Broken(), Training(epochs=1, chunk=10))
+        train(members(70), Broken(), BatchTraining(epochs=1, chunk=10))
 
 
 def test_data_sets_of_other_sizes_are_kept_apart() -> None:
@@ -269,5 +269,5 @@ def test_rows_in_blocks_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     networks = train(members(2), Gaussian(), SMALL)
     x, _ = rows(9, seed=1)
     whole = outputs(networks, x)
-    monkeypatch.setattr("howsure.methods.deep.outputs._ROOM", 60)
+    monkeypatch.setattr("howsure.methods.deep.batch._ROOM", 60)
     np.testing.assert_allclose(outputs(networks, x), whole, rtol=1e-5, atol=1e-6)

@@ -30,7 +30,7 @@ from howsure.core.rng import child  # noqa: E402
 from howsure.methods.catalogue import method_named, method_spec, methods  # noqa: E402
 from howsure.methods.deep import HEADS, HeadNetwork, HeadRegressor, together  # noqa: E402
 from howsure.methods.deep.heads import Head, SquaredError  # noqa: E402
-from howsure.methods.deep.members import Training  # noqa: E402
+from howsure.methods.deep.training import BatchTraining  # noqa: E402
 from howsure.methods.regressors import as_method  # noqa: E402
 from howsure.predictions import Distribution, MixtureLaw, Prediction, Quantiles  # noqa: E402
 
@@ -249,7 +249,7 @@ def test_every_head_that_diverges_is_as_it_last_was(
         lost.fit(x, y)
     with pytest.raises(UnanswerableError, match="never trained: loss not finite in epoch 1"):
         lost.predict(x)
-    monkeypatch.setattr(Training, "pace", lambda self, epoch: 1e-2 if epoch < 3 else 1e30)
+    monkeypatch.setattr(BatchTraining, "pace", lambda self, epoch: 1e-2 if epoch < 3 else 1e30)
     model = HeadRegressor(name, **options)
     with pytest.warns(HowsureWarning, match=r"not finite in epoch 4, step \d of 3; kept as after"):
         model.fit(x, y)

@@ -1,4 +1,4 @@
-"""Training with heads: schedules, states kept, divergence, and what is learnt."""
+"""BatchTraining with heads: schedules, states kept, divergence, and what is learnt."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from extras import needs
 torch = needs("torch")
 
 from howsure.core.errors import InputError, UnanswerableError  # noqa: E402
-from howsure.methods.deep.body import Body  # noqa: E402
-from howsure.methods.deep.dropout import Bernoulli  # noqa: E402
-from howsure.methods.deep.head_network import HeadNetwork  # noqa: E402
+from howsure.methods.deep.batch import Member, Network, outputs, train  # noqa: E402
+from howsure.methods.deep.body import Bernoulli, Body  # noqa: E402
 from howsure.methods.deep.heads import (  # noqa: E402
     HEADS,
     DoublePoisson,
@@ -29,13 +28,12 @@ from howsure.methods.deep.heads import (  # noqa: E402
     SquaredError,
     head_named,
 )
-from howsure.methods.deep.members import Member, Network, Training  # noqa: E402
-from howsure.methods.deep.outputs import outputs  # noqa: E402
-from howsure.methods.deep.train import train  # noqa: E402
+from howsure.methods.deep.networks import HeadNetwork  # noqa: E402
+from howsure.methods.deep.training import BatchTraining  # noqa: E402
 from howsure.predictions import Prediction  # noqa: E402
 
 COUNTS = ("poisson", "negative_binomial", "double_poisson")
-FULL = Training(
+FULL = BatchTraining(
     layers=(7, 5),
     epochs=6,
     batch_size=16,
@@ -63,7 +61,9 @@ def belief(head: Head, network: Network, x: np.ndarray) -> Any:
     return head.belief(outputs([network], x)[0], network.scale.y_center, network.scale.y_unit)
 
 
-def alone(member: Member, head: Head, options: Training) -> tuple[list[np.ndarray], list[float]]:
+def alone(
+    member: Member, head: Head, options: BatchTraining
+) -> tuple[list[np.ndarray], list[float]]:
     """One plain network, by torch's own layers, AdamW and schedule; the best state is kept."""
     x, y = member.rows()
     assert member.held is not None
@@ -172,10 +172,10 @@ def test_the_faithful_variance_sends_no_gradient_into_the_body() -> None:
 
 
 def test_the_learning_rate_falls_along_half_a_wave() -> None:
-    options = Training(epochs=4, learning_rate=0.8, schedule="cosine")
+    options = BatchTraining(epochs=4, learning_rate=0.8, schedule="cosine")
     found = [options.pace(epoch) for epoch in range(4)]
     np.testing.assert_allclose(found, 0.4 * (1 + np.cos(np.pi * np.arange(4) / 4)))
-    assert Training(learning_rate=0.8).pace(70) == 0.8
+    assert BatchTraining(learning_rate=0.8).pace(70) == 0.8
 
 
 def test_losses_are_told_with_and_without_rows_held_out() -> None:
@@ -216,7 +216,7 @@ class Fragile(Head):
 
 def test_a_diverging_network_stops_says_where_and_keeps_its_last_good_state() -> None:
     x = np.ones((64, 1))
-    options = Training(layers=(8,), epochs=400, batch_size=16, learning_rate=0.01)
+    options = BatchTraining(layers=(8,), epochs=400, batch_size=16, learning_rate=0.01)
     bad, good = Member(x, np.full(64, 5.0), seed=0), Member(x, np.full(64, 1.0), seed=0)
     failed, fine = train([bad, good], Fragile(), options)
     assert failed.failure is not None
@@ -237,7 +237,9 @@ def test_a_diverging_network_stops_says_where_and_keeps_its_last_good_state() ->
 
 def test_a_network_that_fails_at_once_is_as_it_began() -> None:
     x, _ = rows()
-    network = train([Member(x, np.full(50, 1e30), seed=0)], Fragile(), Training(layers=(4,)))[0]
+    network = train([Member(x, np.full(50, 1e30), seed=0)], Fragile(), BatchTraining(layers=(4,)))[
+        0
+    ]
     assert network.failure == "loss not finite in epoch 1, step 1 of 2"
     assert network.kept == 0
     assert all(np.isfinite(kernel).all() for kernel in network.kernels)
@@ -390,12 +392,16 @@ def test_starts_may_be_cold() -> None:
     x, y = rows()
     y = y * 1e3 + 1e6
     warm, cold = (
-        train([Member(x, y, seed=0)], DoublePoisson(), Training(layers=(4,), epochs=1, warm=w))[0]
+        train(
+            [Member(x, y, seed=0)],
+            DoublePoisson(),
+            BatchTraining(layers=(4,), epochs=1, warm_start=w),
+        )[0]
         for w in (True, False)
     )
     assert belief(DoublePoisson(), warm, x).point().mean() == pytest.approx(1e6, rel=0.2)
     assert belief(DoublePoisson(), cold, x).point().mean() < 100.0
-    raw = train([Member(x, y, seed=0)], Gaussian(), Training(epochs=1, standardise=False))[0]
+    raw = train([Member(x, y, seed=0)], Gaussian(), BatchTraining(epochs=1, standardise=False))[0]
     assert (raw.scale.y_center, raw.scale.y_unit) == (0.0, 1.0)
     np.testing.assert_array_equal(raw.scale.x_unit, 1.0)
     assert NegativeBinomial().start(y).unit[0] == pytest.approx(y.std(), rel=1e-3)
@@ -412,4 +418,4 @@ def test_starts_may_be_cold() -> None:
 )
 def test_bad_training_is_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        Training(**options)
+        BatchTraining(**options)

@@ -29,7 +29,9 @@ def test_label_sets_of_digits(load: Callable[[str], ModuleType], tmp_path: Path)
     item = labels.trained("digits", *labels.digits(), kind="logistic", train=200, rows=500, bins=5)
     assert item.task.accuracy > 0.8
     assert len(item.task.eases) == len(labels.SHARES)
-    size = labels.Size(2, 4, 500, labels.Tuning(bins=(2,), penalties=(0.1,)), (0.9,))
+    size = labels.Size(
+        2, 4, 500, labels.TunedLabels(share=0.5, bins=(2,), penalties=(0.1,)), (0.9,)
+    )
     found = labels.comparisons([item], size)
     (result,) = found[0.9]
     assert np.abs(result.median("empirical_coverage") - 0.9).max() < 0.08

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.records import Curve
-from howsure.figures import Figure, Mark, plot, to_vega
-from howsure.studies.adaptivity.figures import (
-    Rule,
-    ease_figure,
-    methods_figure,
-    sensitivity_figure,
-    size_figure,
-)
+from howsure.figures import Figure, Mark, figures_of, plot, to_vega
+from howsure.studies.adaptivity import methods_figure, sensitivity_figure
 
 needs("matplotlib")
 
@@ -39,14 +35,15 @@ def curve(name: str, model: str, shift: float = 0.0) -> Curve:
 
 def figures() -> list[Figure]:
     pair = [curve("coverage_by_ease", "A"), curve("coverage_by_ease", "B", 0.1)]
+    bare = {"lower": None, "upper": None, "reference": None}
+    sizes = [replace(curve("size_by_difficulty", m, s), **bare) for m, s in (("A", 0), ("B", 0.2))]
     return [
-        ease_figure(pair),
-        size_figure([curve("size_by_difficulty", "A"), curve("size_by_difficulty", "B", 0.2)]),
+        *figures_of(pair),
+        *figures_of(sizes),
         methods_figure(
             {"digits": {"LAC": 0.3, "APS": np.nan}, "photos": {"LAC": 0.4, "APS": 0.1}},
             "t_cv",
-            rules=(Rule(at=0.04, label="perfect"), Rule(at=np.nan, label="none")),
-            note="medians",
+            rules={"perfect": 0.04, "none": np.nan},
         ),
         sensitivity_figure(
             ["noise", "contrast"], {"LAC": np.array([0.5, np.nan])}, "t_ss", title="type"
@@ -69,7 +66,9 @@ def test_layers_hold_what_was_given() -> None:
     lines = [layer for layer in by_ease.layers if layer.mark is Mark.LINE]
     assert [layer.series for layer in lines] == ["nominal", "A", "B"]
     np.testing.assert_allclose(lines[2].y, 0.9 + 0.1 * lines[2].x)
-    assert by_ease.notes == ("Shaded: 95% band.",)
+    (band,) = (layer for layer in by_ease.layers if layer.mark is Mark.BAND)
+    assert (band.series, band.lower.tolist()) == ("95% band", [0.85] * 4)
+    assert {layer.mark for layer in by_size.layers} == {Mark.POINTS}
     assert [layer.series for layer in by_size.layers] == ["A", "B"]
     rule, digits, photos = methods.layers
     assert rule.x.tolist() == [0.04]
@@ -81,9 +80,6 @@ def test_layers_hold_what_was_given() -> None:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: ease_figure([]), "at least one"),
-        (lambda: size_figure([]), "at least one"),
-        (lambda: ease_figure([Curve(name="c", x=np.ones(1), y=np.ones(1))]), "band"),
         (lambda: methods_figure({}, "t_cv"), "0 series"),
         (lambda: methods_figure({"a": {"b": 1.0}}, "nothing"), "measure be one of"),
         (lambda: sensitivity_figure(["a"], {"b": np.ones(2)}, "t_ss", title="t"), "must be 1"),

@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 from howsure.core.errors import InputError
 from howsure.core.progress import listening
 from howsure.core.records import Direction
-from howsure.methods.conformal.labels import APS, LAC, LabelConformal
+from howsure.methods.conformal.labels import APS, LAC, LabelConformal, TunedLabels
 from howsure.metrics.adaptivity import (
     EaseCells,
     GaussianNoise,
@@ -25,34 +25,28 @@ from howsure.metrics.adaptivity import (
     t_ss,
 )
 from howsure.predictions import LabelSets
-from howsure.studies.adaptivity.forest import forest_task
-from howsure.studies.adaptivity.inputs import (
-    Classified,
-    Regressed,
-    classified,
-    given_probabilities,
-    regressed,
-)
-from howsure.studies.adaptivity.intervals import (
+from howsure.studies.adaptivity import (
     INTERVAL_MEASURES,
     INTERVAL_METHODS,
-    compare_intervals,
-    interval_numbers,
-)
-from howsure.studies.adaptivity.protocol import (
     LABEL_MEASURES,
     LABEL_METHODS,
-    Tuning,
-    compare_label_sets,
-    label_numbers,
-)
-from howsure.studies.adaptivity.result import MethodComparison, average_table
-from howsure.studies.adaptivity.validation import (
     VALIDATED,
-    correlation_ranks,
+    Classified,
+    MethodComparison,
+    Regressed,
+    average_table,
+    classified,
+    compare_intervals,
+    compare_label_sets,
     ease_sensitivity,
+    forest_task,
+    given_probabilities,
+    regressed,
     validate_measures,
 )
+from howsure.studies.adaptivity.intervals import interval_numbers
+from howsure.studies.adaptivity.label_sets import label_numbers
+from howsure.studies.adaptivity.validation import correlation_ranks
 
 QUIET = Resampling(replicates=0, permutations=0)
 
@@ -75,7 +69,7 @@ def task() -> Classified:
 
 @pytest.fixture(scope="module")
 def compared(task: Classified) -> tuple[MethodComparison, ...]:
-    tuning = Tuning(bins=(3, 6), penalties=(0.05, 0.2))
+    tuning = TunedLabels(share=0.5, bins=(3, 6), penalties=(0.05, 0.2))
     return compare_label_sets(task, coverages=(0.8, 0.9), repeats=6, bins=15, tuning=tuning, seed=3)
 
 
@@ -174,7 +168,7 @@ def test_shared_ranks_average_over_tasks(compared: tuple[MethodComparison, ...])
         methods=LABEL_METHODS,
         repeats=2,
         bins=3,
-        tuning=Tuning(bins=(2,), penalties=(0.1,)),
+        tuning=TunedLabels(share=0.5, bins=(2,), penalties=(0.1,)),
     )
     assert other.surrogate
     table = average_table([found, other])
@@ -217,7 +211,7 @@ def test_a_classifier_that_never_errs_gives_reasons() -> None:
     p += rng.uniform(0, 0.01, (300, 3))
     p /= p.sum(axis=1, keepdims=True)
     (found,) = compare_label_sets(
-        given_probabilities(p, y), repeats=2, bins=5, tuning=Tuning(bins=(2,))
+        given_probabilities(p, y), repeats=2, bins=5, tuning=TunedLabels(share=0.5, bins=(2,))
     )
     assert np.isnan(found.median("t_ss")).all()
     assert "agree" in found.reasons["LAC", "t_ss"]

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from howsure.metrics.adaptivity import noise_floor
-from howsure.studies.adaptivity.protocol import LABEL_METHODS
-from howsure.studies.adaptivity.validation import VALIDATED, rank_counts
+from howsure.studies.adaptivity import LABEL_METHODS, VALIDATED, rank_counts
 
 FOLDER = Path(__file__).parent / "published"
 MODELS = (

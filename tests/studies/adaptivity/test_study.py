@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from howsure.cli.main import app
 from howsure.core.errors import InputError
-from howsure.studies.adaptivity.forest import forest_task
-from howsure.studies.adaptivity.inputs import given_probabilities
-from howsure.studies.adaptivity.intervals import compare_intervals
-from howsure.studies.adaptivity.protocol import compare_label_sets
-from howsure.studies.adaptivity.study import AdaptivityStudy
+from howsure.studies.adaptivity import (
+    AdaptivityStudy,
+    compare_intervals,
+    compare_label_sets,
+    forest_task,
+    given_probabilities,
+)
 from howsure.studies.engine import Plan, Store, combined, run, survey, trials_of
 from howsure.studies.tasks.worlds import world_named
 
@@ -146,3 +151,165 @@ def test_bad_plans_are_refused(tmp_path: Path, changes: dict[str, Any], words: s
     np.savez(tmp_path / "bare.npz", predictions=np.ones((3, 2)))
     with pytest.raises(InputError, match=words):
         trials_of(plan(tmp_path, **changes))
+
+
+OWN = """
+from dataclasses import dataclass
+import numpy as np
+from howsure.methods.interface import Beliefs, Fitted, Method
+from howsure.predictions import Distribution
+
+@dataclass(frozen=True)
+class Line(Method):
+    scale: float = 1.0
+
+    @property
+    def name(self):
+        return "line"
+
+    def fit(self, x, y, rng):
+        assert len(x) == len(y) == 120 + 150  # those that trained the forests, and validation
+        return Fit(*np.polyfit(x[:, 0], y, 1), self.scale * y.std())
+
+@dataclass
+class Fit(Fitted):
+    slope: float
+    start: float
+    sd: float
+
+    def predict(self, x):
+        assert x.shape == (150, 1)
+        mean = self.start + self.slope * x[:, 0]
+        return Beliefs(Distribution("norm", {"loc": mean, "scale": self.sd}))
+
+class Largest:
+    def __init__(self, coverage, extra=0):
+        self.coverage, self.extra = coverage, extra
+
+    def calibrate(self, x, y):
+        assert x.shape == (180, 5)
+        mass = np.sort(x, axis=1)[:, ::-1].cumsum(axis=1)
+        rank = (x > x[np.arange(len(y)), y][:, None]).sum(axis=1)
+        self.most = int(np.quantile(rank, self.coverage, method="higher")) + 1 + self.extra
+        return self
+
+    def predict(self, x):
+        return x >= np.sort(x, axis=1)[:, -self.most][:, None]
+
+@dataclass(frozen=True)
+class Wrong:
+    coverage: float
+
+    def calibrate(self, x, y):
+        return self
+
+    def predict(self, x):
+        return x[:, :2] > 0
+
+class Bare:
+    def calibrate(self, x, y):
+        return self
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with methods of somebody's own, and a classifier's outputs."""
+    softmax_file(tmp_path)
+    (tmp_path / "somebodys.py").write_text(OWN, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "somebodys", raising=False)
+    return tmp_path
+
+
+def test_any_method_stands_beside_the_papers(own: Path) -> None:
+    labels = "howsure.methods.conformal.labels"
+    lac = {"name": f"{labels}:LAC"}
+    methods = {
+        "line": {"method": "somebodys:Line", "scale": 2.0},
+        "table": {"method": "split_conformal", "regressor": "linear"},
+        "top": {"method": "somebodys:Largest", "extra": 1},
+        "by name": {"method": "label_conformal", "score": lac},
+        "by ease": {
+            "method": "label_conformal",
+            "score": lac,
+            "adapt": {"name": "mondrian", "groups": {"name": f"{labels}:EaseColumn", "column": 5}},
+        },
+        "CP": "CP",
+        "LAC": "LAC",
+    }
+    told = plan(own, methods=methods)
+    assert [trial.title for trial in trials_of(told)] == [
+        *("line on fan", "table on fan", "CP on fan"),
+        *("top on images", "by name on images", "by ease on images", "LAC on images"),
+    ]
+    store = Store(own / "store")
+    summary = run(told, store)
+    assert (summary.done, summary.failed) == (7, 0), survey(told, store)
+    found = combined(told, survey(told, store), store)
+    sets = found.results["images"][1]
+    assert sets.median("empirical_coverage").min() > 0.75
+    assert sets.of("set_size")[:, 0].tolist() == [3, 4]  # as many labels in every set
+    size = sets.medians("set_size")
+    # the same method by either name, and another by groups of ease
+    for measure in sets.measures:
+        values = dict(zip(sets.methods, sets.of(measure).T.tolist(), strict=True))
+        np.testing.assert_array_equal(values["by name"], values["LAC"])
+    assert size["by ease"] != size["LAC"]
+    widths = found.results["fan"][1].median("width")
+    assert widths[0] > widths[1] > 0
+    page = AdaptivityStudy().page(found)
+    assert {row[0].text for row in page.opening.grids[0].parts[0].rows} == set(methods)
+
+
+def test_a_method_of_ones_own_is_submitted(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(own)
+    line = ["bench", "submit", "somebodys:Line", "--plan", "adaptivity", "--jobs", "0"]
+    for change in ("repeats=2", "rows=300", "n_train=120", "bins=5", "trees=30"):
+        line += ["--set", change]
+    given = CliRunner().invoke(app, [*line, "--world", "fan", "-o", "page.html"])
+    assert given.exit_code == 0, given.output
+    assert "Do prediction methods" in (own / "page.html").read_text(encoding="utf-8")
+    assert "Line" in given.output
+
+
+def test_options_of_other_methods_enter_the_address(own: Path) -> None:
+    def address(name: str, **options: Any) -> str:
+        (trial,) = trials_of(plan(own, methods={"mine": {"method": name, **options}}))
+        return trial.address
+
+    for name, key, value in (
+        ("somebodys:Line", "scale", 1.5),
+        ("somebodys:Largest", "extra", 2),
+        ("label_conformal", "allow_empty", False),
+        ("linear_t", "intercept", False),
+    ):
+        assert address(name) != address(name, **{key: value})
+        assert address(name) != address(name, revision=1)
+        assert address(name) == address(name)
+    assert address("somebodys:Line") == address("somebodys:Line", scale=1.0)
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"method": "somebodys:Line", "scalle": 1}, "near: scale"),
+        ({"method": "somebodys:Largest", "exra": 1}, "near: extra"),
+        ({"method": "somebodys:Largest", "coverage": 0.9}, "must leave coverage"),
+        ({"method": "somebodys:Bare"}, "class with coverage"),
+        ({"method": "somebodys:Absent"}, "must be in 'somebodys'"),
+        ({"method": "label_conformall"}, "near: label_conformal"),
+        ({"method": "split_conformel"}, "near: split_conformal"),
+    ],
+)
+def test_bad_methods_are_refused(own: Path, entry: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        trials_of(plan(own, methods={"a": entry}))
+
+
+def test_sets_of_another_shape_fail_their_trial(own: Path) -> None:
+    told = plan(own, methods={"wrong": {"method": "somebodys:Wrong"}, "LAC": "LAC"})
+    store = Store(own / "store")
+    assert run(told, store).failed == 1
+    with pytest.raises(InputError, match=r"booleans of shape \(120, 5\)"):
+        AdaptivityStudy().run(trials_of(told)[0])

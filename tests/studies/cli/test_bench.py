@@ -61,7 +61,7 @@ def test_status_counts_and_tells_why(folder: str) -> None:
 
 
 def test_failures_set_the_exit_status(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from howsure.studies.pointwise.study import PointwiseStudy
+    from howsure.studies.pointwise import PointwiseStudy
 
     def broken(*_: object) -> None:
         raise MemoryError("too\x1b[31m big")

@@ -21,7 +21,7 @@ from howsure.studies.congruence.tasks import (
     plain_rows,
     wave_task,
 )
-from howsure.studies.tasks.parts import Part
+from howsure.studies.tasks import Part
 
 
 def test_wave_parts_are_disjoint_and_of_the_published_sizes() -> None:

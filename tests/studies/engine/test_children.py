@@ -130,7 +130,7 @@ def test_when_a_run_is_killed_its_children_end(tmp_path: Path) -> None:
 def test_what_cannot_be_kept_fails_its_trial(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from howsure.studies.pointwise.study import PointwiseStudy
+    from howsure.studies.pointwise import PointwiseStudy
 
     real = PointwiseStudy.run
 

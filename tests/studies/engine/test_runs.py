@@ -28,8 +28,7 @@ from howsure.studies.engine import (
     survey,
     trials_of,
 )
-from howsure.studies.pointwise.simulation import pointwise
-from howsure.studies.pointwise.study import PointwiseStudy
+from howsure.studies.pointwise import PointwiseStudy, pointwise
 from howsure.studies.tasks.worlds import CutWorld, ForestWorld, world_named
 from studies.sameness import same
 

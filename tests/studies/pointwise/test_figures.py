@@ -15,16 +15,8 @@ from extras import needs
 from howsure.core.records import Curve
 from howsure.figures import plot, to_vega
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, Figure, Mark
-from howsure.studies.pointwise.figures import (
-    MOST_BINS,
-    OneRun,
-    Words,
-    coverage_profile,
-    intervals_along_x,
-    intervals_over_truth,
-    share_histogram,
-    spread_figure,
-)
+from howsure.studies.pointwise import Words, coverage_profile, intervals_along_x, share_histogram
+from howsure.studies.pointwise.figures import MOST_BINS, OneRun, intervals_over_truth, spread_figure
 
 WORDS = Words(name="n", question="Why?", title="T", reading="R", x="x", notes=("told",))
 SHARES = st.integers(1, 300).flatmap(

@@ -24,9 +24,7 @@ from howsure.methods.linear import LinearT
 from howsure.methods.regressors import SplitConformal
 from howsure.report.document import Document
 from howsure.report.page import render
-from howsure.studies.pointwise.page import pointwise_report
-from howsure.studies.pointwise.result import PointwiseResult
-from howsure.studies.pointwise.simulation import Precision, pointwise
+from howsure.studies.pointwise import PointwiseResult, Precision, pointwise, pointwise_report
 from howsure.studies.tasks.worlds import CutWorld, world_named
 from report.words import check_words
 
@@ -426,7 +424,7 @@ def test_without_scripts_every_option_is_there(opened: Callable[..., Any]) -> No
 
 
 def test_percentages_are_rounded_once() -> None:
-    from howsure.studies.pointwise.words import _percent
+    from howsure.studies.pointwise.page import _percent
 
     assert _percent(0.9) == "90\xa0%"
     assert _percent(0.99949) == "99.9\xa0%"

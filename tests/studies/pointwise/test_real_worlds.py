@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression
 
 from howsure.methods.linear import LinearT
 from howsure.methods.regressors import SplitConformal
-from howsure.studies.pointwise.simulation import pointwise
+from howsure.studies.pointwise import pointwise
 from howsure.studies.tasks import uci, uci_names
 from howsure.studies.tasks.worlds import CutWorld, ForestWorld
 

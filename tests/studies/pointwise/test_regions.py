@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,8 @@ from scipy import stats
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.methods.interface import Beliefs, Fitted, Method, located
 from howsure.methods.linear import LinearT
-from howsure.studies.pointwise.regions import (
-    failing_regions,
-    local_curve,
-    principal_component,
-)
-from howsure.studies.pointwise.result import PointwiseResult
-from howsure.studies.pointwise.simulation import pointwise
+from howsure.studies.pointwise import PointwiseResult, pointwise
+from howsure.studies.pointwise.measures import failing_regions, local_curve, principal_component
 from howsure.studies.tasks.worlds import world_named
 
 
@@ -87,10 +83,7 @@ def test_indicators_are_named_by_their_label() -> None:
     base = pointwise("friedman1", Corner(), coverages=(0.9,), trials=20, n_train=2, n_test=200)
     flag = (rng.uniform(size=200) > 0.5).astype(float)
     mass = np.where(flag[:, None] > 0, 0.5, 0.9) + 0 * base.mass
-    parts = {name: getattr(base, name) for name in base.__slots__}
-    result = PointwiseResult(
-        **{**parts, "x": flag[:, None], "mass": mass + 0.001 * rng.normal(size=(20, 1, 1))}
-    )
+    result = replace(base, x=flag[:, None], mass=mass + 0.001 * rng.normal(size=(20, 1, 1)))
     found = failing_regions(result, "picf", 0.9, ["site=north"]).columns
     assert found["where"].tolist() == ["site=north", "not site=north"]
     assert found["coverage"] == pytest.approx([0.5, 0.9], abs=0.002)
@@ -160,15 +153,15 @@ def test_the_first_component_holds_most_variance(
     x = np.random.default_rng(seed).normal(size=(rows, columns)) * 10.0 ** np.arange(columns)
     if constant and columns > 1:
         x[:, 0] = 5.0
-    found = principal_component(x)
+    values, share, loadings = principal_component(x)
     live = x.std(axis=0) > 0
     scaled = (x[:, live] - x[:, live].mean(axis=0)) / x[:, live].std(axis=0)
     largest = np.linalg.eigvalsh(scaled.T @ scaled / rows)[-1]
-    assert found.values.var() == pytest.approx(largest)
-    assert found.share == pytest.approx(largest / live.sum())
-    assert np.linalg.norm(found.loadings) == pytest.approx(1.0)
-    assert found.loadings[np.argmax(np.abs(found.loadings))] > 0
-    assert (found.loadings[~live] == 0).all()
+    assert values.var() == pytest.approx(largest)
+    assert share == pytest.approx(largest / live.sum())
+    assert np.linalg.norm(loadings) == pytest.approx(1.0)
+    assert loadings[np.argmax(np.abs(loadings))] > 0
+    assert (loadings[~live] == 0).all()
 
 
 def test_points_that_are_all_the_same_have_no_direction() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import math
 import os
 import signal
 import subprocess
@@ -21,10 +23,12 @@ from typer.testing import CliRunner
 from howsure.cli.main import app
 from howsure.core.errors import InputError
 from howsure.methods.linear import LinearT
-from howsure.studies.pointwise.simulate import Request, make_world, parse_method
-from howsure.studies.pointwise.simulate_table import RARE, read_learning_table
-from howsure.studies.pointwise.simulation import pointwise
-from howsure.studies.tasks.worlds import ForestWorld, world_named
+from howsure.studies.engine import Plan, make_world, trials_of, world_identity
+from howsure.studies.pointwise import PointwiseResult, Precision, pointwise, records
+from howsure.studies.pointwise.command import parse_method, world_entry
+from howsure.studies.tasks import read_learning_table
+from howsure.studies.tasks.worlds import ForestWorld, World, world_named
+from studies.sameness import same
 
 RUN = [sys.executable, "-c", "from howsure.cli.entry import main; main()"]
 QUICK = ("--trials", "4", "--train-rows", "40", "--test-rows", "30")
@@ -68,6 +72,14 @@ class Mine:
     def predict(self, x):
         return Distribution.normal(np.full(len(x), self.mean), np.full(len(x), self.sd))
 """
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of its own, which no other test has filled."""
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    return folder / "howsure" / "simulate"
 
 
 def command(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -136,13 +148,13 @@ def test_a_world_is_simulated_and_every_form_written(tmp_path: Path) -> None:
 
 
 def test_a_table_becomes_a_world_with_the_users_own_model(table: Path) -> None:
-    """A module beside the table is found, as `python -m` would find it."""
+    """A module beside the table is found, as `python -m` would find it, by child processes too."""
     (table.parent / "mypkg.py").write_text(MODULE, encoding="utf-8")
     done = command(
         table.name,
         *("--target", "price", "--method", "mypkg:Spread:alpha=2.0", "--trials", "12"),
         *("--method", "split_conformal:regressor=mypkg:Point", "--coverage", "0.9"),
-        *("--noise", "laplace", "--residuals", "in-sample", "-o", "out.md"),
+        *("--noise", "laplace", "--residuals", "in-sample", "-o", "out.md", "--jobs", "1"),
         cwd=table.parent,
     )
     assert done.returncode == 0, done.stderr
@@ -174,7 +186,7 @@ def test_rare_labels_share_a_column(tmp_path: Path) -> None:
     labels = ["a"] * 60 + ["b"] * 58 + ["c", "d"]
     csv.write_csv(pa.table({"kind": labels, "y": np.arange(120.0)}), path)
     found = read_learning_table(path, "y")
-    assert found.names == ("kind=b", f"kind={RARE}")
+    assert found.names == ("kind=b", "kind=(other)")
     np.testing.assert_array_equal(found.x[:, 0], np.array(labels) == "b")
     assert np.flatnonzero(found.x[:, 1]).tolist() == [118, 119]
 
@@ -183,7 +195,7 @@ def test_rows_with_missing_cells_are_refused_or_left_out(tmp_path: Path) -> None
     path = tmp_path / "t.csv"
     path.write_text("x,z,y\n1,a,1\n,b,2\n3,,3\n4,a,\n5,b,5\n6,a,6\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"1 in 'y', 1 in 'x', 1 in 'z'; --missing drop"):
-        read_learning_table(path, "y")
+        read_learning_table(path, "y", flag="--")
     found = read_learning_table(path, "y", missing="drop")
     assert found.y.tolist() == [1, 5, 6]
     assert "3 rows with missing cells are left out" in found.notes[0]
@@ -209,13 +221,60 @@ def test_a_table_that_cannot_serve_is_refused(
     path = tmp_path / "t.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=words):
-        read_learning_table(path, target, missing="drop")
+        read_learning_table(path, target, missing="drop", flag="--")
+
+
+def test_a_table_with_labels_and_gaps_is_read_as_asked(tmp_path: Path) -> None:
+    """Its numbers alone enter the address: a label is a column, a gap is left out."""
+    rng = np.random.default_rng(0)
+    rows = [
+        f"{size:.3f};{site};same;{size + 0.1 * noise:.3f}".replace(".", ",")
+        for size, site, noise in zip(
+            rng.random(60), rng.choice(["Nö", "Sü"], 60), rng.normal(size=60), strict=True
+        )
+    ]
+    (tmp_path / "all.csv").write_text(
+        "\n".join(["size;site;unit;y", *rows, ";Nö;same;1,0", ""]), encoding="latin-1"
+    )
+    entry: dict[str, Any] = {"table": "all.csv", "target": "y", "trees": 30, "encoding": "latin-1"}
+
+    def of(**options: Any) -> list[str]:
+        worlds = {"w": {**entry, "missing": "drop", "decimal": ",", **options}}
+        plan = Plan(
+            name="t",
+            study="pointwise",
+            worlds=worlds,
+            methods={"line": "linear_t"},
+            options={"simulations": 2, "block": 2},
+            folder=tmp_path,
+        )
+        return [trial.address for trial in trials_of(plan)]
+
+    assert of() == of(features=["size", "site"]) == of(features=["size", "site", "unit"])
+    assert not set(of()) & set(of(features=["size"]))
+    (tmp_path / "known.csv").write_text("\n".join(["size;site;unit;y", *rows]), encoding="latin-1")
+    assert of() == of(table="known.csv", missing="error")
+    for options, words in (
+        ({"missing": "error"}, "no cell may be missing or infinite, got 1 in 'size'; missing drop"),
+        ({"missing": "fill"}, "missing must be one of error, drop, got 'fill'"),
+        ({"features": ["sise"]}, "features must name .*'sise'"),
+        ({"features": "size"}, "features must be a list of columns, got 'size'"),
+        ({"target": "site"}, "column 'site' must hold numbers"),
+        ({"targets": "y"}, "near: target"),
+    ):
+        with pytest.raises(InputError, match=words):
+            of(**options)
 
 
 def test_residuals_and_noise_decide_the_world(table: Path) -> None:
-    given: dict[str, Any] = {"source": str(table), "methods": (), "target": "price"}
-    outer, names, facts = make_world(Request(**given))
-    inner, _, _ = make_world(Request(**given, residuals="in-sample", noise="student_t3"))
+    def made(residuals: str, noise: str | None) -> tuple[World, tuple[str, ...], dict[str, str]]:
+        label, entry, names, facts = world_entry(
+            str(table), "price", noise=noise, residuals=residuals, seed=0, reading={"features": []}
+        )
+        return make_world(*world_identity(label, entry, Path())), names, facts
+
+    outer, names, facts = made("out-of-bag", None)
+    inner, _, _ = made("in-sample", "student_t3")
     assert isinstance(outer, ForestWorld)
     assert isinstance(inner, ForestWorld)
     assert inner.row_scale.mean() < outer.row_scale.mean()
@@ -394,3 +453,170 @@ def test_quantiles_that_do_not_reach_a_coverage_name_the_flag(tmp_path: Path) ->
     assert "0.025" in told.stderr
     assert "--coverage asks for others" in " ".join(told.stderr.split())
     assert command(*asked, "--coverage", "0.9", cwd=tmp_path).returncode == 0
+
+
+SLOW = """
+import os
+import time
+
+import numpy as np
+from howsure import Distribution
+
+
+class Slow:
+    def fit(self, x, y, rng):
+        time.sleep(0.03)
+        with open("fits.txt", "a") as file:
+            file.write(f"{os.getpid()}\\n")
+        self.mean, self.sd = y.mean() + 0.01 * rng.normal(), y.std()
+
+    def predict(self, x):
+        return Distribution.normal(np.full(len(x), self.mean), np.full(len(x), self.sd))
+"""
+
+
+def numbers(path: Path) -> dict[tuple[str, str, float], float]:
+    """Every number that a file of results holds, by method, measure and coverage."""
+    records = json.loads(path.read_text(encoding="utf-8"))["records"]
+    none = {None: math.nan}
+    return {
+        (r["model"], r["metric"], r["coverage"] or 0.0): none.get(r["value"], r["value"])
+        for r in records
+    }
+
+
+def numbers_of(result: PointwiseResult) -> dict[tuple[str, str, float], float]:
+    """The same of a result."""
+    return {
+        (r.model, r.metric, 0.0 if math.isnan(r.coverage) else r.coverage): r.value
+        for r in records(result)
+    }
+
+
+def agree(found: dict[Any, float], expected: dict[Any, float]) -> None:
+    assert found.keys() == expected.keys()
+    np.testing.assert_allclose(
+        [found[key] for key in expected], list(expected.values()), rtol=1e-12, atol=1e-15
+    )
+
+
+def kept(folder: Path) -> list[Path]:
+    return list(folder.glob("*/trials/*/trial.json"))
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path, cache: Path) -> None:
+    """What was done is read, not done again, and the numbers are those of a run in one piece."""
+    (tmp_path / "mypkg.py").write_text(SLOW, encoding="utf-8")
+    told = [*RUN, "simulate", "linear", "--method", "mypkg:Slow", "--trials", "60"]
+    told += ["--test-rows", "9", "--coverage", "0.8", "-o", "r.json"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(told, cwd=tmp_path, text=True, **pipes) as running:
+        while not kept(cache) and running.poll() is None:
+            time.sleep(0.02)
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=60)
+    assert running.returncode == 130
+    (place,) = cache.iterdir()
+    assert err == (
+        f"howsure: interrupted: finished trials are kept in {place}; the same command continues "
+        "from here\n"
+    )
+    blocks, log = len(kept(cache)), tmp_path / "fits.txt"
+    assert 1 <= blocks < 6
+    log.unlink()
+    assert subprocess.run(told, cwd=tmp_path, capture_output=True, check=False).returncode == 0
+    assert len(log.read_text().splitlines()) == 60 - 10 * blocks
+    assert not list(cache.iterdir())
+    log.unlink()
+    several = [*told[:-1], "two.json", "--jobs", "2", "--store", "kept"]
+    assert subprocess.run(several, cwd=tmp_path, capture_output=True, check=False).returncode == 0
+    assert len(set(log.read_text().split())) == 2
+    agree(numbers(tmp_path / "r.json"), numbers(tmp_path / "two.json"))
+
+
+def test_a_store_of_ones_own_keeps_trials_until_their_code_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    code, log = tmp_path / "kept_by_code.py", tmp_path / "fits.txt"
+    code.write_text(SLOW.replace("0.03", "0.0"), encoding="utf-8")
+
+    def fits(trials: int) -> int:
+        log.write_text("")
+        inside(
+            *("linear", "--method", "kept_by_code:Slow", "--test-rows", "9", "--store", "kept"),
+            *("--trials", trials),
+        )
+        return len(log.read_text().splitlines())
+
+    assert [fits(10), fits(20), fits(20)] == [10, 10, 0]
+    code.write_text(SLOW.replace("0.03", "0.001"), encoding="utf-8")
+    assert fits(10) == 10
+
+
+def test_stopping_early_gives_what_python_gives(tmp_path: Path) -> None:
+    """By looks after one block and after several, and where the limit ends inside a block."""
+    for error, of, most in ((0.03, "picf", 300), (0.004, "cicf", 47), (0.0004, "brier", 300)):
+        path = tmp_path / "r.json"
+        told = inside(
+            *("linear", "--method", "linear_t", "--coverage", "0.8", "--trials", most),
+            *("--test-rows", "20", "--until-se", error, "--of", of, "-o", path),
+        )
+        stop = Precision(standard_error=error, of=of)
+        given: dict[str, Any] = {"coverages": (0.8,), "trials": most, "n_test": 20, "stop": stop}
+        result = pointwise("linear", LinearT(), **given)
+        agree(numbers(path), numbers_of(result))
+        assert result.stop in " ".join(told.split())
+
+
+def test_a_wish_that_is_met_inside_a_block_leaves_out_the_rest() -> None:
+    whole = pointwise("linear", LinearT(), coverages=(0.8,), trials=50, n_test=20)
+    stop = Precision(standard_error=0.03)
+    met = stop.first_met(whole)
+    assert met is not None
+    assert met.trials < 50
+    same(met, pointwise("linear", LinearT(), coverages=(0.8,), trials=50, n_test=20, stop=stop))
+    assert stop.first_met(whole, after=met.trials - 1) is not None
+    nothing = Precision(standard_error=1e-6)
+    assert nothing.first_met(whole) is None
+    assert "not met in 50 trials: about" in nothing.not_met(whole).stop
+
+
+SOME = """
+import numpy as np
+from howsure import Distribution
+
+
+class Some:
+    fits = 0
+
+    def fit(self, x, y, rng):
+        Some.fits += 1
+        self.drawn = rng.random()
+        if Some.fits in (3, 11, 12):
+            raise ValueError(f"fit {Some.fits} is not to be")
+
+    def predict(self, x):
+        return Distribution.normal(np.full(len(x), self.drawn), np.ones(len(x)))
+"""
+
+
+def test_every_simulation_of_a_failed_block_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of twelve, in blocks of ten: one fails in the first block, and both of the second."""
+    (tmp_path / "some_of_it.py").write_text(SOME, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("some_of_it")
+    result = pointwise("linear", module.Some(), trials=12, n_test=9)
+    module.Some.fits = 0
+    path = tmp_path / "r.json"
+    told = inside(
+        *("linear", "--method", "some_of_it:Some", "--trials", "12", "--test-rows", "9"),
+        *("-o", path),
+    )
+    assert "Some: 3 trials failed; first in fit: ValueError: fit 3 is not to be" in told
+    assert [failure.trial for failure in result.failures] == [2, 10, 11]
+    agree(numbers(path), numbers_of(result))

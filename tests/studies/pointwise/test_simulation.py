@@ -22,8 +22,7 @@ from howsure.methods.quantile_regression import linear_quantiles
 from howsure.methods.regressors import SplitConformal
 from howsure.metrics.pointwise import brier, cicf, cicp, picf, picp
 from howsure.predictions import Intervals, Prediction
-from howsure.studies.pointwise.result import PointwiseResult, joined
-from howsure.studies.pointwise.simulation import Precision, pointwise
+from howsure.studies.pointwise import PointwiseResult, Precision, joined, pointwise
 from howsure.studies.tasks.worlds import (
     CutWorld,
     ForestWorld,

@@ -18,7 +18,7 @@ from howsure.core.progress import listening
 from howsure.methods.interface import Beliefs, Fitted, Method, located
 from howsure.methods.linear import LinearT
 from howsure.methods.regressors import SplitConformal
-from howsure.studies.pointwise.splits import (
+from howsure.studies.pointwise import (
     against_published,
     over_splits,
     published_splits,

@@ -17,16 +17,8 @@ from howsure.figures import figures_of, plot
 from howsure.methods.interface import Beliefs, Fitted, Method, located
 from howsure.methods.linear import LinearT
 from howsure.methods.regressors import SplitConformal
-from howsure.studies.pointwise.result import PointwiseResult
-from howsure.studies.pointwise.simulation import pointwise
-from howsure.studies.pointwise.views import (
-    _crossed,
-    curves,
-    failing_ranges,
-    points_table,
-    records,
-    trials_table,
-)
+from howsure.studies.pointwise import PointwiseResult, curves, failing_ranges, pointwise, records
+from howsure.studies.pointwise.measures import _crossed, points_table, trials_table
 from howsure.studies.tasks.worlds import CutWorld, world_named
 
 AT_COVERAGE = (

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
-from howsure.studies.shift.evaluate import Answers, evaluate_shift
-from howsure.studies.shift.methods import SHIFT_METHODS
-from howsure.studies.shift.result import ShiftResult
+from howsure.studies.shift import SHIFT_METHODS, Answers, ShiftResult, evaluate_shift
 
 SELECTIVE = tuple(key for key, method in SHIFT_METHODS.items() if method.score is not None)
 
@@ -59,6 +59,7 @@ WORLDS = {
 }
 
 
+@cache
 def benchmark(*, coverage: float = 0.9, titles: bool = True) -> dict[str, list[ShiftResult]]:
     """The ten methods on five sets; densities tell foreign rows apart, variances hardly."""
     found: dict[str, list[ShiftResult]] = {}

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.core.errors import InputError
-from howsure.studies.shift.evaluate import Answers, calibration_shift, evaluate_shift
-from howsure.studies.shift.result import ShiftRun
+from howsure.studies.shift import Answers, ShiftRun, calibration_shift, evaluate_shift
 
 
 def answers(seed: int, n: int, *, far: float = 0.0, score: bool = True) -> Answers:
@@ -79,9 +78,9 @@ def test_numbers_follow_from_the_definitions(rule: str, coverage: float) -> None
         place = math.ceil(Fraction(str(coverage)) * 212) - 1
     q, limit = excess[place], sorted(val.score)[int(0.8 * 211)]
     assert (run.q, run.threshold) == (q, limit)
-    assert run.val_mae == pytest.approx(np.mean(np.abs(val.y - val.point)))
-    assert run.val_width == pytest.approx(np.mean(val.upper - val.lower) + 2 * q)
-    assert run.val_coverage == (place + 1) / 211
+    assert run.val.mae_all == pytest.approx(np.mean(np.abs(val.y - val.point)))
+    assert run.val.width_all == pytest.approx(np.mean(val.upper - val.lower) + 2 * q)
+    assert run.val.empirical_coverage_all == (place + 1) / 211
     assert list(run.tests) == ["near", "far"]
     for name, part in (("near", near), ("far", far)):
         kept = [i for i in range(len(part)) if part.score[i] <= limit]
@@ -89,12 +88,12 @@ def test_numbers_follow_from_the_definitions(rule: str, coverage: float) -> None
         found = run.tests[name]
         assert found.n == len(part)
         assert found.prediction_rate == pytest.approx(len(kept) / len(part))
-        assert found.coverage == pytest.approx(np.mean([inside[i] for i in kept]))
+        assert found.empirical_coverage == pytest.approx(np.mean([inside[i] for i in kept]))
         assert found.width == pytest.approx(
             np.mean([part.upper[i] - part.lower[i] + 2 * q for i in kept])
         )
         assert found.mae == pytest.approx(np.mean([abs(part.y[i] - part.point[i]) for i in kept]))
-        assert found.coverage_all == pytest.approx(np.mean(inside))
+        assert found.empirical_coverage_all == pytest.approx(np.mean(inside))
         assert found.mae_all == pytest.approx(np.mean(np.abs(part.y - part.point)))
         assert found.width_all == pytest.approx(np.mean(part.upper - part.lower) + 2 * q)
         assert (found.covered == inside).all()
@@ -103,12 +102,17 @@ def test_numbers_follow_from_the_definitions(rule: str, coverage: float) -> None
 
 def _numbers(run: ShiftRun) -> list[float]:
     test = run.tests["t"]
-    return [run.val_mae, run.val_width, run.q, test.mae, test.width, test.mae_all]
+    return [run.val.mae_all, run.val.width_all, run.q, test.mae, test.width, test.mae_all]
 
 
 def _shares(run: ShiftRun) -> list[float]:
     test = run.tests["t"]
-    return [run.val_coverage, test.coverage, test.prediction_rate, test.coverage_all]
+    return [
+        run.val.empirical_coverage_all,
+        test.empirical_coverage,
+        test.prediction_rate,
+        test.empirical_coverage_all,
+    ]
 
 
 def changed(part: Answers, a: float, b: float) -> Answers:
@@ -177,8 +181,8 @@ def test_a_perfect_model_covers_as_it_says(coverage: float) -> None:
 
     run = evaluate_shift(part(4000), {"t": part(10000)}, coverage=coverage)
     noise = math.sqrt(coverage * (1 - coverage) * (1 / 4000 + 1 / 10000))
-    assert abs(run.tests["t"].coverage - coverage) < 4 * noise
-    assert run.val_coverage == pytest.approx((math.floor(coverage * 4000) + 1) / 4000)
+    assert abs(run.tests["t"].empirical_coverage - coverage) < 4 * noise
+    assert run.val.empirical_coverage_all == pytest.approx((math.floor(coverage * 4000) + 1) / 4000)
 
 
 def test_a_perfect_detector_keeps_nearly_half_of_a_half_and_half_test() -> None:
@@ -193,19 +197,19 @@ def test_a_perfect_detector_keeps_nearly_half_of_a_half_and_half_test() -> None:
     test = part(10000, np.arange(10000) % 2 == 1)
     found = evaluate_shift(val, {"t": test}).tests["t"]
     assert abs(found.prediction_rate - 0.475) < 4 * 0.5 * math.sqrt(0.05 * 0.95 / 2000) + 0.005
-    assert abs(found.coverage - 0.9) < 0.03
-    assert abs(found.coverage_all - 0.45) < 0.02
+    assert abs(found.empirical_coverage - 0.9) < 0.03
+    assert abs(found.empirical_coverage_all - 0.45) < 0.02
 
 
 def test_one_validation_row_is_enough_to_calibrate() -> None:
     val = Answers(y=[1.0], point=[0.0], lower=[0.0], upper=[0.5], score=[2.0])
     test = Answers(y=[1.0, 2.0], point=[0.0, 0.0], lower=[0.0, 0.0], upper=[0.5, 0.5], score=[1, 3])
     run = evaluate_shift(val, {"t": test})
-    assert (run.q, run.threshold, run.val_coverage) == (0.5, 2.0, 1.0)
+    assert (run.q, run.threshold, run.val.empirical_coverage_all) == (0.5, 2.0, 1.0)
     assert run.tests["t"].accepted.tolist() == [True, False]
     usual = evaluate_shift(val, {"t": test}, rule="conformal")
     assert usual.q == math.inf
-    assert (usual.tests["t"].coverage, usual.tests["t"].width) == (1.0, math.inf)
+    assert (usual.tests["t"].empirical_coverage, usual.tests["t"].width) == (1.0, math.inf)
 
 
 def test_ties_are_all_covered_and_all_accepted() -> None:
@@ -213,25 +217,30 @@ def test_ties_are_all_covered_and_all_accepted() -> None:
     part = Answers(y=y, point=y, lower=y, upper=y, score=y)
     run = evaluate_shift(part, {"t": part})
     assert run.q == 0.0
-    assert run.val_coverage == run.tests["t"].coverage == run.tests["t"].prediction_rate == 1.0
+    assert (
+        run.val.empirical_coverage_all
+        == run.tests["t"].empirical_coverage
+        == run.tests["t"].prediction_rate
+        == 1.0
+    )
 
 
 def test_crossed_ends_are_left_as_they_are() -> None:
     y = np.zeros(10)
     part = Answers(y=y, point=y, lower=y + 1.0, upper=y - 1.0)
     run = evaluate_shift(part, {"t": part})
-    assert (run.q, run.val_width, run.val_coverage) == (1.0, 0.0, 1.0)
+    assert (run.q, run.val.width_all, run.val.empirical_coverage_all) == (1.0, 0.0, 1.0)
 
 
 def test_intervals_without_end_are_legal() -> None:
     y = np.arange(10.0)
     part = Answers(y=y, point=y, lower=np.full(10, -np.inf), upper=y + 1.0)
     run = evaluate_shift(part, {"t": part})
-    assert (run.q, run.val_width) == (-1.0, math.inf)
+    assert (run.q, run.val.width_all) == (-1.0, math.inf)
     whole = Answers(y=y, point=y, lower=np.full(10, -np.inf), upper=np.full(10, np.inf))
     run = evaluate_shift(whole, {"t": whole})
-    assert math.isnan(run.tests["t"].coverage)
-    assert "offset is not known" in run.tests["t"].reasons["coverage"]
+    assert math.isnan(run.tests["t"].empirical_coverage)
+    assert "offset is not known" in run.tests["t"].reason("empirical_coverage")
 
 
 def test_nothing_accepted_is_missing_with_a_reason() -> None:
@@ -241,10 +250,11 @@ def test_nothing_accepted_is_missing_with_a_reason() -> None:
     )
     found = evaluate_shift(val, {"t": far}).tests["t"]
     assert found.prediction_rate == 0.0
-    assert np.isnan([found.coverage, found.width, found.mae]).all()
-    assert set(found.reasons) == {"coverage", "width", "mae"}
-    assert "no row is accepted" in found.reasons["width"]
-    assert np.isfinite([found.coverage_all, found.width_all, found.mae_all]).all()
+    assert np.isnan([found.empirical_coverage, found.width, found.mae]).all()
+    reasons = {name for name in MEANS if found.reason(name)}
+    assert reasons == {"empirical_coverage", "width", "mae"}
+    assert "no row is accepted" in found.reason("width")
+    assert np.isfinite([found.empirical_coverage_all, found.width_all, found.mae_all]).all()
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
@@ -253,18 +263,18 @@ def test_a_network_that_diverged_leaves_no_plausible_number(bad: float) -> None:
     val, test = answers(0, 50, score=False), answers(1, 30, score=False)
     gone = Answers(y=test.y, point=lost, lower=lost, upper=lost)
     found = evaluate_shift(val, {"t": gone}).tests["t"]
-    assert np.isnan([found.coverage, found.width, found.mae]).all()
-    assert found.reasons["mae"] == "30 of 30 point forecasts are missing or not finite"
-    assert found.reasons["coverage"] == "30 of 30 intervals are missing or not finite"
+    assert np.isnan([found.empirical_coverage, found.width, found.mae]).all()
+    assert found.reason("mae") == "30 of 30 point forecasts are missing or not finite"
+    assert found.reason("empirical_coverage") == "30 of 30 intervals are missing or not finite"
     some = val.point.copy()
     some[3] = math.nan
     broken = Answers(y=val.y, point=some, lower=some - 1, upper=some + 1)
     run = evaluate_shift(broken, {"t": test})
     assert math.isnan(run.q)
-    assert math.isnan(run.tests["t"].coverage)
-    assert "offset is not known" in run.tests["t"].reasons["coverage"]
+    assert math.isnan(run.tests["t"].empirical_coverage)
+    assert "offset is not known" in run.tests["t"].reason("empirical_coverage")
     assert run.tests["t"].mae == pytest.approx(np.mean(np.abs(test.y - test.point)))
-    assert run.val.reasons["mae_all"] == "1 of 50 point forecasts are missing or not finite"
+    assert run.val.reason("mae_all") == "1 of 50 point forecasts are missing or not finite"
 
 
 def test_missing_scores_accept_nobody_knows_whom() -> None:
@@ -273,13 +283,16 @@ def test_missing_scores_accept_nobody_knows_whom() -> None:
     score[0] = math.nan
     broken = Answers(y=val.y, point=val.point, lower=val.lower, upper=val.upper, score=score)
     found = evaluate_shift(broken, {"t": test}).tests["t"]
-    assert np.isnan([found.coverage, found.prediction_rate]).all()
-    assert found.reasons["prediction_rate"] == "the threshold is not known"
-    assert math.isfinite(found.coverage_all)
+    assert np.isnan([found.empirical_coverage, found.prediction_rate]).all()
+    assert found.reason("prediction_rate") == "the threshold is not known"
+    assert math.isfinite(found.empirical_coverage_all)
     other = evaluate_shift(val, {"t": broken}).tests["t"]
-    assert other.reasons["coverage"] == "1 of 50 scores are missing or not finite"
+    assert other.reason("empirical_coverage") == "1 of 50 scores are missing or not finite"
 
 
+MEANS = tuple(
+    f"{name}{rows}" for name in ("empirical_coverage", "width", "mae") for rows in ("", "_all")
+)
 ONE = {"y": [1.0], "point": [1.0], "lower": [0.0], "upper": [2.0]}
 
 

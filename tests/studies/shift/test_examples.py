@@ -68,7 +68,7 @@ def test_the_table_of_the_docs_is_cut_and_tested(place: Path) -> None:
     held: dict[str, object] = {}
     exec(blocks()[0], held)
     linear = held["results"][0]  # type: ignore[index]
-    home = linear.value("test_coverage", "home")
+    home = linear.value("test_empirical_coverage", "home")
     assert home.low < 0.9 < home.high
-    assert linear.value("test_coverage", "shift").mean < 0.88
+    assert linear.value("test_empirical_coverage", "shift").mean < 0.88
     assert (place / "years.html").exists()

@@ -11,30 +11,31 @@ from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Direction, Record, Table
 from howsure.figures import Figure, Layer, Mark, plot, to_vega
-from howsure.studies.shift.figures import (
-    CHANCE,
+from howsure.studies.shift import (
     change_figure,
     degree_figure,
     measure_figure,
     rank_scatter,
-    short_names,
     trade_figure,
 )
+from howsure.studies.shift.figures import CHANCE, short_names
 
 needs("matplotlib")
 
 CP, GMM, LOST = "Conformal Prediction", "Gaussian + Selective GMM", "lost"
 
 
-def record(model: str, value: float, metric: str = "test_coverage", **more: Any) -> Record:
+def record(
+    model: str, value: float, metric: str = "test_empirical_coverage", **more: Any
+) -> Record:
     return Record(
         metric=metric,
         value=value,
         lower=value - 0.1,
         upper=value + 0.05,
         model=model,
-        direction=Direction.TARGET if metric == "test_coverage" else Direction.LOWER,
-        target=0.9 if metric == "test_coverage" else np.nan,
+        direction=Direction.TARGET if metric == "test_empirical_coverage" else Direction.LOWER,
+        target=0.9 if metric == "test_empirical_coverage" else np.nan,
         **more,
     )
 

@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import beta, rankdata
 
 from howsure.core.errors import InputError
-from howsure.studies.shift.published import (
+from howsure.studies.shift import (
     PUBLISHED_COVERAGES,
     PUBLISHED_DATASETS,
     PUBLISHED_METHODS,
@@ -39,7 +39,7 @@ LAYOUT = (
 )
 """Set, coverage and methods of tables A1, A2, … A42."""
 
-QUANTITIES = ("val_mae", "val_width", "test_coverage", "prediction_rate")
+QUANTITIES = ("val_mae", "val_width", "test_empirical_coverage", "prediction_rate")
 RUNS = 5
 
 Row = dict[str, str]
@@ -76,7 +76,7 @@ def numbers(
     return np.array([[held[name, method] for method in methods] for name in sets])
 
 
-def one(name: str, method: str, quantity: str = "test_coverage") -> float:
+def one(name: str, method: str, quantity: str = "test_empirical_coverage") -> float:
     return float(numbers(quantity, (method,), (name,))[0, 0])
 
 
@@ -176,7 +176,7 @@ def on_grid(row: Row) -> bool:
 
 def counted(row: Row) -> bool:
     """Shares of all test rows: rates, and coverage of methods that always predict."""
-    share = row["quantity"] == "test_coverage" and row["method"] in ALWAYS
+    share = row["quantity"] == "test_empirical_coverage" and row["method"] in ALWAYS
     return share or (row["quantity"] == "prediction_rate" and row["sd"] != "")
 
 
@@ -184,7 +184,7 @@ def test_shares_are_means_of_five_counts_but_for_one(printed: list[Row]) -> None
     """Which checks their digits, and the sizes of the test sets."""
     off = [row for row in printed if counted(row) and not on_grid(row)]
     assert [(row["table"], row["method"], row["quantity"], row["mean"]) for row in off] == [
-        ("A21", "gaussian", "test_coverage", "0.60129")
+        ("A21", "gaussian", "test_empirical_coverage", "0.60129")
     ]
     assert sum(map(counted, printed)) == 324
     assert round(0.60129 * RUNS * 3890) / (RUNS * 3890) == pytest.approx(0.601285, abs=5e-7)
@@ -213,7 +213,7 @@ def test_higher_coverage_covers_more_with_wider_intervals_but_for_one() -> None:
         quantity: np.stack([numbers(quantity, SIX, NINE, c) for c in PUBLISHED_COVERAGES])
         for quantity in QUANTITIES
     }
-    assert (np.diff(found["test_coverage"], axis=0) > 0).all()
+    assert (np.diff(found["test_empirical_coverage"], axis=0) > 0).all()
     shorter = np.argwhere(np.diff(found["val_width"], axis=0) <= 0)
     assert [(NINE[name], SIX[method]) for _, name, method in shorter] == [
         ("cells-tails", "quantile")
@@ -238,7 +238,9 @@ def test_without_shift_coverage_is_what_split_conformal_gives(name: str, coverag
     law = beta(rank, val + 1 - rank)
     sd = math.sqrt(law.var() + coverage * (1 - coverage) / test)
     methods = ALWAYS if coverage == 0.9 else SIX[:4]
-    assert (abs(numbers("test_coverage", methods, (name,), coverage) - law.mean()) < 2.5 * sd).all()
+    assert (
+        abs(numbers("test_empirical_coverage", methods, (name,), coverage) - law.mean()) < 2.5 * sd
+    ).all()
 
 
 # What the paper says of them
@@ -265,17 +267,17 @@ def test_landmarks() -> None:
 
 
 def test_without_shift_all_cover_and_with_it_none_does() -> None:
-    at_home = numbers("test_coverage", ALWAYS, UNSHIFTED)
+    at_home = numbers("test_empirical_coverage", ALWAYS, UNSHIFTED)
     assert (abs(at_home - 0.9) < 0.012).all()
     shifted = tuple(name for name in PUBLISHED_DATASETS if name not in UNSHIFTED)
-    away = numbers("test_coverage", ALWAYS, shifted)
+    away = numbers("test_empirical_coverage", ALWAYS, shifted)
     assert (away < 0.9).all()
-    assert (numbers("test_coverage", PUBLISHED_METHODS[:10], REAL) < 0.9).all()
-    tails, gap = numbers("test_coverage", ALWAYS, ("cells-tails", "cells-gap"))
+    assert (numbers("test_empirical_coverage", PUBLISHED_METHODS[:10], REAL) < 0.9).all()
+    tails, gap = numbers("test_empirical_coverage", ALWAYS, ("cells-tails", "cells-gap"))
     assert (tails < gap).all()
     for coverage in (0.8, 0.95):
         strained = tuple(name for name in NINE if name in REAL and name != "brain-tumour-pixels")
-        assert (numbers("test_coverage", SIX, strained, coverage) < coverage - 0.05).all()
+        assert (numbers("test_empirical_coverage", SIX, strained, coverage) < coverage - 0.05).all()
 
 
 def test_ensembles_give_shorter_intervals() -> None:
@@ -289,13 +291,13 @@ def test_ensembles_rank_best_on_real_sets() -> None:
     for quantity in ("val_mae", "val_width"):
         ranks = rankdata(numbers(quantity, ALWAYS, REAL), axis=1).mean(axis=0)
         assert set(np.argsort(ranks)[:2].tolist()) == {1, 3}
-    error = abs(numbers("test_coverage", ALWAYS, REAL) - 0.9).mean(axis=0)
+    error = abs(numbers("test_empirical_coverage", ALWAYS, REAL) - 0.9).mean(axis=0)
     assert set(np.argsort(error)[:2].tolist()) == {1, 3}
 
 
 def test_better_coverage_costs_predictions() -> None:
     """Figure A6: the order by average coverage error is the order by prediction rate."""
-    error = abs(numbers("test_coverage", SELECTIVE) - 0.9).mean(axis=0)
+    error = abs(numbers("test_empirical_coverage", SELECTIVE) - 0.9).mean(axis=0)
     rate = numbers("prediction_rate", SELECTIVE).mean(axis=0)
     order = [SELECTIVE[k] for k in np.argsort(error)]
     assert order == [SELECTIVE[k] for k in np.argsort(rate)]
@@ -306,7 +308,7 @@ def test_better_coverage_costs_predictions() -> None:
 
 def test_density_of_features_improves_coverage_on_every_set() -> None:
     plain, gmm, _, both, ensemble_gmm = numbers(
-        "test_coverage",
+        "test_empirical_coverage",
         ("gaussian", "gaussian_gmm", "gaussian_knn", "gaussian_ensemble", "gaussian_ensemble_gmm"),
     ).T
     assert (gmm > plain).all()
@@ -314,13 +316,13 @@ def test_density_of_features_improves_coverage_on_every_set() -> None:
     assert (gmm - plain)[6:].max() < 0.07
     lower = [PUBLISHED_DATASETS[k] for k in np.flatnonzero(ensemble_gmm <= both)]
     assert lower == list(UNSHIFTED)
-    better = np.diff(numbers("test_coverage", SELECTIVE[4:2:-1]), axis=1)[:, 0] > 0
+    better = np.diff(numbers("test_empirical_coverage", SELECTIVE[4:2:-1]), axis=1)[:, 0] > 0
     assert better.sum() == 10
 
 
 def test_only_conformal_prediction_stands_on_nuclei() -> None:
-    best, second = np.sort(numbers("test_coverage", ALWAYS, REAL), axis=1)[:, :-3:-1].T
-    winner = numbers("test_coverage", ALWAYS, REAL).argmax(axis=1)
+    best, second = np.sort(numbers("test_empirical_coverage", ALWAYS, REAL), axis=1)[:, :-3:-1].T
+    winner = numbers("test_empirical_coverage", ALWAYS, REAL).argmax(axis=1)
     clear = [REAL[k] for k in np.flatnonzero((winner == 0) & (best - second > 0.02))]
     assert clear == ["histology-nuclei-pixels"]
 
@@ -329,7 +331,9 @@ def test_only_conformal_prediction_stands_on_nuclei() -> None:
 
 
 def test_variance_is_no_marginal_help_on_tails_and_none_in_gaps() -> None:
-    change = np.diff(numbers("test_coverage", ("gaussian", "gaussian_variance"), SYNTHETIC))[:, 0]
+    change = np.diff(
+        numbers("test_empirical_coverage", ("gaussian", "gaussian_variance"), SYNTHETIC)
+    )[:, 0]
     found = dict(zip(SYNTHETIC, change.round(3).tolist(), strict=True))
     assert found["cells-tails"] == 0.143
     assert (found["cells-gap"], found["chair-angle-gap"]) == (-0.008, -0.003)
@@ -337,7 +341,9 @@ def test_variance_is_no_marginal_help_on_tails_and_none_in_gaps() -> None:
 
 def test_variations_matter_on_some_sets() -> None:
     """The distance on three sets, the number of neighbours on one, of components on one."""
-    knn, far = (numbers("test_coverage", (m,))[:, 0] for m in ("gaussian_knn", "gaussian_knn_l2"))
+    knn, far = (
+        numbers("test_empirical_coverage", (m,))[:, 0] for m in ("gaussian_knn", "gaussian_knn_l2")
+    )
     large = {PUBLISHED_DATASETS[k] for k in np.flatnonzero(far - knn > 0.035)}
     assert large == {"cells-tails", "chair-angle-tails", "aerial-building-pixels"}
     assert (far - knn).max() == pytest.approx(0.163, abs=5e-4)

@@ -25,9 +25,13 @@ from howsure.studies.engine import (
     survey,
     trials_of,
 )
-from howsure.studies.shift.methods import SHIFT_METHODS
-from howsure.studies.shift.networks import NetworkView, network_shift
-from howsure.studies.shift.result import ShiftResult
+from howsure.studies.shift import (
+    SHIFT_METHODS,
+    NetworkOutputs,
+    ShiftResult,
+    evaluate_shift,
+    network_answers,
+)
 from howsure.studies.tasks import DataNotFoundError
 
 needs("torch")
@@ -123,18 +127,19 @@ def test_results_are_those_of_the_protocol_on_the_stored_networks(ten: tuple[Pla
     assert set(results) == set(SHIFT_METHODS)
     for key, method in SHIFT_METHODS.items():
         held = [store.arrays(trials[_name(method.network, k)].address) for k in range(2)]
-        views = [
-            NetworkView(
+        networks = [
+            NetworkOutputs(
                 outputs={p: a[f"outputs/{p}"] for p in ("val", "full")},
                 features={p: a[f"features/{p}"] for p in ("train", "val", "full")},
                 name=_name(method.network, k),
             )
             for k, a in enumerate(held)
         ]
-        runs = [views] if method.ensemble else [[view] for view in views]
+        runs = [networks] if method.ensemble else [[one] for one in networks]
         y = {part: held[0][f"y/{part}"] for part in ("val", "full")}
-        direct = network_shift("gap", method, runs, y)
-        _same(results[key], direct)
+        direct = [evaluate_shift(*network_answers(method, own, y)) for own in runs]
+        wanted = ShiftResult(task="gap", method=key, coverage=0.9, rule="paper", runs=tuple(direct))
+        _same(results[key], wanted)
 
 
 def _name(kind: str, place: int) -> str:
@@ -142,7 +147,13 @@ def _name(kind: str, place: int) -> str:
 
 
 def _same(found: ShiftResult, wanted: ShiftResult) -> None:
-    for measure in ("val_mae", "val_width", "test_coverage", "prediction_rate", "test_mae"):
+    for measure in (
+        "val_mae",
+        "val_width",
+        "test_empirical_coverage",
+        "prediction_rate",
+        "test_mae",
+    ):
         np.testing.assert_array_equal(
             found.value(measure).by_run, wanted.value(measure).by_run, err_msg=measure
         )
@@ -183,11 +194,30 @@ def test_a_table_of_ones_own_and_a_method_of_ones_own(tmp_path: Path) -> None:
     assert run(plan, store).failed == 0
     results = {r.method: r for r in combined(plan, survey(plan, store), store).results["mine"]}
     line = results["line"]
-    assert line.value("test_coverage", "home").mean > 0.75
-    assert line.value("test_coverage", "shift").mean < 0.05
+    assert line.value("test_empirical_coverage", "home").mean > 0.75
+    assert line.value("test_empirical_coverage", "shift").mean < 0.05
     assert len(line.runs) == 2
     (tmp_path / "t.csv").write_text("x,where,y\n" + "\n".join(lines[:-1]) + "\n")
     assert {t.address for t in trials_of(plan)}.isdisjoint(store.addresses())
+
+
+def test_a_selective_method_keeps_its_share_unless_the_plan_names_one(tmp_path: Path) -> None:
+    rows = [f"{k % 60},{'ab'[k % 5 == 0]},{k % 7}" for k in range(600)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,where,y", *rows]) + "\n")
+    table = {"table": "t.csv", "target": "y", "split_by": "where"}
+    method = {"method": "selective", "inner": "linear_t", "share": 0.5}
+
+    def result(**options: Any) -> ShiftResult:
+        plan = plan_of({"half": method}, {"mine": table}, tmp_path, runs=1, **options)
+        store = Store(tmp_path / "store")
+        assert run(plan, store).failed == 0
+        (one,) = combined(plan, survey(plan, store), store).results["mine"]
+        return one
+
+    half = result()
+    assert half.share == 0.5
+    assert abs(half.value("prediction_rate", "home").mean - 0.5) < 0.15
+    assert result(share=0.9).share == 0.9
 
 
 def test_a_table_that_changed_after_the_plan_was_read_is_told(tmp_path: Path) -> None:
@@ -205,7 +235,7 @@ def test_a_table_that_changed_after_the_plan_was_read_is_told(tmp_path: Path) ->
 def test_training_that_was_cut_off_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of({"a": "gaussian"}, networks=1, epochs=6)
     saving = partial(train_module, every=0.0)
-    monkeypatch.setattr("howsure.studies.shift.work.train_module", saving)
+    monkeypatch.setattr("howsure.studies.shift.study.train_module", saving)
     whole, cut = Store(tmp_path / "whole"), Store(tmp_path / "cut")
     run(plan, whole)
     (trial,) = [t for t in trials_of(plan) if t.context["stage"] == "network"]
@@ -261,6 +291,10 @@ def test_worlds_without_data_are_left_out_only_where_asked(
         ({"worlds": {"a": {"table": "t.csv", "target": "y"}}}, "split_by"),
         ({"methods": {"a": {"method": "gaussian", "k": 3}}}, "option of method 'a'"),
         ({"methods": {"a": "gausian"}}, "gausian"),
+        (
+            {"methods": {"a": {"method": "split_conformal", "coverages": [0.5]}}},
+            r"coverages must be among those that .* gives \(0.5\), got 0.9",
+        ),
     ],
 )
 def test_bad_plans_are_refused_before_anything_runs(change: Any, message: str) -> None:

@@ -21,11 +21,11 @@ from scipy.io import savemat
 
 from extras import needs
 from howsure.core.errors import HowsureWarning, InputError
-from howsure.studies.tasks.catalogue import Holding, Remote, entries
+from howsure.studies.tasks.catalogue import entries
+from howsure.studies.tasks.download import DownloadError, Holding, Remote, get
+from howsure.studies.tasks.files import UnreadableError
 from howsure.studies.tasks.images import image_task
-from howsure.studies.tasks.images.files import UnreadableError
-from howsure.studies.tasks.images.ventricle import read_frame
-from howsure.studies.tasks.obtain import DownloadError, get
+from howsure.studies.tasks.images.medical import read_frame
 from studies.tasks.test_raw_images import (
     TINY,
     brain_folder,

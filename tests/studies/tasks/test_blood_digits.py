@@ -11,10 +11,10 @@ import pytest
 
 from extras import needs
 from howsure.core.errors import InputError
-from howsure.studies.tasks.images.blood import read_blood
-from howsure.studies.tasks.images.digits import read_digits, rotated_digits, turned
-from howsure.studies.tasks.images.files import UnreadableError
-from howsure.studies.tasks.tables import DataNotFoundError
+from howsure.studies.tasks import DataNotFoundError
+from howsure.studies.tasks.files import UnreadableError
+from howsure.studies.tasks.images import read_blood, rotated_digits
+from howsure.studies.tasks.images.small import read_digits, turned
 
 Folder = Callable[[str], Path]
 

@@ -10,10 +10,8 @@ import pytest
 from scipy import ndimage
 
 from howsure.core.errors import InputError
-from howsure.studies.tasks.images import draw_cells, nuclei, optics
-from howsure.studies.tasks.images.cells import _composed
-from howsure.studies.tasks.images.nuclei import PATCH, Bank, bank
-from howsure.studies.tasks.images.texture import from_noise
+from howsure.studies.tasks.images import cells, draw_cells
+from howsure.studies.tasks.images.cells import PATCH, Bank, _composed, bank, from_noise
 
 COUNTS = np.random.default_rng(0).integers(1, 201, 300)
 
@@ -61,13 +59,13 @@ def test_texture_is_a_mean_and_a_cubic_convolution(cells: int) -> None:
 
 
 def test_outlines_through_a_circle_are_a_circle(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nuclei, "_JITTER", 0.0)
-    outline = nuclei._closed_spline(nuclei._knots(np.random.default_rng(0), 1))[0]
+    monkeypatch.setattr(cells, "_JITTER", 0.0)
+    outline = cells._closed_spline(cells._knots(np.random.default_rng(0), 1))[0]
     assert np.linalg.norm(outline, axis=1) == pytest.approx(5.0, abs=0.01)
     x, y = np.meshgrid(np.arange(PATCH) - PATCH // 2, np.arange(PATCH) - PATCH // 2)
     radius = np.hypot(x, y)
     clear = abs(radius - 5.0) > 0.02
-    filled = nuclei._filled(outline[None])[0]
+    filled = cells._filled(outline[None])[0]
     assert np.array_equal(filled[clear] > 0, (radius < 5.0)[clear])
 
 
@@ -84,8 +82,8 @@ def test_nuclei_are_round_and_lit_within_bounds() -> None:
 
 def test_blur_is_a_gaussian_window_of_nine() -> None:
     image = np.random.default_rng(0).random((30, 30)).astype(np.float32)
-    seen = optics.blurred(np.stack([image] * len(optics.SIGMAS)))
-    for sigma, part in zip(optics.SIGMAS, seen, strict=True):
+    seen = cells.blurred(np.stack([image] * len(cells.SIGMAS)))
+    for sigma, part in zip(cells.SIGMAS, seen, strict=True):
         wanted = ndimage.gaussian_filter(image.astype(float), sigma, mode="nearest", radius=4)
         assert np.allclose(part, wanted, atol=1e-5)
 
@@ -93,7 +91,7 @@ def test_blur_is_a_gaussian_window_of_nine() -> None:
 def test_focus_blur_keeps_light_and_gives_each_piece_one_width() -> None:
     light = np.zeros((60, 60), dtype=np.float32)
     light[15, 15] = light[40, 40] = 1.0
-    seen = optics.focus_blur(light, light > 0, np.random.default_rng(1))
+    seen = cells.focus_blur(light, light > 0, np.random.default_rng(1))
     assert seen.sum() == pytest.approx(2.0, rel=1e-5)
     peaks = sorted([seen[15, 15], seen[40, 40]])
     line = np.exp(-0.5 * (np.arange(-4, 5) / 5.0) ** 2)
@@ -108,7 +106,7 @@ def test_overlapping_nuclei_average() -> None:
 
 
 def test_the_ground_has_unit_energy_and_falls_to_nothing_in_the_corner() -> None:
-    ground = optics.illumination(256)
+    ground = cells.illumination(256)
     assert np.mean(ground.astype(float) ** 2) == pytest.approx(1.0, rel=1e-5)
     assert ground[0, 0] == 0.0
     assert ground.argmax() == 128 * 256 + 128

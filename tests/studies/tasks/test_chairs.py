@@ -7,8 +7,16 @@ import pytest
 
 from howsure.core.errors import InputError
 from howsure.studies.tasks.images import draw_chairs
-from howsure.studies.tasks.images.chairs import DESIGNS, chair
-from howsure.studies.tasks.images.solids import _FACES, Solid, _seen, block, framed, render
+from howsure.studies.tasks.images.chairs import (
+    _FACES,
+    DESIGNS,
+    Solid,
+    _seen,
+    block,
+    chair,
+    framed,
+    render,
+)
 
 
 def by_rays(solid: Solid, yaw: float, size: int) -> np.ndarray:

@@ -16,11 +16,12 @@ from scipy.io import savemat
 
 from extras import needs
 from howsure.core.errors import InputError
-from howsure.studies.tasks.images import brain, buildings, digits, nuclei_tiles, pools, ventricle
-from howsure.studies.tasks.images.files import Reading, UnreadableError, inside, read_picture
-from howsure.studies.tasks.images.ventricle import read_frame
-from howsure.studies.tasks.tables import uci
-from howsure.studies.tasks.unpack import arrays, gunzipped, untar
+from howsure.studies.tasks import shift_task, uci
+from howsure.studies.tasks.download import untar
+from howsure.studies.tasks.files import UnreadableError, arrays, gunzipped
+from howsure.studies.tasks.images import drawn, medical, satellite, small
+from howsure.studies.tasks.images.medical import read_frame
+from howsure.studies.tasks.images.reading import Reading, inside, read_picture
 
 tifffile = needs("tifffile")
 Image = needs("PIL.Image")
@@ -94,14 +95,16 @@ def test_gzip_bombs_are_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         gunzipped(path, (3 << 20) - 1)
     for name in ("t10k-images-idx3-ubyte.gz", "data.csv.gz", "BRATS_001.nii.gz"):
         (tmp_path / name).write_bytes(path.read_bytes())
-    for module in ("images.digits", "images.brain", "tables"):
+    for module in ("images.small", "images.medical", "files"):
         monkeypatch.setattr(f"howsure.studies.tasks.{module}._MOST", 1 << 20)
     with pytest.raises(UnreadableError, match="must unpack to at most"):
-        digits.read_digits(tmp_path)
+        small.read_digits(tmp_path)
     with pytest.raises(UnreadableError, match="must unpack to at most"):
-        brain._volume(tmp_path / "BRATS_001.nii.gz")
+        medical.read_volume(tmp_path / "BRATS_001.nii.gz")
     with pytest.raises(InputError, match="must unpack to at most"):
         uci("yacht", tmp_path)
+    with pytest.raises(InputError, match="must unpack to at most"):
+        shift_task("bike-hours", tmp_path)
 
 
 def npy(shape: tuple[int, ...], kind: str = "<f8", held: bytes = b"") -> bytes:
@@ -153,7 +156,7 @@ def test_a_volume_may_not_say_more_than_it_holds(tmp_path: Path, shape: tuple[in
     path = tmp_path / "BRATS_001.nii"
     path.write_bytes(volume_bytes(shape).replace(b"ni1\0", b"n+1\0"))
     with pytest.raises(UnreadableError, match=r"BRATS_001\.nii must take at most"):
-        brain._volume(path)
+        medical.read_volume(path)
 
 
 def test_tiles_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,13 +164,13 @@ def test_tiles_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     zeros = np.zeros((2000, 2000), dtype=np.uint8)
     tifffile.imwrite(tile, zeros, compression="zlib")
     savemat(label, {"inst_map": zeros}, do_compression=True)
-    assert buildings.read_tiff(tile).shape == nuclei_tiles.read_nuclei(label).shape
-    monkeypatch.setattr(buildings, "_MOST", 1 << 20)
-    monkeypatch.setattr(nuclei_tiles, "_MOST", 1 << 20)
+    assert satellite.read_tiff(tile).shape == medical.read_nuclei(label).shape
+    monkeypatch.setattr(satellite, "_MOST", 1 << 20)
+    monkeypatch.setattr(medical, "_MOST_TILE", 1 << 20)
     with pytest.raises(UnreadableError, match=r"t\.tif must take at most 1,048,576 bytes"):
-        buildings.read_tiff(tile)
+        satellite.read_tiff(tile)
     with pytest.raises(UnreadableError, match=r"t\.mat: inst_map must take at most 1,048,576"):
-        nuclei_tiles.read_nuclei(label)
+        medical.read_nuclei(label)
 
 
 def test_a_tile_reads_no_other_file(tmp_path: Path) -> None:
@@ -178,7 +181,7 @@ def test_a_tile_reads_no_other_file(tmp_path: Path) -> None:
     told = f'{laughs}<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06">&b;</OME>'
     path = tmp_path / "t.tif"
     tifffile.imwrite(path, np.ones((4, 4), dtype=np.uint8), description=told, metadata=None)
-    assert (buildings.read_tiff(path) == 1).all()
+    assert (satellite.read_tiff(path) == 1).all()
 
 
 @pytest.mark.parametrize(
@@ -205,7 +208,7 @@ def test_a_play_list_is_no_video(tmp_path: Path) -> None:
     path.write_bytes(b"#EXTM3U\n#EXTINF:1,\nfile:///etc/hostname\n#EXT-X-ENDLIST\n")
     with pytest.raises(UnreadableError, match="does not open"):
         read_frame(path, 0)
-    assert ventricle._OPTIONS["protocol_whitelist"] == "file"
+    assert medical._OPTIONS["protocol_whitelist"] == "file"
 
 
 @pytest.mark.parametrize("name", ["../x.jpg", "/etc/passwd", "a/b.jpg", "..", "", "a\\b", "a\0b"])
@@ -219,10 +222,10 @@ def test_names_from_lists_stay_in_their_folder(name: str, tmp_path: Path) -> Non
 def test_chairs_may_not_declare_endless_labels(tmp_path: Path, spoil: str) -> None:
     h5py = needs("h5py")
     make: Callable[..., Any]
-    with h5py.File(tmp_path / pools.RC49, "w") as held:
+    with h5py.File(tmp_path / drawn.RC49, "w") as held:
         make = held.create_dataset
         make("images", (4, 3, 64, 64), "u1", chunks=True)
         for name in ("labels", "indx_train"):
             make(name, (1 << 45 if name == spoil else 4,), "f8", chunks=(4,))
     with pytest.raises(InputError, match=f"{spoil} must take at most"):
-        pools.original_chairs(Reading(folder=tmp_path, complete=False))
+        drawn.original_chairs(Reading(folder=tmp_path, complete=False))

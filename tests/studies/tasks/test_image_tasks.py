@@ -11,14 +11,15 @@ import pytest
 from extras import needs
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.studies.tasks.images import image_names, image_task, network_input
-from howsure.studies.tasks.images.pools import drawn_cells, drawn_chairs
-from howsure.studies.tasks.images.variants import (
+from howsure.studies.tasks.images.drawn import (
     CELLS,
     CELLS_SIZES,
     CHAIRS,
     cells_rows,
-    cells_variant,
     chairs_rows,
+    drawn_cells,
+    drawn_chairs,
+    drawn_variant,
 )
 
 Image = needs("PIL.Image")
@@ -66,10 +67,10 @@ def test_shifted_cells_train_in_range_and_test_half_and_half(name: str) -> None:
 
 
 def test_the_gaps_edge_is_the_papers_or_its_codes() -> None:
-    assert cells_variant("cells-gap").inside == ((1, 49), (151, 200))
-    assert cells_variant("cells-gap", edge="code").inside == ((1, 49), (150, 200))
+    assert drawn_variant("cells-gap").inside == ((1, 49), (151, 200))
+    assert drawn_variant("cells-gap", edge="code").inside == ((1, 49), (150, 200))
     with pytest.raises(InputError, match="edge must be paper or code"):
-        cells_variant("cells-gap", edge="both")
+        drawn_variant("cells-gap", edge="both")
 
 
 @pytest.mark.parametrize(

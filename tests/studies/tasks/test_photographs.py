@@ -14,11 +14,11 @@ import pytest
 
 from extras import needs
 from howsure.core.errors import HowsureWarning, InputError
+from howsure.studies.tasks import DataNotFoundError
 from howsure.studies.tasks.catalogue import entries
+from howsure.studies.tasks.download import check
 from howsure.studies.tasks.images import image_names, image_task, network_input
 from howsure.studies.tasks.images.photographs import cuts, sizes, split, split_groups, squared
-from howsure.studies.tasks.obtain import check
-from howsure.studies.tasks.tables import DataNotFoundError
 
 Image = needs("PIL.Image")
 

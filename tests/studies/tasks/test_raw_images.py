@@ -12,10 +12,9 @@ from scipy.io import savemat
 from extras import needs
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.studies.tasks.images import image_task
-from howsure.studies.tasks.images.brain import to_bytes
-from howsure.studies.tasks.images.buildings import CITIES, TESTS
-from howsure.studies.tasks.images.files import bilinear, nearest
-from howsure.studies.tasks.images.ventricle import traced_area
+from howsure.studies.tasks.images.medical import to_bytes, traced_area
+from howsure.studies.tasks.images.reading import bilinear, nearest
+from howsure.studies.tasks.images.satellite import CITIES, TEST_CITIES
 
 Image = needs("PIL.Image")
 
@@ -228,7 +227,7 @@ def test_brain_names_what_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="1 of 1 volumes cannot be read: BRATS_001"):
         _ = image_task("brain-tumour-pixels", folder=folder, **TINY).train
     image.unlink()
-    with pytest.raises(InputError, match="each mask an image, got 1 alone: BRATS_001"):
+    with pytest.raises(InputError, match="each mask its image, got 1 alone: BRATS_001"):
         _ = image_task("brain-tumour-pixels", folder=folder, **TINY).val
     (folder / "labelsTr" / "BRATS_001.nii.gz").unlink()
     with pytest.raises(InputError, match="no tumour in part 'train': zero images remain"):
@@ -405,7 +404,7 @@ def test_tissue_names_what_is_wrong(tmp_path: Path) -> None:
 
 def city_folder(folder: Path) -> Path:
     """A GeoTIFF of 700 by 650 for each city and its mask of 0 and 255."""
-    for city in (*CITIES, *TESTS):
+    for city in (*CITIES, *TEST_CITIES):
         draws = np.random.default_rng(len(city))
         picture = draws.integers(0, 256, (700, 650, 3), dtype=np.uint8)
         mask = np.where(draws.random((700, 650)) < 0.3, 255, 0).astype(np.uint8)
@@ -418,7 +417,7 @@ def city_folder(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("city", TESTS)
+@pytest.mark.parametrize("city", TEST_CITIES)
 def test_cities_are_reduced_and_cut(city: str, tmp_path: Path) -> None:
     folder = city_folder(tmp_path / "air")
     part = image_task("aerial-building-pixels", folder=folder, **TINY).part(city)
@@ -433,7 +432,7 @@ def test_cities_are_reduced_and_cut(city: str, tmp_path: Path) -> None:
 
 def test_cities_pool_for_training(tmp_path: Path) -> None:
     task = image_task("aerial-building-pixels", folder=city_folder(tmp_path / "air"), **TINY)
-    assert task.tests == TESTS
+    assert task.tests == TEST_CITIES
     assert (len(task.train), len(task.val)) == (3, 1)
     assert {name.split("/")[0] for name in [*task.train.ids, *task.val.ids]} == {
         "austin1",

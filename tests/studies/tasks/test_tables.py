@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from howsure.core.errors import InputError
-from howsure.studies.tasks import uci, uci_names
-from howsure.studies.tasks.tables import DataNotFoundError
+from howsure.studies.tasks import DataNotFoundError, uci, uci_names
 
 FACTS = {
     "boston": (506, 13, 22.5328),
@@ -95,8 +94,8 @@ def test_what_is_not_there_is_said_with_the_places(
     [
         (yacht(100), "308 rows of 6 inputs"),
         (yacht().replace("resistance", "drag"), "must hold 308 rows"),
-        (yacht(last="wet"), "must hold numbers alone"),
-        (yacht(last=""), "must hold numbers alone"),
+        (yacht(last="wet"), "must hold numbers"),
+        (yacht(last=""), "must have no missing value, got 1"),
     ],
 )
 def test_a_table_that_is_another_is_refused(tmp_path: Path, text: str, words: str) -> None:

@@ -1,8 +1,6 @@
 """Methods made of small networks, thousands of which are trained as one; torch is an extra."""
 
-from howsure.methods.deep.bootstrap import NetworkBootstrap
-from howsure.methods.deep.ensembles import DeepEnsemble, MeanVarianceNetwork, QuantileNetwork
-from howsure.methods.deep.head_network import HeadFit, HeadNetwork, together
+from howsure.methods.deep.batch import Member, Network, train
 from howsure.methods.deep.heads import (
     HEADS,
     BetaGaussian,
@@ -21,13 +19,23 @@ from howsure.methods.deep.heads import (
     StudentT,
     head_named,
 )
-from howsure.methods.deep.members import Member, Network, Training
-from howsure.methods.deep.montecarlo import ConcreteDropout, MCDropout
+from howsure.methods.deep.method import HeadFit, combined, together
+from howsure.methods.deep.networks import (
+    ConcreteDropout,
+    DeepEnsemble,
+    HeadNetwork,
+    MCDropout,
+    MeanVarianceNetwork,
+    NetworkBootstrap,
+    QuantileNetwork,
+)
 from howsure.methods.deep.regressor import HeadRegressor
-from howsure.methods.deep.train import train
+from howsure.methods.deep.training import TABLES, BatchTraining, Training
 
 __all__ = [
     "HEADS",
+    "TABLES",
+    "BatchTraining",
     "BetaGaussian",
     "ConcreteDropout",
     "CountHead",
@@ -54,6 +62,7 @@ __all__ = [
     "Start",
     "StudentT",
     "Training",
+    "combined",
     "head_named",
     "together",
     "train",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -14,12 +15,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import HowsureWarning, InputError, UnanswerableError
 from howsure.core.rng import child
-from howsure.methods.deep.head_network import HeadNetwork
 from howsure.methods.deep.heads import Head
-from howsure.methods.deep.members import Initial, Keep, Schedule
+from howsure.methods.deep.method import Combine
+from howsure.methods.deep.networks import HeadNetwork
+from howsure.methods.deep.training import TABLES, Initial, Keep, Schedule
 from howsure.predictions import Prediction
 
 
+@dataclass(eq=False, repr=False)
 class HeadRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Networks whose head gives a law of y at each row: counts, normal laws, quantiles, mixtures.
 
@@ -45,8 +48,10 @@ class HeadRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         The last epoch, or that of least loss on rows held out.
     validation : int, float or None
         Rows, or the share of rows, held out at random, where `fit` is given none.
+    combine : {"mixture", "moments"}
+        How members predict together: see `combined`.
     penalty, initial, warm, standardise, chunk
-        See `Training`.
+        See `BatchTraining`, of whose preset `TABLES` the defaults are.
     random_state : int or None
         Fixes all that is random; fresh numbers each time if None.
 
@@ -77,54 +82,29 @@ class HeadRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     'poisson'
     """
 
-    def __init__(
-        self,
-        head: str | Mapping[str, Any] | Head = "gaussian",
-        *,
-        members: int = 1,
-        resampled: bool = False,
-        layers: tuple[int, ...] = (128, 128, 128, 64),
-        epochs: int = 200,
-        batch_size: int = 32,
-        learning_rate: float = 1e-3,
-        weight_decay: float = 1e-5,
-        schedule: Schedule = "cosine",
-        keep: Keep = "best",
-        validation: float | None = 0.1,
-        penalty: float = 0.0,
-        initial: Initial = "glorot",
-        warm: bool = True,
-        standardise: bool = True,
-        chunk: int = 128,
-        random_state: int | None = 0,
-    ) -> None:
-        self.head = head
-        self.members = members
-        self.resampled = resampled
-        self.layers = layers
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.schedule = schedule
-        self.keep = keep
-        self.validation = validation
-        self.penalty = penalty
-        self.initial = initial
-        self.warm = warm
-        self.standardise = standardise
-        self.chunk = chunk
-        self.random_state = random_state
+    head: str | Mapping[str, Any] | Head = "gaussian"
+    _: KW_ONLY
+    members: int = 1
+    resampled: bool = False
+    layers: tuple[int, ...] = TABLES.layers
+    epochs: int = TABLES.epochs
+    batch_size: int = TABLES.batch_size
+    learning_rate: float = TABLES.learning_rate
+    weight_decay: float = TABLES.weight_decay
+    schedule: Schedule = TABLES.schedule
+    keep: Keep = TABLES.keep
+    validation: float | None = 0.1
+    penalty: float = TABLES.penalty
+    initial: Initial = TABLES.initial
+    warm: bool = TABLES.warm_start
+    standardise: bool = TABLES.standardise
+    combine: Combine = "mixture"
+    chunk: int = TABLES.chunk
+    random_state: int | None = 0
 
     @property
     def method(self) -> HeadNetwork:
-        """The same as a method, which fits with a generator and predicts beliefs.
-
-        Raises
-        ------
-        InputError
-            If an option breaks its rule.
-        """
+        """The same as a method, which fits with a generator and predicts beliefs."""
         options = self.get_params(deep=False)
         del options["random_state"]
         return HeadNetwork(**options)
@@ -136,34 +116,7 @@ class HeadRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         X_val: npt.ArrayLike | None = None,
         y_val: npt.ArrayLike | None = None,
     ) -> Self:
-        """Train.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Inputs.
-        y : array-like of shape (n,)
-            What happened; counts for heads of counts.
-        X_val, y_val : array-like of shape (h, d) and (h,), optional
-            Rows to choose the epoch by, in place of some of X and y.
-
-        Returns
-        -------
-        HeadRegressor
-
-        Raises
-        ------
-        InputError
-            If a value is missing or not finite, y holds what the head does not speak of, there
-            are fewer than four rows, X is not a table, or an option breaks its rule.
-        MissingDependencyError
-            If torch is not installed.
-
-        Warns
-        -----
-        HowsureWarning
-            If the loss of a network stopped being finite: the message says where.
-        """
+        """Train; X_val and y_val choose the epoch; a network that diverges is warned of."""
         if (X_val is None) != (y_val is None):
             raise InputError("X_val and y_val must be given together, got one of them")
         method, rng = self.method, self._rng()
@@ -186,34 +139,11 @@ class HeadRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: npt.ArrayLike) -> FloatArray:
-        """The point forecast at each row, shape (n,): the mean, or what quantiles imply.
-
-        Raises
-        ------
-        InputError
-            As `predict_distribution`.
-        """
+        """The point forecast at each row, shape (n,): the mean, or what quantiles imply."""
         return self.predict_distribution(X).point()
 
     def predict_distribution(self, X: npt.ArrayLike) -> Prediction:
-        """What is believed of y at each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Inputs.
-
-        Returns
-        -------
-        Distribution or Quantiles
-
-        Raises
-        ------
-        InputError
-            If X is not a table of finite numbers with as many columns as in training.
-        UnanswerableError
-            If a network diverged before the end of its first epoch.
-        """
+        """A distribution, or quantiles, of y at each row; a network never trained is an error."""
         check_is_fitted(self, "fit_")
         inputs: FloatArray = self._checked(X, reset=False)
         for place, network in enumerate(self.fit_.networks):

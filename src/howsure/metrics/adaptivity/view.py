@@ -1,7 +1,8 @@
 """Adaptivity of an evaluation set: are predictions larger where rows are harder, and do they hold?
 
-Needs label sets or intervals, and for the cells by ease how easy each row is; see
-`howsure.metrics.adaptivity.ease`.
+Needs label sets or intervals, and for the cells by ease a feature ``ease``: how easy each row is;
+see `howsure.metrics.adaptivity.ease`. Evaluation takes ``class_scores``, ``bins`` and
+``resampling`` besides, as given.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from howsure.core.arrays import FloatArray
-from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.errors import UnanswerableError
 from howsure.core.records import Curve, Direction, Notion, Table
 from howsure.core.rng import child
 from howsure.metrics.adaptivity import (
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from howsure.metrics.view import View
 
 BINS = 50
+EASE = "ease"
+"""The feature that says how easy each row is."""
 
 _Maker = Callable[["View", float], Any]
 
@@ -59,6 +62,8 @@ def _options(view: View) -> dict[str, Any]:
 
 def _cells(view: View) -> int:
     """Cells by ease: those wanted, at most one for five rows."""
+    if view.evalset.n < 3:
+        raise UnanswerableError("cells by ease need at least 3 rows")
     return max(3, min(int(view.given.get("bins", BINS)), view.evalset.n // 5))
 
 
@@ -86,7 +91,7 @@ def _true_rank(view: View, _: float) -> FloatArray:
         raise UnanswerableError("class scores are needed for the rank of the true label")
     table = np.asarray(scores)
     if table.shape != wanted:
-        raise InputError(f"scores must have shape {wanted} as the sets have, got {table.shape}")
+        raise UnanswerableError(f"class scores must have shape {wanted}, got {table.shape}")
     return label_rank(table, view.evalset.y)
 
 
@@ -98,7 +103,16 @@ def _difficulty(view: View, coverage: float) -> FloatArray:
 
 
 def _ease(view: View, _: float) -> FloatArray:
-    raise UnanswerableError("the ease of each row is needed")
+    """The feature of that name."""
+    column = view.evalset.features.get(EASE)
+    if column is None:
+        raise UnanswerableError("the ease of each row is needed")
+    if column.dtype.kind not in "iufb":
+        raise UnanswerableError(f"the column {EASE!r} must hold numbers")
+    ease = column.astype(np.float64)
+    if not np.isfinite(ease).all():
+        raise UnanswerableError(f"the column {EASE!r} must be complete")
+    return ease
 
 
 def _t_cv(view: View, coverage: float) -> AdaptivityMeasure:

@@ -6,14 +6,15 @@ not public.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, final
 
 import numpy as np
+import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray
-from howsure.core.convert import Bound, Checked
+from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_above
+from howsure.core.convert import Bound, Checked, check_whole
 from howsure.core.rng import child
 from howsure.methods.conformal.adapting import Adaptation, Marginal, Mondrian
 from howsure.methods.conformal.inductive import SplitConformal
@@ -22,28 +23,223 @@ from howsure.methods.conformal.normalized import NormalizedConformal, Reconstruc
 from howsure.methods.conformal.ranks import DELTA
 from howsure.methods.conformal.regions import Range
 from howsure.methods.interface import Method
-from howsure.metrics.adaptivity import EaseCells, largest_violation, signed_r2
+from howsure.metrics.adaptivity import (
+    REPEATS,
+    EaseCells,
+    GaussianNoise,
+    Perturbation,
+    largest_violation,
+    signed_r2,
+)
 from howsure.metrics.association import binned_r2, kendall_tau
 from howsure.stats.dominance import merge_ties
-from howsure.studies.adaptivity.inputs import Regressed
-from howsure.studies.adaptivity.protocol import NO_SLOPE
-from howsure.studies.adaptivity.result import MethodComparison
-from howsure.studies.adaptivity.splits import (
+from howsure.studies.adaptivity.comparison import (
+    NO_SLOPE,
     Design,
+    MethodComparison,
     Numbers,
-    Part,
-    checked_names,
-    stacked_columns,
+    Split,
+    chosen,
+    eases_of,
 )
 
 INTERVAL_METHODS: Final = ("CP", "CP-A", "PAC", "SSCP", "O-CPA", "O-PAC")
-"""What can be compared."""
+"""The paper's methods."""
 INTERVAL_MEASURES: Final = (
     *("t_cv", "t_ss", "binned_r2", "kendall_tau", "empirical_coverage", "width"),
 )
 """What each is measured by."""
 _UNBOUNDED: Final = "some intervals are unbounded: a group has too few calibration rows"
 _MEAN, _SD, _EASE = range(3)
+_LEAST_TREES = 30
+_LEAST_SD = 0.05
+"""The least sd, as a share of the mean error."""
+
+Predict = Callable[[Any], npt.ArrayLike]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Regressed:
+    """A regressor's forecasts on labelled rows that it was not trained on.
+
+    Attributes
+    ----------
+    name : str
+        What reports call it.
+    x : ndarray of float, shape (n, d)
+        Inputs as a table.
+    y : ndarray of float, shape (n,)
+        What happened.
+    predict : callable
+        The model's forecast, a function of such inputs.
+    mean, sd : ndarray of float, shape (n,)
+        Forecasts and their predicted standard deviations (any positive scale).
+    eases : mapping of str to ndarray of float, shape (n,)
+        Ease of the rows by the way of disturbing; measures use the first.
+    training : tuple of ndarray, optional
+        Inputs and outcomes that the model was trained on, for methods that train their own.
+    """
+
+    name: str
+    x: FloatArray
+    y: FloatArray
+    predict: Predict
+    mean: FloatArray
+    sd: FloatArray
+    eases: Mapping[str, FloatArray]
+    training: tuple[FloatArray, FloatArray] | None = None
+
+    @property
+    def error(self) -> FloatArray:
+        """|y − forecast|, shape (n,)."""
+        return np.abs(self.y - self.mean)
+
+
+def regressed(
+    predict: Predict,
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    perturbations: Mapping[str, Perturbation],
+    *,
+    spread: Predict,
+    repeats: int = REPEATS,
+    seed: int = 0,
+    name: str = "regressor",
+) -> Regressed:
+    """Run a regressor on rows and on disturbed copies of them.
+
+    Parameters
+    ----------
+    predict : callable
+        Maps inputs, shape (k, d), to forecasts, shape (k,).
+    x : array-like of shape (n, d)
+        Inputs that it was not trained on.
+    y : array-like of shape (n,)
+        What happened.
+    perturbations : mapping of str to Perturbation
+        Ways of disturbing, by name; the first gives the cells of the measures.
+    spread : callable
+        Maps inputs to predicted standard deviations, above 0, shape (k,).
+    repeats, seed
+        As in `howsure.metrics.adaptivity.ease`; similarity is −|μ(x) − μ(t(x))|.
+    name : str
+        What reports call it.
+
+    Returns
+    -------
+    Regressed
+
+    Raises
+    ------
+    InputError
+        If there is no way of disturbing, or an array breaks its rule.
+
+    Examples
+    --------
+    >>> from howsure.metrics.adaptivity import GaussianNoise
+    >>> x = np.linspace(-1, 1, 9)[:, None]
+    >>> task = regressed(
+    ...     lambda rows: rows[:, 0] ** 2,
+    ...     x,
+    ...     np.zeros(9),
+    ...     {"noise": GaussianNoise(0.1)},
+    ...     spread=lambda rows: np.ones(len(rows)),
+    ... )
+    >>> int(np.argmax(task.eases["noise"]))
+    4
+    """
+    table = as_matrix(x, "x")
+    n = len(table)
+    sd = as_vector(spread(table), "spread's outputs", length=n)
+    check_above(sd, "spread's outputs", 0.0)
+    return Regressed(
+        name=name,
+        x=table,
+        y=as_vector(y, "y", length=n),
+        predict=predict,
+        mean=as_vector(predict(table), "predict's forecasts", length=n),
+        sd=sd,
+        eases=eases_of(predict, table, perturbations, repeats, seed),
+    )
+
+
+def forest_task(
+    training: tuple[npt.ArrayLike, npt.ArrayLike],
+    rest: tuple[npt.ArrayLike, npt.ArrayLike],
+    *,
+    noise: float = 0.2,
+    trees: int = 60,
+    repeats: int = REPEATS,
+    seed: int = 0,
+    name: str = "forests",
+) -> Regressed:
+    """Train a forest of y and a forest of its out-of-bag errors; run both on other rows.
+
+    Parameters
+    ----------
+    training : (array-like of shape (k, d), array-like of shape (k,))
+        Inputs and outcomes that train.
+    rest : (array-like of shape (n, d), array-like of shape (n,))
+        Those of the task.
+    noise : float
+        Noise on inputs that gives their ease, as a share of each column's standard deviation.
+    trees : int
+        Trees of each forest, at least 30, for every row must be out of the bag of some.
+    repeats, seed
+        Disturbances a row, and the seed of forests and noise.
+    name : str
+        What reports call it.
+
+    Returns
+    -------
+    Regressed
+        Its sd is the predicted absolute error, at least a twentieth of the mean one.
+
+    Raises
+    ------
+    InputError
+        If shapes differ, a value is not finite, or trees are too few.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.uniform(-1, 1, (200, 2))
+    >>> y = x[:, 0] + np.abs(x[:, 1]) * rng.normal(size=200)
+    >>> task = forest_task((x[:120], y[:120]), (x[120:], y[120:]), trees=30, repeats=3)
+    >>> bool(np.corrcoef(task.sd, np.abs(x[120:, 1]))[0, 1] > 0.5)
+    True
+    """
+    check_whole(trees, "trees", _LEAST_TREES)
+    from sklearn.ensemble import RandomForestRegressor
+
+    x = as_matrix(training[0], "training inputs")
+    y = as_vector(training[1], "training outcomes", length=len(x))
+
+    def forest(leaf: int, shift: int) -> Any:
+        return RandomForestRegressor(
+            trees, min_samples_leaf=leaf, oob_score=True, random_state=seed + shift
+        )
+
+    mean = forest(2, 0).fit(x, y)
+    errors = np.abs(y - mean.oob_prediction_)
+    spread = forest(10, 1).fit(x, errors)
+    least = max(_LEAST_SD * float(errors.mean()), np.finfo(np.float64).tiny)
+
+    def sd(rows: FloatArray) -> FloatArray:
+        return np.asarray(np.maximum(spread.predict(rows), least))
+
+    task = regressed(
+        mean.predict,
+        rest[0],
+        rest[1],
+        {f"noise {noise:g}": GaussianNoise.relative(x, noise)},
+        spread=sd,
+        repeats=repeats,
+        seed=seed,
+        name=name,
+    )
+    return replace(task, training=(x, y))
 
 
 def compare_intervals(
@@ -51,6 +247,7 @@ def compare_intervals(
     *,
     coverages: Sequence[float] = (0.6, 0.7, 0.8),
     methods: Sequence[str] = INTERVAL_METHODS,
+    own: Mapping[str, Method] | None = None,
     repeats: int = 5,
     share: float = 0.5,
     bins: int = 10,
@@ -72,6 +269,9 @@ def compare_intervals(
         Of `INTERVAL_METHODS`: CP, score |y − μ|; CP-A, |y − μ|/σ; PAC, the same with a guarantee
         for nearly every calibration set; SSCP, a residual model with a self-supervised feature;
         O-CPA and O-PAC, a threshold for each group by ease.
+    own : mapping of str to Method, optional
+        Further methods by name. Each is fitted to the task's inputs: to the validation rows and,
+        where they are known, to those that trained the regressor.
     repeats : int
         Random splits, at least 1; they have five seeds.
     share : float
@@ -103,7 +303,6 @@ def compare_intervals(
     Examples
     --------
     >>> from howsure.metrics.adaptivity import GaussianNoise
-    >>> from howsure.studies.adaptivity.inputs import regressed
     >>> rng = np.random.default_rng(0)
     >>> x = rng.uniform(-1, 1, (400, 1))
     >>> y = rng.normal(0, 0.2 + x[:, 0] ** 2)
@@ -121,7 +320,7 @@ def compare_intervals(
     design = Design(
         task=task.name,
         n=len(task.y),
-        methods=checked_names(methods, INTERVAL_METHODS),
+        methods=chosen(methods, INTERVAL_METHODS, own),
         measures=INTERVAL_MEASURES,
         coverages=tuple(coverages),
         repeats=repeats,
@@ -131,21 +330,27 @@ def compare_intervals(
         units="y",
     )
     first = next(iter(task.eases.values()))
-    known = stacked_columns(task.mean, task.sd, first)
+    known = np.column_stack((task.mean, task.sd, first))
     made = _Maker(tuple(design.coverages), groups, delta, clip, difficulty)
 
-    def one(name: str, part: Part) -> list[Numbers]:
-        x = task.x if name == "SSCP" else known
-        method = made.sscp(task, part) if name == "SSCP" else made.named(name)
-        rng = child(part.seed, "adaptivity", name)
-        fitted = method.fit(x[part.validation], task.y[part.validation], rng)
-        belief = fitted.predict(x[part.test]).outcome
-        cells = EaseCells(first[part.test], bins)
-        truth, error = task.y[part.test], task.error[part.test]
-        ends = [belief.interval(coverage) for coverage in design.coverages]
+    def rows_of(name: str, split: Split) -> tuple[Method, FloatArray, FloatArray, FloatArray]:
+        """A method, its rows and outcomes to fit, and its rows of the test part."""
+        x = task.x if name == "SSCP" or (own and name in own) else known
+        held, y, new = x[split.validation], task.y[split.validation], x[split.test]
+        if own and name in own:
+            if task.training is not None:
+                held, y = np.vstack((task.training[0], held)), np.r_[task.training[1], y]
+            return own[name], held, y, new
+        return made.sscp(task, split) if name == "SSCP" else made.named(name), held, y, new
+
+    def one(name: str, split: Split) -> list[Numbers]:
+        method, x, y, new = rows_of(name, split)
+        predicted = method.fit(x, y, child(split.seed, "adaptivity", name)).predict(new).outcome
+        cells = EaseCells(first[split.test], bins)
+        truth, error = task.y[split.test], task.error[split.test]
         return [
-            interval_numbers(*pair, truth, error, cells, coverage)
-            for pair, coverage in zip(ends, design.coverages, strict=True)
+            interval_numbers(*predicted.interval(coverage), truth, error, cells, coverage)
+            for coverage in design.coverages
         ]
 
     return design.run(one)
@@ -231,13 +436,13 @@ class _Maker(Checked):
             delta=self.delta,
         )
 
-    def sscp(self, task: Regressed, part: Part) -> Method:
+    def sscp(self, task: Regressed, split: Split) -> Method:
         """The model itself, with residuals learnt from half of the validation rows."""
         model = self.difficulty
         if model is None:
             from sklearn.ensemble import RandomForestRegressor
 
-            model = RandomForestRegressor(min_samples_leaf=5, random_state=part.seed)
+            model = RandomForestRegressor(min_samples_leaf=5, random_state=split.seed)
         return NormalizedConformal(
             task.predict,
             model,

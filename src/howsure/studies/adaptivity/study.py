@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -15,18 +16,27 @@ from howsure.core.convert import Checked, Count, Positive, plain
 from howsure.core.errors import InputError
 from howsure.core.records import Table
 from howsure.core.registry import check_known, unknown
-from howsure.methods.interface import Coverages
-from howsure.metrics.adaptivity import noise_floor
+from howsure.methods.catalogue import methods as registered
+from howsure.methods.interface import Coverages, Method
 from howsure.report.document import Document
-from howsure.studies.adaptivity.forest import forest_task
-from howsure.studies.adaptivity.inputs import Classified, Regressed, given_probabilities
+from howsure.studies.adaptivity.comparison import MethodComparison, floor_of
 from howsure.studies.adaptivity.intervals import (
     INTERVAL_MEASURES,
     INTERVAL_METHODS,
+    Regressed,
     compare_intervals,
+    forest_task,
 )
-from howsure.studies.adaptivity.protocol import LABEL_MEASURES, LABEL_METHODS, compare_label_sets
-from howsure.studies.adaptivity.result import MethodComparison
+from howsure.studies.adaptivity.label_sets import (
+    LABEL_MEASURES,
+    LABEL_METHODS,
+    OTHERS,
+    Classified,
+    LabelMethod,
+    compare_label_sets,
+    given_probabilities,
+    label_method,
+)
 from howsure.studies.engine import (
     Combined,
     Plan,
@@ -36,7 +46,9 @@ from howsure.studies.engine import (
     TrialOutput,
     absolute,
     canonical,
+    make_method,
     make_world,
+    method_identity,
     numbers_hash,
     records_table,
     stacked,
@@ -61,19 +73,24 @@ class _Options(Checked):
 
     def identity(self, *, labels: bool) -> dict[str, Any]:
         """What decides a trial: label sets know no forests and no groups of intervals."""
-        told = plain(self)
-        return {k: told[k] for k in ("coverages", "repeats", "bins", "rows")} if labels else told
+        every = plain(self)
+        return {k: every[k] for k in ("coverages", "repeats", "bins", "rows")} if labels else every
 
 
 @final
 class AdaptivityStudy(Study):
-    """The protocol of Jang and Lee: a trial is one method on all random splits of one task.
+    """The study of Jang and Lee: a trial is one method on all random splits of one task.
 
     A world with the key ``softmax`` names a file of NumPy's (``.npz``) with arrays
     ``predictions``, shape (n, classes), and ``ground_truth``, shape (n,): the task of LAC, APS,
     RAPS, SAPS, O-LAC and O-SAPS, by a surrogate ease. Any other world, as `pointwise` has them
     (a table needs ``source = "cut"``), is the task of CP, CP-A, PAC, SSCP, O-CPA and O-PAC around
     two forests. Methods and worlds that do not fit are left out.
+
+    Any other method is named as everywhere: for intervals, by a name of `howsure.methods` or as
+    ``module:attribute``; for label sets, ``label_conformal`` or ``module:attribute`` of a class
+    that `LabelMethod` describes. It is fitted to the inputs and outcomes of the validation rows
+    and of those that trained the forests, or calibrated on the validation rows' probabilities.
 
     Options of a plan: ``coverages``, ``repeats`` (random splits; 10), ``rows`` (of a task, at
     most; 2000), ``bins`` (cells by ease; 20), and for intervals ``n_train`` (rows that train;
@@ -91,49 +108,51 @@ class AdaptivityStudy(Study):
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
         """Every world, method that fits it, and seed."""
         options = plan.read(_Options)
-        methods = {label: _method(label, entry) for label, entry in plan.methods.items()}
-        found: list[Trial] = []
+        entered = {
+            label: _Entered.read(label, entry, options.coverages)
+            for label, entry in plan.methods.items()
+        }
+        trials: list[Trial] = []
         for world, entry in plan.worlds.items():
             labels = "softmax" in entry
             identity, files = _identity(world, entry, plan.folder)
-            known = LABEL_METHODS if labels else INTERVAL_METHODS
-            for label, (method, revision) in methods.items():
-                if method not in known:
+            for label, method in entered.items():
+                if method.labels is not labels:
                     continue
                 common = {
                     "world": identity,
-                    "method": {"name": method, "revision": revision},
+                    "method": method.identity,
                     "options": options.identity(labels=labels),
                 }
-                found += [
-                    self.trial(
-                        {**common, "seed": seed},
-                        {"world": world, "method": label},
-                        {"files": files},
-                    )
+                context = {"files": files, "method": plan.methods[label]}
+                trials += [
+                    self.trial({**common, "seed": seed}, {"world": world, "method": label}, context)
                     for seed in plan.seeds
                 ]
-        if not found:
+        if not trials:
             raise InputError("a plan must have a method that fits one of its worlds, got none")
-        return tuple(found)
+        return tuple(trials)
 
     def run(self, trial: Trial, store: Store | None = None) -> TrialOutput:
         """Compare one method alone: its splits are those of every other method."""
-        told = trial.identity
-        options = told["options"]
+        identity = trial.identity
+        options = identity["options"]
         task = _task(
-            canonical(told["world"]),
+            canonical(identity["world"]),
             canonical(trial.context["files"]),
             canonical(options),
-            told["seed"],
+            identity["seed"],
         )
-        name = told["method"]["name"]
+        coverages = tuple(options["coverages"])
+        entered = _Entered.read(trial.labels["method"], trial.context["method"], coverages)
+        own = {} if entered.own is None else {entered.name: entered.own}
         common: dict[str, Any] = {
-            "coverages": options["coverages"],
-            "methods": (name,),
+            "coverages": coverages,
+            "methods": () if own else (entered.name,),
+            "own": own,
             "repeats": options["repeats"],
             "bins": options["bins"],
-            "seed": told["seed"],
+            "seed": identity["seed"],
         }
         if isinstance(task, Classified):
             compared = compare_label_sets(task, **common)
@@ -151,14 +170,10 @@ class AdaptivityStudy(Study):
         for (world, seed), parts in groups.items():
             whole = _joined(parts, store)
             for result in whole:
+                records = result.records()
                 for method in result.methods:
-                    keys: Mapping[str, str | int] = {
-                        "world": world,
-                        "method": method,
-                        "seed": seed,
-                    }
-                    own = [record for record in result.records() if record.model == method]
-                    tables.append(records_table(own, keys))
+                    keys: dict[str, str | int] = {"world": world, "method": method, "seed": seed}
+                    tables.append(records_table([r for r in records if r.model == method], keys))
             named = f"{world}, seed {seed}" if len(plan.seeds) > 1 else world
             results.setdefault(world, []).extend(replace(result, task=named) for result in whole)
         return Combined(table=stacked(tables), results=results)
@@ -172,15 +187,34 @@ class AdaptivityStudy(Study):
         return adaptivity_report(combined.results, facts=facts, command=command)
 
 
-def _method(label: str, entry: Mapping[str, Any]) -> tuple[str, Any]:
-    """Name and revision of a plan's method."""
-    known = (*LABEL_METHODS, *INTERVAL_METHODS)
-    for key in entry:
-        check_known(key, ("method", "revision"), f"option of method {label!r}")
-    name = entry.get("method")
-    if name not in known:
-        raise InputError(unknown(str(name), known, f"method {label!r}"))
-    return str(name), entry.get("revision", 0)
+@final
+@dataclass(frozen=True, slots=True)
+class _Entered:
+    """A plan's method: one of the paper's by name, or any other."""
+
+    name: str
+    labels: bool
+    identity: Mapping[str, Any]
+    own: Method | LabelMethod | None = None
+
+    @classmethod
+    def read(cls, label: str, entry: Mapping[str, Any], coverages: tuple[float, ...]) -> _Entered:
+        """From the plan's words."""
+        name = str(entry.get("method"))
+        known = (*LABEL_METHODS, *INTERVAL_METHODS)
+        if name in known:
+            for key in entry:
+                check_known(key, ("method", "revision"), f"option of method {label!r}")
+            identity = {"name": name, "revision": entry.get("revision", 0)}
+            return cls(name, name in LABEL_METHODS, identity)
+        every = (*known, *OTHERS.names(), *registered())
+        if ":" not in name and name not in every:
+            raise InputError(unknown(name, every, f"method {label!r}"))
+        own = label_method(label, entry)
+        if own is not None:
+            return cls(name, True, own.identity(entry, coverages[0]), own)
+        method = make_method(label, entry, coverages)
+        return cls(name, False, method_identity(method, entry), method)
 
 
 def _identity(
@@ -219,9 +253,7 @@ def _arrays(path: Path) -> tuple[FloatArray, IntArray]:
 @lru_cache(maxsize=2)
 def _task(world_text: str, files_text: str, options_text: str, seed: int) -> Classified | Regressed:
     """The task of a trial; the last ones are remembered, for forests take time to grow."""
-    import json
-
-    world, files, options = (json.loads(t) for t in (world_text, files_text, options_text))
+    world, files, options = map(json.loads, (world_text, files_text, options_text))
     rows = options["rows"]
     if "softmax" in world:
         table, y = _arrays(Path(files["softmax"]))
@@ -274,30 +306,28 @@ def _output(compared: Sequence[MethodComparison], trial: Trial) -> TrialOutput:
 
 def _joined(trials: Sequence[Trial], store: Store) -> list[MethodComparison]:
     """All methods on one task's splits, one comparison a coverage."""
-    told = trials[0].identity["options"]
+    options = trials[0].identity["options"]
     facts = store.entry(trials[0].address).facts
     measures = LABEL_MEASURES if facts["units"] == "labels" else INTERVAL_MEASURES
-    shape = (len(told["coverages"]), told["repeats"], len(measures))
+    shape = (len(options["coverages"]), options["repeats"], len(measures))
     values, reasons = [], []
     for trial in trials:
         table = store.table(trial.address, "records")
         values.append(np.asarray(table["value"].to_numpy()).reshape(shape))
         why = np.asarray(table["reason"].to_pylist(), dtype=object).reshape(shape)
         reasons.append(why)
-    tested = facts["test_rows"]
-    cells = np.diff(np.arange(facts["bins"] + 1) * tested // facts["bins"])
     methods = tuple(trial.labels["method"] for trial in trials)
     return [
         MethodComparison(
             task=trials[0].labels["world"],
             methods=methods,
             measures=measures,
-            values=np.stack([held[place] for held in values], axis=1),
+            values=np.stack([each[place] for each in values], axis=1),
             coverage=coverage,
             calibration_rows=facts["calibration_rows"],
-            test_rows=tested,
+            test_rows=facts["test_rows"],
             bins=facts["bins"],
-            floor=noise_floor(cells, coverage),
+            floor=floor_of(facts["bins"], facts["test_rows"], coverage),
             seed=trials[0].identity["seed"],
             surrogate=facts["surrogate"],
             reasons={
@@ -308,5 +338,5 @@ def _joined(trials: Sequence[Trial], store: Store) -> list[MethodComparison]:
             },
             units=facts["units"],
         )
-        for place, coverage in enumerate(told["coverages"])
+        for place, coverage in enumerate(options["coverages"])
     ]

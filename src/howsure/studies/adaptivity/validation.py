@@ -22,20 +22,15 @@ from howsure.core.progress import tell
 from howsure.core.records import Table
 from howsure.core.rng import child
 from howsure.metrics.adaptivity import (
-    TORCHCP_STRATA,
     EaseCells,
     Resampling,
-    StratumCells,
-    largest_violation,
     noise_floor,
     satisfaction_rate,
-    set_deficit,
-    set_excess,
-    signed_r2,
     t_cv,
     t_ss,
 )
 from howsure.metrics.association import spearman
+from howsure.studies.adaptivity.label_sets import SetRows
 
 VALIDATED: Final = ("set_deficit", "set_excess", "sscv", "escv", "t_ss")
 """The measures that are validated."""
@@ -176,7 +171,9 @@ def validate_measures(
         rate[trial] = satisfaction_rate(
             drawn[:, 0], drawn[:, 1], subset=subset, pairs=pairs, resampling=draws
         ).estimate.value
-        values[trial] = _measured(drawn, target, bins)
+        cells = EaseCells(drawn[:, 3], bins)
+        rows_drawn = SetRows(drawn[:, 0], drawn[:, 1], drawn[:, 2], target, cells)
+        values[trial] = [rows_drawn.measure(name) for name in VALIDATED]
         tell("validation", trial + 1, trials)
     found = [_spearman(column, rate) for column in values.T]
     return MeasureValidation(
@@ -324,25 +321,6 @@ def ease_sensitivity(
         labels={"ease": "way of disturbing", "t_cv_floor": "T-CV of a perfect model, median"},
         notes=f"The same predictions at coverage {coverage:g}, cut in cells in several ways.",
     )
-
-
-def _measured(drawn: FloatArray, coverage: float, bins: int) -> list[float]:
-    """The measures of `VALIDATED` on one trial's rows."""
-    size, rank, covered, ease = drawn.T
-    once = np.ones(len(size))
-    cells = EaseCells(ease, bins)
-    held = size >= 1
-    exact = math.nan
-    if held.any():
-        own = StratumCells(size[held], None)
-        exact = largest_violation(own, covered[held], once[held], coverage)
-    return [
-        float(set_deficit(rank, size).mean()),
-        float(set_excess(rank, size).mean()),
-        largest_violation(StratumCells(size, TORCHCP_STRATA), covered, once, coverage),
-        exact,
-        signed_r2(*cells.means(np.column_stack((size, rank)), once)[1].T),
-    ]
 
 
 def _spearman(values: FloatArray, rate: FloatArray) -> tuple[float, float]:

@@ -13,7 +13,7 @@ from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 
 if TYPE_CHECKING:
-    from howsure.studies.tasks.catalogue import Entry
+    from howsure.studies.tasks.download import Entry
 
 app = typer.Typer(name="data", no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
 
@@ -35,7 +35,7 @@ def root() -> None:
 def list_() -> None:
     """List the data sets with their content, licence and place."""
     from howsure.studies.tasks.catalogue import entries
-    from howsure.studies.tasks.obtain import located
+    from howsure.studies.tasks.download import located
 
     console = Console()
     kind = None
@@ -56,8 +56,8 @@ def list_() -> None:
 @app.command(epilog="Example: howsure data get cells")
 def get(name: Name, folder: Folder = None) -> None:
     """Download a data set, or show how to get it by hand; exit 1 if it is not there yet."""
-    from howsure.studies.tasks.obtain import check as examined
-    from howsure.studies.tasks.obtain import get as fetch
+    from howsure.studies.tasks.download import check as examined
+    from howsure.studies.tasks.download import get as fetch
 
     entry = _entry(name)
     _print_facts(entry)
@@ -84,9 +84,9 @@ def check(
     ] = False,
 ) -> None:
     """Check which files are present, missing or changed; exit 0 if all are intact, 1 if not."""
-    from howsure.studies.tasks.obtain import check as examined
-    from howsure.studies.tasks.obtain import located
-    from howsure.studies.tasks.obtain import record as note
+    from howsure.studies.tasks.download import check as examined
+    from howsure.studies.tasks.download import located
+    from howsure.studies.tasks.download import record as note
 
     entry = _entry(name)
     if entry.kind == "drawn images" and folder is None and located(entry) is None:

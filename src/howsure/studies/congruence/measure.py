@@ -19,7 +19,7 @@ from howsure.metrics.congruence.view import CongruenceOptions
 from howsure.predictions import CountFamily, Distribution, EvalSet, Prediction, Samples
 from howsure.predictions.counts import DoublePoisson
 from howsure.studies.congruence.tasks import CongruenceTask, Embedding
-from howsure.studies.tasks.parts import Part
+from howsure.studies.tasks import Part
 
 
 @final

@@ -31,7 +31,7 @@ from howsure.studies.congruence.measure import (
     stated,
 )
 from howsure.studies.congruence.tasks import CongruenceTask
-from howsure.studies.tasks.parts import Part
+from howsure.studies.tasks import Part
 
 Kind = Literal["blur", "label_shift", "label_noise", "mixup"]
 

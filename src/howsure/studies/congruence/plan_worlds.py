@@ -26,13 +26,13 @@ from howsure.studies.engine import (
     complete_numbers,
     numbers_hash,
 )
-from howsure.studies.tasks.images import blood, digits, image_names, image_task
-from howsure.studies.tasks.places import found
+from howsure.studies.tasks import find_folder
+from howsure.studies.tasks.images import BLOOD, DIGITS, image_names, image_task
 
 NAMED: Final[Mapping[str, str]] = {"wave": "discrete-wave", **{name: name for name in TASKS}}
 """Tasks of `howsure.studies.congruence.tasks.TASKS` by the names that plans have for them."""
 PHOTOGRAPHS: Final = image_names("congruence")
-_REAL: Final = {"blood": ("bccd", blood.FOLDER), "digits": ("mnist", digits.FOLDER)}
+_REAL: Final = {"blood": ("bccd", BLOOD), "digits": ("mnist", DIGITS)}
 _SIZES: Final = ("train", "val", "test", "side", "broken", "complete")
 _PHOTOGRAPH: Final[Mapping[str, tuple[str, ...]]] = {
     "aaf": _SIZES,
@@ -107,7 +107,7 @@ def task_identity(
         options = set(signature(TASKS[NAMED[name]]).parameters) - {"seed", "components"}
         check_options(label, entry, ("world", *sorted(options)))
         if name in _REAL and not files:
-            found(*_REAL[name])
+            find_folder(*_REAL[name])
     identity = {"task": NAMED.get(name, name), **own}
     if name != "blood":
         identity["seed"] = seed

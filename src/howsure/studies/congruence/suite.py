@@ -37,7 +37,7 @@ from howsure.studies.congruence.measure import (
 from howsure.studies.congruence.networks import fit_methods
 from howsure.studies.congruence.result import CongruenceResult, CongruenceRun
 from howsure.studies.congruence.tasks import CongruenceTask, wave_task
-from howsure.studies.tasks.parts import Part
+from howsure.studies.tasks import Part
 
 TRUTH: Final = "the truth"
 

@@ -1,7 +1,7 @@
 """Tasks of the congruence studies: three parts, how inputs are embedded, and what is known.
 
 Every study takes any task; those here are the discrete wave, drawn cells, pictures of blood,
-rotated digits, any `howsure.studies.tasks.images.ImageTask`, and tables or images of one's own.
+rotated digits, any `howsure.studies.tasks.Task` of images, and tables or images of one's own.
 """
 
 from __future__ import annotations
@@ -21,10 +21,8 @@ from howsure.core.rng import child
 from howsure.methods.options import made
 from howsure.predictions import Distribution
 from howsure.studies.congruence.worlds import draw_wave, wave_law
-from howsure.studies.tasks.images.blood import read_blood
-from howsure.studies.tasks.images.digits import rotated_digits
-from howsure.studies.tasks.images.naming import image_task
-from howsure.studies.tasks.parts import Part
+from howsure.studies.tasks import Part
+from howsure.studies.tasks.images import image_task, read_blood, rotated_digits
 
 Embedding = Callable[[npt.NDArray[Any]], FloatArray]
 Which = Literal["train", "val", "test"]
@@ -359,7 +357,7 @@ def cells_task(
 def blood_task(
     folder: str | None = None, *, shrink: int = 5, components: int = COMPONENTS
 ) -> CongruenceTask:
-    """Pictures of blood with red cells to be counted; see `howsure.studies.tasks.images.blood`."""
+    """Pictures of blood with red cells to be counted; see `read_blood`."""
     parts = read_blood(folder, shrink=shrink)
     return image_parts_task("blood", parts, counts=True, units="red cells", components=components)
 
@@ -372,7 +370,7 @@ def digits_task(
     most: float = 60.0,
     components: int = COMPONENTS,
 ) -> CongruenceTask:
-    """Rotated digits, whose angle is to be predicted; see `howsure.studies.tasks.images.digits`."""
+    """Rotated digits, whose angle is to be predicted; see `rotated_digits`."""
     parts = rotated_digits(folder, rows=rows, most=most, seed=seed)
     return image_parts_task("digits", parts, counts=False, units="degrees", components=components)
 

@@ -13,7 +13,9 @@ from howsure.methods.regressors import as_method
 _NO_OPTIONS: Final = ("method", "revision", "n_train")
 
 
-def make_method(label: str, entry: Mapping[str, Any], coverages: tuple[float, ...]) -> Method:
+def make_method(
+    label: str, entry: Mapping[str, Any], coverages: tuple[float, ...] | None
+) -> Method:
     """The method of a plan's entry.
 
     Parameters
@@ -25,8 +27,9 @@ def make_method(label: str, entry: Mapping[str, Any], coverages: tuple[float, ..
         options: ``revision`` only enters the trial's address, so that a change of the method's
         own code can be told; ``n_train`` is the study's. Where a method has an option
         ``method``, it is called ``inner`` here.
-    coverages : tuple of float
-        For methods that fix them when they are made, where the entry names none.
+    coverages : tuple of float or None
+        For methods that fix them when they are made, where the entry names none; None for their
+        own.
 
     Returns
     -------
@@ -52,7 +55,7 @@ def make_method(label: str, entry: Mapping[str, Any], coverages: tuple[float, ..
         options["method"] = options.pop("inner")
     made = method_named(name, **options)
     asks = made.fixed_coverages is not None and hasattr(made, "coverages")
-    if asks and "coverages" not in options:
+    if asks and coverages is not None and "coverages" not in options:
         made = method_named(name, **options, coverages=list(coverages))
     return as_method(made, coverages)
 

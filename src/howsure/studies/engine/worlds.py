@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known
 from howsure.studies.engine.address import canonical
-from howsure.studies.engine.entries import absolute, check_options, complete_numbers, numbers_hash
+from howsure.studies.engine.entries import absolute, check_options, numbers_hash
 from howsure.studies.tasks.worlds import (
     CutWorld,
     Draw,
@@ -24,13 +25,14 @@ from howsure.studies.tasks.worlds import (
     world_named,
 )
 
+_READING: Final = ("features", "missing", "encoding", "decimal")
 _FOREST: Final = ("residuals", "noise", "trees", "depth", "leaf", "floor", "seed")
 _OPTIONS: Final[Mapping[str, Sequence[str]]] = {"forest": _FOREST, "cut": ("rows",)}
 
 
 def world_identity(
     label: str, entry: Mapping[str, Any], folder: Path
-) -> tuple[dict[str, Any], dict[str, str]]:
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """What decides a world, and the files that it needs.
 
     Parameters
@@ -39,8 +41,9 @@ def world_identity(
         What the plan calls it, for messages.
     entry : mapping
         Its entry in the plan: ``world`` (a name) with ``noise``; or ``uci`` (a name) or
-        ``table`` (a file) with ``target``, then ``source`` (``forest``, the default, or ``cut``)
-        and options of `ForestWorld.from_data` or `CutWorld.from_data`.
+        ``table`` (a file) with ``target`` and options of `read_learning_table` (``features``,
+        ``missing``, ``encoding``, ``decimal``), then ``source`` (``forest``, the default, or
+        ``cut``) and options of `ForestWorld.from_data` or `CutWorld.from_data`.
     folder : Path
         Where relative paths start.
 
@@ -48,8 +51,8 @@ def world_identity(
     -------
     identity : dict
         Plain values; data stand there by the hash of their numbers.
-    files : dict of str to str
-        Absolute path of the table, if there is one.
+    files : dict
+        Absolute path of the table, if there is one, and how it is read.
 
     Raises
     ------
@@ -70,22 +73,23 @@ def world_identity(
         return dict(entry), {}
     source = entry.get("source", "forest")
     check_known(source, _OPTIONS, f"source of world {label!r}")
-    own = (*origins, "source", *_OPTIONS[source], *(("target",) if "table" in entry else ()))
+    reading = ("target", *_READING) if "table" in entry else ()
+    own = (*origins, "source", *_OPTIONS[source], *reading)
     check_options(label, entry, own)
     options = {key: entry[key] for key in entry if key in _OPTIONS[source]}
     noise_named(options.get("noise", "normal"))
-    files: dict[str, str] = {}
+    files: dict[str, Any] = {}
     if "table" in entry:
         if "target" not in entry:
             raise InputError(f"world {label!r} must name its target column, got none")
-        path = absolute(folder, entry["table"])
-        files = {"table": path, "target": str(entry["target"])}
+        files = {"table": absolute(folder, entry["table"]), "target": str(entry["target"])}
+        files |= {key: entry[key] for key in _READING if key in entry}
     else:
         files = {"uci": str(entry["uci"])}
     return {"source": source, **options, "data": _numbers(_data(files))}, files
 
 
-def make_world(identity: Mapping[str, Any], files: Mapping[str, str]) -> World:
+def make_world(identity: Mapping[str, Any], files: Mapping[str, Any]) -> World:
     """The world of an identity; the last few are remembered, for forests take time to grow.
 
     Raises
@@ -96,7 +100,7 @@ def make_world(identity: Mapping[str, Any], files: Mapping[str, str]) -> World:
     return _made(canonical(identity), canonical(files))
 
 
-def noise_of(identity: Mapping[str, Any], files: Mapping[str, str]) -> Noise:
+def noise_of(identity: Mapping[str, Any], files: Mapping[str, Any]) -> Noise:
     """The noise law of a world that knows its truth, without growing a forest.
 
     Examples
@@ -125,16 +129,28 @@ def _made(identity_text: str, files_text: str) -> World:
     return ForestWorld.from_data(data.x, data.y, name=name, **options)
 
 
-def _data(files: Mapping[str, str]) -> Draw:
+def _data(files: Mapping[str, Any]) -> Draw:
     if "uci" in files:
         from howsure.studies.tasks import uci
 
         table = uci(files["uci"])
         return Draw.checked(table.x, table.y)
-    return Draw.checked(*complete_numbers(Path(files["table"]), files["target"]))
+    path = Path(files["table"])
+    stamp = os.stat(path) if path.exists() else None
+    return _read(canonical(files), stamp and (stamp.st_mtime_ns, stamp.st_size))
 
 
-def _title(files: Mapping[str, str]) -> str:
+@lru_cache(maxsize=2)
+def _read(files_text: str, stamp: object) -> Draw:
+    """A table's numbers; read once while its file stays as it is."""
+    from howsure.studies.tasks import read_learning_table
+
+    files = json.loads(files_text)
+    table = read_learning_table(Path(files.pop("table")), files.pop("target"), **files)
+    return Draw.checked(table.x, table.y)
+
+
+def _title(files: Mapping[str, Any]) -> str:
     return files["table"] if "table" in files else f"table {files['uci']!r}"
 
 

@@ -1,1 +1,47 @@
 """Coverage at every point, in worlds whose truth is known (Sluijterman and others)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from howsure.core.lazy import exporting
+
+if TYPE_CHECKING:
+    from howsure.studies.pointwise.figures import Words as Words
+    from howsure.studies.pointwise.figures import coverage_profile as coverage_profile
+    from howsure.studies.pointwise.figures import intervals_along_x as intervals_along_x
+    from howsure.studies.pointwise.figures import one_run as one_run
+    from howsure.studies.pointwise.figures import share_histogram as share_histogram
+    from howsure.studies.pointwise.measures import curves as curves
+    from howsure.studies.pointwise.measures import failing_ranges as failing_ranges
+    from howsure.studies.pointwise.measures import records as records
+    from howsure.studies.pointwise.page import pointwise_report as pointwise_report
+    from howsure.studies.pointwise.simulation import Failure as Failure
+    from howsure.studies.pointwise.simulation import PointwiseResult as PointwiseResult
+    from howsure.studies.pointwise.simulation import Precision as Precision
+    from howsure.studies.pointwise.simulation import joined as joined
+    from howsure.studies.pointwise.simulation import pointwise as pointwise
+    from howsure.studies.pointwise.splits import SplitFailure as SplitFailure
+    from howsure.studies.pointwise.splits import SplitsResult as SplitsResult
+    from howsure.studies.pointwise.splits import against_published as against_published
+    from howsure.studies.pointwise.splits import over_splits as over_splits
+    from howsure.studies.pointwise.splits import published_splits as published_splits
+    from howsure.studies.pointwise.splits import splits_table as splits_table
+    from howsure.studies.pointwise.study import PointwiseStudy as PointwiseStudy
+
+_HOMES = {
+    "figures": "Words coverage_profile intervals_along_x one_run share_histogram",
+    "measures": "curves failing_ranges records",
+    "page": "pointwise_report",
+    "simulation": "Failure PointwiseResult Precision joined pointwise",
+    "splits": (
+        "SplitFailure SplitsResult against_published over_splits published_splits splits_table"
+    ),
+    "study": "PointwiseStudy",
+}
+
+__getattr__, _names, __all__ = exporting(__name__, _HOMES)
+
+
+def __dir__() -> list[str]:
+    return _names()

@@ -1,14 +1,37 @@
-"""`howsure simulate`: the flags of the command."""
+"""`howsure simulate`: the study with flags, of any method in any world or table."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import hashlib
+import json
+import os
+import shlex
+import shutil
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
+from howsure._version import __version__
+from howsure.cli.entry import Interrupted, import_from_here
 from howsure.cli.options import Outputs, Seed, share
+from howsure.core.errors import InputError, UnanswerableError
+
+if TYPE_CHECKING:
+    from howsure.cli.terminal import Console
+    from howsure.report.document import Document
+    from howsure.studies.engine import Plan, Store
+    from howsure.studies.pointwise.simulation import PointwiseResult, Precision
 
 app = typer.Typer(add_completion=False, rich_markup_mode="rich")
+
+_TOY: Final = "toy_"
+_RESIDUALS: Final = {"out-of-bag": "out_of_bag", "in-sample": "in_sample"}
 
 
 @app.command(
@@ -74,29 +97,356 @@ def simulate(
     encoding: Annotated[str | None, typer.Option(help="Text encoding of the table.")] = None,
     decimal: Annotated[Literal[".", ","], typer.Option(help="Decimal mark of text tables.")] = ".",
     seed: Seed = 0,
+    jobs: Annotated[
+        int,
+        typer.Option(help="Processes that run trials; -1: one per core; 0: none but this."),
+    ] = 0,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PLACE",
+            help="Keep trials in this folder or URL, for more of them later and other commands.",
+        ),
+    ] = None,
 ) -> None:
-    """Measure a method's coverage at every point of a world; exit 1 if all trials failed."""
-    from howsure.studies.pointwise.simulate import Request, run
+    """Measure a method's coverage at every point of a world; exit 1 if all trials failed.
 
-    run(
-        Request(
-            source=source,
-            methods=method,
-            target=target,
-            features=[name.strip() for name in (features or "").split(",") if name.strip()],
-            coverages=coverage,
-            trials=trials,
-            until=until_se,
-            of=of,
-            noise=noise,
-            residuals=residuals,
-            n_train=train_rows,
-            n_test=test_rows,
-            covariates=covariates,
-            seed=seed,
-            missing=missing,
-            encoding=encoding,
-            decimal=decimal,
-            outputs=output,
+    What is done of an interrupted run is kept, and the same command goes on from there.
+    """
+    from howsure.cli.progress import Stages
+    from howsure.cli.terminal import Console, escape, say
+    from howsure.core.files import check_outputs
+    from howsure.methods.catalogue import methods
+    from howsure.report.document import form_of
+    from howsure.studies.engine import Plan, Store
+    from howsure.studies.pointwise.page import pointwise_report
+    from howsure.studies.pointwise.simulation import Precision
+    from howsure.studies.tasks.worlds.noise import noise_named
+
+    for path in output:
+        form_of(path)
+    if not method:
+        raise InputError(
+            f"--method must name at least one method, got none: one of {', '.join(methods())}, or "
+            "module:attribute"
         )
+    check_outputs(output, [Path(source)])
+    if noise is not None:
+        noise_named(noise)
+    stop = None if until_se is None else Precision(standard_error=until_se, of=of)
+    import_from_here()
+    tested = method_entries(method, coverage)
+    reading = {
+        "features": [name.strip() for name in (features or "").split(",") if name.strip()],
+        "missing": missing,
+        "encoding": encoding,
+        "decimal": decimal,
+    }
+    world, entry, names, facts = world_entry(
+        source, target, noise=noise, residuals=residuals, seed=seed, reading=reading
     )
+    plan = Plan(
+        name="simulate",
+        study="pointwise",
+        worlds={world: entry},
+        methods=tested,
+        seeds=(seed,),
+        options={
+            "coverages": coverage or "own",
+            "simulations": trials,
+            "n_train": train_rows,
+            "n_test": test_rows,
+            "covariates": covariates,
+        },
+    )
+    place = str(_own_place(plan)) if store is None else store
+    try:
+        with Stages() as stages:
+            results = simulated(plan, Store(place), stop=stop, jobs=jobs, tell=stages)
+            stages("writing the report", 0, 0)
+            report = pointwise_report(
+                {world: results},
+                names={world: names} if names else None,
+                facts=facts,
+                command=shlex.join(["howsure", *sys.argv[1:]]),
+            )
+            for path in output:
+                report.save(path)
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"interrupted: finished trials are kept in {place}; the same command continues from "
+            "here"
+        ) from None
+    except InputError:
+        if store is None:
+            shutil.rmtree(place, ignore_errors=True)
+        raise
+    console = Console()
+    _print_report(console, report, results)
+    for path in output:
+        console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
+    if store is None:
+        shutil.rmtree(place, ignore_errors=True)
+    if not any(result.trials for result in results):
+        for result in results:
+            words = f"all {len(result.failures)} trials failed; {_first_failure(result)}"
+            say(f"howsure: {result.method}: {words}", error=True)
+        raise typer.Exit(1)
+
+
+def method_entries(specs: Sequence[str], coverages: Sequence[float]) -> dict[str, dict[str, Any]]:
+    """Entries of a plan for what ``--method`` gives, by the methods' names where these differ."""
+    from howsure.studies.engine import make_method
+
+    entries, named = {}, []
+    for spec in dict.fromkeys(specs):
+        name, options = parse_method(spec)
+        if "method" in options:
+            options["inner"] = options.pop("method")
+        entries[spec] = {"method": name, **options}
+        named.append(make_method(spec, entries[spec], tuple(coverages) or None).name)
+    revision = _revision()
+    found = {}
+    for spec, name in zip(entries, named, strict=True):
+        paths = ":" in json.dumps(entries[spec], separators=(",", "="))
+        own = {"revision": revision} if paths else {}
+        found[name if named.count(name) == 1 else spec] = {**entries[spec], **own}
+    return found
+
+
+def parse_method(spec: str) -> tuple[str, dict[str, Any]]:
+    """Name and options of a method: ``NAME`` or ``MODULE:ATTRIBUTE``, then ``:OPTION=VALUE,…``."""
+    name, _, tail = spec.partition(":")
+    while tail and "=" not in tail.partition(":")[0]:
+        part, _, tail = tail.partition(":")
+        name += f":{part}"
+    options: dict[str, Any] = {}
+    for pair in _cut(tail):
+        key, sign, value = pair.partition("=")
+        if not key or not sign:
+            raise InputError(f"--method must look like NAME:OPTION=VALUE,…, got {spec!r}")
+        whole, dot, inner = key.partition(".")
+        if not dot:
+            options[key] = _value(value)
+            continue
+        outer = options.setdefault(whole, {})
+        if not isinstance(outer, dict):
+            outer = options[whole] = {"name": outer}
+        outer[inner] = _value(value)
+    if not name:
+        raise InputError(f"--method must name a method, got {spec!r}")
+    return name, options
+
+
+def _cut(text: str) -> list[str]:
+    """Parts between commas that stand outside brackets."""
+    parts, depth = [""], 0
+    for char in text:
+        depth += (char in "[{(") - (char in "]})")
+        if char == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return parts if text else []
+
+
+def _value(text: str) -> Any:
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError:
+        return text
+    return found if not isinstance(found, Mapping) else text
+
+
+def _revision() -> str:
+    """A hash of all code that is loaded and neither installed nor howsure's: the user's own."""
+    paths = sysconfig.get_paths()
+    installed = tuple(paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+    files = {
+        str(getattr(module, "__file__", None) or "")
+        for name, module in tuple(sys.modules.items())
+        if name.partition(".")[0] != "howsure"
+    }
+    digest = hashlib.sha256()
+    for file in sorted(files):
+        if file.endswith(".py") and not file.startswith(installed) and Path(file).is_file():
+            digest.update(Path(file).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def world_entry(
+    source: str,
+    target: str | None,
+    *,
+    noise: str | None,
+    residuals: str,
+    seed: int,
+    reading: Mapping[str, Any],
+) -> tuple[str, dict[str, Any], tuple[str, ...], dict[str, str]]:
+    """A world's name, its entry in a plan, names of its columns of x, and what else to state."""
+    from howsure.studies.tasks import read_learning_table
+    from howsure.studies.tasks.worlds import world_named
+    from howsure.studies.tasks.worlds.noise import noise_named
+
+    name = _world_name(source)
+    if name is not None:
+        for flag, given in (("--target", target), ("--features", reading["features"])):
+            if given:
+                raise InputError(f"{flag} is for a table, but {name} is a world of howsure's")
+        named = {"world": name} if noise is None else {"world": name, "noise": noise}
+        return name, named, (), {"World": world_named(name, noise).description}
+    if target is None:
+        raise InputError("--target must name the table's column of y, got none")
+    path = Path(source)
+    table = read_learning_table(path, target, flag="--", **reading)
+    entry: dict[str, Any] = {
+        "table": str(path.absolute()),
+        "target": target,
+        **reading,
+        "residuals": _RESIDUALS[residuals],
+        "noise": noise or "normal",
+        "seed": seed,
+    }
+    facts = {
+        "Source": f"{path.name}, {len(table.y):,} rows",
+        "World": "the table's own x; y simulated from two random forests fitted to it",
+        "Noise": f"{noise_named(noise or 'normal').name}, from {residuals} residuals",
+    }
+    if table.notes:
+        facts["Reading"] = "; ".join(table.notes)
+    return path.name.partition(".")[0] or path.name, entry, table.names, facts
+
+
+def _world_name(source: str) -> str | None:
+    """A world's name, with or without ``toy_``; None for a table."""
+    from howsure.core.registry import unknown
+    from howsure.studies.tasks.worlds import worlds
+
+    known = worlds()
+    for name in (source, f"{_TOY}{source}"):
+        if name in known:
+            return name
+    if not Path(source).suffix and not Path(source).exists():
+        short = [name.removeprefix(_TOY) for name in known]
+        raise InputError(unknown(source, short, "world (or a table with its ending)"))
+    return None
+
+
+def _own_place(plan: Plan) -> Path:
+    """Where trials are kept until the command ends: the same for the same command."""
+    from howsure.studies.engine import address_of
+    from howsure.studies.tasks import cache_folder
+
+    options = {name: plan.options[name] for name in plan.options if name != "simulations"}
+    run = [__version__, plan.worlds, plan.methods, list(plan.seeds), options]
+    place = cache_folder() / "simulate" / address_of({"run": run})[:16]
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="howsure-simulate-"))
+    return place
+
+
+def simulated(
+    plan: Plan,
+    store: Store,
+    *,
+    stop: Precision | None = None,
+    jobs: int = 0,
+    tell: Callable[[str, int, int], None] = lambda *_: None,
+) -> list[PointwiseResult]:
+    """The result of each method of a plan of one world; where it shall stop early, one by one."""
+    if stop is None:
+        return _run(plan, store, jobs, tell)
+    return [
+        _run_until(replace(plan, methods={label: entry}), store, stop, jobs, tell)
+        for label, entry in plan.methods.items()
+    ]
+
+
+def _run_until(
+    plan: Plan,
+    store: Store,
+    stop: Precision,
+    jobs: int,
+    tell: Callable[[str, int, int], None],
+) -> PointwiseResult:
+    """A method's result with as many simulations as it takes; those done before are read."""
+    from howsure.studies.engine import trials_of
+
+    most = plan.options["simulations"]
+    size = trials_of(plan)[0].identity["trials"]
+    workers = (os.cpu_count() or 1) if jobs < 0 else max(jobs, 1)
+    looked, count = 0, -(-stop.least // size) * size
+    while True:
+        count = min(count, most)
+        part = replace(plan, options={**plan.options, "simulations": count})
+        (found,) = _run(part, store, jobs, tell)
+        result = replace(found, trials_planned=most)
+        met = stop.first_met(result, after=looked)
+        if met is not None:
+            return met
+        if count == most:
+            return stop.not_met(result)
+        looked = count
+        # processes take time to start, so they get more to do each time
+        count += max(workers, count // size // 2 if jobs else 1) * size
+
+
+def _run(
+    plan: Plan, store: Store, jobs: int, tell: Callable[[str, int, int], None]
+) -> list[PointwiseResult]:
+    from howsure.studies.engine import Outcome, Trial, Watcher, run, trials_of
+    from howsure.studies.pointwise.study import results_of
+
+    trials = trials_of(plan)
+    total = sum(trial.identity["trials"] for trial in trials)
+
+    class Told(Watcher):
+        done = 0
+
+        def begin(self, trials: int, settled: int) -> None:
+            self.done = total * settled // trials
+
+        def within(self, stage: str, done: int, total_within: int) -> None:
+            if stage == "trials":
+                tell("simulations", self.done + done, total)
+
+        def ended(self, trial: Trial, outcome: Outcome) -> None:
+            self.done += trial.identity["trials"]
+            tell("simulations", self.done, total)
+
+    tell("simulations", 0, total)
+    run(plan, store, jobs=jobs, watcher=Told())
+    for entry in store.entries([trial.address for trial in trials]).values():
+        if entry.failure is not None and entry.failure.error == InputError.__name__:
+            raise InputError(entry.failure.message)
+    return list(results_of(plan, trials, store).values())
+
+
+def _print_report(console: Console, document: Document, results: Sequence[PointwiseResult]) -> None:
+    """The main message, then what was found of each method, and the numbers that decide."""
+    from howsure.cli.show import show_grid, show_lines, show_note
+    from howsure.cli.terminal import escape
+
+    console.print()
+    show_lines(console, document.opening.lines)
+    for section in document.sections:
+        show_lines(console, section.lines, asked=True)
+    for section in document.sections:
+        for grid in section.grids[:1]:
+            show_grid(console, replace(grid, title=f"{section.title}: {grid.title.lower()}"))
+    for result in results:
+        if result.failures:
+            words = f"{result.method}: {len(result.failures)} trials failed"
+            told = f"{words}; {_first_failure(result)}"
+            console.print(escape(told), style="red", highlight=False)
+        if "standard error" in result.stop:
+            console.print(escape(f"{result.method}: {result.stop}"), highlight=False)
+    show_note(console, "-o report.html or report.md shows all.")
+
+
+def _first_failure(result: PointwiseResult) -> str:
+    first = result.failures[0]
+    hint = " (--coverage asks for others)" if first.error == UnanswerableError.__name__ else ""
+    return f"first in {first.stage}: {first.error}: {first.message}{hint}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import final
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.records import Curve
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, Axis, Figure, Layer, Mark, sample_points
 from howsure.figures.text import distinct, headed, one_line
+from howsure.studies.pointwise.simulation import PointwiseResult
 
 MOST_BINS = 24
 """The most bars of a histogram."""
@@ -35,7 +36,19 @@ class Words:
     title: str
     reading: str
     x: str
-    notes: tuple[str, ...] = field(default_factory=tuple)
+    notes: tuple[str, ...] = ()
+
+    def figure(self, *layers: Layer, notes: Sequence[str] = (), **drawing: Any) -> Figure:
+        """A figure with these words around it."""
+        return Figure(
+            name=self.name,
+            question=self.question,
+            title=self.title,
+            reading=self.reading,
+            layers=layers,
+            notes=(*self.notes, *notes),
+            **drawing,
+        )
 
 
 def share_histogram(
@@ -71,15 +84,11 @@ def share_histogram(
             Layer(mark=Mark.STEP, x=left, y=outline, series=method, colour=places.get(method, 0))
         )
     rule = Layer(mark=Mark.RULE, x=np.array([coverage]), series=_nominal(coverage), colour=-1)
-    return Figure(
-        name=words.name,
-        question=words.question,
-        title=words.title,
-        reading=words.reading,
+    return words.figure(
+        *layers,
+        rule,
         x=Axis(title=words.x, kind="percent", domain=(float(edges[0]), float(edges[-1]))),
         y=Axis(title=f"Share of {of}", kind="percent", zero=True),
-        layers=(*layers, rule),
-        notes=words.notes,
     )
 
 
@@ -128,15 +137,11 @@ def coverage_profile(
     )
     shaded = {one_line(curve.band, 200) for curve in curves if curve.band}
     notes = (f"Shaded: {'; '.join(sorted(shaded))}.",) if shaded else ()
-    return Figure(
-        name=words.name,
-        question=words.question,
-        title=words.title,
-        reading=words.reading,
+    return words.figure(
+        *(*bands, level, *lines),
         x=Axis(title=headed(words.x)),
         y=Axis(title="Coverage", kind="percent"),
-        layers=(*bands, level, *lines),
-        notes=(*words.notes, *notes),
+        notes=notes,
     )
 
 
@@ -177,25 +182,9 @@ def spread_figure(names: Sequence[str], values: Sequence[FloatArray], coverage: 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OneRun:
-    """Intervals of one trial over a test set whose truth is known.
+    """Intervals of one trial over a test set whose truth is known, each of shape (n,)."""
 
-    Attributes
-    ----------
-    x : ndarray of float, shape (n,)
-        Where the test points lie: a column of x, or the true mean.
-    y : ndarray of float, shape (n,)
-        What happened there.
-    lower, upper : ndarray of float, shape (n,)
-        Prediction intervals.
-    mean : ndarray of float, shape (n,)
-        True mean of y.
-    mean_lower, mean_upper : ndarray of float, shape (n,), optional
-        Confidence intervals.
-    true_lower, true_upper : ndarray of float, shape (n,)
-        True central intervals of y.
-    """
-
-    x: FloatArray
+    x: FloatArray  # a column of x, or the true mean
     y: FloatArray
     lower: FloatArray
     upper: FloatArray
@@ -204,6 +193,26 @@ class OneRun:
     true_upper: FloatArray
     mean_lower: FloatArray | None = None
     mean_upper: FloatArray | None = None
+
+
+def one_run(result: PointwiseResult, coverage: float) -> OneRun | None:
+    """The intervals of the first trial that succeeded; None without a truth."""
+    if result.truth is None or not result.trials:
+        return None
+    column = int(np.argmin(np.abs(np.array(result.coverages) - coverage)))
+    ends = result.mean_ends
+    low, high = result.truth.interval(coverage)
+    return OneRun(
+        x=result.x[:, 0] if result.x.shape[1] == 1 else result.truth.mean,
+        y=result.y,
+        lower=result.lower[0, :, column],
+        upper=result.upper[0, :, column],
+        mean=result.truth.mean,
+        true_lower=low,
+        true_upper=high,
+        mean_lower=None if ends is None else ends[0][0, :, column],
+        mean_upper=None if ends is None else ends[1][0, :, column],
+    )
 
 
 def intervals_along_x(run: OneRun, words: Words, *, colour: int) -> Figure:
@@ -236,15 +245,8 @@ def intervals_along_x(run: OneRun, words: Words, *, colour: int) -> Figure:
         Layer(mark=Mark.LINE, x=x, y=run.mean[order], series="true mean", colour=REFERENCE)
     )
     drawn = order[np.linspace(0, len(order) - 1, min(len(order), 150)).round().astype(np.int64)]
-    return Figure(
-        name=words.name,
-        question=words.question,
-        title=words.title,
-        reading=words.reading,
-        x=Axis(title=headed(words.x)),
-        y=Axis(title="y"),
-        layers=(*layers, *_points(run, drawn, colour)),
-        notes=words.notes,
+    return words.figure(
+        *(*layers, *_points(run, drawn, colour)), x=Axis(title=headed(words.x)), y=Axis(title="y")
     )
 
 
@@ -267,18 +269,12 @@ def intervals_over_truth(run: OneRun, words: Words, *, colour: int) -> Figure:
         ),
         Layer(mark=Mark.LINE, x=mean, y=mean, series="true mean", colour=REFERENCE),
     ]
-    notes = list(words.notes)
-    if len(finite) < len(order):
-        notes.append(f"Shown: {len(finite)} of {len(order):,} test points.")
-    return Figure(
-        name=words.name,
-        question=words.question,
-        title=words.title,
-        reading=words.reading,
+    left_out = len(finite) < len(order)
+    return words.figure(
+        *(*layers, *_points(run, finite, colour)),
         x=Axis(title="True mean of y"),
         y=Axis(title="y"),
-        layers=(*layers, *_points(run, finite, colour)),
-        notes=tuple(notes),
+        notes=[f"Shown: {len(finite)} of {len(order):,} test points."] if left_out else [],
     )
 
 

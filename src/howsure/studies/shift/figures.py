@@ -1,8 +1,11 @@
-"""Figures of methods under shift: coverage, what it costs, ranks, degrees of shift."""
+"""Figures of methods under shift, and which of them a page shows."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -13,21 +16,46 @@ from howsure.core.errors import InputError
 from howsure.core.records import Curve, Direction, Record, Table
 from howsure.figures.columns import number, texts
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark
+from howsure.figures.ranks import rank_figure
 from howsure.figures.text import distinct, headed, one_line
+from howsure.report.document import Choice, Option
+from howsure.studies.engine import choice_of
+from howsure.studies.shift.methods import key_of
+from howsure.studies.shift.results import (
+    ShiftResult,
+    average_errors,
+    degree_curves,
+    shift_against_error,
+    shift_ranks,
+)
 
-CHANCE = "chance alone"
-_SHARES: Final = ("test_coverage", "prediction_rate", "val_coverage")
-_OF_PREDICTED: Final = ("test_coverage", "test_width", "test_mae")
+CHANCE: Final = "chance alone"
+_SHARES: Final = ("test_empirical_coverage", "prediction_rate", "val_empirical_coverage")
+_OF_ACCEPTED: Final = ("test_empirical_coverage", "test_width", "test_mae")
 _TITLES: Final[Mapping[str, tuple[str, str]]] = {
-    "test_coverage": ("Coverage", "Which methods keep nominal coverage?"),
+    "test_empirical_coverage": ("Empirical coverage", "Which methods keep nominal coverage?"),
     "prediction_rate": ("Prediction rate", "How many rows do the methods accept?"),
     "test_width": ("Mean width", "How wide are the intervals?"),
     "test_mae": ("MAE", "How large are the errors?"),
-    "val_coverage": ("Validation coverage", "Is coverage nominal on validation rows?"),
+    "val_empirical_coverage": (
+        "Validation empirical coverage",
+        "Is coverage nominal on validation rows?",
+    ),
     "val_mae": ("Validation MAE", "How large are the errors on validation rows?"),
     "val_width": ("Validation width", "How wide are the intervals on validation rows?"),
 }
 """By measure: its title, and the question that it answers."""
+_ERROR_AXIS: Final = Axis(title="Average |empirical − nominal coverage|", kind="percent", zero=True)
+_STEP: Final = re.compile(r"step-(\d+)")
+_FEW_RANKED: Final = 3
+_RANKED: Final[Mapping[str, str]] = {
+    "coverage_error": "coverage error",
+    "val_width": "validation width",
+    "val_mae": "validation MAE",
+}
+
+
+# Figures
 
 
 def measure_figure(records: Sequence[Record]) -> Figure:
@@ -69,7 +97,7 @@ def measure_figure(records: Sequence[Record]) -> Figure:
         question=question or title,
         title=title,
         reading=(
-            f"{'Of the accepted rows. ' if first.metric in _OF_PREDICTED else ''}"
+            f"{'Of the accepted rows. ' if first.metric in _OF_ACCEPTED else ''}"
             f"Lines: {formats.level(first.confidence)} intervals over models and rows."
         ),
         x=Axis(title=title + units, kind="percent" if share else "number"),
@@ -99,7 +127,7 @@ def trade_figure(table: Table, places: Mapping[str, int] | None = None) -> Figur
             "right corner: every row is accepted, and coverage is nominal."
         ),
         x=Axis(title="Average prediction rate", kind="percent"),
-        y=Axis(title="Average |coverage − nominal|", kind="percent", zero=True),
+        y=_ERROR_AXIS,
         layers=(*_null(table), *layers),
         notes=_notes(table),
         naming="Method",
@@ -126,7 +154,7 @@ def rank_scatter(
         title=f"Coverage error against rank by validation {what}",
         reading="Mean ranks over datasets, 1 being the smallest. Best is the lower left corner.",
         x=Axis(title=f"Mean rank by validation {what}"),
-        y=Axis(title="Average |coverage − nominal|", kind="percent", zero=True),
+        y=_ERROR_AXIS,
         layers=(*_null(table), *_points(table, "mean_rank", "coverage_error", places)),
         notes=_notes(table),
         naming="Method",
@@ -141,7 +169,7 @@ def degree_figure(curves: Sequence[Curve], places: Mapping[str, int] | None = No
     if not curves:
         raise InputError("curves must hold at least one, got none")
     first = curves[0]
-    names = distinct([curve.model or "coverage" for curve in curves])
+    names = distinct([curve.model or "empirical coverage" for curve in curves])
     layers = []
     if first.reference is not None and len(first.x):
         longest = max(curves, key=lambda curve: len(curve.x))
@@ -199,7 +227,7 @@ def change_figure(table: Table) -> Figure:
             "accept every row."
         ),
         x=Axis(title="Change of MAE from validation to test", kind="percent"),
-        y=Axis(title="Average |coverage − nominal|", kind="percent", zero=True),
+        y=_ERROR_AXIS,
         layers=tuple(layers),
         notes=_notes(table),
         naming="Test",
@@ -210,8 +238,8 @@ def _two(table: Table, x: str, y: str, name: str) -> tuple[FloatArray, FloatArra
     """Two columns of numbers, of which some row has both."""
     first, second = number(table, x), number(table, y)
     if first is None or second is None or name not in table.columns:
-        told = ", ".join(table.columns) or "no column"
-        raise InputError(f"table must hold columns {name}, {x} and {y}, got {told}")
+        given = ", ".join(table.columns) or "no column"
+        raise InputError(f"table must hold columns {name}, {x} and {y}, got {given}")
     if not (np.isfinite(first) & np.isfinite(second)).any():
         raise InputError(f"table must hold a row with {x} and {y}, got none")
     return first, second
@@ -284,3 +312,146 @@ def _null(table: Table) -> list[Layer]:
 
 def _notes(table: Table) -> tuple[str, ...]:
     return (one_line(table.notes, 400),) if table.notes else ()
+
+
+# Choices of figures on a page; `places` are the colours of methods
+
+
+def trade_choice(results: Sequence[ShiftResult], places: Mapping[str, int]) -> tuple[Choice, ...]:
+    """Coverage error against prediction rate."""
+    if not results:
+        return ()
+    names = dict.fromkeys(result.method for result in results)
+    rates = {
+        name: float(np.mean([r.value("prediction_rate").mean for r in results if r.method == name]))
+        for name in names
+    }
+    return choice_of("", [("", trade_figure(_with(results, "prediction_rate", rates), places))])
+
+
+def _with(results: Sequence[ShiftResult], column: str, values: Mapping[str, float]) -> Table:
+    """Average coverage errors of the methods that have a value, with that value."""
+    table = average_errors([result for result in results if result.method in values])
+    added = np.array([values[str(name)] for name in table.columns["method"]])
+    return replace(table, columns={**table.columns, column: added})
+
+
+def across_choices(
+    compared: Sequence[ShiftResult],
+    results: Sequence[ShiftResult],
+    curves: Sequence[Curve],
+    places: Mapping[str, int],
+) -> tuple[Choice, ...]:
+    """Figures over datasets: ranks, size of the shift, and `degrees_of` these results."""
+    return (
+        *_ranks(compared, places),
+        *_changes([result for result in compared if not result.selective]),
+        *_degrees(results, curves, places),
+    )
+
+
+def _ranks(results: Sequence[ShiftResult], places: Mapping[str, int]) -> tuple[Choice, ...]:
+    """Critical differences, and mean ranks against coverage error; none for few methods."""
+    differences, scatters = [], []
+    for measure, words in _RANKED.items():
+        ranked = [r for r in results if measure == "coverage_error" or not r.selective]
+        names, tasks = {r.method for r in ranked}, {r.task for r in ranked}
+        lost = any(math.isnan(result.value(measure).mean) for result in ranked)
+        if len(names) < _FEW_RANKED or len(tasks) < 2 or lost:
+            continue
+        ranks = shift_ranks(ranked, measure)
+        table = ranks.table(f"ranks_{measure}")
+        short = short_names([str(name) for name in table.columns["method"]])
+        shown = {**table.columns, "method": np.array(short, dtype=object)}
+        figure = rank_figure(replace(table, columns=shown))
+        differences.append((words, replace(figure, title=f"{figure.title}, by {words}")))
+        if measure != "coverage_error":
+            values = dict(zip(ranks.names, ranks.mean_ranks.tolist(), strict=True))
+            table = _with(ranked, "mean_rank", values)
+            scatters.append((words, rank_scatter(table, measure, places)))
+    return (*choice_of("Ranked by", differences), *choice_of("Ranked by", scatters))
+
+
+def home_method(results: Sequence[ShiftResult]) -> str | None:
+    """The method whose MAE measures the shift: conformal prediction, else the first."""
+    names = list(dict.fromkeys(result.method for result in results))
+    first = [name for name in names if key_of(name) == "conformal"]
+    return next(iter([*first, *names]), None)
+
+
+def _changes(results: Sequence[ShiftResult]) -> tuple[Choice, ...]:
+    method = home_method(results)
+    if method is None:
+        return ()
+    names = list(dict.fromkeys(result.method for result in results))
+    names = [name for name in names if key_of(name) is not None] or names
+    table = shift_against_error(results, by=method, methods=names, every_test=True)
+    columns = table.columns
+    if not (np.isfinite(columns["relative_mae_change"] + columns["coverage_error"])).any():
+        return ()
+    notes = f"MAE of {method}; errors of {', '.join(names)}. {table.notes}"
+    return choice_of("", [("", change_figure(replace(table, notes=notes)))])
+
+
+def degrees_of(results: Sequence[ShiftResult], worlds: Mapping[str, str]) -> tuple[Curve, ...]:
+    """Coverage and prediction rate by degree of shift, of the tasks that have degrees.
+
+    `worlds` are what the plan calls the tasks, whose names may add a seed.
+    """
+    curves: list[Curve] = []
+    for task in dict.fromkeys(result.task for result in results):
+        own = [result for result in results if result.task == task]
+        steps = [name for name in own[0].tests if _STEP.fullmatch(name)]
+        if not steps:
+            continue
+        steps.sort(key=lambda name: int(name.removeprefix("step-")))
+        tests = [*steps, own[0].tests[0]]
+        complete = [result for result in own if set(tests) <= set(result.tests)]
+        home = _home_of(task, worlds)
+        at_home = [result for result in results if result.task == home]
+        for measure in ("test_empirical_coverage", "prediction_rate"):
+            curves += degree_curves(complete, tests, home=at_home, measure=measure)
+    return tuple(curves)
+
+
+def _home_of(task: str, worlds: Mapping[str, str]) -> str:
+    """The task without shift of which a task is a variant, as cells is of cells-tails."""
+    world = worlds[task]
+    plain = {other for other in worlds.values() if world.startswith(f"{other}-")}
+    return max(plain, key=len) + task.removeprefix(world) if plain else ""
+
+
+def _degrees(
+    results: Sequence[ShiftResult], curves: Sequence[Curve], places: Mapping[str, int]
+) -> list[Choice]:
+    """Coverage and prediction rate by degree of shift, those that accept every row first."""
+    selective = {result.method for result in results if result.selective}
+    options = []
+    for group in dict.fromkeys(curve.group for curve in curves):
+        task = group.removeprefix("task=")
+        for label, wanted in (("every row accepted", False), ("rows may be rejected", True)):
+            own = [c for c in curves if c.group == group and (c.model in selective) == wanted]
+            covered = [curve for curve in own if curve.reference is not None]
+            rates = [curve for curve in own if curve.reference is None] if wanted else []
+            figures = [degree_figure(part, places) for part in (covered, rates) if part]
+            if figures:
+                options.append(Option(label=f"{task}, {label}", figures=tuple(figures)))
+    return [Choice(label="Degrees of shift", options=tuple(options))] if options else []
+
+
+def task_choices(results: Sequence[ShiftResult]) -> tuple[Choice, ...]:
+    """Dot plots of every measure, one test part at a time."""
+    tests = dict.fromkeys(test for result in results for test in result.tests)
+    choices: list[Choice] = []
+    for measure in ("test_empirical_coverage", "prediction_rate", "test_width", "test_mae"):
+        options: list[tuple[str, Figure | None]] = []
+        for test in tests:
+            records = [
+                result.record(measure, test)
+                for result in results
+                if test in result.tests and (result.selective or measure != "prediction_rate")
+            ]
+            known = any(math.isfinite(record.value) for record in records)
+            options.append((test, measure_figure(records) if known else None))
+        choices += choice_of("Test", options)
+    return tuple(choices)

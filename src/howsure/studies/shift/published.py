@@ -10,53 +10,12 @@ it shares with its set's first table. What the paper shows in figures alone is n
 from __future__ import annotations
 
 import csv
-import math
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib import resources
 from typing import Final, final
 
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known
-
-PUBLISHED_DATASETS: Final = (
-    "cells",
-    "cells-tails",
-    "cells-gap",
-    "chair-angle",
-    "chair-angle-tails",
-    "chair-angle-gap",
-    "asset-wealth",
-    "ventricular-volume",
-    "brain-tumour-pixels",
-    "skin-lesion-pixels",
-    "histology-nuclei-pixels",
-    "aerial-building-pixels",
-)
-"""The image sets, in the paper's order and by the names of `image_names`."""
-
-PUBLISHED_METHODS: Final = (
-    "conformal",
-    "ensemble",
-    "gaussian",
-    "gaussian_ensemble",
-    "quantile",
-    "gaussian_gmm",
-    "gaussian_knn",
-    "gaussian_variance",
-    "gaussian_ensemble_gmm",
-    "gaussian_ensemble_variance",
-    "gaussian_gmm_2",
-    "gaussian_gmm_8",
-    "gaussian_gmm_spectral",
-    "gaussian_knn_5",
-    "gaussian_knn_20",
-    "gaussian_knn_l2",
-)
-"""Five methods that always predict, five that may abstain, and six variations of these."""
-
-PUBLISHED_COVERAGES: Final = (0.8, 0.9, 0.95)
-"""The nominal coverages."""
 
 
 @final
@@ -77,8 +36,8 @@ class PublishedValue:
     quantity : str
         ``val_mae``, mean absolute error on validation rows, in units of y, lower is better;
         ``val_width``, mean width of the calibrated intervals on validation rows, in units of y,
-        lower is better; ``test_coverage``, share of y inside among the test rows that are
-        predicted, to be near `coverage`; ``prediction_rate``, share of test rows that are
+        lower is better; ``test_empirical_coverage``, share of y inside among the test rows that
+        are predicted, to be near `coverage`; ``prediction_rate``, share of test rows that are
         predicted, higher is better.
     mean : float
         Mean over five runs, each of a network, or an ensemble of five, out of twenty.
@@ -94,6 +53,27 @@ class PublishedValue:
     quantity: str
     mean: float
     sd: float
+
+
+def _read() -> tuple[PublishedValue, ...]:
+    """Every number once, with the first table that has it."""
+    file = resources.files(__package__) / "published.csv"
+    values: dict[tuple[str, ...], PublishedValue] = {}
+    for row in csv.DictReader(file.read_text("utf-8").splitlines()):
+        coverage, mean, sd = (float(row.pop(name) or "nan") for name in ("coverage", "mean", "sd"))
+        value = PublishedValue(**row, coverage=coverage, mean=mean, sd=sd)
+        values.setdefault((*list(row.values())[1:], str(coverage)), value)
+    return tuple(values.values())
+
+
+_EVERY: Final = _read()
+
+PUBLISHED_DATASETS: Final = tuple(dict.fromkeys(value.dataset for value in _EVERY))
+"""The image sets, in the paper's order and by the names of `image_names`."""
+PUBLISHED_METHODS: Final = tuple(dict.fromkeys(value.method for value in _EVERY))
+"""Five methods that always predict, five that may abstain, and six variations of these."""
+PUBLISHED_COVERAGES: Final = tuple(sorted({value.coverage for value in _EVERY}))
+"""The nominal coverages."""
 
 
 def published(
@@ -129,7 +109,7 @@ def published(
     ...     print(value.table, value.quantity, value.mean, value.sd)
     A2 val_mae 4.05446 1.33153
     A2 val_width 15.4321 4.98796
-    A2 test_coverage 0.889825 0.0193021
+    A2 test_empirical_coverage 0.889825 0.0193021
     A2 prediction_rate 0.53654 0.0101012
     >>> published("cell")
     Traceback (most recent call last):
@@ -144,31 +124,8 @@ def published(
         raise InputError(f"coverage must be 0.8, 0.9 or 0.95, got {coverage!r}")
     return tuple(
         value
-        for value in _all()
+        for value in _EVERY
         if dataset in (None, value.dataset)
         and coverage in (None, value.coverage)
         and method in (None, value.method)
-    )
-
-
-@lru_cache(maxsize=1)
-def _all() -> tuple[PublishedValue, ...]:
-    """Every number once."""
-    file = resources.files("howsure.studies.shift") / "published.csv"
-    found: dict[tuple[str, ...], PublishedValue] = {}
-    for row in csv.DictReader(file.read_text("utf-8").splitlines()):
-        key = (row["dataset"], row["coverage"], row["method"], row["quantity"])
-        found.setdefault(key, _value(row))
-    return tuple(found.values())
-
-
-def _value(row: dict[str, str]) -> PublishedValue:
-    return PublishedValue(
-        table=row["table"],
-        dataset=row["dataset"],
-        coverage=float(row["coverage"]),
-        method=row["method"],
-        quantity=row["quantity"],
-        mean=float(row["mean"]),
-        sd=float(row["sd"]) if row["sd"] else math.nan,
     )

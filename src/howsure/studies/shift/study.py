@@ -1,15 +1,34 @@
-"""Does coverage survive a shift: networks, densities of their features, and methods, as trials."""
+"""Does coverage survive a shift: networks, densities of their features, and methods, as trials.
+
+A network's outputs, features and own bytes are kept as arrays of its trial, and so are a
+density's scores; methods read them, and nothing is trained or fitted twice.
+"""
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, final
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar, Final, Literal, final
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from howsure.core.arrays import FloatArray
+from howsure.core.convert import Checked, Count, Fraction, plain
 from howsure.core.errors import HowsureWarning, InputError
-from howsure.core.registry import check_known
-from howsure.methods.selective import FeatureScore
+from howsure.core.progress import tell
+from howsure.core.records import Record
+from howsure.core.registry import check_known, unknown
+from howsure.core.rng import child
+from howsure.methods.deep.heads import Gaussian, Head, PairHead, SquaredError
+from howsure.methods.deep.modules import ModuleNetwork, Recipe, backbone_named, train_module
+from howsure.methods.interface import Coverages
+from howsure.methods.selective import SHARE, FeatureScore, GMMScore, KNNScore, Selective
 from howsure.report.document import Document
 from howsure.studies.engine import (
     Combined,
@@ -18,37 +37,107 @@ from howsure.studies.engine import (
     Study,
     Trial,
     TrialOutput,
+    absolute,
+    canonical,
+    check_options,
     make_method,
     method_identity,
+    numbers_hash,
     records_table,
     stacked,
 )
+from howsure.studies.shift.evaluate import Answers, Rule, ShiftRun, evaluate_shift
 from howsure.studies.shift.methods import (
     SHIFT_METHODS,
     VARIATIONS,
+    NetworkOutputs,
+    SharedWork,
     ShiftMethod,
+    check_coverages,
+    fit_shift,
+    model_answers,
+    network_answers,
     paper_runs,
     shift_method,
 )
-from howsure.studies.shift.options import Options
-from howsure.studies.shift.plan_tasks import task_identity
-from howsure.studies.shift.result import ShiftResult
-from howsure.studies.shift.work import (
-    density_spec,
-    fit_density,
-    network_method,
-    own_method,
-    read_result,
-    train_network,
+from howsure.studies.shift.results import ShiftResult
+from howsure.studies.tasks import (
+    DataNotFoundError,
+    Part,
+    Task,
+    shift_names,
+    shift_task,
+    table_task,
 )
-from howsure.studies.tasks import DataNotFoundError
+from howsure.studies.tasks.images import image_names, image_task
 
-_KNOWN = (*SHIFT_METHODS, *VARIATIONS)
+Arrays = dict[str, npt.NDArray[Any]]
+
+_KNOWN: Final = (*SHIFT_METHODS, *VARIATIONS)
+_SPECTRAL: Final = 3.0
+"""The bound on convolutions in the benchmark's variation."""
+_SCORES: Final[Mapping[str, type[GMMScore | KNNScore]]] = {"gmm": GMMScore, "knn": KNNScore}
+_IMAGES: Final = (
+    *("folder", "train", "val", "test", "recipe", "shortcut", "edge"),
+    *("order", "frames", "broken", "complete"),
+)
+"""Options of drawn and of real images."""
+_TABLE: Final = (*("table", "target", "split_by", "home", "up_to", "features", "missing", "units"),)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options(Checked):
+    """Options of a plan, with their defaults; those of `Recipe` stand among them in a plan.
+
+    Attributes
+    ----------
+    coverages : tuple of float
+        Nominal coverages.
+    rule : {"paper", "conformal"}
+        Which order statistic calibrates.
+    share : float, optional
+        Share of validation rows that scores accept, nearly; the method's own, or 0.95, if omitted.
+    networks, members, runs : int
+        Networks trained of each kind, those in an ensemble, and runs of a method; see
+        `howsure.studies.shift.paper_runs`.
+    backbone : str or mapping
+        For images; see `backbone_named`.
+    table_backbone : str or mapping
+        For tables.
+    absent : {"error", "skip"}
+        What becomes of worlds whose data are not on this machine: an error, or they are left out
+        with a warning, as long as one is left.
+    recipe : Recipe
+        How networks are trained.
+    """
+
+    coverages: Coverages = (0.9,)
+    rule: Rule = "paper"
+    share: Fraction | None = None
+    networks: Count = 5
+    members: Count = 5
+    runs: Count = 5
+    backbone: Any = "resnet34"
+    table_backbone: Any = "mlp"
+    absent: Literal["error", "skip"] = "error"
+    recipe: Recipe = field(default_factory=Recipe)
+
+    def training(self, *, images: bool, spectral: bool) -> dict[str, Any]:
+        """What decides how a network is trained, as plain values; the device is no part of it."""
+        backbone = backbone_named(self.backbone if images else self.table_backbone)
+        if backbone.spec is None:
+            raise InputError(f"backbone of a plan must be a name or a table, got {backbone.name}")
+        spec = dict(backbone.spec)
+        if spectral and images:
+            spec["spectral"] = _SPECTRAL
+        recipe = {key: value for key, value in plain(self.recipe).items() if key != "device"}
+        return {"backbone": spec, "recipe": recipe}
 
 
 @final
 class ShiftStudy(Study):
-    """`howsure.studies.shift.evaluate`: networks are trained once, and every method reads them.
+    """Networks are trained once, and every method reads them; see `evaluate_shift`.
 
     A world is an image task, a table with a natural shift, or a table of one's own with
     ``target`` and ``split_by``; see `task_identity`. A method is one of the ten of the benchmark
@@ -60,8 +149,8 @@ class ShiftStudy(Study):
     name: ClassVar[str] = "shift"
     version: ClassVar[int] = 1
     headline: ClassVar[tuple[str, ...]] = (
-        *("test_coverage", "prediction_rate", "coverage_error"),
-        *("val_mae", "val_width", "val_coverage", "relative_mae_change"),
+        *("test_empirical_coverage", "prediction_rate", "coverage_error"),
+        *("val_mae", "val_width", "val_empirical_coverage", "relative_mae_change"),
     )
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
@@ -70,7 +159,7 @@ class ShiftStudy(Study):
         for label, entry in plan.methods.items():
             _check_method(label, entry, options)
         worlds = [
-            _World.of(self, plan, options, label, seed)
+            _World(self, plan, options, label, seed)
             for label in _present(plan, options)
             for seed in plan.seeds
         ]
@@ -81,12 +170,12 @@ class ShiftStudy(Study):
         """Train a network, fit a density, or ask a method."""
         stage = trial.context["stage"]
         if stage == "network":
-            return train_network(trial, store)
+            return _train_network(trial, store)
         if stage == "own":
-            return own_method(trial)
+            return _own_method(trial)
         if store is None:
             raise InputError("store must be given for trials that read others, got none")
-        return fit_density(trial, store) if stage == "density" else network_method(trial, store)
+        return _fit_density(trial, store) if stage == "density" else _network_method(trial, store)
 
     def combine(self, plan: Plan, trials: Sequence[Trial], store: Store) -> Combined:
         """One `ShiftResult` of each world, method, seed and coverage, named as the plan does."""
@@ -98,9 +187,8 @@ class ShiftStudy(Study):
         results: dict[str, list[ShiftResult]] = {}
         tables = []
         for (world, method, seed), parts in groups.items():
-            named = f"{world}, seed {seed}" if len(plan.seeds) > 1 else world
-            for place in range(len(parts[0].identity["options"]["coverages"])):
-                result = read_result(parts, store, named, method, place)
+            task = f"{world}, seed {seed}" if len(plan.seeds) > 1 else world
+            for result in _results(parts, store, task, method):
                 tables += _tables(result, {"method": method, "seed": seed}, world)
                 results.setdefault(world, []).append(result)
         return Combined(table=stacked(tables), results=results)
@@ -108,95 +196,221 @@ class ShiftStudy(Study):
     def page(
         self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""
     ) -> Document:
-        """See `howsure.studies.shift.page`."""
+        """See `howsure.studies.shift.shift_report`."""
         from howsure.studies.shift.page import shift_report
 
         return shift_report(combined.results, facts=facts, command=command)
 
 
-@dataclass
+# The tasks of a plan
+
+
+def task_identity(
+    label: str, entry: Mapping[str, Any], folder: Path, seed: int
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """What decides a task, as plain values, and where its files lie.
+
+    Parameters
+    ----------
+    label : str
+        What the plan calls it, for messages.
+    entry : mapping
+        Its entry in the plan: ``world``, a name of `image_names` or `shift_names`
+        of `howsure.studies.tasks`, with options of `image_task` or a ``folder``; or ``table``, a
+        file, with ``target``, ``split_by`` and further options of `table_task`.
+    folder : Path
+        Where relative paths start.
+    seed : int
+        Fixes what is drawn and split.
+
+    Returns
+    -------
+    identity : dict
+        Tables stand there by the hash of their numbers; images by the options that draw them, or
+        by those that choose them from a published set.
+    files : dict of str to str
+        Absolute paths, as far as the entry names any.
+
+    Raises
+    ------
+    InputError
+        If a name or an option is not known, or a table cannot be read.
+
+    Examples
+    --------
+    >>> task_identity("c", {"world": "cells", "train": 100}, Path(), 0)
+    ({'images': 'cells', 'train': 100, 'seed': 0}, {})
+    """
+    if ("world" in entry) == ("table" in entry):
+        raise InputError(f"world {label!r} must have one of world and table, got {list(entry)}")
+    world = entry.get("world")
+    files = {key: absolute(folder, entry[key]) for key in ("table", "folder") if key in entry}
+    own: dict[str, Any] = {key: entry[key] for key in entry if key not in ("world", *files)}
+    if "table" in entry:
+        check_options(label, entry, _TABLE)
+        for key in ("target", "split_by"):
+            if key not in entry:
+                raise InputError(f"world {label!r} must name its {key} column, got none")
+    elif world in image_names():
+        check_options(label, entry, ("world", *_IMAGES))
+        image_task(world, seed=seed, folder=files.get("folder"), **own)
+        return {"images": world, **own, "seed": seed}, files
+    elif world in shift_names():
+        check_options(label, entry, ("world", "folder"))
+        own = {"shift": world}
+    else:
+        names = (*image_names(), *shift_names())
+        raise InputError(unknown(str(world), names, f"world {label!r}"))
+    identity = {**own, "seed": seed}
+    return {**identity, "data": _hash(_table_task(identity, files))}, files
+
+
+def make_task(identity: Mapping[str, Any], files: Mapping[str, str]) -> Task:
+    """The task of an identity; the last few are remembered, for drawing takes time.
+
+    Raises
+    ------
+    InputError
+        If a table is no longer that of the identity.
+
+    Examples
+    --------
+    >>> make_task({"images": "cells", "train": 4, "val": 4, "test": 4, "seed": 0}, {}).name
+    'cells'
+    """
+    return _made(canonical(identity), canonical(files))
+
+
+@lru_cache(maxsize=2)
+def _made(identity_text: str, files_text: str) -> Task:
+    identity, files = json.loads(identity_text), json.loads(files_text)
+    if "images" in identity:
+        return image_task(identity.pop("images"), **identity, **files)
+    data = identity.pop("data")
+    task = _table_task(identity, files)
+    if _hash(task) != data:
+        name = files.get("table", identity.get("shift"))
+        raise InputError(f"table {name!r} has changed since the plan was read: run it again")
+    return task
+
+
+def _table_task(own: Mapping[str, Any], files: Mapping[str, str]) -> Task:
+    if "shift" in own:
+        return shift_task(own["shift"], files.get("folder"), seed=own["seed"])
+    path = Path(files["table"])
+    return table_task(_columns(path), name=path.name.partition(".")[0], **own)
+
+
+def _columns(path: Path) -> dict[str, Any]:
+    """A file's columns: numbers where every cell is one or is missing, and text otherwise."""
+    from howsure.inputs import open_table
+    from howsure.inputs.values import numbers
+
+    source = open_table(path)
+    read = source.read(dict.fromkeys(source.names, "any"))
+    columns: dict[str, Any] = {}
+    for name in source.names:
+        try:
+            columns[name] = numbers(read[name], name, decimal=source.decimal)
+        except InputError:
+            columns[name] = read[name].cast(pa.string())
+    return columns
+
+
+def _hash(task: Task) -> str:
+    parts = [task.part(name) for name in ("train", "val", *task.tests)]
+    return numbers_hash(*(array for part in parts for array in (part.x, part.y)))
+
+
+def _present(plan: Plan, options: Options) -> list[str]:
+    """Labels of the worlds whose data are on this machine; all, where none may be absent."""
+    if options.absent == "error":
+        return list(plan.worlds)
+    present, absent = [], {}
+    for label, entry in plan.worlds.items():
+        try:
+            task_identity(label, entry, plan.folder, plan.seeds[0])
+            present.append(label)
+        except DataNotFoundError as error:
+            absent[label] = error
+    if not present:
+        raise next(iter(absent.values()))
+    if absent:
+        what = f"left out, as their data are not on this machine: {', '.join(absent)}"
+        warnings.warn(f"{what}; see howsure data get NAME", HowsureWarning, stacklevel=2)
+    return present
+
+
+# The trials of a plan
+
+
 class _World:
     """The trials of one world under one seed, stage by stage."""
 
-    adapter: ShiftStudy
-    label: str
-    identity: Mapping[str, Any]
-    files: Mapping[str, str]
-    options: Options
-    seed: int
-    networks: dict[str, Trial] = field(default_factory=dict)
-    densities: dict[tuple[str, FeatureScore], Trial] = field(default_factory=dict)
-    methods: list[Trial] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, adapter: ShiftStudy, plan: Plan, options: Options, label: str, seed: int) -> _World:
-        """All trials of a world."""
-        identity, files = task_identity(label, plan.worlds[label], plan.folder, seed)
-        world = cls(adapter, label, identity, files, options, seed)
+    def __init__(
+        self, study: ShiftStudy, plan: Plan, options: Options, label: str, seed: int
+    ) -> None:
+        self.study, self.options, self.label, self.seed = study, options, label, seed
+        self.identity, self.files = task_identity(label, plan.worlds[label], plan.folder, seed)
+        self.networks: dict[str, Trial] = {}
+        self.densities: dict[tuple[str, FeatureScore], Trial] = {}
+        self.methods: list[Trial] = []
         for method, entry in plan.methods.items():
-            world.add(method, entry)
-        return world
+            if entry.get("method") in _KNOWN:
+                known = shift_method(entry["method"])
+                self._add_benchmark(method, known, entry.get("revision", 0))
+            else:
+                self._add_own(method, entry)
 
     @property
     def stages(self) -> tuple[list[Trial], list[Trial], list[Trial]]:
         """Networks, densities, methods."""
         return list(self.networks.values()), list(self.densities.values()), self.methods
 
-    def add(self, label: str, entry: Mapping[str, Any]) -> None:
-        """The trials of a method, and those that it needs."""
-        if entry.get("method") in _KNOWN:
-            self._add_benchmark(label, shift_method(entry["method"]), entry.get("revision", 0))
-        else:
-            self._add_own(label, entry)
+    def _trial(
+        self,
+        identity: Mapping[str, Any],
+        labels: Mapping[str, str],
+        context: Mapping[str, Any],
+        needs: Sequence[str] = (),
+    ) -> Trial:
+        whole = {"world": self.identity, "seed": self.seed, **identity}
+        return self.study.trial(whole, {"world": self.label, **labels}, context, needs)
 
     def _add_benchmark(self, label: str, method: ShiftMethod, revision: Any) -> None:
-        drawn = paper_runs(self.options.networks, self.options.members, self.options.runs)
+        options = self.options
+        drawn = paper_runs(options.networks, options.members, options.runs)
         runs = [list(places) for places in (drawn.ensembles if method.ensemble else drawn.single)]
-        places = sorted({place for run in runs for place in run})
-        networks = {
-            name: trial
-            for place in places
-            for coverage in self._coverages(method)
-            for name, trial in (self._network(method, place, coverage),)
-        }
+        # Networks of quantiles are of one coverage each; others serve all.
+        coverages = options.coverages if method.network == "quantile" else (None,)
+        networks = dict(
+            self._network(method, place, coverage)
+            for place in sorted({place for run in runs for place in run})
+            for coverage in coverages
+        )
         densities = {}
         if isinstance(method.score, FeatureScore):
             densities = {name: self._density(name, method.score) for name in networks}
-        held = {"key": method.key, "networks": _pattern(method), "revision": revision}
-        identity = {
-            "world": self.identity,
-            "method": held,
-            "runs": runs,
-            "options": self._asked(),
-            "seed": self.seed,
-        }
-        needed = [*networks.values(), *densities.values()]
-        context = {
-            "stage": "method",
-            "networks": {name: trial.address for name, trial in networks.items()},
-            "densities": {name: trial.address for name, trial in densities.items()},
-        }
-        self.methods.append(
-            self.adapter.trial(
-                identity,
-                {"world": self.label, "method": label},
-                context,
-                [trial.address for trial in needed],
-            )
+        names = {"key": method.key, "networks": _pattern(method), "revision": revision}
+        trial = self._trial(
+            {"method": names, "runs": runs, "options": self._asked(SHARE)},
+            {"method": label},
+            {
+                "stage": "method",
+                "networks": {name: trial.address for name, trial in networks.items()},
+                "densities": {name: trial.address for name, trial in densities.items()},
+            },
+            [trial.address for trial in (*networks.values(), *densities.values())],
         )
+        self.methods.append(trial)
 
     def _add_own(self, label: str, entry: Mapping[str, Any]) -> None:
         method = make_method(label, entry, self.options.coverages)
-        common = {
-            "world": self.identity,
-            "method": method_identity(method, entry),
-            "options": self._asked(),
-            "seed": self.seed,
-        }
+        share = method.share if isinstance(method, Selective) else SHARE
+        common = {"method": method_identity(method, entry), "options": self._asked(share)}
         context = {"stage": "own", "files": self.files, "method": dict(entry)}
-        labels = {"world": self.label, "method": label}
         self.methods += [
-            self.adapter.trial({**common, "run": run}, labels, context)
+            self._trial({**common, "run": run}, {"method": label}, context)
             for run in range(self.options.runs)
         ]
 
@@ -208,65 +422,32 @@ class _World:
             network: dict[str, Any] = {"kind": method.network, "index": place, "name": name}
             if coverage is not None:
                 network["coverage"] = coverage
-            training = self.options.training(
-                images="images" in self.identity, spectral=method.spectral_norm
-            )
-            self.networks[name] = self.adapter.trial(
-                {
-                    "world": self.identity,
-                    "network": network,
-                    "training": training,
-                    "seed": self.seed,
-                },
-                {"world": self.label, "network": name},
+            images = "images" in self.identity
+            training = self.options.training(images=images, spectral=method.spectral_norm)
+            self.networks[name] = self._trial(
+                {"network": network, "training": training},
+                {"network": name},
                 {"stage": "network", "files": self.files},
             )
         return name, self.networks[name]
 
     def _density(self, name: str, score: FeatureScore) -> Trial:
         if (name, score) not in self.densities:
-            self.densities[name, score] = self.adapter.trial(
-                {
-                    "world": self.identity,
-                    "network": {"name": name},
-                    "density": density_spec(score),
-                    "seed": self.seed,
-                },
-                {"world": self.label, "network": name, "density": score.name},
+            self.densities[name, score] = self._trial(
+                {"network": {"name": name}, "density": _density_spec(score)},
+                {"network": name, "density": score.name},
                 {"stage": "density"},
                 [self.networks[name].address],
             )
         return self.densities[name, score]
 
-    def _coverages(self, method: ShiftMethod) -> tuple[float | None, ...]:
-        """Networks of quantiles are of one coverage each; others serve all."""
-        return self.options.coverages if method.network == "quantile" else (None,)
-
-    def _asked(self) -> dict[str, Any]:
+    def _asked(self, share: float) -> dict[str, Any]:
+        options = self.options
         return {
-            "coverages": list(self.options.coverages),
-            "rule": self.options.rule,
-            "share": self.options.share,
+            "coverages": list(options.coverages),
+            "rule": options.rule,
+            "share": share if options.share is None else options.share,
         }
-
-
-def _present(plan: Plan, options: Options) -> list[str]:
-    """Labels of the worlds whose data are on this machine; all, where none may be absent."""
-    if options.absent == "error":
-        return list(plan.worlds)
-    there, lost = [], {}
-    for label, entry in plan.worlds.items():
-        try:
-            task_identity(label, entry, plan.folder, plan.seeds[0])
-            there.append(label)
-        except DataNotFoundError as error:
-            lost[label] = error
-    if not there:
-        raise next(iter(lost.values()))
-    if lost:
-        told = f"left out, as their data are not on this machine: {', '.join(lost)}"
-        warnings.warn(f"{told}; see howsure data get NAME", HowsureWarning, stacklevel=2)
-    return there
 
 
 def _pattern(method: ShiftMethod) -> str:
@@ -278,21 +459,230 @@ def _pattern(method: ShiftMethod) -> str:
 def _check_method(label: str, entry: Mapping[str, Any], options: Options) -> None:
     """Benchmark methods take no options; others are made once, so that errors come early."""
     if entry.get("method") not in _KNOWN:
-        make_method(label, entry, options.coverages)
+        check_coverages(make_method(label, entry, options.coverages), options.coverages)
         return
     for key in entry:
         check_known(key, ("method", "revision"), f"option of method {label!r}")
 
 
-def _tables(result: ShiftResult, keys: Mapping[str, str | int], world: str) -> list[Any]:
-    """Records of each test part as a table; the main one stands under the world's own name."""
-    main, found = result.tests[0], []
-    for test in result.tests:
-        own = [
-            record
-            for record in result.records()
-            if record.options["test"] == test or (test == main and not record.options["test"])
+def _density_spec(score: FeatureScore) -> dict[str, Any]:
+    """What decides a density, as plain values."""
+    for name, kind in _SCORES.items():
+        if isinstance(score, kind):
+            return {"name": name, **plain(score)}
+    raise InputError(f"score must be one of {', '.join(_SCORES)}, got {score.name!r}")
+
+
+# What trials do
+
+
+def _train_network(trial: Trial, store: Store | None) -> TrialOutput:
+    """Train one network, and let it speak of every part of its task.
+
+    Training that was cut off goes on from its last minute, where the store is on a disk.
+    """
+    identity = trial.identity
+    task = make_task(identity["world"], trial.context["files"])
+    asked, training = identity["network"], identity["training"]
+    kind = asked["kind"]
+    inputs = _Inputs(task)
+    network = train_module(
+        inputs.of(task.part("train")),
+        task.part("train").y,
+        head=_head(asked),
+        backbone=training["backbone"],
+        recipe=Recipe(**training["recipe"]),
+        rng=child(identity["seed"], "shift", kind, asked["index"]),
+        scaling=inputs.scaling,
+        checkpoint=None if store is None else store.scratch(trial.address),
+    )
+    arrays: Arrays = {"network": np.frombuffer(network.to_bytes(), dtype=np.uint8)}
+    for name in ("train", "val", *task.tests):
+        outputs, features = network.predict_all(inputs.of(task.part(name)))
+        arrays[f"features/{name}"] = features.astype(np.float32)
+        if name != "train":
+            arrays[f"outputs/{name}"] = _in_units(network, outputs, kind)
+            arrays[f"y/{name}"] = task.part(name).y
+    facts = {
+        "failure": network.failure,
+        "kept": network.kept,
+        "training_loss": float(network.losses[-1, 0]),
+        "tests": list(task.tests),
+        "units": task.units,
+    }
+    return TrialOutput(arrays=arrays, facts=facts)
+
+
+class _Inputs:
+    """A task's inputs as networks take them: tables are standardised by their training rows."""
+
+    def __init__(self, task: Task) -> None:
+        self.images, self.scaling = task.images, task.scaling
+        if not self.images:
+            x = task.part("train").x
+            spread = x.std(axis=0)
+            self._center, self._unit = x.mean(axis=0), np.where(spread > 0.0, spread, 1.0)
+
+    def of(self, part: Part) -> npt.NDArray[Any]:
+        if self.images:
+            return part.x
+        return np.asarray((part.x - self._center) / self._unit, dtype=np.float32)
+
+
+def _head(network: Mapping[str, Any]) -> Head:
+    if network["kind"] == "quantile":
+        return PairHead(network["coverage"])
+    return Gaussian() if network["kind"] == "gaussian" else SquaredError()
+
+
+def _in_units(network: ModuleNetwork, outputs: FloatArray, kind: str) -> FloatArray:
+    """Outputs in the units of y: (mean), (mean, sd) or (low, high)."""
+    if kind == "gaussian":
+        predicted = network.believed(outputs)
+        return np.stack([predicted.point(), predicted.sd()])
+    return network.scale.y_center + network.scale.y_unit * outputs
+
+
+def _fit_density(trial: Trial, store: Store) -> TrialOutput:
+    """Fit a density to a network's training features, and score every other part."""
+    identity = trial.identity
+    spec = dict(identity["density"])
+    score = _SCORES[spec.pop("name")](**spec)
+    features = _under(store.arrays(trial.needs[0]), "features")
+    network = NetworkOutputs(outputs={}, features=features, name=identity["network"]["name"])
+    work = SharedWork(identity["seed"])
+    arrays: Arrays = {
+        f"scores/{part}": work.score(network, score, part) for part in features if part != "train"
+    }
+    return TrialOutput(arrays=arrays, facts={"notes": work.notes})
+
+
+def _network_method(trial: Trial, store: Store) -> TrialOutput:
+    """A method's answers from networks that the store holds."""
+    identity = trial.identity
+    method = shift_method(identity["method"]["key"])
+    work = SharedWork(identity["seed"])
+    networks: dict[str, NetworkOutputs] = {}
+    y: dict[str, FloatArray] = {}
+    units, notes, failures = "", list[str](), list[str]()
+    for name, address in trial.context["networks"].items():
+        arrays, facts = store.arrays(address), store.entry(address).facts
+        y, units = _under(arrays, "y"), facts["units"]
+        networks[name] = NetworkOutputs(outputs=_under(arrays, "outputs"), name=name)
+        if facts["failure"] is not None:
+            failures.append(f"network {name} stopped: {facts['failure']}")
+    for name, address in trial.context["densities"].items():
+        notes += store.entry(address).facts["notes"]
+        if isinstance(method.score, FeatureScore):
+            work.keep(networks[name], method.score, _under(store.arrays(address), "scores"))
+    pattern = identity["method"]["networks"]
+    answers = [
+        [
+            network_answers(
+                method,
+                [networks[pattern.format(place=place, coverage=coverage)] for place in places],
+                y,
+                coverage=coverage,
+                work=work,
+            )
+            for places in identity["runs"]
         ]
-        named = world if test == main else f"{world}: {test}"
-        found.append(records_table(own, {"world": named, **keys}))
-    return found
+        for coverage in identity["options"]["coverages"]
+    ]
+    return _answered(trial, answers, units, [*notes, *failures])
+
+
+def _own_method(trial: Trial) -> TrialOutput:
+    """One run of any other method: fitted at home, asked about every part."""
+    identity = trial.identity
+    task = make_task(identity["world"], trial.context["files"])
+    coverages = tuple(identity["options"]["coverages"])
+    method = make_method(trial.labels["method"], trial.context["method"], coverages)
+    tell("fit", 0, 1)
+    fitted = fit_shift(method, task, child(identity["seed"], "shift", "own", identity["run"]))
+    answers = [[model_answers(fitted, task, coverage)] for coverage in coverages]
+    return _answered(trial, answers, task.units, list(getattr(fitted, "notes", ())))
+
+
+def _answered(
+    trial: Trial,
+    answers: Sequence[Sequence[tuple[Answers, Mapping[str, Answers]]]],
+    units: str,
+    notes: list[str],
+) -> TrialOutput:
+    """Answers of all runs, by coverage and run; measures are taken of them when they are read."""
+    options = trial.identity["options"]
+    arrays: Arrays = {}
+    for place, (coverage, runs) in enumerate(zip(options["coverages"], answers, strict=True)):
+        for run, (val, tests) in enumerate(runs):
+            _evaluated(val, tests, coverage, options)  # what cannot be evaluated fails here
+            for name, part in {"val": val, **tests}.items():
+                arrays[f"y/{name}"] = part.y
+                for item in ("point", "lower", "upper", "score"):
+                    if getattr(part, item) is not None:
+                        arrays[f"{place}/{run}/{name}/{item}"] = getattr(part, item)
+    facts = {"runs": len(answers[0]), "tests": list(answers[0][0][1]), "units": units}
+    return TrialOutput(arrays=arrays, facts={**facts, "notes": notes})
+
+
+def _evaluated(
+    val: Answers, tests: Mapping[str, Answers], coverage: float, options: Mapping[str, Any]
+) -> ShiftRun:
+    return evaluate_shift(
+        val, tests, coverage=coverage, rule=options["rule"], share=options["share"]
+    )
+
+
+def _under(arrays: Arrays, folder: str) -> Arrays:
+    """Arrays of one folder, by their names in it."""
+    return {
+        name.removeprefix(f"{folder}/"): array
+        for name, array in arrays.items()
+        if name.startswith(f"{folder}/")
+    }
+
+
+# What results are made of
+
+
+def _results(trials: Sequence[Trial], store: Store, task: str, method: str) -> list[ShiftResult]:
+    """One method's runs from the trials that hold them, a result a coverage."""
+    options = trials[0].identity["options"]
+    runs: list[list[ShiftRun]] = [[] for _ in options["coverages"]]
+    notes, units = list[str](), ""
+    for trial in trials:
+        arrays, facts = store.arrays(trial.address), store.entry(trial.address).facts
+        notes += facts["notes"]
+        units = facts["units"]
+        for place, coverage in enumerate(options["coverages"]):
+            for run in range(facts["runs"]):
+                parts = {
+                    name: Answers(y=arrays[f"y/{name}"], **_under(arrays, f"{place}/{run}/{name}"))
+                    for name in ("val", *facts["tests"])
+                }
+                runs[place].append(_evaluated(parts.pop("val"), parts, coverage, options))
+    return [
+        ShiftResult(
+            task=task,
+            method=method,
+            coverage=coverage,
+            rule=options["rule"],
+            runs=tuple(done),
+            units=units,
+            share=options["share"],
+            notes=tuple(dict.fromkeys(notes)),
+        )
+        for coverage, done in zip(options["coverages"], runs, strict=True)
+    ]
+
+
+def _tables(result: ShiftResult, keys: Mapping[str, str | int], world: str) -> list[pa.Table]:
+    """Records of each test part as a table; the main one stands under the world's own name."""
+    main = result.tests[0]
+    by_test: dict[str, list[Record]] = {test: [] for test in result.tests}
+    for record in result.records():
+        by_test[str(record.options["test"]) or main].append(record)
+    return [
+        records_table(own, {"world": world if test == main else f"{world}: {test}", **keys})
+        for test, own in by_test.items()
+    ]

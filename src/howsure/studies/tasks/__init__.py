@@ -1,21 +1,28 @@
-"""Named real data sets: where they are found, how they are read, their published splits.
+"""Where the data of experiments come from: tasks in parts, published tables, simulated worlds.
 
-Tables (`uci`), tables whose rows shift (`ShiftTask`, `shift_task`), and image tasks
-(`howsure.studies.tasks.images`).
+Tables whose rows shift (`shift_task`, `table_task`) and images (`howsure.studies.tasks.images`)
+are one `Task`; `uci` gives tables with published splits, `howsure.studies.tasks.worlds`
+simulators that know their truth. `howsure data` lists them all (`catalogue`, `download`).
 """
 
-from howsure.studies.tasks.parts import Part
-from howsure.studies.tasks.shift import ShiftTask
-from howsure.studies.tasks.shift_tables import shift_names, shift_task
-from howsure.studies.tasks.tables import DataNotFoundError, UciTable, uci, uci_names
+from howsure.studies.tasks.files import DataNotFoundError, cache_folder, find_folder
+from howsure.studies.tasks.learning import LearningTable, read_learning_table
+from howsure.studies.tasks.shift import shift_names, shift_task, table_task
+from howsure.studies.tasks.tables import UciTable, uci, uci_names
+from howsure.studies.tasks.task import Part, Task
 
 __all__ = [
     "DataNotFoundError",
+    "LearningTable",
     "Part",
-    "ShiftTask",
+    "Task",
     "UciTable",
+    "cache_folder",
+    "find_folder",
+    "read_learning_table",
     "shift_names",
     "shift_task",
+    "table_task",
     "uci",
     "uci_names",
 ]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, final
 
@@ -17,7 +20,8 @@ from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known, unknown
 from howsure.core.rng import child
-from howsure.studies.tasks.parts import Part
+from howsure.studies.tasks.files import find_folder, read_list
+from howsure.studies.tasks.task import Part, Task
 
 Missing = Literal["error", "drop", "median"]
 
@@ -26,156 +30,96 @@ _MOST_GROUPS: Final = 20
 _SHARES: Final = (0.6, 0.2)
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ShiftTask:
-    """A table cut by one of its columns: home rows, and rows from elsewhere.
+def table_task(
+    table: Any,
+    target: str,
+    *,
+    split_by: str,
+    home: Sequence[Any] | None = None,
+    up_to: float | None = None,
+    features: Sequence[str] | None = None,
+    missing: Missing = "error",
+    name: str = "table",
+    units: str = "1",
+    seed: int = 0,
+) -> Task:
+    """A table of one's own, cut by one of its columns: home rows, and rows from elsewhere.
 
-    Attributes
+    Parameters
     ----------
-    name : str
-        What to call it.
-    target, units : str
-        Name and units of y.
-    columns : tuple of str
-        Names of the inputs.
+    table : dataframe or mapping of str to array-like
+        Any dataframe that narwhals knows (pandas, polars, PyArrow, …), or columns by name.
+    target : str
+        The column of y, of numbers.
     split_by : str
-        The column that says where a row comes from.
-    train, val : Part
-        Home rows, for fitting and for calibration.
-    parts : mapping of str to Part
-        The tests: ``shift``, all rows from elsewhere; ``home``, home rows held out; then each
-        other value of ``split_by``, if there are several and at most 20.
+        The column that says where or when a row comes from.
+    home : sequence, optional
+        Values of ``split_by`` that are home; all others are elsewhere.
+    up_to : float, optional
+        Rows at home are those whose ``split_by`` is at most this. If neither is given, home
+        is the most frequent value of a column of text, and what is at most the median of
+        a column of numbers.
+    features : sequence of str, optional
+        Columns of x; all but the target and ``split_by`` if omitted. Text becomes one
+        column of 0 and 1 for each value seen in training.
+    missing : {"error", "drop", "median"}
+        Missing values are an error; or drop their rows; or numbers become the median of the
+        training rows, while rows without a target are dropped.
+    name, units : str
+        Name of the task, and units of y.
+    seed : int
+        Fixes which home rows are for training (60 %), validation (20 %) and test (20 %);
+        a row's part does not depend on rows elsewhere.
+
+    Returns
+    -------
+    Task
+        Its tests: ``shift``, all rows from elsewhere; ``home``, home rows that are left; then
+        each other value of ``split_by``, if there are several and at most 20.
+
+    Raises
+    ------
+    InputError
+        If a column is missing or of a wrong kind, a value of ``home`` does not occur, fewer
+        than 5 rows are home, or none is elsewhere.
 
     Examples
     --------
-    >>> table = {"area": [30, 50, 70, 40, 60, 80], "town": list("aaaaab"), "rent": range(6)}
-    >>> task = ShiftTask.from_table(table, "rent", split_by="town")
-    >>> len(task.train), len(task.val), {name: len(part) for name, part in task.parts.items()}
-    (3, 1, {'shift': 1, 'home': 1})
+    >>> table = {"x": np.arange(20.0), "year": [2000 + i // 5 for i in range(20)]}
+    >>> table["y"] = np.ones(20)
+    >>> task = table_task(table, "y", split_by="year", up_to=2001)
+    >>> task.tests, task.train.ids[:2].tolist()
+    (('shift', 'home', '2002', '2003'), ['0', '3'])
     """
+    whole = _arrow(table)
+    chosen = _features(whole, target, split_by, features)
+    held, kept = _without_missing(whole, [target, split_by], chosen, missing)
+    y = _numbers(held, target)
+    at_home, kind = _home(held, split_by, home, up_to)
+    rows = _cut(at_home, seed)
+    encoded = [_encoded(held, title, rows["train"]) for title in chosen]
+    x = np.column_stack([block for block, _ in encoded])
+    tests = {"shift": np.flatnonzero(~at_home), "home": rows["home"], **_groups(kind, at_home)}
+    ids = kept.astype(np.str_)
+    lost = len(whole) - len(kept)
+    notes = (f"{lost} rows with missing values left out",) if lost else ()
+    parts = {
+        key: Part(x=x[at], y=y[at], ids=ids[at], in_range=at_home[at], notes=notes)
+        for key, at in (rows | tests).items()
+    }
+    return Task(
+        name=name,
+        target=target,
+        units=units,
+        tests=tuple(tests),
+        read=partial(_all, parts),
+        columns=tuple(title for _, titles in encoded for title in titles),
+    )
 
-    name: str
-    target: str
-    units: str
-    columns: tuple[str, ...]
-    split_by: str
-    train: Part
-    val: Part
-    parts: Mapping[str, Part]
-    scaling: str = "none"
 
-    @property
-    def tests(self) -> tuple[str, ...]:
-        """Names of the test parts; the first is the main one."""
-        return tuple(self.parts)
-
-    @property
-    def test(self) -> Part:
-        """All rows from elsewhere."""
-        return self.parts["shift"]
-
-    def part(self, name: str) -> Part:
-        """A part by name: ``train``, ``val``, or one of `tests`.
-
-        Raises
-        ------
-        InputError
-            If there is no such part.
-        """
-        held = {"train": self.train, "val": self.val, **self.parts}
-        check_known(name, held, "part")
-        return held[name]
-
-    @classmethod
-    def from_table(
-        cls,
-        table: Any,
-        target: str,
-        *,
-        split_by: str,
-        home: Sequence[Any] | None = None,
-        up_to: float | None = None,
-        features: Sequence[str] | None = None,
-        missing: Missing = "error",
-        name: str = "table",
-        units: str = "1",
-        seed: int = 0,
-    ) -> ShiftTask:
-        """Cut a table of one's own.
-
-        Parameters
-        ----------
-        table : dataframe or mapping of str to array-like
-            Any dataframe that narwhals knows (pandas, polars, PyArrow, …), or columns by name.
-        target : str
-            The column of y, of numbers.
-        split_by : str
-            The column that says where or when a row comes from.
-        home : sequence, optional
-            Values of ``split_by`` that are home; all others are elsewhere.
-        up_to : float, optional
-            Rows at home are those whose ``split_by`` is at most this. If neither is given, home
-            is the most frequent value of a column of text, and what is at most the median of
-            a column of numbers.
-        features : sequence of str, optional
-            Columns of x; all but the target and ``split_by`` if omitted. Text becomes one
-            column of 0 and 1 for each value seen in training.
-        missing : {"error", "drop", "median"}
-            Missing values are an error; or drop their rows; or numbers become the median of the
-            training rows, while rows without a target are dropped.
-        name, units : str
-            Name of the task, and units of y.
-        seed : int
-            Fixes which home rows are for training (60 %), validation (20 %) and test (20 %);
-            a row's part does not depend on rows elsewhere.
-
-        Returns
-        -------
-        ShiftTask
-
-        Raises
-        ------
-        InputError
-            If a column is missing or of a wrong kind, a value of ``home`` does not occur, fewer
-            than 5 rows are home, or none is elsewhere.
-
-        Examples
-        --------
-        >>> table = {"x": np.arange(20.0), "year": [2000 + i // 5 for i in range(20)]}
-        >>> table["y"] = np.ones(20)
-        >>> task = ShiftTask.from_table(table, "y", split_by="year", up_to=2001)
-        >>> task.tests, task.train.ids[:2].tolist()
-        (('shift', 'home', '2002', '2003'), ['0', '3'])
-        """
-        whole = _arrow(table)
-        chosen = _features(whole, target, split_by, features)
-        held, kept = _without_missing(whole, [target, split_by], chosen, missing)
-        y = _numbers(held, target)
-        at_home, kind = _home(held, split_by, home, up_to)
-        rows = _cut(at_home, seed)
-        encoded = [_encoded(held, title, rows["train"]) for title in chosen]
-        x = np.column_stack([block for block, _ in encoded])
-        rows |= {"shift": np.flatnonzero(~at_home), **_groups(kind, at_home)}
-        ids = kept.astype(np.str_)
-        lost = len(whole) - len(kept)
-        notes = (f"{lost} rows with missing values left out",) if lost else ()
-        parts = {
-            key: Part(x=x[at], y=y[at], ids=ids[at], in_range=at_home[at], notes=notes)
-            for key, at in rows.items()
-        }
-        tests = {"shift": parts["shift"], "home": parts["home"]}
-        tests |= {key: part for key, part in parts.items() if key not in ("train", "val", *tests)}
-        return cls(
-            name=name,
-            target=target,
-            units=units,
-            columns=tuple(title for _, titles in encoded for title in titles),
-            split_by=split_by,
-            train=parts["train"],
-            val=parts["val"],
-            parts=MappingProxyType(tests),
-        )
+def _all(parts: Mapping[str, Part], _: str) -> Mapping[str, Part]:
+    """Parts that are all there, whichever is asked for."""
+    return parts
 
 
 def _arrow(table: Any) -> pa.Table:
@@ -318,3 +262,194 @@ def _encoded(table: pa.Table, title: str, training: IntArray) -> tuple[FloatArra
         )
     block = np.column_stack([plain == name for name in names]).astype(np.float64)
     return block, [f"{title}={name}" for name in names]
+
+
+# Countries as WILDS PovertyMap's fold A parts them: of training, and of the test.
+HOME: Final = (
+    *("cameroon", "democratic_republic_of_congo", "ghana", "kenya", "lesotho", "malawi"),
+    *("mozambique", "nigeria", "senegal", "togo", "uganda", "zambia", "zimbabwe"),
+)
+AWAY: Final = ("angola", "cote_d_ivoire", "ethiopia", "mali", "rwanda")
+
+
+def _first(tables: list[pa.Table]) -> pa.Table:
+    return tables[0]
+
+
+def _traffic(tables: list[pa.Table]) -> pa.Table:
+    """Hour, weekday and month in place of the time; the year is what is split by."""
+    table = tables[0]
+    when = table["date_time"]
+    plain = table.drop_columns(["date_time", "holiday", "weather_description"])
+    for title, part in (
+        ("year", pc.year),
+        ("month", pc.month),
+        ("weekday", pc.day_of_week),
+        ("hour", pc.hour),
+    ):
+        plain = plain.append_column(title, part(when))
+    days = when.cast(pa.date32())
+    holidays = days.filter(pc.not_equal(table["holiday"], "None"))
+    return plain.append_column("holiday", pc.is_in(days, value_set=holidays.combine_chunks()))
+
+
+def _wine(tables: list[pa.Table]) -> pa.Table:
+    colours = zip(("red", "white"), tables, strict=True)
+    return pa.concat_tables(
+        [part.append_column("colour", pa.array([name] * len(part))) for name, part in colours]
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFacts:
+    """What is fixed of a named table, and how its task is cut."""
+
+    folder: str
+    files: tuple[tuple[str, ...], ...]  # files that are needed, each under any of several names
+    rows: int
+    target: str
+    units: str
+    split_by: str
+    home: tuple[Any, ...]
+    make: Callable[[list[pa.Table]], pa.Table] = _first
+    left_out: tuple[str, ...] = ()  # columns that are no inputs
+    missing: Missing = "error"
+    delimiter: str = ","
+
+
+TABLES: Final[Mapping[str, TableFacts]] = MappingProxyType(
+    {
+        "california": TableFacts(
+            folder="shift_california_housing",
+            files=(("data.csv.gz", "housing.csv"),),
+            rows=20640,
+            target="median_house_value",
+            units="USD",
+            split_by="ocean_proximity",
+            home=("<1H OCEAN", "NEAR OCEAN", "NEAR BAY", "ISLAND"),
+            missing="median",
+        ),
+        "bike-hours": TableFacts(
+            folder="shift_bike_hour",
+            files=(("data.csv.gz", "hour.csv"),),
+            rows=17379,
+            target="cnt",
+            units="rentals an hour",
+            split_by="yr",
+            home=(0,),
+            left_out=("instant", "dteday", "casual", "registered"),
+        ),
+        "traffic": TableFacts(
+            folder="metro_traffic",
+            files=(("data.csv.gz", "Metro_Interstate_Traffic_Volume.csv"),),
+            rows=48204,
+            target="traffic_volume",
+            units="vehicles an hour",
+            split_by="year",
+            home=(2012, 2013, 2014),
+            make=_traffic,
+        ),
+        "poverty": TableFacts(
+            folder="preds_poverty_africa",
+            files=(("dhs_ooc.csv.gz", "dhs_ooc_preds_ooc.csv"),),
+            rows=19669,
+            target="label",
+            units="1",
+            split_by="country",
+            home=HOME,
+            left_out=("lat", "lon", "year", "urban"),
+        ),
+        "wine": TableFacts(
+            folder="shift_wine",
+            files=(("winequality-red.csv",), ("winequality-white.csv",)),
+            rows=6497,
+            target="quality",
+            units="points",
+            split_by="colour",
+            home=("red",),
+            make=_wine,
+            delimiter=";",
+        ),
+    }
+)
+
+
+def shift_names() -> tuple[str, ...]:
+    """Names of the tables that `shift_task` knows, whether or not they are on this machine.
+
+    Examples
+    --------
+    >>> shift_names()
+    ('california', 'bike-hours', 'traffic', 'poverty', 'wine')
+    """
+    return tuple(TABLES)
+
+
+def shift_task(name: str, folder: str | os.PathLike[str] | None = None, *, seed: int = 0) -> Task:
+    """A real table with a natural shift.
+
+    ``california``: house values (1990), from districts near the coast to inland ones.
+    ``bike-hours``: rentals, from 2011 to 2012. ``traffic``: road traffic, from 2012-2014 to each
+    year 2015-2018. ``poverty``: asset wealth from the predictions of models that never saw the
+    country, from 13 countries to ten others. ``wine``: quality, from red to white.
+
+    Parameters
+    ----------
+    name : str
+        One of `shift_names`.
+    folder : path, optional
+        Where the files lie; if omitted they are looked for under ``HOWSURE_DATA`` and in the
+        user's cache.
+    seed : int
+        Fixes which home rows go where.
+
+    Returns
+    -------
+    Task
+
+    Raises
+    ------
+    InputError
+        If there is no such name, or a file does not hold what it should.
+    DataNotFoundError
+        If the table is not on this machine.
+
+    Examples
+    --------
+    >>> shift_task("bikes")
+    Traceback (most recent call last):
+    ...
+    howsure.core.errors.InputError: name must be one of california, bike-hours, traffic, poverty,
+    wine, got 'bikes'; near: bike-hours
+    """
+    check_known(name, TABLES, "name")
+    facts = TABLES[name]
+    place = find_folder(name, facts.folder) if folder is None else Path(folder)
+    paths = [_one_of(place, names) for names in facts.files]
+    tables = [read_list(path, delimiter=facts.delimiter) for path in paths]
+    rows = sum(len(table) for table in tables)
+    if rows != facts.rows:
+        raise InputError(f"{place} must hold {facts.rows} rows of {name}, got {rows}")
+    try:
+        table = facts.make(tables).drop_columns(list(facts.left_out))
+    except (KeyError, pa.ArrowException) as error:
+        raise InputError(f"{place}: columns are not those of {name}: {error}") from error
+    return table_task(
+        table,
+        facts.target,
+        split_by=facts.split_by,
+        home=facts.home,
+        missing=facts.missing,
+        name=name,
+        units=facts.units,
+        seed=seed,
+    )
+
+
+def _one_of(place: Path, names: tuple[str, ...]) -> Path:
+    """The file of a table, under whichever of its names it lies."""
+    for name in names:
+        if (place / name).is_file():
+            return place / name
+    raise InputError(f"{place} must hold {' or '.join(names)}, got neither")

@@ -16,24 +16,18 @@ from types import MappingProxyType
 from typing import Any, Final, final
 
 import numpy as np
-import pyarrow as pa
-from pyarrow import csv
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.brief import brief_repr
-from howsure.core.errors import HowsureError, InputError
+from howsure.core.errors import InputError
 from howsure.core.registry import check_known
-from howsure.studies.tasks.unpack import arrays, gunzipped
+from howsure.studies.tasks.files import arrays, find_folder, numbers, read_list
 
 Split = tuple[IntArray, IntArray]
 """Row numbers of a training set and of its test set."""
 
 
-class DataNotFoundError(HowsureError):
-    """A named data set is not on this machine."""
-
-
-_MOST: Final = 1 << 28  # bytes of a file when unpacked
+_TABLE: Final = "data.csv.gz"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,8 +141,10 @@ def uci(name: str, folder: str | os.PathLike[str] | None = None) -> UciTable:
     """
     check_known(name, _FACTS, "name")
     facts = _FACTS[name]
-    place = _found(name) if folder is None else Path(folder)
-    table = _read(place / "data.csv.gz")
+    kept = f"uci_{name}"
+    place = find_folder(name, kept, holding=_TABLE) if folder is None else Path(folder)
+    path = place / _TABLE
+    table = read_list(path)
     columns = tuple(
         title for title in table.column_names if title not in (facts.target, *facts.left_out)
     )
@@ -156,14 +152,14 @@ def uci(name: str, folder: str | os.PathLike[str] | None = None) -> UciTable:
         facts.target not in table.column_names
     ):
         raise InputError(
-            f"{place / 'data.csv.gz'} must hold {facts.rows} rows of {facts.inputs} inputs and "
+            f"{path} must hold {facts.rows} rows of {facts.inputs} inputs and "
             f"the column {facts.target!r}, got {table.num_rows} rows of "
             f"{', '.join(table.column_names)}"
         )
     return UciTable(
         name=name,
-        x=np.column_stack([_numbers(table, title, place) for title in columns]),
-        y=_numbers(table, facts.target, place),
+        x=np.column_stack([numbers(table, title, path) for title in columns]),
+        y=numbers(table, facts.target, path),
         columns=columns,
         target=facts.target,
         units=facts.units,
@@ -172,43 +168,10 @@ def uci(name: str, folder: str | os.PathLike[str] | None = None) -> UciTable:
     )
 
 
-def _found(name: str) -> Path:
-    root = os.environ.get("HOWSURE_DATA")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "howsure"
-    places = [Path(base) / f"uci_{name}" for base in (root, cache) if base]
-    for place in places:
-        if (place / "data.csv.gz").is_file():
-            return place
-    looked = ", ".join(str(place) for place in places)
-    unset = "" if root else " (HOWSURE_DATA is not set)"
-    raise DataNotFoundError(f"table {name!r} is not on this machine: looked for {looked}{unset}")
-
-
-def _read(path: Path) -> pa.Table:
-    try:
-        return csv.read_csv(
-            pa.BufferReader(gunzipped(path, _MOST)) if path.suffix == ".gz" else path
-        )
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
-
-
-def _numbers(table: pa.Table, title: str, place: Path) -> FloatArray:
-    column = table[title]
-    if column.null_count or not (
-        pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
-    ):
-        raise InputError(
-            f"{place / 'data.csv.gz'}: column {title!r} must hold numbers alone, got "
-            f"{column.type} with {column.null_count} missing"
-        )
-    return np.asarray(column.to_numpy(), dtype=np.float64)
-
-
 def _splits(path: Path, rows: int) -> tuple[Split, ...]:
     if not path.is_file():
         return ()
-    held = arrays(path, _MOST)
+    held = arrays(path)
     try:
         found = [
             (_index(held, f"train_{i}"), _index(held, f"test_{i}")) for i in range(len(held) // 2)
@@ -228,7 +191,7 @@ def _index(held: Any, name: str) -> IntArray:
 def _reference(path: Path) -> Mapping[str, FloatArray]:
     if not path.is_file():
         return {}
-    table = _read(path)
+    table = read_list(path)
     return {
         title: np.asarray(table[title].to_numpy(), dtype=np.float64)
         for title in table.column_names

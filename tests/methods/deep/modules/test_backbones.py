@@ -22,7 +22,7 @@ from howsure.methods.deep.modules import (  # noqa: E402
     train_module,
 )
 from howsure.methods.deep.modules.backbones import shortcut  # noqa: E402
-from howsure.methods.deep.modules.net import Net  # noqa: E402
+from howsure.methods.deep.modules.network import Net  # noqa: E402
 
 
 def parameters(module: Any) -> int:

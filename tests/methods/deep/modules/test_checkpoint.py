@@ -1,4 +1,4 @@
-"""Training that stops half-way goes on as if it never had."""
+"""BatchTraining that stops half-way goes on as if it never had."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ torch = needs("torch")
 from howsure.core.errors import HowsureError, InputError  # noqa: E402
 from howsure.core.progress import listening  # noqa: E402
 from howsure.methods.deep.modules import ModuleNetwork, Recipe, train_module  # noqa: E402
-from howsure.methods.deep.modules.states import packed, unpacked  # noqa: E402
+from howsure.methods.deep.modules.network import packed, unpacked  # noqa: E402
 
 RECIPE = Recipe.small(10, warm_epochs=3, frozen_epochs=2)
 

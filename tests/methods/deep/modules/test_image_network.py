@@ -16,6 +16,7 @@ from howsure.core.errors import InputError, UnanswerableError  # noqa: E402
 from howsure.methods.catalogue import method_named, method_spec  # noqa: E402
 from howsure.methods.deep.heads import PairHead, QuantileHead  # noqa: E402
 from howsure.methods.deep.modules import ImageNetwork, Recipe, small  # noqa: E402
+from howsure.predictions import Distribution  # noqa: E402
 
 TINY = {"name": "small", "widths": [4, 6]}
 QUICK: dict[str, Any] = {"backbone": TINY, "recipe": Recipe.small(3)}
@@ -65,6 +66,19 @@ def test_pairs_of_quantiles_are_averaged() -> None:
     levels = (0.1, 0.25, 0.75, 0.95)
     assert ImageNetwork(head=QuantileHead(levels)).fixed_coverages == (0.5,)
     assert ImageNetwork().fixed_coverages is None
+
+
+def test_members_are_mixed_or_their_moments_matched() -> None:
+    x, y = data()
+    fits = [
+        ImageNetwork(members=2, combine=how, **QUICK).fit(x, y, np.random.default_rng(0))
+        for how in ("mixture", "moments")
+    ]
+    mixed, normal = (fit.predict(x).outcome for fit in fits)
+    assert isinstance(mixed, Distribution)
+    assert isinstance(normal, Distribution)
+    assert (mixed.law.name, normal.law.name) == ("norm+norm", "norm")
+    assert mixed.sd() == pytest.approx(normal.sd(), rel=1e-9)
 
 
 def test_the_best_epoch_needs_rows_held_out() -> None:

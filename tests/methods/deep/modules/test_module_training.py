@@ -1,4 +1,4 @@
-"""Training: phases, slopes, learning, seeds, every head, and what goes wrong."""
+"""BatchTraining: phases, slopes, learning, seeds, every head, and what goes wrong."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from howsure.methods.deep.modules import (  # noqa: E402
     train_module,
 )
 from howsure.methods.deep.modules.inputs import Inputs  # noqa: E402
-from howsure.methods.deep.modules.loop import Loop, steps  # noqa: E402
-from howsure.methods.deep.modules.net import Net  # noqa: E402
+from howsure.methods.deep.modules.network import Net  # noqa: E402
+from howsure.methods.deep.modules.training import Loop, steps  # noqa: E402
 
 TINY = {"name": "small", "widths": [4, 6]}
 

@@ -19,8 +19,8 @@ from howsure.methods.deep.modules import (  # noqa: E402
     soften,
     train_module,
 )
-from howsure.methods.deep.modules.net import Net  # noqa: E402
-from howsure.methods.deep.modules.spectral import tighten  # noqa: E402
+from howsure.methods.deep.modules.backbones import tighten  # noqa: E402
+from howsure.methods.deep.modules.network import Net  # noqa: E402
 
 
 def largest(part: Any) -> float:

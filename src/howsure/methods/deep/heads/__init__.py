@@ -5,19 +5,25 @@ believed of y given them. A new head is one more class of the same shape; it wor
 network that makes its outputs, alone or by the thousand.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, Final, cast
+
 from howsure.methods.deep.heads.base import Head, Start
 from howsure.methods.deep.heads.counts import CountHead, DoublePoisson, NegativeBinomial, Poisson
-from howsure.methods.deep.heads.names import HEADS, head_named, head_spec
 from howsure.methods.deep.heads.normal import (
     BetaGaussian,
     FaithfulGaussian,
     Gaussian,
     NaturalGaussian,
+    NormalMixture,
     SquaredError,
+    StudentT,
 )
-from howsure.methods.deep.heads.pair import PairHead
-from howsure.methods.deep.heads.quantiles import QuantileHead
-from howsure.methods.deep.heads.shapes import NormalMixture, StudentT
+from howsure.methods.deep.heads.quantiles import PairHead, QuantileHead
+from howsure.methods.options import named
 
 __all__ = [
     "HEADS",
@@ -39,3 +45,53 @@ __all__ = [
     "head_named",
     "head_spec",
 ]
+
+HEADS: Final[Mapping[str, type[Head]]] = {
+    "poisson": Poisson,
+    "negative_binomial": NegativeBinomial,
+    "double_poisson": DoublePoisson,
+    "gaussian": Gaussian,
+    "beta_gaussian": BetaGaussian,
+    "natural_gaussian": NaturalGaussian,
+    "faithful_gaussian": FaithfulGaussian,
+    "quantile": QuantileHead,
+    "student_t": StudentT,
+    "mixture": NormalMixture,
+}
+"""Heads of laws and of many quantiles, by name."""
+
+_OTHERS: Final[Mapping[str, type[Head]]] = {"squared_error": SquaredError, "pair": PairHead}
+
+
+def head_named(head: str | Mapping[str, Any] | Head) -> Head:
+    """The head of this name, or of this mapping of ``name`` and options; a head passes through.
+
+    Names are those of `HEADS`, ``squared_error`` (a mean alone) and ``pair`` (two quantiles).
+
+    Raises
+    ------
+    InputError
+        If the name or an option is unknown, or an option breaks its rule.
+
+    Examples
+    --------
+    >>> head_named({"name": "beta_gaussian", "beta": 0.3})
+    BetaGaussian(beta=0.3)
+    """
+    if isinstance(head, Head):
+        return head
+    found: Head = named(head, {**HEADS, **_OTHERS}, "head")
+    return found
+
+
+def head_spec(head: Head) -> dict[str, Any] | None:
+    """Name and options of a head, from which `head_named` makes it again; None if it has no name.
+
+    Examples
+    --------
+    >>> head_spec(head_named("student_t"))
+    {'name': 'student_t'}
+    """
+    known = {**HEADS, **_OTHERS}
+    names = [name for name, kind in known.items() if kind is type(head)]
+    return {"name": names[0], **asdict(cast(Any, head))} if names else None

@@ -63,6 +63,11 @@ class Head(ABC):
     def outputs(self) -> int:
         """How many outputs it needs, k."""
 
+    @property
+    def fixed_coverages(self) -> tuple[float, ...] | None:
+        """The only coverages that its predictions can answer; None where they answer any."""
+        return None
+
     @abstractmethod
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         """What each row costs.
@@ -81,19 +86,7 @@ class Head(ABC):
         """
 
     def warm_loss(self, outputs: Tensor, y: Tensor) -> Tensor:
-        """What each row costs while training warms up: as `loss`, unless a head says otherwise.
-
-        Parameters
-        ----------
-        outputs : tensor of shape (..., k, b)
-            As `loss` takes them.
-        y : tensor of shape (..., b)
-            As `loss` takes it.
-
-        Returns
-        -------
-        tensor of shape (..., b)
-        """
+        """What each row costs while training warms up: as `loss`, unless a head says otherwise."""
         return self.loss(outputs, y)
 
     @abstractmethod
@@ -129,11 +122,5 @@ def softplus(values: Tensor) -> Tensor:
 
 
 def inverse_softplus(value: float) -> float:
-    """Where softplus takes a positive value.
-
-    Examples
-    --------
-    >>> round(float(np.logaddexp(inverse_softplus(3.0), 0.0)), 12)
-    3.0
-    """
+    """Where softplus takes a positive value."""
     return float(value + np.log(-np.expm1(-value)))

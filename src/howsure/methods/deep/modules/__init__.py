@@ -4,12 +4,17 @@
 as a method, alone or as an ensemble.
 """
 
-from howsure.methods.deep.modules.backbones import Backbone, backbone_named, resnet34, small
+from howsure.methods.deep.modules.backbones import (
+    Backbone,
+    backbone_named,
+    resnet34,
+    small,
+    soften,
+)
 from howsure.methods.deep.modules.method import ImageFit, ImageNetwork
 from howsure.methods.deep.modules.network import ModuleNetwork
-from howsure.methods.deep.modules.recipe import Recipe, recipe_named
-from howsure.methods.deep.modules.spectral import soften
 from howsure.methods.deep.modules.training import train_module
+from howsure.methods.deep.training import Recipe, recipe_named
 
 __all__ = [
     "Backbone",

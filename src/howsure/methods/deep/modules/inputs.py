@@ -22,34 +22,7 @@ _SD: Final = np.array([0.229, 0.224, 0.225], dtype=np.float32)
 
 
 def checked_inputs(x: npt.ArrayLike, name: str, scaling: Scaling, shape: Any = None) -> Array:
-    """Inputs of a network: 8-bit images as they are, all else as 32-bit floats.
-
-    Parameters
-    ----------
-    x : array-like of shape (n, …)
-        Images, shape (n, height, width, channels), or rows of any other shape.
-    name : str
-        The argument's name, for messages.
-    scaling : {"imagenet", "none"}
-        What is done to images; with ``imagenet`` they must have 8 bits and 1 or 3 channels.
-    shape : tuple of int, optional
-        The shape that a row must have.
-
-    Returns
-    -------
-    ndarray of uint8 or float32, shape (n, …)
-
-    Raises
-    ------
-    InputError
-        If it holds no real, finite numbers, has fewer than two dimensions or no row, or breaks
-        the scaling's rule.
-
-    Examples
-    --------
-    >>> checked_inputs(np.zeros((2, 8, 8, 1), dtype=np.uint8), "x", "imagenet").dtype
-    dtype('uint8')
-    """
+    """Inputs of a network: 8-bit images as they are, all else as 32-bit floats."""
     checked(scaling, Scaling, "scaling")
     array = plain_array(x, name)
     if array.dtype.kind not in "biuf":
@@ -79,17 +52,7 @@ def checked_inputs(x: npt.ArrayLike, name: str, scaling: Scaling, shape: Any = N
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Inputs:
-    """Rows on a device, of which batches are made as a network takes them.
-
-    Attributes
-    ----------
-    values : tensor of uint8 or float32, shape (n, …)
-        Rows as they came; images with their channels last.
-    factor, shift : tensor of shape (c,), or None
-        What 8-bit images are scaled by; an image of one channel becomes one of c.
-    channels_last : bool
-        How images are laid out.
-    """
+    """Rows (n, …) on a device, of which batches are made; 8-bit images are scaled on the way."""
 
     values: Tensor
     factor: Tensor | None

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.convert import Count, check_fields
-from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.methods.deep.head_network import together
-from howsure.methods.deep.heads import PairHead, QuantileHead, head_named
+from howsure.methods.deep.heads import head_named
+from howsure.methods.deep.method import Combine, check_combine, combined
 from howsure.methods.deep.modules.backbones import backbone_named
 from howsure.methods.deep.modules.inputs import Scaling
-from howsure.methods.deep.modules.network import ModuleNetwork, check_sound
-from howsure.methods.deep.modules.recipe import recipe_named
+from howsure.methods.deep.modules.network import ModuleNetwork
 from howsure.methods.deep.modules.training import train_module
-from howsure.methods.interface import (
-    Beliefs,
-    Fitted,
-    Method,
-    checked_coverages,
-    held_out,
-    located,
-)
+from howsure.methods.deep.training import check_sound, recipe_named
+from howsure.methods.interface import Beliefs, Fitted, Method, held_out
 
 
 @final
@@ -47,6 +39,8 @@ class ImageNetwork(Method):
         Rows, or the share of rows, held out to choose the epoch that is kept.
     scaling : {"imagenet", "none"}
         What is done to images: see `howsure.methods.deep.modules.inputs.network_input`.
+    combine : {"mixture", "moments"}
+        How members predict together: see `howsure.methods.deep.combined`.
 
     Raises
     ------
@@ -55,9 +49,7 @@ class ImageNetwork(Method):
 
     Notes
     -----
-    With several members, a new y follows the mixture of their laws in equal parts (of quantiles,
-    their means level by level); the mean follows N(f̂, σ_ω²), from the spread of the members'
-    means, divisor M. Inputs need not be images: a module of one's own takes what it likes.
+    Inputs need not be images: a module of one's own takes what it likes.
 
     Examples
     --------
@@ -71,6 +63,7 @@ class ImageNetwork(Method):
     members: Count = 1
     validation: float | None = None
     scaling: Scaling = "imagenet"
+    combine: Combine = field(default="mixture", metadata={"later": True})
 
     def __post_init__(self) -> None:
         made = backbone_named(self.backbone)
@@ -79,8 +72,8 @@ class ImageNetwork(Method):
         object.__setattr__(self, "backbone", plain)
         object.__setattr__(self, "recipe", recipe_named(self.recipe))
         check_fields(self)
-        if self.recipe.keep == "best" and self.validation is None:
-            raise InputError("keep must be 'last' where validation is None, got 'best'")
+        self.recipe.check_held(self.validation, "validation is None")
+        check_combine(self.combine, self.head)
 
     @property
     def name(self) -> str:
@@ -91,22 +84,11 @@ class ImageNetwork(Method):
     @property
     def fixed_coverages(self) -> tuple[float, ...] | None:
         """The coverages that the levels of a head of quantiles bound; None for other heads."""
-        if not isinstance(self.head, PairHead | QuantileHead):
-            return None
-        levels = {round(level, 12) for level in self.head.levels}
-        found = (round(1.0 - 2.0 * p, 12) for p in levels if p < 0.5 and round(1 - p, 12) in levels)
-        return checked_coverages(tuple(found))
+        fixed: tuple[float, ...] | None = self.head.fixed_coverages
+        return fixed
 
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> ImageFit:
-        """Train the networks, one after the other.
-
-        Raises
-        ------
-        InputError
-            As `train_module`.
-        MissingDependencyError
-            If torch is not installed.
-        """
+        """Train the networks, one after the other."""
         seed = int(rng.integers(2**63 - 1))
         images, targets, held = np.asarray(x), np.asarray(y), None
         if self.validation is not None and images.ndim and len(images) == targets.size:
@@ -126,7 +108,7 @@ class ImageNetwork(Method):
             )
             for member in range(self.members)
         )
-        return ImageFit(networks)
+        return ImageFit(networks, self.combine)
 
 
 @final
@@ -138,34 +120,25 @@ class ImageFit(Fitted):
     ----------
     networks : tuple of ModuleNetwork
         Each with whether it failed.
+    combine : {"mixture", "moments"}
+        How they predict together.
+
+    Examples
+    --------
+    >>> ImageFit(()).combine
+    'mixture'
     """
 
     networks: tuple[ModuleNetwork, ...]
+    combine: Combine = "mixture"
 
     def predict(self, x: npt.ArrayLike) -> Beliefs:
-        """What is believed at the rows of x, of the shape that rows had in training.
-
-        Raises
-        ------
-        InputError
-            If x does not hold finite numbers of that shape.
-        UnanswerableError
-            If a network failed in training.
-        """
+        """What is predicted at rows of the shape in training; an error if a network failed."""
         check_sound(self.networks)
         parts = [network.belief(x) for network in self.networks]
-        if len(parts) == 1:
-            return Beliefs(parts[0])
-        means = np.stack([part.point() for part in parts])
-        return Beliefs(together(parts), located("norm", means.mean(axis=0), means.std(axis=0)))
+        return combined(parts, self.combine)
 
     def features(self, x: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """What the backbones give, those of several networks side by side, shape (n, M·d).
-
-        Raises
-        ------
-        InputError, UnanswerableError
-            As `predict`.
-        """
+        """What the backbones give, those of several networks side by side, shape (n, M·d)."""
         check_sound(self.networks)
         return np.concatenate([network.features(x) for network in self.networks], axis=1)

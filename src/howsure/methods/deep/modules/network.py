@@ -1,8 +1,12 @@
-"""Trained networks of torch modules."""
+"""Networks of torch modules: a backbone with outputs on top, trained or not, and as bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import io
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, final
 
@@ -13,15 +17,129 @@ from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.optional import require
 from howsure.methods.deep.heads import Head, head_named, head_spec
-from howsure.methods.deep.members import Scale
-from howsure.methods.deep.modules.backbones import Backbone, backbone_named
+from howsure.methods.deep.modules.backbones import Backbone, backbone_named, soften
 from howsure.methods.deep.modules.inputs import Inputs, Scaling, checked_inputs
-from howsure.methods.deep.modules.loop import BLOCK
-from howsure.methods.deep.modules.net import Net
-from howsure.methods.deep.modules.states import packed, unpacked
+from howsure.methods.deep.training import Scale
 from howsure.predictions import Prediction
 
+Module = Any
+Tensor = Any
+
+BLOCK: Final = 256
+"""Rows that pass through a network at once when it is not trained."""
+
 _FORMAT: Final = 1
+_MARK: Final = b"howsure\x01"
+_DIGEST: Final = 32
+_DRAWING: Final = threading.Lock()
+
+
+@contextmanager
+def torch_draws(seed: int, device: str = "cpu") -> Iterator[None]:
+    """Torch's own random numbers from a seed inside; outside they go on as if nothing had been."""
+    torch = require("torch", extra="deep")
+    devices = [torch.cuda.current_device()] if device == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        reseed(seed, device)
+        yield
+
+
+def reseed(seed: int, device: str = "cpu") -> None:
+    """Seed torch's generator, inside `torch_draws`."""
+    torch = require("torch", extra="deep")
+    torch.default_generator.manual_seed(seed)
+    if device == "cuda":
+        torch.cuda.manual_seed(seed)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Net:
+    """Modules: a backbone ``body``; for each output a ``hidden`` layer, and weights in ``last``."""
+
+    modules: Module
+    shielded: int
+
+    @classmethod
+    def of(
+        cls,
+        backbone: Backbone,
+        example: Tensor,
+        *,
+        outputs: int,
+        shielded: int = 0,
+        hidden: int | None = None,
+        seed: int = 0,
+    ) -> Net:
+        """A net with first weights drawn by torch from a seed, on the processor.
+
+        The example holds two rows as the body takes them; `hidden` is as `Recipe` has it.
+        """
+        nn = require("torch", extra="deep").nn
+        with _DRAWING, torch_draws(seed):
+            body = backbone.make(int(example.shape[1]))
+            features = _width(body, example, backbone.name)
+            if backbone.spectral is not None:
+                soften(body, example, backbone.spectral)
+            units = features if hidden is None else hidden
+            parts = {"body": body, "last": nn.Linear(units or features, outputs)}
+            if units:
+                parts["hidden"] = nn.Linear(features, outputs * units)
+        return cls(nn.ModuleDict(parts), shielded)
+
+    @property
+    def body(self) -> Module:
+        """The backbone."""
+        return self.modules["body"]
+
+    def outputs(self, features: Tensor) -> Tensor:
+        """Outputs, shape (k, b), for features, shape (b, d)."""
+        count = len(self.modules["last"].bias)
+        free = count - self.shielded
+        open_part = self._some(features, 0, free)
+        if not self.shielded:
+            return open_part
+        still = self._some(features.detach(), free, count)
+        return require("torch", extra="deep").cat((open_part, still))
+
+    def _some(self, features: Tensor, start: int, stop: int) -> Tensor:
+        """Some of the outputs."""
+        last = self.modules["last"]
+        weight, bias = last.weight[start:stop], last.bias[start:stop, None]
+        if "hidden" not in self.modules:
+            return weight @ features.T + bias
+        hidden, units = self.modules["hidden"], weight.shape[1]
+        own = slice(start * units, stop * units)
+        linear = require("torch", extra="deep").nn.functional.linear
+        inner = linear(features, hidden.weight[own], hidden.bias[own]).relu()
+        return (inner.view(len(inner), *weight.shape) * weight).sum(-1).T + bias
+
+
+def _width(body: Module, example: Tensor, name: str) -> int:
+    """How many features a body gives for each row; checked by passing two rows through it."""
+    torch = require("torch", extra="deep")
+    if not isinstance(body, torch.nn.Module):
+        raise InputError(f"backbone {name!r} must give a torch module, got {type(body).__name__}")
+    was = body.training
+    try:
+        with torch.no_grad():
+            found = body.eval()(example)
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        raise InputError(
+            f"backbone {name!r} must take a batch of shape {tuple(example.shape)}, got the error: "
+            f"{error}"
+        ) from error
+    finally:
+        body.train(was)
+    what = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
+    if not isinstance(found, torch.Tensor) or found.ndim != 2 or len(found) != len(example):
+        raise InputError(
+            f"backbone {name!r} must give features of shape ({len(example)}, d) for "
+            f"{len(example)} rows, got {what}"
+        )
+    if found.shape[1] < 1 or not found.is_floating_point():
+        raise InputError(f"backbone {name!r} must give floating numbers, got {found.dtype}, {what}")
+    return int(found.shape[1])
 
 
 @final
@@ -68,27 +186,7 @@ class ModuleNetwork:
     losses: FloatArray
 
     def predict_all(self, x: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Outputs and features, in one pass over the rows in blocks of fixed size.
-
-        Parameters
-        ----------
-        x : array-like, shape (n, …)
-            Inputs, each of `shape`.
-
-        Returns
-        -------
-        outputs : ndarray of float, shape (k, n)
-            As the head takes them: of standardised targets, where they were standardised.
-        features : ndarray of float, shape (n, d)
-            What the backbone gives.
-
-        Raises
-        ------
-        InputError
-            If x does not hold finite numbers of the shape and type that it was trained on.
-        UnanswerableError
-            If its training failed within the first epoch.
-        """
+        """Outputs (k, n), as the head takes them, and features (n, d), in one pass in blocks."""
         torch = require("torch", extra="deep")
         rows = checked_inputs(x, "x", self.scaling, self.shape)
         if self.failure is not None and self.kept == 0:
@@ -156,25 +254,7 @@ class ModuleNetwork:
         head: str | Mapping[str, Any] | Head | None = None,
         device: str = "cpu",
     ) -> ModuleNetwork:
-        """A network that `to_bytes` wrote.
-
-        Parameters
-        ----------
-        data : bytes
-            What it wrote.
-        backbone : str, mapping, Backbone or callable, optional
-            Needed where the backbone was a callable of one's own: bytes never import code.
-        head : str, mapping or Head, optional
-            Needed where the head was one's own.
-        device : {"cpu", "cuda"}
-            Where to put it.
-
-        Raises
-        ------
-        InputError
-            If the bytes are damaged or of another kind, or a backbone or head is needed or does
-            not fit.
-        """
+        """A network that `to_bytes` wrote; a backbone or head of one's own must be given again."""
         held = unpacked(data, "data")
         if held.get("format") != _FORMAT:
             raise InputError(f"data must hold a network of format {_FORMAT}, got another content")
@@ -227,16 +307,25 @@ def _chosen(given: Any, written: Any, name: str) -> Any:
     return written
 
 
-def check_sound(networks: tuple[ModuleNetwork, ...]) -> None:
-    """Raise `UnanswerableError` if a network has failed.
+def packed(content: dict[str, Any]) -> bytes:
+    """Tensors, numbers and text as bytes that tell whether they are whole."""
+    torch = require("torch", extra="deep")
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    data = buffer.getvalue()
+    return _MARK + hashlib.sha256(data).digest() + data
 
-    Examples
-    --------
-    >>> check_sound(())
-    """
-    bad = [(k, item.failure) for k, item in enumerate(networks) if item.failure is not None]
-    if bad:
-        raise UnanswerableError(
-            f"{len(bad)} of {len(networks)} networks failed (first network {bad[0][0]}: "
-            f"{bad[0][1]})"
+
+def unpacked(data: bytes, name: str) -> dict[str, Any]:
+    """What `packed` was given, on the processor; no code is run in reading it."""
+    torch = require("torch", extra="deep")
+    start = len(_MARK) + _DIGEST
+    body = data[start:]
+    if data[: len(_MARK)] != _MARK:
+        raise InputError(
+            f"{name} must be what howsure wrote, got {len(data)} bytes of another kind"
         )
+    if hashlib.sha256(body).digest() != data[len(_MARK) : start]:
+        raise InputError(f"{name} must be whole, got {len(data)} bytes that are damaged or cut")
+    content: dict[str, Any] = torch.load(io.BytesIO(body), map_location="cpu", weights_only=True)
+    return content

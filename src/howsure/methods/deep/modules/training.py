@@ -1,29 +1,54 @@
-"""Training a network of torch modules, with any head."""
+"""Training a network of torch modules, with any head: epochs, steps, checkpoints."""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import time
 from collections.abc import Mapping
-from typing import Any, Final
+from contextlib import AbstractContextManager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_vector
 from howsure.core.errors import InputError
+from howsure.core.files import atomic_write
+from howsure.core.optional import require
+from howsure.core.progress import tell
+from howsure.core.rng import child
 from howsure.methods.deep.heads import Head, head_named
-from howsure.methods.deep.members import Scale
-from howsure.methods.deep.modules.backbones import Backbone, backbone_named
-from howsure.methods.deep.modules.checkpoint import Checkpoint
+from howsure.methods.deep.modules.backbones import Backbone, backbone_named, tighten
 from howsure.methods.deep.modules.inputs import Array, Inputs, Scaling, checked_inputs
-from howsure.methods.deep.modules.loop import Loop
-from howsure.methods.deep.modules.net import Net
-from howsure.methods.deep.modules.network import ModuleNetwork
-from howsure.methods.deep.modules.recipe import Recipe, recipe_named
+from howsure.methods.deep.modules.network import (
+    BLOCK,
+    ModuleNetwork,
+    Net,
+    packed,
+    reseed,
+    torch_draws,
+    unpacked,
+)
+from howsure.methods.deep.training import (
+    Keeper,
+    Outset,
+    Phase,
+    Recipe,
+    Scale,
+    recipe_named,
+    start_of,
+)
 
+Module = Any
+Tensor = Any
+Data = tuple[Inputs, FloatArray]
 Rows = tuple[npt.ArrayLike, npt.ArrayLike]
 
 _SECONDS: Final = 60.0
+_FREED: Final = 31 * 2**20
 
 
 def train_module(
@@ -106,8 +131,7 @@ def train_module(
     judged = None
     if held is not None:
         judged = _rows(held[0], held[1], "held", "held y", law, scaling, inputs.shape[1:])
-    elif chosen.keep == "best":
-        raise InputError("keep must be 'last' where no rows are held out, got 'best'")
+    chosen.check_held(judged)
     seed = int(rng.integers(2**63 - 1))
     scale = Scale.of(
         np.empty((len(targets), 0)),
@@ -132,9 +156,9 @@ def train_module(
         scaling=scaling,
         hidden=chosen.hidden,
         channels_last=chosen.channels_last,
-        failure=loop.keeper.failure,
-        kept=loop.keeper.kept,
-        losses=loop.keeper.trace,
+        failure=loop.keeper.failures[0],
+        kept=int(loop.keeper.kept[0]),
+        losses=loop.keeper.trace[0],
     )
 
 
@@ -179,3 +203,249 @@ def _loop(
         seed=seed % 2**63,
     )
     return Loop(net, head, recipe, (inputs, targets), None if held is None else data(held), seed)
+
+
+@final
+class Loop:
+    """One network in training, in place: first weights are its own, targets are standardised.
+
+    The seed decides the order of rows, and what the modules draw.
+    """
+
+    __slots__ = (
+        "_body",
+        "_device",
+        "_head",
+        "_held",
+        "_kept",
+        "_optimiser",
+        "_outset",
+        "_recipe",
+        "_rows",
+        "_seed",
+        "_torch",
+        "keeper",
+        "net",
+    )
+
+    def __init__(
+        self, net: Net, head: Head, recipe: Recipe, rows: Data, held: Data | None, seed: int
+    ) -> None:
+        torch = require("torch", extra="deep")
+        self._torch, self._head, self._recipe, self._seed = torch, head, recipe, seed
+        self._device = rows[0].values.device.type
+        layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
+        net.modules.to(device=self._device, memory_format=layout)
+        reuse_memory()
+        self.net = net
+        self._body = torch.compile(net.body) if recipe.compile else net.body
+        self._rows = rows[0], self._targets(rows[1])
+        self._held = None if held is None else (held[0], self._targets(held[1]))
+        start = start_of(head, rows[1], warm=recipe.warm_start)
+        self._outset = Outset(start.offset, start.unit, self._device)
+        self._optimiser = recipe.optimiser(net.modules.parameters())
+        self._kept = _Kept(net.modules)
+        self.keeper = Keeper(self._kept, best=recipe.keep == "best")
+
+    def run(self, checkpoint: Checkpoint | None) -> None:
+        """Train to the end, or until the loss stops being finite, and put the kept state back."""
+        epochs = self._recipe.epochs
+        first = 0 if checkpoint is None else checkpoint.resume(self)
+        with torch_draws(0, self._device):
+            for epoch in range(first, epochs):
+                if self.keeper.failures[0] is not None:
+                    break
+                sound = self.keeper.look(self.epoch(epoch)[:, None], np.array([self._judged()]))
+                if checkpoint is not None:
+                    checkpoint.save(self, epoch + 1, done=epoch + 1 == epochs or not sound)
+                tell("epochs", epoch + 1, epochs)
+        self._kept.put_back()
+        tighten(self.net.body)
+        last = self.net.modules["last"]
+        self._outset.absorb(last.weight, last.bias[:, None])
+        self.net.modules.eval()
+
+    def epoch(self, epoch: int) -> FloatArray:
+        """Train for one epoch, counted from 0; the loss of each step."""
+        torch = self._torch
+        inputs, targets = self._rows
+        phase = self._recipe.phase(epoch, self._head)
+        self._optimiser.param_groups[0]["lr"] = self._recipe.pace(epoch)
+        draws = child(self._seed, "epoch", epoch)
+        order = torch.from_numpy(draws.permutation(len(inputs))).to(self._device)
+        reseed(int(draws.integers(2**63 - 1)), self._device)
+        self.net.modules.train()
+        bounds = steps(len(inputs), self._recipe.batch_size)
+        losses = torch.empty(len(bounds), dtype=torch.float64, device=self._device)
+        for step, (start, stop) in enumerate(bounds):
+            rows = order[start:stop]
+            losses[step] = self.step(inputs.batch(rows), targets[rows], phase)
+        return np.asarray(losses.cpu().numpy())
+
+    def step(self, x: Tensor, y: Tensor, phase: Phase) -> Tensor:
+        """One step on a batch; its loss."""
+        self._optimiser.zero_grad(set_to_none=True)
+        loss = self.loss(x, y, phase)
+        loss.backward()
+        self._optimiser.step()
+        return loss.detach()
+
+    def loss(self, x: Tensor, y: Tensor, phase: Phase) -> Tensor:
+        """Mean loss of a batch, differentiable in what the phase trains."""
+        with self._torch.set_grad_enabled(phase != "frozen"), self._rounded():
+            features = self._body(x)
+        with self._torch.enable_grad():
+            outputs = self._outset.shift(self.net.outputs(features.to(y.dtype)))
+            cost = self._head.warm_loss if phase == "warm" else self._head.loss
+            return cost(outputs, y).mean()
+
+    def _judged(self) -> float:
+        """Mean loss on the rows held out, or NaN."""
+        if self._held is None:
+            return float("nan")
+        inputs, targets = self._held
+        self.net.modules.eval()
+        total = 0.0
+        with self._torch.no_grad():
+            for start in range(0, len(inputs), BLOCK):
+                block = slice(start, start + BLOCK)
+                outputs = self._outset.shift(self.net.outputs(self.net.body(inputs.batch(block))))
+                total += float(self._head.loss(outputs, targets[block]).double().sum())
+        return total / len(inputs)
+
+    def _rounded(self) -> AbstractContextManager[None]:
+        wanted = self._recipe.precision == "bfloat16"
+        context: AbstractContextManager[None] = self._torch.autocast(
+            self._device, dtype=self._torch.bfloat16, enabled=wanted
+        )
+        return context
+
+    def _targets(self, y: FloatArray) -> Tensor:
+        with np.errstate(over="ignore"):  # a loss that is not finite says so
+            return self._torch.from_numpy(y.astype(np.float32)).to(self._device)
+
+    def state(self) -> dict[str, Any]:
+        """All that `restore` needs, but for the epoch."""
+        keeper = {
+            "values": self._kept.values,
+            "least": float(self.keeper.least[0]),
+            "trace": self.keeper.trace[0].tolist(),
+            "failure": self.keeper.failures[0],
+            "kept": int(self.keeper.kept[0]),
+        }
+        return {
+            "values": self.net.modules.state_dict(),
+            "optimiser": self._optimiser.state_dict(),
+            "keeper": keeper,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from an earlier loop's state."""
+        self.net.modules.load_state_dict(state["values"])
+        self._optimiser.load_state_dict(state["optimiser"])
+        held = state["keeper"]
+        for key, value in held["values"].items():
+            self._kept.values[key].copy_(value)
+        self.keeper.epochs[:] = [np.array([pair]) for pair in held["trace"]]
+        self.keeper.failures[0] = held["failure"]
+        self.keeper.least[0], self.keeper.kept[0] = held["least"], held["kept"]
+
+
+@final
+class _Kept:
+    """The states of one network, for its `Keeper`."""
+
+    __slots__ = ("_modules", "count", "values")
+
+    def __init__(self, modules: Module) -> None:
+        self._modules, self.count = modules, 1
+        self.values = {key: value.clone() for key, value in modules.state_dict().items()}
+
+    def sound(self) -> npt.NDArray[np.bool_]:
+        """Whether all its values are finite."""
+        values = self._modules.state_dict().values()
+        return np.array([all(bool(value.isfinite().all()) for value in values)])
+
+    def save(self, networks: npt.NDArray[np.bool_]) -> None:
+        """Keep the present state."""
+        for key, value in self._modules.state_dict().items():
+            self.values[key].copy_(value)
+
+    def put_back(self) -> None:
+        """Make the kept state the present one."""
+        self._modules.load_state_dict(self.values)
+
+
+def reuse_memory() -> None:
+    """Let the process reuse freed memory rather than hand it back at each step.
+
+    The C library of Linux hands freed blocks back to the system, and gets them again empty, until
+    it has seen a large block freed (less than 32 MiB): activations of small networks then cost
+    thousands of page faults a step, up to a third of its time. Nothing else depends on it.
+    """
+    torch = require("torch", extra="deep")
+    torch.empty(_FREED, dtype=torch.uint8)
+
+
+def steps(n: int, size: int) -> list[tuple[int, int]]:
+    """First row and the row after the last of each step; a single row left joins the one before."""
+    starts = [start for start in range(0, n, size) if n - start > 1 or start == 0]
+    return list(zip(starts, [*starts[1:], n], strict=True))
+
+
+@final
+class Checkpoint:
+    """A file with the state of one training, saved every so many seconds at most; see `stamp`."""
+
+    __slots__ = ("_every", "_last", "_path", "_stamp")
+
+    def __init__(self, path: str | os.PathLike[str], stamp: str, every: float) -> None:
+        if not every >= 0.0:
+            raise InputError(f"every must be a number of seconds of at least 0, got {every!r}")
+        self._path, self._stamp, self._every = Path(path), stamp, every
+        self._last = time.monotonic()
+
+    @staticmethod
+    def stamp(
+        backbone: Backbone,
+        head: Head,
+        recipe: Recipe,
+        seed: int,
+        rows: tuple[Array, FloatArray],
+        held: tuple[Array, FloatArray] | None,
+    ) -> str:
+        """A hash of all that decides how a training comes out, but the code of callables."""
+        options = {key: value for key, value in asdict(recipe).items() if key != "device"}
+        text = repr((backbone.name, backbone.spec, head, sorted(options.items()), seed))
+        digest = hashlib.sha256(text.encode())
+        for part in (*rows, *(held or ())):
+            digest.update(repr((part.shape, part.dtype.str)).encode())
+            digest.update(np.ascontiguousarray(part).data)
+        return digest.hexdigest()
+
+    def resume(self, training: Loop) -> int:
+        """Go on where the file left off, if there is one; how many epochs it has seen."""
+        try:
+            data = self._path.read_bytes()
+        except FileNotFoundError:
+            return 0
+        except OSError as error:
+            raise InputError(
+                f"checkpoint {str(self._path)!r} cannot be read: {error.strerror}"
+            ) from error
+        content = unpacked(data, f"checkpoint {str(self._path)!r}")
+        if content.get("stamp") != self._stamp:
+            raise InputError(
+                f"checkpoint must be of this training, got {str(self._path)!r}, which is of other "
+                "data, options or random numbers"
+            )
+        training.restore(content["training"])
+        return int(content["epochs"])
+
+    def save(self, training: Loop, epochs: int, *, done: bool) -> None:
+        """Save the state after so many epochs, if it is time or training is done."""
+        now = time.monotonic()
+        if done or now - self._last >= self._every:
+            content = {"stamp": self._stamp, "epochs": epochs, "training": training.state()}
+            atomic_write(self._path, packed(content))
+            self._last = now

@@ -1,20 +1,24 @@
-"""Image tasks by name: two synthetic ones, drawn here, and ten real ones, read from raw downloads.
+"""Image tasks by name: two drawn here, in six variants, and ten read from raw downloads.
 
 They are those of the shift benchmark of Gustafsson, Danelljan and Schön (2023), and four of the
-conditional congruence experiments of Young et al. (2025).
+conditional congruence experiments of Young et al. (2025). Beside them stand two small real sets:
+`read_blood` and `rotated_digits`.
 """
 
 from howsure.methods.deep.modules.inputs import network_input
 from howsure.studies.tasks.images.cells import draw_cells
 from howsure.studies.tasks.images.chairs import draw_chairs
 from howsure.studies.tasks.images.naming import image_names, image_task
-from howsure.studies.tasks.images.task import ImageTask
+from howsure.studies.tasks.images.small import BLOOD, DIGITS, read_blood, rotated_digits
 
 __all__ = [
-    "ImageTask",
+    "BLOOD",
+    "DIGITS",
     "draw_cells",
     "draw_chairs",
     "image_names",
     "image_task",
     "network_input",
+    "read_blood",
+    "rotated_digits",
 ]

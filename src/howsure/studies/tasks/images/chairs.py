@@ -3,25 +3,39 @@
 A design and an angle fix a picture; nothing else varies. As in RC-49 the ground is white, the
 chair is centred, and the camera looks down a little. At yaw 0 the chair is seen from its side,
 the seat pointing left; at 90 degrees from behind.
+
+Solids of flat faces are seen without perspective: the nearest face wins, lit from the camera.
 """
 
 from __future__ import annotations
 
 import colorsys
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, final
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import as_vector
+from howsure.core.arrays import FloatArray, as_vector
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.studies.tasks.images.solids import FloatArray, Solid, block, framed, render
+
+Point = tuple[float, float, float]
 
 DESIGNS: Final = 49
 
 _FILL: Final = 0.8
+_ELEVATION: Final = np.deg2rad(25.0)
+"""How far the camera looks down."""
+
+_FACES: Final = np.array(
+    [[0, 3, 2, 1], [4, 5, 6, 7], [0, 1, 5, 4], [1, 2, 6, 5], [2, 3, 7, 6], [3, 0, 4, 7]]
+)
+"""Corners of a block's faces, counter-clockwise from outside; 0-3 are its bottom, 4-7 its top."""
+
+_LIGHT: Final = np.array([-0.35, 0.75, -0.56])
+_AMBIENT: Final = 0.55
 
 
 def draw_chairs(
@@ -65,26 +79,97 @@ def draw_chairs(
     return np.stack([render(solid, angle, size=size) for solid, angle in pairs])
 
 
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Solid:
+    """Blocks of eight corners, each of one colour."""
+
+    corners: FloatArray  # (b, 8, 3): front, left, up; 0-3 go round the bottom, 4-7 the top
+    colours: FloatArray  # (b, 3): red, green and blue in [0, 1]
+
+
+def block(start: Point, end: Point, wide: Point, deep: Point) -> FloatArray:
+    """A bar between two points, with the half-axes of its cross-section."""
+    u, v = np.array(wide, dtype=float), np.array(deep, dtype=float)
+    along = np.array(end, dtype=float) - np.array(start, dtype=float)
+    if np.dot(np.cross(u, v), along) < 0:
+        v = -v
+    ring = np.stack([-u - v, u - v, u + v, v - u])
+    return np.concatenate([ring + np.array(start, dtype=float), ring + np.array(end, dtype=float)])
+
+
+def framed(solid: Solid, fill: float) -> Solid:
+    """Centre a solid and scale it, so that turned by any angle it fills this share of a frame."""
+    points = solid.corners.reshape(-1, 3)
+    middle = (points.min(axis=0) + points.max(axis=0)) / 2.0
+    corners = solid.corners - middle
+    views = np.stack([_seen(corners, yaw)[..., :2] for yaw in np.deg2rad(np.arange(0, 91, 5))])
+    return Solid(corners * (fill / float(np.abs(views).max())), solid.colours)
+
+
+def render(solid: Solid, yaw: float, *, size: int = 64, finer: int = 4) -> npt.NDArray[np.uint8]:
+    """Draw a solid on white ground, ``finer`` samples a pixel and direction averaged."""
+    fine = size * finer
+    faces = _seen(solid.corners, yaw)[:, _FACES].reshape(-1, 4, 3)
+    normal = np.cross(faces[:, 3] - faces[:, 0], faces[:, 1] - faces[:, 0])
+    normal /= np.linalg.norm(normal, axis=1, keepdims=True)
+    visible = np.flatnonzero(normal[:, 2] < -1e-6)
+    lit = _AMBIENT + (1.0 - _AMBIENT) * np.maximum(normal[visible] @ _LIGHT, 0.0)
+    shade = np.vstack([np.ones(3), np.repeat(solid.colours, 6, axis=0)[visible] * lit[:, None]])
+    owner = _nearest(faces[visible], normal[visible], fine)
+    table = np.asarray(shade * 255.0, dtype=np.float32)
+    blocks = owner.reshape(size, finer, size, finer).transpose(0, 2, 1, 3).reshape(-1, finer**2)
+    colours = table[blocks[:, 0]]
+    mixed = np.flatnonzero((blocks != blocks[:, :1]).any(axis=1))
+    colours[mixed] = table[blocks[mixed]].mean(axis=1)
+    return np.asarray((colours + 0.5).astype(np.uint8)).reshape(size, size, 3)
+
+
+def _seen(points: FloatArray, yaw: float) -> FloatArray:
+    """Points as the camera sees them: right, up and away."""
+    front, left, up = points[..., 0], points[..., 1], points[..., 2]
+    right = -front * np.cos(yaw) - left * np.sin(yaw)
+    away = front * np.sin(yaw) - left * np.cos(yaw)
+    cos, sin = np.cos(_ELEVATION), np.sin(_ELEVATION)
+    return np.stack([right, up * cos + away * sin, away * cos - up * sin], axis=-1)
+
+
+def _nearest(faces: FloatArray, normal: FloatArray, fine: int) -> npt.NDArray[np.int16]:
+    """Which face each sample shows, 0 for none and k + 1 for face k, shape (fine, fine)."""
+    half = fine / 2.0
+    x = (faces[..., 0] + 1.0) * half - 0.5
+    y = (1.0 - faces[..., 1]) * half - 0.5
+    left, right = np.ceil(x.min(axis=1)).astype(int), np.floor(x.max(axis=1)).astype(int) + 1
+    top, bottom = np.ceil(y.min(axis=1)).astype(int), np.floor(y.max(axis=1)).astype(int) + 1
+    left, top = np.maximum(left, 0), np.maximum(top, 0)
+    right, bottom = np.minimum(right, fine), np.minimum(bottom, fine)
+    edge_x, edge_y = np.roll(x, -1, axis=1) - x, np.roll(y, -1, axis=1) - y
+    turn = np.sign(edge_x[:, 0] * edge_y[:, 1] - edge_y[:, 0] * edge_x[:, 1])[:, None]
+    slope_x, slope_y = -edge_y * turn, edge_x * turn
+    offset = -(slope_x * x + slope_y * y)
+    fall_x = -normal[:, 0] / normal[:, 2] / half
+    fall_y = normal[:, 1] / normal[:, 2] / half
+    level = faces[:, 0, 2] - fall_x * x[:, 0] - fall_y * y[:, 0]
+    grid = np.arange(fine, dtype=np.float64)
+    depth = np.full((fine, fine), np.inf)
+    owner = np.zeros((fine, fine), dtype=np.int16)
+    for k in range(len(faces)):
+        if left[k] >= right[k] or top[k] >= bottom[k]:
+            continue
+        across, down = grid[left[k] : right[k]], grid[top[k] : bottom[k], None]
+        far = fall_x[k] * across + (fall_y[k] * down + level[k])
+        window = (slice(top[k], bottom[k]), slice(left[k], right[k]))
+        wins = far < depth[window]
+        for a, b, c in zip(slope_x[k], slope_y[k], offset[k], strict=True):
+            wins &= a * across >= -(b * down + c)
+        np.copyto(depth[window], far, where=wins)
+        np.copyto(owner[window], np.int16(k + 1), where=wins)
+    return owner
+
+
 @lru_cache(maxsize=4 * DESIGNS)
 def chair(seed: int, design: int) -> Solid:
-    """One design: seat, legs, back, and perhaps arms, centred and scaled to fill a frame.
-
-    Parameters
-    ----------
-    seed : int
-        Fixes the designs.
-    design : int
-        Which.
-
-    Returns
-    -------
-    Solid
-
-    Examples
-    --------
-    >>> chair(0, 3).corners.shape[1:]
-    (8, 3)
-    """
+    """One design: seat, legs, back, and perhaps arms, centred and scaled to fill a frame."""
     rng = child(seed, "chairs", design)
     cloth, wood = _colour(rng, 0.35, 0.95), _colour(rng, 0.3, 0.7)
     half_wide, half_deep = rng.uniform(0.2, 0.28), rng.uniform(0.2, 0.27)

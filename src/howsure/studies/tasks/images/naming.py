@@ -1,75 +1,151 @@
-"""Image tasks by name."""
+"""Image tasks by name: drawn ones, and those read from raw downloads."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Literal, final
+from typing import Any, Final, Literal, final
 
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.registry import check_known
-from howsure.studies.tasks.images import ages, people, ventricle
+from howsure.methods.deep.modules.inputs import Scaling
+from howsure.studies.tasks.files import find_folder
+from howsure.studies.tasks.images import medical, photographs, satellite
 from howsure.studies.tasks.images.cells import Recipe
-from howsure.studies.tasks.images.files import Reading
-from howsure.studies.tasks.images.photographs import PHOTOGRAPH_SIDE
-from howsure.studies.tasks.images.pools import (
-    Pool,
-    drawn_cells,
-    drawn_chairs,
-    original_cells,
-    original_chairs,
+from howsure.studies.tasks.images.drawn import CELLS, CHAIRS, drawn_variant, read_drawn
+from howsure.studies.tasks.images.medical import Frames
+from howsure.studies.tasks.images.photographs import (
+    PHOTOGRAPH_SIDE,
+    Crowds,
+    Grey,
+    Persons,
+    sizes,
 )
-from howsure.studies.tasks.images.real import REAL, Real
-from howsure.studies.tasks.images.task import FAMILIES, Family, ImageTask
-from howsure.studies.tasks.images.variants import (
-    CELLS,
-    CELLS_SIZES,
-    CHAIRS,
-    CHAIRS_SHIFTED_SIZES,
-    CHAIRS_SIZES,
-    FULL,
-    cells_rows,
-    cells_variant,
-    chairs_rows,
-    fetched,
-)
-from howsure.studies.tasks.parts import Part
-from howsure.studies.tasks.places import found
-
-_TITLES: Final = MappingProxyType(
-    {
-        "cells": "Cells",
-        "cells-tails": "Cells-Tails",
-        "cells-gap": "Cells-Gap",
-        "chair-angle": "ChairAngle",
-        "chair-angle-tails": "ChairAngle-Tails",
-        "chair-angle-gap": "ChairAngle-Gap",
-    }
-)
+from howsure.studies.tasks.images.reading import Reading
+from howsure.studies.tasks.task import FAMILIES, Family, Part, Task
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choices:
-    """Choices that matter to some tasks; see `image_task`."""
+class Real:
+    """What is fixed of a set that is read from its raw download."""
 
-    recipe: Recipe = "direct"
-    shortcut: bool = True
-    edge: Literal["paper", "code"] = "paper"
-    order: Literal["rgb", "bgr"] = "rgb"
-    frames: ventricle.Frames = "area"
-    side: int = PHOTOGRAPH_SIDE
-    grey: ages.Grey = "drop"
-    persons: ages.Persons = "mixed"
-    crowds: people.Crowds = "one"
-    broken: Literal["error", "skip"] = "error"
-    complete: bool = True
-    sizes: Mapping[str, int] = field(default_factory=dict)
+    title: str
+    target: str
+    units: str
+    folder: str
+    read: Callable[..., Mapping[str, Part]]  # from a `Reading`, a part's name and choices
+    published: Mapping[str, int]
+    family: Family = "shift"
+    tests: tuple[str, ...] = ("test",)
+    scaling: Scaling = "imagenet"
+    choices: tuple[str, ...] = ()  # of `image_task`, which the reader takes
+    counted: Mapping[str, str] = field(default_factory=dict)
+    """Choices by which the published numbers were counted; they hold for no others."""
+
+
+REAL: Final[Mapping[str, Real]] = MappingProxyType(
+    {
+        "asset-wealth": Real(
+            title="AssetWealth",
+            target="asset wealth index",
+            units="1",
+            folder="poverty_v1.1",
+            read=satellite.read_wealth,
+            published={"train": 9_797, "val": 1_000, "test": 3_963},
+            scaling="none",
+        ),
+        "ventricular-volume": Real(
+            title="VentricularVolume",
+            target="volume of the left ventricle",
+            units="mL",
+            folder="EchoNet-Dynamic",
+            read=medical.read_ventricle,
+            published={"train": 7_460, "val": 1_288, "test": 1_276},
+            choices=("frames",),
+        ),
+        "brain-tumour-pixels": Real(
+            title="BrainTumourPixels",
+            target="tumour pixels",
+            units="pixels",
+            folder="Task01_BrainTumour",
+            read=medical.read_brain,
+            published={"train": 20_614, "val": 6_116, "test": 6_252},
+        ),
+        "skin-lesion-pixels": Real(
+            title="SkinLesionPixels",
+            target="lesion pixels",
+            units="pixels",
+            folder="HAM10000",
+            read=medical.read_skin,
+            published={"train": 6_592, "val": 1_164, "test": 2_259},
+        ),
+        "histology-nuclei-pixels": Real(
+            title="HistologyNucleiPixels",
+            target="nuclei pixels",
+            units="pixels",
+            folder="histology_nuclei",
+            read=medical.read_histology,
+            published={"train": 10_808, "val": 2_702, "test": 2_267},
+        ),
+        "aerial-building-pixels": Real(
+            title="AerialBuildingPixels",
+            target="building pixels",
+            units="pixels",
+            folder="AerialImageDataset",
+            read=satellite.read_buildings,
+            published={"train": 11_184, "val": 2_797, "tyrol-w": 3_890},
+            tests=satellite.TEST_CITIES,
+        ),
+        "aaf": Real(
+            title="AAF",
+            target="age",
+            units="years",
+            folder="All-Age-Faces Dataset",
+            read=photographs.read_aaf,
+            published=sizes(photographs.AAF_IMAGES),
+            family="congruence",
+            choices=("side",),
+        ),
+        "fg-net": Real(
+            title="FG-Net",
+            target="age",
+            units="years",
+            folder="FGNET",
+            read=photographs.read_fg_net,
+            published=sizes(photographs.FG_NET_COLOURED),
+            family="congruence",
+            choices=("side", "grey", "persons"),
+            counted={"grey": "drop", "persons": "mixed"},
+        ),
+        "eva": Real(
+            title="EVA",
+            target="mean aesthetic score",
+            units="points",
+            folder="eva-dataset",
+            read=photographs.read_eva,
+            published=sizes(photographs.EVA_IMAGES),
+            family="congruence",
+            choices=("side",),
+        ),
+        "coco-people": Real(
+            title="COCO-People",
+            target="people",
+            units="people",
+            folder="coco",
+            read=photographs.read_coco,
+            published=sizes(photographs.COCO_IMAGES),
+            family="congruence",
+            choices=("side", "crowds"),
+            counted={"crowds": "one"},
+        ),
+    }
+)
 
 
 def image_names(family: Family | None = None) -> tuple[str, ...]:
@@ -78,7 +154,7 @@ def image_names(family: Family | None = None) -> tuple[str, ...]:
     Parameters
     ----------
     family : {"shift", "congruence"}, optional
-        Those of one paper alone; see `howsure.studies.tasks.images.task.ImageTask`.
+        Those of one paper alone; see `howsure.studies.tasks.Task`.
 
     Raises
     ------
@@ -111,14 +187,14 @@ def image_task(
     shortcut: bool = True,
     edge: Literal["paper", "code"] = "paper",
     order: Literal["rgb", "bgr"] = "rgb",
-    frames: ventricle.Frames = "area",
+    frames: Frames = "area",
     side: int = PHOTOGRAPH_SIDE,
-    grey: ages.Grey = "drop",
-    persons: ages.Persons = "mixed",
-    crowds: people.Crowds = "one",
+    grey: Grey = "drop",
+    persons: Persons = "mixed",
+    crowds: Crowds = "one",
     broken: Literal["error", "skip"] = "error",
     complete: bool = True,
-) -> ImageTask:
+) -> Task:
     """An image task by name. Nothing is drawn or read before a part is asked for.
 
     Parameters
@@ -162,7 +238,7 @@ def image_task(
 
     Returns
     -------
-    ImageTask
+    Task
 
     Raises
     ------
@@ -183,134 +259,65 @@ def image_task(
     howsure.core.errors.InputError: name must be one of cells, ..., got 'chairs'; near: ...
     """
     check_known(name, image_names(), "name")
-    choices = Choices(
-        recipe=recipe,
-        shortcut=shortcut,
-        edge=edge,
-        order=order,
-        frames=frames,
-        side=side,
-        grey=grey,
-        persons=persons,
-        crowds=crowds,
-        broken=broken,
-        complete=complete,
-        sizes=_sizes({"train": train, "val": val, "test": test}),
-    )
+    limits = _limits({"train": train, "val": val, "test": test})
+    real = REAL.get(name)
     place = None if folder is None else Path(folder)
-    if name in REAL:
-        return _real(name, place, seed, choices)
-    maker = _cells if name in CELLS else _chairs
-    return maker(name, place, seed, choices)
+    if place is None and real is not None:
+        place = find_folder(name, real.folder)
+    reading = None
+    if place is not None:
+        reading = Reading(folder=place, seed=seed, order=order, broken=broken, complete=complete)
+    if real is None or reading is None:
+        variant = drawn_variant(name, edge=edge)
+        cells = name in CELLS
+        return Task(
+            name=name,
+            title=variant.title,
+            target="nuclei" if cells else "angle of the chair",
+            units="nuclei" if cells else "degrees",
+            tests=tuple(variant.tests),
+            read=partial(read_drawn, name, variant, reading, seed, recipe, shortcut, limits),
+            images=True,
+            scaling="imagenet",
+            published=dict(variant.published),
+        )
+    tests = dict.fromkeys(real.tests, limits["test"]) if "test" in limits else {}
+    reading = replace(reading, limits={**limits, **tests})
+    given = {"frames": frames, "side": side, "grey": grey, "persons": persons, "crowds": crowds}
+    taken = {choice: given[choice] for choice in real.choices}
+    if any(given[choice] != plain for choice, plain in real.counted.items()):
+        real = replace(real, published={})
+    return Task(
+        name=name,
+        title=real.title,
+        target=real.target,
+        units=real.units,
+        tests=real.tests,
+        read=partial(_read_real, real, taken, reading),
+        images=True,
+        scaling=real.scaling,
+        family=real.family,
+        published=real.published,
+    )
 
 
-def _sizes(wanted: Mapping[str, int | None]) -> Mapping[str, int]:
+def _limits(wanted: Mapping[str, int | None]) -> dict[str, int]:
     for name, size in wanted.items():
         if size is not None and (isinstance(size, bool) or int(size) != size or size < 2):
             raise InputError(f"{name} must be a whole number of at least 2, got {size!r}")
     return {name: size for name, size in wanted.items() if size is not None}
 
 
-def _reading(folder: Path, seed: int, choices: Choices) -> Reading:
-    return Reading(
-        folder=folder,
-        seed=seed,
-        order=choices.order,
-        broken=choices.broken,
-        complete=choices.complete,
-    )
-
-
-def _cells(name: str, folder: Path | None, seed: int, choices: Choices) -> ImageTask:
-    variant = cells_variant(name, edge=choices.edge)
-    return ImageTask(
-        name=name,
-        title=_TITLES[name],
-        target="nuclei",
-        units="nuclei",
-        tests=tuple(variant.tests),
-        read=partial(_cells_part, name, folder, seed, choices),
-        published=dict(CELLS_SIZES),
-    )
-
-
-def _cells_part(
-    name: str, folder: Path | None, seed: int, choices: Choices, part: str
+def _read_real(
+    real: Real, taken: Mapping[str, Any], reading: Reading, part: str
 ) -> Mapping[str, Part]:
-    variant = cells_variant(name, edge=choices.edge)
-    pool: Pool
-    if folder is None:
-        pool = drawn_cells(seed, choices.recipe, choices.shortcut)
-    else:
-        pool = original_cells(_reading(folder, seed, choices))
-    asked = choices.sizes
-    sizes = {**CELLS_SIZES, **{FULL if key == "test" else key: n for key, n in asked.items()}}
-    rows = cells_rows(pool, variant, part, seed, sizes)
-    return {part: fetched(pool, rows, variant, test=part not in ("train", "val"))}
-
-
-def _chairs(name: str, folder: Path | None, seed: int, choices: Choices) -> ImageTask:
-    return ImageTask(
-        name=name,
-        title=_TITLES[name],
-        target="angle of the chair",
-        units="degrees",
-        tests=tuple(CHAIRS[name].tests),
-        read=partial(_chairs_part, name, folder, seed, choices),
-        published=dict(CHAIRS_SIZES if name == "chair-angle" else CHAIRS_SHIFTED_SIZES),
-    )
-
-
-def _chairs_part(
-    name: str, folder: Path | None, seed: int, choices: Choices, part: str
-) -> Mapping[str, Part]:
-    variant = CHAIRS[name]
-    pool = (
-        drawn_chairs(seed) if folder is None else original_chairs(_reading(folder, seed, choices))
-    )
-    rows = chairs_rows(pool, variant, part, seed)
-    limit = choices.sizes.get(part if part in ("train", "val") else "test")
-    return {part: fetched(pool, rows[:limit], variant, test=part not in ("train", "val"))}
-
-
-def _real(name: str, folder: Path | None, seed: int, choices: Choices) -> ImageTask:
-    facts = REAL[name]
-    place = found(name, facts.folder) if folder is None else folder
-    test = choices.sizes.get("test")
-    limits = {key: n for key, n in choices.sizes.items() if key != "test"}
-    if test is not None:
-        limits |= dict.fromkeys(facts.tests, test)
-    reading = replace(_reading(place, seed, choices), limits=limits)
-    facts = _recounted(facts, choices)
-    return ImageTask(
-        name=name,
-        title=facts.title,
-        family=facts.family,
-        target=facts.target,
-        units=facts.units,
-        tests=facts.tests,
-        read=partial(_sized, facts, choices, reading),
-        published=facts.published,
-        scaling=facts.scaling,
-    )
-
-
-def _recounted(facts: Real, choices: Choices) -> Real:
-    """The facts without published numbers where a choice has changed them."""
-    plain = Choices()
-    changed = any(getattr(choices, name) != getattr(plain, name) for name in facts.recounts)
-    return replace(facts, published={}) if changed else facts
-
-
-def _sized(facts: Real, choices: Choices, reading: Reading, part: str) -> Mapping[str, Part]:
     """Read a part; warn where a whole download does not give the published number of rows."""
-    taken = {name: getattr(choices, name) for name in facts.choices}
-    parts = dict(facts.read(reading, part, **taken))
-    for name, held in parts.items():
-        published = facts.published.get(name)
+    parts = dict(real.read(reading, part, **taken))
+    for name, one in parts.items():
+        published = real.published.get(name)
         limited = name in reading.limits and reading.limits[name] < (published or 0)
-        if reading.complete and published is not None and not limited and len(held) != published:
-            note = f"{facts.title} {name}: {len(held)} images, where {published} are published"
+        if reading.complete and published is not None and not limited and len(one) != published:
+            note = f"{real.title} {name}: {len(one)} images, where {published} are published"
             warnings.warn(note, HowsureWarning, stacklevel=2)
-            parts[name] = replace(held, notes=(*held.notes, note))
+            parts[name] = replace(one, notes=(*one.notes, note))
     return parts

@@ -1,16 +1,22 @@
-"""Simulators that know their own truth: mean, noise law and quantiles at every x.
+"""Simulators that know their own truth: mean, noise and quantiles at every x.
 
 Three sources of data, as Sluijterman, Cator and Heskes propose: a function and a noise term
 (`FunctionWorld`), a simulation fitted to a real table (`ForestWorld`), and a huge real table cut
 in many (`CutWorld`), which knows no truth.
 """
 
-from howsure.studies.tasks.worlds.base import Covariates, Draw, KnownWorld, Truth, World
+from howsure.studies.tasks.worlds.base import (
+    Box,
+    Covariates,
+    Draw,
+    FunctionWorld,
+    Inputs,
+    KnownWorld,
+    Truth,
+    TwoModes,
+    World,
+)
 from howsure.studies.tasks.worlds.catalogue import constant, world_named, worlds
-from howsure.studies.tasks.worlds.cut import CutWorld
-from howsure.studies.tasks.worlds.forest import ForestWorld
-from howsure.studies.tasks.worlds.functions import FunctionWorld
-from howsure.studies.tasks.worlds.inputs import Box, Inputs, TwoModes
 from howsure.studies.tasks.worlds.noise import (
     NOISES,
     CentredGamma,
@@ -23,6 +29,7 @@ from howsure.studies.tasks.worlds.noise import (
     Uniform,
     noise_named,
 )
+from howsure.studies.tasks.worlds.tables import CutWorld, ForestWorld
 
 __all__ = [
     "NOISES",

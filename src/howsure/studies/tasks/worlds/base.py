@@ -1,28 +1,31 @@
 """What every world can be asked: data sets from named seeds, and the truth behind them.
 
-A world draws one test set and as many training sets as a protocol wants. Draws come from named
+A world draws one test set and as many training sets as a study wants. Draws come from named
 parts of a seed, so that trial 7 is the same whichever trials ran before it, and a training set of
-50 rows begins with the rows of one of 20.
+50 rows begins with the rows of one of 20: every input is a row of uniform numbers transformed.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_fraction
 from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole, checked
-from howsure.core.errors import UnanswerableError
+from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
-from howsure.studies.tasks.worlds.noise import Noise
+from howsure.studies.tasks.worlds.noise import Noise, Normal, noise_named
 
 Covariates = Literal["random", "fixed"]
+RowFunction = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -241,3 +244,222 @@ def trial_rng(seed: int, trial: int | None, part: str) -> np.random.Generator:
     if trial is None:
         return child(seed, "worlds", part, "shared")
     return child(seed, "worlds", part, "trial", trial)
+
+
+class Inputs(ABC):
+    """A distribution of x. Subclasses are final."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """Number of columns."""
+
+    @abstractmethod
+    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Draws, shape (n, d)."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Box(Inputs):
+    """Uniform in a box.
+
+    Parameters
+    ----------
+    lower, upper : tuple of float
+        Its corners, one number a column.
+
+    Raises
+    ------
+    InputError
+        If the corners differ in length, or an edge is not finite or has no length.
+
+    Examples
+    --------
+    >>> Box((0.0, 0.0), (1.0, 2.0)).dimension
+    2
+    """
+
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.lower) != len(self.upper) or not self.lower:
+            raise InputError(
+                "lower and upper must hold one number a column, "
+                f"got {len(self.lower)} and {len(self.upper)}"
+            )
+        edges = np.subtract(self.upper, self.lower)
+        if not (np.isfinite(edges) & (edges > 0)).all():
+            raise InputError(f"upper must exceed lower, got {self.lower} and {self.upper}")
+
+    @property
+    def dimension(self) -> int:
+        return len(self.lower)
+
+    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
+        edges = np.subtract(self.upper, self.lower)
+        return np.asarray(self.lower + edges * rng.random((n, self.dimension)))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class TwoModes(Inputs):
+    """One column, drawn from two equally likely normal distributions.
+
+    Parameters
+    ----------
+    centers : tuple of float
+        The two means.
+    sd : float
+        The standard deviation of both, above 0.
+
+    Raises
+    ------
+    InputError
+        If there are not two centres, or the standard deviation is not above 0.
+
+    Examples
+    --------
+    >>> TwoModes((-0.4, 0.3), 0.07).dimension
+    1
+    """
+
+    centers: tuple[float, float]
+    sd: float
+
+    def __post_init__(self) -> None:
+        if len(self.centers) != 2 or not np.isfinite(self.centers).all():
+            raise InputError(f"centers must be two finite numbers, got {self.centers}")
+        if not 0 < self.sd < np.inf:
+            raise InputError(f"sd must be a finite number above 0, got {self.sd!r}")
+
+    @property
+    def dimension(self) -> int:
+        return 1
+
+    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
+        uniforms = np.maximum(rng.random((n, 2)), 2.0**-54)
+        center = np.where(uniforms[:, 0] < 0.5, *self.centers)
+        return np.asarray(center + self.sd * special.ndtri(uniforms[:, 1]))[:, None]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FunctionWorld(KnownWorld):
+    """y = f(x) + scale(x) × noise, with f, scale and the distributions of x and noise given.
+
+    Parameters
+    ----------
+    name : str
+        The world's name.
+    inputs : Inputs
+        The law of x.
+    mean_function, scale_function : callable
+        Take x of shape (n, d), return shape (n,). The scale must be above 0.
+    noise : Noise
+        The law of the noise; normal if omitted.
+    rows, test_rows : int
+        Rows of a training set and of the test set where none are asked for.
+    description, source : str
+        What it is, in words, and where it comes from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from howsure.studies.tasks.worlds import Box, FunctionWorld
+    >>> world = FunctionWorld(
+    ...     name="parabola",
+    ...     inputs=Box((-1.0,), (1.0,)),
+    ...     mean_function=lambda x: x[:, 0] ** 2,
+    ...     scale_function=lambda x: 0.1 + 0.1 * np.abs(x[:, 0]),
+    ... )
+    >>> world.training_set(seed=0, trial=3, n=20).x.shape
+    (20, 1)
+    >>> lower, upper = world.truth(np.array([[0.0], [1.0]])).interval(0.9)
+    >>> (upper - lower).round(3)
+    array([0.329, 0.658])
+    """
+
+    name: str
+    inputs: Inputs
+    mean_function: RowFunction
+    scale_function: RowFunction
+    noise: Noise = field(default_factory=Normal)
+    rows: int = 1000
+    test_rows: int = 1000
+    description: str = ""
+    source: str = ""
+
+    @property
+    def dimension(self) -> int:
+        return self.inputs.dimension
+
+    def mean(self, x: FloatArray) -> FloatArray:
+        """f at each row of x, shape (n,).
+
+        Raises
+        ------
+        InputError
+            If x has another number of columns, or f is not finite somewhere.
+        """
+        value = self._rows_of(self.mean_function, x, "mean_function")
+        if not np.isfinite(value).all():
+            raise InputError(f"mean_function of world {self.name!r} must be finite at every x")
+        return value
+
+    def scale(self, x: FloatArray) -> FloatArray:
+        """What multiplies the noise at each row of x, shape (n,).
+
+        Raises
+        ------
+        InputError
+            If x has another number of columns, or the scale is not above 0 somewhere: where y is
+            certain, no interval has a coverage between 0 and 1.
+        """
+        value = self._rows_of(self.scale_function, x, "scale_function")
+        wrong = ~((value > 0) & np.isfinite(value))
+        if wrong.any():
+            raise InputError(
+                f"the noise of world {self.name!r} must have a finite scale above 0 at every x, "
+                f"got {int(wrong.sum())} that are not (first {value[np.argmax(wrong)]:g}): where "
+                "y is certain, no interval has a coverage between 0 and 1"
+            )
+        return value
+
+    def with_noise(self, noise: str | Noise) -> Self:
+        return replace(self, noise=noise_named(noise))
+
+    def test_set(self, seed: int, n: int | None = None) -> Draw:
+        wanted = rows_wanted(n, self.test_rows, "n_test")
+        x = self.inputs.sample(trial_rng(seed, None, "test x"), wanted)
+        return Draw(x, self.truth(x).sample(trial_rng(seed, None, "test y")))
+
+    def training_set(
+        self,
+        seed: int,
+        trial: int,
+        n: int | None = None,
+        *,
+        covariates: Covariates = "random",
+        n_test: int | None = None,
+    ) -> Draw:
+        """The training set of one trial; see `World.training_set`."""
+        check_covariates(covariates)
+        number = check_whole(trial, "trial", 0)
+        wanted = rows_wanted(n, self.rows, "n_train")
+        drawn = number if covariates == "random" else None
+        x = self.inputs.sample(trial_rng(seed, drawn, "train x"), wanted)
+        return Draw(x, self.truth(x).sample(trial_rng(seed, number, "train y")))
+
+    def _rows_of(self, function: RowFunction, x: FloatArray, argument: str) -> FloatArray:
+        inputs = as_matrix(x, "x", columns=self.dimension)
+        value = np.asarray(function(inputs), dtype=np.float64)
+        if value.shape != (len(inputs),):
+            raise InputError(
+                f"{argument} of world {self.name!r} must return shape ({len(inputs)},), "
+                f"got {value.shape}"
+            )
+        return value

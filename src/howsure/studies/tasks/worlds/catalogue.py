@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
-from howsure.core.registry import unknown
-from howsure.studies.tasks.worlds.base import KnownWorld, World
-from howsure.studies.tasks.worlds.functions import FunctionWorld, RowFunction
-from howsure.studies.tasks.worlds.inputs import Box, TwoModes
-from howsure.studies.tasks.worlds.naming import BROUGHT
+from howsure.core.registry import Registry, unknown
+from howsure.studies.tasks.worlds.base import (
+    Box,
+    FunctionWorld,
+    KnownWorld,
+    RowFunction,
+    TwoModes,
+    World,
+)
 from howsure.studies.tasks.worlds.noise import Noise
+
+BROUGHT = Registry("world", "howsure.worlds")
+"""Worlds of other packages, by entry points."""
 
 _PAPER = "Sluijterman, Cator and Heskes, arXiv 2106.03395"
 _HALF = Box((-0.5,), (0.5,))
@@ -46,7 +53,7 @@ def world_named(name: str | World, noise: str | Noise | None = None) -> World:
     ----------
     name : str or World
         A name of `worlds`, or one that another package brings by an entry point of the group
-        ``howsure.studies.tasks.worlds``: a world, or what makes one when it is called.
+        ``howsure.worlds``: a world, or what makes one when it is called.
     noise : str or Noise, optional
         Its noise law; see `noise_named`.
 
@@ -100,19 +107,11 @@ def constant(value: float) -> RowFunction:
     >>> constant(2.0)(np.zeros((3, 1)))
     array([2., 2., 2.])
     """
-    return _Constant(value)
+    return partial(_same, float(value))  # unlike a lambda, it can be pickled
 
 
-class _Constant:
-    """A constant that can be pickled."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: float) -> None:
-        self.value = float(value)
-
-    def __call__(self, x: FloatArray) -> FloatArray:
-        return np.full(len(x), self.value)
+def _same(value: float, x: FloatArray) -> FloatArray:
+    return np.full(len(x), value)
 
 
 def _toys() -> tuple[FunctionWorld, ...]:
@@ -121,7 +120,7 @@ def _toys() -> tuple[FunctionWorld, ...]:
             name="toy_homoscedastic",
             inputs=_HALF,
             mean_function=_cube,
-            scale_function=_Constant(0.2),
+            scale_function=constant(0.2),
             description="(2x − 1)³, x uniform on [−0.5, 0.5], noise of sd 0.2",
             source=f"{_PAPER}, section 5.2",
         ),
@@ -137,7 +136,7 @@ def _toys() -> tuple[FunctionWorld, ...]:
             name="toy_bimodal",
             inputs=TwoModes((-0.4, 0.3), 0.07),
             mean_function=_cube,
-            scale_function=_Constant(0.2),
+            scale_function=constant(0.2),
             description="(2x − 1)³, x in two modes about −0.4 and 0.3, noise of sd 0.2",
             source=f"{_PAPER}, section 5.4 (the law of x is ours: the paper states none)",
         ),
@@ -150,7 +149,7 @@ def _lines() -> tuple[FunctionWorld, ...]:
             name="linear",
             inputs=Box((-2.0,), (2.0,)),
             mean_function=_first,
-            scale_function=_Constant(0.1),
+            scale_function=constant(0.1),
             rows=25,
             test_rows=500,
             description="a straight line, x uniform on [−2, 2], noise of sd 0.1",
@@ -159,7 +158,7 @@ def _lines() -> tuple[FunctionWorld, ...]:
         FunctionWorld(
             name="fan",
             inputs=Box((0.0,), (1.0,)),
-            mean_function=_Constant(0.0),
+            mean_function=constant(0.0),
             scale_function=_wave,
             description="constant 0, noise of sd 1 + 0.6 sin 2πx",
             source=f"{_PAPER}, figure 3 (its sd is not stated; this one is ours)",
@@ -168,7 +167,7 @@ def _lines() -> tuple[FunctionWorld, ...]:
             name="cubic",
             inputs=Box((-4.0,), (4.0,)),
             mean_function=_third_power,
-            scale_function=_Constant(3.0),
+            scale_function=constant(3.0),
             rows=20,
             description="x³, x uniform on [−4, 4], noise of sd 3",
             source="Hernández-Lobato and Adams 2015, section 5.1",
@@ -183,7 +182,7 @@ def _functions() -> tuple[FunctionWorld, ...]:
             name="friedman1",
             inputs=Box((0.0,) * 10, (1.0,) * 10),
             mean_function=_friedman1,
-            scale_function=_Constant(1.0),
+            scale_function=constant(1.0),
             description="10 sin(πx₁x₂) + 20(x₃ − ½)² + 10x₄ + 5x₅, ten inputs, noise of sd 1",
             source="Friedman 1991, section 4.3",
         ),
@@ -191,7 +190,7 @@ def _functions() -> tuple[FunctionWorld, ...]:
             name="friedman2",
             inputs=wide,
             mean_function=_friedman2,
-            scale_function=_Constant(125.0),
+            scale_function=constant(125.0),
             description="impedance of a circuit, four inputs, noise of sd 125",
             source="Friedman 1991, section 4.4",
         ),
@@ -199,7 +198,7 @@ def _functions() -> tuple[FunctionWorld, ...]:
             name="friedman3",
             inputs=wide,
             mean_function=_friedman3,
-            scale_function=_Constant(0.1),
+            scale_function=constant(0.1),
             description="phase angle of a circuit, four inputs, noise of sd 0.1",
             source="Friedman 1991, section 4.4",
         ),
@@ -207,7 +206,7 @@ def _functions() -> tuple[FunctionWorld, ...]:
             name="ishigami",
             inputs=Box((-_PI,) * 3, (_PI,) * 3),
             mean_function=_ishigami,
-            scale_function=_Constant(1.0),
+            scale_function=constant(1.0),
             description="sin x₁ + 7 sin² x₂ + 0.1 x₃⁴ sin x₁, three inputs, noise of sd 1",
             source="Ishigami and Homma 1990 (the noise is ours)",
         ),
@@ -215,7 +214,7 @@ def _functions() -> tuple[FunctionWorld, ...]:
             name="branin",
             inputs=Box((-5.0, 0.0), (10.0, 15.0)),
             mean_function=_branin,
-            scale_function=_Constant(10.0),
+            scale_function=constant(10.0),
             description="Branin's function, two inputs, noise of sd 10",
             source="Dixon and Szegö 1978 (the noise is ours)",
         ),

@@ -19,7 +19,7 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import Bound, Checked, Fraction, Positive
-from howsure.studies.tasks.worlds.naming import lookup
+from howsure.core.registry import check_known
 
 _LOG_2PI: Final = math.log(2.0 * math.pi)
 _HALVINGS: Final = 70  # of a bracket of width 100: below the spacing of doubles near 1e-17
@@ -71,15 +71,12 @@ class Normal(Noise):
     name: ClassVar[str] = "normal"
 
     def cdf(self, z: FloatArray) -> FloatArray:
-        """P(Z ≤ z)."""
         return np.asarray(special.ndtr(z))
 
     def quantile(self, level: FloatArray) -> FloatArray:
-        """Quantile at each level."""
         return np.asarray(special.ndtri(level))
 
     def log_density(self, z: FloatArray) -> FloatArray:
-        """Log density."""
         return np.asarray(-0.5 * np.square(z) - 0.5 * _LOG_2PI)
 
 
@@ -119,15 +116,12 @@ class StudentT(Noise, Checked):
         return math.sqrt((self.freedom - 2) / self.freedom) if self.freedom > 2 else 1.0
 
     def cdf(self, z: FloatArray) -> FloatArray:
-        """P(Z ≤ z)."""
         return np.asarray(special.stdtr(self.freedom, z / self._unit))
 
     def quantile(self, level: FloatArray) -> FloatArray:
-        """Quantile at each level."""
         return np.asarray(special.stdtrit(self.freedom, level) * self._unit)
 
     def log_density(self, z: FloatArray) -> FloatArray:
-        """Log density."""
         half = (self.freedom + 1) / 2
         constant = -special.betaln(self.freedom / 2, 0.5) - 0.5 * math.log(self.freedom)
         tail = half * np.log1p(np.square(z / self._unit) / self.freedom)
@@ -164,11 +158,9 @@ class CentredGamma(Noise, Checked):
         return np.maximum(self.shape + math.sqrt(self.shape) * z, 0.0)
 
     def cdf(self, z: FloatArray) -> FloatArray:
-        """P(Z ≤ z)."""
         return np.asarray(special.gammainc(self.shape, self._gamma(z)))
 
     def quantile(self, level: FloatArray) -> FloatArray:
-        """Quantile at each level."""
         drawn = special.gammaincinv(self.shape, level)
         return np.asarray((drawn - self.shape) / math.sqrt(self.shape))
 
@@ -212,17 +204,14 @@ class Skewed(Noise, Checked):
         return mean, math.sqrt(1.0 - mean * mean)
 
     def cdf(self, z: FloatArray) -> FloatArray:
-        """P(Z ≤ z)."""
         mean, sd = self._moments
         raw = np.clip(mean + sd * np.asarray(z), -40.0, 40.0)
         return np.asarray(special.ndtr(raw) - 2.0 * special.owens_t(raw, self.slant))
 
     def quantile(self, level: FloatArray) -> FloatArray:
-        """Quantile at each level."""
         return _inverted(self.cdf, level)
 
     def log_density(self, z: FloatArray) -> FloatArray:
-        """Log density."""
         mean, sd = self._moments
         raw = mean + sd * np.asarray(z)
         normal = -0.5 * np.square(raw) - 0.5 * _LOG_2PI
@@ -259,17 +248,14 @@ class Mixture(Noise, Checked):
         return math.sqrt(1.0 - self.offset**2)
 
     def cdf(self, z: FloatArray) -> FloatArray:
-        """P(Z ≤ z)."""
         left = special.ndtr((z + self.offset) / self._part)
         right = special.ndtr((z - self.offset) / self._part)
         return np.asarray(0.5 * (left + right))
 
     def quantile(self, level: FloatArray) -> FloatArray:
-        """Quantile at each level."""
         return _inverted(self.cdf, level)
 
     def log_density(self, z: FloatArray) -> FloatArray:
-        """Log density."""
         left = -0.5 * np.square((z + self.offset) / self._part)
         right = -0.5 * np.square((z - self.offset) / self._part)
         constant = math.log(0.5 / self._part) - 0.5 * _LOG_2PI
@@ -290,18 +276,15 @@ class Laplace(Noise):
     name: ClassVar[str] = "laplace"
 
     def cdf(self, z: FloatArray) -> FloatArray:
-        """P(Z ≤ z)."""
         tail = 0.5 * np.exp(-math.sqrt(2.0) * np.abs(z))
         return np.where(np.asarray(z) < 0, tail, 1.0 - tail)
 
     def quantile(self, level: FloatArray) -> FloatArray:
-        """Quantile at each level."""
         tail = np.minimum(level, 1.0 - level)
         size = -np.log(2.0 * tail) / math.sqrt(2.0)
         return np.where(level < 0.5, -size, size)
 
     def log_density(self, z: FloatArray) -> FloatArray:
-        """Log density."""
         return np.asarray(-math.sqrt(2.0) * np.abs(z) - 0.5 * math.log(2.0))
 
 
@@ -319,11 +302,9 @@ class Uniform(Noise):
     name: ClassVar[str] = "uniform"
 
     def cdf(self, z: FloatArray) -> FloatArray:
-        """P(Z ≤ z)."""
         return np.clip(0.5 + np.asarray(z) / math.sqrt(12.0), 0.0, 1.0)
 
     def quantile(self, level: FloatArray) -> FloatArray:
-        """Quantile at each level."""
         return np.asarray(math.sqrt(12.0) * (level - 0.5))
 
     def log_density(self, z: FloatArray) -> FloatArray:
@@ -374,7 +355,10 @@ def noise_named(noise: str | Noise) -> Noise:
     howsure.core.errors.InputError: noise must be one of normal, student_t3, gamma, skewed,
     mixture, heavy_tailed, laplace, uniform, got 'gama'; near: gamma
     """
-    return noise if isinstance(noise, Noise) else lookup(NOISES, noise, "noise")
+    if isinstance(noise, Noise):
+        return noise
+    check_known(noise, NOISES, "noise")
+    return NOISES[noise]
 
 
 def _inverted(cdf: Callable[[FloatArray], FloatArray], level: FloatArray) -> FloatArray:

@@ -1,0 +1,382 @@
+"""Methods on the same random splits of one task: the loop over them, and what it gives.
+
+Medians over the splits, ranks, and who ties with whom. Source: Jang and Lee 2025, sections 5, 6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any, Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, IntArray, check_fraction
+from howsure.core.convert import Count, Fraction, check_fields
+from howsure.core.errors import InputError
+from howsure.core.progress import tell
+from howsure.core.records import Direction, Notion, Record, Table
+from howsure.core.registry import check_known
+from howsure.core.rng import child
+from howsure.metrics.adaptivity import NoiseFloor, Perturbation, ease, noise_floor
+from howsure.stats.ranks import PostHoc, RankComparison, compare_ranks
+
+Numbers = Mapping[str, float | str]
+"""By measure: its value, or the reason why there is none."""
+NO_SLOPE: Final = "all cells agree in mean size or in mean difficulty"
+"""Why T-SS may be missing."""
+DIRECTIONS: Final[Mapping[str, Direction]] = {
+    "t_cv": Direction.LOWER,
+    "t_ss": Direction.HIGHER,
+    "sscv": Direction.LOWER,
+    "escv": Direction.LOWER,
+    "set_deficit": Direction.LOWER,
+    "set_excess": Direction.LOWER,
+    "binned_r2": Direction.HIGHER,
+    "kendall_tau": Direction.HIGHER,
+    "empirical_coverage": Direction.TARGET,
+    "set_size": Direction.LOWER,
+    "width": Direction.LOWER,
+}
+"""Measures of a comparison, and which values are better."""
+RANKED: Final = ("t_cv", "t_ss")
+"""The measures that methods are ranked by."""
+_MARGINAL: Final = ("set_deficit", "set_excess", "empirical_coverage", "set_size", "width")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MethodComparison:
+    """Methods on the same random splits of one task, at one coverage.
+
+    Attributes
+    ----------
+    task : str
+        The model and its rows.
+    methods, measures : tuple of str
+        What was compared, and by what.
+    values : ndarray of float, shape (repeats, methods, measures)
+        Every measure in every repeat; NaN where it has no answer.
+    coverage : float
+        Nominal coverage.
+    calibration_rows, test_rows : int
+        Rows of each part in every repeat.
+    bins : int
+        Cells by ease.
+    floor : NoiseFloor
+        T-CV of a perfect model with as many test rows and cells.
+    seed : int
+        The experiment's seed.
+    surrogate : bool
+        Whether ease came from the probabilities, inputs being lost.
+    reasons : mapping of (method, measure) to str
+        Why values are missing, by method and measure.
+    units : str
+        Of sizes: ``labels``, or ``y``.
+    """
+
+    task: str
+    methods: tuple[str, ...]
+    measures: tuple[str, ...]
+    values: FloatArray
+    coverage: float
+    calibration_rows: int
+    test_rows: int
+    bins: int
+    floor: NoiseFloor
+    seed: int
+    surrogate: bool = False
+    reasons: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    units: str = "labels"
+    _known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def repeats(self) -> int:
+        """Number of splits."""
+        return len(self.values)
+
+    def of(self, measure: str) -> FloatArray:
+        """One measure in every repeat, shape (repeats, methods).
+
+        Raises
+        ------
+        InputError
+            If it was not measured.
+        """
+        if measure not in self.measures:
+            known = ", ".join(self.measures)
+            raise InputError(f"measure must be one of {known}, got {measure!r}")
+        return self.values[:, :, self.measures.index(measure)]
+
+    def median(self, measure: str) -> FloatArray:
+        """Median over the repeats with an answer, shape (methods,); NaN where none has one."""
+        if measure not in self._known:
+            columns = self.of(measure).T
+            self._known[measure] = np.array([_reduced(np.median, column) for column in columns])
+        known: FloatArray = self._known[measure]
+        return known
+
+    def medians(self, measure: str) -> dict[str, float]:
+        """The same by method."""
+        return dict(zip(self.methods, self.median(measure).tolist(), strict=True))
+
+    @property
+    def ranked(self) -> bool:
+        """Whether there are splits and methods enough for ranks."""
+        return self.repeats > 1 and len(self.methods) > 2
+
+    def ranks(self, measure: str, method: PostHoc = "wilcoxon-holm") -> RankComparison:
+        """Ranks of the methods over the repeats, and who ties with whom.
+
+        A value without an answer counts as the worst. Repeats share rows, so that their
+        differences are correlated and the tests too sure; the published ranks are made so too.
+
+        Raises
+        ------
+        InputError
+            If the measure has no better and worse, or there are fewer than three methods or two
+            repeats.
+        """
+        if (measure, method) not in self._known:
+            self._known[measure, method] = self._ranks(measure, method)
+        known: RankComparison = self._known[measure, method]
+        return known
+
+    def _ranks(self, measure: str, method: PostHoc) -> RankComparison:
+        table, direction = self.of(measure), DIRECTIONS[measure]
+        if direction is Direction.TARGET:
+            table, direction = np.abs(table - self.coverage), Direction.LOWER
+        sign = 1.0 if direction is Direction.LOWER else -1.0
+        known = table[np.isfinite(table)]
+        worst = float((sign * known).max()) + 1.0 if len(known) else 0.0
+        filled = np.where(np.isfinite(table), sign * table, worst)
+        return compare_ranks(filled, self.methods, method=method)
+
+    def table(self) -> Table:
+        """Medians of every measure, one row a method, with shared ranks by T-CV and T-SS."""
+        columns: dict[str, npt.NDArray[Any]] = {"method": np.array(self.methods, dtype=object)}
+        columns |= {measure: self.median(measure) for measure in self.measures}
+        if self.ranked:
+            for measure in RANKED:
+                columns[f"{measure}_rank"] = self.ranks(measure).shared_ranks
+        source = "; ease is a surrogate from the probabilities" if self.surrogate else ""
+        return Table(
+            name="adaptivity_methods",
+            columns=columns,
+            labels={"t_cv_rank": "shared rank by T-CV", "t_ss_rank": "shared rank by T-SS"},
+            model=self.task,
+            notes=(
+                f"Coverage {self.coverage:g}: medians over {self.repeats} splits in "
+                f"{self.calibration_rows:,} and {self.test_rows:,} rows, {self.bins} cells by "
+                f"ease; a perfect model shows a T-CV of {self.floor.median:.3g} in the median"
+                f"{source}."
+            ),
+        )
+
+    def records(self) -> tuple[Record, ...]:
+        """The median of every measure and method; options hold the range over repeats."""
+        return tuple(
+            self._record(place, measure)
+            for place in range(len(self.methods))
+            for measure in self.measures
+        )
+
+    def _record(self, place: int, measure: str) -> Record:
+        column = self.of(measure)[:, place]
+        known = column[np.isfinite(column)]
+        low, high = np.quantile(known, [0.05, 0.95]) if len(known) else (math.nan, math.nan)
+        size = measure in ("set_size", "set_deficit", "set_excess", "width")
+        return Record(
+            metric=measure,
+            value=float(self.median(measure)[place]),
+            n=float(self.test_rows),
+            direction=DIRECTIONS[measure],
+            units=self.units if size else "1",
+            notion=Notion.MARGINAL if measure in _MARGINAL else Notion.LOCAL,
+            target=self.coverage if measure == "empirical_coverage" else math.nan,
+            null=self.floor.median if measure == "t_cv" else math.nan,
+            coverage=self.coverage,
+            model=self.methods[place],
+            group=f"task={self.task}",
+            reason=self.reasons.get((self.methods[place], measure), ""),
+            options={
+                "repeats": float(self.repeats),
+                "answered": float(len(known)),
+                "low_5": float(low),
+                "high_95": float(high),
+                "ease": "surrogate" if self.surrogate else "inputs",
+            },
+        )
+
+
+def average_table(comparisons: Sequence[MethodComparison]) -> Table:
+    """Averages over tasks: mean of medians, and mean of shared ranks, by T-CV and T-SS.
+
+    Parameters
+    ----------
+    comparisons : sequence of MethodComparison
+        One a task, of the same methods at the same coverage.
+
+    Returns
+    -------
+    Table
+        Columns ``method``, ``t_cv``, ``t_cv_rank``, ``t_ss``, ``t_ss_rank``, means over the tasks
+        that have an answer.
+
+    Raises
+    ------
+    InputError
+        If there is none, or methods or coverages differ.
+    """
+    if not comparisons:
+        raise InputError("comparisons must hold at least one, got none")
+    first = comparisons[0]
+    for other in comparisons[1:]:
+        if (other.methods, other.coverage) != (first.methods, first.coverage):
+            raise InputError(
+                "comparisons must have the same methods and coverage, got "
+                f"{', '.join(other.methods)} at {other.coverage:g} beside "
+                f"{', '.join(first.methods)} at {first.coverage:g}"
+            )
+    columns: dict[str, npt.NDArray[Any]] = {"method": np.array(first.methods, dtype=object)}
+    for measure in RANKED:
+        medians = np.array([each.median(measure) for each in comparisons])
+        ranks = np.array([each.ranks(measure).shared_ranks for each in comparisons])
+        columns[measure] = np.array([_reduced(np.mean, column) for column in medians.T])
+        columns[f"{measure}_rank"] = ranks.mean(axis=0)
+    return Table(
+        name="adaptivity_averages",
+        columns=columns,
+        notes=f"Means over {len(comparisons)} tasks at coverage {first.coverage:g}.",
+    )
+
+
+def _reduced(reduce: Callable[..., Any], values: FloatArray) -> float:
+    """A mean or median of the numbers that there are; NaN where there is none."""
+    known = values[np.isfinite(values)]
+    return float(reduce(known)) if len(known) else math.nan
+
+
+@lru_cache(maxsize=256)
+def floor_of(bins: int, rows: int, coverage: float) -> NoiseFloor:
+    """T-CV of a perfect model on so many test rows, cut in so many cells."""
+    return noise_floor(np.diff(np.arange(bins + 1) * rows // bins), coverage)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Split:
+    """Row numbers of both parts of one random split, and a seed for the draws of methods."""
+
+    validation: IntArray
+    test: IntArray
+    seed: int
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Design:
+    """What is compared, on which splits; checked when made. Names as in `MethodComparison`."""
+
+    task: str
+    n: int
+    methods: tuple[str, ...]
+    measures: tuple[str, ...]
+    coverages: tuple[Fraction, ...]
+    repeats: Count
+    share: float
+    bins: int
+    seed: int
+    surrogate: bool = False
+    units: str = "labels"
+
+    def __post_init__(self) -> None:
+        if not self.methods or not self.coverages:
+            raise InputError("methods and coverages must hold at least one each, got none")
+        if len(set(self.methods)) < len(self.methods):
+            raise InputError(f"methods must be different, got {', '.join(self.methods)}")
+        check_fields(self)
+        kept = self.validation_rows
+        if not 0 < kept < self.n:
+            raise InputError(f"share must leave rows on both sides of {self.n}, got {self.share}")
+        if not isinstance(self.bins, int) or not 3 <= self.bins <= self.n - kept:
+            raise InputError(
+                f"bins must lie between 3 and the {self.n - kept} test rows, got {self.bins!r}"
+            )
+
+    @property
+    def validation_rows(self) -> int:
+        """Rows of the validation part."""
+        return round(self.n * check_fraction(self.share, "share"))
+
+    def split(self, repeat: int) -> Split:
+        """The split of one repeat."""
+        order = child(self.seed, "adaptivity", "split", repeat).permutation(self.n)
+        draws = child(self.seed, "adaptivity", "draws", repeat)
+        return Split(
+            validation=np.sort(order[: self.validation_rows]),
+            test=np.sort(order[self.validation_rows :]),
+            seed=int(draws.integers(2**31 - 1)),
+        )
+
+    def run(self, one: Callable[[str, Split], Sequence[Numbers]]) -> tuple[MethodComparison, ...]:
+        """Measure every method on every split; `one` gives the numbers at each coverage."""
+        shape = (len(self.coverages), self.repeats, len(self.methods), len(self.measures))
+        values = np.full(shape, np.nan)
+        reasons: list[dict[tuple[str, str], str]] = [{} for _ in self.coverages]
+        for repeat in range(self.repeats):
+            split = self.split(repeat)
+            for place, method in enumerate(self.methods):
+                for level, numbers in enumerate(one(method, split)):
+                    for k, measure in enumerate(self.measures):
+                        value = numbers[measure]
+                        if isinstance(value, str):
+                            reasons[level][method, measure] = value
+                        else:
+                            values[level, repeat, place, k] = value
+            tell(self.task, repeat + 1, self.repeats)
+        tested = self.n - self.validation_rows
+        return tuple(
+            MethodComparison(
+                task=self.task,
+                methods=self.methods,
+                measures=self.measures,
+                values=values[level],
+                coverage=coverage,
+                calibration_rows=self.validation_rows,
+                test_rows=tested,
+                bins=self.bins,
+                floor=floor_of(self.bins, tested, coverage),
+                seed=self.seed,
+                surrogate=self.surrogate,
+                reasons=reasons[level],
+                units=self.units,
+            )
+            for level, coverage in enumerate(self.coverages)
+        )
+
+
+def chosen(
+    methods: Sequence[str], known: Sequence[str], own: Mapping[str, Any] | None
+) -> tuple[str, ...]:
+    """Names of known methods, then those of own ones."""
+    for name in methods:
+        check_known(name, known, "method")
+    return (*methods, *(own or {}))
+
+
+def eases_of(
+    predict: Callable[[Any], npt.ArrayLike],
+    x: npt.ArrayLike,
+    perturbations: Mapping[str, Perturbation],
+    repeats: int,
+    seed: int,
+) -> dict[str, FloatArray]:
+    """Ease of the rows of a task by each way of disturbing."""
+    if not perturbations:
+        raise InputError("perturbations must hold at least one way of disturbing, got none")
+    of = partial(ease, predict, x, repeats=repeats, seed=seed)
+    return {name: of(how) for name, how in perturbations.items()}
