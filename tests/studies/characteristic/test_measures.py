@@ -20,10 +20,9 @@ from howsure.metrics.characteristic import (
     gain_of_perfect_model,
     permutation_test,
 )
-from howsure.studies.characteristic import MethodResult, compare, crossing_of, measure
+from howsure.studies.characteristic import Measuring, MethodResult, compare, crossing_of, measure
 from howsure.studies.characteristic.measures import (
     AXES,
-    Measuring,
     bootstrap_crossing,
     columns_of,
     records_of,

@@ -19,13 +19,13 @@ from howsure.studies.characteristic import (
     BaggedNetworks,
     BayesianNetwork,
     ErrorModel,
+    Measuring,
     QuantileBoosting,
     crossing_of,
     gap,
     measure,
     read_traffic,
 )
-from howsure.studies.characteristic.measures import Measuring
 from howsure.studies.characteristic.models import Functions
 
 HERE = "howsure.studies.characteristic"

@@ -9,6 +9,7 @@ from howsure.core.lazy import exporting
 if TYPE_CHECKING:
     from howsure.studies.characteristic.figures import bands_figure as bands_figure
     from howsure.studies.characteristic.figures import curves_figure as curves_figure
+    from howsure.studies.characteristic.measures import Measuring as Measuring
     from howsure.studies.characteristic.measures import MethodResult as MethodResult
     from howsure.studies.characteristic.measures import PairTest as PairTest
     from howsure.studies.characteristic.measures import compare as compare
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "figures": "bands_figure curves_figure",
-    "measures": "MethodResult PairTest compare crossing_of measure",
+    "measures": "Measuring MethodResult PairTest compare crossing_of measure",
     "models": "BaggedNetworks BayesianNetwork ErrorModel QuantileBoosting",
     "page": "characteristic_report",
     "study": "CharacteristicStudy",
