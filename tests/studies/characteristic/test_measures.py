@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 
@@ -24,9 +25,8 @@ from howsure.studies.characteristic import Measuring, MethodResult, compare, cro
 from howsure.studies.characteristic.measures import (
     AXES,
     bootstrap_crossing,
-    columns_of,
-    records_of,
 )
+from howsure.studies.engine import packed, unpacked
 
 TOLD = Measuring(low=0.3, miss_rates=(0.1, 0.4), replicates=50)
 
@@ -131,12 +131,18 @@ def test_operating_points_are_those_of_the_curve() -> None:
         given.record("area")
 
 
-def test_records_survive_their_columns() -> None:
-    records = measure(symmetric([0.0, 1.0, 2.0], [0.0, 1.0, 0.0]), TOLD)  # a row never captured
+def test_a_result_survives_the_store_also_without_numbers() -> None:
+    """A row that is never captured leaves infinite areas, gains that are NaN, and reasons."""
+    y, half = np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 0.0])
+    records = measure(symmetric(y, half), TOLD)
     assert any(record.reason for record in records)
-    back = records_of({name: held.tolist() for name, held in columns_of(records).items()})
-    for one, other in zip(records, back, strict=True):
-        assert repr(one) == repr(other)
+    bands = {"y": y, "point": 0 * y, "lower": -half, "upper": half}
+    one = MethodResult(world="w", method="m", seed=3, records=records, options=TOLD, **bands)
+    arrays, facts = packed(one)
+    back = unpacked(MethodResult, arrays, json.loads(json.dumps(facts)))
+    assert repr(back.records) == repr(records)
+    assert (back.options, back.seed, back.cluster, back.window) == (TOLD, 3, None, None)
+    np.testing.assert_array_equal(back.upper, half)
 
 
 def test_pairs_of_one_data_set_are_those_of_the_formulas() -> None:

@@ -7,9 +7,9 @@ bootstrap errors and with what a well-specified model of the same widths would s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Final, final
+from typing import Annotated, Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -445,28 +445,3 @@ def joint_draws(
     if isinstance(outcome, Distribution | Samples):
         return lambda rng: outcome.sample(rng, 1)[:, 0]
     return None
-
-
-def columns_of(records: Sequence[Record]) -> Mapping[str, npt.NDArray[np.generic]]:
-    """Records as columns that a store keeps."""
-    rows = [[getattr(record, name) for record in records] for name in _KEPT]
-    return {
-        name: np.array([str(v) if isinstance(v, str) else float(v) for v in row])
-        for name, row in zip(_KEPT, rows, strict=True)
-    }
-
-
-def records_of(columns: Mapping[str, Sequence[Any]]) -> tuple[Record, ...]:
-    """The records that `columns_of` wrote."""
-    made = []
-    for row in zip(*(columns[name] for name in _KEPT), strict=True):
-        held = dict(zip(_KEPT, row, strict=True))
-        held["direction"], held["notion"] = Direction(held["direction"]), Notion(held["notion"])
-        made.append(Record(**held))
-    return tuple(made)
-
-
-_KEPT: Final = (
-    *("metric", "coverage", "value", "standard_error", "lower", "upper", "confidence", "n"),
-    *("null", "null_lower", "null_upper", "direction", "notion", "units", "reason"),
-)

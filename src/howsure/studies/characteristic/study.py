@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Final, final
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final, final
 
-import numpy as np
-import numpy.typing as npt
-
-from howsure.core.convert import Count, plain
-from howsure.core.records import Table
+from howsure.core.convert import Count, option_names, plain
 from howsure.core.rng import child
-from howsure.metrics.characteristic.view import characteristic_view, recentred_rows
+from howsure.metrics.characteristic.view import characteristic_view
 from howsure.metrics.view import View
 from howsure.predictions import EvalSet
 from howsure.report.document import Document
 from howsure.studies.characteristic.measures import (
     Measuring,
     MethodResult,
-    columns_of,
     joint_draws,
     measure,
-    records_of,
 )
 from howsure.studies.characteristic.worlds import identity_of, split_of
 from howsure.studies.engine import (
@@ -34,12 +28,13 @@ from howsure.studies.engine import (
     TrialOutput,
     make_method,
     method_identity,
+    packed,
     records_table,
     stacked,
+    unpacked,
 )
 
 _COVERAGES: Final = (0.9,)
-_BANDS: Final = ("y", "point", "lower", "upper")
 
 
 @final
@@ -107,42 +102,42 @@ class CharacteristicStudy(Study):
             n_train=options.n_train,
             n_test=options.n_test,
         )
-        method = make_method(trial.labels["method"], trial.context["method"], _COVERAGES)
+        label = trial.labels["method"]
+        method = make_method(label, trial.context["method"], _COVERAGES)
         fitted = method.fit(rows.x, rows.y, child(seed, "characteristic", "fit"))
         outcome = fitted.predict(rows.x_test).outcome
-        view = View(EvalSet.checked(rows.y_test, outcome))
-        curve = characteristic_view(view)
+        curve = characteristic_view(View(EvalSet.checked(rows.y_test, outcome)))
         draws = joint_draws(fitted, rows.x_test, outcome, replicates=options.replicates, seed=seed)
-        records = measure(curve, options, draws=draws, cluster=rows.cluster, seed=seed)
         bands = curve.bands
         point = bands.y - bands.error
-        arrays: dict[str, npt.NDArray[Any]] = {
-            "y": bands.y,
-            "point": point,
-            "lower": point - bands.below,
-            "upper": point + bands.above,
-        }
-        beside = {"cluster": rows.cluster, "place": rows.place}
-        arrays |= {name: held for name, held in beside.items() if held is not None}
-        return TrialOutput(
-            records=Table(name="records", columns=columns_of(records)),
-            arrays=arrays,
-            keys={**trial.labels, "seed": seed},
-            facts={
-                "train": len(rows.y),
-                "recentred": len(recentred_rows(view)),
-                "axis": rows.axis,
-                "window": rows.window,
-                "notes": getattr(fitted, "notes", ""),
-            },
+        arrays, facts = packed(
+            MethodResult(
+                world=trial.labels["world"],
+                method=label,
+                seed=seed,
+                y=bands.y,
+                point=point,
+                lower=point - bands.below,
+                upper=point + bands.above,
+                records=measure(curve, options, draws=draws, cluster=rows.cluster, seed=seed),
+                options=Measuring(**{n: getattr(options, n) for n in option_names(Measuring)}),
+                cluster=rows.cluster,
+                place=rows.place,
+                axis=rows.axis,
+                window=rows.window,
+                notes=getattr(fitted, "notes", ""),
+            )
         )
+        return TrialOutput(arrays=arrays, facts=facts)
 
     def combine(self, plan: Plan, trials: Sequence[Trial], store: Store) -> Combined:
         """One `MethodResult` of each trial, named as the plan does."""
         results: dict[str, list[MethodResult]] = {}
         tables = []
         for trial in trials:
-            result = _read(trial, store)
+            facts = store.entry(trial.address).facts
+            kept = unpacked(MethodResult, store.arrays(trial.address), facts)
+            result = replace(kept, world=trial.labels["world"], method=trial.labels["method"])
             results.setdefault(result.world, []).append(result)
             keys: Mapping[str, str | int] = {**trial.labels, "seed": result.seed}
             tables.append(records_table(result.records, keys))
@@ -155,25 +150,3 @@ class CharacteristicStudy(Study):
         from howsure.studies.characteristic.page import characteristic_report
 
         return characteristic_report(combined.results, facts=facts, command=command)
-
-
-def _read(trial: Trial, store: Store) -> MethodResult:
-    arrays = store.arrays(trial.address)
-    facts: Mapping[str, Any] = store.entry(trial.address).facts
-    table = store.table(trial.address, "records")
-    columns = {name: table[name].to_pylist() for name in table.column_names}
-    wanted = {item.name for item in fields(Measuring)}
-    told = trial.identity["options"]
-    return MethodResult(
-        world=trial.labels["world"],
-        method=trial.labels["method"],
-        seed=trial.identity["seed"],
-        records=records_of(columns),
-        options=Measuring(**{name: told[name] for name in wanted}),
-        **{name: np.asarray(arrays[name]) for name in _BANDS},
-        cluster=arrays.get("cluster"),
-        place=arrays.get("place"),
-        axis=facts["axis"],
-        window=tuple(facts["window"]) if facts["window"] else None,
-        notes=facts["notes"],
-    )
