@@ -50,7 +50,7 @@ def test_a_study_can_be_deleted(name: str, tmp_path: Path) -> None:
     copy = tmp_path / "howsure"
     shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.rmtree(copy / "studies" / name)
-    table = copy / "studies" / "engine" / "study.py"
+    table = copy / "studies" / "engine" / "plan.py"
     text, lines = re.subn(rf'\n *"{name}": "howsure[^\n]*', "", table.read_text())
     assert lines == 1
     table.write_text(text)

@@ -20,7 +20,7 @@ from howsure.methods.linear import LinearT
 from howsure.methods.regressors import OwnMethod, as_method
 from howsure.methods.selective.method import Selective
 from howsure.recalibration.wrapper import RecalibratedMethod
-from howsure.studies.engine.methods import make_method, method_identity
+from howsure.studies.engine import make_method, method_identity
 from howsure.studies.pointwise import over_splits, pointwise
 
 REACH = stats.norm.ppf(0.95)

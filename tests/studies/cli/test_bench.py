@@ -17,8 +17,9 @@ from typer.testing import CliRunner, Result
 from extras import needs
 from howsure.cli.main import app, main
 from howsure.core.errors import HowsureError
-from howsure.studies.cli.submit import KEPT
+from howsure.studies.cli.display import KEPT
 from howsure.studies.engine import Store, load_plan, survey, trials_of
+from studies.engine.chain import announce
 
 
 def call(*arguments: str) -> Result:
@@ -98,7 +99,7 @@ def test_results_are_shown_side_by_side(filled: str) -> None:
 def test_many_methods_stand_one_below_the_other(capsys: pytest.CaptureFixture[str]) -> None:
     from rich.console import Console
 
-    from howsure.studies.cli.bench_tables import print_results
+    from howsure.studies.cli.display import print_results
 
     def shown(count: int) -> str:
         methods = [f"m{number}" for number in range(count)]
@@ -161,6 +162,43 @@ def test_a_report_is_drawn(filled: str, tmp_path: Path) -> None:
     assert "<h1>Are prediction intervals right at every x? 2 methods on 2 worlds</h1>" in written
     assert "through_zero" in written
     assert "<dd>smoke</dd>" in written
+
+
+CHAIN = """
+[plan]
+study = "chain"
+seeds = [0, 1]
+[options]
+networks = 2
+[worlds]
+near = "near"
+far = "far"
+[methods]
+sum = "sum"
+other = "other"
+"""
+
+
+def test_a_study_of_another_package_has_its_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the plan to every form of the page, though the study has no page of its own."""
+    announce(tmp_path / "packages")
+    monkeypatch.syspath_prepend(str(tmp_path / "packages"))
+    plan, place = tmp_path / "sums.toml", ["--store", str(tmp_path / "store")]
+    plan.write_text(CHAIN)
+    assert call("run", str(plan), *place, "--jobs", "0").exit_code == 0
+    assert "sum, seed 1" in call("show", str(plan), *place).stdout
+    for form in ("html", "md", "json", "csv"):
+        page = tmp_path / f"page.{form}"
+        told = call("report", str(plan), "-o", str(page), *place)
+        assert (told.exit_code, told.exception) == (0, None)
+        text = page.read_text()
+        assert all(word in text for word in ("near", "far", "total", "sum", "other"))
+    assert "total,18.0" in (tmp_path / "page.csv").read_text()
+    html = (tmp_path / "page.html").read_text()
+    assert "chain: 2 methods on 2 worlds" in html
+    assert "<h2" in html
 
 
 def test_plans_are_listed() -> None:

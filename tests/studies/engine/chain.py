@@ -12,9 +12,16 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from howsure.core.records import Record, Table
-from howsure.studies.engine import Store, TrialOutput, records_table, stacked
-from howsure.studies.engine.plan import Plan
-from howsure.studies.engine.study import Combined, Study, Trial
+from howsure.studies.engine import (
+    Combined,
+    Plan,
+    Store,
+    Study,
+    Trial,
+    TrialOutput,
+    records_table,
+    stacked,
+)
 
 ENTRY = "[howsure.studies]\nchain = studies.engine.chain:ChainStudy\n"
 META = "Metadata-Version: 2.1\nName: howsure-chain\nVersion: 0\n"

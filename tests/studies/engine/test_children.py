@@ -26,7 +26,7 @@ from howsure.studies.engine import (
     survey,
     trials_of,
 )
-from howsure.studies.engine.child import Lost, kept_as_lost
+from howsure.studies.engine.trials import Call, lost
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and forks of POSIX")
 
@@ -70,7 +70,7 @@ def wait(true: Callable[[], bool]) -> None:
 
 def failures(made: Plan, store: Store) -> dict[str, str]:
     found = {}
-    for trial, entry in survey(made, store).found:
+    for trial, entry in survey(made, store).entries:
         if entry.failure is not None:
             found[trial.labels["method"]] = f"{entry.failure.error}: {entry.failure.message}"
     return found
@@ -154,12 +154,13 @@ def test_a_result_outlives_the_word_of_it(tmp_path: Path) -> None:
     run(made, store)
     trial = trials_of(made)[0]
     token = store.entry(trial.address).provenance["run"]
-    lost = Lost(TrialError(error="WorkerDied", message="gone"), died=True)
-    outcome = kept_as_lost(store, ((trial, store.location, token), {}), lost)
+    failure = TrialError(error="WorkerDied", message="gone")
+    call = Call(trial=trial, location=store.location, run=token)
+    outcome = lost(call, failure)
     assert (outcome.ending, store.entry(trial.address).status) == ("done", "done")
     with Store(store.root).claimed(trial.address, {"pid": 9, "host": "there", "run": "other"}):
-        outcome = kept_as_lost(store, ((trial, store.location, token), {}), lost)
-    assert (outcome.ending, outcome.told) == ("busy", "process 9 on there")
+        outcome = lost(call, failure)
+    assert (outcome.ending, outcome.message) == ("busy", "process 9 on there")
 
 
 def test_an_interrupt_ends_what_children_have_in_hand(tmp_path: Path) -> None:

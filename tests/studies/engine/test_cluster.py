@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import subprocess
@@ -21,10 +20,10 @@ from extras import needs
 from howsure.cli.main import app
 from howsure.core.errors import HowsureError, InputError, MissingDependencyError
 from howsure.studies.engine import (
+    Monitor,
     Outcome,
     Plan,
     Store,
-    Watcher,
     combined,
     run,
     study_of,
@@ -32,6 +31,8 @@ from howsure.studies.engine import (
     trials_of,
 )
 from howsure.studies.engine import cluster as cluster_module
+from howsure.studies.engine.executor import outcomes
+from howsure.studies.engine.trials import Call
 from studies.engine.chain import announce
 
 pd = needs("pandas")
@@ -137,7 +138,7 @@ def same_results(made: Plan, one: Store, other: Store) -> None:
         }
 
 
-class Kill(Watcher):
+class Kill(Monitor):
     """Kills a worker when so many trials have ended, while it has one in hand."""
 
     def __init__(self, victim: subprocess.Popen[bytes], after: int) -> None:
@@ -171,7 +172,7 @@ def test_a_killed_worker_costs_only_what_it_had_in_hand(
     victim, other = cluster.worker(), cluster.worker()
     watch = Kill(victim, 6)
     there = Store(f"{kind}{store.root}")
-    summary = run(made, there, scheduler=cluster.address, watcher=watch)
+    summary = run(made, there, scheduler=cluster.address, monitor=watch)
     assert (summary.trials, summary.done, summary.failed, summary.skipped) == (20, 20, 0, 0)
     assert victim.wait(10) == -signal.SIGKILL
     assert {2, 1} <= set(watch.seen)
@@ -201,7 +202,7 @@ def test_a_trial_that_kills_every_worker_is_kept_as_failed(
         cluster.start([*nanny, "--local-directory", str(tmp_path / name)])
     summary = run(made, store, scheduler=cluster.address)
     assert (summary.done, summary.failed) == (6, 6)
-    messages = [e.failure.message for _, e in survey(made, store).found if e.failure is not None]
+    messages = [e.failure.message for _, e in survey(made, store).entries if e.failure is not None]
     assert sum("every worker that ran this trial was lost" in m for m in messages) == 6
     assert sum(m.startswith("it needs network 2 on ") for m in messages) == 4
 
@@ -215,7 +216,7 @@ def test_a_trial_that_hangs_on_a_worker_is_ended(
     cluster.start([*nanny, "--local-directory", str(tmp_path / "one")])
     summary = run(made, store, scheduler=cluster.address, trial_timeout=8.0)
     assert (summary.done, summary.failed) == (2, 6)
-    messages = [e.failure.message for _, e in survey(made, store).found if e.failure is not None]
+    messages = [e.failure.message for _, e in survey(made, store).entries if e.failure is not None]
     assert sum("it took more than 8 s" in message for message in messages) == 6
     assert set(begun(tmp_path).values()) == {1}
 
@@ -249,34 +250,30 @@ def test_a_result_that_died_with_its_worker_is_waited_for(
                 raise killed("task", None, 4)
             return Outcome(address=trial.address, ending="done")
 
-    crew = cluster_module.ClusterCrew(
-        scheduler="tcp://none",
-        store=store,
-        retry=False,
-        watch=Watcher(),
-        token="t",
-        titles={},
-        limit=None,
-    )
-    waiting = cluster_module._Watch(
-        crew=crew,
-        client=None,
-        left={trial.address: trial},
-        out={"task": trial.address},
-        looked=math.inf,
-    )
-    future = Lost()
-    waiting.heard.put(future)
-    assert waiting._next() is None
-    assert waiting._next() is None
-    ending = waiting._next()
-    assert ending is not None
-    assert ending.ending == "done"
-    waiting.out["task"], future.fails = trial.address, True  # run again, and killed by its fellows
-    waiting.heard.put(future)
-    ending = waiting._next()
-    assert ending is not None
-    assert ending.ending == "done"
+    class Client:
+        future = Lost()
+
+        def submit(self, *_: Any, **__: Any) -> Lost:
+            return self.future
+
+        def nthreads(self) -> dict[str, int]:
+            return {}
+
+        def close(self, **_: Any) -> None: ...
+
+    client = Client()
+    cluster = cluster_module.Cluster("tcp://none", store, "t", Monitor(), client=client)
+    call = Call(trial=trial, location=store.location, run="t")
+    cluster.submit(call)
+    assert cluster.next(1.0) is None
+    assert cluster.next(1.0) is None
+    ended = cluster.next(1.0)
+    assert ended is not None
+    assert (ended[0], getattr(ended[1], "ending", "")) == (call, "done")
+    client.future.fails = True  # run again, and killed by its fellows
+    (ended_well,) = outcomes(cluster, {trial.address: call}, store, Monitor())
+    assert (ended_well.address, ended_well.ending) == (trial.address, "done")
+    cluster.close()
 
 
 def test_two_runs_and_a_local_one_share_a_store(
@@ -352,7 +349,7 @@ def test_a_scheduler_that_goes_away_ends_the_run(
     cluster.worker()
     started = time.monotonic()
     with pytest.raises(HowsureError, match="no longer answers: finished trials are kept"):
-        run(made, store, scheduler=cluster.address, watcher=Kill(cluster.scheduler, 3))
+        run(made, store, scheduler=cluster.address, monitor=Kill(cluster.scheduler, 3))
     assert time.monotonic() - started < 60
     cluster.end()
     found = survey(made, store).counts
@@ -363,14 +360,14 @@ def test_a_scheduler_that_goes_away_ends_the_run(
 def test_an_interrupt_leaves_what_is_in_hand_to_its_worker(
     cluster: Cluster, store: Store, tmp_path: Path
 ) -> None:
-    class Enough(Watcher):
+    class Enough(Monitor):
         def ended(self, *_: Any) -> None:
             raise KeyboardInterrupt
 
     made = plan(tmp_path, seconds=0.2)
     cluster.worker()
     with pytest.raises(KeyboardInterrupt):
-        run(made, store, scheduler=cluster.address, watcher=Enough())
+        run(made, store, scheduler=cluster.address, monitor=Enough())
     cluster.wait(lambda: not any(store.in_work(address) for address in store.addresses()))
     held = survey(made, store).counts["done"]
     assert 1 <= held <= 3

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from howsure.core.errors import InputError
-from howsure.studies.cli.bench_tables import print_status
+from howsure.studies.cli.display import print_status
 from howsure.studies.engine import Plan, Store, Trial, combined, run, survey, trials_of
 from studies.engine.chain import ChainStudy
 
@@ -78,7 +78,7 @@ def test_what_needs_a_failed_trial_is_kept_as_failed(chain: str, store: Store, j
     made = plan(fail=1)
     summary = run(made, store, jobs=jobs)
     assert (summary.done, summary.failed) == (8, 12)
-    told = {t.title: e for t, e in survey(made, store).found if "method" in t.labels}
+    told = {t.title: e for t, e in survey(made, store).entries if "method" in t.labels}
     failure = told["sum on a"].failure
     assert failure is not None
     assert failure.error == "NeedError"
@@ -93,7 +93,7 @@ def test_a_worker_killed_by_a_network_fails_what_needs_it(chain: str, store: Sto
     made = plan(kill=2)
     summary = run(made, store, jobs=2)
     assert (summary.done, summary.failed) == (8, 12)
-    messages = [e.failure.message for _, e in survey(made, store).found if e.failure is not None]
+    messages = [e.failure.message for _, e in survey(made, store).entries if e.failure is not None]
     assert sum("which is failed: WorkerDied" in message for message in messages) == 8
 
 
@@ -123,7 +123,7 @@ def test_a_need_damaged_within_the_run_is_named(
 
     monkeypatch.setattr(ChainStudy, "run", harmed)
     run(plan(), store)
-    failures = [e.failure for _, e in survey(plan(), store).found if e.failure is not None]
+    failures = [e.failure for _, e in survey(plan(), store).entries if e.failure is not None]
     assert {failure.error for failure in failures} == {"DamagedError"}
     assert all("arrays.npz is not what was written" in f.message for f in failures)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,8 +14,7 @@ import pytest
 from extras import needs
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.methods.catalogue import method_named
-from howsure.studies.engine import Plan, load_plan, plan_names, study_of, trials_of
-from howsure.studies.engine.methods import make_method
+from howsure.studies.engine import Plan, load_plan, make_method, plan_names, study_of, trials_of
 
 
 def plan(**changes: Any) -> Plan:
@@ -254,3 +254,18 @@ def test_a_method_that_fixes_its_coverages_otherwise_is_not_asked_for_them() -> 
     made = make_method("q", entry, (0.9,))
     assert made.fixed_coverages is not None
     assert 0.9 in made.fixed_coverages
+
+
+def test_the_docs_tell_what_an_address_holds(chain: str) -> None:
+    """The table of keys, and the keys that the study pointwise adds."""
+    text = (Path(__file__).parents[3] / "docs" / "benchmarks.md").read_text()
+    section = text.partition("## What a trial is")[2].partition("## What is kept")[0]
+    table, own = section.split("A study adds its own keys.")
+    common = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+    study = study_of(chain)
+    assert common == list(study.trial({}, {}, needs=["ab"]).identity)
+    assert [key for key in common if key != "needs"] == list(study.trial({}, {}).identity)
+    (smoke, *_) = trials_of(load_plan("smoke"))
+    keys = re.findall(r"`(\w+)`", own.partition(". A world")[0].partition("adds")[2])
+    assert keys == [key for key in smoke.identity if key not in common]
+    assert smoke.address.startswith("139d727706a5")  # stores that exist are read

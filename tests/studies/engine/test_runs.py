@@ -18,11 +18,11 @@ from extras import needs
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.methods.catalogue import method_named
 from howsure.studies.engine import (
+    Monitor,
     Outcome,
     Plan,
     Store,
     Trial,
-    Watcher,
     combined,
     run,
     survey,
@@ -64,7 +64,7 @@ def stamps(store: Store) -> dict[str, tuple[int, str]]:
     return found
 
 
-class Seen(Watcher):
+class Seen(Monitor):
     """Keeps all that it is told."""
 
     def __init__(self) -> None:
@@ -184,7 +184,7 @@ def test_what_is_damaged_runs_again(store: Store, harm: str) -> None:
 
 
 def test_results_so_far_are_shown(store: Store) -> None:
-    class Enough(Watcher):
+    class Enough(Monitor):
         def ended(self, trial: Trial, outcome: Outcome) -> None:
             if trial.identity["first_trial"] == 2:
                 raise KeyboardInterrupt
@@ -192,7 +192,7 @@ def test_results_so_far_are_shown(store: Store) -> None:
     with pytest.raises(UnanswerableError, match="no trial of plan 'test' is done"):
         combined(plan(), survey(plan(), store), store)
     with pytest.raises(KeyboardInterrupt):
-        run(plan(), store, watcher=Enough())
+        run(plan(), store, monitor=Enough())
     found = survey(plan(), store)
     assert found.counts == {"done": 2, "missing": 4}
     (result,) = combined(plan(), found, store).results["line"]
@@ -202,11 +202,11 @@ def test_results_so_far_are_shown(store: Store) -> None:
 
 def test_a_watcher_is_told(store: Store) -> None:
     seen = Seen()
-    run(plan(), store, watcher=seen)
+    run(plan(), store, monitor=seen)
     assert seen.told == [(6, 0)] + [("line", "done")] * 3 + [("fan", "done")] * 3
     assert seen.steps[:3] == [("trials", 0, 2), ("trials", 1, 2), ("trials", 2, 2)]
     again = Seen()
-    run(plan(), store, watcher=again)
+    run(plan(), store, monitor=again)
     assert again.told == [(6, 6)]
 
 
@@ -274,7 +274,7 @@ def test_a_trial_whose_every_part_failed_failed(store: Store) -> None:
     )
     summary = run(made, store)
     assert (summary.done, summary.failed, summary.failed_parts) == (0, 2, 0)
-    for _, entry in survey(made, store).found:
+    for _, entry in survey(made, store).entries:
         assert entry.failure is not None
         assert entry.failure.message.startswith("all 2 simulations failed; the first in fit: ")
         assert "in fit" in entry.failure.trace.partition("\n\n")[2] + entry.failure.trace
@@ -340,7 +340,7 @@ def test_a_killed_worker_loses_no_other_trial(store: Store, tmp_path: Path, kind
     killer = {"method": "studies.engine.guilty:Killer", "flags": str(flags), "share": 0.3}
     made = plan(methods={"k": killer, "t": "linear_t"}, worlds={"line": "linear"})
     seen = Seen()
-    summary = run(made, store, jobs=2, watcher=seen)
+    summary = run(made, store, jobs=2, monitor=seen)
     assert (summary.done, summary.failed) == (6, 0)
     assert any(isinstance(told, tuple) and told[0] == "killed" for told in seen.told)
     assert len(list(flags.iterdir())) >= 1
@@ -427,7 +427,7 @@ def test_a_run_waits_for_what_another_works_on(store: Store) -> None:
     assert survey(made, store).at_work == (address,)
     timer = threading.Timer(0.3, release.set)
     timer.start()
-    summary = run(made, store, watcher=seen)
+    summary = run(made, store, monitor=seen)
     thread.join()
     assert summary.done == 1  # the other gave it up undone
     assert seen.told[1] == ("waiting", 1, "process 7 on there")

@@ -28,10 +28,9 @@ from howsure.studies.engine import (
     TrialOutput,
     address_of,
 )
-from howsure.studies.engine.arrays import arrays_of
 from howsure.studies.engine.claims import Locks
-from howsure.studies.engine.folder import LocalFolder
-from howsure.studies.engine.tables import parquet_bytes, to_arrow
+from howsure.studies.engine.places import LocalFolder
+from howsure.studies.engine.tables import arrays_of, parquet_bytes, to_arrow
 
 IDENTITY = {"seed": 0, "world": {"world": "linear"}, "options": [0.8, None, True]}
 ADDRESS = address_of(IDENTITY)
@@ -245,11 +244,25 @@ def test_files_without_their_list_do_not_count(store: Store) -> None:
     assert store.tables().num_rows == 0
 
 
-def test_a_newer_store_is_refused(store: Store) -> None:
-    written(store)
-    (store.root / "store.json").write_text(json.dumps({"format": FORMAT + 1}))
-    with pytest.raises(InputError, match=r"newer howsure \(form 2; this one reads up to 1\)"):
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        (FORMAT + 1, r"by a newer howsure \(form 2; this one reads 1\): update howsure, or choose"),
+        (
+            FORMAT - 1,
+            r"by an older howsure \(form 0; this one reads 1\): use that, or choose",
+        ),
+        (-7, "an older howsure"),
+        (10**40, "a newer howsure"),
+    ],
+)
+def test_a_store_of_another_form_is_refused(store: Store, form: int, words: str) -> None:
+    folder = written(store)
+    before = {p.name: p.read_bytes() for p in folder.iterdir()}
+    (store.root / "store.json").write_text(json.dumps({"format": form}))
+    with pytest.raises(InputError, match=words):
         Store(store.root)
+    assert {p.name: p.read_bytes() for p in folder.iterdir()} == before  # nothing is lost
 
 
 @pytest.mark.parametrize(
@@ -262,14 +275,13 @@ def test_a_newer_store_is_refused(store: Store) -> None:
         "\xff",
         '{"format": true}',
         '{"format": "1"}',
-        '{"format": 0}',
         "[" * 99999,
     ],
 )
 def test_an_unreadable_store_is_refused(store: Store, text: str) -> None:
     written(store)
     (store.root / "store.json").write_text(text, encoding="latin-1")
-    with pytest.raises(InputError, match=r"store.json is not readable"):
+    with pytest.raises(InputError, match=r"store.json is not readable: .*; restore it, or choose"):
         Store(store.root)
 
 
@@ -279,6 +291,18 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
         Store(tmp_path)
     with pytest.raises(InputError, match="is not one"):
         Store(tmp_path / "thesis.txt")
+
+
+def test_two_may_begin_a_store_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process makes it a store between this one's look at store.json and at the folder."""
+    real = LocalFolder.names
+
+    def names(self: LocalFolder, name: str = "") -> tuple[str, ...]:
+        (tmp_path / "store.json").write_text(json.dumps({"format": FORMAT}))
+        return real(self, name)
+
+    monkeypatch.setattr(LocalFolder, "names", names)
+    assert Store(tmp_path).addresses() == ()
 
 
 def full(*args: Any, **kwargs: Any) -> Any:

@@ -27,7 +27,7 @@ from howsure.studies.engine import (
     TrialOutput,
     claims,
 )
-from howsure.studies.engine.remote import RemoteFolder
+from howsure.studies.engine.places import RemoteFolder
 
 fsspec = needs("fsspec")
 

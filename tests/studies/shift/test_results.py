@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from howsure.core.errors import InputError
+from howsure.studies.engine import Spread, crossed_spread
 from howsure.studies.shift import (
     ALL_ROWS,
     DIRECTIONS,
@@ -27,7 +28,6 @@ from howsure.studies.shift import (
     shift_ranks,
 )
 from howsure.studies.shift.evaluate import Cut
-from howsure.studies.shift.spread import Spread, crossed_spread
 
 SIMULATED = (
     *(

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from howsure.cli.entry import Interrupted, import_from_here
+from howsure.cli.entry import import_from_here
 from howsure.cli.terminal import Console, escape, say
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write, check_outputs
-from howsure.studies.cli.submit import KEPT, submit
+from howsure.studies.cli.submit import submit
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from howsure.studies.engine import Combined, Plan
-    from howsure.studies.engine.store import Store
+    from howsure.studies.engine import Combined, Plan, Store
 
 app = typer.Typer(name="bench", no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
 
@@ -87,24 +86,15 @@ def run(
     ] = False,
 ) -> None:
     """Run the trials that are left; exit 0 if none failed, 1 if one did, 130 if interrupted."""
-    from howsure.studies.cli.bench_progress import Shown
-    from howsure.studies.engine import run as run_plan
+    from howsure.studies.cli.display import run_shown
 
-    told, kept = _opened(plan, store, set_, profile)
-    console = Console()
-    try:
-        with Shown() as watcher:
-            summary = run_plan(
-                told,
-                kept,
-                jobs=(0 if scheduler else 1) if jobs is None else jobs,
-                trial_timeout=trial_timeout,
-                scheduler=scheduler,
-                retry_failed=retry_failed,
-                watcher=watcher,
-            )
-    except KeyboardInterrupt:
-        raise Interrupted(KEPT) from None
+    summary = run_shown(
+        *_opened(plan, store, set_, profile),
+        jobs=(0 if scheduler else 1) if jobs is None else jobs,
+        trial_timeout=trial_timeout,
+        scheduler=scheduler,
+        retry_failed=retry_failed,
+    )
     there = summary.skipped - summary.failed_before
     parts = [f"{summary.done} done", f"{there} there already"]
     if summary.failed or summary.failed_before:
@@ -112,7 +102,7 @@ def run(
     if summary.failed_parts:
         parts.append(f"{summary.failed_parts} parts of them failed")
     line = f"{summary.trials} trials: {', '.join(parts)}; {summary.seconds:.1f} s; {store}"
-    console.print(line, highlight=False, markup=False, soft_wrap=True)
+    Console().print(line, highlight=False, markup=False, soft_wrap=True)
     if summary.failed or summary.failed_before:
         say(f"howsure bench status {plan} --store {store} shows why", error=True)
         raise typer.Exit(1)
@@ -126,11 +116,11 @@ def status(
     profile: Profile = None,
 ) -> None:
     """Show which trials are done, failed, damaged, running or missing, and why."""
-    from howsure.studies.cli.bench_tables import print_status
+    from howsure.studies.cli.display import print_status
     from howsure.studies.engine import survey
 
-    told, kept = _opened(plan, store, set_, profile)
-    print_status(Console(), survey(told, kept))
+    chosen, kept = _opened(plan, store, set_, profile)
+    print_status(Console(), survey(chosen, kept))
 
 
 @app.command(epilog="Example: howsure bench show smoke --metric all")
@@ -154,20 +144,19 @@ def show(
     ] = None,
 ) -> None:
     """Show the results side by side, or write them as a table with a row for each number."""
-    from howsure.studies.cli.bench_tables import print_results, written
+    from howsure.studies.cli.display import print_results, written
     from howsure.studies.engine import study_of
 
     form = _form(format_, output)
     if output is not None:
         check_outputs([output], [Path(plan)])
-    told, kept = _opened(plan, store, set_, profile)
-    table = _results(told, kept).table
-    wanted = _wanted(table, metric, study_of(told.study).headline)
+    chosen, kept = _opened(plan, store, set_, profile)
+    table = _results(chosen, kept).table
+    wanted = _wanted(table, metric, study_of(chosen.study).headline)
     if form == "table":
         print_results(Console(), table, wanted)
         return
-    chosen = table if not metric else table.filter(_mask(table, wanted))
-    data = written(chosen, form)
+    data = written(table.filter(_mask(table, wanted)) if metric else table, form)
     if output is None:
         typer.echo(data.decode(), nl=False)
         return
@@ -194,10 +183,10 @@ def report(
 
     form_of(output)
     check_outputs([output], [Path(plan)])
-    told, kept = _opened(plan, store, set_, profile)
+    chosen, kept = _opened(plan, store, set_, profile)
     command = shlex.join(["howsure", *sys.argv[1:]])
-    page = study_of(told.study).page(
-        _results(told, kept), facts={"Plan": told.name}, command=command
+    page = study_of(chosen.study).page(
+        _results(chosen, kept), facts={"Plan": chosen.name}, command=command
     )
     page.save(output)
     say(f"written: {output}")
@@ -218,8 +207,7 @@ def plans() -> None:
 
 
 def _opened(name: str, folder: str, changes: list[str], profile: str | None) -> tuple[Plan, Store]:
-    from howsure.studies.engine import load_plan
-    from howsure.studies.engine.store import Store
+    from howsure.studies.engine import Store, load_plan
 
     return load_plan(name, changes, profile=profile), Store(folder)
 
@@ -228,12 +216,12 @@ def _results(plan: Plan, store: Store) -> Combined:
     """Results so far; a word on stderr where some trials are not done."""
     from howsure.studies.engine import combined, survey
 
-    found = survey(plan, store)
-    undone = len({entry.address for _, entry in found.not_done()})
+    state = survey(plan, store)
+    total = sum(state.counts.values())
+    undone = total - state.counts["done"]
     if undone:
-        total = sum(found.counts.values())
         say(f"note: {undone} of {total} trials are not done: see bench status", error=True)
-    return combined(plan, found, store)
+    return combined(plan, state, store)
 
 
 def _form(asked: Format | None, output: Path | None) -> Format:
@@ -243,12 +231,12 @@ def _form(asked: Format | None, output: Path | None) -> Format:
         if asked == "parquet":
             raise InputError("--format parquet needs a file to write (-o), got none")
         return asked or "table"
-    found = asked or endings.get(output.suffix.lower())
-    if found is None or found == "table":
+    form = asked or endings.get(output.suffix.lower())
+    if form is None or form == "table":
         raise InputError(
             f"--output must end in {', '.join(endings)}, or have a --format, got {str(output)!r}"
         )
-    return found
+    return form
 
 
 def _wanted(table: pa.Table, asked: list[str], headline: tuple[str, ...]) -> tuple[str, ...]:

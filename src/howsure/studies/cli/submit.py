@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from howsure.cli.entry import Interrupted
 from howsure.cli.terminal import Console, say
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 
 if TYPE_CHECKING:
     from howsure.report.document import Document
-    from howsure.studies.engine import Plan, RunSummary
-    from howsure.studies.engine.store import Store
+    from howsure.studies.engine import Plan, Store
 
-KEPT: Final = "interrupted: finished trials are kept; the same command continues from here"
 _TAKEN: Final = ("method", "name")
 
 
@@ -69,17 +65,17 @@ def submit(
     """Rank a method of your own in the shift benchmark; exit 1 if a trial failed."""
     from howsure.core.files import check_outputs
     from howsure.report.document import form_of
-    from howsure.studies.engine import load_plan
-    from howsure.studies.engine.store import Store
+    from howsure.studies.cli.display import run_shown
+    from howsure.studies.engine import Store, load_plan
 
     if output is not None:
         form_of(output)
         check_outputs([output], [Path(plan)])
-    told = _on_worlds(load_plan(plan, set_), world)
+    chosen = _on_worlds(load_plan(plan, set_), world)
     name = label or method.rpartition(":")[2]
-    alone, whole = _entered(told, name, {"method": method, **_options(option)})
+    alone, whole = _entered(chosen, name, {"method": method, **_options(option)})
     kept = Store(store)
-    summary = _run(whole if with_plan else alone, kept, jobs, retry_failed)
+    summary = run_shown(whole if with_plan else alone, kept, jobs=jobs, retry_failed=retry_failed)
     failed = summary.failed + summary.failed_before
     if summary.done or summary.skipped > summary.failed_before:
         page = _page(whole, kept, name)
@@ -104,17 +100,16 @@ def _on_worlds(plan: Plan, wanted: list[str]) -> Plan:
 
 def _options(given: list[str]) -> dict[str, Any]:
     """Options as a plan would hold them: values are TOML, and what is not is text."""
-    found: dict[str, Any] = {}
+    from howsure.studies.engine import toml_value
+
+    options: dict[str, Any] = {}
     for text in given:
         key, sign, value = text.partition("=")
         key = key.strip()
         if not sign or not key or key in _TAKEN:
             raise InputError(f"--option must be key=value, the key not 'method', got {text!r}")
-        try:
-            found[key] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
-            found[key] = value
-    return found
+        options[key] = toml_value(value)
+    return options
 
 
 def _entered(plan: Plan, label: str, entry: dict[str, Any]) -> tuple[Plan, Plan]:
@@ -126,17 +121,6 @@ def _entered(plan: Plan, label: str, entry: dict[str, Any]) -> tuple[Plan, Plan]
         )
     alone = replace(plan, methods={label: entry})
     return alone, replace(plan, methods={**plan.methods, label: entry})
-
-
-def _run(plan: Plan, store: Store, jobs: int, retry_failed: bool) -> RunSummary:
-    from howsure.studies.cli.bench_progress import Shown
-    from howsure.studies.engine import run
-
-    try:
-        with Shown() as watcher:
-            return run(plan, store, jobs=jobs, retry_failed=retry_failed, watcher=watcher)
-    except KeyboardInterrupt:
-        raise Interrupted(KEPT) from None
 
 
 def _page(plan: Plan, store: Store, label: str) -> Document:

@@ -1,33 +1,64 @@
 """Plans, their trials, resumable runs of them, and the store of what they give."""
 
 from howsure.core.convert import packed, unpacked
-from howsure.studies.engine.address import address_of, canonical
-from howsure.studies.engine.compare import Comparison, side_by_side
-from howsure.studies.engine.entries import absolute, check_options, complete_numbers, numbers_hash
-from howsure.studies.engine.loading import load_plan, plan_names
-from howsure.studies.engine.methods import make_method, method_identity
-from howsure.studies.engine.page import choice_of, coverage_of, named, overview, study_document
-from howsure.studies.engine.plan import Plan
-from howsure.studies.engine.provenance import provenance
-from howsure.studies.engine.runner import RunSummary, run
-from howsure.studies.engine.state import Survey, combined, survey
-from howsure.studies.engine.store import FORMAT, DamagedError, OutputError, Store
-from howsure.studies.engine.study import Combined, Study, Trial, studies, study_of, trials_of
-from howsure.studies.engine.tables import records_table, stacked, to_arrow
-from howsure.studies.engine.trials import Status, TrialEntry, TrialError, TrialOutput
-from howsure.studies.engine.watcher import Watcher
-from howsure.studies.engine.work import Outcome
-from howsure.studies.engine.worlds import make_world, noise_of, world_identity
+from howsure.studies.engine.comparison import (
+    Comparison,
+    Spread,
+    columns_of,
+    crossed_spread,
+    side_by_side,
+)
+from howsure.studies.engine.entries import (
+    absolute,
+    check_options,
+    complete_numbers,
+    make_method,
+    make_world,
+    method_identity,
+    noise_of,
+    numbers_hash,
+    world_identity,
+)
+from howsure.studies.engine.executor import Monitor
+from howsure.studies.engine.page import (
+    SIDE_BY_SIDE_NOTE,
+    choice_of,
+    coverage_of,
+    named,
+    overview,
+    side_by_side_grids,
+    study_document,
+)
+from howsure.studies.engine.plan import Plan, load_plan, plan_names, studies, toml_value
+from howsure.studies.engine.running import RunSummary, Survey, combined, run, survey
+from howsure.studies.engine.store import (
+    FORMAT,
+    DamagedError,
+    OutputError,
+    Status,
+    Store,
+    TrialEntry,
+    TrialError,
+    TrialOutput,
+    address_of,
+    canonical,
+)
+from howsure.studies.engine.study import Combined, Study, Trial, study_of, trials_of
+from howsure.studies.engine.tables import parquet_bytes, records_table, stacked, to_arrow
+from howsure.studies.engine.trials import Outcome, provenance
 
 __all__ = [
     "FORMAT",
+    "SIDE_BY_SIDE_NOTE",
     "Combined",
     "Comparison",
     "DamagedError",
+    "Monitor",
     "Outcome",
     "OutputError",
     "Plan",
     "RunSummary",
+    "Spread",
     "Status",
     "Store",
     "Study",
@@ -36,15 +67,16 @@ __all__ = [
     "TrialEntry",
     "TrialError",
     "TrialOutput",
-    "Watcher",
     "absolute",
     "address_of",
     "canonical",
     "check_options",
     "choice_of",
+    "columns_of",
     "combined",
     "complete_numbers",
     "coverage_of",
+    "crossed_spread",
     "load_plan",
     "make_method",
     "make_world",
@@ -54,17 +86,20 @@ __all__ = [
     "numbers_hash",
     "overview",
     "packed",
+    "parquet_bytes",
     "plan_names",
     "provenance",
     "records_table",
     "run",
     "side_by_side",
+    "side_by_side_grids",
     "stacked",
     "studies",
     "study_document",
     "study_of",
     "survey",
     "to_arrow",
+    "toml_value",
     "trials_of",
     "unpacked",
     "world_identity",

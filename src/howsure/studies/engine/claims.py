@@ -1,4 +1,8 @@
-"""Who works on what: claims by the system's locks, and by files where there are no locks."""
+"""Who works on what: claims by the system's locks, and by files where there are no locks.
+
+Locks are not filelock's: its `FileLock` empties the file when someone merely looks whether it is
+free, and with it the note that tells whose trial died; and it makes each start 44 ms longer.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, final
 
 from howsure.core.errors import InputError
-from howsure.studies.engine.folder import Folder, LocalFolder, refused
+from howsure.studies.engine.places import Folder, LocalFolder, refused
 
 if sys.platform == "win32":
     import msvcrt
@@ -44,13 +48,8 @@ class Claims(Protocol):
     def claimed(self, name: str, note: str) -> Any:
         """Claim a piece of work, as a context that gives whether the claim is this one's.
 
-        Parameters
-        ----------
-        name : str
-            File of the claim.
-        note : str
-            What the file says while the claim lasts. It is wiped when the block ends well, and
-            stays where the process died: see `noted`.
+        The note stands in the claim's file while the claim lasts. It is wiped when the block ends
+        well, and stays where the process died: see `noted`.
         """
 
     def noted(self, name: str) -> str:
@@ -69,11 +68,6 @@ class Locks:
 
     A claim ends with the block or with the process, however that ends, so that no claim outlives
     who made it.
-
-    Parameters
-    ----------
-    folder : LocalFolder
-        Where the files are.
     """
 
     __slots__ = ("_folder",)
@@ -83,13 +77,6 @@ class Locks:
 
     @contextmanager
     def claimed(self, name: str, note: str) -> Iterator[bool]:
-        """Claim a piece of work for this process, if no other has it; see `Claims`.
-
-        Raises
-        ------
-        InputError
-            If the system refuses to write, or the disk offers no locks.
-        """
         path = self._folder.prepared(name)
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -106,11 +93,9 @@ class Locks:
             os.close(handle)
 
     def noted(self, name: str) -> str:
-        """What a claim's file says: empty where the work ended well or never began."""
         return (self._folder.read(name) or b"").decode(errors="replace")
 
     def held(self, name: str) -> bool:
-        """Whether some process holds the claim now."""
         path = self._folder.root / name
         try:
             handle = os.open(path, os.O_RDWR)
@@ -148,11 +133,6 @@ class FileClaims:
     not let pass. Where the place makes no file twice (S3, Google Cloud), a first claim is one
     process's. Else, or where two take over a void claim at once, two may do the same work if
     their writes lie further apart than a reading back.
-
-    Parameters
-    ----------
-    folder : Folder
-        Where the files are.
     """
 
     __slots__ = ("_folder",)
@@ -162,13 +142,6 @@ class FileClaims:
 
     @contextmanager
     def claimed(self, name: str, note: str) -> Iterator[bool]:
-        """Claim a piece of work, if nobody has it; see `Claims`.
-
-        Raises
-        ------
-        InputError
-            If the place refuses.
-        """
         token = secrets.token_hex(8)
         if not self._won(name, token, note):
             yield False
@@ -191,15 +164,12 @@ class FileClaims:
                     self._folder.write(name, _sign(token, note, 0.0))
 
     def noted(self, name: str) -> str:
-        """What a claim's file says: empty where the work ended well or never began."""
         return str(self._told(name).get("note", ""))
 
     def held(self, name: str) -> bool:
-        """Whether someone seems to hold the claim: a sign of life is less than a minute old."""
         return _seems_alive(self._told(name))
 
     def forget(self, name: str) -> None:
-        """End the claim of a process that is known to be dead."""
         self._folder.remove(name)
 
     def _won(self, name: str, token: str, note: str) -> bool:

@@ -9,244 +9,145 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from contextlib import ExitStack
 from queue import Empty, SimpleQueue
 from typing import Any, Final, final
 
 from howsure._version import __version__
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.optional import require
-from howsure.studies.engine.child import in_time
+from howsure.studies.engine.executor import KILLED, Executor, Lost, Monitor, in_time
 from howsure.studies.engine.store import Store
-from howsure.studies.engine.study import Trial
-from howsure.studies.engine.trials import TrialError
-from howsure.studies.engine.watcher import Watcher
-from howsure.studies.engine.work import Outcome, ended, holder, work
+from howsure.studies.engine.trials import Call, Outcome, work
 
 _TIMEOUT: Final = 10  # seconds in which a scheduler must answer
 _WAIT: Final = 0.05  # seconds between looks at a result that was lost
-_LOOK: Final = 1.0  # seconds between looks at workers, and at what another run works on
-_PATIENCE: Final = 3  # deaths of workers at one trial
-_KILLED: Final = TrialError(
-    error="WorkerDied",
-    message="every worker that ran this trial was lost, perhaps for want of memory",
-)
+_LOOK: Final = 1.0  # seconds between looks at workers
 
 
-def work_there(
-    trial: Trial,
-    location: str,
-    run: str,
-    version: str,
-    *,
-    retry: bool = False,
-    needs: Mapping[str, str] | None = None,
-    limit: float | None = None,
-) -> Outcome:
+def work_there(call: Call, version: str, limit: float | None) -> Outcome:
     """Run a trial on a worker of a cluster, if it sees the same store by the same howsure.
 
-    Parameters
-    ----------
-    trial, location, run, retry, needs
-        As in `howsure.studies.engine.work.work`.
-    version : str
-        The howsure that made the trial.
-    limit : float, optional
-        Seconds that it may take; with one it runs in a child of the worker.
-
-    Returns
-    -------
-    Outcome
-
-    Raises
-    ------
-    InputError
-        If the worker has another version, sees no such store, or cannot write to it.
+    With a limit it runs in a child of the worker, for so many seconds at most.
     """
     if version != __version__:
         raise InputError(f"workers must have howsure {version}, got {__version__}")
-    if not Store(location).sees(run):
+    if not Store(call.location).sees(call.run):
         raise InputError(
-            f"workers must see the store of the run at {location!r}, got another or none there: "
-            "give a folder that all machines share, by its full path, or a URL"
+            f"workers must see the store of the run at {call.location!r}, got another or none "
+            "there: give a folder that all machines share, by its full path, or a URL"
         )
-    if limit is not None:
-        return in_time(((trial, location, run), {"retry": retry, "needs": needs}), limit)
-    return work(trial, location, run, retry=retry, needs=needs)
+    return work(call) if limit is None else in_time(call, limit)
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterCrew:
-    """The workers of a Dask scheduler.
+class Cluster(Executor):
+    """The workers of a Dask scheduler; Dask itself gives a dead worker's trial to another."""
 
-    Attributes
-    ----------
-    scheduler : str
-        Its address, as ``tcp://host:8786``.
-    store, retry, watch, token, titles, limit
-        As of `howsure.studies.engine.crew.Crew`.
-    """
+    def __init__(
+        self,
+        scheduler: str,
+        store: Store,
+        run: str,
+        monitor: Monitor,
+        limit: float | None = None,
+        client: Any = None,
+    ) -> None:
+        self._scheduler, self._store, self._monitor = scheduler, store, monitor
+        self._client, self._limit = client or _connected(scheduler), limit
+        self._calls: dict[str, Call] = {}  # by key of the future
+        self._ended: SimpleQueue[Any] = SimpleQueue()
+        self._workers, self._looked = -1, 0.0
+        with ExitStack() as opened:
+            opened.callback(self._client.close, timeout=_TIMEOUT)
+            opened.enter_context(store.shown(run))
+            self._opened = opened.pop_all()
 
-    scheduler: str
-    store: Store
-    retry: bool
-    watch: Watcher
-    token: str
-    titles: Mapping[str, str]
-    limit: float | None
-
-    def all(self, todo: Mapping[str, Trial]) -> Generator[Outcome, None, None]:
-        """Every trial's ending, once each; a trial goes out when those that it needs have ended.
-
-        Raises
-        ------
-        InputError
-            If the scheduler does not answer, or a worker cannot work for this run.
-        HowsureError
-            If the scheduler goes away.
-        """
-        if todo:
-            with _connected(self.scheduler) as client, self.store.shown(self.token):
-                yield from _Watch(crew=self, client=client, left=dict(todo)).endings()
-
-
-@final
-@dataclass(slots=True, kw_only=True)
-class _Watch:
-    """Trials on their way through a cluster."""
-
-    crew: ClusterCrew
-    client: Any
-    left: dict[str, Trial]
-    out: dict[str, str] = field(default_factory=dict)  # address by key of the future
-    busy: set[str] = field(default_factory=set)
-    deaths: Counter[str] = field(default_factory=Counter)
-    heard: SimpleQueue[Any] = field(default_factory=SimpleQueue)
-    workers: int = -1
-    looked: float = 0.0
-
-    def endings(self) -> Iterator[Outcome]:
-        """Send trials and tell of their endings, until none is left."""
-        followers = defaultdict[str, list[Trial]](list)
-        for trial in self.left.values():
-            for need in trial.needs:
-                followers[need].append(trial)
-        self._send(self.left.values())
-        while self.left:
-            ending = self._next()
-            if ending is not None:
-                del self.left[ending.address]
-                yield ending
-                self._send(followers[ending.address])
-
-    def _send(self, trials: Iterable[Trial]) -> None:
-        """Send those trials that wait for none of the others."""
-        for trial in trials:
-            if self.left.keys().isdisjoint(trial.needs):
-                self._submit(trial)
-
-    def _submit(self, trial: Trial) -> None:
-        crew, address = self.crew, trial.address
-        given = (trial, crew.store.location, crew.token, __version__)
-        needs = {need: crew.titles[need] for need in trial.needs}
-        options = {"retry": crew.retry, "needs": needs, "limit": crew.limit}
-        future = self.client.submit(
+    def submit(self, call: Call) -> None:
+        future = self._client.submit(
             _caller(),
-            pickle.dumps((work_there, given, options)),
-            key=f"howsure-{address}-{crew.token}-{time.monotonic_ns()}",
+            pickle.dumps((work_there, (call, __version__, self._limit))),
+            key=f"howsure-{call.address}-{call.run}-{time.monotonic_ns()}",
             pure=False,
         )
-        self.out[future.key] = address
-        future.add_done_callback(self.heard.put)
+        self._calls[future.key] = call
+        future.add_done_callback(self._ended.put)
 
-    def _next(self) -> Outcome | None:
-        """What is heard next, if it ends a trial."""
-        if time.monotonic() - self.looked > _LOOK:
+    def next(self, seconds: float) -> tuple[Call, Outcome | Lost] | None:
+        if time.monotonic() - self._looked > _LOOK:
             self._look()
         try:
-            future = self.heard.get(timeout=_LOOK)
+            future = self._ended.get(timeout=seconds)
         except Empty:
-            return self._retried()
+            return None
         if future.status in ("pending", "lost"):  # its worker died with the result: it runs again
             time.sleep(_WAIT)
-            future.add_done_callback(self.heard.put)
+            future.add_done_callback(self._ended.put)
             return None
-        trial = self.left[self.out.pop(future.key)]
+        call = self._calls.pop(future.key)
         if future.status == "finished":
             try:
                 outcome = future.result()
-            except _killed_worker() as error:  # the result was lost, and running again went wrong
-                return self._failed(trial, error)
-            return self._checked(trial, outcome)
+            except _killed_worker():  # the result was lost, and running again went wrong
+                return call, Lost(KILLED)
+            self._check(call, outcome)
+            return call, outcome
         if future.status == "error":
-            return self._failed(trial, future.exception())
-        raise HowsureError(_gone(self.crew.scheduler))
+            return call, self._lost(future.exception())
+        raise HowsureError(self._gone())
 
-    def _checked(self, trial: Trial, outcome: Outcome) -> Outcome | None:
-        store = self.crew.store
+    def close(self) -> None:
+        """Drop what is not begun; what workers have in hand they finish."""
+        self._opened.close()
+
+    def _check(self, call: Call, outcome: Outcome) -> None:
         if outcome.ending == "busy":
-            if not self.busy:
-                self.crew.watch.waiting(1, holder(store, trial.address))
-            self.busy.add(trial.address)
-            return None
-        if store.entry(trial.address).status not in ("done", "failed"):
+            return
+        if self._store.entry(call.address).status not in ("done", "failed"):
             raise InputError(
-                f"workers must see the store of the run at {store.location!r}: {trial.title} is "
-                "done, and nothing of it is here"
+                f"workers must see the store of the run at {call.location!r}: "
+                f"{call.trial.title} is done, and nothing of it is here"
             )
-        return outcome
 
-    def _failed(self, trial: Trial, error: BaseException) -> Outcome | None:
-        """What becomes of a trial whose task could not be carried out."""
-        if type(error).__name__ == "KilledWorker":
-            self.crew.watch.killed(1)
-            return self._lost(trial, _PATIENCE)
+    def _lost(self, error: BaseException) -> Lost:
+        if isinstance(error, _killed_worker()):
+            return Lost(KILLED)
         if isinstance(error, HowsureError):
             raise error
         raise HowsureError(
-            f"workers of {self.crew.scheduler} cannot run trials; each must have howsure "
+            f"workers of {self._scheduler} cannot run trials; each must have howsure "
             f"{__version__} and all that the plan needs: {type(error).__name__}: {error}"
         ) from error
 
-    def _lost(self, trial: Trial, deaths: int) -> Outcome | None:
-        """Send a trial again that a worker died at, or not at all; else tell that it failed."""
-        store, address = self.crew.store, trial.address
-        entry = store.entry(address)
-        if entry.provenance.get("run") == self.crew.token and entry.status in ("done", "failed"):
-            return ended(entry)  # what it gave is here, though the word of it was lost
-        if store.claim_note(address).get("run") == self.crew.token:
-            self.deaths[address] += deaths
-        if self.deaths[address] < _PATIENCE:
-            self._submit(trial)
-            return None
-        store.write_failure(address, trial.identity, _KILLED, {"run": self.crew.token})
-        told = f"{_KILLED.error}: {_KILLED.message}"
-        return Outcome(address=address, ending="failed", told=told)
-
-    def _retried(self) -> Outcome | None:
-        """Take up what another had in work, or a worker that died, if it is free now."""
-        for address in tuple(self.busy):
-            if not self.crew.store.in_work(address):
-                self.busy.discard(address)
-                ending = self._lost(self.left[address], 1)
-                if ending is not None:
-                    return ending
-        return None
-
     def _look(self) -> None:
         """See whether the scheduler is there, and who works for it."""
-        self.looked = time.monotonic()
+        self._looked = time.monotonic()
         try:
-            workers = len(self.client.nthreads())
+            workers = len(self._client.nthreads())
         except (OSError, TimeoutError, RuntimeError) as error:
-            raise HowsureError(_gone(self.crew.scheduler)) from error
-        if workers != self.workers:
-            self.workers = workers
-            self.crew.watch.workers(workers)
+            raise HowsureError(self._gone()) from error
+        if workers != self._workers:
+            self._workers = workers
+            self._monitor.workers(workers)
+
+    def _gone(self) -> str:
+        return (
+            f"the scheduler {self._scheduler} no longer answers: finished trials are kept, and "
+            "the same command continues from here"
+        )
+
+
+def _connected(scheduler: str) -> Any:
+    """A client of a Dask scheduler."""
+    distributed = require("distributed", extra="cluster")
+    try:
+        return distributed.Client(scheduler, timeout=_TIMEOUT, set_as_default=False)
+    except (OSError, TimeoutError, ValueError, TypeError) as error:
+        raise InputError(
+            f"scheduler must be the address of a Dask scheduler that answers, as "
+            f"tcp://host:8786, got {scheduler!r}: {error}"
+        ) from error
 
 
 def _killed_worker() -> type[Exception]:
@@ -265,31 +166,7 @@ def _caller() -> Callable[[bytes], Any]:
     def call(packed: bytes) -> Any:
         import pickle
 
-        function, given, options = pickle.loads(packed)
-        return function(*given, **options)
+        function, given = pickle.loads(packed)
+        return function(*given)
 
     return call
-
-
-@contextmanager
-def _connected(scheduler: str) -> Iterator[Any]:
-    """A client of a scheduler; what it has sent and is not begun goes with it."""
-    distributed = require("distributed", extra="cluster")
-    try:
-        client = distributed.Client(scheduler, timeout=_TIMEOUT, set_as_default=False)
-    except (OSError, TimeoutError, ValueError, TypeError) as error:
-        raise InputError(
-            f"scheduler must be the address of a Dask scheduler that answers, as "
-            f"tcp://host:8786, got {scheduler!r}: {error}"
-        ) from error
-    try:
-        yield client
-    finally:
-        client.close(timeout=_TIMEOUT)
-
-
-def _gone(scheduler: str) -> str:
-    return (
-        f"the scheduler {scheduler} no longer answers: finished trials are kept, and the same "
-        "command continues from here"
-    )

@@ -29,7 +29,8 @@ from howsure.report.document import (
     VerdictLine,
 )
 from howsure.report.grids import number_cell
-from howsure.studies.engine.compare import Comparison, side_by_side
+from howsure.studies.engine.comparison import Comparison, side_by_side
+from howsure.studies.engine.tables import records_of
 
 FIRST_CHOICE: Final = 0.9
 """The nominal coverage that sentences speak of, where no other is asked for."""
@@ -154,6 +155,7 @@ def side_by_side_page(
             Section(title=grid.title, grids=(replace(grid, title="Methods side by side"),))
             for grid in grids
         ],
+        records=records_of(table),
         tables=(Table(name="results", columns=columns, notes=SIDE_BY_SIDE_NOTE),),
         facts={"Worlds": ", ".join(worlds), "Methods": ", ".join(methods), **facts},
         command=command,
@@ -173,17 +175,18 @@ def side_by_side_grids(table: pa.Table, metrics: Sequence[str]) -> list[Grid]:
 
 
 def _beside(rows: Sequence[Comparison], methods: Sequence[str]) -> Grid:
-    """A row a measure."""
+    """A row a measure; what is perfect stands there where it is known of one."""
+    known = any(not math.isnan(row.target) for row in rows)
     shown = tuple(
         (
             Cell(text=row.metric, small=_at(row)),
             *(_cell(row, name) for name in methods),
-            number_cell(row.target),
+            *((number_cell(row.target),) if known else ()),
         )
         for row in rows
     )
-    numbers = (Column(title=title, numeric=True) for title in (*methods, "perfect"))
-    columns = (Column(title="Measure"), *numbers)
+    titles = (*methods, *(("perfect",) if known else ()))
+    columns = (Column(title="Measure"), *(Column(title=title, numeric=True) for title in titles))
     return Grid(title="", columns=columns, parts=(Rows(rows=shown),))
 
 

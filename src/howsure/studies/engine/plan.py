@@ -1,16 +1,41 @@
-"""A plan: a frozen grid of worlds, methods and seeds of one study."""
+"""A plan: a frozen grid of worlds, methods and seeds of one study, and how it is read from TOML.
+
+Plans that come with howsure lie beside their studies and are known by name, others by their file.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, TypeVar, final
+from typing import Any, Final, TypeVar, final
 
 from howsure.core.convert import check_fields, from_options
 from howsure.core.errors import InputError
+from howsure.core.registry import Registry, check_known, unknown
 
 T = TypeVar("T")
+
+_TABLES: Final = ("plan", "options", "worlds", "methods")
+_PLAN: Final = ("name", "study", "description", "seeds")
+_PROFILE: Final = "small"
+"""The profile that a name stands for which is no plan's own."""
+
+studies: Final = Registry(
+    "study",
+    "howsure.studies",
+    {
+        "pointwise": "howsure.studies.pointwise.study:PointwiseStudy",
+        "adaptivity": "howsure.studies.adaptivity.study:AdaptivityStudy",
+        "shift": "howsure.studies.shift.study:ShiftStudy",
+        "congruence": "howsure.studies.congruence.study:CongruenceStudy",
+        "characteristic": "howsure.studies.characteristic.study:CharacteristicStudy",
+    },
+)
+"""Studies by name; they load when they are asked for."""
 
 
 @final
@@ -70,6 +95,160 @@ class Plan:
     def read(self, kind: type[T]) -> T:
         """The study's options, as the dataclass that declares them."""
         return from_options(kind, self.options, f"option of study {self.study!r}")
+
+
+def plan_names() -> tuple[str, ...]:
+    """Names of the plans that lie beside the studies.
+
+    Examples
+    --------
+    >>> "smoke" in plan_names()
+    True
+    """
+    return tuple(sorted(_plans()))
+
+
+def load_plan(name: str, changes: Sequence[str] = (), *, profile: str | None = None) -> Plan:
+    """A plan by its name or its file.
+
+    Parameters
+    ----------
+    name : str
+        One of `plan_names`, or the path of a TOML file. The name before the underscore of plans
+        that come in several profiles, as ``shift``, stands for the profile ``small``.
+    changes : sequence of str
+        Changes, each ``key=value``: ``simulations=20`` sets an option of the study,
+        ``seeds=[0, 1]`` the seeds, ``methods.bootstrap.members=10`` an option of the method
+        labelled so, and likewise ``worlds``. Values are TOML; what is not is text.
+    profile : str, optional
+        Which profile: ``load_plan("shift", profile="paper")`` is ``load_plan("shift_paper")``.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    InputError
+        If there is no such plan (the message names the near ones), the file is not TOML, or it
+        holds a key that no plan has.
+
+    Examples
+    --------
+    >>> load_plan("smoke", ["simulations=2"]).options["simulations"]
+    2
+    >>> load_plan("smok")
+    Traceback (most recent call last):
+    ...
+    howsure.core.errors.InputError: plan must be one of adaptivity, ... or a .toml file,
+    got 'smok'; near: smoke
+    """
+    path = Path(name)
+    if profile is not None or (name not in plan_names() and path.suffix != ".toml"):
+        name = _profiled(name, profile)
+    if path.suffix == ".toml":
+        text, folder = _text(path), path.parent
+    elif name in plan_names():
+        text, folder = _plans()[name].read_text(encoding="utf-8"), Path()
+    else:
+        told = unknown(name, plan_names(), "plan")
+        raise InputError(told.replace(", got", " or a .toml file, got", 1))
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"plan {name!r} is not TOML: {error}") from error
+    for change in changes:
+        _change(tables, change)
+    return _plan(tables, path.stem, folder)
+
+
+def _plans() -> dict[str, Traversable]:
+    """The plans that lie beside a study, by name; one of howsure's keeps its name."""
+    found: dict[str, Traversable] = {}
+    for module in studies.modules():
+        folder = resources.files(module.rpartition(".")[0] or module) / "plans"
+        files = folder.iterdir() if folder.is_dir() else ()
+        for file in files:
+            if file.name.endswith(".toml"):
+                found.setdefault(file.name.removesuffix(".toml"), file)
+    return found
+
+
+def _profiled(name: str, profile: str | None) -> str:
+    """The plan of a profile; a name without profiles is left as it is."""
+    known = [plan.removeprefix(f"{name}_") for plan in plan_names() if plan.startswith(f"{name}_")]
+    if profile is None:
+        return f"{name}_{_PROFILE}" if _PROFILE in known else name
+    if profile not in known:
+        if not known:
+            raise InputError(f"profile must be left out: plan {name!r} has none, got {profile!r}")
+        raise InputError(unknown(profile, known, f"profile of plan {name!r}"))
+    return f"{name}_{profile}"
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"plan {str(path)!r} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"plan {str(path)!r} is not UTF-8 text: {error}") from error
+
+
+def _plan(tables: Mapping[str, Any], stem: str, folder: Path) -> Plan:
+    _check_keys(tables, _TABLES, "table of a plan")
+    head = tables.get("plan", {})
+    if not isinstance(head, Mapping):
+        raise InputError(f"plan must be a table, got {head!r}")
+    if "protocol" in head:
+        raise InputError("[plan] must name its study as study: protocol is what it was once called")
+    _check_keys(head, _PLAN, "key of [plan]")
+    if "study" not in head:
+        raise InputError("[plan] must name its study, got none")
+    return Plan(
+        **{"name": stem, **head},
+        worlds=tables.get("worlds", {}),
+        methods=tables.get("methods", {}),
+        options=tables.get("options", {}),
+        folder=folder,
+    )
+
+
+def _check_keys(table: Mapping[str, Any], known: Sequence[str], what: str) -> None:
+    for key in table:
+        check_known(key, known, what)
+
+
+def _change(tables: dict[str, Any], change: str) -> None:
+    """Set one value of the tables of a plan."""
+    key, sign, text = change.partition("=")
+    path = key.strip().split(".")
+    if not sign or not all(path):
+        raise InputError(f"a change must be key=value, got {change!r}")
+    if len(path) == 1 and path[0] not in _TABLES:
+        path.insert(0, "plan" if path[0] in _PLAN else "options")
+    if path[0] not in _TABLES:
+        raise InputError(unknown(path[0], _TABLES, "table of a plan"))
+    if len(path) != (3 if path[0] in ("worlds", "methods") else 2):
+        raise InputError(
+            f"a change must name one value, as simulations or methods.LABEL.OPTION, got {key!r}"
+        )
+    place = tables.setdefault(path[0], {})
+    if len(path) == 3:
+        if path[1] not in place:
+            raise InputError(unknown(path[1], place, f"label in [{path[0]}]"))
+        if isinstance(place[path[1]], str):
+            place[path[1]] = {path[0].removesuffix("s"): place[path[1]]}
+        place = place[path[1]]
+    place[path[-1]] = toml_value(text.strip())
+
+
+def toml_value(text: str) -> Any:
+    """A value of TOML; what is none is text."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
 
 
 def _entries(given: Any, kind: str) -> dict[str, dict[str, Any]]:

@@ -24,22 +24,27 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, Final, Literal, final
 
 import numpy.typing as npt
 import pyarrow as pa
 
 from howsure.core.arrays import shortened
 from howsure.core.errors import HowsureError, InputError
-from howsure.studies.engine.address import canonical
-from howsure.studies.engine.arrays import arrays_bytes, arrays_of
+from howsure.core.records import Table
 from howsure.studies.engine.claims import Claims, FileClaims, Locks
-from howsure.studies.engine.folder import Folder, LocalFolder
-from howsure.studies.engine.remote import RemoteFolder
-from howsure.studies.engine.tables import parquet_bytes, parquet_table, stacked, to_arrow
-from howsure.studies.engine.trials import TrialEntry, TrialError, TrialOutput
+from howsure.studies.engine.places import Folder, LocalFolder, RemoteFolder
+from howsure.studies.engine.tables import (
+    arrays_bytes,
+    arrays_of,
+    parquet_bytes,
+    parquet_table,
+    stacked,
+    to_arrow,
+)
 
 FORMAT: Final = 1
 """Version of the store's form; part of every trial's address."""
@@ -58,6 +63,142 @@ _KINDS: Final[Mapping[str, type | types.UnionType]] = {
     "files": dict,
     "provenance": dict,
 }
+
+
+Status = Literal["missing", "done", "failed", "damaged"]
+"""No result; a result; a recorded error; files that are not what was written."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialOutput:
+    """What a trial gives, to be kept.
+
+    Attributes
+    ----------
+    records : Table, optional
+        Its numbers, one a row, where someone reads them: what follows from arrays need not stand
+        here too.
+    predictions : Table, optional
+        What was believed, as far as results are made from it.
+    tables : mapping of str to Table
+        Further tables by name.
+    arrays : mapping of str to array
+        What is no table: a network's outputs, its features, its own bytes. Numbers or booleans of
+        any shape.
+    keys : mapping of str to str or int
+        Columns added to every table, the same in every row: the method's name and the like.
+    facts : mapping
+        Plain values beside the tables.
+    failed_parts : int
+        Parts of the trial that failed and were left out, where it has parts.
+    """
+
+    records: Table | None = None
+    predictions: Table | None = None
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    arrays: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    keys: Mapping[str, str | int] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    failed_parts: int = 0
+
+    def named_tables(self) -> dict[str, Table]:
+        """All tables by name."""
+        given = {"records": self.records, **self.tables, "predictions": self.predictions}
+        return {name: table for name, table in given.items() if table is not None}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialError:
+    """Why a trial failed.
+
+    Attributes
+    ----------
+    error, message, trace : str
+        The error's class, its message, and the traceback.
+    """
+
+    error: str
+    message: str
+    trace: str = ""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialEntry:
+    """What a store says of a trial without reading its tables.
+
+    Attributes
+    ----------
+    address : str
+        The trial's address.
+    status : {"missing", "done", "failed", "damaged"}
+        Whether there is a result.
+    identity : mapping
+        What the address is the hash of.
+    facts : mapping
+        Plain values beside the tables.
+    failure : TrialError, optional
+        Why it failed.
+    failed_parts : int
+        Parts that failed and were left out.
+    tables : tuple of str
+        Names of its tables.
+    provenance : mapping
+        Versions, machine, start and seconds.
+    problem : str
+        What is wrong with its files.
+    """
+
+    address: str
+    status: Status
+    identity: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    failure: TrialError | None = None
+    failed_parts: int = 0
+    tables: tuple[str, ...] = ()
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    problem: str = ""
+
+
+def address_of(identity: Mapping[str, Any]) -> str:
+    """The address of a trial.
+
+    Parameters
+    ----------
+    identity : mapping
+        What decides the outcome, as plain values: text, numbers, booleans, None, lists and
+        mappings of text to these. Order of keys does not matter; an integer is not a float.
+
+    Returns
+    -------
+    str
+        SHA-256 of its canonical JSON, as 64 hexadecimal digits.
+
+    Raises
+    ------
+    InputError
+        If a value is of another kind, or a number is not finite.
+
+    Examples
+    --------
+    >>> address_of({"seed": 0, "world": "linear"})[:12]
+    'ec8b1b3a2901'
+    >>> address_of({"world": "linear", "seed": 0}) == address_of({"seed": 0, "world": "linear"})
+    True
+    """
+    return hashlib.sha256(canonical(identity).encode()).hexdigest()
+
+
+def canonical(identity: Mapping[str, Any]) -> str:
+    """The one JSON text of plain values; see `address_of`."""
+    try:
+        return json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"what decides a trial must be text, finite numbers, lists and tables: {error}"
+        ) from error
 
 
 class DamagedError(HowsureError):
@@ -131,13 +272,7 @@ class Store:
 
     @property
     def root(self) -> Path:
-        """The store's folder on a disk.
-
-        Raises
-        ------
-        InputError
-            If it is at a URL.
-        """
+        """The store's folder on a disk."""
         if not isinstance(self._folder, LocalFolder):
             raise InputError(f"store must be on a disk, got {self.location!r}")
         return self._folder.root
@@ -147,20 +282,7 @@ class Store:
         return self._folder.names("trials")
 
     def entry(self, address: str, *, thorough: bool = False) -> TrialEntry:
-        """What is known of a trial.
-
-        Parameters
-        ----------
-        address : str
-            The trial's address.
-        thorough : bool
-            Whether its files are read whole and compared with their hashes, or only their sizes
-            are looked at. At a URL only sizes are; what is read is compared in any case.
-
-        Returns
-        -------
-        TrialEntry
-        """
+        """What is known of a trial."""
         data = self._folder.read(_file(address, "trial.json"))
         if data is None:
             return TrialEntry(address=address, status="missing")
@@ -184,20 +306,7 @@ class Store:
         )
 
     def entries(self, addresses: Iterable[str], *, thorough: bool = False) -> dict[str, TrialEntry]:
-        """What is known of many trials, as `entry` tells it; several at a time at a URL.
-
-        Parameters
-        ----------
-        addresses : iterable of str
-            The trials' addresses.
-        thorough : bool
-            As in `entry`.
-
-        Returns
-        -------
-        dict of str to TrialEntry
-            By address.
-        """
+        """What is known of many trials, as `entry` tells it; several at a time at a URL."""
         wanted = tuple(dict.fromkeys(addresses))
         look = partial(self.entry, thorough=thorough)
         if self._folder.near:
@@ -206,26 +315,7 @@ class Store:
             return dict(zip(wanted, crew.map(look, wanted), strict=True))
 
     def table(self, address: str, name: str) -> pa.Table:
-        """One table of a trial that is done.
-
-        Parameters
-        ----------
-        address : str
-            The trial's address.
-        name : str
-            ``records``, ``predictions`` or another of its tables.
-
-        Returns
-        -------
-        pyarrow.Table
-
-        Raises
-        ------
-        InputError
-            If the trial has no such table.
-        DamagedError
-            If the file is not what was written; the message names it.
-        """
+        """One table of a trial that is done."""
         files, file = self._files(address) or {}, f"{name}.parquet"
         if file not in files:
             given = ", ".join(files) or "no tables"
@@ -234,37 +324,7 @@ class Store:
         return parquet_table(content, self._path(address, file))
 
     def arrays(self, address: str) -> dict[str, npt.NDArray[Any]]:
-        """Arrays of a trial that is done.
-
-        Parameters
-        ----------
-        address : str
-            The trial's address.
-
-        Returns
-        -------
-        dict of str to ndarray
-            By name, bit by bit as they were given; none if the trial gave none.
-
-        Raises
-        ------
-        InputError
-            If the trial is not done.
-        DamagedError
-            If the file is not what was written; the message names it.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import numpy as np
-        >>> from howsure.core.records import Table
-        >>> store = Store(tempfile.mkdtemp())
-        >>> numbers = Table(name="records", columns={"value": np.array([0.9])})
-        >>> given = TrialOutput(records=numbers, arrays={"features": np.zeros((2, 3))})
-        >>> store.write("ab12", {"seed": 0}, given)
-        >>> store.arrays("ab12")["features"].shape
-        (2, 3)
-        """
+        """Arrays of a trial that is done."""
         files = self._files(address)
         if files is None:
             raise InputError(f"trial {address[:12]} must be done, got no results of it")
@@ -274,20 +334,7 @@ class Store:
         return arrays_of(content, self._path(address, _ARRAYS))
 
     def tables(self, name: str = "records", addresses: Iterable[str] | None = None) -> pa.Table:
-        """One table of many trials, one below the other.
-
-        Parameters
-        ----------
-        name : str
-            As in `table`.
-        addresses : iterable of str, optional
-            Which trials; all that are done if omitted.
-
-        Returns
-        -------
-        pyarrow.Table
-            Trials that are not done, or lack the table, are left out.
-        """
+        """One table of many trials, one below the other."""
         entries = self.entries(self.addresses() if addresses is None else addresses).values()
         chosen = [e.address for e in entries if e.status == "done" and name in e.tables]
         return stacked([self.table(address, name) for address in chosen])
@@ -299,28 +346,7 @@ class Store:
         output: TrialOutput,
         provenance: Mapping[str, Any] | None = None,
     ) -> None:
-        """Keep what a trial gave.
-
-        Parameters
-        ----------
-        address : str
-            The trial's address.
-        identity : mapping
-            What it is the hash of.
-        output : TrialOutput
-            What to keep.
-        provenance : mapping, optional
-            Where and with what it was made.
-
-        Raises
-        ------
-        InputError
-            If the system refuses, as a full disk does; then the trial is as it was before, or
-            not done.
-        OutputError
-            If an array is not one of numbers or booleans, a table or a fact cannot be written,
-            or the name of a table is not that of a file.
-        """
+        """Keep what a trial gave."""
         files: dict[str, dict[str, str | int]] = {}
         for file, data in _contents(address, output):
             files[file] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
@@ -342,13 +368,7 @@ class Store:
         failure: TrialError,
         provenance: Mapping[str, Any] | None = None,
     ) -> None:
-        """Keep why a trial failed.
-
-        Raises
-        ------
-        InputError
-            As `write`.
-        """
+        """Keep why a trial failed."""
         told = {"error": failure.error, "message": failure.message, "trace": failure.trace}
         self._finish(
             address,
@@ -365,11 +385,6 @@ class Store:
         The claim ends with the block or the process, whichever is first; at a URL, a minute after
         the process's last sign of life. Two runs on one store share its trials so, and do none
         twice; at a URL two that claim one trial at the same moment may both do it.
-
-        Raises
-        ------
-        InputError
-            If the system refuses to write.
         """
         self._ready()
         with self._claims.claimed(_file(address, ".claim"), canonical(note)) as mine:
@@ -393,13 +408,7 @@ class Store:
 
     @contextmanager
     def shown(self, token: str) -> Iterator[None]:
-        """Keep a mark in the store while the block lasts, by which others tell that it is this one.
-
-        Raises
-        ------
-        InputError
-            If the system refuses to write.
-        """
+        """Keep a mark in the store while the block lasts, by which others know this store."""
         self._ready()
         try:
             with self._claims.claimed(f"runs/{token}", token):
@@ -496,6 +505,8 @@ class Store:
         data = self._folder.read("store.json")
         if data is None:
             others = self._folder.names()
+            if "store.json" in others:  # another process has just made it a store
+                return self._check_form()
             if others or self._folder.is_file():
                 what = f"holds {others[0]!r} and no store.json" if others else "is not one"
                 raise InputError(
@@ -506,11 +517,20 @@ class Store:
         try:
             form = json.loads(data)["format"]
         except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise InputError(f"{path} is not readable: {error!r}") from error
-        if type(form) is not int or form < 1:
-            raise InputError(f"{path} is not readable: its format is {shortened(form)}")
-        if form > FORMAT:
-            raise InputError(_newer(self.location, form))
+            raise InputError(
+                f"{path} is not readable: {error!r}; restore it, or choose another store"
+            ) from error
+        if type(form) is not int:
+            raise InputError(
+                f"{path} is not readable: its format is {shortened(form)}; restore it, or choose "
+                "another store"
+            )
+        if form != FORMAT:
+            age, way = ("a newer", "update howsure") if form > FORMAT else ("an older", "use that")
+            raise InputError(
+                f"{self.location} was written by {age} howsure (form {shortened(form)}; this one "
+                f"reads {FORMAT}): {way}, or choose another store"
+            )
 
 
 def _opened(location: str) -> tuple[Folder, Claims]:
@@ -551,13 +571,6 @@ def _encoded(encode: Callable[[Any], bytes], given: object) -> bytes:
 
 def _file(address: str, name: str) -> str:
     return f"trials/{address}/{name}"
-
-
-def _newer(path: str, form: object) -> str:
-    return (
-        f"{path} was written by a newer howsure (form {form}; this one reads up to {FORMAT}): "
-        "update howsure, or choose another store"
-    )
 
 
 def _parsed(data: bytes) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A study: its trials, how one is run, how they are put together, and the page of them.
 
-Studies are known by name: those of howsure in `studies`, those of another package by an entry
-point in the group ``howsure.studies``.
+Studies are known by name: those of howsure in `howsure.studies.engine.studies`, those of another
+package by an entry point in the group ``howsure.studies``.
 """
 
 from __future__ import annotations
@@ -9,18 +9,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, final
+from typing import Any, ClassVar, final
 
 import pyarrow as pa
 
 from howsure.core.errors import InputError
-from howsure.core.registry import Registry
 from howsure.report.document import Document
-from howsure.studies.engine.address import address_of
 from howsure.studies.engine.page import side_by_side_page
-from howsure.studies.engine.plan import Plan
-from howsure.studies.engine.store import FORMAT, Store
-from howsure.studies.engine.trials import TrialOutput
+from howsure.studies.engine.plan import Plan, studies
+from howsure.studies.engine.store import FORMAT, Store, TrialOutput, address_of
 
 
 @final
@@ -180,20 +177,6 @@ class Study(ABC):
             context=context or {},
             needs=tuple(needs),
         )
-
-
-studies: Final = Registry(
-    "study",
-    "howsure.studies",
-    {
-        "pointwise": "howsure.studies.pointwise.study:PointwiseStudy",
-        "adaptivity": "howsure.studies.adaptivity.study:AdaptivityStudy",
-        "shift": "howsure.studies.shift.study:ShiftStudy",
-        "congruence": "howsure.studies.congruence.study:CongruenceStudy",
-        "characteristic": "howsure.studies.characteristic.study:CharacteristicStudy",
-    },
-)
-"""Studies by name; they load when they are asked for."""
 
 
 def study_of(name: str) -> Study:

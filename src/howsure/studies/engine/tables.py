@@ -1,34 +1,33 @@
-"""Tables as Arrow and Parquet, which pandas, Polars, DuckDB and R read."""
+"""Tables as Arrow and Parquet, which pandas, Polars, DuckDB and R read; arrays as NumPy's files.
+
+Nothing is pickled.
+"""
 
 from __future__ import annotations
 
 import io
+import re
+import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import parquet
 
 from howsure.core.errors import InputError
-from howsure.core.records import Record, Table
+from howsure.core.records import Direction, Notion, Record, Table
 
-_FIELDS = (
-    "metric",
-    "coverage",
-    "value",
-    "standard_error",
-    "lower",
-    "upper",
-    "confidence",
-    "n",
-    "target",
-    "null",
-    "direction",
-    "notion",
-    "units",
-    "reason",
+_FIELDS: Final = (
+    *("metric", "coverage", "value", "standard_error", "lower", "upper", "confidence"),
+    *("n", "target", "null", "direction", "notion", "units", "reason"),
 )
+_NAME: Final = re.compile(r"[\w/-]+")
+_KINDS: Final = "biufc"
+_SAMPLE: Final = 1 << 16  # bytes that tell whether an array is worth compressing
+_WORTH: Final = 0.8  # compressed to at most this share
 
 
 def to_arrow(table: Table, keys: Mapping[str, str | int] | None = None) -> pa.Table:
@@ -76,13 +75,7 @@ def parquet_bytes(table: pa.Table) -> bytes:
 
 
 def parquet_table(data: bytes, title: str) -> pa.Table:
-    """The table that a Parquet file's bytes hold.
-
-    Raises
-    ------
-    InputError
-        If they are not those of a Parquet file.
-    """
+    """The table that a Parquet file's bytes hold."""
     try:
         return parquet.read_table(pa.BufferReader(data))
     except (pa.ArrowException, OSError) as error:
@@ -120,6 +113,23 @@ def records_table(records: Sequence[Record], keys: Mapping[str, str | int]) -> p
     return to_arrow(Table(name="records", columns=columns), keys)
 
 
+def records_of(table: pa.Table) -> tuple[Record, ...]:
+    """The records of a study's table, one a row: the method as the model, world and seed as group.
+
+    The seed is left out where there is one.
+    """
+    rows = table.to_pylist()
+    seeds = len({row["seed"] for row in rows}) > 1
+    records = []
+    for row in rows:
+        given = {name: row[name] for name in _FIELDS if row.get(name) is not None}
+        given["direction"] = Direction(given.get("direction", Direction.NONE))
+        given["notion"] = Notion(given.get("notion", Notion.MARGINAL))
+        group = f"world={row['world']}" + (f", seed={row['seed']}" if seeds else "")
+        records.append(Record(**given, model=row["method"], group=group))
+    return tuple(records)
+
+
 def _plain(value: float | str) -> float | str:
     return str(value) if isinstance(value, str) else float(value)
 
@@ -133,3 +143,40 @@ def _constant(keys: Mapping[str, str | int], rows: int) -> dict[str, pa.Array]:
         else:
             found[name] = pa.array(np.full(rows, value, dtype=np.int64))
     return found
+
+
+def arrays_bytes(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
+    """Arrays as the bytes of an ``.npz`` file."""
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as archive:
+        for name, given in arrays.items():
+            if not isinstance(name, str) or not _NAME.fullmatch(name):
+                raise InputError(
+                    f"names of arrays must be letters, digits, '_', '-' and '/', got {name!r}"
+                )
+            array = np.asarray(given)
+            if array.dtype.kind not in _KINDS:
+                raise InputError(
+                    f"array {name!r} must hold numbers or booleans, got type {array.dtype}"
+                )
+            entry = zipfile.ZipInfo(f"{name}.npy")
+            entry.compress_type = zipfile.ZIP_DEFLATED if _shrinks(array) else zipfile.ZIP_STORED
+            with archive.open(entry, "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, array, allow_pickle=False)
+    return sink.getvalue()
+
+
+def arrays_of(data: bytes, title: str) -> dict[str, npt.NDArray[Any]]:
+    """The arrays that a file's bytes hold."""
+    try:
+        with np.lib.npyio.NpzFile(io.BytesIO(data), allow_pickle=False) as held:
+            return {name: held[name] for name in held.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise InputError(f"{title} is not a readable file of arrays: {error}") from error
+
+
+def _shrinks(array: npt.NDArray[Any]) -> bool:
+    """Whether the first bytes of an array are worth compressing."""
+    count = _SAMPLE // max(array.itemsize, 1)
+    sample = array.flat[:count].tobytes()
+    return len(zlib.compress(sample, 1)) <= _WORTH * len(sample) if sample else False

@@ -396,13 +396,13 @@ def _run_until(
 def _run(
     plan: Plan, store: Store, jobs: int, tell: Callable[[str, int, int], None]
 ) -> list[PointwiseResult]:
-    from howsure.studies.engine import Outcome, Trial, Watcher, run, trials_of
+    from howsure.studies.engine import Monitor, Outcome, Trial, run, trials_of
     from howsure.studies.pointwise.study import results_of
 
     trials = trials_of(plan)
     total = sum(trial.identity["trials"] for trial in trials)
 
-    class Told(Watcher):
+    class Told(Monitor):
         done = 0
 
         def begin(self, trials: int, settled: int) -> None:
@@ -417,7 +417,7 @@ def _run(
             tell("simulations", self.done, total)
 
     tell("simulations", 0, total)
-    run(plan, store, jobs=jobs, watcher=Told())
+    run(plan, store, jobs=jobs, monitor=Told())
     for entry in store.entries([trial.address for trial in trials]).values():
         if entry.failure is not None and entry.failure.error == InputError.__name__:
             raise InputError(entry.failure.message)

@@ -16,11 +16,10 @@ from howsure.core.registry import check_known
 from howsure.methods.conformal.ranks import coverage_range
 from howsure.methods.selective import SHARE
 from howsure.stats.ranks import PostHoc, RankComparison, compare_ranks
-from howsure.studies.shift.board import columns_of
+from howsure.studies.engine import Spread, columns_of, crossed_spread
 from howsure.studies.shift.evaluate import Rule, ShiftRun, run_measure
 from howsure.studies.shift.methods import INTERVAL_METHODS
 from howsure.studies.shift.published import PublishedValue
-from howsure.studies.shift.spread import Spread, crossed_spread
 
 DIRECTIONS: Final[Mapping[str, Direction]] = {
     "val_mae": Direction.LOWER,
