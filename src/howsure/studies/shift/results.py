@@ -208,6 +208,7 @@ class ShiftResult:
 
         Examples
         --------
+        >>> from howsure.studies.shift import Answers, evaluate_shift
         >>> y = np.arange(20.0)
         >>> home = Answers(y=y, point=y + 0.5, lower=y, upper=y + 1.0)
         >>> run = evaluate_shift(home, {"far": Answers(y=y, point=y, lower=y, upper=y + 1.0)})
