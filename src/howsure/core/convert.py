@@ -5,6 +5,9 @@ check_fraction]``, ``order: Literal["rgb", "bgr"]``. `checked` fits what comes t
 `check_fields` does so for a whole dataclass, and `from_options` makes one from a table of a
 plan. `plain` is the way back; `packed` and `unpacked` keep arrays apart from what JSON knows.
 Every refusal names the argument, the rule and what came.
+
+msgspec does not do it: it makes a whole number of a float field a float, which changes addresses of
+trials, lets unknown names pass, and does not say what came.
 """
 
 from __future__ import annotations

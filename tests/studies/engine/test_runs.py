@@ -200,7 +200,7 @@ def test_results_so_far_are_shown(store: Store) -> None:
     assert result.stop == "4 of 5 trials at hand"
 
 
-def test_a_watcher_is_told(store: Store) -> None:
+def test_a_monitor_hears_of_a_run(store: Store) -> None:
     seen = Seen()
     run(plan(), store, monitor=seen)
     assert seen.told == [(6, 0)] + [("line", "done")] * 3 + [("fan", "done")] * 3
