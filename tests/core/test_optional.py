@@ -111,7 +111,7 @@ def test_every_extra_that_an_error_names_brings_the_library() -> None:
     ]
     assert len(asked) > 40
     brought = {extra: {name.lower() for name in found} for extra, found in libraries().items()}
-    indirect = {"safetensors": "transformers", "fsspec.core": "fsspec"}
+    indirect = {"safetensors": "transformers", "jax": "numpyro", "jax.numpy": "numpyro"}
     for path, module, extra in asked:
         name = indirect.get(module, module).partition(".")[0].lower()
         assert name in brought[extra], f"{path}: {module} does not come with {extra}"
@@ -125,7 +125,7 @@ def test_the_extra_of_all_brings_what_the_package_imports_and_nothing_else() -> 
     apart = {
         name for extra in libraries() if extra not in ("all", "dev") for name in libraries()[extra]
     }
-    assert apart - set(libraries()["all"]) == {"numpyro"}  # of an example, with 350 MB of jax
+    assert apart - set(libraries()["all"]) == {"numpyro"}  # of one method of one study, with 350 MB of jax
 
 
 def test_tests_ask_for_libraries_in_one_way() -> None:

@@ -14,7 +14,16 @@ from scipy.stats import betabinom, kstest
 from typer.testing import CliRunner
 
 from howsure.cli.main import app
-from howsure.studies.engine import Store, combined, load_plan, plan_names, run, study_of, survey
+from howsure.studies.engine import (
+    Store,
+    combined,
+    load_plan,
+    plan_names,
+    run,
+    study_of,
+    survey,
+    trials_of,
+)
 from report.words import check_words
 
 FOLDER = Path(__file__).parents[2] / "examples" / "sixth_study"
@@ -127,7 +136,7 @@ def test_a_run_broken_off_and_the_order_of_methods_change_nothing(
     first = run(replace(turned, worlds={"fan": "fan"}), other)
     rest = run(turned, other)
     assert (first.done, rest.done, rest.skipped) == (4, 4, 4)
-    for trial, _ in survey(plan, store).found:
+    for trial in trials_of(plan):
         one, two = (held.table(trial.address, "records") for held in (store, other))
         assert one.equals(two)
 
