@@ -102,7 +102,7 @@ def methods_of(path: Path) -> set[str]:
 def test_a_method_alone_then_beside_the_plan(place: Path) -> None:
     alone = submit("-o", "alone.json")
     assert alone.exit_code == 0, alone.output
-    assert "Coverage by dataset" in alone.stdout
+    assert "Empirical coverage by dataset" in alone.stdout
     assert "kept has no results of line, ridge; --with-plan runs them" in alone.stderr
     assert "written: alone.json" in alone.stdout
     assert methods_of(place / "alone.json") == {"Mine"}
