@@ -25,12 +25,19 @@ from howsure.methods.deep import head_named
 from howsure.methods.interface import Fitted
 from howsure.metrics.congruence import null_reference
 from howsure.predictions import Distribution
-from howsure.studies.congruence.measure import CongruenceMeasure, answer, reference_of
-from howsure.studies.congruence.networks import fit_methods, head_methods
-from howsure.studies.congruence.published import published
-from howsure.studies.congruence.result import CongruenceResult
-from howsure.studies.congruence.suite import TRUTH, compare
-from howsure.studies.congruence.tasks import CongruenceTask, wave_task
+from howsure.studies.congruence import (
+    TRUTH,
+    CongruenceMeasure,
+    CongruenceResult,
+    CongruenceTask,
+    answer,
+    compare,
+    fit_methods,
+    head_methods,
+    published_numbers,
+    reference_of,
+    wave_task,
+)
 
 FloatArray = npt.NDArray[np.float64]
 WIDEST = 150.0
@@ -50,7 +57,7 @@ TITLES = {**{name: head_named(name).title for name in HEADS}, TRUTH: TRUTH}
 PUBLISHED = {
     TITLES[name]: {
         PRINTED[row.measure]: row.value
-        for row in published("figure 2", model=name)
+        for row in published_numbers("figure 2", model=name)
         if row.measure in PRINTED
     }
     for name in HEADS

@@ -16,18 +16,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from howsure.core.optional import require
-from howsure.studies.congruence.behaviour import (
+from congruence_sweeps import (
     BEHAVIOURS,
+    IGNORING,
+    MODELS,
+    Case,
+    Sweep,
     behaviour_studies,
+    figure_rows,
     shape_kept,
 )
-from howsure.studies.congruence.marginal import IGNORING, MODELS, figure_rows
-from howsure.studies.congruence.sweep import Case, Study
+
+from howsure.core.optional import require
 
 
-def main(seeds: int = 3, *, quick: bool = False, folder: Path | None = None) -> Mapping[str, Study]:
+def main(seeds: int = 3, *, quick: bool = False, folder: Path | None = None) -> Mapping[str, Sweep]:
     """Run all studies on some sets of data, and draw them into a folder if asked.
 
     Quick: fewer draws and replicates of the null; no sample is smaller.
@@ -38,7 +41,7 @@ def main(seeds: int = 3, *, quick: bool = False, folder: Path | None = None) -> 
     return studies
 
 
-def draw(folder: Path, studies: Mapping[str, Study]) -> None:
+def draw(folder: Path, studies: Mapping[str, Sweep]) -> None:
     """Three figures of small panels; grey is the null."""
     sheet, panels = _sheet(2, 6, (12.0, 4.2), sharey=True)
     for row, setting in zip(panels, BEHAVIOURS, strict=True):
@@ -76,7 +79,7 @@ def _sheet(rows: int, columns: int, size: tuple[float, float], *, sharey: bool =
     return sheet, panels
 
 
-def _curves(axes: Any, study: Study) -> None:
+def _curves(axes: Any, study: Sweep) -> None:
     """Values over x, one colour a setting, with the null of each in dashes."""
     for number, case in enumerate(study.cases):
         x, shade = case.grid.mean(axis=0), f"C{number}"
@@ -100,7 +103,7 @@ def _levels(axes: Any, cases: Sequence[Case]) -> None:
     axes.set_xlabel("mean (ring: null)", fontsize=8)
 
 
-def _figure_one(left: Any, right: Any, study: Study) -> None:
+def _figure_one(left: Any, right: Any, study: Sweep) -> None:
     """The data with the model's central 90 %, and the error over x with its null."""
     x, y, belief, _ = figure_rows(0, MODELS[IGNORING])
     left.plot(x, y, ".", color="0.3", markersize=2)
@@ -116,7 +119,7 @@ def _figure_one(left: Any, right: Any, study: Study) -> None:
     right.legend(fontsize=8, frameon=False, ncols=2)
 
 
-def tables(studies: Iterable[Study]) -> str:
+def tables(studies: Iterable[Sweep]) -> str:
     """All numbers as plain text."""
     parts = []
     for study in studies:

@@ -24,17 +24,18 @@ from howsure.cli.options import (
 )
 from howsure.cli.terminal import say
 from howsure.core.errors import HowsureError, HowsureWarning, InputError
-from howsure.core.registry import Registry
+from howsure.core.registry import PluginError, Registry
 
 
 class _Commands(TyperGroup):
     """Help in panels, but errors on plain lines, which no box breaks.
 
-    Commands that a package brings by an entry point are loaded when they are asked for.
+    Commands that a package brings by an entry point are loaded when they are asked for; a list of
+    all leaves out those that cannot be.
     """
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return [*super().list_commands(ctx), *_BROUGHT.names()]
+        return [*super().list_commands(ctx), *filter(_loads, _BROUGHT.names())]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name in _BROUGHT.names():
@@ -51,6 +52,17 @@ class _Commands(TyperGroup):
 
 
 _BROUGHT: Final = Registry("command", "howsure.commands")
+
+
+def _loads(name: str) -> bool:
+    """Whether a command that is brought can be loaded; a note says why not."""
+    try:
+        _BROUGHT.get(name)
+    except PluginError as error:
+        say(f"note: {error}", error=True)
+        return False
+    return True
+
 
 app = typer.Typer(
     name="howsure",

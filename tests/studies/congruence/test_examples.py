@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,17 +15,19 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from extras import needs
+from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.studies.congruence.behaviour import BEHAVIOURS, WAVE, behaviour, shape_kept
 
 FOLDER = Path(__file__).parents[3] / "examples"
+with pytest.MonkeyPatch.context() as patch:
+    patch.syspath_prepend(FOLDER)
+    sweeps = importlib.import_module("congruence_sweeps")
+    congruence_studies = importlib.import_module("congruence_studies")
 
 
 @pytest.fixture(scope="module")
-def example() -> Iterator[ModuleType]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(FOLDER)
-        yield importlib.import_module("congruence_studies")
+def example() -> ModuleType:
+    return congruence_studies
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +118,7 @@ def test_laplacian_of_public_code_is_the_gaussian_for_one_column(
 
 def test_smaller_samples_keep_the_shape_and_raise_the_null(studies: Mapping[str, Any]) -> None:
     study = studies["down-sampling"]
-    kept = list(shape_kept(study).values())
+    kept = list(sweeps.shape_kept(study).values())
     assert rising(kept)
     assert kept[0] > 0.9
     assert rising(nulls(study)[::-1])
@@ -141,7 +143,7 @@ def test_draws_add_their_variance_to_the_squared_value(studies: Mapping[str, Any
     study = studies["draws, right"]
     for seed in range(2):
         rng = child(seed, "congruence studies", "draws")
-        x, y = WAVE.pairs(rng, 200, 0.0, 2.0 * np.pi)
+        x, y = sweeps.WAVE.pairs(rng, 200, 0.0, 2.0 * np.pi)
         grid = study["exact"].grid[seed]
         gram = np.exp(-0.5 * np.subtract.outer(x, x) ** 2)
         weights = np.linalg.solve(
@@ -174,7 +176,7 @@ def test_tables_and_figures(example: ModuleType, studies: Mapping[str, Any], dra
 
 
 def test_a_single_set_of_data_has_no_spread() -> None:
-    study = behaviour(BEHAVIOURS[0], 1)
+    study = sweeps.behaviour(sweeps.BEHAVIOURS[0], 1)
     assert np.isnan(study.cases[0].data_sd)
     assert "nan" not in study.text()
 
@@ -187,3 +189,34 @@ def test_help_says_what_can_be_asked() -> None:
         check=True,
     )
     assert "--plot" in done.stdout
+
+
+def test_normal_worlds_draw_their_law() -> None:
+    world = sweeps.NormalWorld(np.sin, sweeps.swelling(2.0))
+    x, y = world.pairs(np.random.default_rng(0), 20_000, 0.0, 3.0)
+    z = (y - np.sin(x)) / (2.0 * np.sqrt(np.maximum(x, 0.2)))
+    assert abs(z.mean()) < 0.03
+    assert abs(z.std() - 1.0) < 0.02
+    np.testing.assert_allclose(world.at(x).sd[:, 0], 2.0 * np.sqrt(np.maximum(x, 0.2)))
+    assert sweeps.always(3.0)(np.zeros(2)).tolist() == [3.0, 3.0]
+
+
+def test_a_behaviour_study_is_near_earlier_repetitions() -> None:
+    study = sweeps.behaviour(sweeps.BEHAVIOURS[1], 2)
+    case = study.cases[3]
+    assert abs(case.mean - case.checked[0]) < 3 * case.checked[1]
+    assert [one.published for one in study.cases] == list(sweeps.BEHAVIOURS[1].published)
+    with pytest.raises(InputError, match="case must be one of"):
+        study["another law"]
+
+
+def test_figure_one_tells_the_model_that_ignores_x() -> None:
+    congruence, calibration = sweeps.ignoring_x(1, 9)
+    wrong = congruence[f"{sweeps.IGNORING}, variance, exact"]
+    assert wrong.mean > 5.0 * wrong.expected
+    assert calibration[sweeps.IGNORING].mean < 3.0 * calibration[sweeps.IGNORING].expected
+
+
+def test_studies_need_data() -> None:
+    with pytest.raises(InputError, match="seeds must be"):
+        sweeps.behaviour_studies(0)

@@ -1,4 +1,4 @@
-"""Figures of the congruence studies hold what they were given, and every renderer draws them."""
+"""Figures hold what they were given, and every renderer draws them."""
 
 from __future__ import annotations
 
@@ -12,30 +12,31 @@ from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Table
 from howsure.figures import Figure, Mark, plot, to_vega
+from howsure.methods.linear import LinearT
+from howsure.studies.congruence import TRUTH, CongruenceMeasure, CongruenceRun, compare, wave_task
 from howsure.studies.congruence.figures import (
     LAST_SHARE,
     Dots,
+    calibration_figure,
+    cce_over,
     diagnosis_figure,
+    input_figure,
+    law_figure,
     models_figure,
     rejection_figure,
     severity_figure,
     variation_figure,
 )
-from howsure.studies.congruence.over_x import (
-    LawOverX,
-    calibration_figure,
-    input_figure,
-    law_figure,
-)
+from howsure.studies.congruence.result import ModelBeliefs
 
 needs("matplotlib")
 
 HOSTILE = '</script><b>"x"</b>\n'
 
 
-def law(rows: int = 8) -> LawOverX:
+def law(rows: int = 8) -> ModelBeliefs:
     x = np.arange(rows, dtype=np.float64)[::-1].copy()
-    return LawOverX(model="poisson", x=x, y=x + 1, point=x, lower=x - 2, upper=x + 2, coverage=0.95)
+    return ModelBeliefs(model="poisson", x=x, y=x + 1, point=x, lower=x - 2, upper=x + 2)
 
 
 def over(model: str, *, band: bool = True) -> Curve:
@@ -216,3 +217,33 @@ def test_scatter_and_dots_hold_what_was_given() -> None:
 def test_bad_input_is_named(call, words: str) -> None:
     with pytest.raises(InputError, match=words):
         call()
+
+
+def test_curves_are_sorted_and_banded() -> None:
+    task = wave_task(rows=100)
+    how = CongruenceMeasure(grid="fixed", samplings=2, bootstraps=2)
+    run = compare({"line": LinearT()}, [task], measure=how, truth=True).of(TRUTH)[0]
+    curve = cce_over(run, task.test.x)
+    order = np.argsort(task.test.x[:, 0])
+    np.testing.assert_array_equal(curve.x, task.test.x[order, 0])
+    np.testing.assert_array_equal(curve.y, run.rows["cce"][order])
+    assert curve.upper is not None
+    np.testing.assert_allclose(curve.upper - curve.y, run.rows["cce_sd"][order])
+    with pytest.raises(InputError, match="x must have"):
+        cce_over(run, task.val.x[:3])
+
+
+def test_a_run_without_an_answer_has_no_curves() -> None:
+    run = CongruenceRun(
+        task="t",
+        model="m",
+        seed=0,
+        n=2,
+        values={},
+        repeats=np.empty(0),
+        bootstraps={},
+        rows={},
+        reasons={"cce": "it failed"},
+    )
+    with pytest.raises(InputError, match="it failed"):
+        cce_over(run, np.zeros(2))

@@ -14,17 +14,24 @@ import pytest
 
 from howsure.core.errors import InputError
 from howsure.report.document import Document
-from howsure.studies.congruence.bundle import CongruenceStudies, ModelBeliefs
-from howsure.studies.congruence.diagnosis import Diagnosis
-from howsure.studies.congruence.findings import blind_spots, findings, worst_stretch
-from howsure.studies.congruence.page import congruence_report
-from howsure.studies.congruence.perturbations import Monotonicity, MonotonicityResult
-from howsure.studies.congruence.published import published
-from howsure.studies.congruence.rejection import Rejection
-from howsure.studies.congruence.reliability import welch
-from howsure.studies.congruence.result import CongruenceResult, CongruenceRun
-from howsure.studies.congruence.robustness import Robustness
-from howsure.studies.congruence.suite import TRUTH
+from howsure.studies.congruence import (
+    TRUTH,
+    CongruenceResult,
+    CongruenceRun,
+    CongruenceStudies,
+    congruence_report,
+    published_numbers,
+)
+from howsure.studies.congruence.result import (
+    Diagnosis,
+    ModelBeliefs,
+    Monotonicity,
+    MonotonicityResult,
+    Rejection,
+    Robustness,
+    welch,
+)
+from howsure.studies.congruence.sentences import blind_spots, findings, worst_stretch
 from report.words import check_words, figures
 
 HOSTILE = "</script><script>window.pwned=1</script>"
@@ -262,7 +269,7 @@ def test_the_published_stand_beside_ours(page: Document) -> None:
     held = congruence_report({"fg_net": [studies(task="faces")], "other": [studies(task="cells")]})
     shown = grid(held, "Beside the published").parts[0].rows[0]
     for place, measure in ((2, "mae"), (4, "cce"), (6, "ece"), (8, "nll")):
-        (known,) = published("table 2", task="FG-Net", model="poisson", measure=measure)
+        (known,) = published_numbers("table 2", task="FG-Net", model="poisson", measure=measure)
         assert float(shown[place].key) == known.value
     titles = [one.title for one in held.sections[1].grids]
     assert "Beside the published" not in titles

@@ -14,18 +14,22 @@ from extras import needs
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.methods.deep import HeadNetwork
 from howsure.methods.linear import BayesianRidge
-from howsure.studies.congruence.bundle import CongruenceStudies, all_runs
-from howsure.studies.congruence.diagnosis import diagnosis
-from howsure.studies.congruence.measure import CongruenceMeasure, answer
-from howsure.studies.congruence.networks import OnFeatures, fit_methods
-from howsure.studies.congruence.options import NAMES, STUDIES, Options
-from howsure.studies.congruence.perturbations import monotonicity
-from howsure.studies.congruence.plan_worlds import is_counted, make_task
-from howsure.studies.congruence.rejection import rejection
-from howsure.studies.congruence.robustness import robustness
-from howsure.studies.congruence.store import packed, unpacked
-from howsure.studies.congruence.suite import TRUTH, compare
-from howsure.studies.congruence.tasks import wave_task
+from howsure.studies.congruence import (
+    TRUTH,
+    CongruenceMeasure,
+    CongruenceStudies,
+    Options,
+    all_runs,
+    answer,
+    compare,
+    fit_methods,
+    wave_task,
+)
+from howsure.studies.congruence.experiments import diagnosis, monotonicity, rejection, robustness
+from howsure.studies.congruence.networks import OnFeatures
+from howsure.studies.congruence.result import packed, unpacked
+from howsure.studies.congruence.study import NAMES, STUDIES
+from howsure.studies.congruence.worlds import is_counted, make_task
 from howsure.studies.engine import (
     Plan,
     Store,

@@ -22,7 +22,7 @@ from howsure.core.records import Direction, Notion, Record, Table
 from howsure.core.registry import check_known
 from howsure.core.rng import child
 from howsure.metrics.adaptivity import NoiseFloor, Perturbation, ease, noise_floor
-from howsure.stats.ranks import PostHoc, RankComparison, compare_ranks
+from howsure.stats.ranks import RankComparison, compare_ranks
 
 Numbers = Mapping[str, float | str]
 """By measure: its value, or the reason why there is none."""
@@ -128,7 +128,7 @@ class MethodComparison:
         """Whether there are splits and methods enough for ranks."""
         return self.repeats > 1 and len(self.methods) > 2
 
-    def ranks(self, measure: str, method: PostHoc = "wilcoxon-holm") -> RankComparison:
+    def ranks(self, measure: str) -> RankComparison:
         """Ranks of the methods over the repeats, and who ties with whom.
 
         A value without an answer counts as the worst. Repeats share rows, so that their
@@ -140,12 +140,12 @@ class MethodComparison:
             If the measure has no better and worse, or there are fewer than three methods or two
             repeats.
         """
-        if (measure, method) not in self._known:
-            self._known[measure, method] = self._ranks(measure, method)
-        known: RankComparison = self._known[measure, method]
+        if ("ranks", measure) not in self._known:
+            self._known["ranks", measure] = self._ranks(measure)
+        known: RankComparison = self._known["ranks", measure]
         return known
 
-    def _ranks(self, measure: str, method: PostHoc) -> RankComparison:
+    def _ranks(self, measure: str) -> RankComparison:
         table, direction = self.of(measure), DIRECTIONS[measure]
         if direction is Direction.TARGET:
             table, direction = np.abs(table - self.coverage), Direction.LOWER
@@ -153,7 +153,7 @@ class MethodComparison:
         known = table[np.isfinite(table)]
         worst = float((sign * known).max()) + 1.0 if len(known) else 0.0
         filled = np.where(np.isfinite(table), sign * table, worst)
-        return compare_ranks(filled, self.methods, method=method)
+        return compare_ranks(filled, self.methods)
 
     def table(self) -> Table:
         """Medians of every measure, one row a method, with shared ranks by T-CV and T-SS."""

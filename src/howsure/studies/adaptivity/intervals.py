@@ -20,7 +20,6 @@ from howsure.methods.conformal.adapting import Adaptation, Marginal, Mondrian
 from howsure.methods.conformal.inductive import SplitConformal
 from howsure.methods.conformal.labels import EaseColumn
 from howsure.methods.conformal.normalized import NormalizedConformal, ReconstructionLoss
-from howsure.methods.conformal.ranks import DELTA
 from howsure.methods.conformal.regions import Range
 from howsure.methods.interface import Method
 from howsure.metrics.adaptivity import (
@@ -252,7 +251,6 @@ def compare_intervals(
     share: float = 0.5,
     bins: int = 10,
     groups: int = 5,
-    delta: float = DELTA,
     clip: Range | None = None,
     difficulty: Any = None,
     seed: int = 0,
@@ -280,8 +278,6 @@ def compare_intervals(
         Cells by ease.
     groups : int
         Groups by ease of O-CPA and O-PAC.
-    delta : float
-        δ of PAC and O-PAC.
     clip : tuple of float, optional
         The valid range of y, at which intervals are cut off.
     difficulty : scikit-learn regressor, optional
@@ -331,7 +327,7 @@ def compare_intervals(
     )
     first = next(iter(task.eases.values()))
     known = np.column_stack((task.mean, task.sd, first))
-    made = _Maker(tuple(design.coverages), groups, delta, clip, difficulty)
+    made = _Maker(design.coverages, groups, clip, difficulty)
 
     def rows_of(name: str, split: Split) -> tuple[Method, FloatArray, FloatArray, FloatArray]:
         """A method, its rows and outcomes to fit, and its rows of the test part."""
@@ -364,31 +360,7 @@ def interval_numbers(
     cells: EaseCells,
     coverage: float,
 ) -> Numbers:
-    """Every measure of `INTERVAL_MEASURES`, without intervals and floors.
-
-    Parameters
-    ----------
-    lower, upper : ndarray of float, shape (n,)
-        Ends.
-    y, error : ndarray of float, shape (n,)
-        What happened, and |y − forecast|.
-    cells : EaseCells
-        Cells of the rows by ease.
-    coverage : float
-        Nominal coverage.
-
-    Returns
-    -------
-    mapping of str to float or str
-        A reason where a measure has no answer.
-
-    Examples
-    --------
-    >>> zeros, ones = np.zeros(4), np.ones(4)
-    >>> cells = EaseCells([1.0, 2.0, 3.0, 4.0], 4)
-    >>> interval_numbers(zeros, ones, zeros, zeros, cells, 0.8)["t_ss"]
-    'all cells agree in mean size or in mean difficulty'
-    """
+    """Every measure of `INTERVAL_MEASURES`; `error` is |y − forecast|."""
     covered = ((lower <= y) & (y <= upper)).astype(np.float64)
     width = upper - lower
     once = np.ones(len(y))
@@ -415,7 +387,6 @@ class _Maker(Checked):
 
     coverages: tuple[float, ...]
     groups: Annotated[int, Bound(2)]
-    delta: float
     clip: Range | None
     difficulty: Any
 
@@ -433,7 +404,6 @@ class _Maker(Checked):
             clip=self.clip,
             adapt=adapt,
             rank="pac" if name.endswith("PAC") else "conformal",
-            delta=self.delta,
         )
 
     def sscp(self, task: Regressed, split: Split) -> Method:

@@ -389,34 +389,7 @@ def compare_label_sets(
 
 
 def label_numbers(sets: LabelSets, y: IntArray, rank: FloatArray, cells: EaseCells) -> Numbers:
-    """Every measure of `LABEL_MEASURES`, without intervals and floors.
-
-    Parameters
-    ----------
-    sets : LabelSets
-        Sets of the test rows.
-    y : ndarray of int, shape (n,)
-        True classes.
-    rank : ndarray of float, shape (n,)
-        Ranks of the true labels.
-    cells : EaseCells
-        Cells of the rows by ease.
-
-    Returns
-    -------
-    mapping of str to float or str
-        A reason where T-SS, or ESCV, has no answer.
-
-    Examples
-    --------
-    >>> sets = LabelSets([[True, False], [True, True], [True, True], [False, True]], 0.8)
-    >>> cells = EaseCells([0.9, 0.2, 0.1, 0.8], 4)
-    >>> found = label_numbers(
-    ...     sets, np.array([0, 1, 0, 1]), np.array([1.0, 2.0, 1.0, 1.0]), cells
-    ... )
-    >>> found["set_size"], found["empirical_coverage"]
-    (1.5, 1.0)
-    """
+    """Every measure of `LABEL_MEASURES`, or the reason why there is none."""
     rows = SetRows(sets.sizes, rank, sets.contains(y.astype(np.float64)), sets.coverage, cells)
     values = {name: rows.measure(name) for name in LABEL_MEASURES}
     return {

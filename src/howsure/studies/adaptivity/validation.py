@@ -77,10 +77,10 @@ class MeasureValidation:
         noise = float((self.rate * (1 - self.rate)).mean()) / self.pairs
         return max(1.0 - noise / spread, 0.0) if spread > 0 else 0.0
 
-    def table(self, name: str = "adaptivity_validation") -> Table:
+    def table(self) -> Table:
         """One row a measure: correlation, p-value, and rank by size of the correlation."""
         return Table(
-            name=name,
+            name="adaptivity_validation",
             columns={
                 "measure": np.array(self.measures, dtype=object),
                 "rho": self.rho,
@@ -189,23 +189,7 @@ def validate_measures(
 
 
 def correlation_ranks(rho: npt.ArrayLike) -> IntArray:
-    """Ranks of measures by the size of their correlation, in each row; missing ones come last.
-
-    Parameters
-    ----------
-    rho : array-like of shape (N, k)
-        Correlations of k measures in N settings; NaN where one is missing.
-
-    Returns
-    -------
-    ndarray of int, shape (N, k)
-        1 is the largest |ρ|; equal ones rank in their order.
-
-    Examples
-    --------
-    >>> correlation_ranks([[-0.9, 0.1, float("nan"), 0.5]])
-    array([[1, 3, 4, 2]])
-    """
+    """Ranks by the size of correlations in each row of rho; 1 is the largest, missing ones last."""
     sizes = np.abs(np.asarray(rho, dtype=np.float64))
     falling = -np.where(np.isnan(sizes), -1.0, sizes)
     order = np.argsort(falling, axis=1, kind="stable")

@@ -1,24 +1,175 @@
-"""Figures of the congruence studies: models, severities, rejection, diagnosis, reliability."""
+"""Figures of the congruence study."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, final
 
 import numpy as np
 
-from howsure.core.arrays import FloatArray
+from howsure.core import formats
+from howsure.core.arrays import FloatArray, as_vector
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Table
 from howsure.core.registry import check_known
 from howsure.figures.columns import number, texts
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark, sample_points
+from howsure.figures.palette import SERIES_LIMIT
 from howsure.figures.text import distinct, headed, one_line
-from howsure.studies.congruence.over_x import MOST_POINTS, shown
+from howsure.report.document import Choice
+from howsure.studies.congruence.measure import TRUTH
+from howsure.studies.congruence.result import (
+    CongruenceRun,
+    CongruenceStudies,
+    Diagnosis,
+    ModelBeliefs,
+    MonotonicityResult,
+    Rejection,
+)
+from howsure.studies.congruence.sentences import CORRECT, Found
+from howsure.studies.engine import choice_of
 
+MOST_POINTS: Final = 300
+"""The most points of a line, or of one model's cloud."""
 LAST_SHARE: Final = 0.95
 """Where rejection curves end: the few rows kept beyond it decide alone what is drawn."""
+INSIDE: Final = 0.95
+"""Nominal coverage of the intervals that `ModelBeliefs` holds."""
+ALL: Final = "all models"
+
+
+def law_figure(law: ModelBeliefs, *, units: str = "y", colour: int = 0) -> Figure:
+    """Data over x with one model's predictions and central intervals: the first row of figure 2.
+
+    Figure 2 of Young et al. 2025.
+    """
+    given = law.x if law.x is not None else np.zeros(0)
+    columns = (given, law.y, law.point, law.lower, law.upper)
+    if not len(given) or len({len(column) for column in columns}) > 1:
+        raise InputError(
+            f"law must have columns of one length, not empty, got {[len(c) for c in columns]}"
+        )
+    order = np.argsort(given, kind="stable")
+    rows = order[sample_points(given[order], MOST_POINTS)]
+    x, y, point, lower, upper = (column[rows] for column in columns)
+    share, name = formats.level(INSIDE), one_line(law.model, 60)
+    band: dict[str, Any] = {"lower": lower, "upper": upper, "series": f"central {share}"}
+    dots: dict[str, Any] = {"series": "test rows", "colour": REFERENCE, "size": 0.5}
+    return Figure(
+        name="congruence_law",
+        question=f"What does the model predict, and what was observed? ({name})",
+        title=f"Predictions over x, {name}",
+        reading=f"The band should contain {share} of the rows at every x, not only overall.",
+        x=Axis(title="x"),
+        y=Axis(title=headed(units)),
+        layers=(
+            Layer(mark=Mark.BAND, x=x, colour=colour, **band),
+            Layer(mark=Mark.LINE, x=x, y=point, series="point prediction", colour=colour),
+            Layer(mark=Mark.POINTS, x=x, y=y, **dots),
+        ),
+        notes=shown(len(rows), len(given)),
+        naming="Row",
+    )
+
+
+def calibration_figure(curves: Sequence[Curve], places: Mapping[str, int] | None = None) -> Figure:
+    """Observed share by nominal level, one line a model: the second row of figure 2."""
+    lines = _lines(curves, places)
+    ends = np.array([0.0, 1.0])
+    level = Layer(mark=Mark.LINE, x=ends, y=ends, series="perfect calibration", colour=REFERENCE)
+    return Figure(
+        name="congruence_calibration",
+        question="Is the model calibrated over all rows?",
+        title="Calibration over all rows",
+        reading=(
+            "ECE measures the distance from the diagonal; errors at different x may cancel. "
+            "Predictive distributions of counts leave the diagonal even when correct."
+        ),
+        x=Axis(title="Nominal level", kind="percent", domain=(0.0, 1.0)),
+        y=Axis(title="Observed share", kind="percent", domain=(0.0, 1.0)),
+        layers=(level, *lines),
+        notes=_told(curves),
+    )
+
+
+def input_figure(
+    curves: Sequence[Curve],
+    places: Mapping[str, int] | None = None,
+    *,
+    null: float = np.nan,
+    yardstick: str = "a correctly specified model, on average",
+) -> Figure:
+    """CCE over the only column of x, one line a model with its band: the third row of figure 2."""
+    lines = _lines(curves, places)
+    first = curves[0]
+    bands = [
+        Layer(
+            mark=Mark.BAND,
+            x=line.x,
+            lower=line.lower,
+            upper=line.upper,
+            series=f"band of {line.series}",
+            colour=line.colour,
+            listed=False,
+        )
+        for line in lines
+        if len(line.lower)
+    ]
+    rules = []
+    if np.isfinite(null):
+        rules = [Layer(mark=Mark.RULE, y=np.array([null]), series=yardstick, colour=REFERENCE)]
+    shaded = dict.fromkeys(f"Shaded: {one_line(c.band, 200)}." for c in curves if c.band)
+    return Figure(
+        name=first.name,
+        question="Where are the predictive distributions wrong?",
+        title=headed(first.y_label) or "CCE at x",
+        reading="A line is high where the predictive distribution departs from the data.",
+        x=Axis(title=headed(first.x_label) or "x"),
+        y=Axis(title=headed(first.y_label) or "CCE at x", zero=True),
+        layers=(*bands, *rules, *lines),
+        notes=(*shaded, *_told(curves)),
+    )
+
+
+def _lines(curves: Sequence[Curve], places: Mapping[str, int] | None) -> list[Layer]:
+    """A line a curve, thinned, with the ends of its band where it has one."""
+    if not curves:
+        raise InputError("curves must hold at least one, got none")
+    names = distinct([curve.model or "model" for curve in curves])
+    lines = []
+    for place, (name, curve) in enumerate(zip(names, curves, strict=True)):
+        finite = np.flatnonzero(np.isfinite(curve.x) & np.isfinite(curve.y))
+        rows = finite[sample_points(curve.x[finite], MOST_POINTS)] if len(finite) else finite
+        low, high = np.zeros(0), np.zeros(0)
+        if curve.lower is not None and curve.upper is not None:
+            ends = np.isfinite(curve.lower[rows]) & np.isfinite(curve.upper[rows])
+            if len(rows) and ends.all():
+                low, high = np.maximum(curve.lower[rows], 0.0), curve.upper[rows]
+        lines.append(
+            Layer(
+                mark=Mark.LINE,
+                x=curve.x[rows],
+                y=curve.y[rows],
+                lower=low,
+                upper=high,
+                series=name,
+                colour=(places or {}).get(curve.model, place),
+            )
+        )
+    return lines
+
+
+def _told(curves: Sequence[Curve]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one_line(curve.notes, 400) for curve in curves if curve.notes))
+
+
+def shown(drawn: int, rows: int) -> tuple[str, ...]:
+    """What to say where not all rows are drawn."""
+    return (f"Shown: {drawn:,} of {rows:,} rows.",) if drawn < rows else ()
+
+
 _TITLES: Final[Mapping[str, str]] = {"cce": "CCE", "ece": "ECE", "nll": "NLL"}
 _KINDS: Final[Mapping[str, str]] = {
     "blur": "sd of the blur, pixels",
@@ -31,19 +182,7 @@ _KINDS: Final[Mapping[str, str]] = {
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dots:
-    """One series of a dot plot of models.
-
-    Attributes
-    ----------
-    series : str
-        What it is.
-    values : mapping of str to float
-        By model; NaN is left out.
-    spreads : mapping of str to float
-        Half the length of each model's line; none where NaN or missing.
-    colour : int
-        As in `Layer`.
-    """
+    """One series of a dot plot of models."""
 
     series: str
     values: Mapping[str, float]
@@ -327,3 +466,165 @@ def _two(table: Table, first: str, second: str) -> tuple[FloatArray, FloatArray]
         told = ", ".join(table.columns) or "no column"
         raise InputError(f"table must hold columns {first} and {second}, got {told}")
     return one, two
+
+
+def colours_of(models: Sequence[str]) -> dict[str, int]:
+    """One colour a model, the last of all for the true distribution."""
+    places = {name: place for place, name in enumerate(m for m in models if m != TRUTH)}
+    return {**places, TRUTH: SERIES_LIMIT - 1}
+
+
+def cce_figure(found: Sequence[Found]) -> Figure | None:
+    """CCE of every model, beside a correctly specified one."""
+    cce = {one.model: one.mean("cce") for one in found}
+    if not any(map(math.isfinite, cce.values())):
+        return None
+    dots = [
+        Dots(
+            series="CCE, ± sd over bootstrap samples",
+            values=cce,
+            spreads={one.model: one.data_sd("cce") for one in found},
+        ),
+        Dots(
+            series=CORRECT,
+            values={one.model: one.mean("cce_null") for one in found},
+            colour=REFERENCE,
+        ),
+    ]
+    return models_figure(dots, "cce", models=list(cce))
+
+
+def ece_figure(found: Sequence[Found], *, counts: bool) -> Figure | None:
+    """ECE of every model."""
+    cells = {one.model: one.mean("ece_exact") for one in found}
+    if not any(map(math.isfinite, cells.values())):
+        return None
+    dots = [Dots(series="spread over cells" if counts else "ECE", values=cells)]
+    note = ""
+    if counts:
+        plain = {one.model: one.mean("ece") for one in found}
+        dots.append(Dots(series="by P(Y ≤ y)", values=plain, colour=2))
+        note = "By P(Y ≤ y), predictive distributions of counts have a large ECE even when correct."
+    return models_figure(dots, "ece", models=list(cells), note=note)
+
+
+def input_choices(
+    studies: CongruenceStudies, found: Sequence[Found], places: Mapping[str, int]
+) -> tuple[Choice, ...]:
+    """Predictions, CCE and calibration over the only column of x, of one set of data."""
+    curves = over_x(studies)
+    calibrations = {curve.model: curve for curve in _calibrations(studies)}
+    held = {one.model: one for one in studies.beliefs if one.x is not None}
+    known = {one.model: one for one in found}
+    predictions = [
+        (name, law_figure(one, units=studies.units, colour=places.get(name, 0)))
+        for name, one in held.items()
+    ]
+    errors = [(ALL, input_figure(list(curves.values()), places))] if len(curves) > 1 else []
+    for name, curve in curves.items():
+        null, words = known[name].yardstick if name in known else (math.nan, "")
+        figure = input_figure([curve], places, null=null, yardstick=f"{words}, mean over x")
+        errors.append((name, figure))
+    together = [calibration_figure(list(calibrations.values()), places)] if calibrations else []
+    return (
+        *choice_of("Model", errors),
+        *choice_of("Model", predictions),
+        *choice_of("", [("", figure) for figure in together]),
+    )
+
+
+def _calibrations(studies: CongruenceStudies) -> list[Curve]:
+    """Share of rows whose P(Y ≤ y) is at most each level, of the models with one input."""
+    levels = np.linspace(0.0, 1.0, 101)
+    return [
+        Curve(
+            name="calibration",
+            x=levels,
+            y=np.searchsorted(np.sort(one.pit), levels, side="right") / len(one.pit),
+            model=one.model,
+        )
+        for one in studies.beliefs
+        if one.pit is not None and one.x is not None
+    ]
+
+
+def over_x(studies: CongruenceStudies) -> dict[str, Curve]:
+    """CCE over the only column of x by model, of one set of data."""
+    inputs = {one.model: one.x for one in studies.beliefs}
+    found = {}
+    for run in studies.result.runs:
+        x = inputs.get(run.model)
+        if x is not None and run.rows and len(x) == run.n:
+            found[run.model] = cce_over(run, x)
+    return found
+
+
+def cce_over(run: CongruenceRun, x: FloatArray) -> Curve:
+    """CCE of one run at its rows over one input, with a band of one standard deviation."""
+    if not run.rows:
+        raise InputError(f"run must have rows, got none: {', '.join(set(run.reasons.values()))}")
+    at = as_vector(x, "x", length=run.n)
+    order = np.argsort(at, kind="stable")
+    cce, spread = run.rows["cce"][order], run.rows["cce_sd"][order]
+    banded = np.isfinite(spread).all()
+    return Curve(
+        name="congruence_cce",
+        x=at[order],
+        y=cce,
+        lower=cce - spread if banded else None,
+        upper=cce + spread if banded else None,
+        band="one standard deviation over samples and draws" if banded else "",
+        x_label="x",
+        y_label="CCE at x",
+        model=run.model,
+        group=f"task={run.task}",
+    )
+
+
+def severity_choices(
+    result: MonotonicityResult, table: Table, places: Mapping[str, int]
+) -> tuple[Choice, ...]:
+    """Measures against severity, one option a perturbation."""
+    made: list[Choice] = []
+    for measure in ("cce", "ece"):
+        kinds = dict.fromkeys(
+            curve.kind
+            for curve in result.curves
+            if np.isfinite(curve.values[measure].mean(axis=0)).any()
+        )
+        options = [
+            (kind.replace("_", " "), severity_figure(table, kind, measure, places))
+            for kind in kinds
+        ]
+        made += choice_of("Perturbation", options)
+    return tuple(made)
+
+
+def rejection_choices(
+    rejections: Sequence[Rejection], places: Mapping[str, int], note: str = ""
+) -> tuple[Choice, ...]:
+    """What rejection leaves, one option a model; of several sets of data the first."""
+    first = {one.model: one for one in reversed(rejections)}
+    held: dict[str, list[tuple[str, Figure]]] = {}
+    for model in dict.fromkeys(one.model for one in rejections):
+        for curve in first[model].drawn:
+            figure = rejection_figure(curve, colour=places.get(model, 0), note=note)
+            held.setdefault(curve.name, []).append((model, figure))
+    return tuple(made for options in held.values() for made in choice_of("Model", options))
+
+
+def diagnosis_choices(
+    scatters: Sequence[tuple[Diagnosis, Table]], places: Mapping[str, int], note: str = ""
+) -> tuple[Choice, ...]:
+    """CCE without labels against the true error, all models and each; the first set of data."""
+    first = {one.model: (one, table) for one, table in reversed(scatters)}
+    tables = {}
+    for model in dict.fromkeys(one.model for one, _ in scatters):
+        one, table = first[model]
+        if (np.isfinite(one.cce) & np.isfinite(one.error)).any():
+            tables[model] = table
+    options = [(ALL, list(tables.values()))] if len(tables) > 1 else []
+    options += [(model, [table]) for model, table in tables.items()]
+    drawn = [(label, diagnosis_figure(chosen, places)) for label, chosen in options]
+    notes = (note,) if note else ()
+    return choice_of("Model", [(n, replace(f, notes=(*f.notes, *notes))) for n, f in drawn])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,44 +14,19 @@ from howsure.core.errors import InputError
 from howsure.core.progress import part_of, tell
 from howsure.core.rng import child
 from howsure.methods.interface import Beliefs, Fitted, Method
-from howsure.studies.congruence.tasks import COMPONENTS, CongruenceTask, Embedding, PixelPCA
+from howsure.studies.congruence.worlds import COMPONENTS, CongruenceTask, Embedding, PixelPCA
 
 if TYPE_CHECKING:
     from howsure.methods.deep import HeadNetwork
-
-COUNT_HEADS: Final = (
-    *("poisson", "negative_binomial", "double_poisson"),
-    *("gaussian", "faithful_gaussian", "natural_gaussian", "beta_gaussian"),
-)
-"""Heads of the published study for counts."""
-REAL_HEADS: Final = COUNT_HEADS[3:]
-"""Heads of the published study for real numbers."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnFeatures(Method):
-    """A method for tables, on principal components of images.
+    """A method for tables, on principal components of images."""
 
-    Parameters
-    ----------
-    method : Method
-        What is fitted to the components.
-    components : int
-        How many, at most.
-
-    Examples
-    --------
-    >>> from howsure.methods.linear import LinearT
-    >>> images = np.random.default_rng(0).random((40, 4, 4, 1))
-    >>> method = OnFeatures(method=LinearT(), components=3)
-    >>> fitted = method.fit(images, images.sum(axis=(1, 2, 3)), np.random.default_rng(1))
-    >>> fitted.predict(images).outcome.n, fitted.features(images).shape
-    (40, (40, 3))
-    """
-
-    method: Method
-    components: int = COMPONENTS
+    method: Method  # What is fitted to the components
+    components: int = COMPONENTS  # How many, at most
 
     @property
     def name(self) -> str:
@@ -64,13 +39,7 @@ class OnFeatures(Method):
         return self.method.fixed_coverages
 
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> FeatureFit:
-        """Fit components to x, shape (n, …), and the method to the components.
-
-        Raises
-        ------
-        InputError
-            As the method has it, or if there are fewer than two rows.
-        """
+        """Fit components to x, shape (n, …), and the method to the components."""
         features = PixelPCA.of(np.asarray(x), self.components)
         return FeatureFit(self.method.fit(features(np.asarray(x)), y, rng), features)
 
@@ -78,15 +47,7 @@ class OnFeatures(Method):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class FeatureFit(Fitted):
-    """A fitted method on features.
-
-    Attributes
-    ----------
-    fitted : Fitted
-        Takes features.
-    features : callable
-        Inputs to features, shape (n, e).
-    """
+    """A fitted method on features."""
 
     fitted: Fitted
     features: Embedding
@@ -161,6 +122,13 @@ def fit_methods(
     ------
     InputError
         If there is no method or task, or not one seed a task; and as the methods have it.
+
+    Examples
+    --------
+    >>> from howsure.methods.linear import LinearT
+    >>> from howsure.studies.congruence import wave_task
+    >>> list(fit_methods({"line": LinearT()}, [wave_task(rows=60)])[0])
+    ['line']
     """
     own = list(range(len(tasks))) if seeds is None else [int(seed) for seed in seeds]
     if not methods or not tasks or len(own) != len(tasks):
@@ -168,21 +136,17 @@ def fit_methods(
             "methods and tasks must hold at least one, and seeds one a task, got "
             f"{len(methods)}, {len(tasks)} and {len(own)}"
         )
-    together = [label for label, method in methods.items() if _network(method) is not None]
-    batched = _batched({label: methods[label] for label in together}, tasks, own)
-    alone = [label for label in methods if label not in together]
+    networks = {k: net for k, method in methods.items() if (net := _network(method)) is not None}
+    batched = _batched(methods, networks, tasks, own)
+    alone = [label for label in methods if label not in networks]
     total, found = len(alone) * len(tasks), []
     for place, (task, seed) in enumerate(zip(tasks, own, strict=True)):
-        fits: dict[str, Fitted] = {}
-        for number, label in enumerate(methods):
-            if label in together:
-                fits[label] = batched[label, place]
-                continue
+        fits = {label: batched[label, place] for label in networks}
+        for number, label in enumerate(alone):
             rng = child(seed, "congruence fit", label)
-            done = place * len(alone) + min(number, len(alone))
-            with part_of(f"fitting {label}", done, total):
+            with part_of(f"fitting {label}", place * len(alone) + number, total):
                 fits[label] = methods[label].fit(task.train.x, task.train.y, rng)
-        found.append(fits)
+        found.append({label: fits[label] for label in methods})
     return found
 
 
@@ -199,65 +163,42 @@ def _network(method: Method) -> HeadNetwork | None:
 
 def _batched(
     methods: Mapping[str, Method],
+    networks: Mapping[str, HeadNetwork],
     tasks: Sequence[CongruenceTask],
     seeds: Sequence[int],
 ) -> dict[tuple[str, int], Fitted]:
     """Networks of one recipe, trained as one whatever their heads and data."""
-    if not methods:
+    if not networks:
         return {}
     from howsure.methods.deep import HeadFit, Member, train
 
-    views = _views(methods, tasks)
+    widths = {k: m.components for k, m in methods.items() if isinstance(m, OnFeatures)}
+    views = {  # components are fitted once a task, for all methods that take as many
+        (width, place): PixelPCA.of(task.train.x, width)
+        for place, task in enumerate(tasks)
+        for width in {widths[label] for label in networks if label in widths}
+    }
     recipes: dict[Any, list[tuple[str, int]]] = {}
-    for label, method in methods.items():
-        network = _network(method)
-        assert network is not None
-        for place in range(len(tasks)):
-            recipes.setdefault(network.training, []).append((label, place))
+    for label, network in networks.items():
+        pairs = [(label, place) for place in range(len(tasks))]
+        recipes.setdefault(network.training, []).extend(pairs)
+    total = len(networks) * len(tasks)
     found: dict[tuple[str, int], Fitted] = {}
     for training, pairs in recipes.items():
-        tell("training networks", len(found), len(methods) * len(tasks))
-        members, heads = [], []
+        tell("training networks", len(found), total)
+        members = []
         for label, place in pairs:
-            view, task = views[_width(methods[label]), place], tasks[place]
-            held = (view.rows(task.val.x), task.val.y)
-            members.append(
-                Member(view.rows(task.train.x), task.train.y, seed=seeds[place], held=held)
-            )
-            network = _network(methods[label])
-            assert network is not None
-            heads.append(network.head)
+            view, task = views.get((widths.get(label, 0), place), _numbers), tasks[place]
+            held = (view(task.val.x), task.val.y)
+            members.append(Member(view(task.train.x), task.train.y, seed=seeds[place], held=held))
+        heads = [networks[label].head for label, _ in pairs]
         trained = train(members, heads, training)
         for (label, place), head, network_ in zip(pairs, heads, trained, strict=True):
-            fit = HeadFit((network_,), head)
-            features = views[_width(methods[label]), place].features
+            fit, features = HeadFit((network_,), head), views.get((widths.get(label, 0), place))
             found[label, place] = fit if features is None else FeatureFit(fit, features)
-    tell("training networks", len(found), len(methods) * len(tasks))
+    tell("training networks", len(found), total)
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _View:
-    """What a network sees of inputs."""
-
-    features: Embedding | None
-
-    def rows(self, x: npt.NDArray[Any]) -> FloatArray:
-        """Its input, shape (n, d)."""
-        return np.asarray(x if self.features is None else self.features(x), dtype=np.float64)
-
-
-def _width(method: Method) -> int | None:
-    return method.components if isinstance(method, OnFeatures) else None
-
-
-def _views(
-    methods: Mapping[str, Method], tasks: Sequence[CongruenceTask]
-) -> dict[tuple[int | None, int], _View]:
-    """Components are fitted once a task, for all methods that take as many."""
-    widths = {_width(method) for method in methods.values()}
-    return {
-        (width, place): _View(None if width is None else PixelPCA.of(task.train.x, width))
-        for place, task in enumerate(tasks)
-        for width in widths
-    }
+def _numbers(x: npt.NDArray[Any]) -> FloatArray:
+    return np.asarray(x, dtype=np.float64)

@@ -10,14 +10,12 @@ import csv
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Final, final
+from typing import final
 
 import numpy as np
 
 from howsure.core.registry import check_known
-from howsure.studies.congruence.reliability import Reliability
-
-_SWAPPED: Final = ("poisson", "gaussian")
+from howsure.studies.congruence.result import Reliability
 
 
 @final
@@ -49,20 +47,14 @@ class Published:
 @cache
 def _all() -> tuple[Published, ...]:
     text = files("howsure.studies.congruence").joinpath("published.csv").read_text("utf-8")
+    _, *rows = csv.reader(text.splitlines())
     return tuple(
-        Published(
-            row["source"],
-            row["task"],
-            row["model"],
-            row["measure"],
-            float(row["value"]),
-            row["note"],
-        )
-        for row in csv.DictReader(text.splitlines())
+        Published(source, task, model, measure, float(value), note)
+        for source, task, model, measure, value, note in rows
     )
 
 
-def published(
+def published_numbers(
     source: str | None = None,
     *,
     task: str | None = None,
@@ -85,19 +77,16 @@ def published(
 
     Examples
     --------
-    >>> [row.value for row in published("figure 2", measure="cce")]
+    >>> [row.value for row in published_numbers("figure 2", measure="cce")]
     [0.12, 0.118, 0.028, 0.029]
     """
-    sources = dict.fromkeys(row.source for row in _all())
     if source is not None:
-        check_known(source, sources, "source")
+        check_known(source, dict.fromkeys(row.source for row in _all()), "source")
+    wanted = {"source": source, "task": task, "model": model, "measure": measure}
     return tuple(
         row
         for row in _all()
-        if source in (None, row.source)
-        and task in (None, row.task)
-        and model in (None, row.model)
-        and measure in (None, row.measure)
+        if all(value in (None, getattr(row, name)) for name, value in wanted.items())
     )
 
 
@@ -116,24 +105,17 @@ def published_reliability(*, unswap: bool = False) -> Reliability:
     >>> round(test.two_sided, 3), round(test.greater, 3)
     (0.377, 0.812)
     """
-    rows = {(row.task, row.model, row.measure): row.value for row in published("table 2")}
+    rows = {(row.task, row.model, row.measure): row.value for row in published_numbers("table 2")}
     pairs = list(dict.fromkeys((task, model) for task, model, _ in rows))
-
-    def column(measure: str) -> list[float]:
-        return [rows[task, _place(task, model, unswap=unswap), measure] for task, model in pairs]
-
-    draws = [rows[(*pair, "cce_draws_sd")] / rows[(*pair, "cce")] for pair in pairs]
+    swapped = {"poisson": "gaussian", "gaussian": "poisson"}
+    places = [  # where each pair's coefficients are printed
+        (task, swapped.get(model, model) if unswap and task == "COCO-People" else model)
+        for task, model in pairs
+    ]
     return Reliability(
         task=tuple(task for task, _ in pairs),
         model=tuple(model for _, model in pairs),
-        cce=np.array(column("cce_cv")),
-        ece=np.array(column("ece_cv")),
-        cce_draws=np.array(draws),
+        cce=np.array([rows[(*place, "cce_cv")] for place in places]),
+        ece=np.array([rows[(*place, "ece_cv")] for place in places]),
+        cce_draws=np.array([rows[(*p, "cce_draws_sd")] / rows[(*p, "cce")] for p in pairs]),
     )
-
-
-def _place(task: str, model: str, *, unswap: bool) -> str:
-    """Where a model's coefficients are printed."""
-    if not unswap or task != "COCO-People" or model not in _SWAPPED:
-        return model
-    return _SWAPPED[1 - _SWAPPED.index(model)]

@@ -1,20 +1,26 @@
-"""What the congruence studies give: measures of one model on one task, and of many side by side."""
+"""What the congruence study gives: measures of models, four experiments, and all of one task."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, final
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
-from howsure.core.arrays import FloatArray
+from howsure.core import convert
+from howsure.core.arrays import FloatArray, as_vector
 from howsure.core.brief import brief_repr
+from howsure.core.convert import checked
 from howsure.core.errors import InputError
-from howsure.core.records import Direction, Notion, Record, Table
+from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.registry import check_known, unknown
+from howsure.metrics.congruence import RejectionCurve, rejection_at, rejection_curve
 
 TITLES: Final[Mapping[str, str]] = {
     "cce": "CCE",
@@ -26,7 +32,32 @@ TITLES: Final[Mapping[str, str]] = {
     "mae": "MAE",
 }
 """Measures of a run, with their titles; lower is better in all."""
+MEASURES: Final = ("cce", "ece", "nll")
+"""Those that experiments take."""
+THRESHOLDS: Final = np.linspace(0.02, 0.06, 100)
+"""Thresholds of CCE of the published rejection."""
 _UNITS: Final[Mapping[str, str]] = {"nll": "nats", "nll_unnormalised": "nats", "mae": "y"}
+_LOSSES: Final = {"mae": "mean absolute error", "nll": "mean negative log likelihood"}
+_NONE: Final = np.empty(0)
+
+
+def table_of(name: str, rows: Sequence[Mapping[str, Any]], **words: Any) -> Table:
+    """A table of rows that have the same columns."""
+    return Table(
+        name=name,
+        columns={
+            key: np.array([row[key] for row in rows], dtype=object if isinstance(v, str) else None)
+            for key, v in (rows[0].items() if rows else ())
+        },
+        **words,
+    )
+
+
+def sample_sd(values: npt.ArrayLike) -> float:
+    """Standard deviation of the finite values, divisor one less; NaN for fewer than two."""
+    given = np.asarray(values, dtype=np.float64)
+    known = given[np.isfinite(given)]
+    return float(known.std(ddof=1)) if known.size > 1 else math.nan
 
 
 @final
@@ -70,13 +101,7 @@ class CongruenceRun:
     __repr__ = brief_repr
 
     def value(self, measure: str) -> float:
-        """A measure on the data as they are.
-
-        Raises
-        ------
-        InputError
-            If there is no such measure.
-        """
+        """A measure on the data as they are."""
         check_known(measure, TITLES, "measure")
         return self.values.get(measure, math.nan)
 
@@ -87,12 +112,12 @@ class CongruenceRun:
 
     def data_sd(self, measure: str) -> float:
         """Standard deviation over bootstrap samples (and draws within), divisor one less."""
-        return _sd(self.bootstraps.get(measure, np.empty(0)))
+        return _sd(self.bootstraps.get(measure, _NONE))
 
     def bootstrap_mean(self, measure: str) -> float:
         """Mean over bootstrap samples (and draws within)."""
-        held = self.bootstraps.get(measure, np.empty(0))
-        return float(held.mean()) if held.size else math.nan
+        samples = self.bootstraps.get(measure, _NONE)
+        return float(samples.mean()) if samples.size else math.nan
 
     def variation(self, measure: str) -> float:
         """Coefficient of variation over bootstrap samples: standard deviation by mean."""
@@ -127,25 +152,19 @@ class CongruenceResult:
         return tuple(dict.fromkeys(run.task for run in self.runs))
 
     def of(self, model: str, task: str | None = None) -> tuple[CongruenceRun, ...]:
-        """The runs of a model, on one task or on all.
-
-        Raises
-        ------
-        InputError
-            If there is none.
-        """
+        """The runs of a model, on one task or on all."""
         found = tuple(run for run in self.runs if run.model == model and task in (None, run.task))
         if not found:
             raise InputError(unknown(model, self.models, "model"))
         return found
 
-    def values(self, model: str, measure: str, task: str | None = None) -> FloatArray:
+    def values(self, model: str, measure: str) -> FloatArray:
         """A measure in each run of a model, shape (runs,)."""
-        return np.array([run.value(measure) for run in self.of(model, task)])
+        return np.array([run.value(measure) for run in self.of(model)])
 
-    def mean(self, model: str, measure: str, task: str | None = None) -> float:
+    def mean(self, model: str, measure: str) -> float:
         """Mean over the runs of a model; NaN where one has no answer."""
-        return float(self.values(model, measure, task).mean())
+        return float(self.values(model, measure).mean())
 
     def records(self) -> tuple[Record, ...]:
         """Every measure of every model and task.
@@ -153,70 +172,671 @@ class CongruenceResult:
         Over several runs the standard error is that of their mean, by their spread; of a single
         run, the spread over bootstrap samples.
         """
+        pairs = {(run.task, run.model) for run in self.runs}
         return tuple(
-            self._record(task, model, measure)
+            self._record(self.of(model, task), measure)
             for task in self.tasks
             for model in self.models
-            if any(run.task == task and run.model == model for run in self.runs)
+            if (task, model) in pairs
             for measure in TITLES
             if measure != "cce_null"
         )
 
-    def _record(self, task: str, model: str, measure: str) -> Record:
-        runs = self.of(model, task)
+    def _record(self, runs: tuple[CongruenceRun, ...], measure: str) -> Record:
         known = np.array([run.value(measure) for run in runs])
-        error = _sd(known) / math.sqrt(len(runs)) if len(runs) > 1 else runs[0].data_sd(measure)
-        reason = next((run.reasons[measure] for run in runs if measure in run.reasons), "")
-        nulls = np.array([run.value("cce_null") for run in runs])
+        cce = measure == "cce"
         return Record(
-            metric="mean_cce" if measure == "cce" else measure,
+            metric="mean_cce" if cce else measure,
             value=float(known.mean()),
-            standard_error=error,
+            standard_error=_sd(known) / math.sqrt(len(runs))
+            if len(runs) > 1
+            else runs[0].data_sd(measure),
             n=float(sum(run.n for run in runs)),
             direction=Direction.LOWER,
             units=_UNITS.get(measure, "1"),
-            notion=Notion.POINTWISE if measure == "cce" else Notion.MARGINAL,
-            null=float(nulls.mean()) if measure == "cce" else math.nan,
-            model=model,
-            group=f"task={task}",
-            reason=reason,
+            notion=Notion.POINTWISE if cce else Notion.MARGINAL,
+            null=float(np.mean([run.value("cce_null") for run in runs])) if cce else math.nan,
+            model=runs[0].model,
+            group=f"task={runs[0].task}",
+            reason=next((run.reasons[measure] for run in runs if measure in run.reasons), ""),
             options={**self.options, "runs": float(len(runs))},
         )
 
     def table(self) -> Table:
         """One row a task, model and seed: measures with their spreads and variations."""
-        runs = self.runs
-        columns: dict[str, npt.NDArray[Any]] = {
-            "task": np.array([run.task for run in runs], dtype=object),
-            "model": np.array([run.model for run in runs], dtype=object),
-            "seed": np.array([run.seed for run in runs]),
-            "n": np.array([run.n for run in runs]),
-        }
-        columns |= {name: _column(run.value(name) for run in runs) for name in TITLES}
-        columns["cce_draws_sd"] = _column(run.monte_carlo_sd for run in runs)
-        for name in ("cce", "ece", "nll"):
-            columns[f"{name}_sd"] = _column(run.data_sd(name) for run in runs)
-        for name in ("cce", "ece"):
-            columns[f"{name}_cv"] = _column(run.variation(name) for run in runs)
-        return Table(
-            name="congruence_models",
-            columns=columns,
+        rows = [
+            {
+                "task": run.task,
+                "model": run.model,
+                "seed": run.seed,
+                "n": run.n,
+                **{name: run.value(name) for name in TITLES},
+                "cce_draws_sd": run.monte_carlo_sd,
+                **{f"{name}_sd": run.data_sd(name) for name in MEASURES},
+                **{f"{name}_cv": run.variation(name) for name in ("cce", "ece")},
+            }
+            for run in self.runs
+        ]
+        return table_of(
+            "congruence_models",
+            rows,
             labels={
                 **TITLES,
                 "cce_draws_sd": "sd of CCE over draws",
-                "cce_sd": "sd of CCE over bootstrap samples",
-                "ece_sd": "sd of ECE over bootstrap samples",
-                "nll_sd": "sd of NLL over bootstrap samples",
-                "cce_cv": "coefficient of variation of CCE",
-                "ece_cv": "coefficient of variation of ECE",
+                **{f"{m}_sd": f"sd of {m.upper()} over bootstrap samples" for m in MEASURES},
+                **{f"{m}_cv": f"coefficient of variation of {m.upper()}" for m in ("cce", "ece")},
             },
             notes="Values of CCE can be compared within a task alone, where kernels and λ are one.",
         )
 
 
-def _column(numbers: Iterable[float]) -> FloatArray:
-    return np.array(list(numbers), dtype=np.float64)
-
-
 def _sd(values: FloatArray) -> float:
     return float(values.std(ddof=1)) if values.size > 1 else math.nan
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Monotonicity:
+    """Measures of one model under one perturbation."""
+
+    # Which model on what, under which perturbation
+    task: str
+    model: str
+    kind: str
+    severities: FloatArray  # (s,): rising, the first 0: data as they are
+    values: Mapping[str, FloatArray]  # (trials, s): ``cce``, ``ece`` and ``nll``
+
+    @cached_property
+    def _known(self) -> dict[str, tuple[float, float]]:
+        return {}
+
+    def page(self, measure: str = "cce") -> tuple[float, float]:
+        """Page's L and its p-value: trials are blocks, and the measure rises with severity.
+
+        NaN where there are fewer than two trials or three severities, or a value is missing.
+        """
+        if measure not in self._known:
+            self._known[measure] = _page(self.values[measure])
+        return self._known[measure]
+
+    def steps_up(self, measure: str = "cce") -> float:
+        """Share of steps from one severity to the next at which the mean rises."""
+        return float((np.diff(self.values[measure].mean(axis=0)) > 0).mean())
+
+
+def _page(table: FloatArray) -> tuple[float, float]:
+    if table.shape[0] < 2 or table.shape[1] < 3 or not np.isfinite(table).all():
+        return math.nan, math.nan
+    from scipy.stats import page_trend_test
+
+    found = page_trend_test(table)
+    return float(found.statistic), float(found.pvalue)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MonotonicityResult:
+    """Models under perturbations."""
+
+    curves: tuple[Monotonicity, ...]
+    options: Mapping[str, str | float] = field(default_factory=dict)
+
+    def records(self) -> tuple[Record, ...]:
+        """The share of steps up of mean CCE; options hold Page's L and its p-value."""
+        return tuple(
+            Record(
+                metric="cce_steps_up",
+                value=curve.steps_up(),
+                n=float(len(curve.values["cce"])),
+                direction=Direction.HIGHER,
+                notion=Notion.POINTWISE,
+                target=1.0,
+                model=curve.model,
+                group=f"task={curve.task}, perturbation={curve.kind}",
+                options={
+                    **self.options,
+                    **dict(zip(("page_l", "page_p_value"), curve.page(), strict=True)),
+                },
+            )
+            for curve in self.curves
+        )
+
+    def table(self) -> Table:
+        """One row a model, perturbation and severity: means and spreads over trials."""
+        rows = [
+            {
+                "task": curve.task,
+                "model": curve.model,
+                "perturbation": curve.kind,
+                "severity": severity,
+                "trials": float(len(curve.values["cce"])),
+                **{
+                    f"{measure}{end}": number
+                    for measure in MEASURES
+                    for end, number in (
+                        ("", curve.values[measure][:, place].mean()),
+                        ("_sd", _sd(curve.values[measure][:, place])),
+                        ("_page_p", curve.page(measure)[1]),
+                    )
+                },
+            }
+            for curve in self.curves
+            for place, severity in enumerate(curve.severities)
+        ]
+        return table_of(
+            "congruence_monotonicity",
+            rows,
+            labels={"cce_page_p": "p of Page's trend test over all severities"},
+            notes="Trials are bootstrap samples of one test part, so p does not apply to "
+            "other models and data.",
+        )
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rejection:
+    """What becomes of the losses of one model as rows are withheld by CCE."""
+
+    task: str
+    model: str
+    scores: FloatArray  # (n,): CCE at the test rows
+    # (n,): ``mae`` (absolute errors) and, where predictions have a density, ``nll``
+    losses: Mapping[str, FloatArray]
+    # Share of random orders of the rows with an area as small, the order by CCE counted in
+    p_values: Mapping[str, float]
+    units: str = "y"
+    options: Mapping[str, str | float] = field(default_factory=dict)
+
+    @cached_property
+    def curves(self) -> Mapping[str, RejectionCurve]:
+        """One a loss."""
+        return {name: rejection_curve(self.scores, loss) for name, loss in self.losses.items()}
+
+    def at(
+        self, loss: str = "mae", thresholds: FloatArray = THRESHOLDS
+    ) -> tuple[FloatArray, FloatArray]:
+        """Share withheld and loss of the rows kept, at thresholds of CCE (published by default)."""
+        if loss not in self.losses:
+            raise InputError(f"loss must be one of {', '.join(self.losses)}, got {loss!r}")
+        return rejection_at(self.scores, self.losses[loss], thresholds)
+
+    @cached_property
+    def drawn(self) -> tuple[Curve, ...]:
+        """A curve for each loss: by CCE, with random order as reference and its 95 % band."""
+        found = []
+        for loss, curve in self.curves.items():
+            low, high = random_band(self.losses[loss])
+            found.append(
+                Curve(
+                    name=f"rejection_{loss}",
+                    x=curve.rejected,
+                    y=curve.error,
+                    reference=np.full(len(curve.error), curve.random),
+                    lower=low,
+                    upper=high,
+                    band="95 % of random orders",
+                    x_label="share withheld",
+                    y_label=f"{_LOSSES[loss]} of the rows kept",
+                    model=self.model,
+                    group=f"task={self.task}",
+                    area=curve.area,
+                    hover={"oracle": curve.oracle},
+                )
+            )
+        return tuple(found)
+
+    def records(self) -> tuple[Record, ...]:
+        """The gain of each loss: 0 for random order, 1 for the order of the losses themselves."""
+        return tuple(
+            Record(
+                metric=f"rejection_gain_{loss}",
+                value=curve.gain,
+                n=float(len(self.scores)),
+                direction=Direction.HIGHER,
+                notion=Notion.LOCAL,
+                target=1.0,
+                null=0.0,
+                model=self.model,
+                group=f"task={self.task}",
+                reason="" if math.isfinite(curve.gain) else "all losses are equal",
+                options={
+                    **self.options,
+                    "area": curve.area,
+                    "random_area": curve.random_area,
+                    "oracle_area": curve.oracle_area,
+                    "p_value": self.p_values[loss],
+                },
+            )
+            for loss, curve in self.curves.items()
+        )
+
+
+def random_band(loss: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Between which the mean loss of rows kept at random lies in 95 % of orders, nearly.
+
+    At shares withheld of 0, 1/n, … The mean of m of n rows, drawn without replacement, has
+    variance s²/m (1 − m/n), s² with divisor n − 1; the band takes the normal limit.
+    """
+    n = len(loss)
+    kept = np.arange(n, 0, -1)
+    s = float(loss.std(ddof=1)) if n > 1 else 0.0
+    half = 1.959963984540054 * s * np.sqrt((1.0 - kept / n) / kept)
+    return loss.mean() - half, loss.mean() + half
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Diagnosis:
+    """CCE at unlabelled inputs beside what is wrong there."""
+
+    task: str
+    model: str
+    x: FloatArray  # (n, e): embeddings of the test inputs
+    cce: FloatArray  # (n,): by the validation part's labels
+    error: FloatArray  # (n,): distance of the predictive distribution from the true conditional one
+    nll: FloatArray  # (n,): with the test part's labels; NaN where predictions have no density
+    options: Mapping[str, str | float] = field(default_factory=dict)
+
+    @cached_property
+    def correlations(self) -> Mapping[str, tuple[float, float]]:
+        """Spearman's and Pearson's correlation of a score with the true error; NaN if constant."""
+        from scipy.stats import rankdata
+
+        return {
+            score: (_pearson(rankdata(values), rankdata(self.error)), _pearson(values, self.error))
+            for score, values in (("cce", self.cce), ("nll", self.nll))
+        }
+
+    def correlation(self, score: str = "cce") -> tuple[float, float]:
+        """Spearman's and Pearson's correlation of one score, ``cce`` or ``nll``."""
+        return self.correlations[checked(score, Literal["cce", "nll"], "score")]
+
+    def records(self) -> tuple[Record, ...]:
+        """The correlations of CCE, without labels, and of NLL, with labels."""
+        return tuple(
+            Record(
+                metric=f"{score}_error_{name}",
+                value=value,
+                n=float(len(self.cce)),
+                direction=Direction.HIGHER,
+                notion=Notion.LOCAL,
+                target=1.0,
+                null=0.0,
+                model=self.model,
+                group=f"task={self.task}",
+                reason="" if np.isfinite(value) else "a column is constant or missing",
+                options=self.options,
+            )
+            for score, pair in self.correlations.items()
+            for name, value in zip(("spearman", "pearson"), pair, strict=True)
+        )
+
+    def table(self) -> Table:
+        """One row a test input."""
+        inputs = {f"x{place}": column for place, column in enumerate(self.x.T[:2])}
+        return Table(
+            name="congruence_diagnosis",
+            columns={**inputs, "cce": self.cce, "error": self.error, "nll": self.nll},
+            labels={"error": "distance from the true distribution"},
+            model=self.model,
+            notes="CCE knows no label of these rows.",
+        )
+
+
+def _pearson(first: FloatArray, second: FloatArray) -> float:
+    known = np.isfinite(first).all() and np.isfinite(second).all()
+    if not known or len(first) < 2 or np.ptp(first) == 0.0 or np.ptp(second) == 0.0:
+        return math.nan
+    return float(np.corrcoef(first, second)[0, 1])
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Robustness:
+    """Measures of one model as a few rows are spoilt."""
+
+    model: str
+    settings: tuple[str, ...]  # What was done; the first is ``as they are``
+    spoilt: npt.NDArray[np.int64]  # (s,): rows that were changed
+    # (s,): ``nll``, ``ece`` and mean ``cce``; ``nll_top`` and ``cce_top``, the largest value of a
+    # row by the median of rows
+    values: dict[str, FloatArray]
+    n: int
+
+    def relative_change(self, measure: str) -> FloatArray:
+        """Change against the data as they are, by their absolute value; shape (s,)."""
+        check_known(measure, MEASURES, "measure")
+        values = self.values[measure]
+        return np.asarray((values - values[0]) / abs(values[0]))
+
+    @cached_property
+    def changes(self) -> dict[str, FloatArray]:
+        """The relative changes of NLL, ECE and CCE."""
+        return {measure: self.relative_change(measure) for measure in ("nll", "ece", "cce")}
+
+    def records(self) -> tuple[Record, ...]:
+        """The relative change of each measure in each setting."""
+        changes = self.changes
+        return tuple(
+            Record(
+                metric=f"{measure}_relative_change",
+                value=float(change[place]),
+                n=float(self.n),
+                direction=Direction.NONE,
+                model=self.model,
+                group=f"setting={setting}",
+                options={"rows_changed": float(self.spoilt[place])},
+            )
+            for place, setting in enumerate(self.settings)
+            if place
+            for measure, change in changes.items()
+        )
+
+    def table(self) -> Table:
+        """One row a setting."""
+        return Table(
+            name="congruence_robustness",
+            columns={
+                "setting": np.array(self.settings, dtype=object),
+                "rows_changed": self.spoilt,
+                **self.values,
+                **{f"{measure}_change": change for measure, change in self.changes.items()},
+            },
+            labels={
+                "nll_top": "largest NLL of a row, by the median",
+                "cce_top": "largest CCE at a row, by the median",
+                **{f"{m}_change": f"relative change of {m.upper()}" for m in MEASURES},
+            },
+            model=self.model,
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WelchTest:
+    """Two means compared without the assumption of equal variances; `greater` is one-sided."""
+
+    statistic: float
+    degrees: float
+    two_sided: float
+    greater: float
+    means: tuple[float, float]
+
+
+def welch(first: npt.ArrayLike, second: npt.ArrayLike) -> WelchTest:
+    """Welch's t-test of two samples, with Welch's and Satterthwaite's degrees of freedom."""
+    samples = [as_vector(first, "first"), as_vector(second, "second")]
+    if min(len(sample) for sample in samples) < 2:
+        raise InputError("samples must hold at least two numbers each, got fewer")
+    means = [float(sample.mean()) for sample in samples]
+    errors = [float(sample.var(ddof=1)) / len(sample) for sample in samples]
+    if sum(errors) == 0.0:
+        raise InputError("samples must vary, got two constants")
+    statistic = (means[0] - means[1]) / math.sqrt(sum(errors))
+    degrees = sum(errors) ** 2 / sum(
+        error**2 / (len(sample) - 1) for error, sample in zip(errors, samples, strict=True)
+    )
+    return WelchTest(
+        statistic=statistic,
+        degrees=degrees,
+        two_sided=float(2.0 * special.stdtr(degrees, -abs(statistic))),
+        greater=float(special.stdtr(degrees, -statistic)),
+        means=(means[0], means[1]),
+    )
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reliability:
+    """Does CCE vary more from sample to sample than ECE? Coefficients of variation of both.
+
+    Source: Young et al. 2025, section 4.5 and table 2.
+    """
+
+    task: tuple[str, ...]
+    model: tuple[str, ...]
+    # (pairs,): coefficients of variation, sd by mean, over bootstrap samples and draws
+    cce: FloatArray
+    ece: FloatArray
+    # (pairs,): coefficient of variation of CCE over sets of draws alone, the data as they are
+    cce_draws: FloatArray
+
+    @property
+    def known(self) -> npt.NDArray[np.bool_]:
+        """Which pairs have an answer, shape (pairs,)."""
+        return np.isfinite(self.cce) & np.isfinite(self.ece)
+
+    @cached_property
+    def test(self) -> WelchTest:
+        """Welch's test of CCE against ECE; ``greater`` is against CCE that varies more."""
+        known = self.known
+        if known.sum() < 2:
+            raise InputError(f"at least two pairs must have an answer, got {int(known.sum())}")
+        return welch(self.cce[known], self.ece[known])
+
+    def records(self) -> tuple[Record, ...]:
+        """Mean coefficients of variation, with the p-values of the test."""
+        try:
+            found, reason = self.test, ""
+            told = {
+                "welch_t": found.statistic,
+                "welch_two_sided": found.two_sided,
+                "welch_cce_varies_more": found.greater,
+            }
+        except InputError as error:
+            reason, told = str(error), {}
+        return tuple(
+            Record(
+                metric=f"{name}_variation",
+                value=float(values.mean()),
+                n=float(len(values)),
+                reason=reason,
+                options=told,
+            )
+            for name, values in (("cce", self.cce), ("ece", self.ece))
+        )
+
+    def table(self) -> Table:
+        """One row a pair."""
+        return Table(
+            name="congruence_reliability",
+            columns={
+                "task": np.array(self.task, dtype=object),
+                "model": np.array(self.model, dtype=object),
+                "cce_cv": self.cce,
+                "cce_draws_cv": self.cce_draws,
+                "ece_cv": self.ece,
+            },
+            labels={
+                "cce_cv": "coefficient of variation of CCE",
+                "cce_draws_cv": "the same over draws alone",
+                "ece_cv": "coefficient of variation of ECE",
+            },
+        )
+
+
+def reliability(result: CongruenceResult) -> Reliability:
+    """Coefficients of variation of every run of a comparison with bootstrap samples."""
+    runs = result.runs
+    if not any(run.bootstraps.get("ece", _NONE).size > 1 for run in runs):
+        raise InputError("result must have two or more bootstrap samples, got fewer")
+    return Reliability(
+        task=tuple(run.task for run in runs),
+        model=tuple(run.model for run in runs),
+        cce=np.array([run.variation("cce") for run in runs]),
+        ece=np.array([run.variation("ece") for run in runs]),
+        cce_draws=np.array([run.monte_carlo_sd / run.value("cce") for run in runs]),
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ModelBeliefs:
+    """What one model predicts of the test part, in a few numbers a row."""
+
+    model: str
+    y: FloatArray  # (n,): what happened
+    point: FloatArray  # (n,): point predictions
+    # (n,): ends of the central interval of 95 %
+    lower: FloatArray
+    upper: FloatArray
+    x: FloatArray | None = None  # (n,): the inputs, where they are one number a row
+    pit: FloatArray | None = None  # (n,): P(Y ≤ y) by the predictive distribution
+    seed: int = 0
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CongruenceStudies:
+    """All experiments of one task with the same fitted models.
+
+    A plan of several seeds gives one of these for each seed; see `all_runs`.
+
+    Attributes
+    ----------
+    task : str
+        Its name.
+    units : str
+        Of y.
+    counts : bool
+        Whether y counts something.
+    result : CongruenceResult
+        Measures of every model, and of the true distribution where that is known.
+    rejections : tuple of Rejection
+        One a model; none where the experiment was not asked for, and so below.
+    monotonicity : MonotonicityResult, optional
+        Models under perturbations.
+    diagnoses : tuple of Diagnosis
+        One a model.
+    robustness : tuple of Robustness
+        One a model.
+    beliefs : tuple of ModelBeliefs
+        One a model, the true distribution too.
+    seed : int
+        Of data and models.
+    notes : tuple of str
+        What became of models without an answer, and what stands in place of what.
+
+    Examples
+    --------
+    >>> studies = CongruenceStudies(
+    ...     task="wave", units="counts", counts=True, result=CongruenceResult(runs=())
+    ... )
+    >>> studies.models, studies.records()
+    ((), ())
+    """
+
+    task: str
+    units: str
+    counts: bool
+    result: CongruenceResult
+    rejections: tuple[Rejection, ...] = ()
+    monotonicity: MonotonicityResult | None = None
+    diagnoses: tuple[Diagnosis, ...] = ()
+    robustness: tuple[Robustness, ...] = ()
+    beliefs: tuple[ModelBeliefs, ...] = ()
+    seed: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of the models, in order of first appearance."""
+        return self.result.models
+
+    def records(self) -> tuple[Record, ...]:
+        """The numbers of all experiments."""
+        trend = () if self.monotonicity is None else (self.monotonicity,)
+        parts = (self.result, *self.rejections, *self.diagnoses, *trend, *self.robustness)
+        return tuple(record for part in parts for record in part.records())
+
+
+def all_runs(studies: Sequence[CongruenceStudies]) -> CongruenceResult:
+    """Measures of several seeds, or of several tasks, as one comparison.
+
+    Parameters
+    ----------
+    studies : sequence of CongruenceStudies
+        At least one, with the same choices.
+
+    Raises
+    ------
+    InputError
+        If there is none, or choices differ.
+
+    Examples
+    --------
+    >>> one = CongruenceStudies(
+    ...     task="wave", units="counts", counts=True, result=CongruenceResult(runs=())
+    ... )
+    >>> all_runs([one, one]).runs
+    ()
+    """
+    if not studies:
+        raise InputError("studies must hold at least one, got none")
+    first = dict(studies[0].result.options)
+    if any(dict(other.result.options) != first for other in studies):
+        raise InputError("studies must have the same options of measures, got others")
+    runs = tuple(run for part in studies for run in part.result.runs)
+    return CongruenceResult(runs=runs, options=first)
+
+
+def _curves(studies: CongruenceStudies) -> tuple[Monotonicity, ...]:
+    return () if studies.monotonicity is None else studies.monotonicity.curves
+
+
+def joined(
+    parts: Sequence[CongruenceStudies], task: str = "", models: Sequence[str] = ()
+) -> CongruenceStudies:
+    """Studies of models of one task and seed as one, under a name and in an order of models."""
+
+    def every(items: Callable[[CongruenceStudies], Iterable[Any]]) -> tuple[Any, ...]:
+        found = [item for part in parts for item in items(part)]
+        if task:
+            found = [replace(i, task=task) if hasattr(i, "task") else i for i in found]
+        if models:
+            found.sort(key=lambda item: models.index(item.model))
+        return tuple(found)
+
+    first = parts[0]
+    trends = [part.monotonicity for part in parts if part.monotonicity is not None]
+    return replace(
+        first,
+        task=task or first.task,
+        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+        result=replace(first.result, runs=every(lambda part: part.result.runs)),
+        monotonicity=replace(trends[0], curves=every(_curves)) if trends else None,
+        rejections=every(lambda part: part.rejections),
+        diagnoses=every(lambda part: part.diagnoses),
+        robustness=every(lambda part: part.robustness),
+        beliefs=every(lambda part: part.beliefs),
+    )
+
+
+def packed(studies: CongruenceStudies) -> tuple[convert.Arrays, dict[str, Any]]:
+    """Studies as arrays by name and values that JSON knows.
+
+    Stores keep a result's parts and the curves of perturbations without a folder around them, and
+    name the fields of beliefs, but not the losses of p-values.
+    """
+    arrays, facts = convert.packed(studies)
+    facts |= facts.pop("result")
+    for told in facts["rejections"]:
+        del told["p_values"]
+    for place, told in enumerate(facts["beliefs"]):
+        whole = f"beliefs/{place}/"
+        told["names"] = [k.removeprefix(whole) for k in arrays if k.startswith(whole)]
+    return {
+        re.sub("^result/|(?<=^monotonicity/)curves/", "", k): v for k, v in arrays.items()
+    }, facts
+
+
+def unpacked(arrays: Mapping[str, npt.NDArray[Any]], facts: Mapping[str, Any]) -> CongruenceStudies:
+    """The studies that `packed` was given."""
+    told = {
+        **facts,
+        "result": {name: facts[name] for name in ("options", "runs")},
+        "rejections": [{**one, "p_values": one["losses"]} for one in facts["rejections"]],
+    }
+    moved = {re.sub("^(?=runs/)", "result/", k): v for k, v in arrays.items()}
+    moved = {re.sub("^monotonicity/", "monotonicity/curves/", k): v for k, v in moved.items()}
+    return convert.unpacked(CongruenceStudies, moved, told)

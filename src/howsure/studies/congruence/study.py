@@ -1,35 +1,71 @@
-"""Conditional congruence of models in a plan: what is fitted together, and all studies of it."""
+"""The congruence study in a plan: its options, its worlds, a trial, and what is put together."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, ClassVar, Final, TypeVar, final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar, final, get_args
 
+import numpy as np
 import pyarrow as pa
 
-from howsure.core.errors import HowsureWarning, InputError
+from howsure.core.convert import (
+    Bound,
+    Checked,
+    Count,
+    NonNegative,
+    filled,
+    from_options,
+    option_names,
+    plain,
+)
+from howsure.core.errors import HowsureWarning, InputError, UnanswerableError
 from howsure.core.records import Record
+from howsure.core.registry import check_known
+from howsure.core.rng import child
+from howsure.methods.deep import HeadNetwork
 from howsure.methods.deep.heads import HEADS, CountHead
-from howsure.methods.interface import Method
+from howsure.methods.deep.modules.method import ImageFit, ImageNetwork
+from howsure.methods.deep.modules.training import train_module
+from howsure.methods.interface import Fitted, Method
+from howsure.predictions import Distribution, Samples
 from howsure.report.document import Document
-from howsure.studies.congruence.bundle import CongruenceStudies, ModelBeliefs
-from howsure.studies.congruence.diagnosis import Diagnosis
-from howsure.studies.congruence.options import NAMES, Options
-from howsure.studies.congruence.perturbations import Monotonicity, MonotonicityResult
-from howsure.studies.congruence.plan_worlds import (
+from howsure.studies.congruence.experiments import (
+    Kind,
+    diagnosis,
+    monotonicity,
+    rejection,
+    robustness,
+)
+from howsure.studies.congruence.measure import (
+    TRUTH,
+    CongruenceMeasure,
+    TrueDistribution,
+    answer,
+    compare,
+    own_features,
+)
+from howsure.studies.congruence.networks import OnFeatures, fit_methods
+from howsure.studies.congruence.result import (
+    CongruenceResult,
+    CongruenceStudies,
+    ModelBeliefs,
+    Robustness,
+    joined,
+    packed,
+    unpacked,
+)
+from howsure.studies.congruence.worlds import (
+    COMPONENTS,
+    CongruenceTask,
     is_counted,
     is_pictured,
     is_simulated,
+    make_task,
     task_identity,
 )
-from howsure.studies.congruence.rejection import Rejection
-from howsure.studies.congruence.result import CongruenceRun
-from howsure.studies.congruence.robustness import Robustness
-from howsure.studies.congruence.store import joined, unpacked
-from howsure.studies.congruence.suite import TRUTH
-from howsure.studies.congruence.work import COVERAGES, run_studies, together
 from howsure.studies.engine import (
     Combined,
     Plan,
@@ -44,25 +80,312 @@ from howsure.studies.engine import (
 )
 from howsure.studies.tasks import DataNotFoundError
 
+T = TypeVar("T")
+Experiment = Literal["correctness", "rejection", "monotonicity", "diagnosis", "robustness"]
+STUDIES: Final[tuple[Experiment, ...]] = get_args(Experiment)
+TRAINING: Final = (
+    *("layers", "epochs", "batch_size", "learning_rate", "penalty", "weight_decay"),
+    *("schedule", "keep", "initial", "warm", "standardise"),
+)
+"""Options of `HeadNetwork` that a plan sets for all heads."""
+
+
+def _rising(value: tuple[float, ...], name: str) -> tuple[float, ...]:
+    if not all(first < second for first, second in pairwise((0.0, *value))):
+        raise InputError(f"{name} must rise from above 0, got {list(value)}")
+    return value
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options(Checked):
+    """Options with their defaults; those of `CongruenceMeasure` and `TRAINING` stand among them.
+
+    Attributes
+    ----------
+    studies : tuple of str
+        Which of `STUDIES`. A diagnosis needs a world whose truth is known, and is left out
+        elsewhere.
+    methods : tuple of str, optional
+        Labels of the methods that are meant; all if omitted. A world's own entry is the place.
+    reference : {"test", "val"}
+        The labelled rows S of correctness.
+    truth : bool
+        Whether the true distribution is judged as if it were a model, where it is known.
+    embedding : {"task", "features"}
+        Where inputs are alike: in the task's own embedding, or in each model's own features.
+    components : int
+        Principal components of images: of the embedding, and of what heads for tables take.
+    kinds : tuple of str, optional
+        Perturbations; by default as published, and blur of images alone.
+    severities : mapping of str to list of float
+        In place of the published.
+    trials : int
+        How often each perturbation is done.
+    resample : bool
+        Whether each takes a bootstrap sample of the test part.
+    gamma_of_y : {"each", "fixed"}
+        Whether γ of y is set anew for each perturbed part.
+    orders : int
+        Random orders behind p-values of rejection.
+    outliers : tuple of int
+        Rows spoilt, setting by setting.
+    distance : float
+        How far, in predicted standard deviations.
+    narrowing : float
+        What one prediction's standard deviation is multiplied by; 0 for no such setting.
+    absent : {"error", "skip"}
+        What becomes of worlds whose data are not on this machine.
+    measure : CongruenceMeasure
+        How CCE and ECE are measured.
+    training : mapping
+        Options of heads.
+    network : mapping, optional
+        Options of `ImageNetwork`, as ``backbone`` and ``recipe``. Where it is given, heads on
+        worlds of images are networks for images, trained one by one; else they are networks for
+        tables, on principal components.
+
+    Examples
+    --------
+    >>> Options(**Options(trials=3).identity()).trials
+    3
+    """
+
+    studies: Annotated[tuple[Experiment, ...], filled] = STUDIES
+    methods: Annotated[tuple[str, ...], filled] | None = None
+    reference: Literal["test", "val"] = "test"
+    truth: bool = True
+    embedding: Literal["task", "features"] = "task"
+    components: Count = COMPONENTS
+    kinds: tuple[Kind, ...] | None = None
+    severities: Mapping[Kind, Annotated[tuple[float, ...], _rising]] = field(default_factory=dict)
+    trials: Count = 5
+    resample: bool = True
+    gamma_of_y: Literal["each", "fixed"] = "each"
+    orders: Count = 999
+    outliers: tuple[Count, ...] = (1, 2, 5)
+    distance: NonNegative = 10.0
+    narrowing: Annotated[float, Bound(0.0, 1.0)] = 1e-3
+    absent: Literal["error", "skip"] = "error"
+    measure: CongruenceMeasure = field(default_factory=CongruenceMeasure)
+    training: Mapping[str, Any] = field(default_factory=dict)
+    network: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(cls, plan: Plan, world: str | None = None) -> Options:
+        """Check those of a plan, or of one of its worlds."""
+        for key in plan.options:
+            check_known(key, NAMES, "option of study 'congruence'")
+        entry = {} if world is None else plan.worlds[world]
+        given = {**plan.options, **{key: entry[key] for key in entry if key in NAMES}}
+        if given.get("draws") == "exact":
+            given["draws"] = None
+        training = {key: given.pop(key) for key in TRAINING if key in given}
+        found = from_options(cls, {**given, "training": training}, "option")
+        for label in found.methods or ():
+            check_known(label, plan.methods, "methods")
+        return found
+
+    def identity(self) -> dict[str, Any]:
+        """What decides the results of a trial, as plain values; training is the methods' own."""
+        names = ["reference", "embedding", "measure"]
+        if "monotonicity" in self.studies:
+            names += ["kinds", "severities", "trials", "resample", "gamma_of_y"]
+        names += ["orders"] * ("rejection" in self.studies)
+        if "robustness" in self.studies:
+            names += ["outliers", "distance", "narrowing"]
+        told = plain(self)
+        return {"studies": sorted(self.studies), **{name: told[name] for name in names}}
+
+
+NAMES: Final = (*(n for n in option_names(Options) if n != "training"), *TRAINING)
+"""All options that a plan or a world may set."""
+COVERAGES: Final = (0.9,)
+"""For methods that fix theirs when they are made; such methods give no distribution of y."""
+_ENDS: Final = (0.025, 0.975)
 _HEADED: Final = "head_regressor"
 _PICTURED: Final = "image_network"
-_HELD: Final = 0.1
-"""Has no effect but that the best epoch may be kept: the rows held out are the validation part."""
+_ASIDE: Final = 0.1
+"""Has no effect but that the best epoch may be kept: the rows set aside are the validation part."""
 _World = tuple[dict[str, Any], dict[str, str]]
-Chosen = tuple[Method, Mapping[str, Any]]
+_Chosen = tuple[Method, Mapping[str, Any]]
 """A method, and the plan's words for it with what the plan says of all heads."""
 
-_Item = TypeVar(
-    "_Item", CongruenceRun, Rejection, Monotonicity, Diagnosis, Robustness, ModelBeliefs
-)
+
+def run_studies(trial: Trial) -> TrialOutput:
+    """Fit the methods of a trial once, and do all its experiments with them."""
+    told = trial.identity
+    task = make_task(told["world"], trial.context["files"])
+    options, seed = Options(**told["options"]), told["seed"]
+    methods = {
+        label: _on(task, make_method(label, entry, COVERAGES), told["world"])
+        for label, entry in trial.context["methods"].items()
+    }
+    fits = fit_all(methods, task, seed)
+    if told["truth"]:
+        fits[TRUTH] = TrueDistribution(task)
+    parts = [model_studies(task, label, fit, options, seed) for label, fit in fits.items()]
+    studies = joined(parts)
+    arrays, facts = packed(studies)
+    return TrialOutput(arrays=arrays, keys={**trial.labels, "seed": seed}, facts=facts)
+
+
+def _on(task: CongruenceTask, method: Method, world: Mapping[str, Any]) -> Method:
+    """Methods for tables see principal components of images."""
+    if not task.images or isinstance(method, ImageNetwork):
+        return method
+    return OnFeatures(method=method, components=world["components"])
+
+
+def fit_all(methods: Mapping[str, Method], task: CongruenceTask, seed: int) -> dict[str, Fitted]:
+    """Fit every method to the training part.
+
+    Heads train as one batch. Networks for images and for heads choose their epoch by the
+    validation part; any other method sees the training part alone.
+    """
+    others = {k: method for k, method in methods.items() if not isinstance(method, ImageNetwork)}
+    found = fit_methods(others, [task], seeds=[seed])[0] if others else {}
+    for label, method in methods.items():
+        if isinstance(method, ImageNetwork):
+            found[label] = image_fit(method, task, label, seed)
+    return {label: found[label] for label in methods}
+
+
+def image_fit(method: ImageNetwork, task: CongruenceTask, label: str, seed: int) -> ImageFit:
+    """Train networks for images, with the validation part as rows set aside."""
+    own = int(child(seed, "congruence fit", label).integers(2**63 - 1))
+    networks = tuple(
+        train_module(
+            task.train.x,
+            task.train.y,
+            head=method.head,
+            backbone=method.backbone,
+            recipe=method.recipe,
+            rng=child(own, "member", member),
+            held=(task.val.x, task.val.y),
+            scaling=method.scaling,
+        )
+        for member in range(method.members)
+    )
+    return ImageFit(networks)
+
+
+def model_studies(
+    task: CongruenceTask, label: str, fit: Fitted, options: Options, seed: int
+) -> CongruenceStudies:
+    """All experiments with one fitted model; what has no answer is left out, with a note."""
+    if options.embedding == "features":
+        task = replace(task, embed=own_features(fit), kernel="auto", bandwidth=None)
+    models, how = {label: fit}, options.measure
+    notes: list[str] = []
+    kinds = options.kinds
+    if kinds is not None:  # blur is for images alone
+        kinds = tuple(kind for kind in kinds if kind != "blur" or task.images)
+
+    def tried(study: Experiment, do: Callable[[], T]) -> T | None:
+        if study not in options.studies:
+            return None
+        try:
+            return do()
+        except UnanswerableError as error:
+            notes.append(f"{label} has no {study}: {error}")
+            return None
+
+    def spoilt() -> Robustness:
+        judged = answer(fit, task.test, task.embed, model=label)
+        return robustness(
+            judged,
+            outliers=tuple(number for number in options.outliers if number <= judged.n),
+            distance=options.distance,
+            narrowing=options.narrowing or None,
+            counts=task.counts,
+            measure=how.of_task(task),
+            seed=seed,
+        )
+
+    result = tried(
+        "correctness",
+        lambda: compare(
+            {}, [task], measure=how, seeds=[seed], reference=options.reference, fits=[models]
+        ),
+    )
+    withheld = tried(
+        "rejection",
+        lambda: rejection(task, models, measure=how, replicates=options.orders, seed=seed),
+    )
+    trend = tried(
+        "monotonicity",
+        lambda: (
+            None
+            if kinds == ()
+            else monotonicity(
+                task,
+                models,
+                kinds=kinds,
+                severities=options.severities,
+                trials=options.trials,
+                resample=options.resample,
+                output_bandwidth=options.gamma_of_y,
+                measure=how,
+                seed=seed,
+            )
+        ),
+    )
+    known = tried(
+        "diagnosis",
+        lambda: (
+            {}
+            if task.truth is None
+            else diagnosis(task, models, measure=replace(how, draws=None), seed=seed)
+        ),
+    )
+    robust = tried("robustness", spoilt)
+    return CongruenceStudies(
+        task=task.name,
+        units=task.units,
+        counts=task.counts,
+        result=result or CongruenceResult(runs=()),
+        rejections=tuple((withheld or {}).values()),
+        monotonicity=trend,
+        diagnoses=tuple((known or {}).values()),
+        robustness=() if robust is None else (robust,),
+        beliefs=_predicted(label, fit, task, seed),
+        seed=seed,
+        notes=tuple(notes),
+    )
+
+
+def _predicted(
+    label: str, fit: Fitted, task: CongruenceTask, seed: int
+) -> tuple[ModelBeliefs, ...]:
+    """Predictions of the test part; none if the model has failed, or gives no distribution."""
+    try:
+        law = fit.predict(task.test.x).outcome
+    except UnanswerableError:
+        return ()
+    if not isinstance(law, Distribution | Samples):
+        return ()
+    x, y, ends = task.test.x, task.test.y, law.quantile(_ENDS)
+    single = x.ndim < 3 and x.size == len(y)
+    found = ModelBeliefs(
+        model=label,
+        y=y,
+        point=law.point(),
+        lower=ends[:, 0],
+        upper=ends[:, 1],
+        x=np.asarray(x.reshape(-1), dtype=np.float64) if single else None,
+        pit=law.cdf(y),
+        seed=seed,
+    )
+    return (found,)
 
 
 @final
 class CongruenceStudy(Study):
     """The experiments of Young and others: a trial fits methods once for all of them.
 
-    A world is one of `howsure.studies.congruence.plan_worlds.NAMED` or a set of photographs,
-    with options of its maker, or a ``table`` of one's own with its ``target``; it may set any
+    A world is one of `howsure.studies.congruence.worlds.NAMED` or a set of photographs, with
+    options of its maker, or a ``table`` of one's own with its ``target``; it may set any
     option of the plan for itself. A method is the name of a head, which stands for a
     `HeadNetwork` of a table's columns or of principal components of images, or any method of
     howsure's or one's own. Heads for counts are left out where y counts nothing. Networks for
@@ -110,7 +433,7 @@ class CongruenceStudy(Study):
         tables: list[pa.Table] = []
         for (world, seed), parts in groups.items():
             read = [unpacked(store.arrays(t.address), store.entry(t.address).facts) for t in parts]
-            studies = _ordered(_named(joined(read), world), (*plan.methods, TRUTH))
+            studies = joined(read, world, (*plan.methods, TRUTH))
             results.setdefault(world, []).append(studies)
             for (place, method), records in _by_place(studies, world).items():
                 keys: Mapping[str, str | int] = {"world": place, "method": method, "seed": seed}
@@ -120,7 +443,7 @@ class CongruenceStudy(Study):
     def page(
         self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""
     ) -> Document:
-        """See `howsure.studies.congruence.page`."""
+        """See `howsure.studies.congruence.congruence_report`."""
         from howsure.studies.congruence.page import congruence_report
 
         return congruence_report(combined.results, facts=facts, command=command)
@@ -132,7 +455,7 @@ class CongruenceStudy(Study):
             for method, made in _methods(plan, options, images=is_pictured(world[0])).items()
             if is_counted(world[0]) or not _counts(made[0])
         }
-        batch = {method: made for method, made in chosen.items() if together(made[0])}
+        batch = {label: made for label, made in chosen.items() if _together(made[0])}
         groups = [{method: made} for method, made in chosen.items() if method not in batch]
         known = is_simulated(world[0]) and options.embedding == "task"
         if known and options.truth and "correctness" in options.studies:
@@ -144,7 +467,7 @@ class CongruenceStudy(Study):
             yield self._trial(label, world, group, options, seed)
 
     def _trial(
-        self, label: str, world: _World, group: Mapping[str, Chosen], options: Options, seed: int
+        self, label: str, world: _World, group: Mapping[str, _Chosen], options: Options, seed: int
     ) -> Trial:
         identity, files = world
         methods = {k: method_identity(made, entry) for k, (made, entry) in group.items()}
@@ -167,10 +490,10 @@ def _world(plan: Plan, label: str, seed: int) -> _World:
     return task_identity(label, entry, plan.folder, seed=seed, components=components)
 
 
-def _methods(plan: Plan, options: Options, *, images: bool) -> dict[str, Chosen]:
+def _methods(plan: Plan, options: Options, *, images: bool) -> dict[str, _Chosen]:
     """The methods that are meant; heads take what the plan says of all of them."""
     pictured = None if options.network is None or not images else dict(options.network)
-    found: dict[str, Chosen] = {}
+    found: dict[str, _Chosen] = {}
     for label, entry in plan.methods.items():
         if options.methods is not None and label not in options.methods:
             continue
@@ -179,11 +502,16 @@ def _methods(plan: Plan, options: Options, *, images: bool) -> dict[str, Chosen]
             kind = _HEADED if pictured is None else _PICTURED
             words = {**words, "method": kind, "head": words["method"]}
         if words.get("method") == _PICTURED:
-            words = {"validation": _HELD, **(pictured or {}), **words}
+            words = {"validation": _ASIDE, **(pictured or {}), **words}
         if words.get("method") == _HEADED:
             words = {**options.training, **words}
         found[label] = (make_method(label, words, COVERAGES), words)
     return found
+
+
+def _together(method: Method) -> bool:
+    """Whether a method is one network with a head, so that it trains with others as a batch."""
+    return isinstance(method, HeadNetwork) and method.members == 1 and not method.resampled
 
 
 def _counts(method: Method) -> bool:
@@ -210,54 +538,14 @@ def _present(plan: Plan) -> list[str]:
     return there
 
 
-def _named(studies: CongruenceStudies, world: str) -> CongruenceStudies:
-    """The studies under the plan's name of their task."""
-    result, curves = studies.result, studies.monotonicity
-    return replace(
-        studies,
-        task=world,
-        result=replace(result, runs=tuple(replace(run, task=world) for run in result.runs)),
-        rejections=tuple(replace(item, task=world) for item in studies.rejections),
-        monotonicity=None
-        if curves is None
-        else replace(curves, curves=tuple(replace(c, task=world) for c in curves.curves)),
-        diagnoses=tuple(replace(item, task=world) for item in studies.diagnoses),
-    )
-
-
-def _ordered(studies: CongruenceStudies, models: Sequence[str]) -> CongruenceStudies:
-    """Models in the order of the plan."""
-    curves = studies.monotonicity
-    return replace(
-        studies,
-        result=replace(studies.result, runs=_sorted(studies.result.runs, models)),
-        rejections=_sorted(studies.rejections, models),
-        monotonicity=None
-        if curves is None
-        else replace(curves, curves=_sorted(curves.curves, models)),
-        diagnoses=_sorted(studies.diagnoses, models),
-        robustness=_sorted(studies.robustness, models),
-        beliefs=_sorted(studies.beliefs, models),
-    )
-
-
-def _sorted(items: Sequence[_Item], models: Sequence[str]) -> tuple[_Item, ...]:
-    return tuple(sorted(items, key=lambda item: models.index(item.model)))
-
-
 def _by_place(studies: CongruenceStudies, world: str) -> dict[tuple[str, str], list[Record]]:
     """Records by world and model; perturbations and spoilt rows stand as worlds of their own."""
     found: dict[tuple[str, str], list[Record]] = {}
-    plain = replace(studies, monotonicity=None, robustness=())
-    for record in plain.records():
-        found.setdefault((world, record.model), []).append(record)
-    curves = studies.monotonicity
-    for curve in () if curves is None else curves.curves:
-        own = MonotonicityResult(curves=(curve,), options=curves.options if curves else {})
-        found.setdefault((f"{world}: {curve.kind}", curve.model), []).extend(own.records())
-    for part in studies.robustness:
-        for record in part.records():
-            setting = record.group.removeprefix("setting=")
-            named = f"{world}: {record.options['rows_changed']:g} rows, {setting}"
-            found.setdefault((named, record.model), []).append(record)
+    for record in studies.records():
+        place, told = world, record.group.rpartition("=")[2]
+        if record.metric == "cce_steps_up":
+            place = f"{world}: {told}"
+        elif "rows_changed" in record.options:
+            place = f"{world}: {record.options['rows_changed']:g} rows, {told}"
+        found.setdefault((place, record.model), []).append(record)
     return found

@@ -32,6 +32,7 @@ studies: Final = Registry(
         "adaptivity": "howsure.studies.adaptivity.study:AdaptivityStudy",
         "shift": "howsure.studies.shift.study:ShiftStudy",
         "congruence": "howsure.studies.congruence.study:CongruenceStudy",
+        "characteristic": "howsure.studies.characteristic.study:CharacteristicStudy",
     },
 )
 """Studies by name; they load when they are asked for."""

@@ -121,7 +121,7 @@ def simulate(
     from howsure.studies.engine import Plan, Store
     from howsure.studies.pointwise.page import pointwise_report
     from howsure.studies.pointwise.simulation import Precision
-    from howsure.studies.tasks.worlds.noise import noise_named
+    from howsure.studies.tasks.worlds import noise_named
 
     for path in output:
         form_of(path)
@@ -187,6 +187,8 @@ def simulate(
         console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
     if store is None:
         shutil.rmtree(place, ignore_errors=True)
+    else:
+        console.print(f"trials kept in: {escape(store)}", highlight=False, soft_wrap=True)
     if not any(result.trials for result in results):
         for result in results:
             words = f"all {len(result.failures)} trials failed; {_first_failure(result)}"
@@ -285,8 +287,7 @@ def world_entry(
 ) -> tuple[str, dict[str, Any], tuple[str, ...], dict[str, str]]:
     """A world's name, its entry in a plan, names of its columns of x, and what else to state."""
     from howsure.studies.tasks import read_learning_table
-    from howsure.studies.tasks.worlds import world_named
-    from howsure.studies.tasks.worlds.noise import noise_named
+    from howsure.studies.tasks.worlds import noise_named, world_named
 
     name = _world_name(source)
     if name is not None:
@@ -402,13 +403,13 @@ def _run(
     trials = trials_of(plan)
     total = sum(trial.identity["trials"] for trial in trials)
 
-    class Told(Monitor):
+    class Shown(Monitor):
         done = 0
 
         def begin(self, trials: int, settled: int) -> None:
             self.done = total * settled // trials
 
-        def within(self, stage: str, done: int, total_within: int) -> None:
+        def within(self, stage: str, done: int, of: int) -> None:
             if stage == "trials":
                 tell("simulations", self.done + done, total)
 
@@ -417,7 +418,7 @@ def _run(
             tell("simulations", self.done, total)
 
     tell("simulations", 0, total)
-    run(plan, store, jobs=jobs, monitor=Told())
+    run(plan, store, jobs=jobs, monitor=Shown())
     for entry in store.entries([trial.address for trial in trials]).values():
         if entry.failure is not None and entry.failure.error == InputError.__name__:
             raise InputError(entry.failure.message)

@@ -114,41 +114,39 @@ def _own(name: str, grey: bool = False, spectral: float | None = None) -> Backbo
     make = attribute(name, "backbone")
     if not callable(make):
         raise InputError(f"backbone {name!r} must be callable, got {make!r}")
-    options = {"grey": grey, "spectral": spectral}
-    return Backbone(name, make, **_checked(options), spec={"name": name, **options})
+    return _backbone(name, make, {"name": name}, grey, spectral)
 
 
 def _small(widths: Any = SMALL, grey: bool = True, spectral: float | None = None) -> Backbone:
-    channels = _widths(widths)
-    options = {"grey": grey, "spectral": spectral}
-    name = f"small ({'-'.join(map(str, channels))})"
-    spec = {"name": "small", "widths": list(channels), **options}
-    return Backbone(name, lambda inputs: small(inputs, channels), **_checked(options), spec=spec)
+    return _wide("small", small, widths, grey, spectral)
 
 
 def _mlp(widths: Any = MLP, grey: bool = False, spectral: float | None = None) -> Backbone:
-    units = _widths(widths)
-    options = {"grey": grey, "spectral": spectral}
-    name = f"mlp ({'-'.join(map(str, units))})"
-    spec = {"name": "mlp", "widths": list(units), **options}
-    return Backbone(name, lambda columns: mlp(columns, units), **_checked(options), spec=spec)
-
-
-def _widths(given: Any) -> tuple[int, ...]:
-    units: tuple[int, ...] = checked(given, Annotated[tuple[Count, ...], filled], "widths")
-    return units
+    return _wide("mlp", mlp, widths, grey, spectral)
 
 
 def _resnet34(grey: bool = False, spectral: float | None = None) -> Backbone:
-    options = {"grey": grey, "spectral": spectral}
-    spec = {"name": "resnet34", **options}
-    return Backbone("ResNet-34", resnet34, **_checked(options), spec=spec)
+    return _backbone("ResNet-34", resnet34, {"name": "resnet34"}, grey, spectral)
 
 
-def _checked(options: dict[str, Any]) -> dict[str, Any]:
-    checked(options["grey"], bool, "grey")
-    checked(options["spectral"], Positive | None, "spectral")
-    return options
+def _wide(
+    name: str, make: Callable[..., Module], given: Any, grey: bool, spectral: float | None
+) -> Backbone:
+    """A backbone of layers of chosen widths."""
+    widths: tuple[int, ...] = checked(given, Annotated[tuple[Count, ...], filled], "widths")
+    title = f"{name} ({'-'.join(map(str, widths))})"
+    spec = {"name": name, "widths": list(widths)}
+    return _backbone(title, partial(make, widths=widths), spec, grey, spectral)
+
+
+def _backbone(
+    title: str, make: Maker, spec: dict[str, Any], grey: bool, spectral: float | None
+) -> Backbone:
+    options = {
+        "grey": checked(grey, bool, "grey"),
+        "spectral": checked(spectral, Positive | None, "spectral"),
+    }
+    return Backbone(title, make, **options, spec={**spec, **options})
 
 
 def small(channels: int, widths: tuple[int, ...] = SMALL) -> Module:
