@@ -10,7 +10,7 @@ TABLES := $(addprefix tests/,core golden inputs predictions report)
 NUMBERS := $(addprefix tests/,figures laws methods metrics stats)
 STUDIES := --ignore=tests/methods/deep --ignore=tests/studies
 
-.PHONY: demo test test-fast test-bare lint benchmark clean
+.PHONY: demo test test-fast test-bare lint benchmark mutate clean
 
 demo: .venv/.report
 	$(BIN)/python examples/demo.py
@@ -34,8 +34,14 @@ lint: .venv/.dev
 benchmark: .venv/.dev
 	$(BIN)/python benchmarks/assess.py
 
+# How many of a sample of planted faults the tests catch: make mutate SAMPLE=300
+SAMPLE ?= 200
+mutate: .venv/.dev
+	$(PIP) "mutmut>=3.8,<4"
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.mutation --sample $(SAMPLE)
+
 clean:
-	rm -rf .venv .venv-bare demo
+	rm -rf .venv .venv-bare demo mutants
 
 .venv/.made:
 	$(PYTHON) -m venv .venv

@@ -125,7 +125,9 @@ def test_the_extra_of_all_brings_what_the_package_imports_and_nothing_else() -> 
     apart = {
         name for extra in libraries() if extra not in ("all", "dev") for name in libraries()[extra]
     }
-    assert apart - set(libraries()["all"]) == {"numpyro"}  # of one method of one study, with 350 MB of jax
+    assert apart - set(libraries()["all"]) == {
+        "numpyro"
+    }  # of one method of one study, with 350 MB of jax
 
 
 def test_tests_ask_for_libraries_in_one_way() -> None:

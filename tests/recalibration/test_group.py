@@ -10,7 +10,7 @@ from scipy import stats
 
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.methods.conformal import level_ranks
+from howsure.methods.conformal import DELTA, level_ranks, rows_needed
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples, ScipyLaw
 from howsure.recalibration import (
     METHODS,
@@ -443,3 +443,15 @@ def test_a_group_without_errors_takes_the_factor_of_all() -> None:
 
 def test_every_kind_but_label_sets_knows_the_method() -> None:
     assert {kind for kind, ways in METHODS.items() if "group" not in ways} == {"label sets"}
+
+
+def test_a_group_needs_the_rows_of_its_rule() -> None:
+    """One that promises more asks for more: with 25 rows a group, "pac" takes the whole's."""
+    rng = child(0, "rule of a group")
+    y, groups = rng.uniform(size=75), np.repeat(["a", "b", "c"], 25)
+    rows = EvalSet.checked(y, Intervals(0.3 * y**0, 0.4 * y**0, 0.9), groups={"g": groups})
+    plain, strict = (ByGroup("intervals", rank=rank).fit(rows) for rank in ("conformal", "pac"))
+    assert not any("use the fit to all rows" in note for note in plain.notes)
+    needed = rows_needed(0.95, "pac", DELTA)
+    assert needed > 25
+    assert any(f"fewer than {needed} calibration rows" in note for note in strict.notes)

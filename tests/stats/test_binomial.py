@@ -15,9 +15,7 @@ from howsure.stats.binomial import (
     binomial_test,
     clopper_pearson,
     holm,
-    share_lower_bound,
-    share_upper_bound,
-    simultaneous_confidence,
+    shift_shares,
     wilson,
 )
 
@@ -97,14 +95,6 @@ def test_intervals_and_bounds_keep_their_promise(n):
     for share in np.linspace(0.01, 0.99, 99):
         chance = stats.binom.pmf(k, n, share)
         assert chance[(lower <= share) & (share <= upper)].sum() >= 0.9
-        assert chance[share_lower_bound(k, n, 0.9) <= share].sum() >= 0.9
-        assert chance[share_upper_bound(k, n, 0.9) >= share].sum() >= 0.9
-
-
-def test_one_sided_bounds_are_ends_of_wider_intervals():
-    lower, upper = clopper_pearson([3, 9], [10, 10], 0.9)
-    np.testing.assert_allclose(share_lower_bound([3, 9], 10, 0.95), lower, rtol=1e-14)
-    np.testing.assert_allclose(share_upper_bound([3, 9], 10, 0.95), upper, rtol=1e-14)
 
 
 def test_edges_have_closed_forms():
@@ -161,10 +151,17 @@ def test_holm_leaves_out_what_was_not_tested():
     assert holm([]).shape == (0,)
 
 
-def test_simultaneous_confidence():
-    assert simultaneous_confidence(0.95, 1) == pytest.approx(0.95)
-    assert simultaneous_confidence(0.95, 20) == pytest.approx(0.9975)
-    assert simultaneous_confidence(0.95, 20, independent=True) ** 20 == pytest.approx(0.95)
+def test_wilson_ends_exactly_where_no_row_or_every_row_is_covered():
+    lower, upper = wilson([0, 7], [7, 7])
+    assert lower[0] == 0.0 < lower[1]
+    assert upper[1] == 1.0 > upper[0]
+
+
+def test_wilson_counts_weights_that_sum_to_less_than_one_row():
+    k, n, z = 0.25, 0.5, stats.norm.ppf(0.975)
+    half = z * np.sqrt(k * (1 - k / n) + z**2 / 4) / (n + z**2)
+    centre = (k + z**2 / 2) / (n + z**2)
+    np.testing.assert_allclose(np.ravel(wilson(k, n)), [centre - half, centre + half], rtol=1e-12)
 
 
 def test_bad_input_is_named():
@@ -173,6 +170,8 @@ def test_bad_input_is_named():
             clopper_pearson(k, n)
     with pytest.raises(InputError, match=r"got covered 5 of n 4 \(place 1\)"):
         binomial_test([1, 5], 4, 0.5)
+    with pytest.raises(InputError, match="shares"):
+        shift_shares([np.nan], 0.5)
     with pytest.raises(InputError, match="confidence must lie strictly between"):
         wilson(1, 2, 95)
     with pytest.raises(InputError, match="share must lie in"):
@@ -183,6 +182,3 @@ def test_bad_input_is_named():
         holm([0.5, 1.5])
     with pytest.raises(InputError, match="p_values must have one dimension"):
         holm([[0.5]])
-    for count in (0, 1.5, True):
-        with pytest.raises(InputError, match="count must be a whole number"):
-            simultaneous_confidence(0.95, count)

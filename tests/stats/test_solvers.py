@@ -330,3 +330,20 @@ def test_pivots_of_a_custom_kernel_serve_the_preconditioner():
     solved = RidgeSystem(kernel, x, 0.1, SolverOptions(method="iterative")).solve(targets)
     assert (solved.solver, solved.iterations) == ("low-rank factor", 0)
     np.testing.assert_allclose(solved.coefficients, dense(kernel, x, targets, 0.1), atol=1e-10)
+
+
+def test_one_landmark_is_enough_to_ask_for() -> None:
+    assert SolverOptions(landmarks=1).landmarks == 1
+    with pytest.raises(InputError, match="landmarks"):
+        SolverOptions(landmarks=0)
+
+
+def test_the_exact_system_gets_the_options() -> None:
+    x, y = np.linspace(0.0, 1.0, 60)[:, None], np.sin(np.arange(60.0))[:, None]
+    loose = SolverOptions(method="iterative", tolerance=0.5)
+    wanted = RidgeSystem(RBF(1.0), x, 0.001, loose)
+    found = kernel_system(RBF(1.0), x, 0.001, loose)
+    exact = kernel_system(RBF(1.0), x, 0.001, SolverOptions())
+    fits = [system.fitted(system.solve(y)) for system in (found, wanted, exact)]
+    np.testing.assert_array_equal(fits[0], fits[1])
+    assert np.abs(fits[0] - fits[2]).max() > 1e-6

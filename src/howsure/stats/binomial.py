@@ -35,22 +35,6 @@ def clopper_pearson(
     return _lower(k, total, tail), _upper(k, total, tail)
 
 
-def share_lower_bound(
-    covered: npt.ArrayLike, n: npt.ArrayLike, confidence: float = 0.95
-) -> FloatArray:
-    """Exact one-sided lower confidence bound for a share."""
-    tail = 1 - check_fraction(confidence, "confidence")
-    return _lower(*_checked(covered, n), tail)
-
-
-def share_upper_bound(
-    covered: npt.ArrayLike, n: npt.ArrayLike, confidence: float = 0.95
-) -> FloatArray:
-    """Exact one-sided upper confidence bound for a share."""
-    tail = 1 - check_fraction(confidence, "confidence")
-    return _upper(*_checked(covered, n), tail)
-
-
 def wilson(
     covered: npt.ArrayLike, n: npt.ArrayLike, confidence: float = 0.95
 ) -> tuple[FloatArray, FloatArray]:
@@ -164,17 +148,6 @@ def shift_shares(
     edge = float(special.logit(mean))
     step = optimize.brentq(off, edge - rising[-1] - 1, edge - rising[0] + 1, xtol=1e-13)
     return np.asarray(special.expit(odds + step))
-
-
-def simultaneous_confidence(confidence: float, count: int, *, independent: bool = False) -> float:
-    """Confidence that each of several intervals needs for all to hold together.
-
-    Šidák (1967): confidence^(1/count). Bonferroni: 1 − (1 − confidence)/count.
-    """
-    level = check_fraction(confidence, "confidence")
-    if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 1:
-        raise InputError(f"count must be a whole number of at least 1, got {count!r}")
-    return float(level ** (1 / count) if independent else 1 - (1 - level) / count)
 
 
 def _checked(covered: npt.ArrayLike, n: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
