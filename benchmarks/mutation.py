@@ -2,8 +2,8 @@
 
     python -m benchmarks.mutation --sample 300 --seed 0
 
-All mutants of the rooms named in pyproject.toml (`tool.mutmut`) would take a day. A mutant is caught
-if a test fails or runs out of time, and missed if no test reaches it.
+All mutants of the rooms named in pyproject.toml (`tool.mutmut`) would take a day. A mutant is
+caught if a test fails or runs out of time, and missed if no test reaches it.
 """
 
 from __future__ import annotations
