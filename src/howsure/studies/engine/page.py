@@ -149,7 +149,7 @@ def side_by_side_page(
     columns = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
     return study_document(
         title=f"{title}: {named(methods, 'method')} on {named(worlds, 'world')}",
-        headline=None,
+        headline=VerdictLine(text="This study gives numbers, and no verdict on them."),
         opening=Section(title=""),
         sections=[
             Section(title=grid.title, grids=(replace(grid, title="Methods side by side"),))
