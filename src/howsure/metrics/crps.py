@@ -90,18 +90,7 @@ def crps_quantiles(y: npt.ArrayLike, quantiles: npt.ArrayLike, levels: npt.Array
 
 
 def truncation_note(levels: npt.ArrayLike) -> str:
-    """Say what `crps_quantiles` leaves out.
-
-    Raises
-    ------
-    InputError
-        If the levels do not rise inside (0, 1).
-
-    Examples
-    --------
-    >>> truncation_note([0.05, 0.5, 0.95])
-    'truncated: integrated over levels 0.05 to 0.95 only'
-    """
+    """Say what `crps_quantiles` leaves out."""
     grid = check_levels(levels)
     return f"truncated: integrated over levels {grid[0]:g} to {grid[-1]:g} only"
 

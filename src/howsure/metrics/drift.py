@@ -202,15 +202,7 @@ def _estimate(found: Change, unit: float, told: Mapping[str, str | float]) -> Es
 
 
 def stamp(times: npt.NDArray[Any], place: int) -> str:
-    """One of some rising times as people write it: as a date, where all are whole days.
-
-    Examples
-    --------
-    >>> stamp(np.array(["2024-03-01T12", "2024-03-02T00"], dtype="datetime64[ns]"), 0)
-    '2024-03-01 12:00'
-    >>> stamp(np.array([2023, 2024]), 1)
-    'time 2024'
-    """
+    """One of some rising times as people write it: as a date, where all are whole days."""
     value = times[place]
     if times.dtype.kind == "M":
         for unit in ("D", "m", "s"):

@@ -35,15 +35,6 @@ def interval_tables(
     """y beside its interval in a few rows of each model, and why a model has none.
 
     Rows are chosen by their content, so their order has no say, and are the same for all models.
-
-    Examples
-    --------
-    >>> from howsure.metrics.measure import evaluate
-    >>> from howsure.predictions import EvalSet
-    >>> ends = Intervals([0.0, 0.0], [3.0, 1.0], coverage=0.9)
-    >>> tables, reasons = interval_tables([evaluate(EvalSet.checked([1.0, 2.0], ends))])
-    >>> tables[0].columns["covered"].tolist(), reasons
-    (['no', 'yes'], [])
     """
     made: list[Table] = []
     reasons: list[str] = []

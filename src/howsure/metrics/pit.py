@@ -79,34 +79,6 @@ def randomised_counts(
     Rows with the same jump are counted together. The draws of one row lie in a cell of the grid
     with the probability of its part of the jump, so their counts are multinomial, and are drawn
     as such: the cost does not grow with weights.
-
-    Parameters
-    ----------
-    pit : array-like of shape (n,)
-        P(Y ≤ y) of each row, in [0, 1].
-    left : array-like of shape (n,), optional
-        P(Y < y) of each row, for discrete laws.
-    grid : ndarray of float, shape (k,)
-        Rising points.
-    weights : array-like of shape (n,), optional
-        Whole numbers: how many rows each stands for.
-    seed : int
-        Fixes the draws. A jump that occurs once draws by its own ends.
-
-    Returns
-    -------
-    ndarray of float, shape (k,)
-
-    Raises
-    ------
-    InputError
-        As `randomised_pit`.
-
-    Examples
-    --------
-    >>> counts = randomised_counts([0.5], [0.0], np.array([0.25, 0.5]), [1e12])
-    >>> bool(abs(counts[0] / 1e12 - 0.5) < 1e-5), float(counts[1])
-    (True, 1000000000000.0)
     """
     low, high = _check_cells(pit, left)
     copies = check_multiplicities(weights, len(high))
@@ -294,37 +266,7 @@ def pit_cells(
     weights: npt.ArrayLike | None = None,
     version: Version = "quantile",
 ) -> PitCells:
-    """Check PIT values, and find where each row's PIT may lie.
-
-    Parameters
-    ----------
-    pit : array-like of shape (n,)
-        P(Y ≤ y) of each row, in [0, 1].
-    left : array-like of shape (n,), optional
-        P(Y < y) of each row, for discrete laws.
-    weights : array-like of shape (n,), optional
-        Multiplicities of the rows.
-    version : {"quantile", "interval"}
-        The cells themselves, or folded about ½, u → |2u − 1|: the coverage of the narrowest
-        centred interval that holds y.
-
-    Returns
-    -------
-    PitCells
-
-    Raises
-    ------
-    InputError
-        If a value leaves [0, 1], ``left`` exceeds ``pit``, lengths differ, or the version is
-        unknown.
-
-    Examples
-    --------
-    >>> pit_cells([0.7], [0.4]).observed(np.array([0.55]))
-    array([0.5])
-    >>> pit_cells([0.7], [0.4], version="interval").observed(np.array([0.2]))
-    array([0.667])
-    """
+    """Check PIT values, and find where each row's PIT may lie."""
     low, high = _check_cells(pit, left)
     n = len(high)
     w = check_multiplicities(weights, n)

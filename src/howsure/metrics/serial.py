@@ -331,13 +331,7 @@ def _joined(chances: FloatArray) -> float:
 
 
 def batches_of(units: IntArray, mass: FloatArray, count: int) -> IntArray:
-    """Numbers of batches of consecutive units, alike in mass, for each row; none is empty.
-
-    Examples
-    --------
-    >>> batches_of(np.array([0, 1, 1, 2, 3, 4]), np.ones(6), 3).tolist()
-    [0, 1, 1, 1, 2, 2]
-    """
+    """Numbers of batches of consecutive units, alike in mass, for each row; none is empty."""
     starts = batch_starts(np.asarray(np.bincount(units, weights=mass), dtype=np.float64), count)
     return np.asarray(np.searchsorted(starts, units, side="right") - 1)
 

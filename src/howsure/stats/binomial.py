@@ -101,32 +101,7 @@ def holm(p_values: npt.ArrayLike) -> FloatArray:
 def shift_shares(
     shares: npt.ArrayLike, mean: float, weights: npt.ArrayLike | None = None
 ) -> FloatArray:
-    """Move shares by one step on the logit scale, so that their mean is as wanted.
-
-    Parameters
-    ----------
-    shares : array-like of shape (n,)
-        In [0, 1].
-    mean : float
-        The mean that they shall have, in [0, 1].
-    weights : array-like of shape (n,), optional
-        Of the mean.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-        expit(logit(p_i) + a), with one a for all; the order of the shares is kept.
-
-    Raises
-    ------
-    InputError
-        If a share or the mean lies outside [0, 1].
-
-    Examples
-    --------
-    >>> shift_shares([0.8, 0.9, 0.95], 0.8).round(3)
-    array([0.672, 0.822, 0.907])
-    """
+    """Move shares by one step on the logit scale, so that their mean is as wanted."""
     from scipy import optimize
 
     p = as_vector(shares, "shares")

@@ -134,22 +134,7 @@ class Neighbours:
 def fit_neighbours(
     rows: FloatArray, labels: IntArray | None = None, *, nearest: int = NEAREST
 ) -> Neighbours:
-    """Find each reference row's nearest others.
-
-    Parameters
-    ----------
-    rows : ndarray of float, shape (n, d)
-        Two or more.
-    labels : ndarray of int, shape (n, f), optional
-        Codes of labels, from 0.
-    nearest : int
-        k; fewer where there are fewer other rows.
-
-    Examples
-    --------
-    >>> fit_neighbours(np.array([[0.0], [1.0], [3.0]]), nearest=1).radius.tolist()
-    [1.0, 1.0, 2.0]
-    """
+    """Find each reference row's nearest others."""
     codes = np.zeros((len(rows), 0), np.int64) if labels is None else labels
     priority = row_uniforms(0, "neighbour", row_keys(rows, codes) if codes.size else row_keys(rows))
     order = np.argsort(priority, kind="stable")
@@ -172,11 +157,6 @@ def more_outside(p: FloatArray, n: int, level: float) -> float:
 
     The number among m exchangeable new rows beyond the reference's t-th farthest, t = ⌊α(n + 1)⌋,
     is beta-binomial (m; t, n + 1 − t): its spread holds that of the one reference.
-
-    Examples
-    --------
-    >>> more_outside(np.array([0.01]), 99, 0.01)
-    0.01
     """
     from scipy.stats import betabinom
 

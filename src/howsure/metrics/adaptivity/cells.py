@@ -35,15 +35,7 @@ class Cells(ABC):
 
     @abstractmethod
     def sums(self, values: FloatArray, counts: FloatArray) -> FloatArray:
-        """Sum of count × value in each cell, shape (B, k); an empty cell has zeros.
-
-        Parameters
-        ----------
-        values : ndarray of float, shape (n, k)
-            Columns of the rows.
-        counts : ndarray of float, shape (n,)
-            How often each row counts.
-        """
+        """Sum of count × value in each cell, shape (B, k); an empty cell has zeros."""
 
     def means(self, values: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mass of each cell, shape (B,), and means in it, shape (B, k); NaN where it is empty."""

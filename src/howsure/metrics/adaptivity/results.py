@@ -107,30 +107,7 @@ class AdaptivityMeasure:
 def canonical_rows(
     columns: FloatArray, weights: npt.ArrayLike | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Rows sorted by content, equal ones made one, and how often each counts.
-
-    Parameters
-    ----------
-    columns : ndarray of float, shape (n, k)
-        What the measure reads of each row.
-    weights : array-like of shape (n,), optional
-        Multiplicities; fractions stay with their row.
-
-    Returns
-    -------
-    columns : ndarray of float, shape (m, k)
-    counts : ndarray of float, shape (m,)
-
-    Raises
-    ------
-    InputError
-        If weights are negative, not finite or all zero.
-
-    Examples
-    --------
-    >>> canonical_rows(np.array([[2.0], [1.0]]), np.array([2.0, 1.0]))[1]
-    array([1., 2.])
-    """
+    """Rows sorted by content, equal ones made one, and how often each counts."""
     counts = check_multiplicities(weights, len(columns))
     if counts is None or _whole(counts):
         return merge_rows(columns, counts)
@@ -146,17 +123,7 @@ def _whole(counts: FloatArray) -> bool:
 def bootstrapped(
     statistic: Callable[[FloatArray], float], counts: FloatArray, resampling: Resampling, name: str
 ) -> FloatArray:
-    """A statistic of multiplicities on resamples of the rows, shape (replicates,).
-
-    Examples
-    --------
-    >>> values = np.array([1.0, 2.0, 3.0])
-    >>> draws = bootstrapped(
-    ...     lambda c: float(c @ values / c.sum()), np.ones(3), Resampling(replicates=5), "mean"
-    ... )
-    >>> draws.shape
-    (5,)
-    """
+    """A statistic of multiplicities on resamples of the rows, shape (replicates,)."""
     rng = child(resampling.seed, "adaptivity", name, "bootstrap")
     whole = _whole(counts)
     copies = counts if whole else np.ones(len(counts))

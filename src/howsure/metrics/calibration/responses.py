@@ -24,13 +24,7 @@ _ROUNDING = 1e-9
 def width_rank(
     uncertainty: FloatArray, weights: FloatArray | None = None
 ) -> Callable[[FloatArray], FloatArray]:
-    """What turns a width into its standardised mid-rank among these, of mean 0 and variance 1.
-
-    Examples
-    --------
-    >>> width_rank(np.array([3.0, 1.0, 2.0]))(np.array([1.0, 2.0, 9.0])).round(3).tolist()
-    [-1.225, 0.0, 1.837]
-    """
+    """What turns a width into its standardised mid-rank among these, of mean 0 and variance 1."""
     ranked = rank_values(uncertainty, weights)
     if len(ranked.tied) < 2:
         raise UnanswerableError("every row has the same width")
@@ -115,20 +109,6 @@ def exchanged_response(
 
     Few members that lie close together by chance state a small sd and are missed: their width
     tells of their own luck. Exchangeable values say by how much.
-
-    Parameters
-    ----------
-    values : ndarray of float, shape (n, m + 1)
-        The members and y.
-    second : ndarray of float, shape (m + 1,) or (n, m + 1)
-        φ_2 of the cells that the values would fall into, in rising order.
-    rank : callable
-        Of a width, its standardised rank.
-
-    Examples
-    --------
-    >>> exchanged_response(np.array([[0.0, 1.0, 5.0]]), np.array([0.7, -1.4, 0.7]), np.sign)
-    array([0.])
     """
     ordered = np.sort(values, axis=1)
     ordered -= ordered.mean(axis=1, keepdims=True)

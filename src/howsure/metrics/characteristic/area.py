@@ -197,28 +197,7 @@ class Path:
 
 
 def path_of(trace: Trace, x_axis: XAxis, y_axis: YAxis, convention: Convention) -> Path:
-    """The path whose area a convention takes.
-
-    Parameters
-    ----------
-    trace : Trace
-        With the two axes, and the miss rate for the convention ``paper``.
-    x_axis, y_axis : str
-        Axes.
-    convention : {"exact", "paper"}
-        The paper's rectangles stand on critical points alone.
-
-    Returns
-    -------
-    Path
-
-    Examples
-    --------
-    >>> miss = np.array([1.0, 0.5, 0.0])
-    >>> axes = {"bandwidth": np.array([0.0, 1.0, 2.0]), "miss_rate": miss}
-    >>> path_of(Trace(axes["bandwidth"], axes), "bandwidth", "miss_rate", "exact").total()
-    1.5
-    """
+    """The path whose area a convention takes."""
     x, y = trace.axes[x_axis], trace.axes[y_axis]
     if convention == "exact":
         return Path(x, y, "step" if y_axis == "miss_rate" else "linear")
@@ -231,26 +210,6 @@ def area_of(path: Path, request: AreaRequest) -> tuple[float, bool]:
 
     Where y never falls to the bottom of the range, the area is infinite; its part up to the last
     vertex is returned.
-
-    Parameters
-    ----------
-    path : Path
-        From `path_of`, by the request's convention.
-    request : AreaRequest
-        Checked.
-
-    Returns
-    -------
-    value : float
-    complete : bool
-
-    Examples
-    --------
-    >>> path = Path(np.array([0.0, 1.0, 2.0]), np.array([1.0, 0.5, 0.0]), "step")
-    >>> area_of(path, AreaRequest(y_range=(0, 0.5)))
-    (0.5, True)
-    >>> area_of(path, AreaRequest(y_range=(0, 0.5), reading="left"))
-    (1.0, True)
     """
     if request.x_range is not None:
         return path.between(*request.x_range), True
@@ -269,24 +228,7 @@ def area_of(path: Path, request: AreaRequest) -> tuple[float, bool]:
 
 
 def gain_of(area: Area, constant: Area) -> Gain:
-    """Gain of one area over that of a constant band.
-
-    Parameters
-    ----------
-    area, constant : Area
-        Of one request.
-
-    Returns
-    -------
-    Gain
-
-    Examples
-    --------
-    >>> axes = dict(x_axis="bandwidth", y_axis="miss_rate", units="y", request=AreaRequest())
-    >>> area, constant = (Area(value=a, complete=True, reason="", **axes) for a in (0.9, 1.0))
-    >>> gain_of(area, constant).value
-    10.0
-    """
+    """Gain of one area over that of a constant band."""
     uq360 = area.request.convention == "uq360"
     base = area.value if uq360 else constant.value
     if not (area.complete and constant.complete):

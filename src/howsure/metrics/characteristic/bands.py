@@ -161,37 +161,7 @@ def checked_bands(
     outside: Outside = "error",
     move: Move = "scale",
 ) -> Bands:
-    """Check observations, point predictions and intervals, and reduce them to bands.
-
-    Parameters
-    ----------
-    y, point, lower, upper : array-like of shape (n,) or (n, p)
-        Finite; lower ≤ point ≤ upper.
-    weights : array-like of shape (n,), optional
-        Weights of rows.
-    weights_kind : {"frequency", "importance"}
-        What they mean.
-    outside : {"error", "recentre"}
-        What to do with a row whose point lies outside its own interval: refuse, or take the
-        interval's midpoint as the point.
-    move : {"scale", "bias"}
-        How the operating point moves.
-
-    Returns
-    -------
-    Bands
-
-    Raises
-    ------
-    InputError
-        If a number is not finite, an interval is crossed, a point lies outside its interval, or
-        all intervals are points.
-
-    Examples
-    --------
-    >>> checked_bands([1.0, 2.0], [0.0, 0.0], [-1.0, -1.0], [1.0, 3.0]).mean_band()
-    1.5
-    """
+    """Check observations, point predictions and intervals, and reduce them to bands."""
     checked(outside, Outside, "outside")
     checked(move, Move, "move")
     truth = as_matrix(y, "y")
@@ -331,18 +301,7 @@ def bands_from_quantiles(
 
 
 def check_range(value: tuple[float, float], name: str, *, largest: float) -> tuple[float, float]:
-    """Check a rising pair of numbers between 0 and a largest value.
-
-    Raises
-    ------
-    InputError
-        If it is not a pair, does not rise, or leaves the range.
-
-    Examples
-    --------
-    >>> check_range((0, 0.1), "y_range", largest=1.0)
-    (0.0, 0.1)
-    """
+    """Check a rising pair of numbers between 0 and a largest value."""
     ends = as_vector(value, name)
     if len(ends) != 2 or not 0.0 <= ends[0] < ends[1] <= largest:
         limit = "" if math.isinf(largest) else f" and {largest:g}"

@@ -686,15 +686,7 @@ def auucc(
 
 
 def curve_of(bands: Bands, x_axis: XAxis, y_axis: YAxis) -> CharacteristicCurve:
-    """The curve of bands that were checked already.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> error, one = np.array([1.0, -2.0]), np.ones(2)
-    >>> curve_of(Bands(error, error, one, one), "bandwidth", "miss_rate").y
-    array([1. , 0.5, 0. ])
-    """
+    """The curve of bands that were checked already."""
     return CharacteristicCurve(
         x_axis=x_axis, y_axis=y_axis, bands=bands, trace=trace(find_kinks(bands), bands)
     )
@@ -709,30 +701,7 @@ AXIS_TITLES = {
 
 
 def thinned(x: FloatArray, y: FloatArray, points: int) -> IntArray:
-    """Vertices spread evenly over both axes, ends included.
-
-    Parameters
-    ----------
-    x, y : ndarray of float, shape (m,)
-        A curve; x never falls, y never rises.
-    points : int
-        At most so many, at least 4.
-
-    Returns
-    -------
-    ndarray of int, shape (k,)
-        Rising indices.
-
-    Raises
-    ------
-    InputError
-        If fewer than 4 points are allowed.
-
-    Examples
-    --------
-    >>> thinned(np.arange(1000.0), -np.arange(1000.0), 4)
-    array([  0, 999])
-    """
+    """Vertices spread evenly over both axes, ends included."""
     check_whole(points, "points", 4)
     if len(x) <= points:
         return np.arange(len(x))

@@ -134,36 +134,6 @@ def operating_point(
 
     A wanted miss rate or deficit gives the smallest setting that does not exceed it, a wanted
     bandwidth or excess the largest.
-
-    Parameters
-    ----------
-    bands : Bands
-        Errors and bands.
-    trace : Trace
-        With all axes.
-    wanted : str
-        ``now``, ``knob``, ``bandwidth``, ``miss_rate``, ``excess`` or ``deficit``.
-    value : float
-        The value wanted; unused for ``now``.
-    confidence : float
-        Of `SplitConformal.coverage_lower`.
-
-    Returns
-    -------
-    OperatingPoint
-
-    Raises
-    ------
-    InputError
-        If the value is not finite, is negative, or is a knob below the start.
-
-    Examples
-    --------
-    >>> from howsure.metrics.characteristic.trace import find_kinks, trace
-    >>> error, one = np.array([1.0, -2.0]), np.ones(2)
-    >>> bands = Bands(error, error, one, one)
-    >>> operating_point(bands, trace(find_kinks(bands), bands), "deficit", 0.25, 0.95).knob
-    1.5
     """
     lowest = bands.start if wanted == "knob" else 0.0
     if wanted != "now" and not lowest <= value < math.inf:
@@ -381,17 +351,7 @@ class Cost:
 
 
 def check_prices(x_weight: float, y_weight: float) -> None:
-    """Refuse prices that are negative, not finite, or both zero.
-
-    Raises
-    ------
-    InputError
-        Naming the argument and what came.
-
-    Examples
-    --------
-    >>> check_prices(1.0, 10.0)
-    """
+    """Refuse prices that are negative, not finite, or both zero."""
     for name, price in (("x_weight", x_weight), ("y_weight", y_weight)):
         if not 0.0 <= price < math.inf:
             raise InputError(f"{name} must be finite and at least 0, got {price!r}")
@@ -406,24 +366,6 @@ def cheapest(
 
     Between vertices the cost is linear in the knob, and no drop raises it, so the cheapest vertex
     is the cheapest point of the curve.
-
-    Parameters
-    ----------
-    knob, x, y : ndarray of float, shape (m,)
-        Vertices in order of the knob.
-    x_weight, y_weight : float
-        Prices.
-
-    Returns
-    -------
-    index : int
-    cost : float
-
-    Examples
-    --------
-    >>> knob = np.array([0.0, 1.0, 2.0])
-    >>> cheapest(knob, knob, np.array([1.0, 0.1, 0.0]), 1.0, 5.0)
-    (1, 1.5)
     """
     cost = x_weight * x + y_weight * y
     index = int(np.argmin(cost))

@@ -150,18 +150,7 @@ def gain_of_perfect_model(
 
 
 def resampling_request(request: AreaRequest | None, y_axis: YAxis) -> AreaRequest:
-    """Check a request whose area is computed many times.
-
-    Raises
-    ------
-    InputError
-        As `AreaRequest.checked`, and for the convention ``uq360``, which is for single numbers.
-
-    Examples
-    --------
-    >>> resampling_request(None, "miss_rate").convention
-    'exact'
-    """
+    """Check a request whose area is computed many times."""
     request = (request or AreaRequest()).checked(y_axis)
     if request.convention == "uq360":
         raise InputError("convention must be 'exact' or 'paper' here, got 'uq360'")

@@ -121,30 +121,7 @@ class Units:
 
 
 def units_of(bands: Bands, cluster: npt.ArrayLike | None) -> Units:
-    """Rows, or clusters of rows, as units of resampling.
-
-    Parameters
-    ----------
-    bands : Bands
-        Errors and bands; the outputs of a row always stay together.
-    cluster : array-like of shape (rows,), optional
-        Labels of clusters of dependent rows.
-
-    Returns
-    -------
-    Units
-
-    Raises
-    ------
-    InputError
-        If the labels are not one a row.
-
-    Examples
-    --------
-    >>> one = np.ones(4)
-    >>> units_of(Bands(one, one, one, one), ["a", "a", "b", "b"]).count
-    2
-    """
+    """Rows, or clusters of rows, as units of resampling."""
     rows = len(bands) // bands.outputs
     if cluster is not None:
         labels: npt.NDArray[Any] = as_labels(cluster, "cluster", length=rows)
@@ -289,35 +266,7 @@ def gain_differences(
     cluster: npt.ArrayLike | None = None,
     seed: int = 0,
 ) -> list[Bootstrapped]:
-    """`bootstrap_gain_difference` of pairs of several models, all on the same resamples.
-
-    Parameters
-    ----------
-    curves : sequence of CharacteristicCurve
-        One a model, on the same rows and axes.
-    pairs : sequence of (int, int)
-        Places of the first and the second model of each difference.
-    request, replicates, confidence, cluster, seed
-        As in `bootstrap_curve`.
-
-    Returns
-    -------
-    list of Bootstrapped
-        One a pair; each is that of its two models alone.
-
-    Raises
-    ------
-    InputError
-        As `bootstrap_gain_difference`.
-
-    Examples
-    --------
-    >>> from howsure.metrics.characteristic import bands_from_sd, characteristic_curve
-    >>> y, zero = np.random.default_rng(0).normal(size=100), np.zeros(100)
-    >>> curves = [characteristic_curve(y, *bands_from_sd(zero, zero + k)) for k in (1, 2, 3)]
-    >>> [found.value for found in gain_differences(curves, [(0, 1), (1, 2)], replicates=10)]
-    [0.0, 0.0]
-    """
+    """`bootstrap_gain_difference` of pairs of several models, all on the same resamples."""
     for curve in curves[1:]:
         check_pair(curves[0], curve)
     _check_replicates(replicates, confidence)
@@ -391,19 +340,7 @@ def _generator(seed: int) -> np.random.Generator:
 
 
 def check_pair(first: CharacteristicCurve, second: CharacteristicCurve) -> None:
-    """Refuse two curves that are not of the same rows, on the same axes.
-
-    Raises
-    ------
-    InputError
-        Saying what differs.
-
-    Examples
-    --------
-    >>> from howsure.metrics.characteristic import characteristic_curve
-    >>> curve = characteristic_curve([1.0], [0.0], [-1.0], [1.0])
-    >>> check_pair(curve, curve)
-    """
+    """Refuse two curves that are not of the same rows, on the same axes."""
     one, two = first.bands, second.bands
     if (first.x_axis, first.y_axis, one.move) != (second.x_axis, second.y_axis, two.move):
         raise InputError(

@@ -134,33 +134,6 @@ def permutation_tests(
 
     By products, the sums over swapped rows are linear in each model, so those of a pair are a
     difference of two columns of one product, however many pairs there are.
-
-    Parameters
-    ----------
-    curves : sequence of CharacteristicCurve
-        One a model, on the same rows and axes.
-    pairs : sequence of (int, int)
-        Places of the first and the second model of each test.
-    request, permutations, cluster, seed
-        As in `permutation_test`.
-
-    Returns
-    -------
-    list of PermutationTest
-        One a pair; each is that of its two models alone.
-
-    Raises
-    ------
-    InputError
-        As `permutation_test`.
-
-    Examples
-    --------
-    >>> from howsure.metrics.characteristic import bands_from_sd, characteristic_curve
-    >>> y, zero = np.random.default_rng(0).normal(size=100), np.zeros(100)
-    >>> curves = [characteristic_curve(y, *bands_from_sd(zero, zero + k)) for k in (1, 2, 3)]
-    >>> [test.p_value for test in permutation_tests(curves, [(0, 1), (1, 2)])]
-    [1.0, 1.0]
     """
     for curve in curves[1:]:
         check_pair(curves[0], curve)

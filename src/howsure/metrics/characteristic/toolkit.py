@@ -120,30 +120,7 @@ class ToolkitCurve:
 
 
 def toolkit_curve(bands: Bands, x_axis: XAxis, y_axis: YAxis) -> ToolkitCurve:
-    """Compute the toolkit's critical points.
-
-    Parameters
-    ----------
-    bands : Bands
-        Errors and bands, without weights.
-    x_axis, y_axis : str
-        Axes.
-
-    Returns
-    -------
-    ToolkitCurve
-
-    Raises
-    ------
-    InputError
-        If there are weights, or all bands of one side are 0.
-
-    Examples
-    --------
-    >>> error, one = np.array([1.0, -2.0]), np.ones(2)
-    >>> toolkit_curve(Bands(error, error, one, one), "excess", "miss_rate").x
-    array([0. , 0.5])
-    """
+    """Compute the toolkit's critical points."""
     if bands.weights is not None:
         raise InputError("the convention 'uq360' knows no weights")
     repaired = _without_zeros(bands)

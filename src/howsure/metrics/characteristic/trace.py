@@ -86,22 +86,6 @@ def running_sum(values: FloatArray, *, out: FloatArray | None = None) -> FloatAr
 
     The rounding error of each step from left to right is recovered exactly (Knuth's two-sum), and
     the running sum of those errors corrects the result.
-
-    Parameters
-    ----------
-    values : ndarray of float, shape (m,)
-        Summands.
-    out : ndarray of float, shape (m,), optional
-        Where to write; may be the summands' own array.
-
-    Returns
-    -------
-    ndarray of float, shape (m,)
-
-    Examples
-    --------
-    >>> running_sum(np.array([1e16, 1.0, -1e16])).tolist()
-    [1e+16, 1e+16, 1.0]
     """
     result = np.empty(len(values)) if out is None else out
     carry = lost_so_far = 0.0
@@ -127,29 +111,7 @@ def find_kinks(
     keep_rows: bool = False,
     one_sided: bool = False,
 ) -> Kinks:
-    """Find and sort the kinks of the axes.
-
-    Parameters
-    ----------
-    bands : Bands
-        Errors and bands.
-    axes : collection of str
-        Axes wanted; kinks of other axes are left out.
-    keep_rows : bool
-        Whether `trace` will be given weights; they are kept anyhow for bands with weights.
-    one_sided : bool
-        Whether the excess is the distance to the end on the error's side alone.
-
-    Returns
-    -------
-    Kinks
-
-    Examples
-    --------
-    >>> error, one = np.array([1.0, -2.0]), np.ones(2)
-    >>> find_kinks(Bands(error, error, one, one)).position
-    array([0., 1., 2.])
-    """
+    """Find and sort the kinks of the axes."""
     keep_rows = keep_rows or bands.weights is not None
     critical = bands.critical()
     never = np.flatnonzero(np.isinf(critical))
@@ -186,37 +148,7 @@ def trace(
     *,
     weights: FloatArray | None = None,
 ) -> Trace:
-    """Sum the axes at every kink.
-
-    Parameters
-    ----------
-    kinks : Kinks
-        From `find_kinks` on the same bands, for at least these axes.
-    bands : Bands
-        Errors and bands.
-    axes : collection of str
-        Axes wanted.
-    weights : ndarray of float, shape (n,), optional
-        Weights in place of those of the bands, such as the counts of a resample; the kinks must
-        have kept their rows. Plain sums then do in place of `running_sum`: resampling never
-        notices the difference.
-
-    Returns
-    -------
-    Trace
-
-    Raises
-    ------
-    InputError
-        If there are weights, and the kinks have not kept their rows.
-
-    Examples
-    --------
-    >>> error, one = np.array([1.0, -2.0]), np.ones(2)
-    >>> bands = Bands(error, error, one, one)
-    >>> trace(find_kinks(bands), bands).axes["miss_rate"]
-    array([1. , 0.5, 0. ])
-    """
+    """Sum the axes at every kink."""
     add = running_sum if weights is None else _plain_sum
     by_row = bands.weights if weights is None else weights
     total = float(len(bands)) if by_row is None else float(by_row.sum())
@@ -244,13 +176,7 @@ def trace(
 
 
 def axes_needed(x_axis: XAxis, y_axis: YAxis) -> tuple[str, ...]:
-    """Axes to trace for an area: the curve's two, and the miss rate, which tells its drops.
-
-    Examples
-    --------
-    >>> axes_needed("bandwidth", "miss_rate")
-    ('miss_rate', 'bandwidth')
-    """
+    """Axes to trace for an area: the curve's two, and the miss rate, which tells its drops."""
     return ("miss_rate", x_axis) if y_axis == "miss_rate" else ("miss_rate", y_axis, x_axis)
 
 

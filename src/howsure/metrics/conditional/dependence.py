@@ -227,23 +227,7 @@ def width_correlation(
 
 
 def median_gap(values: FloatArray) -> float:
-    """Median distance of two numbers; of two different ones where half of the pairs are equal.
-
-    Parameters
-    ----------
-    values : ndarray of float, shape (n,)
-        Not all equal.
-
-    Returns
-    -------
-    float
-        Positive, to about twelve digits, in the units of the numbers; O(n log n).
-
-    Examples
-    --------
-    >>> median_gap(np.array([0.0, 1.0, 3.0]))
-    2.0
-    """
+    """Median distance of two numbers; of two different ones where half of the pairs are equal."""
     rising = np.sort(values)
     n = len(rising)
     pairs = n * (n - 1) // 2

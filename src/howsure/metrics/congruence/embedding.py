@@ -99,13 +99,7 @@ def expected_gram(kernel: Kernel, left: Atoms, right: Atoms, name: str = "output
 
 
 def expected_diagonal(kernel: Kernel, atoms: Atoms, name: str = "output_kernel") -> Array:
-    """Squared length of every atom's embedding, E κ(Y, Y') of two draws, shape (a,).
-
-    Examples
-    --------
-    >>> expected_diagonal(RBF(0.5), Atoms(np.array([[0.0]]), np.array([[1.0]])))
-    array([0.57735027])
-    """
+    """Squared length of every atom's embedding, E κ(Y, Y') of two draws, shape (a,)."""
     if atoms.sd is None:
         return kernel.diagonal(atoms.mean)
     average = _smoothed(kernel, name)

@@ -28,23 +28,6 @@ def lattice_rule(length: int) -> tuple[FloatArray, FloatArray]:
 
     Exact for polynomials of degree below 16, and nearly so below 32 on long runs: a Gaussian bump
     is summed to 2e-13 of its sum on a run of two of its standard deviations, to 2e-10 on three.
-
-    Parameters
-    ----------
-    length : int
-        1 or more, at most 2⁶⁰.
-
-    Returns
-    -------
-    places, weights : ndarray of float, shape (16,)
-        Whole numbers that rise, and positive weights; a run shorter than 16 is filled with
-        places of weight 0.
-
-    Examples
-    --------
-    >>> places, weights = lattice_rule(1000)
-    >>> round(float(weights @ places**3)), sum(k**3 for k in range(1000))
-    (249500250000, 249500250000)
     """
     if length <= PLACES:
         places = np.arange(float(PLACES))
@@ -73,28 +56,7 @@ def lattice_runs(
     stops_below: npt.NDArray[np.bool_],
     stops_above: npt.NDArray[np.bool_],
 ) -> tuple[FloatArray, FloatArray]:
-    """Cut every row's counts in runs of 16, 32, 64, … counts, the last of what remains.
-
-    Parameters
-    ----------
-    low, high : ndarray of float, shape (n,)
-        The first and last count.
-    longest : ndarray of float, shape (n,)
-        Of the runs of a row.
-    stops_below, stops_above : ndarray of bool, shape (n,)
-        Whether the law stops at that end, where runs are no longer than their distance from it.
-
-    Returns
-    -------
-    starts, lengths : ndarray of float, shape (n, k)
-        Rows with fewer runs have some of length 0 at the end.
-
-    Examples
-    --------
-    >>> true, ends = np.array([True]), (np.array([0.0]), np.array([99.0]))
-    >>> lattice_runs(*ends, longest=np.array([64.0]), stops_below=true, stops_above=~true)[1]
-    array([[16., 16., 32., 32.,  4.]])
-    """
+    """Cut every row's counts in runs of 16, 32, 64, … counts, the last of what remains."""
     at, starts, lengths = low.copy(), [], []
     most = _power_below(np.clip(longest, PLACES, _LONGEST))
     while (remaining := np.maximum(high - at + 1.0, 0.0)).any():
@@ -109,14 +71,7 @@ def lattice_runs(
 
 
 def lattice_nodes(starts: FloatArray, lengths: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Places and weights of the runs of `lattice_runs`, shape (n, k, 16) each.
-
-    Examples
-    --------
-    >>> values, weights = lattice_nodes(np.array([[5.0]]), np.array([[3.0]]))
-    >>> values[0, 0, :4], weights[0, 0, :4]
-    (array([5., 6., 7., 7.]), array([1., 1., 1., 0.]))
-    """
+    """Places and weights of the runs of `lattice_runs`, shape (n, k, 16) each."""
     known, which = np.unique(lengths, return_inverse=True)
     rules = [lattice_rule(max(int(length), 1)) for length in known]
     places = np.stack([rule[0] for rule in rules])[which.reshape(lengths.shape)]

@@ -55,13 +55,7 @@ class LandmarkMap:
     triangle: FloatArray
 
     def features(self, law: Belief) -> tuple[FloatArray, FloatArray]:
-        """Coordinates of every row, and a bound of the squared length left out.
-
-        Returns
-        -------
-        features : ndarray of float, shape (n, r)
-        residual : ndarray of float, shape (n,)
-        """
+        """Coordinates of every row, and a bound of the squared length left out."""
         features = np.empty((len(law), len(self.landmarks)))
         residual = np.empty(len(law))
         size = max(1, _ATOMS * len(law) // max(1, len(law.atoms())))
@@ -88,19 +82,7 @@ class OutputFactor(ABC):
 
     @abstractmethod
     def difference(self, y: FloatArray) -> tuple[FloatArray, float]:
-        """D for some outcomes.
-
-        Parameters
-        ----------
-        y : ndarray of float, shape (n, p)
-            Outcomes, one for each row of the belief.
-
-        Returns
-        -------
-        difference : ndarray of float, shape (n, r)
-        residual : float
-            Bound of the mean over rows of the squared length left out.
-        """
+        """D for some outcomes."""
 
     @abstractmethod
     def exchanged(self, drawn: FloatArray, y: FloatArray, members: int) -> FloatArray:
@@ -203,30 +185,7 @@ class DenseOutputs(OutputFactor):
 def fit_outputs(
     kernel: Kernel, y: FloatArray, belief: Belief, *, tolerance: float, options: SolverOptions
 ) -> tuple[OutputFactor, FloatArray, float]:
-    """Choose a factor of differences of outcomes and beliefs.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The output kernel.
-    y : ndarray of float, shape (n, p)
-        Outcomes.
-    belief : Belief
-        What was believed of them.
-    tolerance : float
-        Mean squared length that may be left out.
-    options : SolverOptions
-        Method ``dense`` insists on the whole Gram matrix, ``iterative`` on landmarks; others
-        take landmarks up to rank n/4, then the Gram matrix while that is affordable. The seed
-        chooses candidates where there are too many atoms to look at all.
-
-    Returns
-    -------
-    factor : OutputFactor
-    difference : ndarray of float, shape (n, r)
-    residual : float
-        As `OutputFactor.difference`.
-    """
+    """Choose a factor of differences of outcomes and beliefs."""
     if options.method != "dense":
         few = max(1, min(len(y) // 4, _MAX_RANK))
         limit = 4 * _MAX_RANK if options.method == "iterative" else few
@@ -251,23 +210,7 @@ def fit_pair(
     tolerance: float,
     options: SolverOptions,
 ) -> tuple[list[FloatArray], list[float]]:
-    """Vectors for two samples of outcomes together, with inner products the output kernel.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The output kernel.
-    first, second : ndarray of float, shape (n, p) and (m, p)
-        Outcomes.
-    tolerance, options
-        As in `fit_outputs`.
-
-    Returns
-    -------
-    features : list of ndarray of float, shape (n, r) and (m, r)
-    residuals : list of float
-        Means over rows of the squared length left out.
-    """
+    """Vectors for two samples of outcomes together, with inner products the output kernel."""
     size = len(first) + len(second)
     if options.method != "dense":
         few = max(1, min(size // 8, _MAX_RANK))
@@ -302,14 +245,6 @@ def fit_landmarks(
     Landmarks are pivots of a pivoted Cholesky factor of the atoms' Gram matrix. Of very many
     atoms a random part is searched, and the rows that it serves worst join until every law's
     mean residual is within the tolerance.
-
-    Returns
-    -------
-    landmarks : LandmarkMap
-    features : list of ndarray of float, shape (n, r)
-        One for each law.
-    residual : list of ndarray of float, shape (n,)
-        Bounds of the squared lengths left out.
     """
     rng = child(options.seed, "output landmarks")
     chosen = [_candidates(rng, law) for law in laws]

@@ -26,13 +26,7 @@ def lengths(vectors: Array) -> FloatArray:
 
 
 def largest_kernel(kernel: Kernel, *groups: Array) -> float:
-    """Largest kernel of a row with itself.
-
-    Raises
-    ------
-    InputError
-        If one is negative or overflows, or all are zero, so that the kernel sees no row at all.
-    """
+    """Largest kernel of a row with itself."""
     for rows in groups:
         check_range(kernel, rows, "x")
     values = [kernel.diagonal(rows) for rows in groups]
@@ -72,27 +66,7 @@ def diagnose(
     left_out: float,
     estimate: tuple[float, float],
 ) -> Diagnostics:
-    """Put together how values were computed.
-
-    Parameters
-    ----------
-    systems, solutions
-        One or two of each.
-    values : ndarray of float, shape (g,)
-        The values found.
-    rank : int
-        Length of the vectors that stand for outputs.
-    peak : float
-        Largest kernel of an input with itself.
-    left_out : float
-        Sum over systems of the mean squared length left out of outputs, over λ.
-    estimate : tuple of float
-        From `nystrom_error`.
-
-    Returns
-    -------
-    Diagnostics
-    """
+    """Put together how values were computed."""
     error = np.sqrt(peak) * sum(solution.error for solution in solutions)
     truncated = peak * left_out
     squared = 2.0 * float(values.max()) * error + error**2 + truncated

@@ -163,14 +163,7 @@ class Panels:
         return np.asarray(np.log(self.total))
 
     def around(self, counts: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-        """The cdf of row ``rows[i]`` at a whole count of zero or more, and its neighbourhood.
-
-        Returns
-        -------
-        cdf : ndarray of float, shape (e,)
-        shares : ndarray of float, shape (8, e)
-            Probabilities of k − 3, …, k + 4.
-        """
+        """The cdf of row ``rows[i]`` at a whole count of zero or more, and its neighbourhood."""
         cdf, shares = np.empty(len(counts)), np.empty((8, len(counts)))
         few = counts < START
         for chosen, answer in ((few, self._few), (~few, self._many)):
@@ -204,13 +197,7 @@ class Panels:
 
 
 def poisson_above(counts: FloatArray, mean: FloatArray) -> FloatArray:
-    """Poisson's probability of more than each whole count, for counts above means of at least 32.
-
-    Examples
-    --------
-    >>> print(f"{poisson_above(np.array([1_006_000.0]), np.array([1e6]))[0]:.6g}")
-    1.01943e-09
-    """
+    """Poisson's probability of more than each count, for counts above means of at least 32."""
     ones = np.ones(len(counts))
     family, edge = Family(mean, ones, ones), counts + 0.5
     (area,) = family.integral(family.place(edge), family.place(edge + family.ahead(edge)))

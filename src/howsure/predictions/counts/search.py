@@ -27,29 +27,7 @@ def slack(levels: FloatArray) -> FloatArray:
 
 
 def search(levels: FloatArray, guess: FloatArray, around: Around) -> FloatArray:
-    """Smallest count whose cdf reaches each level.
-
-    Parameters
-    ----------
-    levels : ndarray of float, shape (e,)
-        In (0, 1).
-    guess : ndarray of float, shape (e,)
-        Whole numbers near the answers; only speed depends on them.
-    around : callable
-        The cdf near a count.
-
-    Returns
-    -------
-    ndarray of float, shape (e,)
-
-    Examples
-    --------
-    >>> def dice(k, places):
-    ...     faces = k + np.arange(-3, 5)[:, None]
-    ...     return np.clip(k, 0, 5) / 5, np.where((faces > 0) & (faces < 6), 0.2, 0.0)
-    >>> search(np.array([0.2, 0.5]), np.array([40.0, 0.0]), dice)
-    array([1., 3.])
-    """
+    """Smallest count whose cdf reaches each level."""
     wanted = levels - slack(levels)
     low, high = np.full(len(levels), -1.0), np.full(len(levels), np.inf)
     count, answer = guess.copy(), np.empty(len(levels))
@@ -109,12 +87,6 @@ def first_guess(
     """Quantiles of a continuous law with these moments, rounded up to counts.
 
     Nearly normal laws by the expansion of Cornish and Fisher, skewed ones by a gamma law.
-
-    Examples
-    --------
-    >>> one = np.ones(1)
-    >>> first_guess(0.5 * one, 100.0 * one, 10.0 * one, 0.1 * one, 0.01 * one)
-    array([100.])
     """
     z = ndtri(levels)
     square = np.square(z)
