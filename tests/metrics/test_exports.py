@@ -117,7 +117,7 @@ def test_nothing_is_loaded_before_it_is_asked_for() -> None:
 
 def test_the_face_finds_names_and_submodules() -> None:
     found = dir(howsure)
-    assert {"assess", "Intervals", "metrics", "predictions", "methods", "worlds"} <= set(found)
+    assert {"assess", "Intervals", "metrics", "predictions", "methods", "studies"} <= set(found)
     assert not {"cli", "core", "_version"} & set(found)
     for name in found:
         getattr(howsure, name)
