@@ -1,8 +1,9 @@
-"""What several tests of bench share."""
+"""What several tests of the engine share."""
 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,9 +12,17 @@ import pytest
 from studies.engine.chain import announce
 
 
+@pytest.fixture(autouse=True)
+def interrupts_are_heard() -> Iterator[None]:
+    """Where the tests themselves were started in the background, Ctrl-C is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture
 def chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The protocol ``chain``, known to this process and to those that it starts."""
+    """The study ``chain``, known to this process and to those that it starts."""
     from joblib.externals.loky import get_reusable_executor
 
     folder = tmp_path / "packages"

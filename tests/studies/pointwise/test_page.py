@@ -394,7 +394,9 @@ def test_a_reader_chooses_the_column(opened: Callable[..., Any]) -> None:
     assert "along first principal component" in shown.first.inner_text()
     switch.get_by_role("radio", name="c3").check()
     assert "along c3" in shown.first.inner_text()
-    box = world.locator(".option:visible .plot svg").first.bounding_box()
+    plot = world.locator(".option:visible .plot svg").first
+    plot.wait_for()
+    box = plot.bounding_box()
     assert box["width"] > 400
     assert box["height"] > 250
 
