@@ -14,6 +14,7 @@ from howsure.stats.estimate import (
     heavy,
     like_rows,
     one_more,
+    quantile_statistic,
     share_ends,
     skewed_ends,
     spread_of,
@@ -159,3 +160,31 @@ def test_one_more_row_moves_a_mean_as_it_would() -> None:
     assert high == pytest.approx(np.append(values, values.max()).mean() - mean, rel=1e-9)
     few = np.r_[np.zeros(99), 100.0]
     assert one_more(few - 1.0)[1] == pytest.approx(8 * 99.0 / 101.0, rel=1e-9)
+
+
+def test_a_quantile_is_the_mean_of_the_values_that_qualify() -> None:
+    values = np.array([9.0, 1.0, 4.0, 2.0])
+    assert quantile_statistic(values, 0.5).value == 3.0
+    assert quantile_statistic(values, 0.6).value == 4.0
+    weights = np.array([1.0, 3.0, 0.0, 2.0])
+    repeated = np.repeat(values, weights.astype(int))
+    assert quantile_statistic(values, 0.5, weights=weights).value == np.median(repeated)
+
+
+def test_a_quantile_of_too_many_infinite_values_is_told_with_the_reason() -> None:
+    found = quantile_statistic(np.array([1.0, 2.0, np.inf]), 0.9)
+    assert (found.value, found.influence) == (math.inf, None)
+    assert "infinite at level 0.9" in found.reason
+
+
+@pytest.mark.parametrize("level", [0.1, 0.5, 0.9])
+def test_the_error_of_a_quantile_is_that_of_the_density(level: float) -> None:
+    """√(p(1 − p)/n) / f(q), averaged over samples, for which the spread of values is noisy."""
+    rng, n = child(0, "quantile error"), 2000
+    errors = []
+    for _ in range(60):
+        influence = quantile_statistic(rng.normal(size=n), level).influence
+        assert influence is not None
+        errors.append(np.sqrt(np.square(influence).mean() / n))
+    wanted = math.sqrt(level * (1 - level) / n) / stats.norm.pdf(stats.norm.ppf(level))
+    assert np.mean(errors) == pytest.approx(wanted, rel=0.1)
