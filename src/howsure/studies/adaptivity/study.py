@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Final, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from howsure.core.records import Table
 from howsure.core.registry import check_known, unknown
 from howsure.methods.catalogue import methods as registered
 from howsure.methods.interface import Coverages, Method
-from howsure.report.document import Document
 from howsure.studies.adaptivity.comparison import MethodComparison, floor_of
 from howsure.studies.adaptivity.intervals import (
     INTERVAL_MEASURES,
@@ -54,6 +53,9 @@ from howsure.studies.engine import (
     stacked,
     world_identity,
 )
+
+if TYPE_CHECKING:
+    from howsure.report.document import Document
 
 _ARRAYS: Final = ("predictions", "ground_truth")
 

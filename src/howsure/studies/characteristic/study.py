@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final, final
+from typing import TYPE_CHECKING, ClassVar, Final, final
 
 from howsure.core.convert import Count, option_names, plain
 from howsure.core.rng import child
 from howsure.metrics.characteristic.view import characteristic_view
 from howsure.metrics.view import View
 from howsure.predictions import EvalSet
-from howsure.report.document import Document
 from howsure.studies.characteristic.measures import (
     Measuring,
     MethodResult,
@@ -33,6 +32,9 @@ from howsure.studies.engine import (
     stacked,
     unpacked,
 )
+
+if TYPE_CHECKING:
+    from howsure.report.document import Document
 
 _COVERAGES: Final = (0.9,)
 

@@ -22,11 +22,8 @@ from rich.progress import (
 )
 
 from howsure.cli.entry import Interrupted
-from howsure.cli.show import show_grid, show_note
 from howsure.cli.terminal import Console, escape
-from howsure.report.document import Cell, Column, Grid, Rows
 from howsure.studies.engine import (
-    SIDE_BY_SIDE_NOTE,
     Monitor,
     Outcome,
     Plan,
@@ -36,7 +33,6 @@ from howsure.studies.engine import (
     Trial,
     parquet_bytes,
     run,
-    side_by_side_grids,
 )
 
 KEPT: Final = "interrupted: finished trials are kept; the same command continues from here"
@@ -117,6 +113,9 @@ def run_shown(plan: Plan, store: Store, **options: Any) -> RunSummary:
 
 def print_status(console: Console, survey: Survey) -> None:
     """How many trials of each world, method and other label are in which state, and why."""
+    from howsure.cli.show import show_grid
+    from howsure.report.document import Cell, Column, Grid, Rows
+
     given = dict.fromkeys(key for trial, _ in survey.entries for key in trial.labels)
     keys = sorted(given, key=lambda key: (key != "world", key == "method"))
     counts: dict[tuple[str, ...], Counter[str]] = {}
@@ -143,6 +142,9 @@ def print_status(console: Console, survey: Survey) -> None:
 
 def print_results(console: Console, table: pa.Table, metrics: tuple[str, ...]) -> None:
     """Methods side by side, or one below the other where they are many, a table a world."""
+    from howsure.cli.show import show_grid, show_note
+    from howsure.studies.engine import SIDE_BY_SIDE_NOTE, side_by_side_grids
+
     for grid in side_by_side_grids(table, metrics):
         show_grid(console, grid)
     show_note(console, SIDE_BY_SIDE_NOTE)

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar, final, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeVar, final, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,6 @@ from howsure.methods.deep.modules.method import ImageFit, ImageNetwork
 from howsure.methods.deep.modules.training import train_module
 from howsure.methods.interface import Fitted, Method
 from howsure.predictions import Distribution, Samples
-from howsure.report.document import Document
 from howsure.studies.congruence.experiments import (
     Kind,
     diagnosis,
@@ -79,6 +78,9 @@ from howsure.studies.engine import (
     stacked,
 )
 from howsure.studies.tasks import DataNotFoundError
+
+if TYPE_CHECKING:
+    from howsure.report.document import Document
 
 T = TypeVar("T")
 Experiment = Literal["correctness", "rejection", "monotonicity", "diagnosis", "robustness"]

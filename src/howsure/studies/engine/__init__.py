@@ -1,34 +1,10 @@
 """Plans, their trials, resumable runs of them, and the store of what they give."""
 
+from typing import TYPE_CHECKING
+
 from howsure.core.convert import packed, unpacked
-from howsure.studies.engine.comparison import (
-    Comparison,
-    Spread,
-    columns_of,
-    crossed_spread,
-    side_by_side,
-)
-from howsure.studies.engine.entries import (
-    absolute,
-    check_options,
-    complete_numbers,
-    make_method,
-    make_world,
-    method_identity,
-    noise_of,
-    numbers_hash,
-    world_identity,
-)
+from howsure.core.lazy import exporting
 from howsure.studies.engine.executor import Monitor
-from howsure.studies.engine.page import (
-    SIDE_BY_SIDE_NOTE,
-    choice_of,
-    coverage_of,
-    named,
-    overview,
-    side_by_side_grids,
-    study_document,
-)
 from howsure.studies.engine.plan import Plan, load_plan, plan_names, studies, toml_value
 from howsure.studies.engine.running import RunSummary, Survey, combined, run, survey
 from howsure.studies.engine.store import (
@@ -46,6 +22,29 @@ from howsure.studies.engine.store import (
 from howsure.studies.engine.study import Combined, Study, Trial, study_of, trials_of
 from howsure.studies.engine.tables import parquet_bytes, records_table, stacked, to_arrow
 from howsure.studies.engine.trials import Outcome, provenance
+
+if TYPE_CHECKING:
+    from howsure.studies.engine.comparison import Comparison as Comparison
+    from howsure.studies.engine.comparison import Spread as Spread
+    from howsure.studies.engine.comparison import columns_of as columns_of
+    from howsure.studies.engine.comparison import crossed_spread as crossed_spread
+    from howsure.studies.engine.comparison import side_by_side as side_by_side
+    from howsure.studies.engine.entries import absolute as absolute
+    from howsure.studies.engine.entries import check_options as check_options
+    from howsure.studies.engine.entries import complete_numbers as complete_numbers
+    from howsure.studies.engine.entries import make_method as make_method
+    from howsure.studies.engine.entries import make_world as make_world
+    from howsure.studies.engine.entries import method_identity as method_identity
+    from howsure.studies.engine.entries import noise_of as noise_of
+    from howsure.studies.engine.entries import numbers_hash as numbers_hash
+    from howsure.studies.engine.entries import world_identity as world_identity
+    from howsure.studies.engine.page import SIDE_BY_SIDE_NOTE as SIDE_BY_SIDE_NOTE
+    from howsure.studies.engine.page import choice_of as choice_of
+    from howsure.studies.engine.page import coverage_of as coverage_of
+    from howsure.studies.engine.page import named as named
+    from howsure.studies.engine.page import overview as overview
+    from howsure.studies.engine.page import side_by_side_grids as side_by_side_grids
+    from howsure.studies.engine.page import study_document as study_document
 
 __all__ = [
     "FORMAT",
@@ -104,3 +103,17 @@ __all__ = [
     "unpacked",
     "world_identity",
 ]
+
+_LATE = {
+    "comparison": "Comparison Spread columns_of crossed_spread side_by_side",
+    "entries": (
+        "absolute check_options complete_numbers make_method make_world method_identity noise_of "
+        "numbers_hash world_identity"
+    ),
+    "page": (
+        "SIDE_BY_SIDE_NOTE choice_of coverage_of named overview side_by_side_grids study_document"
+    ),
+}
+"""What loads when it is asked for: it brings methods and reports, which take time."""
+
+__getattr__, _names, _ = exporting(__name__, _LATE)

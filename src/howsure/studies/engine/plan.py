@@ -8,8 +8,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
-from importlib.resources.abc import Traversable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, TypeVar, final
 
@@ -162,15 +161,20 @@ def load_plan(name: str, changes: Sequence[str] = (), *, profile: str | None = N
     return _plan(tables, path.stem, folder)
 
 
-def _plans() -> dict[str, Traversable]:
-    """The plans that lie beside a study, by name; one of howsure's keeps its name."""
-    found: dict[str, Traversable] = {}
+def _plans() -> dict[str, Path]:
+    """The plans that lie beside a study, by name; one of howsure's keeps its name.
+
+    No study is imported for them.
+    """
+    found: dict[str, Path] = {}
     for module in studies.modules():
-        folder = resources.files(module.rpartition(".")[0] or module) / "plans"
-        files = folder.iterdir() if folder.is_dir() else ()
-        for file in files:
-            if file.name.endswith(".toml"):
-                found.setdefault(file.name.removesuffix(".toml"), file)
+        try:
+            spec = find_spec(module.rpartition(".")[0] or module)
+        except ImportError:
+            continue
+        folders = (spec.submodule_search_locations if spec else None) or ()
+        for file in (file for folder in folders for file in Path(folder, "plans").glob("*.toml")):
+            found.setdefault(file.stem, file)
     return found
 
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import pyarrow as pa
 
 from howsure.core.errors import InputError
-from howsure.report.document import Document
-from howsure.studies.engine.page import side_by_side_page
 from howsure.studies.engine.plan import Plan, studies
 from howsure.studies.engine.store import FORMAT, Store, TrialOutput, address_of
+
+if TYPE_CHECKING:
+    from howsure.report.document import Document
 
 
 @final
@@ -152,6 +153,8 @@ class Study(ABC):
         command : str
             What makes the page again.
         """
+        from howsure.studies.engine.page import side_by_side_page
+
         return side_by_side_page(
             combined.table, self.headline, title=self.name, facts=facts or {}, command=command
         )

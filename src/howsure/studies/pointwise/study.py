@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar, Final, Literal, cast, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,6 @@ from howsure.core.convert import Checked, Count, Fraction, plain
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Table
 from howsure.methods.interface import COVERAGES, Coverages, Fitted, Method
-from howsure.report.document import Document
 from howsure.studies.engine import (
     Combined,
     Plan,
@@ -45,6 +44,9 @@ from howsure.studies.pointwise.simulation import (
     pointwise,
 )
 from howsure.studies.tasks.worlds import Truth
+
+if TYPE_CHECKING:
+    from howsure.report.document import Document
 
 _FACTS: Final = (
     *("world", "method", "seed", "covariates", "n_train", "confidence"),

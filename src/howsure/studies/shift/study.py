@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,6 @@ from howsure.methods.deep.heads import Gaussian, Head, PairHead, SquaredError
 from howsure.methods.deep.modules import ModuleNetwork, Recipe, backbone_named, train_module
 from howsure.methods.interface import Coverages
 from howsure.methods.selective import SHARE, FeatureScore, GMMScore, KNNScore, Selective
-from howsure.report.document import Document
 from howsure.studies.engine import (
     Combined,
     Plan,
@@ -70,6 +69,9 @@ from howsure.studies.tasks import (
     table_task,
 )
 from howsure.studies.tasks.images import image_names, image_task
+
+if TYPE_CHECKING:
+    from howsure.report.document import Document
 
 Arrays = dict[str, npt.NDArray[Any]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, final
+from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,9 @@ from howsure.core.arrays import BoolArray, FloatArray, as_vector
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known
-from howsure.methods.deep.modules.inputs import Scaling
+
+if TYPE_CHECKING:
+    from howsure.methods.deep.modules.inputs import Scaling
 
 Family = Literal["shift", "congruence"]
 
