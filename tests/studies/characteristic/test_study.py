@@ -166,7 +166,11 @@ def test_the_page_says_where_widths_pay(page: Document, made: Combined) -> None:
     good = sum(gain.lower > 0 for gain in gains)
     assert page.headline is not None
     assert page.headline.text.startswith(f"In {good or 'none'} of 6 tests on 2 worlds")
-    assert page.headline.text.endswith("constant band at miss rates up to 40 %.")
+    bad = sum(gain.upper < 0 for gain in gains)
+    more = f" In {bad} they need more." if bad else ""
+    assert page.headline.text.endswith(f"constant band at miss rates up to 40 %.{more}")
+    tones = {(True, True): "watch", (True, False): "good", (False, True): "bad"}
+    assert page.headline.tone == tones.get((good > 0, bad > 0), "undecided")
     gap_lines = {line.question: line for line in page.sections[0].lines}
     trees = own(made, "trees").record("left_gain")
     tone = "good" if trees.lower > 0 else "bad" if trees.upper < 0 else "undecided"

@@ -152,6 +152,7 @@ def _headline(results: Results, methods: Sequence[str]) -> VerdictLine:
     tones = [(world, m, _left(_own(found, m))) for world, found in results.items() for m in methods]
     judged = [(world, m, gain.tone) for world, m, gain in tones if gain is not None]
     good = [m for _, m, tone in judged if tone == "good"]
+    bad = [m for _, m, tone in judged if tone == "bad"]
     many = len(results) > 1
     count = f"{len(good) or 'none'} of {len(judged)}"
     what = f"In {count} tests" if many else f"Bands of {count} methods"
@@ -160,7 +161,10 @@ def _headline(results: Results, methods: Sequence[str]) -> VerdictLine:
         f"less bandwidth than a constant band at miss rates up to {low}"
     )
     text += f": {listed(good, 3)}." if good and not many else "."
-    return VerdictLine(text=text, tone="good" if good else "undecided")
+    if bad:
+        text += f" {f'In {len(bad)} they' if many else f'Those of {listed(bad, 3)}'} need more."
+    tone: Tone = "watch" if good and bad else "good" if good else "bad" if bad else "undecided"
+    return VerdictLine(text=text, tone=tone)
 
 
 def _opening(results: Results, low: float) -> Section:
