@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from pyarrow import csv
 from sklearn.linear_model import LinearRegression
 from typer.testing import CliRunner
 
+from howsure.cli.entry import Interrupted
 from howsure.cli.main import app
 from howsure.core.errors import InputError
 from howsure.methods.linear import LinearT
@@ -620,3 +622,24 @@ def test_every_simulation_of_a_failed_block_is_counted(
     assert "Some: 3 trials failed; first in fit: ValueError: fit 3 is not to be" in told
     assert [failure.trial for failure in result.failures] == [2, 10, 11]
     agree(numbers(path), numbers_of(result))
+
+
+def test_where_the_cache_is_closed_the_command_says_how_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder made for this run alone is not found again by the command as it was."""
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("howsure.studies.pointwise.command.simulated", interrupted)
+    result = CliRunner().invoke(app, ["simulate", "linear", "--method", "linear_t"])
+    (place,) = tmp_path.glob("howsure-simulate-*")
+    assert isinstance(result.exception, Interrupted)
+    assert result.exception.words == (
+        f"interrupted: finished trials are kept in {place}; the same command, with --store "
+        f"{place}, continues from here"
+    )

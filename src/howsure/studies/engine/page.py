@@ -35,8 +35,8 @@ from howsure.studies.engine.tables import records_of
 FIRST_CHOICE: Final = 0.9
 """The nominal coverage that sentences speak of, where no other is asked for."""
 SIDE_BY_SIDE_NOTE: Final = (
-    "Value ± standard error over simulations. *: the best, and what differs from it by less than "
-    "1.96 standard errors."
+    "Value ± standard error. *: the best, and what differs from it by less than 1.96 standard "
+    "errors."
 )
 _SIDE_BY_SIDE: Final = 5
 """The most methods that stand side by side."""

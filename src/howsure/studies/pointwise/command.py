@@ -173,9 +173,11 @@ def simulate(
             for path in output:
                 report.save(path)
     except KeyboardInterrupt:
+        lasting = store is not None or place == str(_cached_place(plan))
+        more = "" if lasting else f", with --store {shlex.quote(place)},"
         raise Interrupted(
-            f"interrupted: finished trials are kept in {place}; the same command continues from "
-            "here"
+            f"interrupted: finished trials are kept in {place}; the same command{more} continues "
+            "from here"
         ) from None
     except InputError:
         if store is None:
@@ -333,14 +335,19 @@ def _world_name(source: str) -> str | None:
     return None
 
 
-def _own_place(plan: Plan) -> Path:
-    """Where trials are kept until the command ends: the same for the same command."""
+def _cached_place(plan: Plan) -> Path:
+    """A folder of the user's cache, the same for the same command."""
     from howsure.studies.engine import address_of
     from howsure.studies.tasks import cache_folder
 
     options = {name: plan.options[name] for name in plan.options if name != "simulations"}
     run = [__version__, plan.worlds, plan.methods, list(plan.seeds), options]
-    place = cache_folder() / "simulate" / address_of({"run": run})[:16]
+    return cache_folder() / "simulate" / address_of({"run": run})[:16]
+
+
+def _own_place(plan: Plan) -> Path:
+    """Where trials are kept until the command ends: a new folder where the cache is closed."""
+    place = _cached_place(plan)
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError:
