@@ -26,10 +26,9 @@ from howsure.studies.tasks.download import (
     Remote,
     check,
     get,
-    located,
     record,
 )
-from howsure.studies.tasks.files import cache_folder
+from howsure.studies.tasks.files import cache_folder, located
 from howsure.studies.tasks.images import image_names
 
 needs("pooch")
@@ -152,7 +151,7 @@ def test_sets_by_hand_cannot_be_fetched() -> None:
         get(entries()["wine"])
     with pytest.raises(InputError, match="folder must exist"):
         record(entries()["wine"])
-    assert located(entries()["wine"]) is None
+    assert located(entries()["wine"].folder) is None
     assert "not on this machine" in check(entries()["wine"])[0].said
 
 

@@ -185,9 +185,9 @@ def report(
     check_outputs([output], [Path(plan)])
     chosen, kept = _opened(plan, store, set_, profile)
     command = shlex.join(["howsure", *sys.argv[1:]])
-    page = study_of(chosen.study).page(
-        _results(chosen, kept), facts={"Plan": chosen.name}, command=command
-    )
+    results = _results(chosen, kept)
+    facts = {"Plan": chosen.name} | ({"Data": results.sources} if results.sources else {})
+    page = study_of(chosen.study).page(results, facts=facts, command=command)
     page.save(output)
     say(f"written: {output}")
 

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import final
 
@@ -18,7 +18,7 @@ from howsure.studies.engine.cluster import Cluster
 from howsure.studies.engine.executor import Executor, Here, Monitor, Processes, outcomes
 from howsure.studies.engine.plan import Plan
 from howsure.studies.engine.store import Store, TrialEntry
-from howsure.studies.engine.study import Combined, Trial, study_of, trials_of
+from howsure.studies.engine.study import Combined, Trial, sources_of, study_of, trials_of
 from howsure.studies.engine.trials import Call, settled
 
 
@@ -128,7 +128,10 @@ def run(
     started = time.perf_counter()
     every = {trial.address: trial for trial in trials_of(plan)}
     _check_needs(every)
+    told = sources_of(every.values())
     listener, monitor = (None, Monitor()) if monitor is None else (monitor.within, monitor)
+    if told:
+        monitor.sources(told)
     store.sweep()
     entries = store.entries(every, thorough=True)
     todo = [a for a, entry in entries.items() if not settled(entry, retry=retry_failed)]
@@ -298,4 +301,5 @@ def combined(plan: Plan, survey: Survey, store: Store) -> Combined:
     done = survey.done()
     if not done:
         raise UnanswerableError(f"no trial of plan {plan.name!r} is done in {store.location}")
-    return study_of(plan.study).combine(plan, done, store)
+    every = (trial for trial, _ in survey.entries)
+    return replace(study_of(plan.study).combine(plan, done, store), sources=sources_of(every))

@@ -52,8 +52,13 @@ def places(folder: str) -> list[Path]:
     return [Path(base) / folder for base in (root, cache_folder()) if base]
 
 
-def find_folder(name: str, folder: str, *, holding: str = "") -> Path:
-    """The folder of a data set, which must hold a file if one is named.
+def located(folder: str) -> Path | None:
+    """Where a data set's folder lies: the first of `places` that there is, or None."""
+    return next((place for place in places(folder) if place.is_dir()), None)
+
+
+def find_folder(name: str, folder: str) -> Path:
+    """The folder of a data set, as `located` finds it.
 
     Raises
     ------
@@ -67,14 +72,13 @@ def find_folder(name: str, folder: str, *, holding: str = "") -> Path:
     ...
     howsure.studies.tasks.files.DataNotFoundError: data set 'moon' is ...
     """
-    looked = places(folder)
-    for place in looked:
-        if place.is_dir() and (place / holding).exists():
-            return place
+    place = located(folder)
+    if place is not None:
+        return place
     unset = "" if os.environ.get("HOWSURE_DATA") else " (HOWSURE_DATA is not set)"
     raise DataNotFoundError(
         f"data set {name!r} is not on this machine: looked for "
-        f"{', '.join(map(str, looked))}{unset}; howsure data get {name} shows how to get it"
+        f"{', '.join(map(str, places(folder)))}{unset}; howsure data get {name} shows how to get it"
     )
 
 

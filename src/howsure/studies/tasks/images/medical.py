@@ -247,10 +247,10 @@ def read_skin(reading: Reading, name: str) -> Mapping[str, Part]:
     place = lists[0]
     table = read_list(place)
     ids, source = column(table, "image_id", place), column(table, "dataset", place)
-    images = {path.stem: path for path in sorted(reading.folder.rglob("*.jpg"))}
+    images = {path.stem: path for path in sorted(reading.folder.rglob("[!.]*.jpg"))}
     masks = {
         path.stem.removesuffix(_SKIN_MASK): path
-        for path in sorted(reading.folder.rglob(f"*{_SKIN_MASK}.png"))
+        for path in sorted(reading.folder.rglob(f"[!.]*{_SKIN_MASK}.png"))
     }
     reading.expect(len(set(ids.tolist()) & set(images)), SKIN_IMAGES, "images")
     alone = sorted(set(masks) - set(images))
