@@ -98,6 +98,8 @@ class Joined(io.RawIOBase):
 def unpack(parts: Sequence[Path], picks: Picks, target: Path) -> int:
     """Unpack the members that are picked from an archive, cut in parts or not; how many.
 
+    Where it fails, what it has written by then is left in the target.
+
     Raises
     ------
     LayoutError
@@ -153,7 +155,7 @@ def _members(
     source: IO[bytes], name: str, picks: Picks, target: Path, stack: ExitStack
 ) -> Iterator[_Member]:
     """Members of an archive of any kind, once the disk is known to have room for what is picked."""
-    check_room(target, source.seek(0, io.SEEK_END), f"unpacking {name}")
+    size = source.seek(0, io.SEEK_END)
     source.seek(0)
     begin = source.read(len(_SEVEN))
     source.seek(0)
@@ -165,6 +167,7 @@ def _members(
         check_room(target, room, f"unpacking {name}")
         return _zipped(packed, name)
     source.seek(0)
+    check_room(target, size, f"unpacking {name}")
     try:
         unpacked = stack.enter_context(tarfile.open(fileobj=source, mode="r:*"))  # noqa: SIM115
     except tarfile.TarError as error:

@@ -10,6 +10,7 @@ import gzip
 import math
 import os
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any, Final
@@ -128,11 +129,18 @@ def _check_declared(file: Any, most: int, path: Path) -> None:
     bounded(math.prod(shape) * kind.itemsize, most, path)
 
 
-def read_list(path: Path, *, delimiter: str = ",") -> pa.Table:
-    """A file of columns with a header, packed by gzip or not; it must have a row."""
+def read_list(path: Path, *, delimiter: str = ",", text: Sequence[str] = ()) -> pa.Table:
+    """A file of columns with a header, packed by gzip or not; it must have a row.
+
+    Columns named as text stay so, though all their cells look like numbers, as ``0X1F`` does.
+    """
     try:
         source = pa.BufferReader(gunzipped(path, _MOST)) if path.suffix == ".gz" else path
-        table = csv.read_csv(source, parse_options=csv.ParseOptions(delimiter=delimiter))
+        table = csv.read_csv(
+            source,
+            parse_options=csv.ParseOptions(delimiter=delimiter),
+            convert_options=csv.ConvertOptions(column_types=dict.fromkeys(text, pa.string())),
+        )
         titles = table.column_names  # fails where they are no text
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         raise InputError(f"{path} cannot be read: {error}") from error

@@ -2,8 +2,8 @@
 
 A folder ``uci_<name>`` holds a table as it lies in Gal's repository: ``data/data.txt``,
 ``data/index_train_0.txt``, ``data/index_test_0.txt``, … (row numbers), and ``results`` with what
-the repository reports for MC dropout on each split. Or it holds ``data.csv.gz`` (a header, then one row
-a line), ``splits.npz`` (arrays ``train_0``, ``test_0``, ``train_1``, …) and
+the repository reports for MC dropout on each split. Or it holds ``data.csv.gz`` (a header, then one
+row a line), ``splits.npz`` (arrays ``train_0``, ``test_0``, ``train_1``, …) and
 ``reference_mc_dropout.csv``. The folders are looked for under ``HOWSURE_DATA``, then in the user's
 cache; `howsure data get` downloads them.
 """

@@ -167,7 +167,7 @@ def read_ventricle(reading: Reading, name: str, *, frames: Frames = "area") -> M
     """
     check_choice(frames, ("area", "order"), "frames")
     place = reading.folder / "FileList.csv"
-    table = read_list(place)
+    table = read_list(place, text=("FileName",))
     videos = np.char.replace(column(table, "FileName", place), ".avi", "")
     volume = numbers(table, "EDV" if name == "test" else "ESV", place)
     chosen = np.char.upper(column(table, "Split", place)) == _SPLITS[name]
@@ -211,7 +211,7 @@ def read_frame(path: Path, number: int) -> Bytes:
 
 def _tracings(path: Path, frames: Frames) -> dict[str, _Traced]:
     """Videos with exactly two traced frames."""
-    table = read_list(path)
+    table = read_list(path, text=("FileName",))
     videos = np.char.replace(column(table, "FileName", path), ".avi", "")
     frame = numbers(table, "Frame", path).astype(int)
     ends = np.column_stack([numbers(table, title, path) for title in ("X1", "Y1", "X2", "Y2")])
