@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 import io
+import lzma
 import stat
 import tarfile
 import tempfile
@@ -211,17 +212,25 @@ def _seven(source: IO[bytes], name: str, target: Path, stack: ExitStack) -> Iter
         raise NoReaderError(
             f"{name} is a 7z archive, which this machine cannot unpack without py7zr"
         ) from error
-    packed = stack.enter_context(py7zr.SevenZipFile(source, "r"))
-    for info in packed.list():
+    broken = (*BROKEN, lzma.LZMAError, py7zr.exceptions.ArchiveError)
+    try:
+        packed = stack.enter_context(py7zr.SevenZipFile(source, "r"))
+        members = packed.list()
+    except broken as error:
+        raise UnreadableError(f"{name} cannot be unpacked: {error}") from error
+    for info in members:
         path = info.filename
         linked = bool(getattr(info, "is_symlink", False))
 
         def opened(path: str = path) -> IO[bytes]:
             beside = tempfile.TemporaryDirectory(prefix=".seven-", dir=target.parent)
             folder = stack.enter_context(beside)
-            packed.reset()
-            packed.extract(path=folder, targets=[path])
-            return (Path(folder) / path).open("rb")
+            try:
+                packed.reset()
+                packed.extract(path=folder, targets=[path])
+                return (Path(folder) / path).open("rb")
+            except broken as error:
+                raise UnreadableError(f"{name} cannot be unpacked: {error}") from error
 
         yield _Member(path, info.uncompressed or 0, not linked, info.is_directory, opened)
 
