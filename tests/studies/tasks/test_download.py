@@ -150,6 +150,27 @@ def test_half_a_download_is_gone_on_with_and_shows_nothing_before(server: Served
     assert things(cache_folder())[0] == "some_set"
 
 
+def test_two_downloads_to_one_place_do_not_mix(server: Served) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    (server.folder / "table.csv").write_bytes(TABLE)
+    work = cache_folder() / ".some_set.download"
+    work.mkdir(parents=True)
+    with (work / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(DownloadError, match="is in use: another download of it is at work"):
+            get(entry(server.address))
+    get(entry(server.address))
+    assert things(cache_folder()) == ["some_set", "some_set/table.csv"]
+
+
+def test_a_file_in_place_of_the_folder_is_refused_at_once(server: Served, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    with pytest.raises(InputError, match="folder must be a folder, got the file"):
+        get(entry(server.address), tmp_path / "mine")
+    assert server.asked == []
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
 def test_another_layout_says_what_was_wanted_and_writes_nothing(server: Served) -> None:
     (server.folder / "list.csv").write_bytes(TABLE)
     images(server.folder / "set.zip", top="other/photos")

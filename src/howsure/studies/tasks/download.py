@@ -11,7 +11,8 @@ import gzip
 import hashlib
 import shutil
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, final
@@ -102,25 +103,44 @@ def get(entry: Entry, folder: Path | None = None) -> Path:
     if not entry.remotes:
         raise InputError(f"name must be of a set that can be downloaded, got {entry.name!r}")
     place = folder or located(entry.folder) or cache_folder() / entry.folder
+    if place.exists() and not place.is_dir():
+        raise InputError(f"folder must be a folder, got the file {str(place)!r}")
     if place.is_dir() and all(finding.good for finding in check(entry, place)):
         return place
     work = place.parent / f".{place.name}.download"
     try:
         work.mkdir(parents=True, exist_ok=True)
-        _fetched(entry, work)
-        staging = work / "unpacked"
-        shutil.rmtree(staging, ignore_errors=True)
-        staging.mkdir()
-        try:
-            _unpacked(entry, work, staging)
-            _check_layout(entry, staging)
-            _move(staging, place)
-        finally:
+        with _alone(work):
+            _fetched(entry, work)
+            staging = work / "unpacked"
             shutil.rmtree(staging, ignore_errors=True)
+            staging.mkdir()
+            try:
+                _unpacked(entry, work, staging)
+                _check_layout(entry, staging)
+                _move(staging, place)
+            finally:
+                shutil.rmtree(staging, ignore_errors=True)
         shutil.rmtree(work)
     except OSError as error:
         raise DownloadError(f"{place} cannot be written: {error}") from error
     return place
+
+
+@contextmanager
+def _alone(work: Path) -> Iterator[None]:
+    """Keep others from downloading to the same place meanwhile, where the system can do that."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with (work / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise DownloadError(f"{work} is in use: another download of it is at work") from error
+        yield
 
 
 def _fetched(entry: Entry, work: Path) -> None:

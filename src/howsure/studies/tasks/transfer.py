@@ -217,13 +217,13 @@ def _opened(part: _Part, have: int, told: Mapping[str, Any]) -> Any:
 
 def _extent(answer: Any, have: int) -> tuple[int, int | None]:
     """Where an answer begins in the file, and the bytes of the whole, if the server says."""
-    length = answer.headers.get("Content-Length")
+    length = answer.length  # of what is to come; None where the server says nothing or nonsense
     if answer.status == 206:
         match = _RANGE.fullmatch(answer.headers.get("Content-Range", "").strip())
         if match is None:
-            return have, None if length is None else have + int(length)
+            return have, None if length is None else have + length
         return int(match[1]), None if match[2] == "*" else int(match[2])
-    return 0, None if length is None else int(length)
+    return 0, length
 
 
 def _tag(answer: Any) -> str:

@@ -343,6 +343,14 @@ def chairs_rows(pool: Pool, variant: Variant, name: str, seed: int) -> IntArray:
     return chosen
 
 
+def _original(read: Callable[[Reading], Pool], reading: Reading) -> Pool:
+    """Published images; where they are not whole, the error says that they can be drawn."""
+    try:
+        return read(reading)
+    except InputError as error:
+        raise type(error)(f'{error}; source="drawn" draws pictures instead') from error
+
+
 def read_drawn(
     name: str,
     variant: Variant,
@@ -356,11 +364,13 @@ def read_drawn(
     """One part of a task, from original files where there is a reading; tests know their range."""
     test = part not in ("train", "val")
     if name in CELLS:
-        pool = original_cells(reading) if reading else drawn_cells(seed, recipe, shortcut)
+        pool = (
+            _original(original_cells, reading) if reading else drawn_cells(seed, recipe, shortcut)
+        )
         asked = {FULL if key == "test" else key: size for key, size in sizes.items()}
         rows = cells_rows(pool, variant, part, seed, {**variant.published, **asked})
     else:
-        pool = original_chairs(reading) if reading else drawn_chairs(seed)
+        pool = _original(original_chairs, reading) if reading else drawn_chairs(seed)
         rows = chairs_rows(pool, variant, part, seed)[: sizes.get("test" if test else part)]
     images, kept, notes = pool.fetch(rows)
     labels = pool.labels[kept]
