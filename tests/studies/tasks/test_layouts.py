@@ -30,6 +30,7 @@ from howsure.studies.tasks.catalogue import entries
 from howsure.studies.tasks.download import Entry, Holding, Remote, check, get
 from howsure.studies.tasks.files import cache_folder
 from howsure.studies.tasks.images import image_task, read_blood
+from howsure.studies.tasks.tables import SERVED
 from studies.tasks.served import Served, hash_of, serving
 from studies.tasks.test_photographs import coco_folder, eva_folder
 from studies.tasks.test_raw_images import (
@@ -368,8 +369,49 @@ def test_tables_with_splits_come_from_the_papers_repository(
     assert all(np.array_equal(found.reference[k], wanted.reference[k]) for k in found.reference)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("concrete", "energy", "power", "wine_red", "yacht"),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("naval", "protein")),
+    ],
+)
+def test_tables_as_uci_serves_them_are_those_with_splits(
+    name: str, tmp_path: Path, data_dir: Callable[[str], Path]
+) -> None:
+    wanted = uci(name, data_dir(f"uci_{name}"))
+    text = gzip.decompress((data_dir(f"uci_{name}") / "data.csv.gz").read_bytes()).decode()
+    rows = [line.split(",") for line in text.splitlines()]
+    path = tmp_path / SERVED[name].file
+    path.parent.mkdir(exist_ok=True)
+    if name == "energy":
+        rows = [[*row, "Y2" if not number else "9.5"] for number, row in enumerate(rows)]
+    if name == "protein":
+        rows = [[row[-1], *row[:-1]] for row in rows]
+    if name in ("naval", "yacht"):
+        path.write_text("".join(f"  {'   '.join(row)} \n" for row in rows[1:]))
+    else:
+        rows[0] = [f"Column {number} of UCI" for number in range(len(rows[0]))]
+        path.write_text("".join(SERVED[name].delimiter.join(row) + "\n" for row in rows))
+    found = uci(name, tmp_path)
+    assert np.array_equal(found.x, wanted.x)
+    assert np.array_equal(found.y, wanted.y)
+    assert found.columns == wanted.columns
+    assert found.splits == ()
+    said = [finding.said for finding in check(entries()[name], tmp_path)]
+    assert said[0] == f"{SERVED[name].file}: 1 there"
+
+
+def test_a_table_of_uci_with_other_columns_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match=r"data\.csv must have 9 columns, got a, b"):
+        uci("concrete", tmp_path)
+
+
 def test_plain_tables_that_are_broken_are_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"must hold data\.csv\.gz or data/data\.txt, got neither"):
+    with pytest.raises(
+        InputError, match=r"must hold data\.csv\.gz or data/data\.txt or yacht_.*, got no"
+    ):
         uci("yacht", tmp_path)
     (tmp_path / "data").mkdir()
     path = tmp_path / "data" / "data.txt"

