@@ -56,7 +56,7 @@ def test_a_run_tells_once_and_its_results_keep_it(
     store, told = Store(tmp_path / "store"), Told()
     run(made, store, monitor=told)
     assert told.said == said
-    assert combined(made, survey(made, store), store).sources == said[0]
+    assert combined(made, survey(made, store), store).facts == {"Data": said[0]}
 
 
 def test_a_study_that_tells_nothing_says_nothing(chain: str, tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_study_that_tells_nothing_says_nothing(chain: str, tmp_path: Path) -> 
     store, told = Store(tmp_path / "store"), Told()
     run(made, store, monitor=told)
     assert told.said == []
-    assert combined(made, survey(made, store), store).sources == ""
+    assert combined(made, survey(made, store), store).facts == {}
 
 
 def test_the_command_line_prints_it_and_the_page_has_it(chain: str, tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ def _page(plan: Plan, store: Store, label: str) -> Document:
             f"note: {store.location} has no results of {', '.join(missing)}; --with-plan runs them",
             error=True,
         )
-    facts = {"Plan": plan.name, "Data": results.sources, "Submitted": label}
+    facts = {"Plan": plan.name, "Submitted": label, **results.facts}
     return study_of(plan.study).page(results, facts=facts)
 
 

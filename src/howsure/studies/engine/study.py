@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import pyarrow as pa
 
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, UnanswerableError
 from howsure.studies.engine.plan import Plan, studies
 from howsure.studies.engine.store import FORMAT, Store, TrialOutput, address_of
 
@@ -81,13 +81,14 @@ class Combined:
         `howsure.studies.engine.records_table`.
     results : mapping of str to sequence
         By world label: what the study's page is drawn from.
-    sources : str
-        Which worlds were drawn and which were read from originals; see `sources_of`.
+    facts : mapping of str to str
+        Which worlds were drawn and which were read from originals, where trials tell; and where
+        results come from that were not run here.
     """
 
     table: pa.Table
     results: Mapping[str, Sequence[Any]]
-    sources: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 class Study(ABC):
@@ -141,6 +142,14 @@ class Study(ABC):
     @abstractmethod
     def combine(self, plan: Plan, trials: Sequence[Trial], store: Store) -> Combined:
         """Put together the trials of a plan that are done and whole in the store."""
+
+    def compacted(self, results: Sequence[Any]) -> pa.Table:
+        """Results of one method on one world under one seed, small enough to ship with a plan."""
+        raise UnanswerableError(f"results of study {self.name!r} do not ship")
+
+    def restored(self, plan: Plan, key: tuple[str, str, int], table: pa.Table) -> Combined:
+        """What `compacted` made a table of, as of this world, method and seed of a plan."""
+        raise UnanswerableError(f"results of study {self.name!r} do not ship")
 
     def page(
         self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""
