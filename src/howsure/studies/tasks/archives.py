@@ -161,6 +161,7 @@ def _members(
     begin = source.read(len(_SEVEN))
     source.seek(0)
     if begin == _SEVEN:
+        check_room(target, size, f"unpacking {name}")
         return _seven(source, name, target, stack)
     if begin[:2] == b"PK" and is_zipfile(source):
         packed = stack.enter_context(ZipFile(source))

@@ -226,7 +226,7 @@ _IMAGES: Final = (
         licence="none stated, as far as we know: see the source",
         source="https://project.inria.fr/aerialimagelabeling/",
         how="read the page's terms first; howsure data get downloads the five parts of the "
-        "archive (21 GB) and, with py7zr (pip install py7zr), unpacks what the task reads; 70 GB "
+        "archive (21 GB) and, with py7zr (pip install py7zr), unpacks what the task reads; 80 GB "
         "are needed meanwhile",
         holds=tuple(
             _holding(f"train/{part}/{city}*.tif", count=satellite.TILES_A_CITY)
