@@ -110,7 +110,7 @@ def get(entry: Entry, folder: Path | None = None) -> Path:
     work = place.parent / f".{place.name}.download"
     try:
         work.mkdir(parents=True, exist_ok=True)
-        with _alone(work):
+        with _alone(work), _tidied(work):
             _fetched(entry, work)
             staging = work / "unpacked"
             shutil.rmtree(staging, ignore_errors=True)
@@ -121,7 +121,7 @@ def get(entry: Entry, folder: Path | None = None) -> Path:
                 _move(staging, place)
             finally:
                 shutil.rmtree(staging, ignore_errors=True)
-        shutil.rmtree(work)
+        shutil.rmtree(work, ignore_errors=True)
     except OSError as error:
         raise DownloadError(f"{place} cannot be written: {error}") from error
     return place
@@ -141,6 +141,16 @@ def _alone(work: Path) -> Iterator[None]:
         except BlockingIOError as error:
             raise DownloadError(f"{work} is in use: another download of it is at work") from error
         yield
+
+
+@contextmanager
+def _tidied(work: Path) -> Iterator[None]:
+    """Leave no folder behind in which nothing has come."""
+    try:
+        yield
+    finally:
+        if all(path.name == "lock" for path in work.iterdir()):
+            shutil.rmtree(work, ignore_errors=True)
 
 
 def _fetched(entry: Entry, work: Path) -> None:
