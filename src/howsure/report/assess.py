@@ -161,6 +161,9 @@ def assess(
         models the one with the lowest mean score is tried.
     congruence : CongruenceOptions, optional
         Kernel, λ, draws and map of the conditional congruence error.
+    miss_range : (float, float)
+        Miss rates of the partial gains over a constant band, ``(0, 0.2)``. Where it is another,
+        models are also compared by these gains.
     progress : callable, optional
         Called with a stage's name, steps done and steps in all (0 where that is not known).
 

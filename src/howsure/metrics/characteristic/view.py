@@ -47,7 +47,7 @@ def area_statistic(curve: CharacteristicCurve, outside: IntArray) -> Estimate:
 def gain_statistic(
     curve: CharacteristicCurve,
     outside: IntArray,
-    part: MissRange = (0.0, 1.0),
+    part: MissRange | None = None,
     *,
     reading: Reading = "under",
 ) -> Estimate:
@@ -56,7 +56,7 @@ def gain_statistic(
         return Estimate(math.nan, reason=f"{_outside(outside)}, where no scale is defined")
     details: dict[str, str | float] = {"convention": "exact"}
     request = AreaRequest()
-    if part != (0.0, 1.0) or reading != "under":
+    if part is not None:
         request = AreaRequest(y_range=part, reading=reading)
         details |= {"reading": reading, "miss_range": f"{part[0]:g} to {part[1]:g}"}
     if curve.bands.one_width:
@@ -65,9 +65,10 @@ def gain_statistic(
     found = curve.gain_by(request)
     if math.isnan(found.value):
         return Estimate(math.nan, reason=found.reason)
-    own, constant = (_partial(b, part, reading) for b in (curve.bands, curve.bands.constant()))
-    if request.y_range is not None:
-        details |= {"area": own.value, "constant_area": constant.value}
+    if part is not None:
+        details |= {"area": found.area.value, "constant_area": found.constant.value}
+    both = (curve.bands, curve.bands.constant())
+    own, constant = (_partial(bands, part or (0.0, 1.0), reading) for bands in both)
     influence = None
     if own.influence is not None and constant.influence is not None:
         ratio = own.value / constant.value
