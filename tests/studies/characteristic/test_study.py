@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -247,3 +248,37 @@ def test_several_data_sets_are_told_by_their_medians(tmp_path: Path) -> None:
 def test_a_report_needs_results() -> None:
     with pytest.raises(InputError, match="results must hold at least one method for each world"):
         characteristic_report({"gap": []})
+
+
+@pytest.mark.parametrize("part", [(0.0, 0.4), (0.0, 0.5)])
+def test_the_page_sets_the_papers_problem_beside_its_numbers(
+    part: tuple[float, float], made: Combined
+) -> None:
+    """Only a world of the paper has published numbers, and a partial gain only in their range."""
+    results = {
+        world: [
+            replace(each, options=replace(each.options, miss_range=part), seed=seed)
+            for each in held
+            for seed in (0, 1)
+        ]
+        for world, held in made.results.items()
+    }
+    page = characteristic_report(results)
+    check_words(page)
+    grid = grid_of(page, "gap", "Beside the published")
+    rows = {row[0].text: row[1:] for row in grid.parts[0].rows}
+    assert rows["Gain over all miss rates, %"][-1].text == "6.1 %"
+    same = part == (0.0, 0.5)
+    assert any("72.7 %" in row[-1].text for row in rows.values()) == same
+    assert any("at miss rates up to 50 %" in note for note in grid.notes) != same
+    assert any("neither its function, noise" in note for note in grid.notes)
+    for place, method in enumerate(("line", "ridge", "trees")):
+        names = ("characteristic_gain", "characteristic_partial_gain", "crossing")
+        whole, low, crossing = (own(made, method).record(name).value for name in names)
+        crossed = low > max(whole, 0.0) and 0.0 < crossing < 1.0
+        told = rows["Data sets with the pattern"][place].text
+        assert told == f"{2 * crossed} of 2"
+    (line,) = [line for line in page.lines if line.question == "gap, Beside the paper"]
+    assert line.text.startswith("Data sets with the published pattern: ")
+    (other,) = [section for section in page.sections if section.title == "fan"]
+    assert "Beside the published" not in {grid.title for grid in other.grids}
