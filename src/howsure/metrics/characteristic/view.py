@@ -338,7 +338,7 @@ _ENTRIES = (
         name="characteristic_left_gain",
         title="Bandwidth saved at low miss rates",
         synonyms=("partial gain left of the curve",),
-        meaning="Gain by the area left of the curve: the mean bandwidth saved at miss rates in the range.",
+        meaning="Gain by the area left of the curve: the mean bandwidth saved at these miss rates.",
         formula="100 (A_const − A)/A_const, A = ∫ x dρ from ρ = a to b",
         reading="left",
     ),
