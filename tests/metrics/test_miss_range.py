@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from howsure import Distribution, assess
+from howsure.cli.main import app
 from howsure.core.errors import HowsureError
 from howsure.core.records import Record
 from howsure.core.rng import child
@@ -130,3 +133,16 @@ def test_a_report_tells_compares_and_shades_the_range() -> None:
     said = [next(f for f in held.findings if f.id == "trade").sentence for held in (told, plain)]
     assert "At miscoverage from 10 % to 60 %" in said[0]
     assert "At miscoverage up to 20 %" in said[1]
+
+
+@pytest.mark.parametrize("command", ["assess", "check", "characteristic"])
+def test_commands_refuse_a_range_that_is_none(command: str, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("y,lower_90,upper_90\n1,0,2\n2,1,3\n", encoding="utf-8")
+    page = tmp_path / "page.html"
+    more = {"assess": ["-o", str(page)], "check": ["--max-mae", "2"]}.get(command, [])
+    words = [command, str(table), "--miss-range", "0.5", "0.2", *more]
+    found = CliRunner().invoke(app, words)
+    assert found.exit_code != 0
+    assert "--miss-range must be two rising numbers between 0 and 1" in str(found.exception)
+    assert not page.exists()
