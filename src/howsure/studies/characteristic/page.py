@@ -439,7 +439,7 @@ def _beside_published(found: Sequence[MethodResult]) -> Grid | None:
         (
             Cell(text="Data sets with the pattern"),
             *(Cell(text=each) for each in shown),
-            Cell(text="1 of 1"),
+            Cell(text=formats.MISSING),
         )
     )
     columns = (
