@@ -46,7 +46,8 @@ _HOMES = {
     "compare_label_sets given_probabilities",
     "page": "adaptivity_report methods_figure published sensitivity_figure",
     "study": "AdaptivityStudy",
-    "validation": "VALIDATED MeasureValidation MethodValidation ease_sensitivity rank_counts validate_measures",
+    "validation": "VALIDATED MeasureValidation MethodValidation ease_sensitivity rank_counts "
+    "validate_measures",
 }
 
 __getattr__, __dir__, __all__ = exporting(__name__, _HOMES)

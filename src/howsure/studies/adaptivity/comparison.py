@@ -244,10 +244,11 @@ class MethodComparison:
         known = column[np.isfinite(column)]
         low, high = np.quantile(known, [0.05, 0.95]) if len(known) else (math.nan, math.nan)
         size = measure in ("set_size", "set_deficit", "set_excess", "width")
-        floors = {
-            "t_cv": {"null": self.floor.median, "null_upper": self.floor.upper},
-            "t_ss": {"null": 0.0, "null_upper": self.slope_floor},
+        chance = {
+            "t_cv": (self.floor.median, self.floor.upper),
+            "t_ss": (0.0, self.slope_floor),
         }
+        null, upper = chance.get(measure, (math.nan, math.nan))
         return Record(
             metric=measure,
             value=float(self.median(measure)[place]),
@@ -256,7 +257,8 @@ class MethodComparison:
             units=self.units if size else "1",
             notion=Notion.MARGINAL if measure in _MARGINAL else Notion.LOCAL,
             target=self.coverage if measure == "empirical_coverage" else math.nan,
-            **floors.get(measure, {}),
+            null=null,
+            null_upper=upper,
             coverage=self.coverage,
             model=self.methods[place],
             group=f"task={self.task}",

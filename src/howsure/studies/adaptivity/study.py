@@ -215,8 +215,10 @@ class AdaptivityStudy(Study):
                 needs,
             )
             if labels and options.validation and (made.own is not None or made.name in SCORES):
-                checks = {"trials": options.validation, "bins": options.bins}
-                checks["coverage"] = coverage_of(options.coverages, None)
+                checks = {
+                    "coverage": coverage_of(options.coverages, None),
+                    **options.some("validation", "bins"),
+                }
                 yield self.trial(
                     {**known, "validation": checks},
                     {"world": label, "validation": name},
@@ -228,8 +230,10 @@ class AdaptivityStudy(Study):
         """Train a classifier, compare one method alone, or ask what measures say of it."""
         identity, stage = trial.identity, trial.context["stage"]
         if stage == "outputs":
-            arrays, facts = packed(_outputs(identity, trial.context["files"]))
-            return TrialOutput(arrays=arrays, facts=facts)
+            made = _outputs(identity, trial.context["files"])
+            eases = np.array(list(made.eases.values()))
+            kept = {"probabilities": made.probabilities, "y": made.y, "eases": eases}
+            return TrialOutput(arrays=kept, facts={"eases": list(made.eases)})
         options = identity.get("options") or identity["validation"]
         coverages = tuple(options.get("coverages") or [options["coverage"]])
         entered = _Entered.read(trial.context["label"], trial.context["method"], coverages)
@@ -237,7 +241,7 @@ class AdaptivityStudy(Study):
         common = {"bins": options["bins"], "seed": identity["seed"], "own": own}
         if stage == "validation":
             task = _kept(trial, store)
-            checks = {"coverage": options["coverage"], "trials": options["trials"]}
+            checks: dict[str, Any] = {"coverage": options["coverage"], "trials": options["validation"]}
             arrays, facts = packed(validate_method(task, entered.name, **checks, **common))
             return TrialOutput(arrays=arrays, facts=facts)
         common |= {"coverages": coverages, "repeats": options["repeats"]}
@@ -247,9 +251,9 @@ class AdaptivityStudy(Study):
         else:
             words = canonical(identity["world"]), canonical(trial.context["files"])
             task_options = {k: options[k] for k in _FOREST}
-            task = _forests(*words, canonical(task_options), identity["seed"])
+            rows = _forests(*words, canonical(task_options), identity["seed"])
             clip = None if options["clip"] is None else tuple(options["clip"])
-            compared = compare_intervals(task, groups=options["groups"], clip=clip, **common)
+            compared = compare_intervals(rows, groups=options["groups"], clip=clip, **common)
         arrays, facts = packed(_Results(comparisons=compared))
         return TrialOutput(arrays=arrays, facts=facts)
 
@@ -458,7 +462,9 @@ def _kept(trial: Trial, store: Store | None) -> Classified:
     if store is None:
         raise InputError("store must be given for trials that read others, got none")
     (address,) = trial.needs
-    return unpacked(Classified, store.arrays(address), store.entry(address).facts)
+    held = store.arrays(address)
+    eases = dict(zip(store.entry(address).facts["eases"], held.pop("eases"), strict=True))
+    return Classified(name="splits", eases=eases, **held)
 
 
 @lru_cache(maxsize=2)
