@@ -241,7 +241,10 @@ class AdaptivityStudy(Study):
         common = {"bins": options["bins"], "seed": identity["seed"], "own": own}
         if stage == "validation":
             task = _kept(trial, store)
-            checks: dict[str, Any] = {"coverage": options["coverage"], "trials": options["validation"]}
+            checks: dict[str, Any] = {
+                "coverage": options["coverage"],
+                "trials": options["validation"],
+            }
             arrays, facts = packed(validate_method(task, entered.name, **checks, **common))
             return TrialOutput(arrays=arrays, facts=facts)
         common |= {"coverages": coverages, "repeats": options["repeats"]}
