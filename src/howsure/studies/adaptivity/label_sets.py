@@ -58,7 +58,6 @@ from howsure.studies.adaptivity.comparison import (
     chosen,
     eases_of,
 )
-from howsure.studies.tasks.images import read_digits
 
 SCORES: Final = ("LAC", "APS", "RAPS", "SAPS")
 """The paper's methods that know no groups by ease."""
@@ -279,6 +278,8 @@ def _small_digits() -> tuple[FloatArray, IntArray]:
 
 
 def _mnist() -> tuple[FloatArray, IntArray]:
+    from howsure.studies.tasks.images import read_digits
+
     images, digits = read_digits()
     return images / 255.0, digits
 
@@ -388,9 +389,9 @@ def classifier_task(
     >>> rng = np.random.default_rng(0)
     >>> y = np.tile([0, 1], 40)
     >>> images = rng.uniform(0, 0.5, (80, 2, 2)) + 0.5 * y[:, None, None]
-    >>> task = classifier_task(images, y, train=20, transformations=["noise 0.5"], repeats=2)
+    >>> task = classifier_task(images, y, "discriminant", train=20, repeats=2)
     >>> task.probabilities.shape, list(task.eases), task.accuracy > 0.9
-    ((60, 2), ['noise 0.5'], True)
+    ((60, 2), ['noise 0.5', 'noise 0.2', 'noise 0.1'], True)
     """
     pixels = np.asarray(images, dtype=np.float64)
     if pixels.ndim < 2 or not (pixels.min(initial=0) >= 0 and pixels.max(initial=0) <= 1):

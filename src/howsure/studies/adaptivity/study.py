@@ -54,7 +54,6 @@ from howsure.studies.engine import (
     absolute,
     canonical,
     check_options,
-    coverage_of,
     make_method,
     make_world,
     method_identity,
@@ -215,10 +214,7 @@ class AdaptivityStudy(Study):
                 needs,
             )
             if labels and options.validation and (made.own is not None or made.name in SCORES):
-                checks = {
-                    "coverage": coverage_of(options.coverages, None),
-                    **options.some("validation", "bins"),
-                }
+                checks = {"coverage": _spoken(options), **options.some("validation", "bins")}
                 yield self.trial(
                     {**known, "validation": checks},
                     {"world": label, "validation": name},
@@ -282,10 +278,12 @@ class AdaptivityStudy(Study):
             for level in zip(*alone.values(), strict=True):
                 whole = replace(joined(level, tuple(alone)), task=named)
                 results.setdefault(world, []).append(whole)
-                for record in whole.records():
-                    keys: dict[str, str | int] = {"world": world, "method": record.model}
-                    tables.append(records_table([record], {**keys, "seed": seed}))
-            results.setdefault(world, []).extend(checks)
+                records = whole.records()
+                for method in whole.methods:
+                    keys: dict[str, str | int] = {"world": world, "method": method, "seed": seed}
+                    tables.append(records_table([r for r in records if r.model == method], keys))
+            if alone:
+                results[world].extend(checks)
         return Combined(table=stacked(tables), results=results)
 
     def page(
@@ -330,6 +328,13 @@ class _Entered:
 _World = tuple[dict[str, Any], dict[str, Any]]
 """What decides a world, and where its files lie."""
 _FOREST: Final = ("rows", "n_train", "noise", "trees", "disturbances")
+
+
+def _spoken(options: _Options) -> float:
+    """The coverage that a page speaks of."""
+    from howsure.studies.engine import coverage_of  # it brings reports, which take time
+
+    return coverage_of(options.coverages, None)
 
 
 def _of_labels(entry: Mapping[str, Any]) -> bool:
