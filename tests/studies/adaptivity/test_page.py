@@ -180,6 +180,25 @@ def test_sentences_say_what_of_the_published_pattern_is_there() -> None:
     assert len(lines(replace(toy, values=missing))) == 2  # two methods show no pattern
 
 
+def test_a_method_without_an_answer_on_some_tasks_is_no_best() -> None:
+    whole, some = comparison(0.8, labels=False, task="a"), comparison(0.8, labels=False, task="b")
+    values = whole.values.copy()
+    values[:, 0, 1] = 0.99  # CP has a T-SS on one of the two tasks
+    page = adaptivity_report({"a": [replace(whole, values=values)], "b": [some]})
+    first = page.sections[0]
+    assert "CP is best" not in "".join(line.text for line in first.lines)
+    cell = first.grids[0].parts[0].rows[0][3]
+    assert (cell.text, cell.small) == ("0.99", "of 1 of 2 tasks; published 0.94")
+    assert "Width" not in [column.title for column in first.grids[0].columns]
+    clipped = replace(some, about={"Clipped to": "0 to 1"})
+    apart = adaptivity_report({"a": [whole], "b": [clipped]})
+    titles = [part.title for part in apart.sections]
+    assert titles[:2] == [
+        "Intervals beside the published",
+        "Intervals, clipped, beside the published",
+    ]
+
+
 def test_what_was_never_published_stands_alone(page: Document) -> None:
     grid = section(page, "Intervals beside the published").grids[0]
     assert [row[1].small != "" for part in grid.parts for row in part.rows] == 6 * [True] + 6 * [
@@ -188,7 +207,7 @@ def test_what_was_never_published_stands_alone(page: Document) -> None:
     none = adaptivity_report({"t": [comparison(0.5)]})
     assert [part.title for part in none.sections] == ["t"]
     both = adaptivity_report({"t": [comparison(0.5)], "u": [comparison(0.5)]})
-    assert both.sections[0].title == "Label sets, averages over tasks"
+    assert both.sections[0].title == "Label sets: averages over tasks"
     assert both.sections[0].lines == ()
 
 

@@ -287,6 +287,7 @@ def test_clipped_intervals_have_a_slope(tmp_path: Path) -> None:
     assert run(told, store).failed == 0
     found = combined(told, survey(told, store), store).results["wide"][0]
     assert np.isfinite(found.median("t_ss")[0])
+    assert found.about["Clipped to"] == "-3.5 to 5.2"
     assert found.test_rows == 100
 
 

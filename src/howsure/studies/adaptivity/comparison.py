@@ -298,8 +298,9 @@ def average_table(comparisons: Sequence[MethodComparison]) -> Table:
     Returns
     -------
     Table
-        Columns ``method``, every measure, and ``t_cv_rank`` and ``t_ss_rank`` where there are
-        ranks: means over the tasks that have an answer.
+        Columns ``method``, every measure but the width, whose units differ from task to task,
+        ``t_cv_rank`` and ``t_ss_rank`` where there are ranks, and ``t_ss_tasks``: means over the
+        tasks that have an answer, and how many these are for T-SS.
 
     Raises
     ------
@@ -318,9 +319,11 @@ def average_table(comparisons: Sequence[MethodComparison]) -> Table:
                 f"{', '.join(first.methods)} at {first.coverage:g}"
             )
     columns: dict[str, npt.NDArray[Any]] = {"method": np.array(first.methods, dtype=object)}
-    for measure in first.measures:
+    for measure in (measure for measure in first.measures if measure != "width"):
         medians = np.array([each.median(measure) for each in comparisons])
         columns[measure] = np.array([_reduced(np.mean, column) for column in medians.T])
+        if measure == "t_ss":
+            columns["t_ss_tasks"] = np.isfinite(medians).sum(axis=0)
         if measure in RANKED and all(each.ranked for each in comparisons):
             ranks = np.array([each.ranks(measure).shared_ranks for each in comparisons])
             columns[f"{measure}_rank"] = ranks.mean(axis=0)

@@ -52,6 +52,8 @@ INTERVAL_MEASURES: Final = (
     *("t_cv", "t_ss", "binned_r2", "kendall_tau", "empirical_coverage", "width"),
 )
 """What each is measured by."""
+CLIPPED: Final = "Clipped to"
+"""What reports call the valid range of y, where intervals are cut off."""
 _UNBOUNDED: Final = "some intervals are unbounded: a group has too few calibration rows"
 _MEAN, _SD, _EASE = range(3)
 _LEAST_TREES = 30
@@ -349,7 +351,11 @@ def compare_intervals(
             for coverage in design.coverages
         ]
 
-    return design.run(one)
+    results = design.run(one)
+    if clip is None:
+        return results
+    told = f"{clip[0]:g} to {clip[1]:g}"
+    return tuple(replace(r, about={**r.about, CLIPPED: told}) for r in results)
 
 
 def interval_numbers(

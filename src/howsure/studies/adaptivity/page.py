@@ -40,6 +40,7 @@ from howsure.studies.adaptivity.comparison import (
     average_table,
     floor_of,
 )
+from howsure.studies.adaptivity.intervals import CLIPPED
 from howsure.studies.adaptivity.validation import VALIDATED, MethodValidation, rank_counts
 from howsure.studies.engine import choice_of, coverage_of, named, overview, study_document
 
@@ -243,19 +244,23 @@ def adaptivity_report(
 def _averages(every: Iterable[MethodComparison]) -> dict[str, list[list[MethodComparison]]]:
     """Tasks that can be averaged, by kind, one list a coverage; kinds are titles of sections.
 
-    Of one kind are those with the same methods, and with ease of inputs or by a surrogate.
+    Of one kind are those with the same methods, with ease of inputs or by a surrogate, and with
+    clipped intervals or others.
     """
-    groups = defaultdict[tuple[str, bool, tuple[str, ...]], list[MethodComparison]](list)
+    groups = defaultdict[tuple[str, str, tuple[str, ...]], list[MethodComparison]](list)
     for result in every:
-        groups[result.units, result.surrogate, result.methods].append(result)
+        kind = _KINDS[result.units] + (", clipped," if CLIPPED in result.about else "")
+        kind += " by surrogate ease" if result.surrogate else ""
+        groups[kind, result.units, result.methods].append(result)
     found: dict[str, list[list[MethodComparison]]] = {}
-    for (units, surrogate, methods), some in groups.items():
+    for (kind, units, methods), some in groups.items():
         levels = sorted({result.coverage for result in some})
         parts = [[result for result in some if result.coverage == level] for level in levels]
         told = any(published(units, m).get(_key(level)) for m in RANKED for level in levels)
         if len(parts[0]) > 1 or told:
-            title = f"{_KINDS[units]}{' by surrogate ease' if surrogate else ''}"
-            title += " beside the published" if told else ", averages over tasks"
+            title = f"{kind.rstrip(',')}: averages over tasks"
+            if told:
+                title = f"{kind} beside the published"
             found[f"{title}: {', '.join(methods)}" if title in found else title] = parts
     return found
 
@@ -263,11 +268,11 @@ def _averages(every: Iterable[MethodComparison]) -> dict[str, list[list[MethodCo
 def _average_section(title: str, parts: list[list[MethodComparison]], wanted: float) -> Section:
     """Averages over tasks at every coverage, and what of the published pattern they show."""
     first = parts[0][0]
-    titles = dict[str, str]()
-    for measure in first.measures:
-        titles[measure] = TITLES[measure]
-        if measure in RANKED and first.ranked:
-            titles[f"{measure}_rank"] = f"{TITLES[measure]} rank"
+    titles = {
+        name: TITLES.get(name) or f"{TITLES[name.removesuffix('_rank')]} rank"
+        for name in average_table(parts[0]).columns
+        if name not in ("method", "t_ss_tasks")
+    }
     shown = []
     for some in parts:
         columns = average_table(some).columns
@@ -277,6 +282,8 @@ def _average_section(title: str, parts: list[list[MethodComparison]], wanted: fl
             for name in titles:
                 known = published(first.units, name).get(_key(some[0].coverage), {})
                 small = f"published {known[method]:g}" if method in known else ""
+                if name == "t_ss" and 0 < (there := columns["t_ss_tasks"][place]) < len(some):
+                    small = "; ".join(filter(None, (f"of {there} of {len(some)} tasks", small)))
                 value = columns[name][place] if name in columns else math.nan
                 cells.append(number_cell(float(value), small))
             rows.append(tuple(cells))
@@ -308,7 +315,9 @@ def _reached(some: Sequence[MethodComparison]) -> list[VerdictLine]:
     for measure in RANKED:
         known = published(first.units, measure).get(_key(first.coverage), {})
         here = dict(zip(first.methods, table.columns[measure].tolist(), strict=True))
-        both = [m for m in first.methods if m in known and math.isfinite(here[m])]
+        whole = measure != "t_ss" or table.columns["t_ss_tasks"] == len(some)
+        there = dict(zip(first.methods, np.broadcast_to(whole, len(here)).tolist(), strict=True))
+        both = [m for m in first.methods if m in known and math.isfinite(here[m]) and there[m]]
         if len(both) < 3:
             continue
         ends = []
