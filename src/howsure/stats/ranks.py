@@ -166,9 +166,9 @@ def wilcoxon_holm(scores: npt.ArrayLike) -> FloatArray:
     """Wilcoxon's signed-rank test of every pair of methods, adjusted by Holm's method.
 
     Problems without a difference are left out. The p-value is exact up to 50 problems without
-    ties and up to 13 with them, and by the normal limit otherwise (SciPy's choice). With N problems it is at least
-    2^(1−N), so few problems tell no methods apart. Source: F. Wilcoxon, Biometrics Bulletin 1
-    (1945); S. Holm (1979).
+    ties and up to 13 with them, and by the normal limit otherwise (SciPy's choice). With N
+    problems it is at least 2^(1−N), so few problems tell no methods apart. Source: F. Wilcoxon,
+    Biometrics Bulletin 1 (1945); S. Holm (1979).
     """
     table = _several(scores)
     k = table.shape[1]
