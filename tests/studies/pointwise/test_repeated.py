@@ -19,7 +19,6 @@ from howsure.core.progress import listening
 from howsure.methods.interface import Beliefs, Fitted, Method, located
 from howsure.methods.linear import LinearT
 from howsure.report.document import Document
-from howsure.report.page import render
 from howsure.studies.engine import Combined, Plan, Store, load_plan, run, study_of, trials_of
 from howsure.studies.pointwise import (
     SplitsBesideTruth,
@@ -89,7 +88,8 @@ def test_the_study_gives_what_the_functions_give(found: Combined) -> None:
     world = ForestWorld.from_data(x, held["y"], trees=20)
     own = pointwise(world, LinearT(), coverages=(0.9,), trials=8, n_train=108, n_test=12)
     assert line.simulated is not None
-    assert line.simulated.mass is not None and own.mass is not None
+    assert line.simulated.mass is not None
+    assert own.mass is not None
     assert np.array_equal(line.simulated.mass, own.mass)
     rows = found.table.to_pylist()
     told = {row["metric"]: row["value"] for row in rows if row["method"] == "line"}
@@ -102,6 +102,8 @@ def test_the_study_gives_what_the_functions_give(found: Combined) -> None:
 def test_the_page_sets_averages_beside_single_points(found: Combined, tmp_path: Path) -> None:
     document = page(found)
     check_words(document)
+    document.save(tmp_path / "page.html")
+    assert "Coverage over splits" in (tmp_path / "page.html").read_text()
     assert document.headline is not None
     assert document.headline.tone in ("bad", "undecided", "info")
     grid = grid_of(document, "own", "Over the splits, and where the truth is known, at 90 %")
@@ -111,10 +113,10 @@ def test_the_page_sets_averages_beside_single_points(found: Combined, tmp_path: 
     told = " ".join(held.text for held in document.lines)
     assert "has the best log-likelihood over the splits" in told
     assert "Over 4 splits the 90\N{NO-BREAK SPACE}% intervals cover" in told
-    assert "Coverage over splits" in render(document)
     alone = splits_report({"own": [found.results["own"][0]]})
     check_words(alone)
-    assert alone.headline is not None and alone.headline.text.startswith("Over 4 splits")
+    assert alone.headline is not None
+    assert alone.headline.text.startswith("Over 4 splits")
 
 
 def test_without_simulations_the_page_says_what_splits_say(table: Path, tmp_path: Path) -> None:
@@ -126,7 +128,8 @@ def test_without_simulations_the_page_says_what_splits_say(table: Path, tmp_path
     ]
     document = page(found)
     check_words(document)
-    assert document.headline is not None and document.headline.tone == "info"
+    assert document.headline is not None
+    assert document.headline.tone == "info"
     grid = grid_of(document, "own", "Over the splits, and where the truth is known, at 90 %")
     assert grid.parts[0].rows[0][-1].text == "–"
 
@@ -137,7 +140,8 @@ def test_a_part_that_is_done_serves(table: Path, tmp_path: Path) -> None:
     trials = trials_of(made)
     splits = [trial for trial in trials if trial.study == "splits"]
     some = study_of("splits").combine(made, splits[:1], store)
-    assert len(some.results["own"]) == 1 and some.results["own"][0].simulated is None
+    assert len(some.results["own"]) == 1
+    assert some.results["own"][0].simulated is None
     with pytest.raises(UnanswerableError, match="no splits of plan 'mine' are done yet"):
         study_of("splits").combine(made, trials[len(splits) :], store)
 
@@ -149,7 +153,8 @@ def test_a_method_that_fails_everywhere_is_told(table: Path, tmp_path: Path) -> 
     }
     found = done(plan(table, methods=methods), Store(tmp_path))
     line, few = found.results["own"]
-    assert len(line.splits.done) == 4 and not few.splits.done
+    assert len(line.splits.done) == 4
+    assert not few.splits.done
     assert len(few.splits.failures) == 4
     document = page(found)
     check_words(document)
@@ -170,8 +175,12 @@ def test_a_method_that_fails_everywhere_is_told(table: Path, tmp_path: Path) -> 
 def test_a_plan_that_cannot_be_is_refused(table: Path, changes: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         trials_of(plan(table, **changes))
-    with pytest.raises(InputError, match="source|split"):
-        trials_of(plan(table, worlds={"w": {"table": str(table), "target": "y", "source": "cut"}}))
+
+
+def test_a_cut_table_is_no_table_to_split(table: Path) -> None:
+    cut = {"table": str(table), "target": "y", "source": "cut"}
+    with pytest.raises(InputError, match="world 'w' must be a table to be split"):
+        trials_of(plan(table, worlds={"w": cut}))
 
 
 def test_an_empty_report_is_refused() -> None:
@@ -272,7 +281,8 @@ def test_a_huge_table_is_cut_in_many(tmp_path: Path) -> None:
     written = tmp_path / "page.md"
     told = inside(path, "--target", "y", "--cut", "--trials", 11, "-o", written)
     assert "on average over 11 training sets. Coverage at single x cannot be judged" in told
-    assert "CICP" not in told and "Mean PICF" not in told
+    assert "CICP" not in told
+    assert "Mean PICF" not in told
     text = written.read_text()
     assert "Test points: 100; Training rows: 100" in text
     assert "the table cut in a test set and disjoint training sets" in text
@@ -339,10 +349,11 @@ def test_the_plan_of_the_papers_networks_is_there(data_dir: Callable[[str], Path
 def test_networks_of_the_plan_run_on_a_small_scale(
     data_dir: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """Two splits of the smallest table: each network gives finite numbers near the published."""
+    """Two splits of the smallest table: networks of a few epochs, and what was published."""
     needs("torch")
     data_dir("uci_yacht")
-    small = load_plan("splits", ["splits=2", "simulations=2", "methods.bootstrap.members=4"])
+    changes = [f"methods.{name}.epochs=8" for name in load_plan("splits").methods]
+    small = load_plan("splits", ["splits=2", "simulations=2", *changes])
     made = Plan(
         name="small",
         study="splits",
@@ -354,6 +365,6 @@ def test_networks_of_the_plan_run_on_a_small_scale(
     for one in found.results["yacht"]:
         assert isinstance(one, SplitsBesideTruth)
         assert one.splits.done == (0, 1)
-        assert 0.3 < one.splits.record("rmse").value < 12
+        assert 0.3 < one.splits.record("rmse").value < 18
         assert set(one.published) == {"test_MC_rmse", "test_ll"}
     check_words(page(found))
