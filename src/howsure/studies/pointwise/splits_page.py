@@ -356,7 +356,8 @@ def _headline(tables: Sequence[_Table], coverage: float) -> VerdictLine:
     )
     if not known:
         return VerdictLine(text, "info")
-    text += f" In {hidden} of these {len(known)}, coverage is significantly off at some x where "
+    of = "all" if hidden == len(known) else str(hidden)
+    text += f" In {of} of these {len(known)}, coverage is significantly off at some x where "
     return VerdictLine(f"{text}the truth is known.", "bad" if hidden else "undecided")
 
 
