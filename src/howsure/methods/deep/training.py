@@ -69,7 +69,7 @@ class Training(Checked):
         Whether training sets out near the law that ignores x (see `Head.start`).
     device : str
         Where to train: ``cpu``, ``cuda``, ``cuda:1`` and the like; ``auto`` takes a GPU if there
-        is one. It is no part of what decides a network.
+        is one.
 
     Raises
     ------
