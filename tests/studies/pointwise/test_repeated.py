@@ -259,6 +259,17 @@ def test_a_table_is_split_from_the_command_line(table: Path, tmp_path: Path) -> 
     assert "Points off" in text
 
 
+def test_a_method_that_fails_on_every_split_is_told_and_exits_1(table: Path) -> None:
+    flags = ("--splits", "--trials", "2", "--method", "naive_bootstrap:validation=500")
+    told = ["simulate", str(table), "--target", "y", *flags]
+    result = CliRunner().invoke(app, told, catch_exceptions=False)
+    assert result.exit_code == 1
+    words = " ".join(result.output.split())
+    assert "naive bootstrap" in words
+    assert "2 splits failed; first: UnanswerableError: all 2 splits failed" in words
+    assert "validation must leave at least 2 of 108 rows, got 500" in words
+
+
 def test_a_table_of_the_repository_is_known_by_name(
     data_dir: Callable[[str], Path], tmp_path: Path
 ) -> None:

@@ -202,8 +202,12 @@ def simulate(
     place = str(_own_place(plan)) if store is None else store
     try:
         with Stages() as stages:
-            told = {"facts": facts, "command": shlex.join(["howsure", *sys.argv[1:]])}
+            told: dict[str, Any] = {
+                "facts": facts,
+                "command": shlex.join(["howsure", *sys.argv[1:]]),
+            }
             results: Sequence[PointwiseResult] = ()
+            ran: Mapping[str, Sequence[SplitsBesideTruth]] = {}
             if splits:
                 ran = combined_splits(plan, Store(place), jobs=jobs, tell=stages)
                 report = splits_report(ran, **told)
@@ -235,6 +239,10 @@ def simulate(
         shutil.rmtree(place, ignore_errors=True)
     else:
         console.print(f"trials kept in: {escape(store)}", highlight=False, soft_wrap=True)
+    for one in (one for held in ran.values() for one in held if one.splits.failures):
+        first = one.splits.failures[0]
+        words = f"{one.splits.method}: {len(one.splits.failures)} splits failed; first: "
+        say(f"howsure: {words}{first.error}: {first.message}", error=True)
     if not done:
         for result in results:
             words = f"all {len(result.failures)} trials failed; {_first_failure(result)}"
