@@ -63,7 +63,7 @@ def drawn_cells(seed: int, recipe: Recipe, shortcut: bool) -> Pool:
 
     Examples
     --------
-    >>> pool = drawn_cells(0, "direct", True)
+    >>> pool = drawn_cells(0, "micrograph", True)
     >>> images, rows, _ = pool.fetch(np.array([0, 199_999]))
     >>> images.shape, pool.labels[rows].tolist()
     ((2, 64, 64, 1), [1.0, 200.0])

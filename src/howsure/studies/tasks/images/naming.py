@@ -183,7 +183,7 @@ def image_task(
     train: int | None = None,
     val: int | None = None,
     test: int | None = None,
-    recipe: Recipe = "direct",
+    recipe: Recipe = "micrograph",
     shortcut: bool = True,
     edge: Literal["paper", "code"] = "paper",
     order: Literal["rgb", "bgr"] = "rgb",
@@ -209,10 +209,10 @@ def image_task(
     train, val, test : int, optional
         Rows wanted of the parts; those of the benchmark if omitted, and never more, except that
         Cells has 200,000 images to choose from.
-    recipe : {"direct", "faithful"}
-        How Cells are drawn.
+    recipe : {"micrograph", "direct", "faithful"}
+        How Cells are drawn; see `draw_cells`. The last two are the simulator's of Cell-200.
     shortcut : bool
-        Whether the ground of drawn Cells grows brighter with their number, as it does in the
+        Whether the ground of simulated Cells grows brighter with their number, as it does in the
         original.
     edge : {"paper", "code"}
         Whether Cells-Gap trains on counts above 150 or from 150.
