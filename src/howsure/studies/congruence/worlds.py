@@ -43,6 +43,7 @@ from howsure.studies.tasks.images import (
     read_blood,
     rotated_digits,
 )
+from howsure.studies.tasks.images.cells import Recipe
 
 Embedding = Callable[[npt.NDArray[Any]], FloatArray]
 TAU: Final = 2.0 * np.pi
@@ -363,12 +364,13 @@ def cells_task(
     train: int = 2000,
     val: int = 500,
     test: int = 1000,
+    recipe: Recipe = "direct",
     shortcut: bool = True,
     components: int = COMPONENTS,
 ) -> CongruenceTask:
     """Drawn fluorescent cells, to be counted; see `howsure.studies.tasks.images.image_task`."""
     sizes = {"train": train, "val": val, "test": test}
-    own = {"seed": seed, "shortcut": shortcut, **sizes}
+    own = {"seed": seed, "recipe": recipe, "shortcut": shortcut, **sizes}
     return photographs_task("cells", counts=True, components=components, units="cells", **own)
 
 

@@ -16,7 +16,6 @@ from scipy import ndimage
 from howsure.core.arrays import FloatArray, as_matrix, as_vector
 from howsure.core.errors import InputError
 from howsure.methods.interface import Beliefs, Fitted, Method, checked_coverages, trained
-from howsure.methods.options import thing
 from howsure.methods.options import REGRESSORS, thing
 from howsure.predictions import Intervals, Quantiles
 

@@ -47,6 +47,7 @@ from howsure.studies.engine import (
 )
 from howsure.studies.shift.evaluate import Answers, Rule, ShiftRun, evaluate_shift
 from howsure.studies.shift.methods import (
+    BASELINES,
     SHIFT_METHODS,
     VARIATIONS,
     NetworkOutputs,
@@ -69,6 +70,8 @@ from howsure.studies.tasks import (
     table_task,
 )
 from howsure.studies.tasks.images import image_names, image_task
+from howsure.studies.tasks.images.cells import RECIPE
+from howsure.studies.tasks.images.drawn import CELLS
 
 if TYPE_CHECKING:
     from howsure.report.document import Document
@@ -293,7 +296,7 @@ def task_identity(
     Examples
     --------
     >>> task_identity("c", {"world": "cells", "train": 100}, Path(), 0)
-    ({'images': 'cells', 'train': 100, 'seed': 0}, {})
+    ({'images': 'cells', 'train': 100, 'recipe': 'micrograph', 'seed': 0}, {})
     """
     if ("world" in entry) == ("table" in entry):
         raise InputError(f"world {label!r} must have one of world and table, got {list(entry)}")
@@ -308,6 +311,8 @@ def task_identity(
     elif world in image_names():
         check_options(label, entry, ("world", *_IMAGES))
         image_task(world, seed=seed, folder=files.get("folder"), **own)
+        if world in CELLS and "folder" not in files:
+            own.setdefault("recipe", RECIPE)
         return {"images": world, **own, "seed": seed}, files
     elif world in shift_names():
         check_options(label, entry, ("world", "folder"))
@@ -414,7 +419,8 @@ class _World:
                 known = shift_method(entry["method"])
                 self._add_benchmark(method, known, entry.get("revision", 0))
             else:
-                self._add_own(method, entry)
+                once = entry.get("method") in BASELINES  # they draw nothing
+                self._add_own(method, _whole(entry), 1 if once else options.runs)
 
     @property
     def stages(self) -> tuple[list[Trial], list[Trial], list[Trial]]:
@@ -458,14 +464,13 @@ class _World:
         )
         self.methods.append(trial)
 
-    def _add_own(self, label: str, entry: Mapping[str, Any]) -> None:
+    def _add_own(self, label: str, entry: Mapping[str, Any], runs: int) -> None:
         method = make_method(label, entry, self.options.coverages)
         share = method.share if isinstance(method, Selective) else SHARE
         common = {"method": method_identity(method, entry), "options": self._asked(share)}
         context = {"stage": "own", "files": self.files, "method": dict(entry)}
         self.methods += [
-            self._trial({**common, "run": run}, {"method": label}, context)
-            for run in range(self.options.runs)
+            self._trial({**common, "run": run}, {"method": label}, context) for run in range(runs)
         ]
 
     def _network(
@@ -512,11 +517,16 @@ def _pattern(method: ShiftMethod) -> str:
 
 def _check_method(label: str, entry: Mapping[str, Any], options: Options) -> None:
     """Benchmark methods take no options; others are made once, so that errors come early."""
-    if entry.get("method") not in _KNOWN:
-        check_coverages(make_method(label, entry, options.coverages), options.coverages)
+    if entry.get("method") in (*_KNOWN, *BASELINES):
+        for key in entry:
+            check_known(key, ("method", "revision"), f"option of method {label!r}")
         return
-    for key in entry:
-        check_known(key, ("method", "revision"), f"option of method {label!r}")
+    check_coverages(make_method(label, entry, options.coverages), options.coverages)
+
+
+def _whole(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry with what a baseline's key is short for."""
+    return {**entry, **BASELINES.get(entry.get("method", ""), {})}
 
 
 def _density_spec(score: FeatureScore) -> dict[str, Any]:

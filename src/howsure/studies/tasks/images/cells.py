@@ -20,6 +20,8 @@ from howsure.studies.tasks.images.simcep import (
 )
 
 Recipe = Literal["micrograph", "direct", "faithful"]
+RECIPE: Final = "micrograph"
+"""How cells are drawn unless another recipe is asked for."""
 
 _BATCH: Final = 32
 _SIZES: Final = (64, 128, 256)
@@ -30,7 +32,7 @@ def draw_cells(
     *,
     seed: int = 0,
     index: npt.ArrayLike | None = None,
-    recipe: Recipe = "micrograph",
+    recipe: Recipe = RECIPE,
     shortcut: bool = True,
     size: int = 64,
 ) -> npt.NDArray[np.uint8]:

@@ -47,9 +47,7 @@ _PATCH: Final = 9
 _ALONG: Final = np.arange(SIZE, dtype=np.float32)
 
 
-def draw_micrographs(
-    counts: IntArray, index: IntArray, *, seed: int
-) -> npt.NDArray[np.uint8]:
+def draw_micrographs(counts: IntArray, index: IntArray, *, seed: int) -> npt.NDArray[np.uint8]:
     """Draw a batch of pictures of 64 by 64; see `howsure.studies.tasks.images.draw_cells`."""
     pictures = [
         _seen(int(count), child(seed, "cells", "micrograph", int(number), int(count)))

@@ -16,7 +16,7 @@ from howsure.core.registry import check_known
 from howsure.methods.deep.modules.inputs import Scaling
 from howsure.studies.tasks.files import find_folder
 from howsure.studies.tasks.images import medical, photographs, satellite
-from howsure.studies.tasks.images.cells import Recipe
+from howsure.studies.tasks.images.cells import RECIPE, Recipe
 from howsure.studies.tasks.images.drawn import CELLS, CHAIRS, drawn_variant, read_drawn
 from howsure.studies.tasks.images.medical import Frames
 from howsure.studies.tasks.images.photographs import (
@@ -183,7 +183,7 @@ def image_task(
     train: int | None = None,
     val: int | None = None,
     test: int | None = None,
-    recipe: Recipe = "micrograph",
+    recipe: Recipe = RECIPE,
     shortcut: bool = True,
     edge: Literal["paper", "code"] = "paper",
     order: Literal["rgb", "bgr"] = "rgb",
