@@ -11,8 +11,9 @@ from scipy import stats
 from howsure.core.errors import InputError
 from howsure.studies.engine import make_method
 from howsure.studies.shift.baselines import Constant, GlobalStatistics, global_statistics
-from howsure.studies.shift.methods import BASELINES, is_baseline
+from howsure.studies.shift.methods import BASELINES, fit_shift, is_baseline, model_answers
 from howsure.studies.shift.study import task_identity
+from howsure.studies.tasks.images import image_task
 
 RNG = np.random.default_rng(0)
 IMAGES = RNG.integers(0, 256, (3, 9, 8)).astype(np.uint8)
@@ -53,7 +54,7 @@ def test_statistics_are_what_they_are_called() -> None:
             *by_definition(image / image.mean(), 0.0, 4.0),
             *by_definition(z, -4.0, 4.0),
         ]
-        assert found == pytest.approx(np.array(wanted), abs=1e-7)
+        assert found == pytest.approx(np.array(wanted), rel=1e-6, abs=1e-6)
 
 
 def test_colours_are_averaged_and_an_even_image_has_numbers() -> None:
@@ -101,6 +102,15 @@ def test_baselines_are_made_by_key_and_known_by_name() -> None:
         assert is_baseline(key)
     assert is_baseline("Baseline: constant")
     assert not is_baseline("Conformal Prediction")
+
+
+@pytest.mark.parametrize("key", BASELINES)
+def test_baselines_answer_on_images(key: str) -> None:
+    task = image_task("cells", train=60, val=20, test=10)
+    method = make_method(key, BASELINES[key], (0.9,))
+    val, tests = model_answers(fit_shift(method, task, RNG), task, 0.9)
+    assert np.isfinite(val.point).all()
+    assert (tests["full"].score is None) == (key != "global_statistics_knn")
 
 
 def test_the_way_cells_are_drawn_is_part_of_a_task() -> None:

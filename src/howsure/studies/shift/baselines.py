@@ -83,7 +83,8 @@ class _Constant(Fitted):
 
     def predict(self, x: npt.ArrayLike) -> Beliefs:
         """The quantiles of training at every row."""
-        return Beliefs(Quantiles(np.tile(self.values, (len(np.asarray(x)), 1)), self.levels))
+        values = np.tile(self.values, (len(np.asarray(x)), 1))
+        return Beliefs(Quantiles(self.levels, values))
 
 
 @final
