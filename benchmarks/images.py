@@ -30,9 +30,9 @@ from howsure.studies.tasks.images.cells import RECIPE, Recipe
 GOALS = {"faithful": 100, "direct": 2000, "micrograph": 1000}
 SETS = {
     "mean brightness": slice(0, 1),
-    "statistics": slice(0, 63),
-    "statistics divided by the mean": slice(63, 126),
-    "statistics standardised": slice(126, 189),
+    "statistics": slice(0, 62),
+    "statistics divided by the mean": slice(62, 124),
+    "statistics standardised": slice(124, 186),
     "all statistics": slice(None),
 }
 
