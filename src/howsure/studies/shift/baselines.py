@@ -215,8 +215,8 @@ def _of_one_kind(image: FloatArray, low: float, high: float) -> FloatArray:
     z = (flat - mean[:, None]) / (sd[:, None] + _TINY)
     place = np.clip((flat - low) / (high - low) * _BINS, 0, _BINS - 1).astype(np.int64)
     place += _BINS * np.arange(len(flat))[:, None]
-    share = np.bincount(place.ravel(), minlength=_BINS * len(flat)).reshape(-1, _BINS)
-    share = share / flat.shape[1]
+    hits = np.bincount(place.ravel(), minlength=_BINS * len(flat)).reshape(-1, _BINS)
+    share = hits / flat.shape[1]
     entropy = -(share * np.log(np.where(share > 0.0, share, 1.0))).sum(axis=1)
     down, right = (ndimage.convolve(image, kernel[None]) for kernel in (_SOBEL, _SOBEL.T))
     steep = np.hypot(down, right).reshape(len(image), -1)
