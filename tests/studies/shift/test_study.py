@@ -306,4 +306,4 @@ def test_bad_plans_are_refused_before_anything_runs(change: Any, message: str) -
 
 def test_the_small_profile_trains_ninety_networks() -> None:
     counts = stage_counts(load_plan("shift_small"))
-    assert counts == {"network": 6 * 15, "density": 6 * 15, "method": 6 * 11}
+    assert counts == {"network": 6 * 15, "density": 6 * 15, "method": 6 * 11, "own": 6 * 3}

@@ -1,7 +1,8 @@
-"""Drawn cells: each step against its definition, the two recipes against each other."""
+"""Drawn cells: SIMCEP's steps against their definitions, its recipes, and the micrographs."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import pytest
 from scipy import ndimage
 
 from howsure.core.errors import InputError
-from howsure.studies.tasks.images import cells, draw_cells
-from howsure.studies.tasks.images.cells import PATCH, Bank, _composed, bank, from_noise
+from howsure.studies.tasks.images import draw_cells, micrographs
+from howsure.studies.tasks.images import simcep as cells
+from howsure.studies.tasks.images.simcep import PATCH, Bank, _composed, bank, from_noise
 
 COUNTS = np.random.default_rng(0).integers(1, 201, 300)
 
@@ -23,7 +25,7 @@ def faithful() -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def direct() -> np.ndarray:
-    return draw_cells(COUNTS).astype(float)
+    return draw_cells(COUNTS, recipe="direct").astype(float)
 
 
 def slow_texture(field: np.ndarray, size: int) -> np.ndarray:
@@ -148,7 +150,7 @@ def test_the_shortcut_is_there_and_can_be_switched_off(recipe: str) -> None:
     assert abs(slope(False)) < 0.15 * slope(True)
 
 
-@pytest.mark.parametrize("recipe", ["direct", "faithful"])
+@pytest.mark.parametrize("recipe", ["micrograph", "direct", "faithful"])
 def test_a_picture_is_fixed_by_seed_and_number(recipe: str) -> None:
     counts, index = np.array([5, 90, 40]), np.array([7, 1, 100])
     drawn = draw_cells(counts, seed=4, index=index, recipe=recipe)
@@ -158,6 +160,47 @@ def test_a_picture_is_fixed_by_seed_and_number(recipe: str) -> None:
     assert np.array_equal(drawn, turned[::-1])
     other = draw_cells(counts, seed=5, index=index, recipe=recipe)
     assert (other != drawn).any(axis=(1, 2)).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "digest"),
+    [
+        ({"recipe": "direct"}, "d9a92d18d9778a37"),
+        ({"recipe": "direct", "shortcut": False}, "952b3121b4149f86"),
+        ({"recipe": "faithful"}, "031e2bfd63c03bed"),
+        ({"recipe": "micrograph"}, "3680fc9e9a90f297"),
+    ],
+)
+def test_pixels_stay_what_they_were(options: dict[str, object], digest: str) -> None:
+    drawn = draw_cells([1, 20, 200], seed=3, **options)  # type: ignore[arg-type]
+    assert hashlib.sha256(drawn.tobytes()).hexdigest()[:16] == digest
+
+
+def test_brightness_tells_the_count_of_the_simulators_cells_and_not_of_micrographs() -> None:
+    counts = np.random.default_rng(1).integers(1, 201, 500)
+
+    def told(recipe: str) -> float:
+        drawn = draw_cells(counts, recipe=recipe)  # type: ignore[arg-type]
+        return float(np.corrcoef(counts, drawn.mean(axis=(1, 2)))[0, 1])
+
+    assert told("direct") > 0.98
+    assert abs(told("micrograph")) < 0.5
+
+
+def test_micrographs_hold_the_nuclei_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The light of all nuclei grows with their number, all else taken away."""
+    for name in ("_GROUND", "_CLOUDS", "_SHADE", "_STAIN_SD"):
+        monkeypatch.setattr(micrographs, name, (0.0, 0.0))
+    for name in ("_HAZE", "_FIBRES"):
+        monkeypatch.setattr(micrographs, name, 0)
+    for name, value in (("_STAIN", 0.1), ("_EXPOSURE", 1.0), ("_NOISE", 1e-9), ("_RADIUS", 1.3)):
+        monkeypatch.setattr(micrographs, name, (value, value))
+    monkeypatch.setattr(micrographs, "_RADIUS_SD", 0.0)
+    counts = np.repeat([25, 100, 200], 20)
+    drawn = micrographs.draw_micrographs(counts, np.arange(60), seed=0) / 255.0
+    light = drawn.sum(axis=(1, 2)).reshape(3, 20).mean(axis=1)
+    # The half-axes are 1.3·s and 1.3/s, so that each nucleus has 2π/5 · 0.1 · 1.3³ of light.
+    assert light == pytest.approx(np.array([25, 100, 200]) * 0.2 * np.pi / 5 * 1.3**3, rel=0.06)
 
 
 def test_sizes_of_the_faithful_recipe_are_means_of_the_largest() -> None:
@@ -190,7 +233,11 @@ def test_drawn_cells_are_like_the_simulators(data_dir: Callable[[str], Path]) ->
         ({"counts": [1.5]}, "counts must be whole numbers"),
         ({"counts": []}, "counts must be a list"),
         ({"counts": [3], "index": [1, 2]}, "index must have 1 rows, got 2"),
-        ({"counts": [3], "recipe": "quick"}, "recipe must be direct or faithful, got 'quick'"),
+        (
+            {"counts": [3], "recipe": "quick"},
+            "recipe must be one of direct, faithful, micrograph, got 'quick'",
+        ),
+        ({"counts": [3], "shortcut": False}, "shortcut must be left out with the recipe micro"),
         ({"counts": [3], "size": 128}, "size must be 64"),
         ({"counts": [3], "seed": -1}, "seed must be an integer"),
     ],

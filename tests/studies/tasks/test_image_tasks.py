@@ -126,7 +126,7 @@ def test_parts_are_drawn_when_asked_for_and_kept() -> None:
 
 def test_switches_reach_the_drawing() -> None:
     plain = image_task("cells", train=4, val=2, test=2)
-    for choice in ({"shortcut": False}, {"recipe": "faithful"}):
+    for choice in ({"recipe": "direct", "shortcut": False}, {"recipe": "faithful"}):
         other = image_task("cells", train=4, val=2, test=2, **choice)
         assert np.array_equal(other.train.y, plain.train.y)
         assert not np.array_equal(other.train.x, plain.train.x)

@@ -20,7 +20,7 @@ from howsure.figures.ranks import rank_figure
 from howsure.figures.text import distinct, headed, one_line
 from howsure.report.document import Choice, Option
 from howsure.studies.engine import choice_of
-from howsure.studies.shift.methods import key_of
+from howsure.studies.shift.methods import is_baseline, key_of
 from howsure.studies.shift.results import (
     ShiftResult,
     average_errors,
@@ -351,10 +351,11 @@ def across_choices(
 
 
 def _ranks(results: Sequence[ShiftResult], places: Mapping[str, int]) -> tuple[Choice, ...]:
-    """Critical differences, and mean ranks against coverage error; none for few methods."""
+    """Critical differences, and mean ranks against coverage error; of no baselines."""
     differences, scatters = [], []
+    judged = [result for result in results if not is_baseline(result.method)]
     for measure, words in _RANKED.items():
-        ranked = [r for r in results if measure == "coverage_error" or not r.selective]
+        ranked = [r for r in judged if measure == "coverage_error" or not r.selective]
         names, tasks = {r.method for r in ranked}, {r.task for r in ranked}
         lost = any(math.isnan(result.value(measure).mean) for result in ranked)
         if len(names) < _FEW_RANKED or len(tasks) < 2 or lost:

@@ -127,6 +127,22 @@ VARIATIONS: Final = _by_key(
 )
 """Their variations, by the names under which some were published."""
 
+_STATISTICS: Final = "howsure.studies.shift.baselines:GlobalStatistics"
+BASELINES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+    {
+        "constant": {"method": "howsure.studies.shift.baselines:Constant"},
+        "global_statistics": {"method": _STATISTICS},
+        "global_statistics_knn": {
+            "method": "selective",
+            "inner": {"name": _STATISTICS},
+            "score": {"name": "knn", "metric": "euclidean"},
+        },
+    }
+)
+"""Trivial baselines without networks, by key: what a plan's entry of each is short for."""
+_BASELINE: Final = "baseline:"
+"""What the names of baselines in a plan start with."""
+
 
 def shift_method(method: str | ShiftMethod) -> ShiftMethod:
     """A method by its key, among the ten and their variations; a method passes through.
@@ -155,6 +171,11 @@ def key_of(name: str) -> str | None:
         if wanted in (known.key.casefold(), known.title.casefold()):
             return known.key
     return None
+
+
+def is_baseline(name: str) -> bool:
+    """Whether a method is called as a trivial baseline is: by its key, or ``Baseline: …``."""
+    return name.casefold() in BASELINES or name.casefold().startswith(_BASELINE)
 
 
 @final

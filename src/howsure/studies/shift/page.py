@@ -39,7 +39,7 @@ from howsure.studies.shift.figures import (
     task_choices,
     trade_choice,
 )
-from howsure.studies.shift.methods import key_of
+from howsure.studies.shift.methods import is_baseline, key_of
 from howsure.studies.shift.published import (
     PUBLISHED_COVERAGES,
     PUBLISHED_DATASETS,
@@ -281,6 +281,11 @@ def compared(results: Sequence[ShiftResult]) -> list[ShiftResult]:
     return [r for r in results if r.method in tasks_of and count[r.task] == len(tasks_of)]
 
 
+def _judged(results: Sequence[ShiftResult]) -> list[ShiftResult]:
+    """Results of methods that are no baselines; all, where there are none but these."""
+    return [result for result in results if not is_baseline(result.method)] or list(results)
+
+
 def _tasks(results: Sequence[ShiftResult]) -> list[str]:
     return list(dict.fromkeys(result.task for result in results))
 
@@ -314,7 +319,7 @@ def _mean_of(results: Sequence[ShiftResult], method: str, measure: str) -> float
 
 def _headline(results: Sequence[ShiftResult]) -> VerdictLine | None:
     """Which methods keep their coverage under shift, and what it costs in rows accepted."""
-    inside = compared(results)
+    inside = _judged(compared(results))
     if not inside:
         return None
     tasks = _tasks(inside)
@@ -355,7 +360,7 @@ def _cost_lines(results: Sequence[ShiftResult]) -> tuple[VerdictLine, ...]:
     """How far coverage is from nominal with and without rejection, and the prediction rates."""
     lines = []
     for selective, kind in _KINDS.items():
-        own = [result for result in compared(results) if result.selective == selective]
+        own = [one for one in _judged(compared(results)) if one.selective == selective]
         if not own:
             continue
         names = dict.fromkeys(result.method for result in own)

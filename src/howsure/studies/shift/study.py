@@ -47,6 +47,7 @@ from howsure.studies.engine import (
 )
 from howsure.studies.shift.evaluate import Answers, Rule, ShiftRun, evaluate_shift
 from howsure.studies.shift.methods import (
+    BASELINES,
     SHIFT_METHODS,
     VARIATIONS,
     NetworkOutputs,
@@ -428,7 +429,8 @@ class _World:
                 known = shift_method(entry["method"])
                 self._add_benchmark(method, known, entry.get("revision", 0))
             else:
-                self._add_own(method, entry)
+                once = entry.get("method") in BASELINES  # they draw nothing
+                self._add_own(method, _whole(entry), 1 if once else options.runs)
 
     @property
     def stages(self) -> tuple[list[Trial], list[Trial], list[Trial]]:
@@ -473,14 +475,13 @@ class _World:
         )
         self.methods.append(trial)
 
-    def _add_own(self, label: str, entry: Mapping[str, Any]) -> None:
+    def _add_own(self, label: str, entry: Mapping[str, Any], runs: int) -> None:
         method = make_method(label, entry, self.options.coverages)
         share = method.share if isinstance(method, Selective) else SHARE
         common = {"method": method_identity(method, entry), "options": self._asked(share)}
         context = {"stage": "own", "files": self.files, "method": dict(entry)}
         self.methods += [
-            self._trial({**common, "run": run}, {"method": label}, context)
-            for run in range(self.options.runs)
+            self._trial({**common, "run": run}, {"method": label}, context) for run in range(runs)
         ]
 
     def _network(
@@ -527,11 +528,16 @@ def _pattern(method: ShiftMethod) -> str:
 
 def _check_method(label: str, entry: Mapping[str, Any], options: Options) -> None:
     """Benchmark methods take no options; others are made once, so that errors come early."""
-    if entry.get("method") not in _KNOWN:
-        check_coverages(make_method(label, entry, options.coverages), options.coverages)
+    if entry.get("method") in (*_KNOWN, *BASELINES):
+        for key in entry:
+            check_known(key, ("method", "revision"), f"option of method {label!r}")
         return
-    for key in entry:
-        check_known(key, ("method", "revision"), f"option of method {label!r}")
+    check_coverages(make_method(label, entry, options.coverages), options.coverages)
+
+
+def _whole(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry with what a baseline's key is short for."""
+    return {**entry, **BASELINES.get(entry.get("method", ""), {})}
 
 
 def _density_spec(score: FeatureScore) -> dict[str, Any]:

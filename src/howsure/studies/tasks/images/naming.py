@@ -16,7 +16,7 @@ from howsure.core.registry import check_known
 from howsure.methods.deep.modules.inputs import Scaling
 from howsure.studies.tasks.files import find_folder, located
 from howsure.studies.tasks.images import medical, photographs, satellite
-from howsure.studies.tasks.images.cells import Recipe
+from howsure.studies.tasks.images.cells import RECIPE, Recipe
 from howsure.studies.tasks.images.drawn import (
     CELLS,
     CHAIRS,
@@ -191,7 +191,7 @@ def image_task(
     train: int | None = None,
     val: int | None = None,
     test: int | None = None,
-    recipe: Recipe = "direct",
+    recipe: Recipe = RECIPE,
     shortcut: bool = True,
     edge: Literal["paper", "code"] = "paper",
     order: Literal["rgb", "bgr"] = "rgb",
@@ -221,10 +221,10 @@ def image_task(
     train, val, test : int, optional
         Rows wanted of the parts; those of the benchmark if omitted, and never more, except that
         Cells has 200,000 images to choose from.
-    recipe : {"direct", "faithful"}
-        How Cells are drawn.
+    recipe : {"direct", "faithful", "micrograph"}
+        How Cells are drawn; see `draw_cells`.
     shortcut : bool
-        Whether the ground of drawn Cells grows brighter with their number, as it does in the
+        Whether the ground of simulated Cells grows brighter with their number, as it does in the
         original.
     edge : {"paper", "code"}
         Whether Cells-Gap trains on counts above 150 or from 150.
