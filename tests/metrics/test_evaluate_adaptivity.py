@@ -86,7 +86,7 @@ def test_what_is_not_known_is_told() -> None:
     bare = {r.metric: r for r in adapted(held).records}
     assert math.isnan(bare["t_cv"].value)
     assert bare["t_cv"].reason == "the ease of each row is needed"
-    assert "scores" in bare["rank_ss"].reason
+    assert "probabilities" in bare["rank_ss"].reason
     assert bare["sscv"].value >= 0
     assert curves_of(adapted(held)) == ()
     clusters = EvalSet.checked(held.y, held.beliefs, cluster=np.arange(800) // 2)

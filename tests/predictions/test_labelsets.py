@@ -63,3 +63,23 @@ def test_what_sets_cannot_answer() -> None:
     ):
         with pytest.raises(UnanswerableError, match="label sets"):
             ask()
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (["cat"], "labels must name 2 classes, got 1"),
+        ("ab", "labels must name 2 classes, got a text"),
+        (["cat", "cat"], "labels must differ, got 'cat' 2 times"),
+    ],
+)
+def test_labels_that_are_none_are_named(labels: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        LabelSets([[True, False]], 0.9, labels=labels)
+
+
+def test_labels_go_with_the_rows() -> None:
+    belief = LabelSets([[True, False], [True, True]], 0.9, labels=["cat", "dog"])
+    assert belief.take(np.array([1])).labels == ("cat", "dog")
+    assert pickle.loads(pickle.dumps(belief)).names == ("cat", "dog")
+    assert LabelSets([[True, False]], 0.9).names == ("0", "1")

@@ -10,6 +10,7 @@ import numpy as np
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.inputs.cells import Cells
+from howsure.inputs.classes import label_sets
 from howsure.inputs.source import quoted
 from howsure.inputs.values import Labels
 from howsure.predictions import (
@@ -69,6 +70,16 @@ def beliefs_of(cells: Cells, crossing: Crossing) -> tuple[Prediction, ...]:
     def table(role: str) -> FloatArray:
         return np.column_stack([cells.columns["number", name] for name in roles[role]])
 
+    if roles.classes:
+        column = cells.one("label_set")
+        beliefs.append(
+            label_sets(
+                cells.labels,
+                dict(zip(roles.labels, cells.of("softmax").values(), strict=True)),
+                None if column is None else (column.codes, column.labels.tolist()),
+                roles.coverages[0],
+            )
+        )
     if roles["lower"]:
         shares = [share for share in roles.coverages if share is not None]
         beliefs.append(Intervals(table("lower"), table("upper"), shares or None))

@@ -85,10 +85,10 @@ def _sizes(view: View, coverage: float) -> FloatArray:
 
 def _true_rank(view: View, _: float) -> FloatArray:
     """Rank of the true label among the class scores."""
-    scores = view.given.get("class_scores")
-    wanted = view.belief(LabelSets).members.shape
+    held = view.belief(LabelSets)
+    scores, wanted = view.given.get("class_scores", held.probabilities), held.members.shape
     if scores is None:
-        raise UnanswerableError("class scores are needed for the rank of the true label")
+        raise UnanswerableError("class probabilities are needed for the rank of the true label")
     table = np.asarray(scores)
     if table.shape != wanted:
         raise UnanswerableError(f"class scores must have shape {wanted}, got {table.shape}")
