@@ -91,8 +91,9 @@ def assess(
     y : array-like of shape (n,), or a table
         What happened; beside label sets with names, the label. Or a table that holds y and
         predictions: a path, several paths, a data frame, a mapping of columns, or what
-        `howsure.load` returned; then `prediction` is left out, and `point`, `x`, `ease`, `embedding`, `image`, `groups`, `weights`, `cluster`,
-        `time`, `rows` and `model` name columns of it, as in `howsure.load`.
+        `howsure.load` returned; then `prediction` is left out, and `point`, `x`, `ease`,
+        `embedding`, `image`, `groups`, `weights`, `cluster`, `time`, `rows` and `model` name
+        columns of it, as in `howsure.load`.
     prediction : array-like, mapping, data frame, Prediction or frozen SciPy law
         What was predicted, as it comes; docs/what-goes-in.md shows every form. Lists, NumPy,
         pandas, polars and torch serve alike, and a column of shape (n, 1) is one of shape (n,).
