@@ -450,9 +450,10 @@ def _given_inputs(
     seed: int,
     asked: frozenset[str],
 ) -> Iterator[Evaluation]:
-    """Coverage given inputs, of every model that has any; by ease, where they hold that."""
+    """Coverage given inputs, of every model that has any; by ease or rank, where that is known."""
     for place, held in enumerate(evalsets):
-        if held.ease in held.features:
+        ranked = any(isinstance(b, LabelSets) and b.probabilities is not None for b in held.beliefs)
+        if held.ease in held.features or ranked:
             yield evaluate(held, beside="ease", confidence=confidence, seed=seed, slow=asked)
         if held.features or held.embedding is not None:
             tell(f"coverage given inputs of {held.model}", place, len(evalsets))
