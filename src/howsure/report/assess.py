@@ -37,7 +37,7 @@ from howsure.metrics.groups import GroupReport, assess_groups
 from howsure.metrics.interval_rows import interval_tables
 from howsure.metrics.measure import Evaluation, curves_of, evaluate, tables_of, worst_rows
 from howsure.metrics.metric import SLOW_ROWS
-from howsure.predictions import EvalSet, content_order
+from howsure.predictions import EvalSet, LabelSets, content_order
 from howsure.report.assessment import Assessment
 from howsure.report.document import VerdictLine, noted
 from howsure.report.door import opened, source_fact
