@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, final
@@ -59,7 +59,7 @@ from howsure.studies.shift.methods import (
     paper_runs,
     shift_method,
 )
-from howsure.studies.shift.results import ShiftResult
+from howsure.studies.shift.results import ShiftResult, ShiftValue
 from howsure.studies.tasks import (
     DataNotFoundError,
     Part,
@@ -68,7 +68,13 @@ from howsure.studies.tasks import (
     shift_task,
     table_task,
 )
-from howsure.studies.tasks.images import image_names, image_task
+from howsure.studies.tasks.images import (
+    image_names,
+    image_task,
+    settled,
+    settled_source,
+    settled_task,
+)
 
 if TYPE_CHECKING:
     from howsure.report.document import Document
@@ -80,10 +86,15 @@ _SPECTRAL: Final = 3.0
 """The bound on convolutions in the benchmark's variation."""
 _SCORES: Final[Mapping[str, type[GMMScore | KNNScore]]] = {"gmm": GMMScore, "knn": KNNScore}
 _IMAGES: Final = (
-    *("folder", "train", "val", "test", "recipe", "shortcut", "edge"),
+    *("folder", "source", "train", "val", "test", "recipe", "shortcut", "edge"),
     *("order", "frames", "broken", "complete"),
 )
 """Options of drawn and of real images."""
+_ANSWER: Final = ("point", "lower", "upper", "score")
+"""What is kept of an answer beside y."""
+_VALUE: Final = tuple(item.name for item in fields(ShiftValue) if item.name != "spread")
+_WHOLE: Final = ("coverage", "rule", "units", "share", "selective", "rows", "notes")
+"""What ships of a result: of each of its values, and of the whole."""
 _TABLE: Final = (*("table", "target", "split_by", "home", "up_to", "features", "missing", "units"),)
 
 
@@ -189,11 +200,54 @@ class ShiftStudy(Study):
         results: dict[str, list[ShiftResult]] = {}
         tables = []
         for (world, method, seed), parts in groups.items():
-            task = f"{world}, seed {seed}" if len(plan.seeds) > 1 else world
-            for result in _results(parts, store, task, method):
+            for result in _results(parts, store, _task_name(plan, world, seed), method):
                 tables += _tables(result, {"method": method, "seed": seed}, world)
                 results.setdefault(world, []).append(result)
         return Combined(table=stacked(tables), results=results)
+
+    def compacted(self, results: Sequence[ShiftResult]) -> pa.Table:
+        """A row a value; what is one for a whole result is in every row, which costs nothing."""
+        parts = []
+        for result in results:
+            short = result.without_runs()
+            columns: dict[str, Any] = {
+                name: [getattr(one, name) for one in short.values] for name in _VALUE
+            }
+            whole = {name: plain(getattr(short, name)) for name in _WHOLE}
+            whole["rows"] = [{"part": part, "n": n} for part, n in short.rows.items()]
+            columns |= {name: [value] * len(short.values) for name, value in whole.items()}
+            parts.append(pa.table(columns))
+        return stacked(parts)
+
+    def restored(self, plan: Plan, key: tuple[str, str, int], table: pa.Table) -> Combined:
+        """Results by their values alone."""
+        world, method, seed = key
+        by_coverage: dict[float, list[dict[str, Any]]] = {}
+        for row in table.to_pylist():
+            by_coverage.setdefault(row["coverage"], []).append(row)
+        results, tables = [], []
+        for rows in by_coverage.values():
+            first = rows[0]
+            values = [
+                ShiftValue(
+                    **{name: row[name] for name in _VALUE if name != "by_run"},
+                    by_run=np.array(row["by_run"]),
+                )
+                for row in rows
+            ]
+            result = ShiftResult(
+                task=_task_name(plan, world, seed),
+                method=method,
+                values=tuple(values),
+                **{name: first[name] for name in _WHOLE}
+                | {
+                    "rows": {part["part"]: part["n"] for part in first["rows"]},
+                    "notes": tuple(first["notes"]),
+                },
+            )
+            results.append(result)
+            tables += _tables(result, {"method": method, "seed": seed}, world)
+        return Combined(table=stacked(tables), results={world: results})
 
     def page(
         self, combined: Combined, *, facts: Mapping[str, str] | None = None, command: str = ""
@@ -202,6 +256,10 @@ class ShiftStudy(Study):
         from howsure.studies.shift.page import shift_report
 
         return shift_report(combined.results, facts=facts, command=command)
+
+
+def _task_name(plan: Plan, world: str, seed: int) -> str:
+    return f"{world}, seed {seed}" if len(plan.seeds) > 1 else world
 
 
 # The tasks of a plan
@@ -255,8 +313,8 @@ def task_identity(
                 raise InputError(f"world {label!r} must name its {key} column, got none")
     elif world in image_names():
         check_options(label, entry, ("world", *_IMAGES))
-        image_task(world, seed=seed, folder=files.get("folder"), **own)
-        return {"images": world, **own, "seed": seed}, files
+        task = image_task(world, seed=seed, folder=files.get("folder"), **own)
+        return {"images": world, **settled(task, own), "seed": seed}, files
     elif world in shift_names():
         check_options(label, entry, ("world", "folder"))
         own = {"shift": world}
@@ -287,7 +345,7 @@ def make_task(identity: Mapping[str, Any], files: Mapping[str, str]) -> Task:
 def _made(identity_text: str, files_text: str) -> Task:
     identity, files = json.loads(identity_text), json.loads(files_text)
     if "images" in identity:
-        return image_task(identity.pop("images"), **identity, **files)
+        return settled_task(identity.pop("images"), **identity, **files)
     data = identity.pop("data")
     task = _table_task(identity, files)
     if _hash(task) != data:
@@ -324,6 +382,13 @@ def _hash(task: Task) -> str:
     return numbers_hash(*(array for part in parts for array in (part.x, part.y)))
 
 
+def _source(identity: Mapping[str, Any]) -> str:
+    """Whether a world is drawn or read from its originals; of a table of one's own, neither."""
+    if "images" in identity:
+        return settled_source(identity["images"], identity)
+    return "original" if "shift" in identity else ""
+
+
 def _present(plan: Plan, options: Options) -> list[str]:
     """Labels of the worlds whose data are on this machine; all, where none may be absent."""
     if options.absent == "error":
@@ -354,6 +419,7 @@ class _World:
     ) -> None:
         self.study, self.options, self.label, self.seed = study, options, label, seed
         self.identity, self.files = task_identity(label, plan.worlds[label], plan.folder, seed)
+        self.source = _source(self.identity)
         self.networks: dict[str, Trial] = {}
         self.densities: dict[tuple[str, FeatureScore], Trial] = {}
         self.methods: list[Trial] = []
@@ -377,6 +443,7 @@ class _World:
         needs: Sequence[str] = (),
     ) -> Trial:
         whole = {"world": self.identity, "seed": self.seed, **identity}
+        context = {**context, "source": self.source}
         return self.study.trial(whole, {"world": self.label, **labels}, context, needs)
 
     def _add_benchmark(self, label: str, method: ShiftMethod, revision: Any) -> None:
@@ -620,7 +687,7 @@ def _answered(
             _evaluated(val, tests, coverage, options)  # what cannot be evaluated fails here
             for name, part in {"val": val, **tests}.items():
                 arrays[f"y/{name}"] = part.y
-                for item in ("point", "lower", "upper", "score"):
+                for item in _ANSWER:
                     if getattr(part, item) is not None:
                         arrays[f"{place}/{run}/{name}/{item}"] = getattr(part, item)
     facts = {"runs": len(answers[0]), "tests": list(answers[0][0][1]), "units": units}
@@ -659,7 +726,14 @@ def _results(trials: Sequence[Trial], store: Store, task: str, method: str) -> l
         for place, coverage in enumerate(options["coverages"]):
             for run in range(facts["runs"]):
                 parts = {
-                    name: Answers(y=arrays[f"y/{name}"], **_under(arrays, f"{place}/{run}/{name}"))
+                    name: Answers(
+                        y=arrays[f"y/{name}"],
+                        **{
+                            item: arrays[key]
+                            for item in _ANSWER
+                            if (key := f"{place}/{run}/{name}/{item}") in arrays
+                        },
+                    )
                     for name in ("val", *facts["tests"])
                 }
                 runs[place].append(_evaluated(parts.pop("val"), parts, coverage, options))
