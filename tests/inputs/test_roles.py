@@ -12,6 +12,7 @@ import howsure
 from howsure.cli.main import app
 from howsure.core.errors import InputError
 from howsure.inputs import assign_roles, explain, load
+from howsure.inputs.classes import family, set_coverage
 from howsure.inputs.columns import bound, normal_form, quantile_levels
 from howsure.inputs.roles import ROLES, Columns, Role
 
@@ -78,4 +79,7 @@ def test_examples_of_names_that_a_rule_reads_are_read() -> None:
     assert set(rules.pop("quantiles")) <= set(levels)
     assert None not in levels.values()
     assert assign_roles(["y", *rules["law"]])["law"] == tuple(rules.pop("law"))
+    stated = {name: family([name, f"{name[:-1]}1"]) for name in rules.pop("softmax")}
+    assert all(name in found for name, found in stated.items())
+    assert all(set_coverage(normal_form(name))[0] for name in rules.pop("label_set"))
     assert not any(rules.values())

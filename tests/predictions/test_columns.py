@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.errors import InputError
 from howsure.inputs import load
 from howsure.predictions import (
     Distribution,
@@ -113,6 +113,17 @@ def test_clashing_names_are_refused() -> None:
         to_columns(clash)
 
 
-def test_label_sets_have_no_columns() -> None:
-    with pytest.raises(UnanswerableError, match="label sets"):
-        to_columns(EvalSet.checked([0.0], LabelSets([[True, False]], 0.9)))
+def test_label_sets_are_written_as_text() -> None:
+    members = [[True, True], [False, True], [False, False]]
+    p = [[0.5, 0.5], [0.1, 0.9], [0.2, 0.8]]
+    y = [0.0, 1.0, 1.0]
+    plain = to_columns(EvalSet.checked(y, LabelSets(members, 0.9)))
+    assert {name: list(column) for name, column in plain.items()} == {
+        "y": y,
+        "label_set_90": ["0|1", "1", "{}"],
+    }
+    named = to_columns(EvalSet.checked(y, LabelSets(members, 0.85, p, ["a|b", "c"])))
+    assert list(named) == ["y", "label_set_85", "p_a|b", "p_c"]
+    assert named["y"].tolist() == ["a|b", "c", "c"]
+    assert named["label_set_85"].tolist() == ['["a|b", "c"]', '["c"]', "[]"]
+    assert named["p_c"].tolist() == [0.5, 0.9, 0.8]

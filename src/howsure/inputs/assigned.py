@@ -57,11 +57,14 @@ class Roles:
         By the names of `howsure.inputs.roles.ROLES`; ``mean`` is set where ``sd`` is: then the
         two are a normal law.
     coverages : tuple of float or None
-        Nominal coverage of each pair of ``lower`` and ``upper``; None where it is unknown.
+        Nominal coverage of each pair of ``lower`` and ``upper``, or of the label sets; None where
+        it is unknown.
     levels : tuple of float
         Level of each of the ``quantiles``.
     law : LawColumns, optional
         A law by name.
+    labels : tuple of str
+        The class of each column of ``softmax``.
     encoder : encoder, optional
         What makes the embedding of the column ``encode``.
     weights_kind : str
@@ -78,6 +81,7 @@ class Roles:
     coverages: tuple[float | None, ...] = ()
     levels: tuple[float, ...] = ()
     law: LawColumns | None = None
+    labels: tuple[str, ...] = ()
     encoder: Encoder | None = None
     weights_kind: str = "frequency"
     guessed: frozenset[str] = frozenset()
@@ -91,6 +95,11 @@ class Roles:
     def long(self) -> bool:
         """Whether a row holds one part of a prediction."""
         return any(self[role] for role in LONG)
+
+    @property
+    def classes(self) -> bool:
+        """Whether y is a class."""
+        return bool(self["softmax"] or self["label_set"])
 
     def one(self, role: str) -> str | None:
         """The one column of a role, if there is one."""
@@ -125,6 +134,11 @@ class Roles:
         if role.name in ("lower", "upper"):
             share = self.coverages[place]
             return told if share is None else f"{told} at {100 * share:g} %"
+        if role.name == "label_set":
+            (share,) = self.coverages
+            return told if share is None else f"{told} at {100 * share:g} %"
+        if role.name == "softmax":
+            return f"{told} {self.labels[place]}"
         if role.name == "quantiles":
             return f"{told} {self.levels[place]:g}"
         if role.name == "law" and self.law is not None:

@@ -10,6 +10,7 @@ import numpy as np
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.inputs.cells import Cells
+from howsure.inputs.classes import label_sets
 from howsure.inputs.source import quoted
 from howsure.inputs.values import Labels
 from howsure.predictions import (
@@ -29,6 +30,12 @@ def build(
 ) -> tuple[EvalSet, ...]:
     """One evaluation set for each model; what is known of rows besides comes from the first."""
     first = parts[0]
+    ease = first.one("ease")
+    if isinstance(ease, Labels) and "ease" not in first.roles.guessed:
+        raise InputError(
+            f"{first.title}: ease must be a column of numbers, and "
+            f"{quoted(str(first.roles.one('ease')))} holds text"
+        )
     moved = first.places[-1] + 1 != first.n
     names, cluster = first.one("rows"), first.one("cluster")
     vectors = list(first.of("embedding").values())
@@ -42,8 +49,9 @@ def build(
                     point=part.one("point"),
                     features={
                         name: column.categories().values() if isinstance(column, Labels) else column
-                        for name, column in first.of("features").items()
+                        for name, column in (first.of("features") | first.of("ease")).items()
                     },
+                    ease=first.roles.one("ease") or "ease",
                     embedding=np.hstack(vectors) if vectors else embedding,
                     groups={n: held.categories() for n, held in first.of("groups").items()},
                     weights=first.one("weights"),
@@ -69,6 +77,16 @@ def beliefs_of(cells: Cells, crossing: Crossing) -> tuple[Prediction, ...]:
     def table(role: str) -> FloatArray:
         return np.column_stack([cells.columns["number", name] for name in roles[role]])
 
+    if roles.classes:
+        column = cells.one("label_set")
+        beliefs.append(
+            label_sets(
+                cells.labels,
+                dict(zip(roles.labels, cells.of("softmax").values(), strict=True)),
+                None if column is None else (column.codes, column.labels.tolist()),
+                roles.coverages[0],
+            )
+        )
     if roles["lower"]:
         shares = [share for share in roles.coverages if share is not None]
         beliefs.append(Intervals(table("lower"), table("upper"), shares or None))

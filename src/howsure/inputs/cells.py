@@ -10,10 +10,11 @@ from typing import Any, Final, get_args
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, IntArray
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.inputs import values
 from howsure.inputs.assigned import Roles
+from howsure.inputs.classes import MisfitError, read_classes
 from howsure.inputs.families import FEWEST_SERIES, KEYS
 from howsure.inputs.names import normal_form
 from howsure.inputs.roles import BY_NAME, Kind
@@ -22,7 +23,7 @@ from howsure.inputs.values import Labels
 
 _LAST_WINS: Final[tuple[Kind, ...]] = (
     *("key", "any", "number", "vector"),
-    *("text", "time", "name", "label"),
+    *("text", "time", "name", "label", "sets"),
 )
 """As what a column is read that is asked for as several kinds."""
 
@@ -49,6 +50,8 @@ class Cells:
         What the reader of a result should know.
     names : tuple of str
         All columns of the table.
+    labels : tuple of str
+        The classes, where y is the place of one of them.
     """
 
     title: str
@@ -59,6 +62,7 @@ class Cells:
     places: IntArray
     notes: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
     @property
     def n(self) -> int:
@@ -108,7 +112,12 @@ class Cells:
 
 def read_cells(source: Source, roles: Roles) -> Cells:
     """Read the columns that have roles; a guessed time that cannot be read loses its role."""
-    asked = {(role.kind, name): None for role, name, _ in roles.uses() if role.kind is not None}
+    classes = roles.classes
+    asked = {
+        ("label" if classes and role.name == "y" else role.kind, name): None
+        for role, name, _ in roles.uses()
+        if role.kind is not None
+    }
     if roles.long:
         asked |= {("key", name): None for name in source.names}
     keys = sorted(asked, key=lambda key: get_args(Kind).index(key[0]))
@@ -122,16 +131,26 @@ def read_cells(source: Source, roles: Roles) -> Cells:
             )
         except InputError as error:
             if kind != "time" or "time" not in roles.guessed:
-                raise InputError(f"{source.title}: {error}") from error
+                unread = name in roles["softmax"] and "softmax" in roles.guessed
+                refused = MisfitError if unread else InputError
+                raise refused(f"{source.title}: {error}") from error
             notes = {**roles.notes, name: "cells that are neither numbers nor ISO dates"}
             roles = replace(roles.only(lambda role: role.name != "time"), notes=notes)
+    labels: tuple[str, ...] = ()
+    if classes:
+        try:
+            labels, y = _classes(roles, columns)
+        except InputError as error:
+            raise type(error)(f"{source.title}: {error}") from error
+        if y is not None:
+            columns["number", roles["y"][0]] = y
     cluster = roles.one("cluster") or ""
     if "cluster" in roles.guessed and normal_form(cluster) == KEYS[0]:
         roles = _few_series(roles, cluster, len(columns["label", cluster].labels))
     remarks = [
         f"column {quoted(name)}: {quoted(word)} is read as a label, not as a missing cell"
         for (kind, name), column in columns.items()
-        if kind == "label" and source.from_text
+        if kind == "label" and source.from_text and isinstance(column, Labels)
         for word in column.labels.tolist()
         if word in MISSING_WORDS
     ]
@@ -144,7 +163,28 @@ def read_cells(source: Source, roles: Roles) -> Cells:
         places=np.arange(table.num_rows),
         notes=tuple(f"{source.title}: {said}" for said in (*source.notes, *remarks)),
         names=source.names,
+        labels=labels,
     )
+
+
+def _classes(
+    roles: Roles, columns: Mapping[tuple[Kind, str], Any]
+) -> tuple[tuple[str, ...], FloatArray | None]:
+    """The classes that columns tell of, and the place of the one that came."""
+    column, truth = roles.one("label_set"), roles.one("y")
+    held = None if truth is None else columns["label", truth]
+    found = read_classes(
+        {
+            label: columns["number", name]
+            for label, name in zip(roles.labels, roles["softmax"], strict=True)
+        },
+        () if column is None else columns["sets", column].labels.tolist(),
+        None if held is None else (held.codes, held.labels.tolist()),
+        y_name=truth or "",
+        set_name=column or "",
+        guessed="softmax" in roles.guessed or "label_set" in roles.guessed,
+    )
+    return found.labels, found.y
 
 
 def _few_series(roles: Roles, column: str, count: int) -> Roles:

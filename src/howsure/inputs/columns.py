@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError, within
 from howsure.core.registry import unknown
+from howsure.inputs import classes
 from howsure.inputs.assigned import LawColumns, Roles, parse_encode, parse_law
 from howsure.inputs.families import FEWEST_SERIES, alike, nixtla
 from howsure.inputs.names import Bound, bound, normal_form, quantile_levels
@@ -23,6 +24,7 @@ from howsure.predictions import law_named
 from howsure.predictions.counts.family import COUNT_FAMILIES
 
 _PREDICTION: Final = tuple(role.name for role in ROLES if role.of == "belief" and role.kind)
+_CLASSES: Final = ("softmax", "label_set")
 _LONG_VALUES: Final = frozenset({"value", ".prediction", ".predicted", ".epred"})
 _HUB: Final = BY_NAME["output_type"].known | BY_NAME["quantile_level"].known
 _RANGES: Final = frozenset({"interval_range", "range"})
@@ -80,6 +82,7 @@ class _Assignment:
         self._coverages: tuple[float | None, ...] = ()
         self._levels: tuple[float, ...] = ()
         self._law: LawColumns | None = None
+        self._labels: tuple[str, ...] = ()
         self._model = ""
         for role in ROLES:
             if role.many or role.kind is None or role.name in ("encode", "law"):
@@ -90,7 +93,7 @@ class _Assignment:
         for name in self._features:
             if not self._is_pattern(name):
                 self._column(name, "features")
-        for many in ("samples", "embedding", "groups"):
+        for many in ("samples", "softmax", "embedding", "groups"):
             if many in self._said:
                 self._columns[many] = self._expanded(self._split(many), many, self._names)
         self._encoder = self._named_encode()
@@ -115,12 +118,13 @@ class _Assignment:
             )
         self._guess("groups")
         models: dict[str, tuple[_Assignment, dict[str, str]]] = {}
-        if not self._guess_long() and not self._guess_recalibrated():
+        if not any((self._classes(), self._guess_long(), self._guess_recalibrated())):
             self._guess_prediction()
             models = self._guess_families()
         self._guess("embedding")
         if "features" in self._said:
             self._columns["features"] = self._expanded(self._features, "features", self._free())
+        self._guess("ease")
         self._guess("features")
         for name in self._free():
             if normal_form(name) in _VARIANCE:
@@ -138,6 +142,7 @@ class _Assignment:
             coverages=self._coverages,
             levels=self._levels,
             law=self._law,
+            labels=self._labels,
             encoder=self._encoder,
             weights_kind=self._said.get("weights_kind")
             or ("importance" if weighed.startswith("importance") else "frequency"),
@@ -146,6 +151,73 @@ class _Assignment:
         )
         self._check(made)
         return made
+
+    def _classes(self) -> bool:
+        """The columns of class probabilities and of label sets; whether there are any.
+
+        Names say so only where none says that a column is another prediction than a point forecast.
+        """
+        said = [role for role in _CLASSES if self._columns.get(role)]
+        others = [role for role in _PREDICTION if role not in _CLASSES and self._said.get(role)]
+        if said and others:
+            raise InputError(
+                f"{said[0]} makes y a class, and {others[0]} is a prediction of a number: give one "
+                "of them"
+            )
+        if others:
+            return False
+        free = self._free()
+        stated = {} if "softmax" in self._said else classes.family(free)
+        sets = {
+            name: set_coverage[1]
+            for name in free
+            if "label_set" not in self._said
+            if (set_coverage := classes.set_coverage(normal_form(name)))[0]
+        }
+        if not said and not (stated or sets):
+            return False
+        if not said and (guessed_law(free) or self._reads_wide(self._without(stated, sets))):
+            return False
+        if stated:
+            self._claim("softmax", stated, guessed=True)
+            self._notes |= dict.fromkeys(stated, "if rows sum to 1")
+        if len(sets) > 1:
+            raise two_readings("label_set", list(sets))
+        self._claim("label_set", self._columns.get("label_set") or sets, guessed=bool(sets))
+        softmax = self._columns.get("softmax", ())
+        if len(softmax) == 1:
+            raise InputError(
+                f"softmax must name the columns of at least 2 classes, got {listed(softmax)}"
+            )
+        self._labels = classes.labels_of(softmax, self._split("softmax"))
+        twice = [label for label in self._labels if self._labels.count(label) > 1]
+        if twice:
+            raise InputError(f"softmax must name each class once, got {quoted(twice[0])} twice")
+        self._coverages = (self._set_coverage(),)
+        for name in self._free():
+            if BY_NAME["point"].matches(normal_form(name)):
+                self._notes[name] = "a predicted class is not read beside its probability or a set"
+        return True
+
+    def _without(self, *taken: Iterable[str]) -> list[str]:
+        """The free columns but for some."""
+        gone = {name for names in taken for name in names}
+        return [name for name in self._free() if name not in gone]
+
+    def _set_coverage(self) -> float | None:
+        """The nominal coverage of label sets, by the flag or by the column's name."""
+        told = flagged_coverages(self._said.get("coverage"))
+        if len(told) > 1:
+            raise InputError(f"coverage must be one number for label sets, got {told}")
+        name = next(iter(self._columns.get("label_set", ())), "")
+        own = classes.set_coverage(normal_form(name))[1] if name else None
+        guessed = "label_set" not in self._said
+        if guessed and told and own is not None and not math.isclose(own, told[0]):
+            raise InputError(
+                f"the name {quoted(name)} implies a coverage of {own:g}, and coverage is "
+                f"{told[0]:g}: pass label_set as well where the name is wrong"
+            )
+        return told[0] if told else own
 
     def _guess_long(self) -> bool:
         """The columns of a long table; whether it is one, as far as names tell."""
@@ -452,7 +524,8 @@ class _Assignment:
             said = "; ".join(f"{quoted(name)}: {note}" for name, note in self._notes.items())
             raise InputError(
                 "a prediction is needed, and no column is named like one: pass "
-                "point=COLUMN, lower= and upper=, mean= and sd=, quantiles=, samples= or law= "
+                "point=COLUMN, lower= and upper=, mean= and sd=, quantiles=, samples=, law=, "
+                "softmax= or label_set= "
                 f"(--point, …); the columns are {listed(self._names)}"
                 + (f" ({said})" if said else "")
                 + (_MELTED if {"variable", "value"} <= set(self._names) else "")

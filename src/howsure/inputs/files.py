@@ -143,7 +143,8 @@ def check_flat(schema: pa.Schema, wanted: Mapping[str, Kind], title: str) -> Non
     """Raise `InputError` where a column holds lists or records, lists of a vector aside."""
     for name, wish in wanted.items():
         kind = schema.field(name).type
-        if wish != "key" and pa.types.is_nested(kind) and not (wish == "vector" and is_list(kind)):
+        listed = wish in ("vector", "sets") and is_list(kind)
+        if wish != "key" and pa.types.is_nested(kind) and not listed:
             raise InputError(
                 f"{title}: column {quoted(name)} must hold one value a row, got nested type {kind}"
             )

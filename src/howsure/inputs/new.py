@@ -18,6 +18,7 @@ from howsure.core.weights import Weights
 from howsure.inputs.assigned import Roles
 from howsure.inputs.building import Crossing, build, crossing_notes
 from howsure.inputs.cells import Cells, read_cells
+from howsure.inputs.classes import MisfitError, without_classes
 from howsure.inputs.columns import RECALIBRATED, assign_roles
 from howsure.inputs.long import refuse_long, without_long
 from howsure.inputs.roles import ROLES, Columns
@@ -96,12 +97,23 @@ def load_new(
     roles = _roles(table, columns, by, tuple(features), vectors)
     if roles.long:
         refuse_long(table, roles)
-        plain: Any = without_long(columns)
-        roles = _roles(table, plain, by, tuple(features), vectors)
-    needed = roles.only(lambda role: role.of in ("belief", "order") and role.name != "rows")
+        columns = without_long(columns)  # type: ignore[assignment]
+        roles = _roles(table, columns, by, tuple(features), vectors)
     asked = {"groups": tuple(by), "features": tuple(features), "embedding": tuple(vectors)}
-    needed = replace(needed, columns={**needed.columns, **asked})
-    cells = read_cells(table, needed)
+
+    def needed(roles: Roles) -> Roles:
+        kept = roles.only(lambda role: role.of in ("belief", "order") and role.name != "rows")
+        return replace(kept, columns={**kept.columns, **asked})
+
+    try:
+        cells = read_cells(table, needed(roles))
+    except MisfitError as error:
+        plain: Any = without_classes(columns)
+        try:
+            roles = _roles(table, plain, by, tuple(features), vectors)
+        except InputError:
+            raise InputError(str(error)) from None
+        cells = read_cells(table, needed(roles))
     _check_content(cells, features)
     cells.check_finite()
     models = split_models(cells)
@@ -183,7 +195,8 @@ def _outcomes(
     if not roles["y"]:
         return (None, None), ()
     try:
-        cells = read_cells(table, roles.only(lambda role: role.name in ("y", "weights")))
+        wanted = {"y", "weights", *(("softmax", "label_set") if roles.classes else ())}
+        cells = read_cells(table, roles.only(lambda role: role.name in wanted))
         cells.check_finite()
     except InputError as error:
         return (None, None), (f"y was not read: {error}",)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypedDict
 if TYPE_CHECKING:
     from howsure.inputs.encoders.encode import Encoder
 
-Kind = Literal["number", "label", "any", "vector", "text", "time", "name", "key"]
+Kind = Literal["number", "label", "any", "vector", "text", "time", "name", "key", "sets"]
 """What a column shall be read as; a vector is a number or a list of numbers in each cell.
 
 A key is anything that is equal or not, what is missing included.
@@ -96,7 +96,7 @@ ROLES: Final = (
         "number",
         "Column of the observed outcome y.",
         names="y y_true ytrue y_test y_obs actual actuals target label observed observation obs "
-        "truth ground_truth true_value outcome",
+        "truth ground_truth true_value outcome true_label true_class",
     ),
     Role(
         "point",
@@ -131,7 +131,7 @@ ROLES: Final = (
         "coverage",
         "belief",
         None,
-        "Nominal coverage of the intervals, such as 0.9. Repeatable.",
+        "Nominal coverage of the intervals or label sets, such as 0.9. Repeatable.",
         repeats=True,
     ),
     Role(
@@ -185,6 +185,24 @@ ROLES: Final = (
         examples="t_df t_loc t_scale",
     ),
     Role(
+        "softmax",
+        "belief",
+        "number",
+        "Columns of class probabilities, such as 'p_*'; y holds the class.",
+        many=True,
+        metavar="PATTERN",
+        told="probability of",
+        examples="p_cat p_dog prob_cat proba_0 softmax_0",
+    ),
+    Role(
+        "label_set",
+        "belief",
+        "sets",
+        "Column of label sets, such as cat|dog; y holds the class.",
+        told="label set",
+        examples="label_set prediction_set set set_90 prediction_set_0.9",
+    ),
+    Role(
         "groups",
         "rows",
         "label",
@@ -203,8 +221,16 @@ ROLES: Final = (
         many=True,
         metavar="A,B",
         told="feature",
-        pattern=r"x\d*|x_.+|features?_.+|feat_.+|ease",
-        examples="x x1 x_age feature_1 feat_age ease",
+        pattern=r"x\d*|x_.+|features?_.+|feat_.+",
+        examples="x x1 x_age feature_1 feat_age",
+    ),
+    Role(
+        "ease",
+        "inputs",
+        "any",
+        "Column that says how easy each row is; it is a feature, too.",
+        told="ease of the row",
+        names="ease",
     ),
     Role(
         "embedding",
@@ -332,8 +358,11 @@ class Columns(TypedDict, total=False):
     quantiles: Mapping[float, str] | Names
     samples: Names
     law: str | None
+    softmax: Names
+    label_set: str | None
     groups: Names
     features: Names
+    ease: str | None
     embedding: Names
     encode: Mapping[str, Encoder] | Names
     image: str | None

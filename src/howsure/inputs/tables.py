@@ -19,12 +19,13 @@ from howsure.core.progress import Listener, listening
 from howsure.inputs.assigned import ColumnUse, Roles, encoder_name, explain_models
 from howsure.inputs.building import Crossing, build, crossing_notes
 from howsure.inputs.cells import Cells, read_cells
+from howsure.inputs.classes import MisfitError, moved, ordered, without_classes
 from howsure.inputs.columns import assign_models, assign_roles
 from howsure.inputs.encoding import embedded
 from howsure.inputs.files import open_table
 from howsure.inputs.frames import FrameTable, MappingTable
 from howsure.inputs.long import is_long, widened, without_long
-from howsure.inputs.roles import LONG, ROLES, Columns
+from howsure.inputs.roles import LONG, ROLES, Columns, Kind
 from howsure.inputs.source import Source, listed, quoted
 from howsure.inputs.stacked import MOST_MODELS, check_unstacked
 from howsure.inputs.values import Labels, absent
@@ -117,7 +118,7 @@ def load(
         Decimal mark of text files.
     progress : callable, optional
         Called with a stage's name, steps done and steps in all, where a column is encoded.
-    y, point, mean, sd, image, weights, cluster, time, model, rows : str, optional
+    y, point, mean, sd, ease, image, weights, cluster, time, model, rows : str, optional
         The column of a role. For all roles: names decide where nothing is said (docs/inputs.md
         lists them), and ``""`` leaves a role empty. Paths of images start from the table's folder.
     quantile_level, sample_id, output_type, boundary : str, optional
@@ -130,6 +131,12 @@ def load(
         Columns of quantiles.
     law : str, optional
         ``NAME:PARAMETER=COLUMN,…``; a number may stand for a column.
+    softmax : str or sequence of str, optional
+        Columns of class probabilities, or a pattern such as ``p_*`` that leaves the class open;
+        y holds the class. Without label sets, the likeliest classes that together reach the
+        coverage (0.9 if none is given) are judged.
+    label_set : str, optional
+        Column of label sets, each as ``cat|dog`` or a list.
     samples, embedding, groups, features : str or sequence of str, optional
         Names or patterns such as ``s_*``; a text may hold several with commas between. A pattern
         of features takes columns that have no other role. A column of the embedding may hold a
@@ -171,6 +178,7 @@ def load(
         tables += _by_case(cells, missing, several=many) if cells.roles.long else [cells]
     gaps = gaps_of(tables, missing)
     parts, unshared = _named_parts(tables, common=common_rows)
+    parts = in_one_order(parts)
     kept = kept_rows(parts, gaps)
     check_same_rows(parts, kept)
     parts = parts if kept.all() else [part.take(kept) for part in parts]
@@ -280,7 +288,7 @@ def _with_roles(tables: Iterator[Source], said: Columns) -> Iterator[tuple[Sourc
 def _read(tables: Iterator[Source], said: Columns, *, many: bool) -> Iterator[Cells]:
     """The cells of each table; what names alone take for a long one must have its content."""
     for table, roles, told in _with_roles(tables, said):
-        cells = read_cells(table, roles)
+        cells = read_told(table, roles, told)
         if roles.long and not is_long(cells):
             cells = read_cells(table, as_wide(table, roles, told))
         cells.check_finite()
@@ -290,6 +298,43 @@ def _read(tables: Iterator[Source], said: Columns, *, many: bool) -> Iterator[Ce
         if many and roles.model:
             cells = replace(cells, model=f"{table.stem}/{roles.model}".lstrip("/"))
         yield cells
+
+
+def read_told(table: Source, roles: Roles, said: Columns, *, outcome: bool = True) -> Cells:
+    """The cells; what names alone took for classes is read as if it were not, if it is none."""
+    try:
+        return read_cells(table, roles)
+    except MisfitError as error:
+        plain: Any = without_classes(said)
+        try:
+            other = assign_roles(table.names, plain, outcome=outcome)
+            cells = read_cells(table, other)
+        except InputError:
+            raise InputError(str(error)) from None
+        taken = (*roles["softmax"], *roles["label_set"])
+        notes = dict.fromkeys(taken, f"not read as of classes: {error}") | dict(other.notes)
+        return replace(cells, roles=replace(cells.roles, notes=notes))
+
+
+def in_one_order(parts: Sequence[Cells]) -> list[Cells]:
+    """The parts with classes of one order, where some say of classes what others do not."""
+    every = list(dict.fromkeys(part.labels for part in parts))
+    if len(every) == 1:
+        return list(parts)
+    if () in every or any(part.roles["softmax"] for part in parts):
+        lacking = next(part for part in parts if part.labels != parts[0].labels)
+        raise InputError(
+            f"models must tell of the same classes, got {listed(parts[0].labels, 6) or 'none'} of "
+            f"{quoted(parts[0].model)} and {listed(lacking.labels, 6) or 'none'} of "
+            f"{quoted(lacking.model)}"
+        )
+    labels = ordered(label for each in every for label in each)
+    made = []
+    for part in parts:
+        key: tuple[Kind, str] = ("number", part.roles["y"][0])
+        y = moved(part.columns[key], part.labels, labels)
+        made.append(replace(part, columns={**part.columns, key: y}, labels=labels))
+    return made
 
 
 def as_wide(table: Source, long: Roles, said: Columns) -> Roles:

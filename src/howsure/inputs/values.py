@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
+from howsure.inputs.classes import parse_sets
 from howsure.inputs.files import is_list
 from howsure.inputs.roles import Kind
 from howsure.inputs.source import MISSING_WORDS, quoted
@@ -135,6 +136,29 @@ def keys(column: pa.ChunkedArray, name: str) -> Labels:
     return Labels(np.asarray(codes), array)
 
 
+def sets(column: pa.ChunkedArray, name: str) -> Labels:
+    """A column as sets of labels, each a tuple of text."""
+    if is_list(column.type):
+        cells = column.to_pylist()
+        different = {None if cell is None else tuple(cell): cell for cell in cells}
+        place = {key: code for code, key in enumerate(different)}
+        codes = np.array([place[None if cell is None else tuple(cell)] for cell in cells])
+        held: list[Any] = list(different.values())
+    else:
+        if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
+            raise InputError(f"column {quoted(name)} must hold label sets, got type {column.type}")
+        coded = _plain(column).dictionary_encode().unify_dictionaries().combine_chunks()
+        held = [*coded.dictionary.to_pylist(), None]
+        codes = pc.fill_null(coded.indices.cast(pa.int64()), len(held) - 1).to_numpy()
+    found = parse_sets(held, name)
+    present = [one for one in found if one is not None]
+    moved = np.full(len(found), -1)
+    moved[[one is not None for one in found]] = np.arange(len(present))
+    array = np.empty(len(present), dtype=object)
+    array[:] = present
+    return Labels(moved[codes], array)
+
+
 def times(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
     """A column as moments: dates (UTC) or numbers."""
     plain = _plain(column)
@@ -219,6 +243,8 @@ def as_kind(
             return names(column, name)
         case "key":
             return keys(column, name)
+        case "sets":
+            return sets(column, name)
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +15,14 @@ from howsure.predictions.base import Prediction
 from howsure.predictions.distribution import Distribution
 from howsure.predictions.evalset import EvalSet
 from howsure.predictions.intervals import Intervals
+from howsure.predictions.labelsets import LabelSets
 from howsure.predictions.laws import NormalLaw
 from howsure.predictions.quantiles import Quantiles
 from howsure.predictions.samples import Samples
 
 Column = npt.NDArray[Any]
+_ODD = re.compile(r"[|;,\[\]{}()'\"]|^\s|\s$|^$")
+"""What a label may not hold that stands bare in a cell."""
 
 
 def to_columns(evalset: EvalSet) -> dict[str, Column]:
@@ -27,9 +32,10 @@ def to_columns(evalset: EvalSet) -> dict[str, Column]:
     below ten the share itself; ``lower`` and ``upper`` where it is unknown); normal laws ``mean``
     and ``sd``, other laws ``gamma_a``, ``gamma_loc``, ``gamma_scale`` (the family, then its
     parameter; mixtures ``norm+norm_weight_1``, ``norm+norm_loc_1``, …); quantiles ``q0.05``;
-    samples ``s_0``, ``s_1``, … in rising order; ``weight`` (or ``importance_weight``),
-    ``cluster``, ``time``, ``row``; ``embedding_0``, …; groups and features under their own names.
-    The model's name is not a column.
+    samples ``s_0``, ``s_1``, … in rising order; label sets ``label_set_90`` (``cat|dog``, empty
+    ones ``{}``) and class probabilities ``p_cat``, with the label as ``y``; ``weight`` (or
+    ``importance_weight``), ``cluster``, ``time``, ``row``; ``embedding_0``, …; groups and features
+    under their own names. The model's name is not a column.
 
     Parameters
     ----------
@@ -46,7 +52,7 @@ def to_columns(evalset: EvalSet) -> dict[str, Column]:
     InputError
         If two different columns would have one name.
     UnanswerableError
-        If a belief has no flat form (label sets).
+        If a belief has no flat form.
 
     Examples
     --------
@@ -71,7 +77,7 @@ def prediction_columns(evalset: EvalSet) -> dict[str, Column]:
     Raises
     ------
     UnanswerableError
-        If a prediction has no flat form (label sets).
+        If a prediction has no flat form.
 
     Examples
     --------
@@ -85,7 +91,7 @@ def prediction_columns(evalset: EvalSet) -> dict[str, Column]:
 
 
 def _named(evalset: EvalSet) -> Iterator[tuple[str, Column]]:
-    yield "y", evalset.y
+    yield "y", _outcomes(evalset)
     if evalset.point is not None:
         yield "point", evalset.point
     for belief in evalset.beliefs:
@@ -106,6 +112,14 @@ def _named(evalset: EvalSet) -> Iterator[tuple[str, Column]]:
         yield from _numbered("embedding", evalset.embedding)
 
 
+def _outcomes(evalset: EvalSet) -> Column:
+    """What happened; classes by their labels."""
+    for belief in evalset.beliefs:
+        if isinstance(belief, LabelSets) and belief.labels is not None:
+            return np.array(belief.labels, dtype=object)[evalset.y.astype(np.int64)]
+    return evalset.y
+
+
 def _belief(belief: Prediction) -> Iterator[tuple[str, Column]]:
     if isinstance(belief, Intervals):
         for column in range(belief.lower.shape[1]):
@@ -123,8 +137,23 @@ def _belief(belief: Prediction) -> Iterator[tuple[str, Column]]:
             yield f"q{_digits(float(level))}", belief.values[:, column]
     elif isinstance(belief, Samples):
         yield from _numbered("s", belief.sorted_samples)
+    elif isinstance(belief, LabelSets):
+        labels = belief.names
+        sets = [written_set(row, labels) for row in belief.members]
+        yield f"label_set_{_coverage(belief.coverage)}", np.array(sets, dtype=object)
+        if belief.probabilities is not None:
+            for column, label in enumerate(labels):
+                yield f"p_{label}", belief.probabilities[:, column]
     else:
         raise UnanswerableError(f"{belief.kind} cannot be written as columns")
+
+
+def written_set(members: npt.NDArray[np.bool_], labels: Sequence[str]) -> str:
+    """A set as one cell: ``cat|dog``; a list in JSON where a label holds a mark."""
+    held = [labels[place] for place in np.flatnonzero(members).tolist()]
+    if any(_ODD.search(label) for label in labels):
+        return json.dumps(held, ensure_ascii=False)
+    return "|".join(held) if held else "{}"
 
 
 def _numbered(prefix: str, table: npt.NDArray[np.float64]) -> Iterator[tuple[str, Column]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, final
 
@@ -22,6 +23,9 @@ _SLACK = 1e-3
 class LabelSets(Prediction):
     """A set of classes for each row, with the nominal coverage it was built for.
 
+    A set claims to hold the class with this coverage; one that `likeliest` made of class
+    probabilities claims their sum.
+
     Parameters
     ----------
     members : array-like of bool, shape (n, classes)
@@ -30,12 +34,14 @@ class LabelSets(Prediction):
         Nominal coverage, in (0, 1).
     probabilities : array-like of shape (n, classes), optional
         What the classifier said of each class, from which other sets can be made.
+    labels : sequence of str, optional
+        Names of the classes, in their order; numbers from 0 if omitted.
 
     Raises
     ------
     InputError
-        If it is not a table of booleans, the coverage leaves (0, 1), or probabilities are not as
-        many, are negative, or do not sum to 1.
+        If it is not a table of booleans, the coverage leaves (0, 1), probabilities are not as
+        many, are negative, or do not sum to 1, or labels are not as many or not all different.
 
     Examples
     --------
@@ -48,12 +54,15 @@ class LabelSets(Prediction):
     members: BoolArray
     coverage: float
     probabilities: FloatArray | None
+    labels: tuple[str, ...] | None
+    own: bool
 
     def __init__(
         self,
         members: npt.ArrayLike,
         coverage: float,
         probabilities: npt.ArrayLike | None = None,
+        labels: Sequence[str] | None = None,
     ) -> None:
         try:
             table: npt.NDArray[Any] = np.asarray(members)
@@ -71,13 +80,49 @@ class LabelSets(Prediction):
         if probabilities is not None:
             n, classes = table.shape
             stated = as_matrix(probabilities, "probabilities", length=n, columns=classes)
-            wrong = (stated < 0).any(axis=1) | (np.abs(stated.sum(axis=1) - 1.0) > _SLACK)
-            if wrong.any():
-                raise InputError(
-                    "probabilities must be at least 0 and sum to 1, got "
-                    f"{int(wrong.sum())} rows that do not (first at row {int(np.argmax(wrong))})"
-                )
+            check_probabilities(stated, "probabilities")
         object.__setattr__(self, "probabilities", stated)
+        names = None if labels is None else checked_labels(labels, classes=table.shape[1])
+        object.__setattr__(self, "labels", names)
+        object.__setattr__(self, "own", False)
+
+    @classmethod
+    def likeliest(
+        cls,
+        probabilities: npt.ArrayLike,
+        coverage: float,
+        labels: Sequence[str] | None = None,
+    ) -> Self:
+        """The sets that a classifier claims itself: the fewest classes that reach the coverage.
+
+        Parameters
+        ----------
+        probabilities : array-like of shape (n, classes)
+            What the classifier said of each class; classes of one probability go together.
+        coverage : float
+            The probability to reach, in (0, 1).
+        labels : sequence of str, optional
+            Names of the classes.
+
+        Raises
+        ------
+        InputError
+            As for the class itself.
+
+        Examples
+        --------
+        >>> LabelSets.likeliest([[0.95, 0.04, 0.01], [0.5, 0.3, 0.2]], 0.9).sizes
+        array([1, 3])
+        """
+        stated = as_matrix(probabilities, "probabilities")
+        share = check_fraction(coverage, "coverage")
+        order = np.argsort(-stated, axis=1, kind="stable")
+        rising = np.take_along_axis(stated, order, axis=1)
+        before = np.cumsum(rising, axis=1) - rising
+        fewest = np.where(before < share - 1e-12, rising, np.inf).min(axis=1, initial=np.inf)
+        made = cls(stated >= fewest[:, None], share, stated, labels)
+        object.__setattr__(made, "own", True)
+        return made
 
     def _told(self) -> list[str]:
         return [f"classes={self.members.shape[1]:,}", f"coverage={self.coverage:g}"]
@@ -86,6 +131,11 @@ class LabelSets(Prediction):
     def n(self) -> int:
         """Number of rows."""
         return len(self.members)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the classes; their numbers where they have none."""
+        return self.labels or tuple(map(str, range(self.members.shape[1])))
 
     @property
     def sizes(self) -> IntArray:
@@ -102,7 +152,9 @@ class LabelSets(Prediction):
     def take(self, rows: Rows) -> Self:
         """The same prediction for the rows chosen by an index or a mask."""
         stated = None if self.probabilities is None else self.probabilities[rows]
-        return type(self)(self.members[rows], self.coverage, stated)
+        taken = type(self)(self.members[rows], self.coverage, stated, self.labels)
+        object.__setattr__(taken, "own", self.own)
+        return taken
 
     def check_outcomes(self, y: FloatArray) -> None:
         """Raise `InputError` where a y is no class number."""
@@ -119,6 +171,54 @@ class LabelSets(Prediction):
             )
         return self.members[np.arange(self.n), y.astype(np.int64)]
 
+    @property
+    def claims(self) -> FloatArray:
+        """Probability with which each set claims to hold the class, shape (n,)."""
+        if not self.own or self.probabilities is None:
+            return np.full(self.n, self.coverage)
+        held = np.where(self.members, self.probabilities, 0.0).sum(axis=1)
+        return np.asarray(np.minimum(held / self.probabilities.sum(axis=1), 1.0))
+
+    def claimed_misses(self, y: FloatArray, coverage: float) -> tuple[FloatArray, FloatArray]:
+        """Sets have no sides: half of what they may miss is told of each."""
+        half = np.repeat((1.0 - self.claims)[:, None] / 2.0, 2, axis=1)
+        return half, half
+
     def inside(self, coverage: float, uniforms: FloatArray) -> BoolArray:
         """A coin with the claimed coverage; always in a full set."""
-        return np.asarray((uniforms < self.coverage) | self.members.all(axis=1))
+        return np.asarray((uniforms < self.claims) | self.members.all(axis=1))
+
+    def redrawn(self, y: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, Self]:
+        """A class drawn from the probabilities, where these are known."""
+        if self.probabilities is None:
+            return super(LabelSets, self).redrawn(y, uniforms)
+        rising = self.probabilities.cumsum(axis=1)
+        drawn = (rising <= uniforms[:, None] * rising[:, -1:]).sum(axis=1)
+        last = self.probabilities.shape[1] - 1
+        return np.minimum(drawn, last).astype(np.float64), self
+
+
+def check_probabilities(stated: FloatArray, name: str) -> None:
+    """Raise `InputError` where a row of probabilities is negative or does not sum to 1."""
+    sums = stated.sum(axis=1)
+    negative = np.asarray((stated < 0).any(axis=1))
+    wrong = negative | (np.abs(sums - 1.0) > _SLACK)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        what = f"least {stated[row].min():.6g}" if negative[row] else f"sum {sums[row]:.6g}"
+        raise InputError(
+            f"{name} must be at least 0 and sum to 1, got {int(wrong.sum())} rows that do not "
+            f"(first at row {row}: {what})"
+        )
+
+
+def checked_labels(labels: Sequence[str], classes: int) -> tuple[str, ...]:
+    """Names of so many classes, all different."""
+    names = tuple(map(str, labels))
+    if isinstance(labels, str) or len(names) != classes:
+        got = "a text" if isinstance(labels, str) else len(names)
+        raise InputError(f"labels must name {classes} classes, got {got}")
+    ((name, count),) = Counter(names).most_common(1)
+    if count > 1:
+        raise InputError(f"labels must differ, got {name!r} {count} times")
+    return names

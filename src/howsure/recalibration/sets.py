@@ -156,7 +156,8 @@ class SetRecalibrator(Recalibrator):
 
     def transform(self, evalset: EvalSet) -> tuple[LabelSets, tuple[str, ...]]:
         """Sets by the threshold or the temperature; with the latter, of tempered probabilities."""
-        stated = _stated(belief_of(evalset, LabelSets))
+        held = belief_of(evalset, LabelSets)
+        stated = _stated(held)
         if stated.shape[1] != self.classes:
             raise InputError(
                 f"the rows must have probabilities of {self.classes} classes as the calibration "
@@ -164,23 +165,15 @@ class SetRecalibrator(Recalibrator):
             )
         value = self.parameters[0].value
         if self.method == TEMPERATURE:
-            stated = tempered(stated, value)
-            return LabelSets(_likeliest(stated, self.coverage), self.coverage, stated), ()
+            tempers = tempered(stated, value)
+            return LabelSets.likeliest(tempers, self.coverage, held.labels), ()
         how = LabelConformal(score=SCORES[self.method](), coverage=self.coverage)
         ends = np.tile([value, self.rest], (len(stated), 1))
-        return LabelSets(how.sets(stated, ends).members, self.coverage, stated), ()
+        members = how.sets(stated, ends).members
+        return LabelSets(members, self.coverage, stated, held.labels), ()
 
 
 def _stated(held: LabelSets) -> FloatArray:
     if held.probabilities is None:
         raise InputError(NO_PROBABILITIES)
     return held.probabilities
-
-
-def _likeliest(stated: FloatArray, coverage: float) -> np.ndarray:
-    """The fewest classes that reach a probability together; classes that tie go together."""
-    order = np.argsort(-stated, axis=1, kind="stable")
-    rising = np.take_along_axis(stated, order, axis=1)
-    before = np.cumsum(rising, axis=1) - rising
-    fewest = np.where(before < coverage - 1e-12, rising, np.inf).min(axis=1)
-    return np.asarray(stated >= fewest[:, None])

@@ -86,6 +86,9 @@ QUESTIONS: Mapping[str, Question] = MappingProxyType(
         "region": Question(
             asked="Does coverage depend on the inputs?", label="Regions", unit="share"
         ),
+        "ease": Question(
+            asked="Does coverage hold where rows are hard?", label="Ease", unit="share"
+        ),
         "congruence": Question(
             asked="Is the prediction right at every input?",
             label="Congruence",
@@ -150,6 +153,7 @@ MEASURES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "spread_drift",
         ),
         "inputs": ("worst_region", "noise_given_inputs"),
+        "ease": ("t_cv",),
     }
 )
 """The measures that findings read, by what they need beside y and predictions."""
@@ -524,8 +528,23 @@ def _region(case: Case) -> Draft:
         p=found.p,
         where=str(found.options["where"]),
         n=found.n,
+        within={"ease": math.inf} if _is_ease(case, str(found.options["where"])) else {},
         facts={"record": found},
     )
+
+
+def _is_ease(case: Case, where: str) -> bool:
+    """Whether a region is a part of the rows by ease alone."""
+    conditions = where.split(" and ")
+    return all(f" {case.evalset.ease} " in f" {each} " for each in conditions)
+
+
+def _ease(case: Case) -> Draft:
+    found = case.get("t_cv")
+    if "where" not in found.options:
+        raise UnanswerableError("parts of the rows by ease were not compared")
+    tested = replace(found, p=float(found.options["ease_differ"]))
+    return _apart("ease", tested, {"record": found})
 
 
 _VAGUE = 0.5
@@ -589,6 +608,10 @@ def _trade(case: Case) -> Draft:
     )
 
 
+_SAME = 1e-6
+"""Shares that differ by less are one."""
+
+
 def _sets(case: Case) -> Draft:
     if not any(isinstance(each, LabelSets) for each in case.evalset.beliefs):
         raise UnanswerableError("the table has no label sets")
@@ -596,7 +619,9 @@ def _sets(case: Case) -> Draft:
     if "where" not in found.options:
         raise UnanswerableError("the sizes of sets were not compared")
     found = replace(found, p=float(found.options["sizes_differ"]))
-    return _apart("sets", found, {"empty": empty.value, "size": case.get("set_size").value})
+    seen, expected = case.get("empirical_coverage").value, float(found.options["expected"])
+    facts = {"empty": empty.value, "size": case.get("set_size").value}
+    return _apart("sets", found, {**facts, "free": abs(seen - expected) > _SAME})
 
 
 def _dependence(case: Case) -> Draft:
@@ -691,6 +716,7 @@ _ASKERS: Mapping[str, Callable[[Case], Draft]] = {
     "support": _support,
     "groups": _groups,
     "region": _region,
+    "ease": _ease,
     "congruence": _congruence,
     "width": _width,
     "trade": _trade,

@@ -62,6 +62,7 @@ _PART_OF = {
     "width": "how errors depend on widths",
     "groups": "how groups differ",
     "region": "what depends on the inputs",
+    "ease": "how coverage depends on ease",
     "drift": "the drift",
 }
 
@@ -243,6 +244,22 @@ def _region(draft: Draft, _: Finding) -> Words:
     return Words(seen, fault, "the worst region found is in line")
 
 
+def _ease(draft: Draft, finding: Finding) -> Words:
+    facts = draft.facts
+    found: Record = facts["record"]
+    seen = (
+        f"Where {draft.where}, {percent(float(facts['value']))} of "
+        f"{float(facts['rows']):,.0f} rows are covered; "
+        f"{percent(float(facts['expected']))} is {FROM_ALL}"
+    )
+    margin = _points(QUESTIONS[finding.id].margin)
+    more = (
+        f"T-CV is {fixed(found.value, 3)}, of a correctly specified model {fixed(found.null, 3)}."
+    )
+    fault = "coverage depends on ease"
+    return Words(seen, fault, f"no part differs by more than {margin}", more)
+
+
 def _congruence(draft: Draft, _: Finding) -> Words:
     found: Record = draft.facts["record"]
     seen = (
@@ -295,8 +312,10 @@ def _sets(draft: Draft, _: Finding) -> Words:
     labels = "label" if draft.where == "1" else "labels"
     seen = (
         f"Sets of {draft.where} {labels} cover {percent(float(facts['value']))} of "
-        f"{float(facts['rows']):,.0f} rows, all sets {percent(float(facts['expected']))}"
+        f"{float(facts['rows']):,.0f} rows"
     )
+    due = percent(float(facts["expected"]))
+    seen += f"; {due} is {FROM_ALL}" if facts["free"] else f", all sets {due}"
     empty = float(facts["empty"])
     more = f"{percent(empty)} of sets are empty." if empty else ""
     fault = "coverage depends on the size of the set"
@@ -428,6 +447,7 @@ _WORDS: Mapping[str, Callable[[Draft, Finding], Words]] = {
     "support": _support,
     "groups": _groups,
     "region": _region,
+    "ease": _ease,
     "congruence": _congruence,
     "width": _width,
     "trade": _trade,
@@ -443,6 +463,7 @@ _NAMES = {
     "one_sided": "the balance of misses",
     "groups": "coverage in groups",
     "region": "coverage given inputs",
+    "ease": "coverage by ease",
     "width": "widths",
     "trade": "the trade-off of width and coverage",
     "support": "impossible outcomes",
@@ -529,6 +550,7 @@ def nothing_helps(
 _NEEDS: Mapping[str, str] = {
     "groups": "For groups: more rows of {where}, or a model that uses this column.",
     "region": "For the inputs: a model that fits the rows better where {where}.",
+    "ease": "For ease: calibration within parts of the rows by ease.",
     "width": "For widths: inputs that tell easy rows from hard ones.",
     "trade": "For widths: inputs that tell easy rows from hard ones.",
     "drift": "For drift: a longer history since the change, or a model trained on recent rows.",

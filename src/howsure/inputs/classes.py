@@ -1,0 +1,303 @@
+"""Classes: columns of their probabilities, columns of sets of them, and the class that came."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import translate
+from typing import Any, Final
+
+import numpy as np
+
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.errors import InputError
+from howsure.inputs.source import MISSING_WORDS, listed, quoted
+from howsure.predictions import LabelSets
+from howsure.predictions.labelsets import check_probabilities
+
+COVERAGE: Final = 0.9
+"""What sets made of class probabilities alone claim, where nobody says."""
+_FAMILY: Final = re.compile(
+    r"\s*(?P<prefix>p|prob|proba|probability|softmax)[_\- ](?P<label>.+)", re.IGNORECASE
+)
+_NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)%?")
+_WHOLE: Final = re.compile(r"(-?\d+)\.0+")
+_SET: Final = re.compile(
+    r"(?:(?:label|prediction|predicted|pred|conformal)_?)?sets?(?:_?(?P<number>\d+(?:[._]\d+)?))?"
+    r"(?:%|pct)?",
+    re.ASCII,
+)
+_BRACKETS: Final = {"[": "]", "{": "}", "(": ")"}
+_WRAPPED: Final = re.compile(r"(?:np|numpy)\.\w+\(([^()]*)\)|(?:frozen)?set\((.*)\)")
+_ITEM: Final = re.compile(
+    r"\s*(?:'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"|([^,|;'\"]+))\s*(?:[,|;]|$|(?=['\"]))"
+)
+_CELL_MARKS: Final = "|;,"
+
+
+class MisfitError(InputError):
+    """Columns that names alone took for those of classes do not hold such."""
+
+
+def without_classes(said: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said of columns, and that none is of classes."""
+    return {**said, "softmax": "", "label_set": ""}
+
+
+def family(names: Iterable[str]) -> dict[str, str]:
+    """The columns whose names say that they are probabilities of classes, with the classes.
+
+    Numbers must count the classes from 0 or 1 on: others are levels of quantiles.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for name in names:
+        match = _FAMILY.fullmatch(name)
+        if match is not None:
+            found.setdefault(match["prefix"].lower(), {})[name] = match["label"].strip()
+    several = {prefix: held for prefix, held in found.items() if len(held) > 1}
+    if len(several) != 1:
+        return {}
+    (held,) = several.values()
+    numbers = [label for label in held.values() if _NUMBER.fullmatch(label)]
+    if numbers:
+        plain = [int(n) for n in numbers if n.isdecimal() and str(int(n)) == n]
+        first = min(plain, default=-1)
+        counted = sorted(plain) == [*range(first, first + len(held))]
+        if not counted or first not in (0, 1):
+            return {}
+    return held
+
+
+def labels_of(names: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...]:
+    """The classes that columns of probabilities are named after.
+
+    What a pattern leaves open; else what follows the prefix that all share; else the names.
+    """
+    for pattern in patterns:
+        if pattern.count("*") == 1 and not re.search(r"[?\[]", pattern):
+            form = re.compile(translate(pattern).replace(".*", "(.*)", 1))
+            matches = [form.match(name) for name in names]
+            if all(matches):
+                return tuple(label_text(match[1]) for match in matches if match)
+    matches = [_FAMILY.fullmatch(name) for name in names]
+    if all(matches) and len({match["prefix"].lower() for match in matches if match}) == 1:
+        return tuple(label_text(match["label"]) for match in matches if match)
+    return tuple(map(label_text, names))
+
+
+def set_coverage(plain: str) -> tuple[bool, float | None]:
+    """Whether a name in normal form is that of a column of label sets, and its coverage."""
+    match = _SET.fullmatch(plain)
+    if match is None:
+        return False, None
+    if match["number"] is None:
+        return True, None
+    number = float(match["number"].replace("_", "."))
+    share = number if number < 1 else round(number / 100, 12)
+    return 0 < share < 1, share
+
+
+def label_text(value: Any) -> str:
+    """What a class is called: a whole number without a point, text without spaces around it."""
+    if isinstance(value, float | np.floating) and math.isfinite(value):
+        return str(int(value)) if value == int(value) else f"{value:.12g}"
+    text = str(value).strip()
+    match = _WHOLE.fullmatch(text)
+    return match[1] if match is not None else text
+
+
+def parse_sets(cells: Sequence[Any], name: str) -> list[tuple[str, ...] | None]:
+    """The sets of labels that cells hold, None where one is missing.
+
+    In brackets as JSON, Python, or NumPy write lists and sets, or with ``|``, ``;`` or commas
+    between; a cell without text is the empty set.
+    """
+    texts = [str(cell).strip() for cell in cells if isinstance(cell, str)]
+    bare = [text for text in texts if text and text[0] not in _BRACKETS]
+    mark = next((mark for mark in _CELL_MARKS if any(mark in text for text in bare)), "|")
+    found = []
+    for cell in cells:
+        one = _parsed(cell, mark, name)
+        if one is not None and len(set(one)) < len(one):
+            twice = next(label for label in one if one.count(label) > 1)
+            raise InputError(
+                f"column {quoted(name)} must hold each label of a set once, got {quoted(twice)} "
+                f"twice in {quoted(str(cell))}"
+            )
+        found.append(one)
+    return found
+
+
+def _parsed(cell: Any, mark: str, name: str) -> tuple[str, ...] | None:
+    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+        return None
+    if isinstance(cell, list | tuple | set | frozenset):
+        if any(one is None for one in cell):
+            raise InputError(f"column {quoted(name)} must hold sets of labels, got {cell!r}")
+        return tuple(map(label_text, cell))
+    text = str(cell).strip()
+    if text in MISSING_WORDS and text:
+        return None
+    text = "" if text == "∅" else text
+    while (match := _WRAPPED.search(text)) is not None:
+        text = f"{text[: match.start()]}{match[1] or match[2] or ''}{text[match.end() :]}".strip()
+        text = text or "[]"
+    if text[:1] not in _BRACKETS:
+        return tuple(label_text(part) for part in text.split(mark) if part.strip())
+    if not text.endswith(_BRACKETS[text[0]]):
+        raise InputError(
+            f"column {quoted(name)} must hold sets of labels such as cat|dog or {{cat, dog}}, got "
+            f"{quoted(str(cell))}"
+        )
+    try:
+        held = json.loads(text)
+    except (ValueError, RecursionError):
+        held = _items(text[1:-1].strip(), str(cell), name)
+    held = [] if held == {} else held
+    if not isinstance(held, list) or any(isinstance(one, list | dict) for one in held):
+        raise InputError(f"column {quoted(name)} must hold sets of labels, got {quoted(str(cell))}")
+    return tuple(map(label_text, held))
+
+
+def _items(inner: str, cell: str, name: str) -> list[str]:
+    """What stands between brackets; numbers may have spaces alone between, as NumPy writes them."""
+    if re.fullmatch(r"[\d.\s-]+", inner):
+        return inner.split()
+    items, place = [], 0
+    while place < len(inner):
+        match = _ITEM.match(inner, place)
+        if match is None or match.end() == place:
+            raise InputError(
+                f"column {quoted(name)} must hold sets of labels such as cat|dog or "
+                f"{{cat, dog}}, got {quoted(cell)}"
+            )
+        quoted_item = match[1] if match[1] is not None else match[2]
+        item = match[3] if quoted_item is None else re.sub(r"\\(.)", r"\1", quoted_item)
+        items.append(item)
+        place = match.end()
+    return [item for item in items if item.strip()]
+
+
+def ordered(labels: Iterable[str]) -> tuple[str, ...]:
+    """Different labels in one order, whatever table they come from: numbers by size, else text."""
+    every = set(labels)
+    if all(_NUMBER.fullmatch(label) for label in every):
+        return tuple(sorted(every, key=lambda label: (float(label.rstrip("%")), label)))
+    return tuple(sorted(every))
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """What a table says of classes, over labels in one order.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        The classes.
+    y : ndarray of float, shape (n,), optional
+        The place of the class that came; NaN where it is missing.
+    """
+
+    labels: tuple[str, ...]
+    y: FloatArray | None
+
+
+def read_classes(
+    stated: Mapping[str, FloatArray],
+    sets: Sequence[tuple[str, ...]],
+    y: tuple[IntArray, Sequence[Any]] | None,
+    *,
+    y_name: str,
+    set_name: str,
+    guessed: bool,
+) -> Classes:
+    """The classes that columns tell of, checked.
+
+    `stated` holds probabilities by label, `sets` the different sets, `y` codes of labels (−1 where
+    missing) and the labels. What names alone took for classes raises `MisfitError` where rows of
+    probabilities do not sum to 1, or no y is among the labels.
+    """
+    refused = MisfitError if guessed else InputError
+    seen: list[str] = [] if y is None else [label_text(label) for label in y[1]]
+    within = [label for held in sets for label in held]
+    if stated:
+        _check_stated(stated, refused)
+        labels = ordered(stated)
+        strange = [label for label in dict.fromkeys(within) if label not in stated]
+        if strange:
+            raise InputError(
+                f"column {quoted(set_name)} must hold labels of the columns of class "
+                f"probabilities ({listed(labels, 6)}), got {listed(strange, 3)}"
+            )
+    else:
+        labels = ordered((*within, *seen))
+        if len(labels) < 2:
+            raise refused(
+                f"label sets need at least two classes, got {listed(labels) or 'none'} in "
+                f"{quoted(set_name)} and y"
+            )
+    if y is None:
+        return Classes(labels, None)
+    known = set(stated or within)
+    outside = [label for label in seen if label not in known]
+    if seen and len(outside) == len(seen):
+        raise refused(
+            f"y ({quoted(y_name)}) must hold labels of the classes ({listed(ordered(known), 6)}), "
+            f"and none of its {len(seen)} labels is one (first {listed(outside, 3)})"
+        )
+    if stated and outside:
+        wrong = np.isin(y[0], [code for code, label in enumerate(seen) if label not in known])
+        raise InputError(
+            f"y ({quoted(y_name)}) must hold labels of the classes ({listed(labels, 6)}), got "
+            f"{listed(outside, 3)} in {int(wrong.sum())} rows (first at row "
+            f"{int(np.argmax(wrong))}, counting from 0); softmax='' (--softmax \"\") leaves the "
+            "columns of class probabilities out"
+        )
+    place = {label: float(code) for code, label in enumerate(labels)}
+    numbers = np.array([*(place[label] for label in seen), math.nan])
+    return Classes(labels, numbers[y[0]])
+
+
+def _check_stated(stated: Mapping[str, FloatArray], refused: type[InputError]) -> None:
+    table = np.column_stack(list(stated.values()))
+    whole = ~np.isnan(table).any(axis=1)
+    shown = table[whole]
+    try:
+        check_probabilities(shown, f"class probabilities ({listed(stated, 4)})")
+    except InputError as error:
+        raise refused(str(error)) from error
+
+
+def moved(y: FloatArray, labels: Sequence[str], onto: Sequence[str]) -> FloatArray:
+    """Class numbers over labels as class numbers over others that hold them all."""
+    place = {label: float(code) for code, label in enumerate(onto)}
+    numbers = np.array([*(place[label] for label in labels), math.nan])
+    return np.asarray(numbers[np.where(np.isnan(y), len(labels), y).astype(np.int64)])
+
+
+def label_sets(
+    labels: Sequence[str],
+    stated: Mapping[str, FloatArray],
+    sets: tuple[IntArray, Sequence[tuple[str, ...]]] | None,
+    coverage: float | None,
+) -> LabelSets:
+    """The prediction: the sets that a column holds, else those that the classifier claims."""
+    table = np.column_stack([stated[label] for label in labels]) if stated else None
+    if sets is None and table is not None:
+        return LabelSets.likeliest(table, COVERAGE if coverage is None else coverage, labels)
+    if sets is None or coverage is None:
+        raise InputError(
+            "label sets need the coverage they were made for: pass coverage=0.9 (--coverage 0.9), "
+            "or name the column set_90"
+        )
+    codes, held = sets
+    different = np.array([[label in one for label in labels] for one in held], dtype=np.bool_)
+    members = different[codes]
+    if table is not None:
+        claimed = LabelSets.likeliest(table, coverage, labels)
+        if np.array_equal(claimed.members, members):
+            return claimed
+    return LabelSets(members, coverage, table, labels)

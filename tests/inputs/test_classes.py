@@ -1,0 +1,225 @@
+"""Class probabilities and label sets in a table: recognised, checked, and written back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from howsure.core.errors import InputError
+from howsure.inputs import explain, load
+from howsure.inputs.classes import family, label_text, labels_of, parse_sets
+from howsure.inputs.new import load_new
+from howsure.inputs.write import write_table
+from howsure.predictions import LabelSets
+from howsure.predictions.columns import to_columns, written_set
+
+Y = ["cat", "dog", "cat"]
+P: dict[str, Any] = {"p_cat": [0.9, 0.1, 0.5], "p_dog": [0.1, 0.9, 0.5]}
+
+
+def _sets(table: Any, **said: Any) -> LabelSets:
+    (belief,) = load(table, **said).evalsets[0].beliefs
+    assert isinstance(belief, LabelSets)
+    return belief
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["cat|dog", "dog", "{}"],
+        ["cat;dog", "dog", ""],
+        ["cat, dog", "dog", "∅"],
+        ["{cat, dog}", "{dog}", "{}"],
+        ["['cat', 'dog']", "['dog']", "[]"],
+        ["['cat' 'dog']", "['dog']", "[]"],
+        ["[np.str_('cat'), np.str_('dog')]", "[np.str_('dog')]", "[]"],
+        ['["cat", "dog"]', '["dog"]', "[]"],
+        ["('cat', 'dog')", "('dog',)", "()"],
+        ["{'cat', 'dog'}", "{'dog'}", "set()"],
+        ["frozenset({'cat', 'dog'})", "frozenset({'dog'})", "frozenset()"],
+        [["cat", "dog"], ["dog"], []],
+        [("cat", "dog"), ("dog",), ()],
+        [{"cat", "dog"}, {"dog"}, set()],
+    ],
+)
+def test_sets_are_read_in_the_forms_that_people_write(cells: list[Any]) -> None:
+    held = _sets({"y": Y, "label_set": cells}, coverage=0.9)
+    assert held.labels == ("cat", "dog")
+    assert held.members.tolist() == [[True, True], [False, True], [False, False]]
+
+
+@pytest.mark.parametrize("cells", [["1|10", "2"], ["[1 10]", "[2]"], ["[1, 10]", "[2.0]"]])
+def test_classes_may_be_numbers(cells: list[str]) -> None:
+    loaded = load({"y": [10, 2.0], "set_80": cells})
+    held = loaded.evalsets[0].beliefs[0]
+    assert isinstance(held, LabelSets)
+    assert (held.labels, held.coverage) == (("1", "2", "10"), 0.8)
+    assert loaded.evalsets[0].y.tolist() == [2.0, 1.0]
+
+
+def test_cells_with_escapes_and_marks_come_back() -> None:
+    labels = ("a|b", 'say "c"', "d, e")
+    rows = np.random.default_rng(0).random((20, 3)) < 0.5
+    cells = [written_set(row, labels) for row in rows]
+    found = parse_sets(cells, "set")
+    assert found == [tuple(n for n, i in zip(labels, row, strict=True) if i) for row in rows]
+    assert parse_sets([r"['it\'s', 'x']"], "set") == [("it's", "x")]
+    assert parse_sets([None, float("nan"), "NA"], "set") == [None, None, None]
+
+
+def test_probabilities_make_the_sets_that_the_classifier_claims() -> None:
+    loaded = load({"y": Y, **P, "pred": ["cat", "dog", "dog"]})
+    held = loaded.evalsets[0].beliefs[0]
+    assert isinstance(held, LabelSets)
+    assert held.probabilities is not None
+    assert held.probabilities.tolist() == [[0.9, 0.1], [0.1, 0.9], [0.5, 0.5]]
+    assert held.members.tolist() == [[True, False], [False, True], [True, True]]
+    assert loaded.evalsets[0].y.tolist() == [0.0, 1.0, 0.0]
+    assert _sets({"y": Y, **P}, coverage=0.95).sizes.tolist() == [2, 2, 2]
+    told = {use.column: (use.role, use.note) for use in loaded.explanation}
+    assert told["p_cat"] == ("probability of cat", "if rows sum to 1")
+    assert told["pred"][0] == "ignored"
+    assert "predicted class" in told["pred"][1]
+
+
+def test_the_likeliest_classes_by_brute_force() -> None:
+    rng = np.random.default_rng(1)
+    p = np.round(rng.dirichlet(np.full(4, 0.7), size=200), 2)
+    p[:, 0] += 1 - p.sum(axis=1)
+    p = np.abs(p) / np.abs(p).sum(axis=1, keepdims=True)
+    for coverage in (0.5, 0.9):
+        held = LabelSets.likeliest(p, coverage)
+        for row, members in zip(p, held.members, strict=True):
+            levels = sorted(set(row), reverse=True)
+            wanted = next(t for t in levels if row[row >= t].sum() >= coverage - 1e-12)
+            reached = {round(float(row[row >= t].sum()), 9) for t in levels}
+            assert round(float(row[members].sum()), 9) in reached
+            assert row[members].sum() >= coverage - 1e-9
+            assert row[members].min() >= wanted - 1e-12
+
+
+@pytest.mark.parametrize(
+    ("names", "labels"),
+    [
+        (["p_cat", "p_dog", "y"], ["cat", "dog"]),
+        (["Prob_Cat", "prob_dog"], ["Cat", "dog"]),
+        (["p_0", "p_1", "p_2"], ["0", "1", "2"]),
+        (["softmax_1", "softmax_2"], ["1", "2"]),
+        (["p_T-shirt/top", "p_a b"], ["T-shirt/top", "a b"]),
+        (["p_5", "p_50", "p_95"], []),
+        (["p_1", "p_3"], []),
+        (["p_0.05", "p_0.95"], []),
+        (["p_5", "p_value"], []),
+        (["p_cat"], []),
+        (["p_cat", "p_dog", "prob_cat", "prob_dog"], []),
+    ],
+)
+def test_names_of_probabilities(names: list[str], labels: list[str]) -> None:
+    assert list(family(names).values()) == labels
+
+
+def test_labels_are_what_a_pattern_leaves_open() -> None:
+    assert labels_of(["model_cat_p", "model_dog_p"], ["model_*_p"]) == ("cat", "dog")
+    assert labels_of(["p_cat", "p_dog"], ["p_cat", "p_dog"]) == ("cat", "dog")
+    assert labels_of(["cat", "dog"], ["cat", "dog"]) == ("cat", "dog")
+    assert [label_text(x) for x in (1, 1.0, np.float64(2), True, " a ", "3.0", 0.5)] == [
+        *("1", "1", "2", "True", "a", "3", "0.5"),
+    ]
+    table = {"y": [1, 0], "a_0": [0.1, 0.9], "a_1": [0.9, 0.1]}
+    assert _sets(table, softmax="a_*").labels == ("0", "1")
+
+
+def test_other_predictions_are_read_as_before() -> None:
+    shares = {"p_urban": [0.2, 0.7], "p_rural": [0.8, 0.3]}
+    other = load({"y": [1.0, 2.0], "pred": [1.0, 2.0], **shares})
+    assert other.evalsets[0].point is not None
+    assert not other.evalsets[0].beliefs
+    told = {use.column: use for use in other.explanation}
+    assert told["p_urban"].role == "ignored"
+    assert "none of its 2 labels" in told["p_urban"].note
+    (normal,) = load({"y": [1, 0], "mean": [1, 2], "sd": [1, 1], **shares}).evalsets[0].beliefs
+    assert normal.kind == "distributions"
+    split = load({"y": [1.0, 2.0], "pred": [1.0, 2.0], "set": ["train", "test"]})
+    assert split.evalsets[0].point is not None
+    levels = {"p_5": [0.1, 0.2], "p_50": [0.4, 0.5], "p_95": [1.0, 2.0]}
+    (table,) = load({"y": [1.0, 0.0], **levels}).evalsets[0].beliefs
+    assert table.kind == "quantiles"
+
+
+@pytest.mark.parametrize(
+    ("table", "said", "wanted"),
+    [
+        ({"y": ["cat", "bird", "cat"], **P}, {}, r"'bird' in 1 rows \(first at row 1"),
+        ({"y": [1, 2, 3], **P}, {}, "none of its 3 labels is one"),
+        ({"y": Y, "p_cat": [0.9, 0.1, 0.4], "p_dog": P["p_dog"]}, {}, r"row 2: sum 0\.9\)"),
+        ({"y": Y, "p_cat": [0.9, 0.1, 1.5], "p_dog": [0.1, 0.9, -0.5]}, {}, r"row 2: least -0\.5"),
+        ({"y": Y, "p_cat": P["p_cat"], "p_dog": ["a", "b", "c"]}, {}, "'p_dog' must hold numbers"),
+        ({"y": Y, "p_cat": P["p_cat"]}, {"softmax": "p_*"}, "at least 2 classes, got 'p_cat'"),
+        ({"y": Y, **P, "p_cat ": P["p_cat"]}, {"softmax": "p_*"}, "each class once, got 'cat'"),
+        ({"y": Y, **P, "sd": [1, 1, 1]}, {"softmax": "p_*", "sd": "sd"}, "makes y a class, and sd"),
+        ({"y": Y, **P}, {"coverage": [0.8, 0.9]}, "coverage must be one number for label sets"),
+        ({"y": Y, "set": Y}, {}, "need the coverage they were made for"),
+        ({"y": Y, "set_90": Y, "set_80": Y}, {}, "label_set must be one column, and 2"),
+        ({"y": Y, "set_90": Y}, {"coverage": 0.8}, "implies a coverage of 0.9"),
+        ({"y": Y, **P, "set_90": ["cat", "bird", ""]}, {}, "'set_90' must hold labels .* 'bird'"),
+        ({"y": Y, "set_90": ["cat|cat", "", ""]}, {}, "each label of a set once, got 'cat'"),
+        ({"y": Y, "set_90": ["[cat", "", ""]}, {}, r"such as cat\|dog .* got '\[cat'"),
+        ({"y": ["a"] * 3, "set_90": ["a", "a", ""]}, {}, "at least two classes, got 'a'"),
+        ({"y": Y, "set_90": ["cat", None, "dog"]}, {}, "no cell may be missing, got 1 in 'set_90'"),
+    ],
+)
+def test_what_is_wrong_is_named(table: Any, said: dict[str, Any], wanted: str) -> None:
+    with pytest.raises(InputError, match=wanted):
+        load(table, **said)
+
+
+def test_missing_cells_are_dropped_where_that_is_asked() -> None:
+    holes = {"p_cat": [0.9, 0.1, np.nan], "p_dog": [0.1, 0.9, 0.5]}
+    assert _sets({"y": Y, **holes}, missing="drop").n == 2
+    assert _sets({"y": ["cat", None, "dog"], **P}, missing="drop").n == 2
+    table = {"y": Y, "set_90": ["cat", None, "dog|cat"]}
+    assert _sets(table, missing="drop").sizes.tolist() == [1, 2]
+
+
+def test_models_tell_of_the_same_classes() -> None:
+    turned = {"p_dog": P["p_dog"], "p_cat": P["p_cat"]}
+    one, two = load([{"y": Y, **P}, {"y": Y, **turned}]).evalsets
+    assert (
+        one.beliefs[0].numbers()["members"].tolist() == two.beliefs[0].numbers()["members"].tolist()
+    )
+    first, second = load([{"y": Y, "set_90": Y}, {"y": Y, "set_90": ["bird", "dog", ""]}]).evalsets
+    assert first.y.tolist() == second.y.tolist() == [1.0, 2.0, 1.0]
+    assert first.beliefs[0].labels == second.beliefs[0].labels == ("bird", "cat", "dog")  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match="same classes, got 'cat', 'dog' of 'model 1'"):
+        load([{"y": Y, **P}, {"y": Y, "p_cat": P["p_cat"], "p_dog": P["p_dog"], "p_emu": [0] * 3}])
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".arrow", ".tsv"])
+def test_files_hold_what_was_written(ending: str, tmp_path: Path) -> None:
+    loaded = load({"y": Y, **P})
+    columns = to_columns(loaded.evalsets[0])
+    assert list(columns) == ["y", "label_set_90", "p_cat", "p_dog"]
+    file = tmp_path / f"table{ending}"
+    write_table(columns, file)
+    again = load(file).evalsets[0]
+    assert again.y.tolist() == loaded.evalsets[0].y.tolist()
+    old, new = loaded.evalsets[0].beliefs[0].numbers(), again.beliefs[0].numbers()
+    assert all(np.array_equal(old[name], new[name]) for name in old)
+    rows = load_new(file)
+    assert rows.labelled
+    assert rows.evalset.y.tolist() == loaded.evalsets[0].y.tolist()
+    write_table({name: column for name, column in columns.items() if name != "y"}, file)
+    assert not load_new(file).labelled
+
+
+def test_names_alone_are_explained() -> None:
+    told = {use.column: use.role for use in explain({"y": Y, **P, "set_80": Y})}
+    assert told == {
+        "y": "y",
+        "p_cat": "probability of cat",
+        "p_dog": "probability of dog",
+        "set_80": "label set at 80 %",
+    }
